@@ -199,8 +199,10 @@ class Convolution(WindowOfRows):
         return biased
 
     def in_words(self) -> str:
-        kind = "" if self.groups == 1 else f", {self.groups} groups"
-        return f"conv {window_in_words(self.window)}{kind}"
+        window = window_in_words(self.window)
+        if self.is_channelwise:
+            return f"depthwise conv {window}"
+        return f"conv {window}" + ("" if self.groups == 1 else f", {self.groups} groups")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

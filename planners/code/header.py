@@ -55,7 +55,7 @@ class HeaderWriter:
         scratch = self._scratch()
         outside = self.interface.field()
         turn = (
-            "    uint16_t turn;\n    uint16_t place;\n    uint16_t round;\n"
+            "    uint16_t turn;\n    uint16_t position;\n    uint16_t round;\n"
             if self._schedule.order.turns
             else ""
         )
@@ -98,7 +98,7 @@ typedef struct {{
 {init_declared(name, self.interface.memories)}
 {self.interface.kept_declared()}
 /* Run the network on a frame. Tensors lie row by row, in a row column by column, the channels of
-   a place side by side; tensors that are no feature maps as they are.{self._shifted()} */
+   a pixel side by side; other tensors in their order in the file.{self._shifted()} */
 {name}_status {name}_{self.interface.verb}({self.interface.parameters()});
 
 /* An output in the arena, by its number from 0 on, between a frame and the next

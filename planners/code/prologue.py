@@ -194,7 +194,7 @@ typedef slot element;
     def _begin_order(self) -> str:
         if not self._schedule.order.turns:
             return "((void)0)"
-        return "((state)->turn = (state)->place = (state)->round = 0)"
+        return "((state)->turn = (state)->position = (state)->round = 0)"
 
     def _base(self) -> str:
         """C for where a tensor begins, of a run or a state."""

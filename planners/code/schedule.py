@@ -24,6 +24,7 @@ import numpy as np
 from cnn2csdf.execution.layer_by_layer import first_states
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.operators.moves import as_it_lies
+from cnn2csdf.operators.operator import describe
 from cnn2csdf.rings import rings_of
 from cnn2csdf.weights import Model
 from csdf.errors import InvalidNetwork, InvalidPlan
@@ -52,7 +53,7 @@ from planners.plan.write_buffers import smallest_block, write_buffer
 
 TITLES = {  # comments before the tables that a reader of the plan begins with
     "tensors": "/* Tensors: where they lie in the arena, in elements, and their shapes. */\n",
-    "layers": "/* Layers: name in the file, operator, shapes as channels x rows x columns. */\n",
+    "layers": "/* Layers: name in the file, operators, shapes as channels x rows x columns. */\n",
     "stages": "/* Stages: layers that execute together, and the firings that compute all rows. */\n",
     "groups": "/* Groups: stages that execute in turns of rows; groups follow one another. */\n",
 }
@@ -541,10 +542,10 @@ class Schedule:
         self.scratch = max(self.scratch, scratch)
 
     def _layer_comment(self, layer: Layer) -> str:
-        """A C comment: the name of a layer, its operator, and its shapes."""
+        """A C comment: the name of a layer, its operators, and its shapes."""
         shapes = ", ".join(map(str, self.network.input_shapes(layer)))
-        operator = type(layer.operator).__name__
-        return comment(f"{layer.name}: {operator}, {shapes} to {layer.shape}")
+        operators = describe(layer.operator, layer.epilogue)
+        return comment(f"{layer.name}: {operators}, {shapes} to {layer.shape}")
 
     def _access_rule(self, layer: Layer, index: int, axis: int) -> Rule:
         """The rule from output rows (or columns) of a layer to those it needs of one input.

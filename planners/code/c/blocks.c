@@ -5,11 +5,11 @@ static void store_block(const run *r, const block_run *b)
     const slot *from = AT(r, b->to->offset);
     int32_t y;
     int32_t x;
-    int32_t at_once = (t->place == t->channels) ? (b->columns.end - b->columns.first) : 1;
+    int32_t at_once = (t->column_stride == t->channels) ? (b->columns.end - b->columns.first) : 1;
     for (y = b->rows.first; y < b->rows.end; y++) {
         slot *to = BASE(r, t) + (y * t->stride);
         for (x = b->columns.first; x < b->columns.end; x += at_once) {
-            copy_elements(to + (x * t->place), from, at_once * t->channels);
+            copy_elements(to + (x * t->column_stride), from, at_once * t->channels);
             from += at_once * t->channels;
         }
     }

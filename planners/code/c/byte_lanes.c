@@ -160,7 +160,7 @@ static void make_lanes(element *to, const patch *parts, const trained *weights, 
 #endif
 
 #if defined(HELIUM) && FACTORS_ARE_SMALL
-/* So many channels of a place at once, over and over to an end. More registers: r6 and r7 rows, r8 the
+/* So many channels of a position at once, over and over to an end. More registers: r6 and r7 rows, r8 the
    first value, r9 weights and r10 from a row to the next, r11 taps before the bend and r12 behind it.
    On the stack: 0 weights, 4 to, 8 end, 12 bias, 16 multipliers, 20 exponents, 24 rows, 28 the scaling,
    32 from the bend to the first value behind it. */
@@ -360,37 +360,37 @@ NAKED static void make_fours(element *to UNREAD, const patch *parts UNREAD,
 #endif
 
 /* What lies under some taps of all rows, for channels with a filter each. */
-static patch lanes_patch(const convolution *c, const footprint *under, int32_t first, int32_t end)
+static patch lanes_patch(const convolution *c, const receptive_field *field, int32_t first, int32_t end)
 {
     patch found;
-    found.rows = under->rows + under->down.first;
-    found.row_count = under->down.end - under->down.first;
-    found.from = column_under(under, first);
-    found.count = (end - first) * under->step;
+    found.rows = field->rows + field->down.first;
+    found.row_count = field->down.end - field->down.first;
+    found.from = column_under(field, first);
+    found.count = (end - first) * field->step;
     found.zero = c->to.zero_in;
     found.apart = c->groups;
     found.width = c->at.taps[1] * c->groups;
-    found.weights_from = (under->down.first * found.width) + (first * c->groups);
+    found.weights_from = (field->down.first * found.width) + (first * c->groups);
     return found;
 }
 
-/* Make the channels of a place that go into such lanes; how many those are. */
-static int32_t make_all_lanes(element *to, const convolution *c, const footprint *under,
+/* Make the channels of a position that go into such lanes; how many those are. */
+static int32_t make_all_lanes(element *to, const convolution *c, const receptive_field *field,
                               int32_t first, int32_t count)
 {
     int32_t from = 0;
-    int32_t stride = under->step;
-    int32_t bend = smaller(under->bend, under->across.end);
+    int32_t stride = field->step;
+    int32_t bend = smaller(field->bend, field->across.end);
     const trained *weights = c->weights + first;
     patch parts[2];
     if (WEIGHTS_HAVE_ZEROS != 0) {
         return 0;
     }
-    parts[0] = lanes_patch(c, under, under->across.first, bend);
+    parts[0] = lanes_patch(c, field, field->across.first, bend);
     parts[1].from = parts[0].from + parts[0].count;
     parts[1].count = 0;
-    if (bend < under->across.end) {
-        parts[1] = lanes_patch(c, under, bend, under->across.end);
+    if (bend < field->across.end) {
+        parts[1] = lanes_patch(c, field, bend, field->across.end);
     }
 #if defined(HELIUM) && FACTORS_ARE_SMALL
     if (c->to.bias && (parts[0].row_count > 0) && (parts[0].count > 0)) {

@@ -30,9 +30,9 @@ static void add_vectors(int32_t *sums, __m128i a, __m128i b, __m128i c, __m128i 
 #endif
 
 #if defined(__AVX2__)
-static __m256i sixteen_words(const element *place)
+static __m256i sixteen_words(const element *pixel)
 {
-    return _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)(const void *)place));
+    return _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)(const void *)pixel));
 }
 #endif
 

@@ -130,7 +130,7 @@ static void recur_from_kept(const run *r, const layer *l, range rows, range colu
     const cells *p = l->parameters;
     view in = input_view(r, l, 0);
     view out = output_view(r, l);
-    element *kept = r->arena + l->strip_offset;
+    element *kept = r->arena + l->buffer_offset;
     int32_t frame;
     int32_t y;
     for (y = rows.first; y < rows.end; y++) {
@@ -146,9 +146,9 @@ static void recur_from_kept(const run *r, const layer *l, range rows, range colu
     finish_region(l, &out, rows, columns);
 }
 
-/* A filter over time in low rank: `rank` features for each unit, each of so many places in time, with
+/* A filter over time in low rank: `rank` features for each unit, each of so many positions in time, with
    weights from the oldest on. Those before the newest stay from frame to frame, in elements or in twice
-   as many; where none stays, there is one place. least, most: of what is kept, which is stored with a
+   as many; where none stays, there is one position. least, most: of what is kept, which is stored with a
    zero point and wraps around there. */
 typedef struct {
     const trained *matrix;
@@ -166,7 +166,7 @@ typedef struct {
     int32_t exponent;
     int32_t out_multiplier;
     int32_t out_exponent;
-    int32_t places;
+    int32_t length;
     int32_t is_wide;
 } filtering;
 
@@ -180,20 +180,20 @@ static int32_t kept_of(const filtering *p, int32_t sum)
     return found - p->zero_kept;
 }
 
-static int32_t place_of(const filtering *p, const element *kept, int32_t place)
+static int32_t place_of(const filtering *p, const element *kept, int32_t position)
 {
-    return p->is_wide ? cell_of(kept, place) : kept[place];
+    return p->is_wide ? cell_of(kept, position) : kept[position];
 }
 
-/* What a feature adds up over time; its newest place becomes the last that stays. */
+/* What a feature adds up over time; its newest position becomes the last that stays. */
 static int64_t sum_in_time(const filtering *p, element *kept, const int16_t *with, int32_t newest)
 {
-    int32_t place;
-    int32_t stays = p->places - 1;
+    int32_t position;
+    int32_t stays = p->length - 1;
     int32_t unit = p->is_wide ? 2 : 1;
     int64_t sum = (int64_t)with[stays] * newest;
-    for (place = 0; place < stays; place++) {
-        sum += (int64_t)with[place] * (place_of(p, kept, place) - p->zero_kept);
+    for (position = 0; position < stays; position++) {
+        sum += (int64_t)with[position] * (place_of(p, kept, position) - p->zero_kept);
     }
     if (stays != 0) {
         copy_elements(kept, kept + unit, (stays - 1) * unit);
@@ -213,7 +213,7 @@ static void filter_in_time(const run *r, const layer *l, range rows, range colum
     view out = output_view(r, l);
     const element *from = row_at(&in, 0);
     element *to = row_at(&out, 0);
-    element *kept = r->arena + l->strip_offset;
+    element *kept = r->arena + l->buffer_offset;
     int64_t sum = 0;
     int32_t first;
     int32_t i;
@@ -227,8 +227,8 @@ static void filter_in_time(const run *r, const layer *l, range rows, range colum
         for (i = 0; i < block; i++) {
             int32_t feature = first + i;
             int32_t unit = feature / p->rank;
-            sum += sum_in_time(p, kept + (feature * (p->places - 1) * (p->is_wide ? 2 : 1)),
-                               p->filters + (feature * p->places), kept_of(p, sums[i]));
+            sum += sum_in_time(p, kept + (feature * (p->length - 1) * (p->is_wide ? 2 : 1)),
+                               p->filters + (feature * p->length), kept_of(p, sums[i]));
             if (((feature + 1) % p->rank) == 0) {
                 sum += p->bias[unit];
                 to[unit] = stored(rescaled((int32_t)sum, p->out_multiplier, p->out_exponent) +
@@ -240,10 +240,10 @@ static void filter_in_time(const run *r, const layer *l, range rows, range colum
     finish_region(l, &out, rows, columns);
 }
 
-/* weights: place by place in time, the oldest first, unit by unit, value by value. */
+/* weights: position by position in time, the oldest first, unit by unit, value by value. */
 typedef struct {
     int32_t units;
-    int32_t places;
+    int32_t length;
     int32_t count;
     const trained *weights;
     scaling to;
@@ -256,12 +256,12 @@ static void add_in_time(const run *r, const layer *l, range rows, range columns)
     view in = input_view(r, l, 0);
     view out = output_view(r, l);
     const element *values = row_at(&in, 0);
-    element *kept = r->arena + l->strip_offset;
-    element *place = row_at(&out, 0);
+    element *kept = r->arena + l->buffer_offset;
+    element *pixel = row_at(&out, 0);
     int32_t later;
     int32_t unit;
     int32_t i;
-    int32_t stays = m->places - 1;
+    int32_t stays = m->length - 1;
     (void)rows;
     (void)columns;
     for (later = 0; later <= stays; later++) {
@@ -275,9 +275,9 @@ static void add_in_time(const run *r, const layer *l, range rows, range columns)
                 store(kept, ((later - 1) * m->units) + unit, sum);
             } else {
                 total all = (m->to.bias ? m->to.bias[unit] : 0) + sum;
-                store_sums(place + unit, &all, &m->to, unit, 1);
+                store_sums(pixel + unit, &all, &m->to, unit, 1);
             }
         }
     }
-    finish(l, place, m->units, 0, 0);
+    finish(l, pixel, m->units, 0, 0);
 }

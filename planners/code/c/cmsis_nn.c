@@ -20,7 +20,7 @@ typedef struct {
     cmsis_nn_dims out;
 } row_block;
 
-/* Whether rows of a tensor lie one behind the other, place by place. */
+/* Whether rows of a tensor lie one behind the other, position by position. */
 static int lie_together(const view *v, range rows)
 {
     const element *first = row_at(v, rows.first);
@@ -31,7 +31,7 @@ static int lie_together(const view *v, range rows)
             return 0;
         }
     }
-    return v->place == v->channels && rows.first < rows.end;
+    return v->column_stride == v->channels && rows.first < rows.end;
 }
 
 static cmsis_nn_dims dims_of(const view *v, range rows)
@@ -51,7 +51,7 @@ static int gather_rows(const run *r, const view *v, range rows, row_block *b)
     int32_t size = row_elements(v);
     b->taken = ((rows.end - rows.first) * size + 3) / 4 * 4;
     b->from = r->scratch;
-    if (v->place != v->channels || rows.first >= rows.end || b->taken > SCRATCH_BYTES) {
+    if (v->column_stride != v->channels || rows.first >= rows.end || b->taken > SCRATCH_BYTES) {
         return 0;
     }
     for (y = rows.first; y < rows.end; y++) {
@@ -164,7 +164,7 @@ static void cmsis_convolve(const run *r, const layer *l, range rows, range colum
         p.activation = limits_within(to->least, to->most);
         if (c->at.taps[0] * c->at.taps[1] == 1 && !p.padding.w && !p.padding.h) {
             /* Without scratch; for larger windows this function would choose another way for one row. */
-            p.dilation.w = p.dilation.h = 1; /* of one place: nothing */
+            p.dilation.w = p.dilation.h = 1; /* of one position: nothing */
             is_made = !arm_convolve_wrapper_s8(&scratch, &p, &by, &b.in, b.from, &with, c->weights,
                                                &bias, s->bias, &b.out, b.to);
         } else if (take_scratch(r, &b, arm_convolve_s8_get_buffer_size(&b.in, &with), &scratch)) {

@@ -3,7 +3,7 @@ typedef struct {
     element (*of)(element, element);
     int32_t operands;
     int32_t is_mean;
-    int32_t places;
+    int32_t pixels;
     const operand *each;
 } combining;
 
@@ -48,7 +48,7 @@ static void combine(const run *r, const layer *l, range rows, range columns)
     int32_t x;
     int32_t c;
     int32_t has_two = p->operands > 1;
-    cut_row(&out, &columns, p->places);
+    cut_row(&out, &columns, p->pixels);
     combine_two(r, l, &p->each[0], &p->each[has_two], &out, rows, columns,
                 has_two ? p->of : first_of_two);
     for (number = 2; number < p->operands; number++) {
@@ -99,16 +99,16 @@ OF_TWO(and, ((one != 0) && (other != 0)) ? 1.0f : 0.0f)
 OF_TWO(or, ((one != 0) || (other != 0)) ? 1.0f : 0.0f)
 OF_TWO(exclusive_or, ((one != 0) != (other != 0)) ? 1.0f : 0.0f)
 
-static void extreme_fold(const cube *c, const view *in, const view *out, const int32_t *place,
+static void extreme_fold(const cube *c, const view *in, const view *out, const int32_t *index,
                          range rows)
 {
     (void)rows;
-    *to_cell(c, out, place) = (element)extreme_at(c, in, place);
+    *to_cell(c, out, index) = (element)extreme_at(c, in, index);
 }
 
 LAYER(place_of_extreme, for_each_fold, extreme_fold)
 
-/* Sums of all elements up to a place along an axis: with or without its own, from either end. */
+/* Sums of all elements up to a position along an axis: with or without its own, from either end. */
 typedef struct {
     cube axes; /* first, as for all functions over axes */
     int32_t axis;
@@ -116,7 +116,7 @@ typedef struct {
     int32_t is_reversed;
 } running;
 
-static void running_fold(const cube *c, const view *in, const view *out, const int32_t *place,
+static void running_fold(const cube *c, const view *in, const view *out, const int32_t *index,
                          range rows)
 {
     const running *u = (const running *)(const void *)c;
@@ -124,7 +124,7 @@ static void running_fold(const cube *c, const view *in, const view *out, const i
     int32_t number;
     int32_t count = c->sizes[u->axis];
     element sum = 0;
-    begin_fold(c, place, inner);
+    begin_fold(c, index, inner);
     for (number = 0; number < count; number++) {
         element value;
         inner[u->axis] = u->is_reversed ? (count - 1 - number) : number;
@@ -138,7 +138,7 @@ static void running_fold(const cube *c, const view *in, const view *out, const i
 
 LAYER(running_sum, for_each_fold, running_fold)
 
-/* The largest or smallest elements along an axis in their order, or their places. */
+/* The largest or smallest elements along an axis in their order, or their positions. */
 typedef struct {
     cube axes; /* first, as for all functions over axes */
     int32_t axis;
@@ -147,7 +147,7 @@ typedef struct {
     int32_t gives_places;
 } ranking;
 
-static void ranking_fold(const cube *c, const view *in, const view *out, const int32_t *place,
+static void ranking_fold(const cube *c, const view *in, const view *out, const int32_t *index,
                          range rows)
 {
     const ranking *k = (const ranking *)(const void *)c;
@@ -157,8 +157,8 @@ static void ranking_fold(const cube *c, const view *in, const view *out, const i
     int32_t number;
     int32_t before = -1;
     element last = 0;
-    begin_fold(c, place, inner);
-    begin_fold(c, place, to);
+    begin_fold(c, index, inner);
+    begin_fold(c, index, to);
     for (rank = 0; rank < k->count; rank++) {
         int32_t found = -1;
         element best = 0;
@@ -222,13 +222,13 @@ static element sum_of_powers(const cube *c, const view *in, int32_t *inner, elem
     return sum;
 }
 
-static void softmax_fold(const cube *c, const view *in, const view *out, const int32_t *place,
+static void softmax_fold(const cube *c, const view *in, const view *out, const int32_t *index,
                          range rows)
 {
     int32_t inner[3];
     element most;
     element sum;
-    begin_fold(c, place, inner);
+    begin_fold(c, index, inner);
     most = largest_inside(c, in, inner);
     sum = sum_of_powers(c, in, inner, most);
     do {
@@ -240,13 +240,13 @@ static void softmax_fold(const cube *c, const view *in, const view *out, const i
 
 LAYER(softmax, for_each_fold, softmax_fold)
 
-static void log_softmax_fold(const cube *c, const view *in, const view *out, const int32_t *place,
+static void log_softmax_fold(const cube *c, const view *in, const view *out, const int32_t *index,
                              range rows)
 {
     int32_t inner[3];
     element most;
     element sum;
-    begin_fold(c, place, inner);
+    begin_fold(c, index, inner);
     most = largest_inside(c, in, inner);
     sum = sum_of_powers(c, in, inner, most);
     sum = logf(sum);
@@ -260,14 +260,14 @@ static void log_softmax_fold(const cube *c, const view *in, const view *out, con
 LAYER(log_softmax, for_each_fold, log_softmax_fold)
 
 /* Mean zero and variance one, then scaled and shifted. */
-static void standardise_fold(const cube *c, const view *in, const view *out, const int32_t *place,
+static void standardise_fold(const cube *c, const view *in, const view *out, const int32_t *index,
                              range rows)
 {
     int32_t inner[3];
     element average = 0;
     element variance = 0;
     element count = (element)folded_count(c);
-    begin_fold(c, place, inner);
+    begin_fold(c, index, inner);
     do {
         average += *from_cell(c, in, inner);
     } while (next_inside(c, inner) != 0);
@@ -292,19 +292,19 @@ LAYER(standardise, for_each_fold, standardise_fold)
 /* Define a function over axes: `found`, first `start`, becomes `next` with each value; `result` at
    the end. */
 #define FOLD(name, start, next, result) \
-    static void name(const cube *c, const view *in, const view *out, const int32_t *place, \
+    static void name(const cube *c, const view *in, const view *out, const int32_t *index, \
                      range rows) \
     { \
         int32_t inner[3]; \
         element found; \
         (void)rows; \
-        begin_fold(c, place, inner); \
+        begin_fold(c, index, inner); \
         found = start; \
         do { \
             element value = *from_cell(c, in, inner); \
             found = next; \
         } while (next_inside(c, inner)); \
-        *to_cell(c, out, place) = result; \
+        *to_cell(c, out, index) = result; \
     }
 
 FOLD(sum_fold, 0, found + value, found)
@@ -562,8 +562,8 @@ static void recur(const run *r, const layer *l, range rows, range columns)
                 int32_t frame = p->is_backward[d] ? (p->frames - 1 - pass) : pass;
                 recur_once(p, &in, d, s, frame, hidden, cell, gates);
                 for (u = 0; (p->gives == GIVES_ALL) && (u < p->units); u++) {
-                    int32_t place = (((frame * p->directions) + d) * p->sequences) + s;
-                    row_at(&out, 0)[(place * p->units) + u] = hidden[u];
+                    int32_t position = (((frame * p->directions) + d) * p->sequences) + s;
+                    row_at(&out, 0)[(position * p->units) + u] = hidden[u];
                 }
             }
             for (u = 0; (p->gives != GIVES_ALL) && (u < p->units); u++) {
@@ -576,20 +576,20 @@ static void recur(const run *r, const layer *l, range rows, range columns)
 
 enum { COORDINATE = 1 }; /* slots of a coordinate */
 
-static float real_at(const element *place, int32_t number)
+static float real_at(const element *pixel, int32_t number)
 {
-    return place[number];
+    return pixel[number];
 }
 
-static void store_real(element *place, int32_t number, float value)
+static void store_real(element *pixel, int32_t number, float value)
 {
-    place[number] = value;
+    pixel[number] = value;
 }
 
 /* A number of an input; of integers scale and zero point count. */
-static float number_at(const element *place, int32_t number, float scale, int32_t zero)
+static float number_at(const element *pixel, int32_t number, float scale, int32_t zero)
 {
     (void)scale;
     (void)zero;
-    return place[number];
+    return pixel[number];
 }

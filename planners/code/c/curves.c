@@ -11,10 +11,10 @@ typedef struct {
 static int32_t sigmoid_at(const curve *p, int32_t value)
 {
     int32_t size = (value < 0) ? -value : value;
-    int32_t place = size >> 9;
+    int32_t position = size >> 9;
     int32_t found = 32767 * 1024;
-    if (place < 255) {
-        found = (p->values[place] * 512) + ((size & 511) * (p->values[place + 1] - p->values[place]));
+    if (position < 255) {
+        found = (p->values[position] * 512) + ((size & 511) * (p->values[position + 1] - p->values[position]));
     }
     return ((value >= 0) ? (found + 512) : ((INT32_C(1) << 25) - found + 511)) >> 10;
 }
@@ -22,10 +22,10 @@ static int32_t sigmoid_at(const curve *p, int32_t value)
 static int32_t tangent_at(const curve *p, int32_t value)
 {
     int32_t size = (value < 0) ? -value : value;
-    int32_t place = size >> 8;
+    int32_t position = size >> 8;
     int32_t found = 65535 * 256;
-    if (place < 255) {
-        found = (p->values[place] * 256) + ((size & 255) * (p->values[place + 1] - p->values[place]));
+    if (position < 255) {
+        found = (p->values[position] * 256) + ((size & 255) * (p->values[position + 1] - p->values[position]));
     }
     found -= INT32_C(1) << 23;
     return ((value >= 0) ? (found + 128) : (127 - found)) >> 8;

@@ -65,11 +65,11 @@ static int next_candidate(candidate *at, const element *scores, int32_t count, i
 
 static double centre_at(const detecting *p, int32_t anchor, int32_t number)
 {
-    int32_t place = (4 * anchor) + number;
+    int32_t position = (4 * anchor) + number;
     if (p->real_centres != NULL) {
-        return (double)p->real_centres[place];
+        return (double)p->real_centres[position];
     }
-    return (double)number_at(p->centres, place, p->anchored.scale, p->anchored.zero);
+    return (double)number_at(p->centres, position, p->anchored.scale, p->anchored.zero);
 }
 
 /* Top, left, bottom and right of the box of an anchor. */

@@ -80,26 +80,26 @@ static void convolve_by_range(const run *r, const layer *l, range rows, range co
     int32_t g;
     int32_t done;
     int32_t of_filter = c.at.taps[0] * c.at.taps[1] * c.group_inputs;
-    footprint under;
-    under.height = l->inputs[0].source->height;
-    under.width = in.width;
+    receptive_field field;
+    field.height = l->inputs[0].source->height;
+    field.width = in.width;
     c.to.zero_in = zero_of(r, l, 1);
     for (y = rows.first; y < rows.end; y++) {
-        locate_rows(&under, &c.at, &in, y);
+        locate_rows(&field, &c.at, &in, y);
         for (x = columns.first; x < columns.end; x++) {
-            element *place = row_at(&out, y) + column_at(&out, x);
+            element *pixel = row_at(&out, y) + column_at(&out, x);
             const trained *weights = c.weights;
             int32_t first = 0;
             int32_t filters;
-            locate_columns(&under, &c.at, &in, x, 0);
+            locate_columns(&field, &c.at, &in, x, 0);
             for (g = 0; g < c.groups; g++) {
                 for (done = 0; done < c.group_filters; done += filters) {
                     total sums[BLOCK];
                     filters = smaller(c.group_filters - done, BLOCK);
                     begin_sums(sums, NULL, 0, filters);
-                    add_window(&c, &under, sums, weights, g * c.group_inputs, filters);
+                    add_window(&c, &field, sums, weights, g * c.group_inputs, filters);
                     for (i = 0; i < filters; i++) {
-                        store_real(place, first + i, (float)sums[i]);
+                        store_real(pixel, first + i, (float)sums[i]);
                     }
                     weights += of_filter * filters;
                     first += filters;

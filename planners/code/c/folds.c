@@ -13,21 +13,21 @@ typedef struct {
     element epsilon;
 } cube;
 
-static element *cell_at(const view *v, int32_t is_map, const int32_t *steps, const int32_t *place)
+static element *cell_at(const view *v, int32_t is_map, const int32_t *steps, const int32_t *index)
 {
-    element *row = row_at(v, is_map ? place[1] : 0);
+    element *row = row_at(v, is_map ? index[1] : 0);
     if (is_map != 0) {
-        return row + (place[0] * steps[0]) + (steps[2] ? column_at(v, place[2]) : 0);
+        return row + (index[0] * steps[0]) + (steps[2] ? column_at(v, index[2]) : 0);
     }
-    return row + (place[0] * steps[0]) + (place[1] * steps[1]) + (place[2] * steps[2]);
+    return row + (index[0] * steps[0]) + (index[1] * steps[1]) + (index[2] * steps[2]);
 }
 
-/* The places that go together with a place: all along the reduced axes. */
-static void begin_fold(const cube *c, const int32_t *place, int32_t *inner)
+/* The positions that go together with a position: all along the reduced axes. */
+static void begin_fold(const cube *c, const int32_t *index, int32_t *inner)
 {
     int32_t axis;
     for (axis = 0; axis < 3; axis++) {
-        inner[axis] = c->is_reduced[axis] ? 0 : place[axis];
+        inner[axis] = c->is_reduced[axis] ? 0 : index[axis];
     }
 }
 
@@ -55,17 +55,17 @@ static int32_t folded_count(const cube *c)
     return count;
 }
 
-static element *from_cell(const cube *c, const view *in, const int32_t *place)
+static element *from_cell(const cube *c, const view *in, const int32_t *index)
 {
-    return cell_at(in, c->from_is_map, c->from_steps, place);
+    return cell_at(in, c->from_is_map, c->from_steps, index);
 }
 
-static element *to_cell(const cube *c, const view *out, const int32_t *place)
+static element *to_cell(const cube *c, const view *out, const int32_t *index)
 {
-    return cell_at(out, c->to_is_map, c->to_steps, place);
+    return cell_at(out, c->to_is_map, c->to_steps, index);
 }
 
-/* The largest element of the places that go together, from the first of them on. */
+/* The largest element of the positions that go together, from the first of them on. */
 static element largest_inside(const cube *c, const view *in, int32_t *inner)
 {
     element most = LEAST;
@@ -76,13 +76,13 @@ static element largest_inside(const cube *c, const view *in, int32_t *inner)
     return most;
 }
 
-/* Whether a place is in rows that are wanted: a function over all rows is asked for some of them. */
-static int is_wanted(range rows, const int32_t *place)
+/* Whether a position is in rows that are wanted: a function over all rows is asked for some of them. */
+static int is_wanted(range rows, const int32_t *index)
 {
-    return (place[1] >= rows.first) && (place[1] < rows.end);
+    return (index[1] >= rows.first) && (index[1] < rows.end);
 }
 
-typedef void (*folding)(const cube *, const view *in, const view *out, const int32_t *place,
+typedef void (*folding)(const cube *, const view *in, const view *out, const int32_t *index,
                         range wanted);
 
 static void for_each_fold(const run *r, const layer *l, range rows, range columns, folding fold)
@@ -90,7 +90,7 @@ static void for_each_fold(const run *r, const layer *l, range rows, range column
     const cube *c = l->parameters;
     view in = input_view(r, l, 0);
     view out = output_view(r, l);
-    int32_t place[3];
+    int32_t index[3];
     int32_t x;
     int32_t y;
     int32_t z;
@@ -104,12 +104,12 @@ static void for_each_fold(const run *r, const layer *l, range rows, range column
         wanted = rows;
     }
     for (x = 0; x < (c->is_reduced[0] ? 1 : c->sizes[0]); x++) {
-        place[0] = x;
+        index[0] = x;
         for (y = first; y < end; y++) {
-            place[1] = y;
+            index[1] = y;
             for (z = left; z < right; z++) {
-                place[2] = z;
-                fold(c, &in, &out, place, wanted);
+                index[2] = z;
+                fold(c, &in, &out, index, wanted);
             }
         }
     }
@@ -124,14 +124,14 @@ typedef struct {
     int32_t takes_last;
 } extreme;
 
-static int32_t extreme_at(const cube *c, const view *in, const int32_t *place)
+static int32_t extreme_at(const cube *c, const view *in, const int32_t *index)
 {
     const extreme *e = (const extreme *)(const void *)c;
     int32_t inner[3];
     int32_t number = 0;
     int32_t found = 0;
     element best;
-    begin_fold(c, place, inner);
+    begin_fold(c, index, inner);
     best = *from_cell(c, in, inner);
     while (next_inside(c, inner) != 0) {
         element value = *from_cell(c, in, inner);

@@ -23,7 +23,7 @@ typedef struct {
     int32_t offset;
     int32_t rows;
     int32_t stride;
-    int32_t place;                /* slots from a column to the next */
+    int32_t column_stride; /* slots from a column to the next */
     int32_t height;
     int32_t width;
     int32_t channels;
@@ -36,7 +36,7 @@ struct layer;
 struct step;
 struct run;
 
-/* An input of a layer: `local` is its place among the ranges of its stage. */
+/* An input of a layer: `local` is its position among the ranges of its stage. */
 typedef struct {
     const tensor *source;
     int32_t local;
@@ -69,9 +69,9 @@ typedef struct layer {
     const void *steps; /* of the elements that it makes */
     int32_t input_count;
     int32_t step_count;
-    int32_t strip_offset; /* slots, of a strip; of a tile, where it lies in the arena */
-    int32_t strip_rows;
-    int32_t strip_columns;
+    int32_t buffer_offset; /* slots, of the rows of a fused layer; of a tile, where it lies in the arena */
+    int32_t buffer_rows;
+    int32_t buffer_columns;
 } layer;
 
 /* Layers that work together. */
@@ -80,7 +80,7 @@ typedef struct {
     int32_t rows;
     int32_t firings;
     int32_t first_row; /* of the input, where it comes row by row into sums */
-    int32_t sums;      /* where they lie; of parts, how far behind the beginning of the strips; of
+    int32_t sums;      /* where they lie; of parts, how far behind the beginning of the row buffers; of
                           tiles, which tiling it is */
     const layer *layers;
     const argument *sources; /* tensors of other stages */
@@ -134,13 +134,13 @@ typedef struct {
 
 /* Weights of a layer that are copied as group `begin` begins; as the library does, below zero. of: the
    layer that reads them here, if any. from: where they lie in flash, or NULL: at `home` in the arena.
-   place: in the arena. size: of the numbers of the layer, field: of the address among them. group: of
+   offset: in the arena. size: of the numbers of the layer, field: of the address among them. group: of
    the layer. */
 typedef struct {
     const layer *of;
     const void *from;
     int32_t home;
-    int32_t place;
+    int32_t offset;
     int32_t bytes;
     size_t size;
     size_t field;
@@ -148,7 +148,7 @@ typedef struct {
     int32_t group;
 } weights_copy;
 
-/* Firings that follow one another, so many times: stages from a place of the order on. */
+/* Firings that follow one another, so many times: stages from a position of the order on. */
 typedef struct {
     int32_t first;
     int32_t length;
@@ -185,15 +185,15 @@ typedef struct run {
     slot *const *outside; /* tensors in memory of the caller */
     const stage *stage;
     const range *ranges;
-    /* strips: where they begin */
+    /* row buffers of the fused layers: where they begin */
     int32_t firing;
-    int32_t strips;
+    int32_t buffers;
     int32_t part;           /* of the channels */
     batch read;
     batch made;
     slot *scratch; /* of the state, for what a layer keeps while it works */
     const joint *joints;
-    const uint16_t *oldest; /* of the state: the place of the oldest row of each variable */
+    const uint16_t *oldest; /* of the state: the position of the oldest row of each variable */
 } run;
 
 /* Where rows and columns of a tensor lie, in elements: rows from `origin` on and columns from `left`
@@ -206,7 +206,7 @@ typedef struct {
     int32_t left;
     int32_t rows;
     int32_t stride;
-    int32_t place;
+    int32_t column_stride;
     int32_t columns;
     int32_t width;
     int32_t channels;
@@ -239,9 +239,9 @@ static int32_t last_of(const rule *r, int32_t row)
     return r->pairs ? (int32_t)r->pairs[(2 * row) + 1] : floor_quotient((r->slope * row) + r->last, r->divisor);
 }
 
-static int32_t clamped(int32_t place, int32_t limit)
+static int32_t clamped(int32_t position, int32_t limit)
 {
-    return smaller(larger(place, 0), limit - 1);
+    return smaller(larger(position, 0), limit - 1);
 }
 
 /* The rows of an input of so many rows that some output rows need. */
@@ -305,8 +305,8 @@ static void in_block(const run *r, const tensor *t, view *v)
         v->origin = b->rows.first;
         v->left = b->columns.first;
         v->rows = b->rows.end - b->rows.first;
-        v->place = v->channels;
-        v->stride = (b->columns.end - b->columns.first) * v->place;
+        v->column_stride = v->channels;
+        v->stride = (b->columns.end - b->columns.first) * v->column_stride;
     }
 }
 
@@ -321,7 +321,7 @@ static view tensor_view(const run *r, const tensor *t)
     found.origin = 0;
     found.rows = larger(t->rows, 1);
     found.stride = t->stride / SLOTS;
-    found.place = t->place / SLOTS;
+    found.column_stride = t->column_stride / SLOTS;
     found.columns = 0;
     found.width = t->width;
     found.channels = t->channels / SLOTS;
@@ -336,7 +336,7 @@ static void lay_out(view *v, range rows, range columns)
     v->left = columns.first;
     v->rows = rows.end - rows.first;
     v->columns = 0;
-    v->stride = (columns.end - columns.first) * v->place;
+    v->stride = (columns.end - columns.first) * v->column_stride;
 }
 
 /* What a tile holds of the tensor of a layer. tile: those down first, then those across. */
@@ -373,26 +373,26 @@ static void as_tile(const run *r, const layer *l, view *v)
     if (r->stage->mode == BY_TILES) {
         const tile_run *at = (const tile_run *)(const void *)r;
         int32_t number = (int32_t)(l - r->stage->layers);
-        v->base = (element *)(void *)AT(r, l->strip_offset);
+        v->base = (element *)(void *)AT(r, l->buffer_offset);
         lay_out(v, rows_held(at, number), columns_held(at, number));
     }
 }
 
 /* A tensor inside the stage of this firing. */
-static view strip_view(const run *r, const layer *l)
+static view buffer_view(const run *r, const layer *l)
 {
     view found;
-    found.base = (element *)(void *)(AT(r, r->strips) + l->strip_offset);
+    found.base = (element *)(void *)(AT(r, r->buffers) + l->buffer_offset);
     found.staged = NULL;
     found.staged_from = 0;
     found.origin = r->ranges[l - r->stage->layers].first;
     found.left = 0;
-    found.rows = l->strip_rows;
-    found.place = l->result->channels / SLOTS;
-    found.stride = l->strip_columns * found.place;
-    found.columns = l->strip_columns;
+    found.rows = l->buffer_rows;
+    found.column_stride = l->result->channels / SLOTS;
+    found.stride = l->buffer_columns * found.column_stride;
+    found.columns = l->buffer_columns;
     found.width = l->result->width;
-    found.channels = found.place;
+    found.channels = found.column_stride;
     AS_TILE(r, l, &found);
     return found;
 }
@@ -401,7 +401,7 @@ static view input_view(const run *r, const layer *l, int32_t number)
 {
     const argument *in = &l->inputs[number];
     if (in->local < r->stage->layer_count) {
-        return strip_view(r, &r->stage->layers[in->local]);
+        return buffer_view(r, &r->stage->layers[in->local]);
     }
     return tensor_view(r, in->source);
 }
@@ -411,7 +411,7 @@ static view output_view(const run *r, const layer *l)
     if (l->result == r->stage->result) {
         return tensor_view(r, l->result);
     }
-    return strip_view(r, l);
+    return buffer_view(r, l);
 }
 
 static element *row_at(const view *v, int32_t row)
@@ -424,19 +424,19 @@ static element *row_at(const view *v, int32_t row)
 
 static int32_t column_at(const view *v, int32_t column)
 {
-    return (v->columns ? (column % v->columns) : FROM_LEFT(v, column)) * v->place;
+    return (v->columns ? (column % v->columns) : FROM_LEFT(v, column)) * v->column_stride;
 }
 
-/* Elements of a row whose places follow one another. */
+/* Elements of a row whose positions follow one another. */
 static int32_t row_elements(const view *v)
 {
     return v->width * v->channels;
 }
 
-/* How many of some columns go together: all where places follow one another, else one. */
-static int32_t places_at_once(const view *v, range columns)
+/* How many of some columns go together: all where positions follow one another, else one. */
+static int32_t columns_at_once(const view *v, range columns)
 {
-    return (!v->columns && (v->place == v->channels)) ? (columns.end - columns.first) : 1;
+    return (!v->columns && (v->column_stride == v->channels)) ? (columns.end - columns.first) : 1;
 }
 
 static void copy_elements(element *to, const element *from, int32_t count)
@@ -472,23 +472,23 @@ static void copy_shifted_halves(void *to, const void *from, int32_t count)
     }
 }
 
-/* Apply what is fused behind a layer to the elements of one place from a channel on. */
-static void finish(const layer *l, element *place, int32_t count, int32_t channel, int32_t column)
+/* Apply what is fused behind a layer to the elements of one position from a channel on. */
+static void finish(const layer *l, element *pixel, int32_t count, int32_t channel, int32_t column)
 {
     const step *steps = l->steps;
     int32_t number;
     for (number = 0; number < l->step_count; number++) {
-        steps[number].apply(&steps[number], place, count, channel, column);
+        steps[number].apply(&steps[number], pixel, count, channel, column);
     }
 }
 
 /* Apply what is fused behind a layer to all channels of a region: to integers, whose channels are all
-   alike, at places that go together. */
+   alike, at positions that go together. */
 static void finish_region(const layer *l, const view *out, range rows, range columns)
 {
     int32_t y;
     int32_t x;
-    int32_t at_once = (sizeof(element) < sizeof(float)) ? places_at_once(out, columns) : 1;
+    int32_t at_once = (sizeof(element) < sizeof(float)) ? columns_at_once(out, columns) : 1;
     if (l->step_count != 0) {
         for (y = rows.first; y < rows.end; y++) {
             element *row = row_at(out, y);
@@ -500,7 +500,7 @@ static void finish_region(const layer *l, const view *out, range rows, range col
 }
 
 /* Define the function of a layer: `by` goes over the result, and `make` makes what belongs to a
-   place, a window or a fold. */
+   position, a window or a fold. */
 #define LAYER(name, by, make) \
     static void name(const run *r, const layer *l, range rows, range columns) \
     { \

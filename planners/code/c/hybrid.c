@@ -126,16 +126,16 @@ typedef struct {
 } hybrid_convolution;
 
 /* The numbers of a group under a window as integers, tap by tap. */
-static void gather_integers(const hybrid_convolution *c, const quantizer *q, const footprint *under,
+static void gather_integers(const hybrid_convolution *c, const quantizer *q, const receptive_field *field,
                             int32_t number, int8_t *to)
 {
     int32_t i;
     int32_t j;
     int32_t inputs = c->group_inputs;
-    for (i = under->down.first; i < under->down.end; i++) {
-        const element *row = under->rows[i] + (number * inputs);
-        for (j = under->across.first; j < under->across.end; j++) {
-            to_integers(q, to + (((i * c->at.taps[1]) + j) * inputs), row + column_under(under, j),
+    for (i = field->down.first; i < field->down.end; i++) {
+        const element *row = field->rows[i] + (number * inputs);
+        for (j = field->across.first; j < field->across.end; j++) {
+            to_integers(q, to + (((i * c->at.taps[1]) + j) * inputs), row + column_under(field, j),
                         inputs);
         }
     }
@@ -153,39 +153,39 @@ static void convolve_hybrid(const run *r, const layer *l, range rows, range colu
     int32_t f;
     int32_t i;
     int32_t of_row = c->at.taps[1] * c->group_inputs;
-    footprint under;
+    receptive_field field;
     quantizer q;
-    under.height = l->inputs[0].source->height;
-    under.width = in.width;
+    field.height = l->inputs[0].source->height;
+    field.width = in.width;
     begin_range(&q, *row_at(&in, 0));
-    for (y = 0; y < under.height; y++) {
+    for (y = 0; y < field.height; y++) {
         for (x = 0; x < in.width; x++) {
             extend_range(&q, row_at(&in, y) + column_at(&in, x), in.channels);
         }
     }
     end_range(&q, &c->with);
     for (y = rows.first; y < rows.end; y++) {
-        locate_rows(&under, &c->at, &in, y);
+        locate_rows(&field, &c->at, &in, y);
         for (x = columns.first; x < columns.end; x++) {
-            element *place = row_at(&out, y) + column_at(&out, x);
+            element *pixel = row_at(&out, y) + column_at(&out, x);
             int32_t begin;
             int32_t length;
-            locate_columns(&under, &c->at, &in, x, 0);
-            begin = under.across.first * c->group_inputs;
-            length = (under.across.end - under.across.first) * c->group_inputs;
+            locate_columns(&field, &c->at, &in, x, 0);
+            begin = field.across.first * c->group_inputs;
+            length = (field.across.end - field.across.first) * c->group_inputs;
             for (g = 0; g < c->groups; g++) {
-                gather_integers(c, &q, &under, g, values);
+                gather_integers(c, &q, &field, g, values);
                 for (f = g * c->group_filters; f < ((g + 1) * c->group_filters); f++) {
                     const int8_t *weights = c->with.weights + (f * c->at.taps[0] * of_row);
                     int32_t sum = 0;
-                    for (i = under.down.first; i < under.down.end; i++) {
+                    for (i = field.down.first; i < field.down.end; i++) {
                         sum += sum_of_integers(&q, values + (i * of_row) + begin,
                                                weights + (i * of_row) + begin, length);
                     }
-                    place[f] = real_sum(&c->with, &q, sum, f);
+                    pixel[f] = real_sum(&c->with, &q, sum, f);
                 }
             }
-            finish(l, place, out.channels, 0, x);
+            finish(l, pixel, out.channels, 0, x);
         }
     }
 }
@@ -201,7 +201,7 @@ static void fully_connected_hybrid(const run *r, const layer *l, range rows, ran
     const hybrid_matrix *m = l->parameters;
     view in = input_view(r, l, 0);
     view out = output_view(r, l);
-    element *place = row_at(&out, 0);
+    element *pixel = row_at(&out, 0);
     int8_t *values = (int8_t *)(void *)r->scratch;
     int32_t y;
     int32_t i;
@@ -221,9 +221,9 @@ static void fully_connected_hybrid(const run *r, const layer *l, range rows, ran
     count *= height;
     for (i = 0; i < m->units; i++) {
         int32_t sum = sum_of_integers(&q, values, m->with.weights + (i * count), count);
-        place[i] = real_sum(&m->with, &q, sum, i);
+        pixel[i] = real_sum(&m->with, &q, sum, i);
     }
-    finish(l, place, m->units, 0, 0);
+    finish(l, pixel, m->units, 0, 0);
 }
 
 /* A product of each row of matrices and trained columns, which lie one after another. */

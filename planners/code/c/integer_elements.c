@@ -3,7 +3,7 @@
    result. */
 typedef struct {
     operand each[2];
-    int32_t places;
+    int32_t pixels;
     int32_t zero[2];
     int32_t zero_out;
     int32_t sign;
@@ -27,8 +27,8 @@ static void combine(const run *r, const layer *l, range rows, range columns, com
     int32_t c;
     int32_t at_once;
     int32_t steps[2];
-    cut_row(&out, &columns, p->places);
-    at_once = places_at_once(&out, columns);
+    cut_row(&out, &columns, p->pixels);
+    at_once = columns_at_once(&out, columns);
     /*@ loop unroll 2; */
     for (c = 0; c < 2; c++) {
         const operand *o = &p->each[c];
@@ -39,7 +39,7 @@ static void combine(const run *r, const layer *l, range rows, range columns, com
             in[c] = input_view(r, l, o->input);
         }
         if (o->is_map && o->column) {
-            apart = in[c].place;
+            apart = in[c].column_stride;
             goes_round = in[c].columns;
         }
         steps[c] = (out.channels > 1) ? o->channel : apart;
@@ -210,18 +210,18 @@ typedef struct {
     averaging to;
 } mean_over;
 
-static void average_fold(const cube *c, const view *in, const view *out, const int32_t *place,
+static void average_fold(const cube *c, const view *in, const view *out, const int32_t *index,
                          range rows)
 {
     const mean_over *m = (const mean_over *)(const void *)c;
     int32_t inner[3];
     int32_t sum = 0;
     (void)rows;
-    begin_fold(c, place, inner);
+    begin_fold(c, index, inner);
     do {
         sum += *from_cell(c, in, inner);
     } while (next_inside(c, inner) != 0);
-    *to_cell(c, out, place) = average_of(sum, &m->to);
+    *to_cell(c, out, index) = average_of(sum, &m->to);
 }
 
 LAYER(average, for_each_fold, average_fold)
@@ -232,18 +232,18 @@ typedef struct {
     int32_t sign;
 } extreme_over;
 
-static void extreme_fold(const cube *c, const view *in, const view *out, const int32_t *place,
+static void extreme_fold(const cube *c, const view *in, const view *out, const int32_t *index,
                          range rows)
 {
     int32_t inner[3];
     int32_t sign = ((const extreme_over *)(const void *)c)->sign;
     int32_t found = INT32_MIN;
     (void)rows;
-    begin_fold(c, place, inner);
+    begin_fold(c, index, inner);
     do {
         found = larger(found, sign * *from_cell(c, in, inner));
     } while (next_inside(c, inner) != 0);
-    *to_cell(c, out, place) = (element)(sign * found);
+    *to_cell(c, out, index) = (element)(sign * found);
 }
 
 LAYER(reduce_extreme, for_each_fold, extreme_fold)
@@ -303,7 +303,7 @@ static int32_t power_of(const softmax_over *s, int32_t beyond)
     return exponential(high_product(beyond * (INT32_C(1) << s->exponent), s->multiplier));
 }
 
-static void softmax_fold(const cube *c, const view *in, const view *out, const int32_t *place,
+static void softmax_fold(const cube *c, const view *in, const view *out, const int32_t *index,
                          range rows)
 {
     const softmax_over *s = (const softmax_over *)(const void *)c;
@@ -312,7 +312,7 @@ static void softmax_fold(const cube *c, const view *in, const view *out, const i
     int32_t sum = 0;
     int32_t lead = 0;
     int32_t share;
-    begin_fold(c, place, inner);
+    begin_fold(c, index, inner);
     most = largest_inside(c, in, inner);
     do {
         int32_t beyond = smaller(*from_cell(c, in, inner) - most, 0);

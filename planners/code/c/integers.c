@@ -22,34 +22,34 @@ static void add_row(total *sums, const element *values, int32_t zero, const trai
 }
 
 /* What lies under some taps side by side in all rows of a window. */
-static patch taps_patch(const convolution *c, const footprint *under, int32_t tap, int32_t taps,
+static patch taps_patch(const convolution *c, const receptive_field *field, int32_t tap, int32_t taps,
                         int32_t channel)
 {
     patch found;
-    found.rows = under->rows + under->down.first;
-    found.row_count = under->down.end - under->down.first;
-    found.from = column_under(under, tap) + channel;
+    found.rows = field->rows + field->down.first;
+    found.row_count = field->down.end - field->down.first;
+    found.from = column_under(field, tap) + channel;
     found.count = taps * c->group_inputs;
     found.zero = c->to.zero_in;
     found.width = c->at.taps[1] * c->group_inputs;
     found.apart = c->at.taps[0] * found.width;
-    found.weights_from = (under->down.first * found.width) + (tap * c->group_inputs);
+    found.weights_from = (field->down.first * found.width) + (tap * c->group_inputs);
     return found;
 }
 
 /* Add to the sums of some filters what lies under a window. */
-static void add_window(const convolution *c, const footprint *under, total *sums,
+static void add_window(const convolution *c, const receptive_field *field, total *sums,
                        const trained *weights, int32_t channel, int32_t filters)
 {
     int32_t j;
     int32_t taps;
-    for (j = under->across.first; j < under->across.end; j += taps) {
+    for (j = field->across.first; j < field->across.end; j += taps) {
         patch p;
         taps = 1;
-        if (under->step == c->group_inputs) {
-            taps = ((j < under->bend) ? under->bend : under->across.end) - j;
+        if (field->step == c->group_inputs) {
+            taps = ((j < field->bend) ? field->bend : field->across.end) - j;
         }
-        p = taps_patch(c, under, j, taps, channel);
+        p = taps_patch(c, field, j, taps, channel);
         add_values(sums, &p, weights, filters);
 #if WEIGHTS_HAVE_ZEROS
         take_zeros(sums, &p, &c->to, filters);
@@ -85,7 +85,7 @@ static int32_t is_few(const convolution *c)
            ((c->at.taps[0] * width) <= MOST_GATHERED);
 }
 
-static void gather(const convolution *c, const footprint *under, element *to)
+static void gather(const convolution *c, const receptive_field *field, element *to)
 {
     int32_t i;
     int32_t j;
@@ -93,19 +93,19 @@ static void gather(const convolution *c, const footprint *under, element *to)
     int32_t inputs = c->group_inputs;
     int32_t width = c->at.taps[1] * inputs;
     int32_t rows = c->at.taps[0];
-    if (((under->down.end - under->down.first) < rows) ||
-        ((under->across.end - under->across.first) < c->at.taps[1])) {
+    if (((field->down.end - field->down.first) < rows) ||
+        ((field->across.end - field->across.first) < c->at.taps[1])) {
         for (i = 0; i < (rows * width); i++) {
             to[i] = (element)c->to.zero_in;
         }
     }
-    for (j = under->across.first; j < under->across.end; j += taps) {
+    for (j = field->across.first; j < field->across.end; j += taps) {
         taps = 1;
-        if (under->step == inputs) {
-            taps = ((j < under->bend) ? under->bend : under->across.end) - j;
+        if (field->step == inputs) {
+            taps = ((j < field->bend) ? field->bend : field->across.end) - j;
         }
-        for (i = under->down.first; i < under->down.end; i++) {
-            copy_few(to + (i * width) + (j * inputs), under->rows[i] + column_under(under, j),
+        for (i = field->down.first; i < field->down.end; i++) {
+            copy_few(to + (i * width) + (j * inputs), field->rows[i] + column_under(field, j),
                      taps * inputs);
         }
     }
@@ -145,8 +145,8 @@ APART static int32_t make_filters(element *to, const patch *p, const trained *we
     return first;
 }
 
-/* Make channels of a place whose windows are no patch, or that are less than four. */
-APART static void make_singly(const convolution *c, const footprint *under, element *to,
+/* Make channels of a position whose windows are no patch, or that are less than four. */
+APART static void make_singly(const convolution *c, const receptive_field *field, element *to,
                               range channels)
 {
     int32_t of_filter = c->at.taps[0] * c->at.taps[1] * c->group_inputs;
@@ -160,7 +160,7 @@ APART static void make_singly(const convolution *c, const footprint *under, elem
         end = (g + 1) * c->group_filters;
         filters = smaller(smaller(channels.end, end) - first, BLOCK);
         begin_sums(sums, c->to.bias, first, filters);
-        add_window(c, under, sums, weights, g * c->group_inputs, filters);
+        add_window(c, field, sums, weights, g * c->group_inputs, filters);
         store_sums(to, sums, &c->to, first, filters);
         weights += of_filter * filters;
         to += filters;
@@ -182,33 +182,33 @@ static const bias_sum *sums_before(const convolution *c, patch *p)
     return c->to.bias;
 }
 
-/* Make channels of a place from a gathered window. The first that is left. */
-APART static int32_t make_gathered(const convolution *c, const footprint *under, element *to,
+/* Make channels of a position from a gathered window. The first that is left. */
+APART static int32_t make_gathered(const convolution *c, const receptive_field *field, element *to,
                                    range channels)
 {
     int32_t of_filter = c->at.taps[0] * c->at.taps[1] * c->group_inputs;
     element few[MOST_GATHERED + 1];
     const element *row = few;
     patch p;
-    gather(c, under, few);
+    gather(c, field, few);
     p = row_patch(&row, c->to.zero_in, of_filter, of_filter);
     return make_filters(to, &p, c->weights + (channels.first * of_filter), &c->to,
                         sums_before(c, &p), channels);
 }
 
-static void convolve_place(const void *numbers, const footprint *under, element *to,
+static void convolve_pixel(const void *numbers, const receptive_field *field, element *to,
                            range channels)
 {
     const convolution *c = numbers;
     range rest;
     rest.end = channels.end;
     if (is_few(c) != 0) {
-        rest.first = make_gathered(c, under, to, channels);
-    } else if ((c->groups == 1) && (under->step == c->group_inputs) &&
-               (under->bend >= under->across.end)) {
+        rest.first = make_gathered(c, field, to, channels);
+    } else if ((c->groups == 1) && (field->step == c->group_inputs) &&
+               (field->bend >= field->across.end)) {
         int32_t of_filter = c->at.taps[0] * c->at.taps[1] * c->group_inputs;
-        patch p = taps_patch(c, under, under->across.first,
-                             under->across.end - under->across.first, 0);
+        patch p = taps_patch(c, field, field->across.first,
+                             field->across.end - field->across.first, 0);
         const bias_sum *begin = sums_before(c, &p);
         rest.first = make_filters(to, &p, c->weights + (channels.first * of_filter), &c->to,
                                   begin, channels);
@@ -216,23 +216,23 @@ static void convolve_place(const void *numbers, const footprint *under, element 
         rest.first = channels.first;
     }
     if (rest.first < rest.end) {
-        make_singly(c, under, to + (rest.first - channels.first), rest);
+        make_singly(c, field, to + (rest.first - channels.first), rest);
     }
 }
 
-LAYER(convolve, all_windows, convolve_place)
+LAYER(convolve, all_windows, convolve_pixel)
 
 #if WEIGHTS_HAVE_ZEROS
-static void take_lane_zeros(total *sums, const convolution *c, const footprint *under, int32_t from,
+static void take_lane_zeros(total *sums, const convolution *c, const receptive_field *field, int32_t from,
                             int32_t lanes)
 {
     int32_t i;
     int32_t j;
     int32_t k;
-    for (i = under->down.first; c->to.zero_with && (i < under->down.end); i++) {
-        for (j = under->across.first; j < under->across.end; j++) {
+    for (i = field->down.first; c->to.zero_with && (i < field->down.end); i++) {
+        for (j = field->across.first; j < field->across.end; j++) {
             for (k = 0; k < lanes; k++) {
-                const element *value = under->rows[i] + column_under(under, j) + from + k;
+                const element *value = field->rows[i] + column_under(field, j) + from + k;
                 patch p = row_patch(&value, c->to.zero_in, 1, 0);
                 take_zeros(sums + k, &p, &c->to, 1);
             }
@@ -241,28 +241,28 @@ static void take_lane_zeros(total *sums, const convolution *c, const footprint *
 }
 #endif
 
-static void depthwise_place(const void *numbers, const footprint *under, element *to,
+static void depthwise_pixel(const void *numbers, const receptive_field *field, element *to,
                             range channels)
 {
     const convolution *c = numbers;
     int32_t count = channels.end - channels.first;
-    int32_t from = make_all_lanes(to, c, under, channels.first, count);
+    int32_t from = make_all_lanes(to, c, field, channels.first, count);
     total sums[LANES];
     for (; from < count; from += LANES) {
         int32_t first = channels.first + from;
         int32_t lanes = smaller(LANES, count - from);
         begin_sums(sums, c->to.bias, first, lanes);
-        add_few_lanes(c, under, from, first, lanes, sums);
+        add_few_lanes(c, field, from, first, lanes, sums);
 #if WEIGHTS_HAVE_ZEROS
-        take_lane_zeros(sums, c, under, from, lanes);
+        take_lane_zeros(sums, c, field, from, lanes);
 #endif
         store_sums(to + from, sums, &c->to, first, lanes);
     }
 }
 
-LAYER(depthwise_conv, all_windows, depthwise_place)
+LAYER(depthwise_conv, all_windows, depthwise_pixel)
 
-/* Add to the sums of some filters what elements of the input add to a place of the result. */
+/* Add to the sums of some filters what elements of the input add to a position of the result. */
 static void add_transposed(const convolution *c, const view *in, int32_t height, int32_t y,
                            int32_t x, total *sums, const trained *weights, int32_t channel,
                            int32_t filters)
@@ -287,7 +287,7 @@ static void add_transposed(const convolution *c, const view *in, int32_t height,
     }
 }
 
-static void transposed_place(const convolution *c, const view *in, int32_t height, int32_t y,
+static void transposed_pixel(const convolution *c, const view *in, int32_t height, int32_t y,
                              int32_t x, element *to)
 {
     int32_t g;
@@ -317,7 +317,7 @@ static void transposed_conv(const run *r, const layer *l, range rows, range colu
     for (y = rows.first; y < rows.end; y++) {
         for (x = columns.first; x < columns.end; x++) {
             element *to = row_at(&out, y) + column_at(&out, x);
-            transposed_place(c, &in, l->inputs[0].source->height, y, x, to);
+            transposed_pixel(c, &in, l->inputs[0].source->height, y, x, to);
             finish(l, to, out.channels, 0, x);
         }
     }
@@ -332,16 +332,16 @@ static element mean_of(int32_t sum, int32_t count, int32_t offset)
 }
 
 /* The sums of up to four channels of what lies under a window, from a channel on. */
-static void sums_under(const footprint *under, int32_t channel, int32_t channels, int32_t *sums)
+static void sums_under(const receptive_field *field, int32_t channel, int32_t channels, int32_t *sums)
 {
     int32_t i;
     int32_t j;
     int32_t k;
     /*@ loop unroll 100000; */
-    for (i = under->down.first; i < under->down.end; i++) {
+    for (i = field->down.first; i < field->down.end; i++) {
         /*@ loop unroll 100000; */
-        for (j = under->across.first; j < under->across.end; j++) {
-            const element *values = under->rows[i] + column_under(under, j) + channel;
+        for (j = field->across.first; j < field->across.end; j++) {
+            const element *values = field->rows[i] + column_under(field, j) + channel;
 #if defined(HELIUM)
             if ((channels == 4) && (sizeof *values == 1)) {
                 int32x4_t more = vldrbq_s32((const int8_t *)(const void *)values);
@@ -357,25 +357,25 @@ static void sums_under(const footprint *under, int32_t channel, int32_t channels
     }
 }
 
-static void mean_under(const void *numbers, const footprint *under, element *to, range channels)
+static void window_mean(const void *numbers, const receptive_field *field, element *to, range channels)
 {
     int32_t first;
     int32_t k;
-    int32_t count = counted(numbers, under);
+    int32_t count = counted(numbers, field);
     int32_t all = channels.end - channels.first;
     for (first = 0; first < all; first += 4) {
         int32_t sums[4] = {0, 0, 0, 0};
         int32_t some = smaller(all - first, 4);
-        sums_under(under, first, some, sums);
+        sums_under(field, first, some, sums);
         for (k = 0; k < some; k++) {
             to[first + k] = mean_of(sums[k], count, ((const pooling *)numbers)->offset);
         }
     }
 }
 
-LAYER(average_pool, all_windows, mean_under)
+LAYER(average_pool, all_windows, window_mean)
 
-/* weights: unit by unit, place by place of the input as it lies. */
+/* weights: unit by unit, position by position of the input as it lies. */
 typedef struct {
     int32_t units;
     const trained *weights;
@@ -387,7 +387,7 @@ static void fully_connected(const run *r, const layer *l, range rows, range colu
     const matrix *m = l->parameters;
     view in = input_view(r, l, 0);
     view out = output_view(r, l);
-    element *place = row_at(&out, 0);
+    element *pixel = row_at(&out, 0);
     int32_t done;
     int32_t block;
     int32_t y;
@@ -409,7 +409,7 @@ static void fully_connected(const run *r, const layer *l, range rows, range colu
         }
 #endif
         all.end = m->units;
-        first = make_filters(place, &p, m->weights, &m->to, begin, all);
+        first = make_filters(pixel, &p, m->weights, &m->to, begin, all);
     }
     for (done = first; done < m->units; done += block) {
         block = smaller(BLOCK, m->units - done);
@@ -422,9 +422,9 @@ static void fully_connected(const run *r, const layer *l, range rows, range colu
             take_zeros(sums, &p, &m->to, block);
 #endif
         }
-        store_sums(place + done, sums, &m->to, done, block);
+        store_sums(pixel + done, sums, &m->to, done, block);
     }
-    finish(l, place, m->units, 0, 0);
+    finish(l, pixel, m->units, 0, 0);
 }
 
 /* Add a row of the input; weights: row by row, unit by unit, value by value. */
@@ -434,7 +434,7 @@ static void sum_fully(const run *r, const layer *l, range rows, range columns)
     view in = input_view(r, l, 0);
     view out = output_view(r, l);
     element *kept = AT(r, r->stage->sums);
-    element *place = row_at(&out, 0);
+    element *pixel = row_at(&out, 0);
     const element *row = row_at(&in, rows.first);
     int32_t done;
     int32_t block;
@@ -463,14 +463,14 @@ static void sum_fully(const run *r, const layer *l, range rows, range columns)
     /* Only now: the result may lie over the row. */
     for (done = 0; is_last && (done < m->units); done++) {
         total sum = load(kept, done);
-        store_sums(place + done, &sum, &m->to, done, 1);
+        store_sums(pixel + done, &sum, &m->to, done, 1);
     }
     if (is_last != 0) {
-        finish(l, place, m->units, 0, 0);
+        finish(l, pixel, m->units, 0, 0);
     }
 }
 
-/* Sums of each feature map, of places before some row and column. */
+/* Sums of each feature map, of positions before some row and column. */
 enum { SUM_MEAN, SUM_AVERAGE, SUM_LARGEST };
 
 typedef struct {
@@ -510,7 +510,7 @@ static int32_t add_row_in_fours(const summing *s, const element *row, const view
             sum = vreinterpretq_s32_s8(vldrbq_s8(kept));
         }
         for (x = 0; x < s->columns; x++) {
-            const element *values = row + (x * in->place) + i;
+            const element *values = row + (x * in->column_stride) + i;
             sum = vaddq_s32(sum, vldrbq_s32((const int8_t *)(const void *)values));
         }
         vstrbq_s8(kept, vreinterpretq_s8_s32(sum));
@@ -536,16 +536,16 @@ static void sum_row(const run *r, const layer *l, range rows, range columns)
     for (i = done; i < in.channels; i++) {
         int32_t sum = r->firing ? load(sums, i) : (s->kind == SUM_LARGEST) ? LEAST : 0;
         for (x = 0; x < s->columns; x++) {
-            sum = summed(s, sum, row[(x * in.place) + i]);
+            sum = summed(s, sum, row[(x * in.column_stride) + i]);
         }
         store(sums, i, sum);
     }
     if ((r->firing + 1) == r->stage->firings) {
-        element *place = row_at(&out, 0);
+        element *pixel = row_at(&out, 0);
         for (i = 0; i < in.channels; i++) {
-            place[i] = sum_as_stored(s, load(sums, i));
+            pixel[i] = sum_as_stored(s, load(sums, i));
         }
-        finish(l, place, in.channels, 0, 0);
+        finish(l, pixel, in.channels, 0, 0);
     }
 }
 
@@ -557,20 +557,20 @@ static void sum_block(const run *r, const layer *l, const trained *weights, int3
     const convolution *c = maps->parameters;
     const summing *s = l->parameters;
     view in = input_view(r, maps, 0);
-    footprint under;
+    receptive_field field;
     int32_t y;
     int32_t x;
     int32_t i;
-    under.height = maps->inputs[0].source->height;
-    under.width = in.width;
+    field.height = maps->inputs[0].source->height;
+    field.width = in.width;
     for (y = 0; y < s->rows; y++) {
-        locate_rows(&under, &c->at, &in, y);
+        locate_rows(&field, &c->at, &in, y);
         for (x = 0; x < s->columns; x++) {
             total found[BLOCK];
             element made[BLOCK];
-            locate_columns(&under, &c->at, &in, x, 0);
+            locate_columns(&field, &c->at, &in, x, 0);
             begin_sums(found, c->to.bias, first, block);
-            add_window(c, &under, found, weights, g * c->group_inputs, block);
+            add_window(c, &field, found, weights, g * c->group_inputs, block);
             store_sums(made, found, &c->to, first, block);
             finish(maps, made, block, first, x);
             for (i = 0; i < block; i++) {
@@ -585,7 +585,7 @@ static void sum_channels(const run *r, const layer *l, range rows, range columns
     const convolution *c = r->stage->layers[0].parameters;
     const summing *s = l->parameters;
     view out = output_view(r, l);
-    element *place = row_at(&out, 0);
+    element *pixel = row_at(&out, 0);
     const trained *weights = c->weights;
     int32_t g;
     int32_t done;
@@ -602,11 +602,11 @@ static void sum_channels(const run *r, const layer *l, range rows, range columns
             }
             sum_block(r, l, weights, g, first, block, sums);
             for (i = 0; i < block; i++) {
-                place[first + i] = sum_as_stored(s, sums[i]);
+                pixel[first + i] = sum_as_stored(s, sums[i]);
             }
             weights += c->at.taps[0] * c->at.taps[1] * c->group_inputs * block;
             first += block;
         }
     }
-    finish(l, place, first, 0, 0);
+    finish(l, pixel, first, 0, 0);
 }

@@ -140,7 +140,7 @@ typedef struct {
     int32_t raised;
 } unit;
 
-static void unit_fold(const cube *c, const view *in, const view *out, const int32_t *place,
+static void unit_fold(const cube *c, const view *in, const view *out, const int32_t *index,
                       range rows)
 {
     const unit *u = (const unit *)(const void *)c;
@@ -148,13 +148,13 @@ static void unit_fold(const cube *c, const view *in, const view *out, const int3
     int32_t squares = 0;
     int32_t root;
     int32_t exponent;
-    begin_fold(c, place, inner);
+    begin_fold(c, index, inner);
     do {
         int32_t value = *from_cell(c, in, inner) - u->zero;
         squares += value * value;
     } while (next_inside(c, inner) != 0);
     root = inverse_root(squares, &exponent);
-    begin_fold(c, place, inner);
+    begin_fold(c, index, inner);
     do {
         int32_t value = u->times * (*from_cell(c, in, inner) - u->zero);
         if (is_wanted(rows, inner) != 0) {

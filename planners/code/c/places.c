@@ -12,26 +12,26 @@ static void join_maps(const run *r, const layer *l, range rows, range columns)
     int32_t number;
     int32_t y;
     int32_t x;
-    int32_t place = 0;
+    int32_t position = 0;
     for (number = 0; number < l->input_count; number++) {
         const tensor *source = l->inputs[number].source;
         view in = input_view(r, l, number);
-        int32_t top = (j->axis == 1) ? place : 0;
-        int32_t left = (j->axis == 2) ? place : 0;
-        int32_t channel = (j->axis == 0) ? place : 0;
+        int32_t top = (j->axis == 1) ? position : 0;
+        int32_t left = (j->axis == 2) ? position : 0;
+        int32_t channel = (j->axis == 0) ? position : 0;
         int32_t bottom = (j->axis == 1) ? smaller(rows.end, top + source->height) : rows.end;
         int32_t right = (j->axis == 2) ? smaller(columns.end, left + source->width) : columns.end;
         for (y = larger(rows.first, top); y < bottom; y++) {
             const element *from = row_at(&in, y - top);
             element *to = row_at(&out, y) + channel;
-            if ((from == (to + column_at(&out, left))) && (in.place == out.place)) {
+            if ((from == (to + column_at(&out, left))) && (in.column_stride == out.column_stride)) {
                 continue; /* it lies where it belongs */
             }
             for (x = larger(columns.first, left); x < right; x++) {
                 copy_elements(to + column_at(&out, x), from + column_at(&in, x - left), in.channels);
             }
         }
-        place += (j->axis == 0) ? in.channels : (j->axis == 1) ? source->height : source->width;
+        position += (j->axis == 0) ? in.channels : (j->axis == 1) ? source->height : source->width;
     }
     finish_region(l, &out, rows, columns);
 }
@@ -57,18 +57,18 @@ static void join_constants(const run *r, const layer *l, range rows, range colum
     int32_t number;
     int32_t y;
     int32_t x;
-    int32_t place = 0;
-    for (number = 0; number < m->count; place += m->pieces[number++].size) {
+    int32_t position = 0;
+    for (number = 0; number < m->count; position += m->pieces[number++].size) {
         const piece *p = &m->pieces[number];
         view in = p->values ? out : input_view(r, l, p->input);
-        int32_t top = (m->axis == 1) ? place : 0;
-        int32_t left = (m->axis == 2) ? place : 0;
+        int32_t top = (m->axis == 1) ? position : 0;
+        int32_t left = (m->axis == 2) ? position : 0;
         int32_t bottom = (m->axis == 1) ? smaller(rows.end, top + p->size) : rows.end;
         int32_t right = (m->axis == 2) ? smaller(columns.end, left + p->size) : columns.end;
         int32_t width = (m->axis == 2) ? p->size : out.width;
         int32_t channels = (m->axis == 0) ? p->size : out.channels;
         for (y = larger(rows.first, top); y < bottom; y++) {
-            element *to = row_at(&out, y) + ((m->axis == 0) ? place : 0);
+            element *to = row_at(&out, y) + ((m->axis == 0) ? position : 0);
             for (x = larger(columns.first, left); x < right; x++) {
                 const element *from =
                     p->values ? (p->values + ((((y - top) * width) + x - left) * channels))
@@ -154,7 +154,7 @@ static void shuffle(const run *r, const layer *l, range rows, range columns)
     finish_region(l, &out, rows, columns);
 }
 
-/* Blocks of places as channels, and back. */
+/* Blocks of positions as channels, and back. */
 typedef struct {
     int32_t size;
     int32_t is_block_first;
@@ -197,16 +197,16 @@ static void depth_to_space(const run *r, const layer *l, range rows, range colum
         for (x = columns.first; x < columns.end; x++) {
             const element *from = row_at(&in, y / b->size) + column_at(&in, x / b->size);
             element *to = row_at(&out, y) + column_at(&out, x);
-            int32_t place = (y % b->size * b->size) + (x % b->size);
+            int32_t position = (y % b->size * b->size) + (x % b->size);
             for (c = 0; c < out.channels; c++) {
-                to[c] = from[b->is_block_first ? ((place * out.channels) + c) : ((c * all) + place)];
+                to[c] = from[b->is_block_first ? ((position * out.channels) + c) : ((c * all) + position)];
             }
         }
     }
     finish_region(l, &out, rows, columns);
 }
 
-/* Rows and columns around: of a value, of the nearest place, or mirrored; channels of a value. */
+/* Rows and columns around: of a value, of the nearest position, or mirrored; channels of a value. */
 typedef struct {
     int32_t top;
     int32_t left;
@@ -217,23 +217,23 @@ typedef struct {
 
 enum { PAD_VALUE, PAD_EDGE, PAD_REFLECT, PAD_SYMMETRIC };
 
-/* The place of the input that stands for one that may lie outside; -1 where none does. */
-static int32_t padded_place(const padding *p, int32_t place, int32_t limit)
+/* The position of the input that stands for one that may lie outside; -1 where none does. */
+static int32_t padded_pixel(const padding *p, int32_t position, int32_t limit)
 {
     if (p->mode == PAD_VALUE) {
-        return ((place < 0) || (place >= limit)) ? -1 : place;
+        return ((position < 0) || (position >= limit)) ? -1 : position;
     }
     if (p->mode == PAD_REFLECT) {
         int32_t period = larger((2 * limit) - 2, 1);
-        place -= floor_quotient(place, period) * period;
-        return (place < limit) ? place : (period - place);
+        position -= floor_quotient(position, period) * period;
+        return (position < limit) ? position : (period - position);
     }
     if (p->mode == PAD_SYMMETRIC) {
         int32_t period = 2 * limit;
-        place -= floor_quotient(place, period) * period;
-        return (place < limit) ? place : (period - 1 - place);
+        position -= floor_quotient(position, period) * period;
+        return (position < limit) ? position : (period - 1 - position);
     }
-    return clamped(place, limit);
+    return clamped(position, limit);
 }
 
 static void pad_maps(const run *r, const layer *l, range rows, range columns)
@@ -245,9 +245,9 @@ static void pad_maps(const run *r, const layer *l, range rows, range columns)
     int32_t x;
     int32_t c;
     for (y = rows.first; y < rows.end; y++) {
-        int32_t row = padded_place(p, y - p->top, l->inputs[0].source->height);
+        int32_t row = padded_pixel(p, y - p->top, l->inputs[0].source->height);
         for (x = columns.first; x < columns.end; x++) {
-            int32_t column = padded_place(p, x - p->left, in.width);
+            int32_t column = padded_pixel(p, x - p->left, in.width);
             element *to = row_at(&out, y) + column_at(&out, x);
             int32_t inner = ((row >= 0) && (column >= 0)) ? in.channels : 0;
             if (inner > 0) {
@@ -264,7 +264,7 @@ static void pad_maps(const run *r, const layer *l, range rows, range columns)
     finish_region(l, &out, rows, columns);
 }
 
-/* Each place takes the elements of one place of the input. */
+/* Each position takes the elements of one position of the input. */
 typedef struct {
     const rule *rows;
     const rule *columns;
@@ -288,7 +288,7 @@ static void resize_nearest(const run *r, const layer *l, range rows, range colum
     finish_region(l, &out, rows, columns);
 }
 
-/* For each row and column the place of the input before it, and how far it is from there. */
+/* For each row and column the position of the input before it, and how far it is from there. */
 typedef struct {
     const uint16_t *above;
     const element *down;
@@ -342,7 +342,7 @@ static void join_constant_pieces(const run *r, const layer *l, range rows, range
     finish_region(l, &out, rows, columns);
 }
 
-/* For each row and column the four places around it, and what each weighs. */
+/* For each row and column the four positions around it, and what each weighs. */
 typedef struct {
     const uint16_t *above;
     const element *down;
@@ -423,19 +423,19 @@ static void move_elements(const run *r, const layer *l, range rows, range column
     finish_region(l, &out, rows, columns);
 }
 
-/* Elements at listed places along channels (0), rows (1) or columns (2); where none are listed all
-   places, over and over. */
+/* Elements at listed positions along channels (0), rows (1) or columns (2); where none are listed all
+   positions, over and over. */
 typedef struct {
     int32_t axis;
-    const uint16_t *places;
+    const uint16_t *positions;
 } gathering;
 
-static int32_t gathered(const gathering *g, int32_t axis, int32_t place, int32_t limit)
+static int32_t gathered(const gathering *g, int32_t axis, int32_t position, int32_t limit)
 {
     if (g->axis != axis) {
-        return place;
+        return position;
     }
-    return g->places ? g->places[place] : (place % limit);
+    return g->positions ? g->positions[position] : (position % limit);
 }
 
 static void gather_maps(const run *r, const layer *l, range rows, range columns)
@@ -475,22 +475,22 @@ static void look_up_rows(const run *r, const layer *l, range rows, range columns
     int32_t x;
     for (y = rows.first; y < rows.end; y++) {
         for (x = columns.first; x < columns.end; x++) {
-            int32_t place = (int32_t)row_at(&in, y)[column_at(&in, x)];
-            place = smaller(larger((place < 0) ? (place + e->entries) : place, 0), e->entries - 1);
-            copy_elements(row_at(&out, y) + column_at(&out, x), e->table + (place * out.channels),
+            int32_t position = (int32_t)row_at(&in, y)[column_at(&in, x)];
+            position = smaller(larger((position < 0) ? (position + e->entries) : position, 0), e->entries - 1);
+            copy_elements(row_at(&out, y) + column_at(&out, x), e->table + (position * out.channels),
                           out.channels);
         }
     }
     finish_region(l, &out, rows, columns);
 }
 
-/* Listed places of a tensor that is no map: pieces before the axis, places along it, elements behind. */
+/* Listed positions of a tensor that is no map: pieces before the axis, positions along it, elements behind. */
 typedef struct {
     int32_t pieces;
     int32_t size;
     int32_t listed;
     int32_t behind;
-    const uint16_t *places;
+    const uint16_t *positions;
 } picking;
 
 static void gather_pieces(const run *r, const layer *l, range rows, range columns)
@@ -500,10 +500,10 @@ static void gather_pieces(const run *r, const layer *l, range rows, range column
     view out = output_view(r, l);
     element *to = row_at(&out, 0);
     int32_t i;
-    int32_t place;
+    int32_t position;
     for (i = 0; i < p->pieces; i++) {
-        for (place = 0; place < p->listed; place++) {
-            int32_t from = p->places ? p->places[place] : (place % p->size);
+        for (position = 0; position < p->listed; position++) {
+            int32_t from = p->positions ? p->positions[position] : (position % p->size);
             copy_elements(to, row_at(&in, 0) + (((i * p->size) + from) * p->behind), p->behind);
             to += p->behind;
         }
@@ -531,14 +531,14 @@ static const element *operand_at(const operand *o, const view *in, int32_t y, in
     return o->column ? (from + column_at(in, x)) : from;
 }
 
-/* Cut a result that is no map into places side by side, along which operands repeat; 1: it is left. */
-static void cut_row(view *out, range *columns, int32_t places)
+/* Cut a result that is no map into positions side by side, along which operands repeat; 1: it is left. */
+static void cut_row(view *out, range *columns, int32_t pixels)
 {
-    if (places > 1) {
-        out->channels /= places;
-        out->place = out->channels;
+    if (pixels > 1) {
+        out->channels /= pixels;
+        out->column_stride = out->channels;
         columns->first = 0;
-        columns->end = places;
+        columns->end = pixels;
     }
 }
 
@@ -548,17 +548,17 @@ static void view_elements(const run *r, const layer *l, range rows, range column
     view in = input_view(r, l, 0);
     view out = output_view(r, l);
     int32_t y;
-    int32_t place;
+    int32_t position;
     int32_t count;
     int32_t given = row_elements(&in);
     int32_t made = row_elements(&out);
     for (y = rows.first; y < rows.end; y++) {
         element *to = row_at(&out, y);
-        for (place = 0; place < made; place += count) {
-            int32_t at = (y * made) + place;
+        for (position = 0; position < made; position += count) {
+            int32_t at = (y * made) + position;
             int32_t rest = at % given;
-            count = smaller(given - rest, made - place);
-            copy_elements(to + place, row_at(&in, at / given) + rest, count);
+            count = smaller(given - rest, made - position);
+            copy_elements(to + position, row_at(&in, at / given) + rest, count);
         }
     }
     finish_region(l, &out, rows, columns);
@@ -583,7 +583,7 @@ static void move_places(const run *r, const layer *l, range rows, range columns)
     finish_region(l, &out, rows, columns);
 }
 
-/* The places of a row of the input, each with its channels, where the whole result has them. */
+/* The positions of a row of the input, each with its channels, where the whole result has them. */
 static void scatter_places(const run *r, const layer *l, range rows, range columns)
 {
     const moving *m = l->parameters;

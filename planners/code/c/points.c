@@ -25,20 +25,20 @@ static int32_t position_at(const gathering_points *p, const view *positions, int
                            int32_t number, int32_t unit)
 {
     int32_t axis;
-    int32_t place = 0;
+    int32_t position = 0;
     for (axis = 0; axis < p->axes; axis++) {
         const element *at =
             numbered(positions, p->positions_are_map, height, (number * p->axes) + axis, unit);
         int32_t coordinate = (int32_t)real_at(at, 0);
         coordinate += (coordinate < 0) ? p->sizes[axis] : 0;
-        place = (place * p->sizes[axis]) + clamped(coordinate, p->sizes[axis]);
+        position = (position * p->sizes[axis]) + clamped(coordinate, p->sizes[axis]);
     }
-    return place;
+    return position;
 }
 
-static int is_inside(range of, int32_t place)
+static int is_inside(range of, int32_t position)
 {
-    return (place >= of.first) && (place < of.end);
+    return (position >= of.first) && (position < of.end);
 }
 
 /* unit: slots of a coordinate. */
@@ -55,14 +55,14 @@ static void gather_by(const run *r, const layer *l, range rows, range columns, i
     int32_t n;
     int32_t i;
     for (n = 0; n < count; n++) {
-        int32_t place = position_at(p, &positions, height, n, unit);
+        int32_t position = position_at(p, &positions, height, n, unit);
         for (i = 0; i < p->inner; i++) {
             int32_t number = (n * p->inner) + i;
             int32_t y = number / out.width % to;
             int32_t x = number % out.width;
             if ((p->result_is_map == 0) || (is_inside(rows, y) && is_inside(columns, x))) {
                 *numbered(&out, p->result_is_map, to, number, 1) =
-                    *numbered(&values, p->values_are_map, from, (place * p->inner) + i, 1);
+                    *numbered(&values, p->values_are_map, from, (position * p->inner) + i, 1);
             }
         }
     }
@@ -72,7 +72,7 @@ static void gather_by(const run *r, const layer *l, range rows, range columns, i
 LAYER(gather_points, gather_by, COORDINATE)
 
 /* The number of the pixel under a window where the maximum is, and a tenth. */
-static void place_under(const void *numbers, const footprint *under, element *to, range channels)
+static void position_under(const void *numbers, const receptive_field *field, element *to, range channels)
 {
     const pooling *p = numbers;
     int32_t i;
@@ -81,9 +81,9 @@ static void place_under(const void *numbers, const footprint *under, element *to
     for (k = 0; k < (channels.end - channels.first); k++) {
         element best = LEAST;
         int32_t found = 0;
-        for (i = under->down.first; i < under->down.end; i++) {
-            for (j = under->across.first; j < under->across.end; j++) {
-                element value = *(under->rows[i] + column_under(under, j) + k);
+        for (i = field->down.first; i < field->down.end; i++) {
+            for (j = field->across.first; j < field->across.end; j++) {
+                element value = *(field->rows[i] + column_under(field, j) + k);
                 if (value > best) {
                     best = value;
                     found = (i * p->at.taps[1]) + j;
@@ -94,7 +94,7 @@ static void place_under(const void *numbers, const footprint *under, element *to
     }
 }
 
-LAYER(place_of_maximum, all_windows, place_under)
+LAYER(place_of_maximum, all_windows, position_under)
 
 /* Rows and columns of a block. */
 typedef struct {
@@ -105,20 +105,20 @@ static void unpool(const run *r, const layer *l, range rows, range columns)
 {
     const unpooling *u = l->parameters;
     view in = input_view(r, l, 0);
-    view places = input_view(r, l, 1);
+    view indices = input_view(r, l, 1);
     view out = output_view(r, l);
     int32_t y;
     int32_t x;
     int32_t c;
     for (y = rows.first; y < rows.end; y++) {
         const element *from = row_at(&in, y / u->size[0]);
-        const element *at = row_at(&places, y / u->size[0]);
+        const element *at = row_at(&indices, y / u->size[0]);
         for (x = columns.first; x < columns.end; x++) {
             int32_t pixel = (y % u->size[0] * u->size[1]) + (x % u->size[1]);
             int32_t column = x / u->size[1];
             element *to = row_at(&out, y) + column_at(&out, x);
             for (c = 0; c < out.channels; c++) {
-                int32_t is_here = (int32_t)at[column_at(&places, column) + c] == pixel;
+                int32_t is_here = (int32_t)at[column_at(&indices, column) + c] == pixel;
                 to[c] = is_here ? from[column_at(&in, column) + c] : 0;
             }
         }

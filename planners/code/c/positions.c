@@ -22,13 +22,13 @@ static void join_by_tables(const run *r, const layer *l, range rows, range colum
     int32_t number;
     int32_t y;
     int32_t x;
-    int32_t place = 0;
+    int32_t position = 0;
     for (number = 0; number < l->input_count; number++) {
         const tensor *source = l->inputs[number].source;
         view in = input_view(r, l, number);
-        int32_t top = (j->axis == 1) ? place : 0;
-        int32_t left = (j->axis == 2) ? place : 0;
-        int32_t channel = (j->axis == 0) ? place : 0;
+        int32_t top = (j->axis == 1) ? position : 0;
+        int32_t left = (j->axis == 2) ? position : 0;
+        int32_t channel = (j->axis == 0) ? position : 0;
         int32_t bottom = (j->axis == 1) ? smaller(rows.end, top + source->height) : rows.end;
         int32_t right = (j->axis == 2) ? smaller(columns.end, left + source->width) : columns.end;
         for (y = larger(rows.first, top); y < bottom; y++) {
@@ -39,7 +39,7 @@ static void join_by_tables(const run *r, const layer *l, range rows, range colum
                 join_by_table(&j->tables[number], cell_from, to + column_at(&out, x), in.channels);
             }
         }
-        place += (j->axis == 0) ? in.channels : (j->axis == 1) ? source->height : source->width;
+        position += (j->axis == 0) ? in.channels : (j->axis == 1) ? source->height : source->width;
     }
     finish_region(l, &out, rows, columns);
 }
@@ -64,10 +64,10 @@ static void join_pieces_by_tables(const run *r, const layer *l, range rows, rang
 
 /* Where the extreme of integers is, as a real number, whose steps count integers. */
 static void integer_extreme_fold(const cube *c, const view *in, const view *out,
-                                 const int32_t *place, range rows)
+                                 const int32_t *index, range rows)
 {
     (void)rows;
-    store_real(to_cell(c, out, place), 0, (float)extreme_at(c, in, place));
+    store_real(to_cell(c, out, index), 0, (float)extreme_at(c, in, index));
 }
 
 LAYER(place_of_integer_extreme, for_each_fold, integer_extreme_fold)
@@ -76,7 +76,7 @@ LAYER(place_of_integer_extreme, for_each_fold, integer_extreme_fold)
 enum { COORDINATE = REAL };
 
 /* The real number that an integer stands for, which is computed in single precision. */
-static float number_at(const element *place, int32_t number, float scale, int32_t zero)
+static float number_at(const element *pixel, int32_t number, float scale, int32_t zero)
 {
-    return rounded((float)(place[number] - zero) * scale);
+    return rounded((float)(pixel[number] - zero) * scale);
 }

@@ -45,21 +45,21 @@ static void multiply_rows(const run *r, const layer *l, range rows, range column
 static const element *left_cell(const axes_of_product *p, const view *left, const int32_t *at,
                                 int32_t k)
 {
-    int32_t place[3];
-    place[0] = at[0];
-    place[1] = at[1];
-    place[2] = k;
-    return cell_at(left, p->left_is_map, p->left_steps, place);
+    int32_t index[3];
+    index[0] = at[0];
+    index[1] = at[1];
+    index[2] = k;
+    return cell_at(left, p->left_is_map, p->left_steps, index);
 }
 
 static const element *right_cell(const axes_of_product *p, const view *right, const int32_t *at,
                                  int32_t k)
 {
-    int32_t place[3];
-    place[0] = at[0];
-    place[1] = k;
-    place[2] = at[2];
-    return cell_at(right, p->right_is_map, p->right_steps, place);
+    int32_t index[3];
+    index[0] = at[0];
+    index[1] = k;
+    index[2] = at[2];
+    return cell_at(right, p->right_is_map, p->right_steps, index);
 }
 
 static element *result_cell(const axes_of_product *p, const view *out, const int32_t *at)
@@ -175,8 +175,8 @@ static int32_t first_factor(const meeting *m, int32_t k)
 static int32_t other_factor(const meeting *m, int32_t result, int32_t k)
 {
     int32_t row = m->numbers->sums_rows ? k : result;
-    int32_t place = m->numbers->sums_rows ? result : k;
-    return head_at(m->right, m->first + row, m->head, m->numbers->at.width)[place] -
+    int32_t position = m->numbers->sums_rows ? result : k;
+    return head_at(m->right, m->first + row, m->head, m->numbers->at.width)[position] -
            m->numbers->zero[1];
 }
 

@@ -125,7 +125,7 @@ typedef struct {
 } convolution;
 
 /* Add to the sums of a block of filters what lies under a window. */
-static void add_window(const convolution *c, const footprint *under, element *sums,
+static void add_window(const convolution *c, const receptive_field *field, element *sums,
                        const element *weights, int32_t channel, int32_t block)
 {
     int32_t i;
@@ -133,16 +133,16 @@ static void add_window(const convolution *c, const footprint *under, element *su
     int32_t taps;
     int32_t inputs = c->group_inputs;
     int32_t size = inputs * block;
-    int32_t is_dense = under->step == inputs;
-    for (i = under->down.first; i < under->down.end; i++) {
-        const element *row = under->rows[i] + channel;
-        for (j = under->across.first; j < under->across.end; j += taps) {
+    int32_t is_dense = field->step == inputs;
+    for (i = field->down.first; i < field->down.end; i++) {
+        const element *row = field->rows[i] + channel;
+        for (j = field->across.first; j < field->across.end; j += taps) {
             const element *with = weights + (((i * c->at.taps[1]) + j) * size);
             taps = 1;
             if (is_dense != 0) {
-                taps = ((j < under->bend) ? under->bend : under->across.end) - j;
+                taps = ((j < field->bend) ? field->bend : field->across.end) - j;
             }
-            add_products(sums, row + column_under(under, j), with, inputs * taps, block);
+            add_products(sums, row + column_under(field, j), with, inputs * taps, block);
         }
     }
 }
@@ -155,7 +155,7 @@ static void fill_with_bias(element *sums, const element *bias, int32_t first, in
     }
 }
 
-static void convolve_place(const void *numbers, const footprint *under, element *to,
+static void convolve_pixel(const void *numbers, const receptive_field *field, element *to,
                            range channels)
 {
     const convolution *c = numbers;
@@ -168,21 +168,21 @@ static void convolve_place(const void *numbers, const footprint *under, element 
         int32_t end = (g + 1) * c->group_filters;
         block = smaller(smaller(channels.end, end) - first, BLOCK);
         fill_with_bias(to, c->bias, first, block);
-        add_window(c, under, to, weights, g * c->group_inputs, block);
+        add_window(c, field, to, weights, g * c->group_inputs, block);
         weights += of_filter * block;
         to += block;
         g += ((first + block) == end) ? 1 : 0;
     }
 }
 
-LAYER(convolve, all_windows, convolve_place)
+LAYER(convolve, all_windows, convolve_pixel)
 
 /* Channels that are summed at once where each has a filter of its own. */
 enum { LANES = 8 };
 
 /* One filter a channel; weights: tap by tap, channel by channel. from: the first channel of what lies
    under the window, first: of the weights. Adds eight channels. */
-BY_LANES static void add_eight_lanes(const convolution *of, const footprint *under, int32_t from,
+BY_LANES static void add_eight_lanes(const convolution *of, const receptive_field *field, int32_t from,
                                      int32_t first, element *restrict sums)
 {
     element a = sums[0];
@@ -195,11 +195,11 @@ BY_LANES static void add_eight_lanes(const convolution *of, const footprint *und
     element h = sums[7];
     int32_t i;
     int32_t j;
-    for (i = under->down.first; i < under->down.end; i++) {
+    for (i = field->down.first; i < field->down.end; i++) {
         const element *with = of->weights + first;
-        with += ((i * of->at.taps[1]) + under->across.first) * of->groups;
-        for (j = under->across.first; j < under->across.end; j++) {
-            const element *values = under->rows[i] + column_under(under, j) + from;
+        with += ((i * of->at.taps[1]) + field->across.first) * of->groups;
+        for (j = field->across.first; j < field->across.end; j++) {
+            const element *values = field->rows[i] + column_under(field, j) + from;
             a += values[0] * with[0];
             b += values[1] * with[1];
             c += values[2] * with[2];
@@ -221,15 +221,15 @@ BY_LANES static void add_eight_lanes(const convolution *of, const footprint *und
     sums[7] = h;
 }
 
-static void add_few_lanes(const convolution *c, const footprint *under, int32_t from, int32_t first,
+static void add_few_lanes(const convolution *c, const receptive_field *field, int32_t from, int32_t first,
                           int32_t lanes, element *restrict sums)
 {
     int32_t i;
     int32_t j;
     int32_t k;
-    for (i = under->down.first; i < under->down.end; i++) {
-        for (j = under->across.first; j < under->across.end; j++) {
-            const element *values = under->rows[i] + column_under(under, j) + from;
+    for (i = field->down.first; i < field->down.end; i++) {
+        for (j = field->across.first; j < field->across.end; j++) {
+            const element *values = field->rows[i] + column_under(field, j) + from;
             const element *with = c->weights + (((i * c->at.taps[1]) + j) * c->groups) + first;
             for (k = 0; k < lanes; k++) {
                 sums[k] += values[k] * with[k];
@@ -238,7 +238,7 @@ static void add_few_lanes(const convolution *c, const footprint *under, int32_t 
     }
 }
 
-static void depthwise_place(const void *numbers, const footprint *under, element *to,
+static void depthwise_pixel(const void *numbers, const receptive_field *field, element *to,
                             range channels)
 {
     const convolution *c = numbers;
@@ -248,14 +248,14 @@ static void depthwise_place(const void *numbers, const footprint *under, element
     for (from = 0; from < count; from += LANES) {
         int32_t first = channels.first + from;
         if ((count - from) >= LANES) {
-            add_eight_lanes(c, under, from, first, to + from);
+            add_eight_lanes(c, field, from, first, to + from);
         } else {
-            add_few_lanes(c, under, from, first, count - from, to + from);
+            add_few_lanes(c, field, from, first, count - from, to + from);
         }
     }
 }
 
-LAYER(depthwise_conv, all_windows, depthwise_place)
+LAYER(depthwise_conv, all_windows, depthwise_pixel)
 
 static void add_transposed(const convolution *c, const view *in, int32_t height, int32_t y,
                            int32_t x, element *sums, const element *weights, int32_t channel,
@@ -287,35 +287,35 @@ static void transposed_conv(const run *r, const layer *l, range rows, range colu
     int32_t done;
     for (y = rows.first; y < rows.end; y++) {
         for (x = columns.first; x < columns.end; x++) {
-            element *place = row_at(&out, y) + column_at(&out, x);
+            element *pixel = row_at(&out, y) + column_at(&out, x);
             const element *weights = c->weights;
             int32_t first = 0;
             for (g = 0; g < c->groups; g++) {
                 for (done = 0; done < c->group_filters; done += BLOCK) {
                     int32_t block = smaller(BLOCK, c->group_filters - done);
-                    fill_with_bias(place + first, c->bias, first, block);
-                    add_transposed(c, &in, l->inputs[0].source->height, y, x, place + first,
+                    fill_with_bias(pixel + first, c->bias, first, block);
+                    add_transposed(c, &in, l->inputs[0].source->height, y, x, pixel + first,
                                    weights, g * c->group_inputs, block);
                     weights += c->at.taps[0] * c->at.taps[1] * c->group_inputs * block;
                     first += block;
                 }
             }
-            finish(l, place, out.channels, 0, x);
+            finish(l, pixel, out.channels, 0, x);
         }
     }
 }
 
-static void mean_under(const void *numbers, const footprint *under, element *to, range channels)
+static void window_mean(const void *numbers, const receptive_field *field, element *to, range channels)
 {
     int32_t i;
     int32_t j;
     int32_t k;
-    int32_t many = counted(numbers, under);
+    int32_t many = counted(numbers, field);
     int32_t count = channels.end - channels.first;
     fill_with_bias(to, NULL, 0, count);
-    for (i = under->down.first; i < under->down.end; i++) {
-        for (j = under->across.first; j < under->across.end; j++) {
-            const element *values = under->rows[i] + column_under(under, j);
+    for (i = field->down.first; i < field->down.end; i++) {
+        for (j = field->across.first; j < field->across.end; j++) {
+            const element *values = field->rows[i] + column_under(field, j);
             for (k = 0; k < count; k++) {
                 to[k] += values[k];
             }
@@ -326,9 +326,9 @@ static void mean_under(const void *numbers, const footprint *under, element *to,
     }
 }
 
-LAYER(average_pool, all_windows, mean_under)
+LAYER(average_pool, all_windows, window_mean)
 
-/* weights: block by block of units, place by place of the input as it lies. */
+/* weights: block by block of units, position by position of the input as it lies. */
 typedef struct {
     int32_t units;
     const element *weights;
@@ -340,7 +340,7 @@ static void fully_connected(const run *r, const layer *l, range rows, range colu
     const matrix *m = l->parameters;
     view in = input_view(r, l, 0);
     view out = output_view(r, l);
-    element *place = row_at(&out, 0);
+    element *pixel = row_at(&out, 0);
     const element *weights = m->weights;
     int32_t done;
     int32_t i;
@@ -350,14 +350,14 @@ static void fully_connected(const run *r, const layer *l, range rows, range colu
     for (done = 0; done < m->units; done += BLOCK) {
         int32_t block = smaller(BLOCK, m->units - done);
         for (i = 0; i < block; i++) {
-            place[done + i] = m->bias ? m->bias[done + i] : 0;
+            pixel[done + i] = m->bias ? m->bias[done + i] : 0;
         }
         for (y = 0; y < l->inputs[0].source->height; y++) {
-            add_products(place + done, row_at(&in, y), weights, row_elements(&in), block);
+            add_products(pixel + done, row_at(&in, y), weights, row_elements(&in), block);
             weights += row_elements(&in) * block;
         }
     }
-    finish(l, place, m->units, 0, 0);
+    finish(l, pixel, m->units, 0, 0);
 }
 
 /* Add a row of the input; weights: row by row, value by value, all units side by side. */
@@ -375,15 +375,15 @@ static void sum_fully(const run *r, const layer *l, range rows, range columns)
     add_products(sums, row_at(&in, rows.first),
                  m->weights + (rows.first * row_elements(&in) * m->units), row_elements(&in), m->units);
     if ((r->firing + 1) == r->stage->firings) {
-        element *place = row_at(&out, 0);
+        element *pixel = row_at(&out, 0);
         for (i = 0; i < m->units; i++) {
-            place[i] = sums[i] + (m->bias ? m->bias[i] : 0);
+            pixel[i] = sums[i] + (m->bias ? m->bias[i] : 0);
         }
-        finish(l, place, m->units, 0, 0);
+        finish(l, pixel, m->units, 0, 0);
     }
 }
 
-/* Sums, means or the largest of each feature map, of places before some row and column. */
+/* Sums, means or the largest of each feature map, of positions before some row and column. */
 typedef struct {
     int32_t rows;
     int32_t columns;
@@ -415,15 +415,15 @@ static void sum_row(const run *r, const layer *l, range rows, range columns)
     }
     for (x = 0; x < s->columns; x++) {
         for (i = 0; i < in.channels; i++) {
-            sum_into(&sums[i], s, row[(x * in.place) + i]);
+            sum_into(&sums[i], s, row[(x * in.column_stride) + i]);
         }
     }
     if ((r->firing + 1) == r->stage->firings) {
-        element *place = row_at(&out, 0);
+        element *pixel = row_at(&out, 0);
         for (i = 0; i < in.channels; i++) {
-            place[i] = sums[i] * s->scale;
+            pixel[i] = sums[i] * s->scale;
         }
-        finish(l, place, in.channels, 0, 0);
+        finish(l, pixel, in.channels, 0, 0);
     }
 }
 
@@ -435,19 +435,19 @@ static void sum_block(const run *r, const layer *l, const element *weights, int3
     const convolution *c = maps->parameters;
     const summing *s = l->parameters;
     view in = input_view(r, maps, 0);
-    footprint under;
+    receptive_field field;
     int32_t y;
     int32_t x;
     int32_t i;
-    under.height = maps->inputs[0].source->height;
-    under.width = in.width;
+    field.height = maps->inputs[0].source->height;
+    field.width = in.width;
     for (y = 0; y < s->rows; y++) {
-        locate_rows(&under, &c->at, &in, y);
+        locate_rows(&field, &c->at, &in, y);
         for (x = 0; x < s->columns; x++) {
             element found[BLOCK];
-            locate_columns(&under, &c->at, &in, x, 0);
+            locate_columns(&field, &c->at, &in, x, 0);
             fill_with_bias(found, c->bias, first, block);
-            add_window(c, &under, found, weights, g * c->group_inputs, block);
+            add_window(c, &field, found, weights, g * c->group_inputs, block);
             finish(maps, found, block, first, x);
             for (i = 0; i < block; i++) {
                 sum_into(&sums[i], s, found[i]);
@@ -461,7 +461,7 @@ static void sum_channels(const run *r, const layer *l, range rows, range columns
     const convolution *c = r->stage->layers[0].parameters;
     const summing *s = l->parameters;
     view out = output_view(r, l);
-    element *place = row_at(&out, 0);
+    element *pixel = row_at(&out, 0);
     const element *weights = c->weights;
     int32_t g;
     int32_t done;
@@ -478,11 +478,11 @@ static void sum_channels(const run *r, const layer *l, range rows, range columns
             }
             sum_block(r, l, weights, g, first, block, sums);
             for (i = 0; i < block; i++) {
-                place[first + i] = sums[i] * s->scale;
+                pixel[first + i] = sums[i] * s->scale;
             }
             weights += c->at.taps[0] * c->at.taps[1] * c->group_inputs * block;
             first += block;
         }
     }
-    finish(l, place, first, 0, 0);
+    finish(l, pixel, first, 0, 0);
 }

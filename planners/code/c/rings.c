@@ -12,7 +12,7 @@ static port port_of(const instance *state, uint32_t channel, uint32_t from, uint
     return found;
 }
 
-/* The view of an end in a phase; an output has its place before the inputs give theirs back. */
+/* The view of an end in a phase; an output has its position before the inputs give theirs back. */
 static port view_of(instance *state, const end *e, uint32_t phase)
 {
     uint32_t moved = rate_of(&e->moved, phase);
@@ -55,14 +55,14 @@ static void fire(instance *state, uint32_t number)
     const actor *a = &actors[number];
     const end *e = &ends[a->first_end];
     uint32_t phase = state->phase[number];
-    uint32_t place;
+    uint32_t position;
     port ports[MOST_ENDS] = {{0, 0, 0, 0, 0, 0}};
-    for (place = 0; place < a->ends; place++) {
-        ports[place] = view_of(state, &e[place], phase);
+    for (position = 0; position < a->ends; position++) {
+        ports[position] = view_of(state, &e[position], phase);
     }
     a->fire(state->context, phase, ports);
-    for (place = 0; place < a->ends; place++) {
-        move_on(state, &e[place], phase);
+    for (position = 0; position < a->ends; position++) {
+        move_on(state, &e[position], phase);
     }
     state->phase[number] = phase + 1 < a->phases ? phase + 1 : 0;
 }
@@ -76,11 +76,11 @@ typedef struct {
 /* Whether a channel joins two of these actors. */
 static int is_inside(const turn *turns, uint32_t count, uint32_t channel)
 {
-    uint32_t place;
+    uint32_t position;
     uint32_t found = 0;
-    for (place = 0; place < count; place++) {
-        found += turns[place].actor == rings[channel].producer;
-        found += turns[place].actor == rings[channel].consumer;
+    for (position = 0; position < count; position++) {
+        found += turns[position].actor == rings[channel].producer;
+        found += turns[position].actor == rings[channel].consumer;
     }
     return found == 2;
 }
@@ -89,14 +89,14 @@ static int can_fire(const instance *state, const turn *turns, uint32_t count, ui
 {
     const actor *a = &actors[number];
     const end *e = &ends[a->first_end];
-    uint32_t place;
-    for (place = 0; place < a->ends; place++) {
-        uint32_t channel = e[place].channel;
-        uint32_t moved = rate_of(&e[place].moved, state->phase[number]);
+    uint32_t position;
+    for (position = 0; position < a->ends; position++) {
+        uint32_t channel = e[position].channel;
+        uint32_t moved = rate_of(&e[position].moved, state->phase[number]);
         if (!is_inside(turns, count, channel)) {
             continue;
         }
-        if (e[place].is_output ? rings[channel].is_bounded &&
+        if (e[position].is_output ? rings[channel].is_bounded &&
                                      state->held[channel] + moved > rings[channel].capacity
                                : state->held[channel] - state->kept[channel] < moved) {
             return 0;
@@ -109,15 +109,15 @@ static int can_fire(const instance *state, const turn *turns, uint32_t count, ui
 static void take_turns(instance *state, const turn *turns, uint32_t count)
 {
     uint32_t fired[MOST_TURNS] = {0};
-    uint32_t place = 0;
-    while (place < count) {
-        if (fired[place] < turns[place].firings &&
-            can_fire(state, turns, count, turns[place].actor)) {
-            fire(state, turns[place].actor);
-            fired[place]++;
-            place = 0;
+    uint32_t position = 0;
+    while (position < count) {
+        if (fired[position] < turns[position].firings &&
+            can_fire(state, turns, count, turns[position].actor)) {
+            fire(state, turns[position].actor);
+            fired[position]++;
+            position = 0;
         } else {
-            place++;
+            position++;
         }
     }
 }

@@ -12,11 +12,11 @@ static void say(const char *text)
 static void say_number(uint64_t number)
 {
     char digits[21];
-    int place = 20;
-    digits[place] = 0;
+    int position = 20;
+    digits[position] = 0;
     do {
-        digits[--place] = (char)('0' + number % 10);
+        digits[--position] = (char)('0' + number % 10);
         number /= 10;
     } while (number);
-    say(digits + place);
+    say(digits + position);
 }

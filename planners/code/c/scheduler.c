@@ -29,7 +29,7 @@ static int32_t rows_after(const stage *s, int32_t firings)
 static void find_ranges(const stage *s, int32_t firing, range *found)
 {
     int32_t number;
-    int32_t place;
+    int32_t position;
     for (number = 0; number < (s->layer_count + s->source_count); number++) {
         found[number].end = 0;
         found[number].first = 0;
@@ -47,8 +47,8 @@ static void find_ranges(const stage *s, int32_t firing, range *found)
     found[s->layer_count - 1].end = rows_after(s, firing + 1);
     for (number = s->layer_count - 1; number >= 0; number--) {
         const layer *l = &s->layers[number];
-        for (place = 0; place < l->input_count; place++) {
-            const argument *in = &l->inputs[place];
+        for (position = 0; position < l->input_count; position++) {
+            const argument *in = &l->inputs[position];
             range need = rows_of(in->rows, found[number], in->source->height);
             found[in->local] = union_of(found[in->local], need);
         }
@@ -183,9 +183,9 @@ static void compute_stage(const run *r, const element *row)
     if (HAS_COPIES && (s->mode == COPIED)) {
         view from = tensor_view(r, s->sources[0].source);
         view to = tensor_view(r, s->result);
-        int32_t place;
-        for (place = r->made.first; place < r->made.end; place++) {
-            COPY_ROW(row_at(&to, place), row_at(&from, place), s->result->stride);
+        int32_t position;
+        for (position = r->made.first; position < r->made.end; position++) {
+            COPY_ROW(row_at(&to, position), row_at(&from, position), s->result->stride);
         }
         return;
     }
@@ -212,9 +212,9 @@ static void copy_weights(instance *state, int32_t begin)
         if (m->begin == begin) {
             const void *from = m->from ? m->from : AT(state, m->home);
             if ((begin >= 0) && (begin < m->group)) {
-                COPY_AHEAD(AT(state, m->place), from, m->bytes);
+                COPY_AHEAD(AT(state, m->offset), from, m->bytes);
             } else {
-                COPY_BYTES(AT(state, m->place), from, m->bytes);
+                COPY_BYTES(AT(state, m->offset), from, m->bytes);
             }
         }
     }
@@ -229,14 +229,14 @@ static const stage *with_copies(const instance *state, const stage *s, stage *ow
     for (number = 0; number < MOVED; number++) {
         const weights_copy *m = &weights_copies[number];
         if (m->of && (m->of >= s->layers) && (m->of < (s->layers + s->layer_count))) {
-            const void *place = AT(state, m->place);
+            const void *copied = AT(state, m->offset);
             if (!found) {
                 *own = *s;
                 (void)memcpy(of, s->layers, (size_t)s->layer_count * sizeof *of);
                 own->layers = of;
             }
             (void)memcpy(&numbers[found], m->of->parameters, m->size);
-            (void)memcpy((char *)&numbers[found] + m->field, &place, sizeof place);
+            (void)memcpy((char *)&numbers[found] + m->field, &copied, sizeof copied);
             of[m->of - s->layers].parameters = &numbers[found];
             found++;
         }
@@ -322,7 +322,7 @@ INLINED static void fire_stage(instance *state, int32_t number, const element *r
         is_bottom = (bottom == 0);
         bottom = bottom ? bottom : size;
     }
-    r.strips = g->pool + bottom;
+    r.buffers = g->pool + bottom;
     PROFILE_BEGIN((int)number);
     compute_stage(&r, row);
     GIVE_COPIES(&r);
@@ -442,12 +442,12 @@ static int advance(instance *state, const element *row, int32_t end)
 /* Work as advance does, in the order of the plan. */
 static int advance_in_order(instance *state, const element *row, int32_t end)
 {
-    if (!state->turn && !state->place && !state->round) {
+    if (!state->turn && !state->position && !state->round) {
         COPY_WEIGHTS(state, 0);
     }
     while (state->turn < TURNS) {
         const turns *t = &all_turns[state->turn];
-        int32_t number = order[t->first + state->place];
+        int32_t number = order[t->first + state->position];
         if ((stages[number].mode == ARRIVING) && !row) {
             return 0;
         }
@@ -464,9 +464,9 @@ static int advance_in_order(instance *state, const element *row, int32_t end)
         if (stages[number].mode == ARRIVING) {
             row = NULL;
         }
-        state->place++;
-        if (state->place == t->length) {
-            state->place = 0;
+        state->position++;
+        if (state->position == t->length) {
+            state->position = 0;
             state->round++;
         }
         if (state->round == t->times) {

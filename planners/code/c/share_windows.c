@@ -1,15 +1,15 @@
 LAYER(max_pool_share, share_windows, largest_under)
 
-LAYER(average_pool_share, share_windows, mean_under)
+LAYER(average_pool_share, share_windows, window_mean)
 
-LAYER(depthwise_conv_share, share_windows, depthwise_place)
+LAYER(depthwise_conv_share, share_windows, depthwise_pixel)
 
 /* Each filter reads all channels. Weights: block by block of filters, of which none goes beyond a group
    or a share. */
 static void convolve_share(const run *r, const layer *l, range rows, range columns)
 {
     const sliced *p = l->parameters;
-    make_windows(r, l, rows, columns, p->of, share_at(r, p), 0, convolve_place);
+    make_windows(r, l, rows, columns, p->of, share_at(r, p), 0, convolve_pixel);
 }
 
 /* Weights: share by share of the inputs, in each as those of any convolution. */
@@ -20,23 +20,23 @@ static void sum_parts(const run *r, const layer *l, range rows, range columns)
     range share = share_at(r, p);
     view in = input_view(r, l, 0);
     view out = output_view(r, l);
-    footprint under;
+    receptive_field field;
     int32_t y;
     int32_t x;
     int32_t is_last = (r->part + 1) == p->parts;
     c.group_inputs = share.end - share.first;
     c.weights += share.first * c.at.taps[0] * c.at.taps[1] * c.group_filters;
-    under.height = l->inputs[0].source->height;
-    under.width = in.width;
+    field.height = l->inputs[0].source->height;
+    field.width = in.width;
     for (y = rows.first; y < rows.end; y++) {
-        locate_rows(&under, &c.at, &in, y);
+        locate_rows(&field, &c.at, &in, y);
         for (x = columns.first; x < columns.end; x++) {
-            element *place = row_at(&out, y) + column_at(&out, x);
+            element *pixel = row_at(&out, y) + column_at(&out, x);
             int32_t at = (((y - rows.first) * l->result->width) + x) * c.group_filters;
-            locate_columns(&under, &c.at, &in, x, 0);
-            sum_part(r, &c, &under, at, is_last ? place : NULL);
+            locate_columns(&field, &c.at, &in, x, 0);
+            sum_part(r, &c, &field, at, is_last ? pixel : NULL);
             if (is_last != 0) {
-                finish(l, place, c.group_filters, 0, x);
+                finish(l, pixel, c.group_filters, 0, x);
             }
         }
     }

@@ -35,19 +35,19 @@ static void sweep_parts(const run *r)
     }
 }
 
-typedef void (*place_maker)(const void *numbers, const element *from, element *to, int32_t count,
+typedef void (*pixel_function)(const void *numbers, const element *from, element *to, int32_t count,
                      int32_t channel);
 
-/* What makes each element of the one at the same place, by the layer's own numbers; places that go
+/* What makes each element of the one at the same position, by the layer's own numbers; positions that go
    together at once, but so many at most. */
-static void make_region(const run *r, const layer *l, range rows, range columns, place_maker make,
+static void make_region(const run *r, const layer *l, range rows, range columns, pixel_function make,
                         int32_t most)
 {
     int32_t y;
     int32_t x;
     view in = input_view(r, l, 0);
     view out = output_view(r, l);
-    int32_t at_once = smaller(places_at_once(&in, columns), places_at_once(&out, columns));
+    int32_t at_once = smaller(columns_at_once(&in, columns), columns_at_once(&out, columns));
     at_once = smaller(at_once, most);
     for (y = rows.first; y < rows.end; y++) {
         const element *from = row_at(&in, y);
@@ -61,20 +61,20 @@ static void make_region(const run *r, const layer *l, range rows, range columns,
 }
 
 /* Where each channel has numbers of its own. */
-static void make_places(const run *r, const layer *l, range rows, range columns, place_maker make)
+static void make_places(const run *r, const layer *l, range rows, range columns, pixel_function make)
 {
     make_region(r, l, rows, columns, make, 1);
 }
 
 /* Where all channels are alike. */
-static void make_rows(const run *r, const layer *l, range rows, range columns, place_maker make)
+static void make_rows(const run *r, const layer *l, range rows, range columns, pixel_function make)
 {
     make_region(r, l, rows, columns, make, INT32_MAX);
 }
 
 /* The same for a share of the channels. */
 static void share_places(const run *r, const layer *l, range rows, range columns,
-                        place_maker make)
+                        pixel_function make)
 {
     const sliced *p = l->parameters;
     range share = share_at(r, p);

@@ -1,10 +1,10 @@
-/* Add what a share of the inputs gives to the sums of a place, which lie from a word on; to: where the
+/* Add what a share of the inputs gives to the sums of a position, which lie from a word on; to: where the
    result goes behind the last share. Sums begin at a word. */
-static void sum_part(const run *r, const convolution *c, const footprint *under, int32_t at,
+static void sum_part(const run *r, const convolution *c, const receptive_field *field, int32_t at,
                      element *to)
 {
     const trained *weights = c->weights;
-    element *kept = AT(r, (r->strips + r->stage->sums + 3) / 4 * 4);
+    element *kept = AT(r, (r->buffers + r->stage->sums + 3) / 4 * 4);
     int32_t i;
     int32_t first;
     int32_t block;
@@ -15,7 +15,7 @@ static void sum_part(const run *r, const convolution *c, const footprint *under,
         for (i = 0; (r->part > 0) && (i < block); i++) {
             sums[i] = load(kept, at + first + i);
         }
-        add_window(c, under, sums, weights, 0, block);
+        add_window(c, field, sums, weights, 0, block);
         for (i = 0; i < block; i++) {
             store(kept, at + first + i, (int32_t)sums[i]);
         }

@@ -1,10 +1,10 @@
-/* Add what a share of the inputs gives to the sums of a place, which lie from an element on; to: where
+/* Add what a share of the inputs gives to the sums of a position, which lie from an element on; to: where
    the result goes behind the last share. */
-static void sum_part(const run *r, const convolution *c, const footprint *under, int32_t at,
+static void sum_part(const run *r, const convolution *c, const receptive_field *field, int32_t at,
                      element *to)
 {
     const element *weights = c->weights;
-    element *sums = (element *)(void *)AT(r, r->strips + r->stage->sums) + at;
+    element *sums = (element *)(void *)AT(r, r->buffers + r->stage->sums) + at;
     int32_t first;
     int32_t block;
     for (first = 0; first < c->group_filters; first += block) {
@@ -12,7 +12,7 @@ static void sum_part(const run *r, const convolution *c, const footprint *under,
         if (r->part == 0) {
             fill_with_bias(sums + first, c->bias, first, block);
         }
-        add_window(c, under, sums + first, weights, 0, block);
+        add_window(c, field, sums + first, weights, 0, block);
         weights += c->at.taps[0] * c->at.taps[1] * c->group_inputs * block;
     }
     if (to != NULL) {

@@ -50,8 +50,8 @@ typedef struct {
 
 static int32_t between(const int32_t *values, int32_t value)
 {
-    const int32_t *place = values + 256 + (value >> 7);
-    return place[0] + ((((place[1] - place[0]) * (value & 127)) + 64) >> 7);
+    const int32_t *index = values + 256 + (value >> 7);
+    return index[0] + ((((index[1] - index[0]) * (value & 127)) + 64) >> 7);
 }
 
 static int32_t short_power(const softmax_by_tables *s, int32_t beyond)
@@ -59,7 +59,7 @@ static int32_t short_power(const softmax_by_tables *s, int32_t beyond)
     return between(s->powers, stored(rescaled(beyond, s->multiplier, s->exponent) + 32767));
 }
 
-static void softmax_short_fold(const cube *c, const view *in, const view *out, const int32_t *place,
+static void softmax_short_fold(const cube *c, const view *in, const view *out, const int32_t *index,
                                range rows)
 {
     const softmax_by_tables *s = (const softmax_by_tables *)(const void *)c;
@@ -68,7 +68,7 @@ static void softmax_short_fold(const cube *c, const view *in, const view *out, c
     int32_t sum = 0;
     int32_t lead = 0;
     int32_t share;
-    begin_fold(c, place, inner);
+    begin_fold(c, index, inner);
     most = largest_inside(c, in, inner);
     do {
         sum += short_power(s, *from_cell(c, in, inner) - most);

@@ -1,21 +1,21 @@
 /* A mean under a window, with another scale. */
 typedef struct {
-    pooling under;
+    pooling windows;
     averaging to;
 } scaled_pooling;
 
-static void scaled_under(const void *numbers, const footprint *under, element *to, range channels)
+static void scaled_under(const void *numbers, const receptive_field *field, element *to, range channels)
 {
     const scaled_pooling *s = numbers;
     int32_t i;
     int32_t j;
     int32_t k;
-    int32_t many = counted(&s->under, under);
+    int32_t many = counted(&s->windows, field);
     for (k = 0; k < (channels.end - channels.first); k++) {
         int32_t sum = 0;
-        for (i = under->down.first; i < under->down.end; i++) {
-            for (j = under->across.first; j < under->across.end; j++) {
-                sum += under->rows[i][column_under(under, j) + k] - s->to.zero_in;
+        for (i = field->down.first; i < field->down.end; i++) {
+            for (j = field->across.first; j < field->across.end; j++) {
+                sum += field->rows[i][column_under(field, j) + k] - s->to.zero_in;
             }
         }
         to[k] = mean_in_steps(sum, many, &s->to);
@@ -70,19 +70,19 @@ enum { REAL_SUM, REAL_DIFFERENCE, REAL_PRODUCT, REAL_QUOTIENT, REAL_LARGEST, REA
 
 typedef struct {
     real_operand each[2];
-    int32_t places;
+    int32_t pixels;
     int32_t kind;
     float scale;
     int32_t zero;
 } joining_reals;
 
-static float operand_value(const real_operand *o, const element *place, const float *given,
+static float operand_value(const real_operand *o, const element *pixel, const float *given,
                            int32_t channel)
 {
     if (given != NULL) {
         return given[channel * o->at.channel];
     }
-    return real_of(place[channel * o->at.channel] - o->zero, o->scale);
+    return real_of(pixel[channel * o->at.channel] - o->zero, o->scale);
 }
 
 static float of_two_reals(int32_t kind, float one, float other)
@@ -116,23 +116,23 @@ static void combine_in_single(const run *r, const layer *l, range rows, range co
     for (c = 0; c < 2; c++) {
         in[c] = p->each[c].reals ? out : input_view(r, l, p->each[c].at.input);
     }
-    cut_row(&out, &columns, p->places);
+    cut_row(&out, &columns, p->pixels);
     for (y = rows.first; y < rows.end; y++) {
         for (x = columns.first; x < columns.end; x++) {
             element *to = row_at(&out, y) + column_at(&out, x);
-            const element *place[2] = {NULL, NULL};
+            const element *pixel[2] = {NULL, NULL};
             const float *given[2] = {NULL, NULL};
             for (c = 0; c < 2; c++) {
                 const real_operand *o = &p->each[c];
                 if (o->reals != NULL) {
                     given[c] = o->reals + (y * o->at.row) + (x * o->at.column);
                 } else {
-                    place[c] = operand_at(&o->at, &in[c], y, x);
+                    pixel[c] = operand_at(&o->at, &in[c], y, x);
                 }
             }
             for (c = 0; c < out.channels; c++) {
-                float one = operand_value(&p->each[0], place[0], given[0], c);
-                float other = operand_value(&p->each[1], place[1], given[1], c);
+                float one = operand_value(&p->each[0], pixel[0], given[0], c);
+                float other = operand_value(&p->each[1], pixel[1], given[1], c);
                 to[c] = stored_real(rounded(of_two_reals(p->kind, one, other)), p->scale, p->zero);
             }
         }
@@ -148,14 +148,14 @@ typedef struct {
     int32_t zero;
 } sharing_by_table;
 
-static void share_fold(const cube *c, const view *in, const view *out, const int32_t *place,
+static void share_fold(const cube *c, const view *in, const view *out, const int32_t *index,
                        range rows)
 {
     const sharing_by_table *s = (const sharing_by_table *)(const void *)c;
     int32_t inner[3];
     int32_t most;
     uint64_t sum = 0;
-    begin_fold(c, place, inner);
+    begin_fold(c, index, inner);
     most = largest_inside(c, in, inner);
     do {
         sum += (uint32_t)s->powers[most - *from_cell(c, in, inner)];
@@ -251,9 +251,9 @@ static void look_up_integers(const run *r, const layer *l, range rows, range col
     int32_t x;
     for (y = rows.first; y < rows.end; y++) {
         for (x = columns.first; x < columns.end; x++) {
-            int32_t place = (int32_t)real_at(row_at(&in, y) + column_at(&in, x), 0);
-            place = smaller(larger((place < 0) ? (place + e->entries) : place, 0), e->entries - 1);
-            copy_elements(row_at(&out, y) + column_at(&out, x), e->table + (place * out.channels),
+            int32_t position = (int32_t)real_at(row_at(&in, y) + column_at(&in, x), 0);
+            position = smaller(larger((position < 0) ? (position + e->entries) : position, 0), e->entries - 1);
+            copy_elements(row_at(&out, y) + column_at(&out, x), e->table + (position * out.channels),
                           out.channels);
         }
     }

@@ -137,13 +137,13 @@ typedef struct {
     float scale;
 } product_convolution;
 
-static int32_t value_under(const convolution *c, const footprint *under, int32_t k)
+static int32_t value_under(const convolution *c, const receptive_field *field, int32_t k)
 {
-    const element *row = under->rows[under->down.first];
-    return row[column_under(under, k / c->group_inputs) + (k % c->group_inputs)] - c->to.zero_in;
+    const element *row = field->rows[field->down.first];
+    return row[column_under(field, k / c->group_inputs) + (k % c->group_inputs)] - c->to.zero_in;
 }
 
-static float filter_in_order(const product_convolution *p, const footprint *under, int32_t filter)
+static float filter_in_order(const product_convolution *p, const receptive_field *field, int32_t filter)
 {
     int32_t inner = p->of.at.taps[1] * p->of.group_inputs;
     int32_t k = 0;
@@ -158,7 +158,7 @@ static float filter_in_order(const product_convolution *p, const footprint *unde
 #if WEIGHTS_HAVE_ZEROS
             with -= p->of.to.zero_with;
 #endif
-            sum = fmaf(real_of(value_under(&p->of, under, k), p->given), real_of(with, unit), sum);
+            sum = fmaf(real_of(value_under(&p->of, field, k), p->given), real_of(with, unit), sum);
         }
         if (first != 0) {
             sum = rounded(found + sum);
@@ -170,7 +170,7 @@ static float filter_in_order(const product_convolution *p, const footprint *unde
     return found;
 }
 
-static void product_place(const void *numbers, const footprint *under, element *to, range channels)
+static void product_pixel(const void *numbers, const receptive_field *field, element *to, range channels)
 {
     const product_convolution *p = numbers;
     const scaling *s = &p->of.to;
@@ -180,21 +180,21 @@ static void product_place(const void *numbers, const footprint *under, element *
     int32_t k;
     int32_t count;
     for (k = 0; k < inner; k++) {
-        int32_t value = value_under(&p->of, under, k);
+        int32_t value = value_under(&p->of, field, k);
         sizes += (value < 0) ? -value : value;
     }
     for (; channels.first < channels.end; channels.first += count) {
         total sums[BLOCK];
         count = smaller(channels.end - channels.first, BLOCK);
         begin_sums(sums, s->bias, channels.first, count);
-        add_window(&p->of, under, sums, p->of.weights + (channels.first * inner), 0, count);
+        add_window(&p->of, field, sums, p->of.weights + (channels.first * inner), 0, count);
         for (i = 0; i < count; i++) {
             int32_t filter = channels.first + i;
             int32_t near;
             float bias = s->bias ? fabsf((float)s->bias[filter]) : 0;
             float size = ((float)sizes * (float)p->most) + bias;
             if (!is_certain(sums[i], size, s->factors[filter], inner, &near)) {
-                near = nearest_even(filter_in_order(p, under, filter) / p->scale);
+                near = nearest_even(filter_in_order(p, field, filter) / p->scale);
             }
             near += s->zero_out;
             *to++ = (element)((near < s->least) ? s->least : (near > s->most) ? s->most : near);
@@ -202,9 +202,9 @@ static void product_place(const void *numbers, const footprint *under, element *
     }
 }
 
-LAYER(convolve_as_reals, all_windows, product_place)
+LAYER(convolve_as_reals, all_windows, product_pixel)
 
-LAYER(convolve_as_reals_share, share_windows, product_place)
+LAYER(convolve_as_reals_share, share_windows, product_pixel)
 
 /* Real numbers with mean zero and variance one along some axes, scaled and shifted. */
 typedef struct {
@@ -220,7 +220,7 @@ typedef struct {
 
 enum { PARTIAL_SUMS = 8 };
 
-static void standardise_fold(const cube *c, const view *in, const view *out, const int32_t *place,
+static void standardise_fold(const cube *c, const view *in, const view *out, const int32_t *index,
                              range rows)
 {
     const standardising *s = (const standardising *)(const void *)c;
@@ -232,7 +232,7 @@ static void standardise_fold(const cube *c, const view *in, const view *out, con
     float mean;
     float inverse;
     double sum = 0;
-    begin_fold(c, place, inner);
+    begin_fold(c, index, inner);
     do {
         sum += (double)real_of(*from_cell(c, in, inner) - s->zero_in, s->given);
     } while (next_inside(c, inner) != 0);

@@ -108,15 +108,15 @@ typedef struct {
 
 /* One filter a channel; weights: tap by tap, channel by channel. from: the first channel of what lies
    under the window, first: of the weights. */
-static void add_few_lanes(const convolution *c, const footprint *under, int32_t from, int32_t first,
+static void add_few_lanes(const convolution *c, const receptive_field *field, int32_t from, int32_t first,
                           int32_t lanes, total *sums)
 {
     int32_t i;
     int32_t j;
     int32_t k;
-    for (i = under->down.first; i < under->down.end; i++) {
-        for (j = under->across.first; j < under->across.end; j++) {
-            const element *values = under->rows[i] + column_under(under, j) + from;
+    for (i = field->down.first; i < field->down.end; i++) {
+        for (j = field->across.first; j < field->across.end; j++) {
+            const element *values = field->rows[i] + column_under(field, j) + from;
             const trained *with = c->weights + (((i * c->at.taps[1]) + j) * c->groups) + first;
             for (k = 0; k < lanes; k++) {
                 sums[k] += (values[k] - c->to.zero_in) * with[k];

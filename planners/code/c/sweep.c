@@ -11,16 +11,16 @@ static void sweep_to(const run *r, int32_t last)
     const stage *s = r->stage;
     while (made[last] < s->layers[last].result->width) {
         int32_t number = last;
-        int32_t place = 0;
+        int32_t position = 0;
         range columns;
-        while (place < s->layers[number].input_count) {
-            const argument *in = &s->layers[number].inputs[place];
+        while (position < s->layers[number].input_count) {
+            const argument *in = &s->layers[number].inputs[position];
             if ((in->local < s->layer_count) &&
                 (made[in->local] < end_column(in->columns, made[number], in->source->width))) {
                 number = in->local;
-                place = 0;
+                position = 0;
             } else {
-                place++;
+                position++;
             }
         }
         columns.first = made[number];

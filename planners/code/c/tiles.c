@@ -66,10 +66,10 @@ static kept_places columns_beside(const tile_run *at, int32_t number, int32_t ac
 static void copy_kept(const tile_run *at, int32_t number, const kept_places *as, range columns,
                       int32_t is_kept)
 {
-    view tile = strip_view(&at->now, &at->now.stage->layers[number]);
+    view tile = buffer_view(&at->now, &at->now.stage->layers[number]);
     view kept = tile;
     int32_t y;
-    int32_t count = (columns.end - columns.first) * tile.place;
+    int32_t count = (columns.end - columns.first) * tile.column_stride;
     kept.base = (element *)(void *)AT(&at->now, as->offset);
     lay_out(&kept, as->rows, as->columns);
     for (y = as->rows.first; (y < as->rows.end) && (count > 0); y++) {

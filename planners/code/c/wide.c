@@ -1,28 +1,28 @@
 /* Integers of one, two or four bytes among elements of one, which begin anywhere. */
-static int32_t wide_at(const element *place, int32_t number, int32_t bytes)
+static int32_t wide_at(const element *pixel, int32_t number, int32_t bytes)
 {
     int16_t found;
     if (bytes == 1) {
-        return place[number];
+        return pixel[number];
     }
     if (bytes == 4) {
-        return load(place, number);
+        return load(pixel, number);
     }
-    (void)memcpy(&found, place + (2 * number), sizeof found);
+    (void)memcpy(&found, pixel + (2 * number), sizeof found);
     return found;
 }
 
-static void store_wide(element *place, int32_t number, int32_t bytes, int64_t value)
+static void store_wide(element *pixel, int32_t number, int32_t bytes, int64_t value)
 {
     int64_t most = (INT64_C(1) << ((8 * bytes) - 1)) - 1;
     int32_t found = (int32_t)((value > most) ? most : (value < (-most - 1)) ? (-most - 1) : value);
     int16_t two = (int16_t)found;
     if (bytes == 1) {
-        place[number] = (element)found;
+        pixel[number] = (element)found;
     } else if (bytes == 4) {
-        store(place, number, found);
+        store(pixel, number, found);
     } else {
-        (void)memcpy(place + (2 * number), &two, sizeof two);
+        (void)memcpy(pixel + (2 * number), &two, sizeof two);
     }
 }
 
