@@ -88,9 +88,9 @@ def command_parser() -> argparse.ArgumentParser:
         "--method",
         metavar="METHOD",
         default="auto",
-        help="periodic: refine periodic schedules; execution: run until a state recurs; default: auto; "
-        f"{parsers.BOUND}; or the name of a method of another package (entry point csdf.methods), "
-        "whose answers are judged",
+        help="periodic: refine periodic schedules; execution: execute until a state recurs; "
+        f"{parsers.BOUND}; or a method of another package (entry point csdf.methods), whose "
+        "answers are checked; default: auto",
     )
     form = parser.add_mutually_exclusive_group()
     parsers.add_json_option(form)

@@ -151,13 +151,13 @@ def json_text(
 def add_reading_options(parser: argparse.ArgumentParser) -> None:
     """Add the options that say how a graph file is to be understood."""
     parser.add_argument(
-        "--assume-zero-times", action="store_true", help="an actor without a time takes none"
+        "--assume-zero-times", action="store_true", help="an actor without a time has duration zero"
     )
     parser.add_argument(
         "--buffer-sizes",
         action=argparse.BooleanOptionalAction,
-        help="take the bufferSize properties of any SDF3 file as capacities, or of none, as SDF3 does; "
-        "default: of the files that csdf has written",
+        help="read the bufferSize properties of SDF3 files as capacities, or ignore them as "
+        "SDF3 does; default: read them only in files written by csdf",
     )
     parser.add_argument(
         "--set",
@@ -165,7 +165,7 @@ def add_reading_options(parser: argparse.ArgumentParser) -> None:
         type=named_values,
         metavar="NAME=VALUE",
         default=[],
-        help="the value of a parameter, where numbers of the graph are expressions such as 2*n+1",
+        help="value of a parameter of the graph, whose numbers may be expressions such as 2*n+1",
     )
     parser.set_defaults(told_sizes=None)
     parser.add_argument(
@@ -173,7 +173,7 @@ def add_reading_options(parser: argparse.ArgumentParser) -> None:
         type=size,
         metavar="SIZE",
         default=LARGEST_FILE_BYTES,
-        help="refuse a larger graph file, for memory; default: 64MiB",
+        help="reject larger graph files; default: 64MiB",
     )
 
 

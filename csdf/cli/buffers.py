@@ -1,4 +1,4 @@
-"""`csdf buffers`: the smallest capacities without deadlock, or fast enough."""
+"""`csdf buffers`: the smallest capacities without deadlock, or for a required period."""
 
 from __future__ import annotations
 
@@ -136,7 +136,10 @@ def command_parser() -> argparse.ArgumentParser:
     )
     need = parser.add_mutually_exclusive_group()
     need.add_argument(
-        "--period", type=answers.above_zero, metavar="TIME", help="at most so long; 7, 3/2 or 1.5"
+        "--period",
+        type=answers.above_zero,
+        metavar="TIME",
+        help="maximum period, such as 7, 3/2 or 1.5",
     )
     need.add_argument(
         "--throughput",
@@ -148,11 +151,11 @@ def command_parser() -> argparse.ArgumentParser:
         "--latency",
         type=answers.above_zero,
         metavar="TIME",
-        help="at most so long from the release of an iteration of the source, which is released evenly "
-        "in the period, to the end of what needs it at the sink",
+        help="maximum latency, from the release of an iteration at the source (evenly spaced in "
+        "the period) to the end of the sink firings that depend on it",
     )
-    parser.add_argument("--source", metavar="ACTOR", help="of --latency: whose inputs are answered")
-    parser.add_argument("--sink", metavar="ACTOR", help="of --latency: who answers")
+    parser.add_argument("--source", metavar="ACTOR", help="source of --latency")
+    parser.add_argument("--sink", metavar="ACTOR", help="sink of --latency")
     parsers.add_output_option(
         parser,
         "the graph with these capacities: .xml, .json or .dot; with --format folding or depths "
@@ -170,13 +173,14 @@ def command_parser() -> argparse.ArgumentParser:
         "--format",
         choices=("table", "folding", "depths"),
         default="table",
-        help="what is printed, or written by -o; folding: FIFO depths as FINN-style folding JSON; "
-        "depths: by FIFO, hls4ml-style",
+        help="format to print, or to write with -o; folding: FIFO depths as FINN-style folding "
+        "JSON; depths: by FIFO, hls4ml-style",
     )
     parser.add_argument(
         "--check",
         metavar="FILE",
-        help="do not search: what do the depths in this file do, and are they fast enough?",
+        help="check the depths in this file instead of searching: period, deadlock, and whether "
+        "they are fast enough",
     )
     storage.add_choice_options(parser)
     return parser

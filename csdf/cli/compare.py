@@ -1,4 +1,4 @@
-"""`csdf compare`: our answers beside those of SDF3, Kiter, or a method of your own."""
+"""`csdf compare`: answers of csdf compared with SDF3, Kiter, or a method of your own."""
 
 from __future__ import annotations
 

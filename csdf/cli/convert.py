@@ -65,8 +65,8 @@ def command_parser() -> argparse.ArgumentParser:
         "--capacities",
         choices=("property", "reverse"),
         default="property",
-        help="in SDF3, as bufferSize properties (default) or as reverse channels, which limit other "
-        "programs as well; csdf reads both as capacities",
+        help="write capacities to SDF3 XML as bufferSize properties (default) or as reverse "
+        "channels, which other programs respect; csdf reads both as capacities",
     )
     change = parser.add_argument_group("transformations, in this order")
     change.add_argument(
@@ -75,7 +75,7 @@ def command_parser() -> argparse.ArgumentParser:
         type=answers.named_integers,
         metavar="CHANNEL=N",
         default=[],
-        help="most tokens that the channel may hold",
+        help="maximum number of tokens that the channel may hold",
     )
     concurrency.add_concurrency(change)
     change.add_argument(

@@ -48,6 +48,10 @@ def command_parser() -> argparse.ArgumentParser:
     )
     what = ".svg or .html; default: the name of the graph's file with .svg"
     parsers.add_output_option(parser, what, "svg", "html")
-    parsers.add_time_limit(parser, "for the critical cycle; without it nothing is red", SECONDS)
+    parsers.add_time_limit(
+        parser,
+        "limit for the critical cycle; if it ends the analysis nothing is marked red",
+        SECONDS,
+    )
     concurrency.add_graph(parser)
     return parser

@@ -21,15 +21,15 @@ from csdf.io.graph_files import require_format
 from csdf.model.graph import Graph
 
 LIMITS = {  # fields of GraphShape, for those who ask for help
-    "actors": "how many actors",
+    "actors": "number of actors",
     "extra_channels": "channels beyond those that connect the actors",
-    "max_phases": "phases of an actor, at most",
-    "max_repetitions": "firings of an actor in one iteration, at most",
-    "max_rate": "tokens of one firing on one channel, at most",
+    "max_phases": "maximum number of phases of an actor",
+    "max_repetitions": "maximum number of firings of an actor in one iteration",
+    "max_rate": "maximum number of tokens of one firing on one channel",
     "min_duration": "of a phase, in time units",
     "max_duration": "of a phase, in time units",
-    "max_extra_initial_tokens": "for each channel, before those that it takes to be live, at most",
-    "max_concurrency": "concurrent firings of an actor, at most",
+    "max_extra_initial_tokens": "maximum number of initial tokens of a channel beyond liveness",
+    "max_concurrency": "maximum number of concurrent firings of an actor",
     "is_strongly_connected": "every actor is reached from every other",
     "is_bounded": "every channel between two actors has a capacity",
     "has_late_release": "bounded channels give space back later than they consume",
@@ -78,7 +78,7 @@ def command_parser() -> argparse.ArgumentParser:
         "csdf generate 7 --actors 12 --degree 3,1 --rate 4,2 --duration 20,30,5,60 -o random.xml",
         work=work,
     )
-    parser.add_argument("seed", type=answers.integer, metavar="SEED", help="a whole number")
+    parser.add_argument("seed", type=answers.integer, metavar="SEED", help="seed, a whole number")
     parsers.add_output_option(parser, ".xml, .json or .dot; by default SDF3 XML is printed")
     for field in fields(GraphShape):
         option = option_of(field.name)

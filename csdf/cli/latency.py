@@ -1,4 +1,4 @@
-"""`csdf latency`: from a source to a sink, self-timed, in static orders, or at a given rate."""
+"""`csdf latency`: time from a source to a sink, self-timed, in static orders, or at a given rate."""
 
 from __future__ import annotations
 
@@ -53,10 +53,12 @@ def command_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--source",
         metavar="ACTOR",
-        help="from its first start; by default the only actor without inputs",
+        help="actor at whose first start latency begins; by default the only actor without inputs",
     )
     parser.add_argument(
-        "--sink", metavar="ACTOR", help="to its last end; by default the only actor without outputs"
+        "--sink",
+        metavar="ACTOR",
+        help="actor at whose last end latency ends; by default the only actor without outputs",
     )
     rate = parser.add_mutually_exclusive_group()
     rate.add_argument(
@@ -69,12 +71,15 @@ def command_parser() -> argparse.ArgumentParser:
         "--throughput",
         type=answers.above_zero,
         metavar="RATE",
-        help="the same, as iterations per time unit",
+        help="instead of --period: iterations per time unit",
     )
     where = parser.add_mutually_exclusive_group()
-    where.add_argument("--platform", metavar="FILE", help="with --mapping: what it maps onto")
+    where.add_argument("--platform", metavar="FILE", help="platform of --mapping")
     where.add_argument(
-        "--processors", type=answers.positive, metavar="N", help="the same: that many equal ones"
+        "--processors",
+        type=answers.positive,
+        metavar="N",
+        help="this number of equal processors, instead of --platform",
     )
     parser.add_argument("--mapping", metavar="FILE", help="static orders, as csdf map writes them")
     parsers.add_json_option(parser)

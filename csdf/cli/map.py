@@ -109,7 +109,7 @@ def command_parser() -> argparse.ArgumentParser:
         "--processors",
         type=answers.positive,
         metavar="N",
-        help="that many equal ones, between which tokens move in no time",
+        help="this number of equal processors, with communication in zero time",
     )
     parser.add_argument(
         "--mapping", metavar="FILE", help="analyse this mapping instead of a search"
@@ -119,23 +119,23 @@ def command_parser() -> argparse.ArgumentParser:
         "--period",
         type=answers.above_zero,
         metavar="TIME",
-        help="the longest that will do: searches for the fewest processors, unless --mapping or "
-        "--minimize says otherwise; 7, 3/2 or 1.5",
+        help="maximum period, such as 7, 3/2 or 1.5: search for the fewest processors, unless "
+        "--mapping or --minimize is used",
     )
     need.add_argument(
         "--throughput",
         type=answers.above_zero,
         metavar="RATE",
-        help="the same, as iterations per time unit",
+        help="instead of --period: iterations per time unit",
     )
     parser.add_argument(
         "--minimize",
         choices=("processors", "buffers"),
-        help="what to save: processors, or the buffers of a mapping; where none is given, of the one "
-        "with the smallest period; without --period the least that do not deadlock",
+        help="minimise processors, or the buffers of a mapping (without --mapping: of the "
+        "mapping with the smallest period; without --period: no deadlock is enough)",
     )
     parser.add_argument(
-        "--unit", choices=UNITS, default="tokens", help="of the size of buffers; default: tokens"
+        "--unit", choices=UNITS, default="tokens", help="unit of buffer sizes; default: tokens"
     )
     parsers.add_output_option(
         parser,
@@ -157,7 +157,7 @@ def command_parser() -> argparse.ArgumentParser:
     )
     parsers.add_json_option(parser)
     parsers.add_plot_option(parser, "the firings by processor over time")
-    parsers.add_time_limit(parser, "end the search with the best mapping by then")
+    parsers.add_time_limit(parser, "stop the search after this time with the best mapping so far")
     what = f"{parsers.GRAPH_HELP}; or SDF3 XML with architectureGraph and mapping"
     concurrency.add_graph(parser, what)
     return parser

@@ -67,16 +67,18 @@ def command_parser() -> argparse.ArgumentParser:
         work=work,
     )
     parser.add_argument(
-        "--max-size", type=answers.size, metavar="SIZE", help="no larger distribution"
+        "--max-size", type=answers.size, metavar="SIZE", help="maximum size of a distribution"
     )
-    parser.add_argument("--points", type=answers.positive, metavar="N", help="no more points")
+    parser.add_argument(
+        "--points", type=answers.positive, metavar="N", help="maximum number of points"
+    )
     parser.add_argument(
         "--gap",
         type=answers.share,
         metavar="PERCENT",
         default=Fraction(0),
-        help="leave out points that are faster than the listed point before them by no more than "
-        "this, such as 5%%; default: 0%%",
+        help="leave out points that are at most this much faster than the previous listed point, "
+        "such as 5%%; default: 0%%",
     )
     storage.add_choice_options(parser)
     form = parser.add_mutually_exclusive_group()

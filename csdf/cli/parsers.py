@@ -127,10 +127,10 @@ def _add_remark_options(parser: argparse.ArgumentParser) -> None:
         "--verbose",
         action="count",
         default=0,
-        help="log answers and ends of searches on standard error; -vv: bounds and cuts, too",
+        help="log results and ends of searches on standard error; -vv also logs bounds and cuts",
     )
     said.add_argument(
-        "-q", "--quiet", action=_Quiet, nargs=0, help="no remarks and no progress, only refusals"
+        "-q", "--quiet", action=_Quiet, nargs=0, help="print no notes and no progress, only errors"
     )
 
 
@@ -157,7 +157,7 @@ def words_of(action: argparse.Action) -> tuple[str, ...]:
 def add_json_option(parser: argparse._ActionsContainer) -> None:
     """Add the answer as JSON, and the long form of the answer in words."""
     parser.add_argument(
-        "--json", action="store_true", help="print one JSON object; fractions are texts"
+        "--json", action="store_true", help="print one JSON object, with fractions as strings"
     )
     add_explain_option(parser)
 
@@ -165,7 +165,9 @@ def add_json_option(parser: argparse._ActionsContainer) -> None:
 def add_explain_option(parser: argparse._ActionsContainer) -> None:
     """Add the long form of an answer in words."""
     parser.add_argument(
-        "--explain", action="store_true", help="the long form: details, and what the terms mean"
+        "--explain",
+        action="store_true",
+        help="print the long form: details and definitions of the terms",
     )
 
 
@@ -202,7 +204,7 @@ def output_folder(path: str) -> str:
 
 def add_folder_option(parser: argparse._ActionsContainer) -> None:
     """Add the folder that the files of the result go to."""
-    what = "a new folder, or one of its own"
+    what = "a new or empty folder, or one written by this command before"
     parser.add_argument(
         "-o", "--output", type=output_folder, metavar="FOLDER", required=True, help=what
     )
@@ -219,7 +221,7 @@ def add_plot_option(parser: argparse._ActionsContainer, what: str) -> None:
     parser.add_argument(
         "--column",
         choices=tuple(WIDTHS),
-        help="of a paper that the picture is to fit, with texts of 7 points; wide: both columns",
+        help="size of the picture: one column of a paper, or both (wide), with 7-point text",
     )
 
 
@@ -253,7 +255,7 @@ def _add_memory_limit(parser: argparse._ActionsContainer) -> None:
         "--memory-limit",
         type=answers.size,
         metavar="SIZE",
-        help="end the same way where the command uses more memory, such as 2GB; default: three "
+        help="stop in the same way if the command uses more memory, such as 2GB; default: three "
         "quarters of the free memory",
     )
 
@@ -265,33 +267,33 @@ def add_effort(parser: argparse._ActionsContainer, what: str, default: float) ->
         type=answers.seconds,
         metavar="TIME",
         default=default,
-        help=f"{what}: steps of the search that take this time on a usual machine. They are counted, "
-        f"so the answer does not depend on the load of the machine; default: {default:g}s",
+        help=f"{what}: the number of steps that take this time on a typical machine. Steps are "
+        f"counted, so the answer does not depend on the load; default: {default:g}s",
     )
     parser.add_argument(
         "--time-limit",
         type=answers.seconds,
         metavar="TIME",
         default=None,
-        help="end after this wall-clock time, with the best answer so far; the exit code is then 3. "
-        "Default: 20 times the effort, 60s at least",
+        help="stop after this wall-clock time with the best answer so far and exit code 3; "
+        "default: 20 times the effort, at least 60s",
     )
     parser.add_argument(
         "--best-effort",
         action="store_true",
-        help="accept the best answer so far where the time limit ends the search",
+        help="accept the best answer so far if the time limit ends the search",
     )
     _add_memory_limit(parser)
 
 
 PERIODIC = r"periodic-([1-9][0-9]{0,5})"
 BOUND = (
-    "periodic-K: of schedules in which K cycles of each actor repeat, such as periodic-1: sooner "
-    "known, and never too good"
+    "periodic-K, such as periodic-1: only schedules that repeat K cycles of each actor, which "
+    "is faster and gives an upper bound"
 )
 
 MEANING = "the graph itself may be faster, never slower"
-STORAGE = "of these schedules; with others less may do, never more"
+STORAGE = "of these schedules; other schedules may need less, never more"
 
 
 def copies_of(method: str) -> int | None:
@@ -318,8 +320,8 @@ def add_limit_options(
 
     has_reserve: whether --ram is all that the network needs, and --reserve is added.
     """
-    buffers = "at most, of all buffers; parameters lie elsewhere"
-    everything = "at most, of all that the network needs: arena, execution state and stack in C"
+    buffers = "maximum bytes of all buffers, without parameters"
+    everything = "maximum RAM of the network: arena, execution state and stack in C"
     parser.add_argument(
         "--ram",
         type=answers.size,
@@ -332,13 +334,13 @@ def add_limit_options(
             type=answers.size,
             metavar="SIZE",
             default=0,
-            help="of the RAM, for the application: its own stack, drivers, buffers; e.g. 2kB",
+            help="RAM reserved for the application: its stack, drivers, buffers; e.g. 2kB",
         )
     parser.add_argument(
         "--flash",
         type=answers.size,
         metavar="SIZE",
-        help="at most, of all parameters as C stores them; e.g. 256kB",
+        help="maximum flash of all parameters as stored in C; e.g. 256kB",
     )
     if memory is not None:
         parser.add_argument(

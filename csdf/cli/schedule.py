@@ -107,7 +107,7 @@ def command_parser() -> argparse.ArgumentParser:
         "--iterations",
         type=answers.positive,
         metavar="N",
-        help="to list; default: transient and steady part",
+        help="number of iterations to list; default: transient and steady part",
     )
     parser.add_argument("--source", metavar="ACTOR", help="measure latency from its first start")
     parser.add_argument("--sink", metavar="ACTOR", help="to its last end in the same iteration")

@@ -1,4 +1,4 @@
-"""`csdf sensitivity`: slack, what faster actors and more tokens bring, the period as a function."""
+"""`csdf sensitivity`: slack of actors, gain of faster actors, the period as a function."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def command_parser() -> argparse.ArgumentParser:
     add_parameters(parser)
     parsers.add_json_option(parser)
     parsers.add_plot_option(parser, "the period over the parameter")
-    parsers.add_time_limit(parser, "end with what is known by then")
+    parsers.add_time_limit(parser, "stop after this time with the results so far")
     concurrency.add_graph(parser)
     return parser
 

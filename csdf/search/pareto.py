@@ -64,7 +64,7 @@ class StorageWhy(Why):
     EVERY_POINT = "every point was found and proved"
     NOTHING_SUFFICES = "no capacity of the searched channels suffices"
     IS_FULL = "the queue of candidates is full"
-    NO_MORE_POINTS = "no more points"
+    NO_MORE_POINTS = "maximum number of points"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

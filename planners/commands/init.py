@@ -43,7 +43,7 @@ SETTINGS = (
     Setting("reserve", '"2kB"', "of the RAM, for the application"),
     Setting("memory", '["sram=64kB", "psram=2MB:slow"]', "in place of ram"),
     Setting("platform", '"cortex-m7"', "whose times are predicted"),
-    Setting("fps", "10", "inferences per second at least"),
+    Setting("fps", "10", "minimum number of inferences per second"),
     Setting("input", '"rows"', "resident, rows or external"),
     Setting("output-memory", '"external"', "resident or external"),
     Setting("hop", "1", "new rows of a window that slides"),
@@ -75,7 +75,10 @@ def command_parser() -> argparse.ArgumentParser:
     models.required = False  # and not nargs="*", which takes no model behind an option
     add_plan_options(parser)
     parser.add_argument(
-        "--fps", type=answers.above_zero, metavar="N", help="inferences per second at least"
+        "--fps",
+        type=answers.above_zero,
+        metavar="N",
+        help="minimum number of inferences per second",
     )
     shared.add_element_bytes_option(parser)
     add_order_option(parser)

@@ -37,7 +37,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """Add how the network is read, how it works, and the memory that it should fit."""
     shared.add_reading_options(parser)
     limits = parser.add_argument_group("does the network fit?")
-    together = "at most, of RAM and parameters together; e.g. 256kB, 1MiB"
+    together = "maximum of RAM and parameters together; e.g. 256kB, 1MiB"
     add_limit_options(limits, together, has_reserve=True)
     shared.add_granularity_options(parser)
     shared.add_duration_options(parser)

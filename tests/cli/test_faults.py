@@ -27,9 +27,7 @@ def test_a_fault_has_an_exit_code_of_its_own_and_asks_for_a_report(run, disagree
     assert FAULT not in (0, 1, 2, 3)
     assert remarks.startswith("Traceback")
     *_, last = remarks.splitlines()
-    assert last.startswith(
-        "csdf analyze: a fault of csdf, not of what it was given: AssertionError: "
-    )
+    assert last.startswith("csdf analyze: internal error: AssertionError: ")
     assert "two analyses disagree about a deadlock; please report it" in last
 
 

@@ -21,9 +21,17 @@ def command_parser() -> argparse.ArgumentParser:
     shared.add_granularity_options(parser)
     parsers.add_output_option(parser, "the table (CSV)", required=True)
     parser.add_argument(
-        "--repeats", type=answers.positive, metavar="N", default=5, help="median of; default 5"
+        "--repeats",
+        type=answers.positive,
+        metavar="N",
+        default=5,
+        help="number of runs whose median is written; default 5",
     )
     parser.add_argument(
-        "--seed", type=answers.integer, metavar="N", default=0, help="of the frame and the weights"
+        "--seed",
+        type=answers.integer,
+        metavar="N",
+        default=0,
+        help="seed of the frame and the weights",
     )
     return parser

@@ -95,18 +95,18 @@ def add_reading_options(parser: argparse.ArgumentParser) -> None:
         type=_paired,
         metavar="IN=OUT",
         default=[],
-        help="an input that is what an output gave in the frame before, zeros in the first; a star in "
-        "both stands for the same characters: 'past.*=present.*'",
+        help="an input that equals an output of the previous frame, and is zero in the first; a "
+        "star in both stands for the same characters: 'past.*=present.*'",
     )
     parser.add_argument(
         "--runtime",
         choices=[runtime.value for runtime in Runtime],
         default=USUAL_RUNTIME.value,
-        help="whose kernels the results of a TensorFlow Lite file equal; they differ in the rounding "
-        "of fully connected layers of int8; default: tflite-micro",
+        help="runtime whose results are reproduced bit by bit for TensorFlow Lite files; the "
+        "two differ in the rounding of int8 fully connected layers; default: tflite-micro",
     )
     parser.add_argument(
-        "--repair", action="store_true", help="recompute shapes of a JSON network that do not fit"
+        "--repair", action="store_true", help="recompute inconsistent shapes of a JSON network"
     )
 
 
@@ -161,7 +161,8 @@ def add_element_bytes_option(
         action=_GivenBytes,
         metavar="N",
         default=4,
-        help="of each tensor and parameter; default: as in the file, else 4; int8 is 1",
+        help="bytes of each tensor and parameter element; default: as in the file, else 4; int8 "
+        "is 1",
     )
     parser.set_defaults(is_element_given=False, is_by_tensor=is_by_tensor)
 
@@ -204,8 +205,8 @@ def add_platform_option(parser: argparse._ActionsContainer) -> None:
         action=_GivenPlatform,
         default=USUAL_PLATFORM,
         metavar="NAME",
-        help=f"whose times are predicted: {', '.join(PlatformNames())} with a core; default: "
-        f"{USUAL_PLATFORM}, and a remark says so",
+        help=f"platform whose times are predicted: {', '.join(PlatformNames())} with a core; "
+        f"default: {USUAL_PLATFORM}, with a note",
     )
 
 
@@ -229,7 +230,9 @@ def remark_on_platform(
 
 def add_time_limit(parser: argparse.ArgumentParser) -> None:
     """Add how long the search for the smallest buffers may take."""
-    parsers.add_time_limit(parser, "for the smallest buffers; then the smallest found")
+    parsers.add_time_limit(
+        parser, "limit of the search for the smallest buffers, which ends with the smallest so far"
+    )
 
 
 def platform_of(options: argparse.Namespace) -> Platform:

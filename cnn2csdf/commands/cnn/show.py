@@ -1,4 +1,4 @@
-"""`csdf cnn show`: layers, shapes, parameters, work."""
+"""`csdf cnn show`: layers, shapes, parameters and multiply-accumulates."""
 
 from __future__ import annotations
 
@@ -26,12 +26,13 @@ def command_parser() -> argparse.ArgumentParser:
     shared.add_model_argument(parser, "model", nargs="?", help=shared.MODEL_HELP)
     shared.add_reading_options(parser)
     parser.add_argument(
-        "--scales", action="store_true", help="how tensors and weights are quantised, too"
+        "--scales", action="store_true", help="also print the quantisation of tensors and weights"
     )
     parser.add_argument(
         "--supported",
         action="store_true",
-        help="list the operators that each reader takes, with restrictions, and no network",
+        help="list the operators that each reader supports, with restrictions, instead of a "
+        "network",
     )
     shared.add_element_bytes_option(parser, is_by_tensor=True)
     parsers.add_json_option(parser)

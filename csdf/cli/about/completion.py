@@ -54,7 +54,7 @@ def command_parser() -> argparse.ArgumentParser:
         "~/.config/fish/completions/csdf.fish.",
     )
     parser.add_argument("shell", choices=tuple(HEADS), metavar="SHELL", help=", ".join(HEADS))
-    parsers.add_output_option(parser, "where to write it; by default it is printed")
+    parsers.add_output_option(parser, "file to write; by default the script is printed")
     return parser
 
 

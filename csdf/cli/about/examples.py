@@ -1,4 +1,4 @@
-"""`csdf examples`: the graphs and networks that the pages and the help speak of, as files."""
+"""`csdf examples`: copies of the example graphs and networks of the pages and help texts."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def command_parser() -> argparse.ArgumentParser:
         default=".",
         type=parsers.output_folder,
         metavar="FOLDER",
-        help="where `models` is to be; default: the current folder",
+        help="folder in which `models` is created; default: the current folder",
     )
     return parser
 

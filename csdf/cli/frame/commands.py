@@ -61,8 +61,8 @@ ROOT = Listing(
   csdf analyze models/graphs/csdf_example.xml
 
 exit code: 0 answered, 1 answered "no" (inconsistent or deadlocked),
-2 wrong usage or unreadable input, 3 unknown before the answer, or ended by
-Ctrl-C, also where the best found by then is shown; 70 a fault of csdf""",
+2 wrong usage or unreadable input, 3 ended by a limit or Ctrl-C (the best
+answer so far is printed), 70 internal error: please report it""",
     version=f"csdf {__version__}",
 )
 

@@ -43,7 +43,7 @@ def run_guarded(ended: CommandEnd, work: Callable[[], int]) -> None:
 
         print_exception(error)
         fault = f"{type(error).__name__}: {error}".removesuffix(": ")
-        _refuse(ended, FAULT, f"a fault of csdf, not of what it was given: {fault}; {REPORT}")
+        _refuse(ended, FAULT, f"internal error: {fault}; {REPORT}")
 
 
 def _refuse(ended: CommandEnd, exit_code: int, text: str) -> None:

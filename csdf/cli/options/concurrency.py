@@ -30,7 +30,7 @@ def add_concurrency(parser: argparse._ActionsContainer) -> None:
     parser.add_argument(
         SWITCH,
         action="store_true",
-        help="one firing of an actor at a time, also where no self-loop says so",
+        help="at most one firing of an actor at a time, even without a self-loop",
     )
     parser.add_argument(
         "--limit",

@@ -24,14 +24,14 @@ def add_choice_options(parser: argparse.ArgumentParser) -> None:
         type=answers.named_integers,
         metavar="CHANNEL=N",
         default=[],
-        help="a capacity that is given; it counts",
+        help="fix the capacity of this channel; it counts in the size",
     )
     parser.add_argument(
         "--exclude",
         action="append",
         metavar="CHANNEL",
         default=[],
-        help="a channel that stays as the graph has it and does not count",
+        help="leave this channel as it is in the graph, and do not count it",
     )
     parser.add_argument(
         "--share",
@@ -56,8 +56,8 @@ def add_choice_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--objective",
         choices=("bits", *OBJECTIVES),
-        help="what is to be small for an FPGA: bits, block RAMs of 18 kbit (none up to 256 tokens), or "
-        "LUTs of shift registers; widths as for --unit bits",
+        help="cost to minimise for an FPGA: bits, block RAMs of 18 kbit (none up to 256 "
+        "tokens), or LUTs of shift registers; widths as for --unit bits",
     )
 
 

@@ -155,7 +155,7 @@ def command_parser() -> argparse.ArgumentParser:
         metavar="N",
         help="with --order: alternatives of nodes and reuse of bytes cost at most this in all",
     )
-    parser.add_argument("--only", metavar="NAME", help="the problem of that name in the file")
+    parser.add_argument("--only", metavar="NAME", help="only the problem of this name in the file")
     parser.add_argument(
         "--capacity", type=answers.size, metavar="SIZE", help="stop at a plan of at most this size"
     )
@@ -170,7 +170,11 @@ def command_parser() -> argparse.ArgumentParser:
         "access in one of two, buffers lie where all accesses cost the least. A file without "
         "accesses has one to each byte",
     )
-    parsers.add_effort(parser, "of the search for each problem; then the best plan by then", EFFORT)
+    parsers.add_effort(
+        parser,
+        "effort of the search for each problem, which ends with the best plan so far",
+        EFFORT,
+    )
     parser.add_argument(
         "--method",
         choices=("own", "cp-sat"),

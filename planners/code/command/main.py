@@ -49,8 +49,8 @@ def command_parser() -> argparse.ArgumentParser:
         "--plan",
         action=SinglePlan,
         metavar="FILE",
-        help="what csdf fit -o, csdf cnn memory -o or csdf plan ... -o wrote; default: the plan is "
-        "looked for",
+        help="a plan written by csdf fit -o, csdf cnn memory -o or csdf plan ... -o; default: "
+        "search for a plan",
     )
     parser.add_argument(
         "--element-bytes",
@@ -95,7 +95,9 @@ def command_parser() -> argparse.ArgumentParser:
         "--seed", type=answers.from_zero, default=0, metavar="N", help="of random weights"
     )
     add_order_option(parser)
-    parsers.add_effort(parser, "of the search for each plan; then the best by then", EFFORT)
+    parsers.add_effort(
+        parser, "effort of the search for each plan, which ends with the best plan so far", EFFORT
+    )
     parsers.add_json_option(parser)
     parsers.add_folder_option(parser)
     return parser

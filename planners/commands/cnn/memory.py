@@ -59,7 +59,7 @@ def command_parser() -> argparse.ArgumentParser:
         metavar="FILE",
         help="such a table for layer by layer; by default the sums over the rows of --durations",
     )
-    parsers.add_effort(parser, "of the searches for each network", EFFORT)
+    parsers.add_effort(parser, "effort of the searches for each network", EFFORT)
     form = parser.add_mutually_exclusive_group()
     parsers.add_json_option(form)
     form.add_argument(

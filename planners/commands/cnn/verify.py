@@ -1,4 +1,4 @@
-"""`csdf cnn verify`: run it row by row in its buffers and compare."""
+"""`csdf cnn verify`: run a network row by row in its buffers and compare the outputs."""
 
 from __future__ import annotations
 
@@ -24,23 +24,31 @@ def command_parser() -> argparse.ArgumentParser:
     shared.add_model_options(parser)
     shared.add_granularity_options(parser)
     shared.add_duration_options(parser)
-    parser.add_argument("--frames", type=answers.positive, metavar="N", default=2, help="default 2")
+    parser.add_argument(
+        "--frames",
+        type=answers.positive,
+        metavar="N",
+        default=2,
+        help="number of frames; default 2",
+    )
     parser.add_argument(
         "--seed",
         type=answers.integer,
         metavar="N",
         default=0,
-        help="of the frames and of random weights",
+        help="seed of the frames and of random weights",
     )
     parser.add_argument(
-        "--random-weights", action="store_true", help="also where the model has weights of its own"
+        "--random-weights",
+        action="store_true",
+        help="use random weights even if the model has weights",
     )
     parser.add_argument(
         "--tolerance",
         type=_tolerance,
         metavar="X",
         default=TOLERANCE,
-        help=f"relative; default {TOLERANCE:g}",
+        help=f"maximum relative difference; default {TOLERANCE:g}",
     )
     shared.add_time_limit(parser)
     parsers.add_json_option(parser)

@@ -89,8 +89,8 @@ def command_parser() -> argparse.ArgumentParser:
         "--objective",
         choices=OBJECTIVES,
         default="bits",
-        help="what is to be small: bits, elements, block RAMs of 18 kbit (none up to 1024 bits), or "
-        "LUTs of shift registers; default: bits",
+        help="cost to minimise: bits, elements, block RAMs of 18 kbit (none up to 1024 bits), "
+        "or LUTs of shift registers; default: bits",
     )
     parser.add_argument(
         "--storage",
@@ -102,8 +102,8 @@ def command_parser() -> argparse.ArgumentParser:
         type=_skew,
         metavar="N",
         default=None,
-        help="stages by which a lane is read later at most, or `full`: as many as its reader has; "
-        "default: full",
+        help="maximum number of stages by which a lane is read later, or `full` for all stages "
+        "of its reader; default: full",
     )
     parser.add_argument(
         "--schedule", metavar="FOLDER", help="*.verbose.sched.rpt of Vitis, in .autopilot/db"
@@ -111,7 +111,7 @@ def command_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--separate",
         action="store_true",
-        help="a depth for each FIFO, not one for each array of them",
+        help="choose the depth of each FIFO separately, not one depth for each array of FIFOs",
     )
     parser.add_argument(
         "--in-place", action="store_true", help="write the pragmas of the depths into the source"
@@ -129,17 +129,19 @@ def command_parser() -> argparse.ArgumentParser:
         metavar="FILE",
         help="write the design, with these depths, as a CSDF graph: .xml or .json",
     )
-    parsers.add_effort(parser, "of each search; then the best by then", EFFORT)
+    parsers.add_effort(
+        parser, "effort of each search, which ends with the best result so far", EFFORT
+    )
     parser.add_argument(
         "--trace-time",
         type=answers.seconds,
         metavar="TIME",
         default=TRACE_SECONDS,
-        help=f"for each run of the source; default: {TRACE_SECONDS:g}s",
+        help=f"time limit of each run of the source; default: {TRACE_SECONDS:g}s",
     )
     parser.add_argument(
         "--trace-memory", type=answers.size, metavar="SIZE", default=2 * 10**9,
-        help="for each run of the source; default: 2GB",
+        help="memory limit of each run of the source; default: 2GB",
     )  # fmt: skip
     parsers.add_json_option(parser)
     parsers.add_output_option(

@@ -33,14 +33,24 @@ def command_parser() -> argparse.ArgumentParser:
         "and plain bytes too.",
     )
     shared.add_model_options(parser)
-    add_limit_options(parser, "at most, of arena and parameters together; e.g. 64MB, 16MiB")
+    add_limit_options(parser, "maximum of arena and parameters together; e.g. 64MB, 16MiB")
     parser.add_argument(
-        "--layers", type=_layers, metavar="FIRST:END", default=(0, None), help="only these, from 0"
+        "--layers",
+        type=_layers,
+        metavar="FIRST:END",
+        default=(0, None),
+        help="plan only these layers, numbered from 0",
     )
     add_chosen_options(parser)
-    parser.add_argument("--front", action="store_true", help="all pairs of arena bytes and time")
     parser.add_argument(
-        "--verify", action="store_true", help="run the plan in its arena, compare with the whole"
+        "--front",
+        action="store_true",
+        help="print all Pareto-optimal pairs of arena bytes and time",
+    )
+    parser.add_argument(
+        "--verify",
+        action="store_true",
+        help="run the plan in its arena and compare its outputs with those of the whole network",
     )
     parser.add_argument(
         "--seed", type=answers.integer, metavar="N", default=0, help="of frame and random weights"
@@ -50,14 +60,14 @@ def command_parser() -> argparse.ArgumentParser:
         type=answers.positive,
         metavar="N",
         default=5,
-        help="most along a side; default 5",
+        help="maximum number of tiles along a side; default 5",
     )
     parser.add_argument(
         "--modes",
         type=_modes,
         metavar="MODE,..",
         default=frozenset(GroupMode),
-        help=f"how groups may work, of {','.join(mode.value for mode in GroupMode)}; default all",
+        help=f"permitted modes of groups, of {','.join(mode.value for mode in GroupMode)}; default all",
     )
     parser.add_argument(
         "--scratch",
@@ -80,7 +90,9 @@ def command_parser() -> argparse.ArgumentParser:
         "and the fastest of them that fits is taken where nothing faster is predicted",
     )
     shared.add_element_bytes_option(parser, is_by_tensor=True)
-    parsers.add_effort(parser, "of the search; then the fastest plan by then", EFFORT)
+    parsers.add_effort(
+        parser, "effort of the search, which ends with the fastest plan so far", EFFORT
+    )
     parsers.add_output_option(
         parser, "the plan: .json, or its offsets as constants for C (.h)", "json", "h"
     )

@@ -1,4 +1,4 @@
-"""`csdf fit`: whether a network fits into some memory, and how.
+"""`csdf fit`: whether a network fits into RAM and flash, and with which plan.
 
 It shares the options of a plan with `csdf deploy`.
 """
@@ -55,14 +55,15 @@ def command_parser() -> argparse.ArgumentParser:
         "--plan",
         action=SinglePlan,
         metavar="FILE",
-        help="check this plan and search none: what csdf fit, csdf cnn memory, or csdf plan "
-        "fusion, reuse or primitives wrote with -o",
+        help="check this plan instead of searching: a file written with -o by csdf fit, csdf "
+        "cnn memory, or csdf plan fusion, reuse or primitives",
     )
     parser.add_argument(
         "--fps",
         type=answers.above_zero,
         metavar="N",
-        help="frames per second at least, as the platform predicts or --durations says",
+        help="minimum number of frames per second, by the predicted or measured (--durations) "
+        "times",
     )
     parser.add_argument(
         "--durations",
@@ -75,13 +76,19 @@ def command_parser() -> argparse.ArgumentParser:
         "--parameter-bytes",
         type=answers.positive,
         metavar="N",
-        help="of each parameter, where it is not an element's",
+        help="bytes of each parameter, if different from --element-bytes",
     )
     parser.add_argument(
-        "--verify", action="store_true", help="run the plan in its arena, compare with the whole"
+        "--verify",
+        action="store_true",
+        help="run the plan in its arena and compare its outputs with those of the whole network",
     )
     parser.add_argument(
-        "--seed", type=answers.from_zero, default=0, metavar="N", help="of random weights, frames"
+        "--seed",
+        type=answers.from_zero,
+        default=0,
+        metavar="N",
+        help="seed of random weights and frames",
     )
     parser.add_argument(
         "--show-plan",
@@ -89,7 +96,11 @@ def command_parser() -> argparse.ArgumentParser:
         help="also print the plan: groups, stages, and buffers with their offsets",
     )
     add_order_option(parser)
-    parsers.add_effort(parser, "of the search for each network; then the best by then", EFFORT)
+    parsers.add_effort(
+        parser,
+        "effort of the search for each network, which ends with the best plan so far",
+        EFFORT,
+    )
     parsers.add_json_option(parser)
     parsers.add_plot_option(parser, "the plan: the buffers in memory over a frame")
     parser.add_argument(
@@ -120,8 +131,8 @@ class SinglePlan(argparse.Action):
 
 WHERE_INPUTS_ARE = {
     RESIDENT: "resident: whole in the arena before the first layer",
-    ROWS: "rows: row by row, as a camera sends it",
-    EXTERNAL: "external: whole in other memory, which layers may read as they like",
+    ROWS: "rows: row by row, as a camera delivers them",
+    EXTERNAL: "external: whole in memory outside the arena, readable at any time",
 }
 
 
@@ -131,8 +142,8 @@ def add_order_option(parser: argparse.ArgumentParser) -> None:
         "--order",
         choices=("search", "file"),
         default="search",
-        help="of the layers: also canonical ones, such as that of the lowest peak of whole tensors, or "
-        "that of the file alone; default: search",
+        help="order of the layers: search also tries canonical orders, such as the order of the "
+        "lowest peak of whole tensors; file keeps the order of the file; default: search",
     )
 
 
@@ -159,7 +170,8 @@ def add_plan_options(parser: argparse.ArgumentParser) -> None:
         "--hop",
         type=answers.positive,
         metavar="N",
-        help="new rows of a window that slides: a frame is a hop, and what later ones need stays",
+        help="new input rows per frame of a sliding window; rows that later frames need are "
+        "kept as state",
     )
     add_place_options(parser)
     parser.set_defaults(input=RESIDENT, output_memory=RESIDENT)
@@ -175,7 +187,8 @@ def add_place_options(parser: argparse._ActionsContainer) -> None:
     parser.add_argument(
         "--output-memory",
         choices=OUTPUT_MEMORIES,
-        help="resident: whole in the arena; external: written to other memory; default: resident",
+        help="resident: whole in the arena; external: written to memory outside the arena; "
+        "default: resident",
     )
 
 

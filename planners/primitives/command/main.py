@@ -52,7 +52,9 @@ def command_parser() -> argparse.ArgumentParser:
         "and 15 count, convolutions only and layout transformations free; the workspace is then the "
         "largest sum of input, output, weights and scratch",
     )
-    parser.add_argument("--front", action="store_true", help="all pairs of memory and time")
+    parser.add_argument(
+        "--front", action="store_true", help="print all Pareto-optimal pairs of memory and time"
+    )
     parser.add_argument(
         "--solver",
         choices=("dp", "ilp"),
@@ -61,7 +63,9 @@ def command_parser() -> argparse.ArgumentParser:
         f"HiGHS, one for each question, its front at {BUDGETS} memories; both exact",
     )
     parsers.add_time_limit(
-        parser, "for measuring, and for the search; then the best plan by then", default=None
+        parser,
+        "limit for measuring, and for the search, which ends with the best plan so far",
+        default=None,
     )
     group = parser.add_argument_group("times of primitives")
     group.add_argument(
@@ -81,7 +85,11 @@ def command_parser() -> argparse.ArgumentParser:
         help="leave out primitives whose names begin so, e.g. fourier, which has no C in csdf deploy",
     )
     group.add_argument(
-        "--repeats", type=answers.positive, metavar="N", default=5, help="median of; default 5"
+        "--repeats",
+        type=answers.positive,
+        metavar="N",
+        default=5,
+        help="number of runs whose median is written; default 5",
     )
     group.add_argument(
         "--run",

@@ -1,4 +1,4 @@
-"""`csdf plan reuse`, memory of several networks against throughput: its options."""
+"""`csdf plan reuse`: memory of several networks on one device, against throughput."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def _add_search_options(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="of scores, saved during the search; resumed if the file exists",
     )
-    parsers.add_time_limit(parser, "for the search; then the front found by then")
+    parsers.add_time_limit(parser, "limit of the search, which ends with the front so far")
 
 
 def _add_output_options(parser: argparse.ArgumentParser) -> None:

@@ -47,12 +47,17 @@ def command_parser() -> argparse.ArgumentParser:
         "plus: +conv:64,3x3,pad=1+pool:2x2,stride=2.",
     )
     shared.add_model_options(parser)
-    parser.add_argument("--buffer", type=answers.size, metavar="SIZE", help="e.g. 512KiB, 65536")
+    parser.add_argument(
+        "--buffer",
+        type=answers.size,
+        metavar="SIZE",
+        help="size of the buffer on the chip, e.g. 512KiB, 65536",
+    )
     parser.add_argument(
         "--sweep",
         type=_range,
         metavar="FROM:TO",
-        help="buffers from one size, doubled, to another, e.g. 32KiB:4MiB",
+        help="range of buffer sizes, each twice the one before, e.g. 32KiB:4MiB",
     )
     parser.add_argument(
         "--fusion",
@@ -69,10 +74,12 @@ def command_parser() -> argparse.ArgumentParser:
         "with the input halo reloaded, the halo between tiles spilled to DRAM and all "
         "weights once for each tile",
     )
-    parser.add_argument("--layer", metavar="NAME", help="this layer of the model alone")
+    parser.add_argument("--layer", metavar="NAME", help="only this layer of the model")
     shared.add_element_bytes_option(parser, is_by_tensor=True)
-    parser.add_argument("--nest", action="store_true", help="the loops of every layer and group")
-    parsers.add_effort(parser, "of the search; then the best plan by then", EFFORT)
+    parser.add_argument(
+        "--nest", action="store_true", help="print the loops of every layer and group"
+    )
+    parsers.add_effort(parser, "effort of the search, which ends with the best plan so far", EFFORT)
     parsers.add_json_option(parser)
     parsers.add_plot_option(parser, "each group as bars, or with --sweep traffic over buffers,")
     return parser

@@ -41,7 +41,7 @@ def command_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--smallest",
         action="store_true",
-        help="the fewest tokens of buffers that any order of firings can do with",
+        help="minimise the total buffer size in tokens over all orders of firings",
     )
     parser.add_argument(
         "--token-size",
@@ -56,7 +56,9 @@ def command_parser() -> argparse.ArgumentParser:
         help="a mapping of csdf map -o: a function for each processor, which keeps its order",
     )
     parser.add_argument("--name", help="of functions and files; default: the graph's")
-    parsers.add_time_limit(parser, "end after this time; with --smallest take the best by then")
+    parsers.add_time_limit(
+        parser, "stop after this time; with --smallest use the best order so far"
+    )
     parsers.add_json_option(parser)
     answers.add_reading_options(parser)
     parsers.add_folder_option(parser)
