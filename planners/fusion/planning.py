@@ -31,9 +31,9 @@ from planners.fusion.search import (
     whole_stages,
 )
 from planners.memory.answer import GroupMode
-from planners.memory.making import GroupBlock, WorkingGroup, plan_with_blocks
+from planners.memory.making import GroupBlock, plan_with_blocks
 from planners.memory.order import TopologicalOrder
-from planners.memory.stages import StageTable
+from planners.memory.stages import GroupGeometry, StageTable
 from planners.memory.tiles import tile_buffers, tiled_stage
 from planners.memory.times import PlanTimes
 from planners.plan.plan import Kind, Stage, StreamBuffer, StreamingPlan
@@ -190,14 +190,14 @@ def fusion_plan(chain: TopologicalOrder, groups: Configuration, terms: Terms) ->
     """
     require_covering(chain, groups)
     table = StageTable(chain.network, element_bytes=terms.element_bytes)
-    working: list[WorkingGroup] = []
+    working: list[GroupGeometry] = []
     blocks: dict[int, GroupBlock] = {}
     for group in groups:
         for stages in _stages(chain, group):
             block = _block(chain, group, stages, terms, len(working))
             if block is not None:
                 blocks[len(working)] = block
-            working.append(WorkingGroup(tuple(map(table.geometry, stages)), None))
+            working.append(table.group(stages))
     plan, least = plan_with_blocks(chain, table, working, blocks)
     nanoseconds = PlanTimes(table, terms.platform, terms.element_bytes, terms.measured).of(plan)
     return FusionPlan(

@@ -16,12 +16,10 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from itertools import pairwise, repeat
 from operator import itemgetter, mul, sub
 from typing import Any, NamedTuple
-
-import numpy as np
 
 from csdf.kernels import firing_rows as kernel
 from planners.plan.firing import FiringGroup, StageFirings, firing_order
@@ -133,43 +131,6 @@ def pace_of(stages: Sequence[StageFirings], source: str) -> Pace:
         if place == last:
             over.append(min(reading.first[fired[reader]] for reader, reading in readers))
     return Pace(tuple(needed[:-1]), tuple(dead), stages[last].made[1:], tuple(over))
-
-
-class GroupRows:
-    """Rows that a group keeps, and rows that are dead as it fires; each computed once."""
-
-    def __init__(
-        self, stages: Sequence[StageFirings], row_bytes: Mapping[str, int], strips: Sequence[int]
-    ) -> None:
-        """Take the stages, bytes of a row of each result, and bytes of the strips of each stage."""
-        self.stages, self.row_bytes = stages, row_bytes
-        self._strips = strips
-        self._kept: dict[tuple[Keeping, ...], KeptRows] = {}
-
-    def kept(self, keeping: Mapping[str, Keeping]) -> KeptRows:
-        """Return the rows and transient bytes of a frame; keeping: of each result."""
-        kinds = tuple(keeping[stage.result] for stage in self.stages)
-        if kinds not in self._kept:
-            self._kept[kinds] = kept_rows(self.stages, self.row_bytes, self._strips, keeping)
-        return self._kept[kinds]
-
-    @cached_property
-    def dead(self) -> dict[str, tuple[int, ...]]:
-        """Dead rows of each tensor that the group reads, for each firing of its last stage.
-
-        Rows are dead if neither this firing nor any later one reads them.
-        """
-        order = np.array(firing_order(self.stages), np.int64)
-        firings = [np.flatnonzero(order == place) for place in range(len(self.stages))]
-        rows: dict[str, list[list[int]]] = {}
-        for place, stage in enumerate(self.stages):
-            fired = np.searchsorted(firings[place], firings[-1]).tolist()
-            for reading in stage.readings:
-                first = [reading.first[count] for count in fired]
-                rows.setdefault(reading.tensor, []).append(first)
-        return {
-            tensor: tuple(map(min, zip(*firsts, strict=True))) for tensor, firsts in rows.items()
-        }
 
 
 def least_lead(paces: Sequence[Pace], source_row: int, result_row: int) -> int:

@@ -27,17 +27,14 @@ from planners.memory.line_buffers import Keeping, KeptRows
 from planners.memory.moves import GroupWay
 from planners.memory.order import TopologicalOrder, topological_order
 from planners.memory.placement import GroupBytes, Lead, placed
-from planners.memory.stages import Geometry, StageTable
+from planners.memory.stages import GroupGeometry, StageTable
 from planners.plan.aliases import channels_of, joint_lives, without_costly_aliases
 from planners.plan.firing import RowNeeds, StageFirings, firing_order
 from planners.plan.plan import (
     ACCUMULATOR_BYTES,
     Alias,
     Kind,
-    PlannedGroup,
-    PlannedStage,
     Span,
-    Stage,
     StreamBuffer,
     StreamingPlan,
 )
@@ -105,7 +102,7 @@ class GroupBlock(NamedTuple):
 def plan_with_blocks(
     course: TopologicalOrder,
     table: StageTable,
-    groups: Sequence[WorkingGroup],
+    groups: Sequence[GroupGeometry],
     blocks: Mapping[int, GroupBlock],
 ) -> tuple[StreamingPlan, int]:
     """Return the plan of groups without in-place overlaps, and a lower bound on its arena, in bytes.
@@ -141,7 +138,7 @@ def _makings(
 def _tried(
     course: TopologicalOrder,
     table: StageTable,
-    groups: Sequence[WorkingGroup],
+    groups: Sequence[GroupGeometry],
     aliases: Mapping[str, Alias],
 ) -> Iterator[_Making]:
     """Yield the groups with different sets of aliases; the caller chooses the smallest plan.
@@ -161,15 +158,14 @@ def _tried(
 
 def _groups(
     course: TopologicalOrder, table: StageTable, groups: Sequence[GroupWay], *, is_streamed: bool
-) -> Iterator[WorkingGroup]:
+) -> Iterator[GroupGeometry]:
     for number, group in enumerate(groups):
-        stages = [table.geometry(stage) for move in group.moves for stage in move.stages]
-        streamed_input = course.at(0) if is_streamed and number == 0 else None
+        stages = [stage for move in group.moves for stage in move.stages]
         if group.in_turn:
             left = iter(stages)
-            yield from (WorkingGroup(tuple(islice(left, n)), None) for n in group.in_turn)
+            yield from (table.group(tuple(islice(left, count))) for count in group.in_turn)
         else:
-            yield WorkingGroup(tuple(stages), streamed_input)
+            yield table.group(stages, course.at(0) if is_streamed and number == 0 else None)
 
 
 class _Making:
@@ -182,7 +178,7 @@ class _Making:
         self,
         course: TopologicalOrder,
         table: StageTable,
-        groups: Sequence[WorkingGroup],
+        groups: Sequence[GroupGeometry],
         aliases: Mapping[str, Alias],
         *,
         is_eager: bool = False,
@@ -247,11 +243,11 @@ class _Making:
         return StreamingPlan(
             network=self._course.network.name,
             element_bytes=self._table.element_bytes,
-            groups=tuple(_planned(group) for group in self._groups),
+            groups=tuple(group.planned() for group in self._groups),
             buffers=done,
             arena_bytes=arena,
             multiply_accumulates=sum(
-                geometry.work for group in self._groups for geometry in group.geometry
+                geometry.work for group in self._groups for geometry in group.stages
             ),
             aliases=self.aliases,
         )
@@ -299,32 +295,30 @@ class _Making:
             return self._widest
         return self._table.bytes_of(buffer.tensor)
 
-    def _kept_in(self, group: WorkingGroup, aliases: Collection[Alias]) -> tuple[KeptRows, Rings]:
+    def _kept_in(self, group: GroupGeometry, aliases: Collection[Alias]) -> tuple[KeptRows, Rings]:
         """Return the retained rows of a group, including rows of rings, and the shared ring buffers."""
-        group_rows = self._table.group_rows(group.stages, group.streamed_input)
-        firings, sizes = group_rows.stages, group_rows.row_bytes
         keeping = {
             firing.result: Keeping.WHOLE
             if firing.result in self._whole or firing.result in self._aliases
             else Keeping.LINE
-            for firing in firings
+            for firing in group.firings
         }
-        kept = group_rows.kept(keeping)
-        rings = rings_of(self._course.network, firings, aliases, kept.rows, sizes)
+        kept = group.kept(keeping)
+        rings = rings_of(self._course.network, group.firings, aliases, kept.rows, group.row_bytes)
         for host, (_, inside) in rings.items():
             keeping |= dict.fromkeys((host, *(alias.tensor for alias in inside)), Keeping.WHOLE)
         if rings:
-            kept = group_rows.kept(keeping)
+            kept = group.kept(keeping)
         rows = {**kept.rows, **{host: rows for host, (rows, _) in rings.items()}}
         return kept._replace(rows=rows), rings
 
-    def _inside(self, group: WorkingGroup, number: int) -> Iterator[StreamBuffer]:
+    def _inside(self, group: GroupGeometry, number: int) -> Iterator[StreamBuffer]:
         """Line buffers, accumulators and staging buffer of a group."""
         kept, _ = self._kept[number]
         for tensor, rows in kept.rows.items():
             size = rows * self._table.row_bytes(tensor)
             yield self._buffer(Kind.LINE, tensor, rows, size, number)
-        for geometry in group.geometry:
+        for geometry in group.stages:
             if geometry.accumulator:
                 yield self._buffer(
                     Kind.ACCUMULATORS, geometry.firings.result, 0, geometry.accumulator, number
@@ -358,23 +352,10 @@ def behind(arena: int, buffers: Sequence[StreamBuffer]) -> dict[str, int]:
     return offsets_found
 
 
-def _planned(group: WorkingGroup) -> PlannedGroup:
-    return PlannedGroup(
-        stages=tuple(
-            PlannedStage(
-                stage=geometry.stage,
-                strips=geometry.strips,
-            )
-            for geometry in group.geometry
-        ),
-        streamed_input=group.streamed_input,
-    )
-
-
 def leads_of(
     course: TopologicalOrder,
     table: StageTable,
-    groups: Sequence[WorkingGroup],
+    groups: Sequence[GroupGeometry],
     *,
     whole: Mapping[str, tuple[int, int]],
     aliases: Mapping[str, Alias],
@@ -393,7 +374,9 @@ def leads_of(
         end = whole[name][1]
         last = groups[end - 1]
         read = {
-            hosts.get(source, source) for geometry in last.geometry for source in _sources(geometry)
+            hosts.get(reading.tensor, reading.tensor)
+            for firing in last.firings
+            for reading in firing.readings
         }
         result = hosts.get(last.result, last.result)
         if name in read and result in inside and result != name:
@@ -403,14 +386,10 @@ def leads_of(
                 yield Lead(result, name, lead)
 
 
-def _sources(geometry: Geometry) -> list[str]:
-    return [reading.tensor for reading in geometry.firings.readings]
-
-
 def _lead_over(
     network: Network,
     table: StageTable,
-    groups: Sequence[WorkingGroup],
+    groups: Sequence[GroupGeometry],
     span: range,
     ends: tuple[str, str],
     aliases: Mapping[str, Alias],
@@ -432,7 +411,7 @@ def _lead_over(
     row, source_row = table.row_bytes(result), table.row_bytes(source)
     lead, later = 0, table.height(source)  # the first row that later groups read
     for number in reversed(span):
-        firings = [geometry.firings for geometry in groups[number].geometry]
+        firings = [geometry.firings for geometry in groups[number].stages]
         for one in firings:
             host, is_last = hosts.get(one.result, one.result), one is firings[-1]
             if host == source and not _stays(network, one.result, hosts):
@@ -449,7 +428,7 @@ def _lead_over(
             return None
         last = firings[-1]
         if hosts.get(last.result, last.result) == result:
-            dead_rows = table.group_rows(groups[number].stages, groups[number].streamed_input).dead
+            dead_rows = groups[number].dead
             names = {reading.tensor for reading in readings}
             for firing, made in enumerate(last.made[1:]):
                 dead = [first_row[name] + dead_rows[name][firing] for name in names]
@@ -475,7 +454,7 @@ def _stays(network: Network, name: str, hosts: Mapping[str, str]) -> bool:
 
 
 def least_arena(
-    groups: Sequence[WorkingGroup], buffers: Sequence[StreamBuffer], leads: Sequence[Lead]
+    groups: Sequence[GroupGeometry], buffers: Sequence[StreamBuffer], leads: Sequence[Lead]
 ) -> int:
     """Return a lower bound on the arena in bytes: maximum over groups of live bytes with overlaps."""
     size = {buffer.name: buffer.size for buffer in buffers}
@@ -594,32 +573,8 @@ def _overlap(network: Network, one: Alias, other: Alias) -> bool:
     )
 
 
-class WorkingGroup(NamedTuple):
-    """Fused group of stages that fire interleaved; without stages, the group only collects the input.
-
-    geometry: sizes and firings of each stage, in execution order.
-    streamed_input: name of the input that arrives row by row; None if no input does.
-    """
-
-    geometry: tuple[Geometry, ...]
-    streamed_input: str | None
-
-    @property
-    def stages(self) -> tuple[Stage, ...]:
-        """The stages of the group."""
-        return tuple(geometry.stage for geometry in self.geometry)
-
-    @property
-    def result(self) -> str:
-        """The tensor that the group produces."""
-        if not self.geometry:
-            assert self.streamed_input is not None
-            return self.streamed_input
-        return self.geometry[-1].firings.result
-
-
 def lifetimes(
-    course: TopologicalOrder, groups: Sequence[WorkingGroup]
+    course: TopologicalOrder, groups: Sequence[GroupGeometry]
 ) -> dict[str, tuple[int, int]]:
     """Return the lifetime of each whole tensor: its first group and one past its last group.
 
@@ -629,18 +584,18 @@ def lifetimes(
     begin: dict[str, int] = {}
     first = groups[0]
     # the input, if it is never stored whole
-    passing = first.streamed_input if first.geometry else None
+    passing = first.streamed_input if first.stages else None
     made = {
         geometry.firings.result: number
         for number, group in enumerate(groups)
-        for geometry in group.geometry
+        for geometry in group.stages
     }
     for name in (course.at(0), *course.others):
         if name not in made and name != passing:  # else a stage of its own brings it
             begin[name] = 0
     end: dict[str, int] = {}
     for number, group in enumerate(groups):
-        for geometry in group.geometry:
+        for geometry in group.stages:
             for reading in geometry.firings.readings:
                 if made.get(reading.tensor, -1) != number:
                     end[reading.tensor] = number + 1
@@ -657,12 +612,12 @@ def lifetimes(
 
 
 def lives_of_lines(
-    groups: Sequence[WorkingGroup], names: Collection[str]
+    groups: Sequence[GroupGeometry], names: Collection[str]
 ) -> dict[str, tuple[int, int]]:
     """Return the lifetimes of the tensors in `names` that a group both produces and consumes."""
     return {
         geometry.firings.result: (number, number + 1)
         for number, group in enumerate(groups)
-        for geometry in group.geometry
+        for geometry in group.stages
         if geometry.firings.result in names
     }

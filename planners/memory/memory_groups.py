@@ -30,11 +30,11 @@ from planners.memory.memory_plans import MemoryGroup, Names
 from planners.memory.moved_weights import MoveCosts, can_be_copied, copies_of, movable_weights
 from planners.memory.moves import LONGEST_STAGE, GroupMoves, batches
 from planners.memory.order import TopologicalOrder
-from planners.memory.stages import Geometry, StageTable
+from planners.memory.stages import Geometry, GroupGeometry, StageTable
 from planners.memory.waiting import MOST_CHOSEN
 from planners.plan.accumulators import sums_over_rows
 from planners.plan.column_tiles import InColumns, in_columns, part_of, stages_of_tile
-from planners.plan.firing import NOTHING, in_step, made_by_rows
+from planners.plan.firing import NOTHING, in_step
 from planners.plan.plan import ACCUMULATOR_BYTES, Mode, Stage
 from planners.plan.write_buffers import block_bytes, smallest_block
 
@@ -398,15 +398,11 @@ class GroupCandidates:
         table, pinned = table or self.table, self.costs.pinned
         if pinned and not pinned.intersection(self.layers[begin:end]) <= can_be_copied(geometries):
             return None
-        firings = [geometry.firings for geometry in geometries]
-        strips = [geometry.strip_bytes for geometry in geometries]
-        if streamed is not None:
-            firings.insert(0, made_by_rows(streamed, table.height(streamed), 1))
-            strips.insert(0, 0)
+        group = GroupGeometry(table, geometries, streamed)
+        firings, strips, sizes = group.firings, group.strips, group.row_bytes
         keeping = {firing.result: Keeping.RING for firing in firings} | dict.fromkeys(
             results, Keeping.WHOLE
         )
-        sizes = {firing.result: table.row_bytes(firing.result) for firing in firings}
         together = in_step(firings)
         if len(together) > len(firings):
             strips.append(0)

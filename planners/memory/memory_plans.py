@@ -30,8 +30,8 @@ from planners.memory.moved_weights import (
 )
 from planners.memory.order import TopologicalOrder, topological_order
 from planners.memory.placement import GroupBytes, placed
-from planners.memory.stages import Geometry, StageTable
-from planners.plan.firing import made_by_rows, order_in_step, turns_of
+from planners.memory.stages import Geometry, GroupGeometry, StageTable
+from planners.plan.firing import order_in_step, turns_of
 from planners.plan.plan import (
     ACCUMULATOR_BYTES,
     Alias,
@@ -39,7 +39,6 @@ from planners.plan.plan import (
     Memory,
     MemoryTraffic,
     PlannedGroup,
-    PlannedStage,
     Span,
     Stage,
     StreamBuffer,
@@ -345,7 +344,7 @@ class Chain:
         plan = StreamingPlan(
             network=self._order.network.name,
             element_bytes=table.element_bytes,
-            groups=tuple(_planned(table, step.group) for step in steps),
+            groups=tuple(map(self._group, steps)),
             buffers=(
                 *(replace(buffer, offset=places[buffer.name]) for buffer in (*fast, *slow)),
                 *self._external(arena_bytes),
@@ -359,6 +358,12 @@ class Chain:
         )
         plan = replace(plan, traffic=self._traffic(plan, begins))
         return PlacedPlan(plan, self.cost(begins), excess[0], excess[1], begins)
+
+    def _group(self, step: ChainStep) -> PlannedGroup:
+        """The group of the plan, in the demand-driven firing order of its last stage."""
+        group = GroupGeometry(self._table, step.group.geometry, step.group.streamed)
+        order = order_in_step(group.firings)
+        return group.planned(turns_of([group.firings[place].result for place in order]))
 
     def _buffers(
         self, begins: Mapping[str, int | None]
@@ -618,19 +623,4 @@ def _inside(table: StageTable, group: MemoryGroup, number: int) -> Iterator[Stre
 def _buffer(name: str, kind: Kind, tensor: str, size: int, begin: int, end: int) -> StreamBuffer:
     return StreamBuffer(
         name=name, kind=kind, tensor=tensor, rows=0, size=size, offset=0, begin=begin, end=end
-    )
-
-
-def _planned(table: StageTable, group: MemoryGroup) -> PlannedGroup:
-    """The group of a plan, in the demand-driven firing order of its last stage."""
-    firings = [geometry.firings for geometry in group.geometry]
-    if group.streamed is not None:
-        firings.insert(0, made_by_rows(group.streamed, table.height(group.streamed), 1))
-    return PlannedGroup(
-        stages=tuple(
-            PlannedStage(stage=geometry.stage, strips=geometry.strips)
-            for geometry in group.geometry
-        ),
-        streamed_input=group.streamed,
-        order=turns_of([firings[place].result for place in order_in_step(firings)]),
     )

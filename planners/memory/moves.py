@@ -22,12 +22,11 @@ import numpy as np
 from cnn2csdf.parameters import multiply_accumulates
 from cnn2csdf.weights import Array
 from planners.kernels import ranges
-from planners.memory.line_buffers import Keeping, Pace, kept_rows, pace_of
+from planners.memory.line_buffers import Keeping, Pace, pace_of
 from planners.memory.order import TopologicalOrder
-from planners.memory.stages import StageTable
+from planners.memory.stages import GroupGeometry, StageTable
 from planners.plan.accumulators import sums_over_rows, takes_rows
 from planners.plan.aliases import most_bytes, without_costly_aliases
-from planners.plan.firing import made_by_rows
 from planners.plan.plan import Mode, Span, Stage
 
 ROWS_AT_A_TIME = (1, 2, 4, 8, 16)  # of stages of several layers
@@ -366,21 +365,17 @@ class GroupMoves:
         if len(move.stages) == 1:
             return self._single(move, entry, table)
         geometries = [table.geometry(stage) for stage in move.stages]
-        firings = [geometry.firings for geometry in geometries]
-        strips = [geometry.strip_bytes for geometry in geometries]
         source = self.course.at(move.begin)
+        group = GroupGeometry(table, geometries, None if entry == WHOLE else source, entry)
         kept = {stage.result: Keeping.LINE for stage in move.stages}
         kept |= {name: Keeping.WHOLE for name in kept if name in self.course.results}
         result = move.stages[-1].result
         kept[result] = kept[""] = Keeping.WHOLE
         if entry != WHOLE:
             kept[source] = Keeping.WHOLE if source in self.course.results else Keeping.LINE
-            firings.insert(0, made_by_rows(source, table.height(source), entry))
-            strips.insert(0, 0)
-        sizes = {firing.result: table.row_bytes(firing.result) for firing in firings}
-        rows, passing = kept_rows(firings, sizes, strips, kept)
+        rows, passing = group.kept(kept)
         return MoveCost(
-            sum(count * sizes[name] for name, count in rows.items())
+            sum(count * group.row_bytes[name] for name, count in rows.items())
             + sum(geometry.accumulator for geometry in geometries)
             + self._beside(move, entry),
             max(passing[:-1]),

@@ -36,7 +36,6 @@ from planners.memory.order import TopologicalOrder, topological_order
 from planners.memory.stages import StageTable
 from planners.memory.stateful import MOST_STEPS, BoundedPlan, stateful_plan
 from planners.plan.accumulators import sums_over_rows
-from planners.plan.firing import made_by_rows
 from planners.plan.plan import Kind, Mode, Stage, StreamingPlan
 
 LABELS = 12  # at a separator, as the first search of csdf fit has
@@ -203,14 +202,12 @@ def row_by_row(
         if not plans or groups != plans[0][0]:
             plans.append((groups, bounded_plan(course, table, groups, is_streamed=is_single)))
     groups, (plan, least) = min(plans, key=lambda plan: plan[1][0].arena_bytes)
-    geometries = [table.geometry(stage) for group in groups for stage in group.moves[0].stages]
-    firings = [geometry.firings for geometry in geometries]
-    if is_single:
-        source = course.at(0)
-        firings.insert(0, made_by_rows(source, table.height(source), 1))
-    rings = kept_places(firings, dict.fromkeys((firing.result for firing in firings), Keeping.RING))
+    stages = [stage for group in groups for stage in group.moves[0].stages]
+    whole_network = table.group(stages, course.at(0) if is_single else None)
+    keeping = dict.fromkeys(whole_network.row_bytes, Keeping.RING)
+    rings = kept_places(whole_network.firings, keeping)
     whole = {buffer.tensor for buffer in plan.buffers if buffer.has_all_rows}
-    separate = sum(geometry.accumulator for geometry in geometries) + sum(
+    separate = sum(stage.accumulator for stage in whole_network.stages) + sum(
         rows * table.row_bytes(name) for name, rows in rings.items() if name not in whole
     )
     separate += sum(buffer.size for buffer in plan.buffers if buffer.kind is Kind.WHOLE)

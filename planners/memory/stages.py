@@ -18,17 +18,29 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import accumulate, pairwise
+
+import numpy as np
 
 from cnn2csdf.geometry import Range
 from cnn2csdf.granularity import require_few_columns, require_few_parts
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.parameters import multiply_accumulates
-from planners.memory.line_buffers import GroupRows, Keeping, kept_places
+from planners.memory.line_buffers import Keeping, KeptRows, kept_places, kept_rows
 from planners.plan.accumulators import has_wide_sums, sums_over_rows, works_by_channels
 from planners.plan.aliases import aliases_of
-from planners.plan.firing import RowNeeds, StageFirings, made_by_rows
-from planners.plan.plan import ACCUMULATOR_BYTES, Alias, Mode, Stage, Strip
+from planners.plan.firing import RowNeeds, StageFirings, firing_order, made_by_rows
+from planners.plan.plan import (
+    ACCUMULATOR_BYTES,
+    Alias,
+    Mode,
+    PlannedGroup,
+    PlannedStage,
+    Stage,
+    Strip,
+    Turns,
+)
 from planners.plan.regions import COLUMNS, Needs, TileRanges, can_be_tiled, hull
 from planners.plan.weight_reads import WeightReads
 
@@ -89,7 +101,7 @@ class StageTable:
         self._tileable: dict[str, bool] = {}
         self._sizes: dict[str, tuple[int, int, int]] = {}
         self._weights_read: dict[Stage, dict[str, int]] = {}
-        self._groups: dict[tuple[tuple[Stage, ...], str | None], GroupRows] = {}
+        self._groups: dict[tuple[tuple[Stage, ...], str | None], GroupGeometry] = {}
         self._ends: dict[tuple[str, ...], tuple[tuple[int, ...], ...]] = {}
 
     @property
@@ -242,18 +254,13 @@ class StageTable:
             self._found[stage] = self._worked_out(stage)
         return self._found[stage]
 
-    def group_rows(self, stages: Sequence[Stage], arriving: str | None) -> GroupRows:
-        """Return the rows of a group of stages. arriving: input that arrives row by row, or None."""
-        key = tuple(stages), arriving
+    def group(self, stages: Sequence[Stage], streamed_input: str | None = None) -> GroupGeometry:
+        """Return the geometry of a group of stages, cached; streamed_input: as in GroupGeometry."""
+        key = tuple(stages), streamed_input
         if key not in self._groups:
-            geometry = list(map(self.geometry, stages))
-            firings = [of_stage.firings for of_stage in geometry]
-            strips = [of_stage.strip_bytes for of_stage in geometry]
-            if arriving is not None:
-                firings.insert(0, made_by_rows(arriving, self.height(arriving), 1))
-                strips.insert(0, 0)
-            sizes = {firing.result: self.row_bytes(firing.result) for firing in firings}
-            self._groups[key] = GroupRows(firings, sizes, strips)
+            self._groups[key] = GroupGeometry(
+                self, list(map(self.geometry, stages)), streamed_input
+            )
         return self._groups[key]
 
     def weight_reads(self, geometry: Geometry) -> dict[str, int]:
@@ -440,6 +447,74 @@ class StageTable:
     def _work(self, name: str, ranges: Sequence[Range]) -> int:
         of_row = self.work_of(name) // self.height(name)
         return of_row * sum(end - first for first, end in ranges)
+
+
+class GroupGeometry:
+    """Fused stages that fire interleaved: their firings, bytes of a row, and the rows that they keep.
+
+    stages: geometry of each stage, in execution order; empty if the group only collects an input.
+    streamed_input: tensor that arrives, or is copied, row by row; None if no tensor is.
+    firings, strips: row needs, and bytes of strips, of the streamed input and then of each stage.
+    row_bytes: bytes of a row of each result.
+    """
+
+    def __init__(
+        self,
+        table: StageTable,
+        stages: Sequence[Geometry],
+        streamed_input: str | None = None,
+        rows: int = 1,
+    ) -> None:
+        """Set the stages. rows: of the streamed input in each firing."""
+        self.stages, self.streamed_input = tuple(stages), streamed_input
+        self.firings = [stage.firings for stage in stages]
+        self.strips = [stage.strip_bytes for stage in stages]
+        if streamed_input is not None:
+            height = table.height(streamed_input)
+            self.firings.insert(0, made_by_rows(streamed_input, height, rows))
+            self.strips.insert(0, 0)
+        self.row_bytes = {firing.result: table.row_bytes(firing.result) for firing in self.firings}
+        self._kept: dict[tuple[Keeping, ...], KeptRows] = {}
+
+    @property
+    def result(self) -> str:
+        """The tensor that the group produces, or collects."""
+        return self.firings[-1].result
+
+    def planned(self, order: tuple[Turns, ...] = ()) -> PlannedGroup:
+        """Return the group of a plan. order: as in PlannedGroup."""
+        return PlannedGroup(
+            stages=tuple(
+                PlannedStage(stage=stage.stage, strips=stage.strips) for stage in self.stages
+            ),
+            streamed_input=self.streamed_input,
+            order=order,
+        )
+
+    def kept(self, keeping: Mapping[str, Keeping]) -> KeptRows:
+        """Return the rows and transient bytes of a frame; keeping: of each result."""
+        kinds = tuple(keeping[stage.result] for stage in self.firings)
+        if kinds not in self._kept:
+            self._kept[kinds] = kept_rows(self.firings, self.row_bytes, self.strips, keeping)
+        return self._kept[kinds]
+
+    @cached_property
+    def dead(self) -> dict[str, tuple[int, ...]]:
+        """Dead rows of each tensor that the group reads, for each firing of its last stage.
+
+        Rows are dead if neither this firing nor any later one reads them.
+        """
+        order = np.array(firing_order(self.firings), np.int64)
+        firings = [np.flatnonzero(order == place) for place in range(len(self.firings))]
+        rows: dict[str, list[list[int]]] = {}
+        for place, stage in enumerate(self.firings):
+            fired = np.searchsorted(firings[place], firings[-1]).tolist()
+            for reading in stage.readings:
+                first = [reading.first[count] for count in fired]
+                rows.setdefault(reading.tensor, []).append(first)
+        return {
+            tensor: tuple(map(min, zip(*firsts, strict=True))) for tensor, firsts in rows.items()
+        }
 
 
 def kept_operands(layer: Layer) -> set[str]:

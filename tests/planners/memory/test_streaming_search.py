@@ -180,7 +180,7 @@ def test_dead_rows_of_all_tensors_that_a_group_reads_are_those_of_each_tensor_al
         stages = [stage for move in group for stage in move.stages]
         firings = [table.geometry(stage).firings for stage in stages]
         read = {reading.tensor for stage in firings for reading in stage.readings}
-        dead = table.group_rows(stages, None).dead
+        dead = table.group(stages).dead
         assert dead == {name: pace_of(firings, name).dead for name in read}
 
 
