@@ -92,7 +92,7 @@ def _time(nanoseconds: int | None) -> str | None:
 @html.register
 def _fusion_plan(value: FusionPlan) -> str:
     """Return the groups, and the arena over the steps of the plan."""
-    time = nanoseconds_in_words(value.cost.nanoseconds)
+    time = nanoseconds_in_words(value.nanoseconds)
     head = f"{value.chain.network.name}: {bytes_in_words(value.memory)}, {time}"
     return table(head, value.to_records()) + _memory_plan(value.arena)
 
@@ -100,7 +100,7 @@ def _fusion_plan(value: FusionPlan) -> str:
 @html.register
 def _fusion_answer(value: FusionAnswer) -> str:
     """Return the front as picture and table."""
-    places = ((candidate.memory, candidate.cost.nanoseconds) for candidate in value.front)
+    places = ((candidate.memory, candidate.nanoseconds) for candidate in value.front)
     return _front(places, "arena (bytes)") + table(
         f"{value.status}: {value.reason}", value.to_records()
     )

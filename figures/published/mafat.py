@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.parameters import parameter_shapes
-from planners.fusion.search import Configuration, GroupOption, SearchedGroup, TimeAndWork
+from planners.fusion.search import Configuration, FusionPoint, SearchedGroup
 from planners.memory.answer import GroupMode, ScratchCount
 from planners.memory.order import TopologicalOrder
 from planners.memory.tiles import even_tiles, scratch_elements, tiled_stage
@@ -145,7 +145,7 @@ def memory_to_beat(chain: TopologicalOrder, memory: int) -> int:
 
 def predicted_options(
     chain: TopologicalOrder, tilings: Sequence[tuple[int, int]]
-) -> Iterator[GroupOption]:
+) -> Iterator[FusionPoint]:
     """Yield all groups with these grids: memory by algorithm 1 and the bias, cost in work alone.
 
     For the search of this project on the paper's terms.
@@ -164,4 +164,4 @@ def predicted_options(
                 spent += sum(map(held.work_of, own))
                 mode = GroupMode.WHOLE if (down, across) == (1, 1) else GroupMode.RECOMPUTED
                 group = SearchedGroup(first=first, upto=upto, mode=mode, tiles=tiles)
-                yield GroupOption(BIAS + memory, TimeAndWork(0, spent), group)
+                yield FusionPoint(BIAS + memory, 0, spent, (group,))

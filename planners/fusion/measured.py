@@ -18,7 +18,7 @@ from csdf.errors import InvalidPlan, UnreadableFile
 from csdf.io.files import read_bytes
 from csdf.status import Status, Why, because
 from planners.fusion.planning import FusionAnswer, FusionPlan, fusion_plan
-from planners.fusion.search import Terms, TimeAndWork
+from planners.fusion.search import Terms
 from planners.memory.order import TopologicalOrder
 from planners.memory.stages import StageTable
 from planners.memory.times import PlanTimes
@@ -137,12 +137,11 @@ def or_measured(
     plan = answer.plan
     if best is None:
         return answer
-    if plan is not None and plan.cost.nanoseconds * (1 + error) < best.nanoseconds:
+    if plan is not None and plan.nanoseconds * (1 + error) < best.nanoseconds:
         return answer
-    cost = TimeAndWork(best.nanoseconds, best.plan.cost.multiply_accumulates)
     return replace(
         answer,
-        plan=replace(best.plan, cost=cost),
+        plan=replace(best.plan, nanoseconds=best.nanoseconds),
         status=Status.FEASIBLE,
         reason=because(
             MeasuredWhy.FASTEST, name=best.name, count=len(measured), error=float(error)

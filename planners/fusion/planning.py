@@ -16,10 +16,8 @@ from planners.arena.problem import Buffer, MemoryPlan, Problem
 from planners.fusion.search import (
     Configuration,
     FusionPoint,
-    GroupOption,
     SearchedGroup,
     Terms,
-    TimeAndWork,
     best_under,
     front,
     least_memory,
@@ -59,7 +57,7 @@ class FusionWhy(Why):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FusionPlan(Shown):
-    """A configuration, its cost, and the plan in which all of its buffers have offsets.
+    """A configuration, its time, and the plan in which all of its buffers have offsets.
 
     least_bytes: no offsets of these buffers take fewer. parameter_bytes: outside the arena.
     """
@@ -67,7 +65,7 @@ class FusionPlan(Shown):
     chain: TopologicalOrder
     terms: Terms
     groups: Configuration
-    cost: TimeAndWork
+    nanoseconds: int
     plan: StreamingPlan
     least_bytes: int
     parameter_bytes: int
@@ -104,7 +102,7 @@ class FusionPlan(Shown):
     @property
     def redundant(self) -> int:
         """Multiply-accumulates beyond those of the network as a whole."""
-        return self.cost.multiply_accumulates - network_multiply_accumulates(self.chain.network)
+        return self.plan.multiply_accumulates - network_multiply_accumulates(self.chain.network)
 
     def to_json(self) -> dict[str, Any]:
         """Return groups, figures and offsets as a JSON value."""
@@ -120,8 +118,8 @@ class FusionPlan(Shown):
             ],
             "arena_bytes": self.memory,
             "parameter_bytes": self.parameter_bytes,
-            "nanoseconds": self.cost.nanoseconds,
-            "multiply_accumulates": self.cost.multiply_accumulates,
+            "nanoseconds": self.nanoseconds,
+            "multiply_accumulates": self.plan.multiply_accumulates,
             "redundant_multiply_accumulates": self.redundant,
             "buffers": [
                 {"name": buffer.name, "offset": buffer.offset, "size": buffer.size}
@@ -174,8 +172,8 @@ class FusionAnswer(Shown):
         return [
             {
                 "arena_bytes": point.memory,
-                "nanoseconds": point.cost.nanoseconds,
-                "multiply_accumulates": point.cost.multiply_accumulates,
+                "nanoseconds": point.nanoseconds,
+                "multiply_accumulates": point.multiply_accumulates,
                 "groups": [f"{group.first}:{group.upto} {group}" for group in merged(point.groups)],
             }
             for point in self.front
@@ -199,12 +197,11 @@ def fusion_plan(chain: TopologicalOrder, groups: Configuration, terms: Terms) ->
                 blocks[len(working)] = block
             working.append(table.group(stages))
     plan, least = plan_with_blocks(chain, table, working, blocks)
-    nanoseconds = PlanTimes(table, terms.platform, terms.element_bytes, terms.measured).of(plan)
     return FusionPlan(
         chain=chain,
         terms=terms,
         groups=groups,
-        cost=TimeAndWork(nanoseconds, plan.multiply_accumulates),
+        nanoseconds=PlanTimes(table, terms.platform, terms.element_bytes, terms.measured).of(plan),
         plan=plan,
         least_bytes=least,
         parameter_bytes=parameter_bytes(chain.network, terms.element_bytes),
@@ -276,7 +273,7 @@ def best_plan(
     when it or Ctrl-C ends the search, the best plan so far is returned.
     """
     memory = byte_count(memory)
-    group_options: list[GroupOption] = []
+    group_options: list[FusionPoint] = []
     ended: Reason | None = None
     try:
         for option in options(chain, terms, stop_of(budget)):
@@ -293,7 +290,11 @@ def best_plan(
     if plan is None:
         return _without_plan(points, bound, memory, terms, ended)
     best = best_under(points, memory)
-    is_best = not ended and best is not None and plan.cost == best.cost
+    is_best = (
+        not ended
+        and best is not None
+        and (plan.nanoseconds, plan.plan.multiply_accumulates) == best.cost
+    )
     return FusionAnswer(
         plan=plan,
         front=points,

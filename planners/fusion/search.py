@@ -140,30 +140,24 @@ def merged(groups: Configuration) -> Configuration:
     return tuple(joined)
 
 
-class TimeAndWork(NamedTuple):
-    """The additive cost of groups, compared lexicographically: time, then MACs."""
+class FusionPoint(NamedTuple):
+    """A group, or a configuration of groups, with its peak memory in bytes and its cost.
 
-    nanoseconds: int
-    multiply_accumulates: int
-
-    def plus(self, other: TimeAndWork) -> TimeAndWork:
-        """Return the sum of both costs."""
-        work = self.multiply_accumulates + other.multiply_accumulates
-        return TimeAndWork(self.nanoseconds + other.nanoseconds, work)
-
-
-NOTHING = TimeAndWork(0, 0)
-
-
-class GroupOption(NamedTuple):
-    """A group with its peak memory in bytes and its cost."""
+    Costs compare lexicographically: time, then MACs.
+    """
 
     memory: int
-    cost: TimeAndWork
-    group: SearchedGroup
+    nanoseconds: int
+    multiply_accumulates: int
+    groups: Configuration
+
+    @property
+    def cost(self) -> tuple[int, int]:
+        """Time and MACs, which add up over groups."""
+        return self.nanoseconds, self.multiply_accumulates
 
 
-def options(course: TopologicalOrder, terms: Terms, budget: Budget = None) -> Iterator[GroupOption]:
+def options(course: TopologicalOrder, terms: Terms, budget: Budget = None) -> Iterator[FusionPoint]:
     """Yield all options for all groups, the layer-by-layer options first.
 
     Options of the first group include the time around all groups of a frame. budget: a stop, or
@@ -171,18 +165,23 @@ def options(course: TopologicalOrder, terms: Terms, budget: Budget = None) -> It
     """
     table = StageTable(course.network, element_bytes=terms.element_bytes)
     times = PlanTimes(table, terms.platform, terms.element_bytes, terms.measured)
-    start = TimeAndWork(times.around_groups(), 0)
+    start = times.around_groups()
     for option in _options(course, terms, table, times, stop_of(budget)):
-        is_first = option.group.first == 0
-        yield option._replace(cost=option.cost.plus(start)) if is_first else option
+        is_first = option.groups[0].first == 0
+        yield option._replace(nanoseconds=option.nanoseconds + start) if is_first else option
 
 
 def _options(
     course: TopologicalOrder, terms: Terms, table: StageTable, times: PlanTimes, stop: Stop
-) -> Iterator[GroupOption]:
-    whole = _WholeLayers(course, terms, table, times)
-    if GroupMode.WHOLE in terms.modes:
-        yield from map(whole.option, range(course.sections))
+) -> Iterator[FusionPoint]:
+    for section in range(course.sections) if GroupMode.WHOLE in terms.modes else ():
+        stages = list(whole_stages(course.between(section, section + 1)))
+        yield FusionPoint(
+            whole_memory(course, terms, table, section),
+            sum(map(times.of_stage, stages)),
+            sum(table.geometry(stage).work for stage in stages),
+            (group_of(course, section, section + 1, GroupMode.WHOLE),),
+        )
     if GroupMode.ROWS in terms.modes:
         rows = _RowGroups(course, terms, table, times)
         for upto in range(1, course.sections + 1):
@@ -204,7 +203,7 @@ def _options(
                 stop.look()
                 ends = sum(table.tensor_bytes(course.at(section)) for section in (first, upto))
                 group = SearchedGroup(first=first, upto=upto, mode=mode, tiles=tiles)
-                yield GroupOption(ends + inner, TimeAndWork(nanoseconds, work), group)
+                yield FusionPoint(ends + inner, nanoseconds, work, (group,))
 
 
 def whole_stages(layers: Sequence[Layer]) -> Iterator[Stage]:
@@ -213,40 +212,22 @@ def whole_stages(layers: Sequence[Layer]) -> Iterator[Stage]:
         yield Stage(layers=(layer.name,), rows=layer.shape.rows)
 
 
-class _WholeLayers(NamedTuple):
-    """Options of single sections, layer by layer; a longer group needs the maximum over sections."""
-
-    course: TopologicalOrder
-    terms: Terms
-    table: StageTable
-    times: PlanTimes
-
-    def option(self, first: int) -> GroupOption:
-        layers = self.course.between(first, first + 1)
-        cost = NOTHING
-        for stage in whole_stages(layers):
-            cost = cost.plus(
-                TimeAndWork(self.times.of_stage(stage), self.table.geometry(stage).work)
-            )
-        group = group_of(self.course, first, first + 1, GroupMode.WHOLE)
-        return GroupOption(self.memory(first), cost, group)
-
-    def memory(self, first: int) -> int:
-        """The peak memory of a section in bytes, including the scratch of its layers."""
-        layers, terms = self.course.between(first, first + 1), self.terms
-        names = (self.course.at(first), *(layer.name for layer in layers))
-        sizes = {name: self.table.tensor_bytes(name) for name in names}
-        return max(
-            int(tensors)
-            + scratch_bytes(
-                terms.scratch,
-                self.course.network,
-                layer,
-                layer.shape.height * layer.shape.width,
-                terms.element_bytes,
-            )
-            for layer, tensors in zip(layers, alive(layers, sizes), strict=True)
+def whole_memory(course: TopologicalOrder, terms: Terms, table: StageTable, section: int) -> int:
+    """Return the peak bytes of a section layer by layer; a longer group needs the maximum of these."""
+    layers = course.between(section, section + 1)
+    names = (course.at(section), *(layer.name for layer in layers))
+    sizes = {name: table.tensor_bytes(name) for name in names}
+    return max(
+        int(tensors)
+        + scratch_bytes(
+            terms.scratch,
+            course.network,
+            layer,
+            layer.shape.height * layer.shape.width,
+            terms.element_bytes,
         )
+        for layer, tensors in zip(layers, alive(layers, sizes), strict=True)
+    )
 
 
 def least_memory(course: TopologicalOrder, terms: Terms) -> int:
@@ -255,13 +236,12 @@ def least_memory(course: TopologicalOrder, terms: Terms) -> int:
     Each section executes layer by layer, or in a group whose whole input and output are in memory.
     """
     table = StageTable(course.network, element_bytes=terms.element_bytes)
-    whole = _WholeLayers(course, terms, table, PlanTimes(table, terms.platform))
     ends = [table.tensor_bytes(course.at(cut)) for cut in range(course.sections + 1)]
     before = list(accumulate(ends, min))
     behind = list(accumulate(reversed(ends), min))[::-1]
     least = [size_before + result for size_before, result in zip(before, behind[1:], strict=False)]
     if GroupMode.WHOLE in terms.modes:
-        wholes = [whole.memory(first) for first in range(len(least))]
+        wholes = [whole_memory(course, terms, table, first) for first in range(len(least))]
         least = list(map(min, least, wholes)) if len(terms.modes) > 1 else wholes
     return max(least)
 
@@ -296,7 +276,7 @@ class _RowGroups:
         self._costs: dict[tuple[int, int], MoveCost] = {}
         self._time: dict[int, int] = {}
 
-    def ending(self, upto: int) -> Iterator[GroupOption]:
+    def ending(self, upto: int) -> Iterator[FusionPoint]:
         """Yield the groups that end before a section, the shortest first.
 
         Line buffers and times add up over sections; of the staging buffers only the largest counts.
@@ -322,7 +302,7 @@ class _RowGroups:
             )
             group = group_of(course, first, upto, GroupMode.ROWS)
             time = nanoseconds + self._times.interleaving(stages)
-            yield GroupOption(memory, TimeAndWork(time, work), group)
+            yield FusionPoint(memory, time, work, (group,))
             lines += cost_inside_group.lines
             passing = max(passing, cost_inside_group.passing, cost_inside_group.last + batch)
 
@@ -336,30 +316,23 @@ class _RowGroups:
         return self._costs[section, entry]
 
 
-class FusionPoint(NamedTuple):
-    """A configuration with its peak memory in bytes and its cost."""
-
-    memory: int
-    cost: TimeAndWork
-    groups: Configuration
-
-
-def front(options: Iterable[GroupOption], sections: int) -> list[FusionPoint]:
+def front(options: Iterable[FusionPoint], sections: int) -> list[FusionPoint]:
     """Return the Pareto front of memory and cost, by increasing memory.
 
     Empty if the options cannot cover all sections. Exact for the memory and cost that the options
     state. Of configurations with equal memory and cost, one with the fewest fused groups is retained.
     """
-    by_ends: list[dict[int, list[GroupOption]]] = [{} for _ in range(sections + 1)]
+    by_ends: list[dict[int, list[FusionPoint]]] = [{} for _ in range(sections + 1)]
     for option in options:
-        by_ends[option.group.upto].setdefault(option.group.first, []).append(option)
+        (group,) = option.groups
+        by_ends[group.upto].setdefault(group.first, []).append(option)
     ending = [
         [
             (
                 first,
                 option.memory,
-                (*option.cost, option.group.mode is not GroupMode.WHOLE),
-                option.group,
+                (*option.cost, option.groups[0].mode is not GroupMode.WHOLE),
+                option.groups[0],
             )
             for first, options_of_group in options_by_begin.items()
             for option in improving(options_of_group, lambda option: (option.memory, option.cost))
@@ -367,7 +340,7 @@ def front(options: Iterable[GroupOption], sections: int) -> list[FusionPoint]:
         for options_by_begin in by_ends
     ]
     return [
-        FusionPoint(memory, TimeAndWork(time, work), groups)
+        FusionPoint(memory, time, work, groups)
         for memory, (time, work, _), groups in front_of_chains(ending, compared=2)
     ]
 

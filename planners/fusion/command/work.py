@@ -217,7 +217,7 @@ def _write(
 def _plot(path: str, answer: FusionAnswer, name: str, limit: int | None) -> None:
     draw = loading.drawing("planners.fusion.command.picture")
     sizes = [point.memory for point in answer.front]
-    times = [point.cost.nanoseconds / 1e6 for point in answer.front]
+    times = [point.nanoseconds / 1e6 for point in answer.front]
     unit, size = ("MB", 10**6) if max(sizes, default=0) >= 10**6 else ("kB", 1000)
     picture = draw.lines_picture(
         f"{name}: time over memory",
@@ -292,7 +292,7 @@ def _plan_lines(plan: FusionPlan, status: str) -> list[str]:
     work = f"{extra:.2%} redundant MACs" if plan.redundant else "no recomputation"
     return [
         f"{network.name}: arena {bytes_in_words(plan.memory)} ({plan.memory} bytes), {work}, predicted "
-        f"{nanoseconds_in_words(plan.cost.nanoseconds, 4)}; {status}",
+        f"{nanoseconds_in_words(plan.nanoseconds, 4)}; {status}",
         f"  {'group':<{width}}  {'layers':>9}  tiles (rows x columns) and halo",
         *(
             f"  {name:<{width}}  {group['layers']:>9}  {group['mode']}"

@@ -16,7 +16,6 @@ from csdf.errors import GaveUp, InvalidNetwork, InvalidPlan
 from csdf.time_limit import Stop
 from planners.fusion.planning import best_plan, fusion_plan
 from planners.fusion.search import (
-    NOTHING,
     best_under,
     configuration,
     front,
@@ -52,13 +51,13 @@ def test_each_option_states_what_its_buffers_and_tiles_add_up_to(network, scratc
     table = StageTable(network, element_bytes=element_bytes)
     times = PlanTimes(table, terms.platform, element_bytes)
     for option in options(chain, terms):
-        group = option.group
+        (group,) = option.groups
         part = chain_of(layer_range(Model(network=network), *_range(chain, group)).network)
         alone = replace(group, first=0, upto=part.sections)
         plan = fusion_plan(part, (alone,), terms)
         start = times.around_groups() if group.first else 0
-        assert option.cost.nanoseconds == times.of(plan.plan) - start
-        assert option.cost.multiply_accumulates == plan.cost.multiply_accumulates
+        assert option.nanoseconds == times.of(plan.plan) - start
+        assert option.multiply_accumulates == plan.plan.multiply_accumulates
         # Of rows, what is staged and scratch are not always needed at once, as an option takes them.
         assert plan.least_bytes <= option.memory
         assert plan.least_bytes == option.memory or group.mode is GroupMode.ROWS
@@ -73,15 +72,16 @@ def _everything(found, sections):
     """Memory and cost of all configurations, one after the other."""
     by_first = {}
     for option in found:
-        by_first.setdefault(option.group.first, []).append(option)
+        by_first.setdefault(option.groups[0].first, []).append(option)
 
     def extended(place, memory, cost):
         if place == sections:
             yield memory, cost
         for one in by_first.get(place, ()):
-            yield from extended(one.group.upto, max(memory, one.memory), cost.plus(one.cost))
+            both = tuple(map(sum, zip(cost, one.cost, strict=True)))
+            yield from extended(one.groups[0].upto, max(memory, one.memory), both)
 
-    return set(extended(0, 0, NOTHING))
+    return set(extended(0, 0, (0, 0)))
 
 
 @given(network=networks(most=3), limit=st.integers(0, 60_000))
@@ -184,9 +184,11 @@ def test_rows_of_all_layers_need_no_more_than_by_rows_of_csdf_fit(network):
     chain = chain_of(network)
     terms = replace(TERMS, modes=frozenset({GroupMode.ROWS}), scratch=ScratchCount.NONE)
     (rows,) = (
-        one for one in options(chain, terms) if one.group.upto - one.group.first == chain.sections
+        one
+        for one in options(chain, terms)
+        if one.groups[0].upto - one.groups[0].first == chain.sections
     )
-    plan = fusion_plan(chain, (rows.group,), terms)
+    plan = fusion_plan(chain, rows.groups, terms)
     require_carried_out(network, plan.plan)
     assert plan.least_bytes <= min(rows.memory, plan.memory)
 

@@ -200,7 +200,7 @@ def test_our_plan_needs_no_more_memory_and_no_more_work_than_the_published_one(l
     theirs = paper_search(chain, limit * MB)
     plan = best_plan(chain, TERMS, memory_to_beat(chain, limit * MB) - BIAS).plan
     assert plan.memory + BIAS <= predicted(chain, theirs)
-    assert plan.cost.multiply_accumulates <= work(chain, theirs)
+    assert plan.plan.multiply_accumulates <= work(chain, theirs)
 
 
 def test_ours_fits_where_the_published_search_finds_nothing():
@@ -223,12 +223,12 @@ def test_our_search_is_the_optimum_of_the_papers_space():
         for groups in (paper_configuration(chain, top, cut, bottom),)
     ]
     allowed = {(0, 16), *((0, cut) for cut in (4, 8, 12)), *((cut, 16) for cut in (4, 8, 12))}
-    ours = front([one for one in found if (one.group.first, one.group.upto) in allowed], 16)
+    ours = front([one for one in found if (one.groups[0].first, one.groups[0].upto) in allowed], 16)
     anything = front(found, 16)
     for limit in LIMITS_MB:
         fitting = [spent for memory, spent in brute if memory <= limit * MB]
         point = best_under(ours, limit * MB)
-        least = None if point is None else point.cost.multiply_accumulates
+        least = None if point is None else point.multiply_accumulates
         assert least == min(fitting, default=None)
         if point is not None:
             assert best_under(anything, limit * MB).cost <= point.cost
