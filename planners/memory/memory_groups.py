@@ -33,8 +33,9 @@ from planners.memory.order import TopologicalOrder
 from planners.memory.stages import Geometry, GroupGeometry, StageTable
 from planners.memory.waiting import MOST_CHOSEN
 from planners.plan.accumulators import sums_over_rows
-from planners.plan.column_tiles import InColumns, in_columns, part_of, stages_of_tile
+from planners.plan.column_tiles import ColumnTile, in_columns, part_of, stages_of_tile
 from planners.plan.firing import NOTHING, in_step
+from planners.plan.layer_copies import Rewritten
 from planners.plan.plan import ACCUMULATOR_BYTES, Mode, Stage
 from planners.plan.write_buffers import block_bytes, smallest_block
 
@@ -307,14 +308,14 @@ class GroupCandidates:
         return groups if groups or not enough else None
 
     def _group_of_each_tile(
-        self, begin: int, end: int, found: InColumns, stages: Sequence[Stage]
+        self, begin: int, end: int, found: Rewritten[ColumnTile], stages: Sequence[Stage]
     ) -> tuple[MemoryGroup, ...] | None:
         """The groups of the tiles, up to the first that does not fit; None if tiles are impossible."""
         inside, network = self.layers[begin:end], found.network
         table, groups = self.table.of(network), dict[int, MemoryGroup]()
-        count = len(found.tiles)
+        count = len(found.parts)
         for number in sorted(range(count), key=lambda index: abs(2 * index + 1 - count)):
-            tile = found.tiles[number]  # from the middle, where tiles have most columns
+            tile = found.parts[number]  # from the middle, where tiles have most columns
             worked = stages_of_tile(network, tile, inside, stages)
             if worked is None:
                 return None

@@ -53,12 +53,12 @@ from planners.memory.plain_plans import layer_by_layer, row_by_row
 from planners.memory.stage_orders import StageOrders
 from planners.memory.stages import StageTable
 from planners.memory.times import PlanTimes
+from planners.plan.layer_copies import Rewritten
 from planners.plan.plan import Span, Stage, StreamingPlan
 from planners.plan.ram import state_bytes
 from planners.plan.rematerialisation import (
     LONGEST_SPAN,
     TIMES_LONGER,
-    Rematerialisation,
     done_twice,
     heads_between,
 )
@@ -357,7 +357,9 @@ class TwiceMoves(GroupMoves):
 
     def __init__(self, course: TopologicalOrder, table: StageTable) -> None:
         super().__init__(course, table)
-        self._spans: dict[tuple[int, int], tuple[Rematerialisation, StageTable] | None] = {}
+        self._spans: dict[
+            tuple[int, int], tuple[Rewritten[tuple[str, ...]], StageTable] | None
+        ] = {}
 
     @property
     def has_spans(self) -> bool:
@@ -376,7 +378,7 @@ class TwiceMoves(GroupMoves):
             if found is not None:
                 again, table = found
                 span = Span(self.course.at(begin), self.course.at(end))
-                section = OrderSection(begin, end, again.layers, table, span)
+                section = OrderSection(begin, end, again.parts[0], table, span)
                 yield from self.partitions(section)
 
     def _ends(self, begin: int) -> Iterator[int]:
@@ -389,7 +391,7 @@ class TwiceMoves(GroupMoves):
             left -= self._span(begin, end) is not None
             yield end
 
-    def _span(self, begin: int, end: int) -> tuple[Rematerialisation, StageTable] | None:
+    def _span(self, begin: int, end: int) -> tuple[Rewritten[tuple[str, ...]], StageTable] | None:
         """The layers between two separators with copies of recomputed layers; None if not worth it."""
         if (begin, end) not in self._spans:
             repeated = done_twice(self.course, begin, end)
@@ -401,7 +403,7 @@ class TwiceMoves(GroupMoves):
             )
         return self._spans[begin, end]
 
-    def _is_worth_it(self, begin: int, again: Rematerialisation) -> bool:
+    def _is_worth_it(self, begin: int, again: Rewritten[tuple[str, ...]]) -> bool:
         """Whether recomputation pays: the largest recomputed tensor is larger than the source.
 
         If other layers read the source as well, an equal size suffices. A span also has to be of
@@ -476,13 +478,13 @@ class HeadGroups:
             return None
         span = Span(course.at(begin), course.at(end), by_heads=True)
         table = self._table.of(heads_found.network)
-        part, *_ = heads_found.parts
+        part, *further = heads_found.parts
         first, peak = self._least(OrderSection(begin, end, part.heads[0], table, span))
         last, inner = (
             self._least(OrderSection(begin, end, part.rest, table, span)) if part.rest else ((), 0)
         )
         ends = self._ends_bytes(begin, end, (*part.slices, course.at(begin)), last, table)
-        peak = max(peak + (ends if heads_found.joined else moves.whole_bytes(begin)), inner + ends)
+        peak = max(peak + (ends if further else moves.whole_bytes(begin)), inner + ends)
         stages: list[Stage] = []
         in_turn: list[int] = []
         for head_part in heads_found.parts:
@@ -492,8 +494,8 @@ class HeadGroups:
             runs = [*before, *heads, _at_once(head_part.joined, table), *behind]
             stages += (stage for run in runs for stage in run)
             in_turn += map(len, runs)
-        if heads_found.joined:
-            stages += _at_once(heads_found.joined, table)
+        if further:  # the groups of tokens are joined
+            stages += _at_once(course.at(end), table)
             in_turn.append(1)
         whole = moves.carried_bytes(begin) + table.arena_bytes(part.joined)
         work = sum(table.geometry(stage).work for stage in stages)

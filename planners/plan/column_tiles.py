@@ -12,15 +12,21 @@ and passes on, row by row, a result that the span itself also reads.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 from cnn2csdf import operators as op
 from cnn2csdf.geometry import Range
 from cnn2csdf.network import Layer, Network
-from csdf.names import free_name
-from planners.plan.head_by_head import COLUMNS as WIDTH
-from planners.plan.head_by_head import Copy, sharing, side_by_side
+from planners.plan.layer_copies import COLUMNS as WIDTH
+from planners.plan.layer_copies import (
+    Copy,
+    LayerCopies,
+    Rewritten,
+    sharing,
+    side_by_side,
+    with_layers,
+)
 from planners.plan.plan import Mode, Stage
 from planners.plan.regions import COLUMNS, Needs, can_be_tiled, even_ends, hull
 
@@ -41,16 +47,7 @@ class ColumnTile(NamedTuple):
     own: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InColumns:
-    """A network in which some layers run tile by tile. copies: the original of each copied layer."""
-
-    network: Network
-    tiles: tuple[ColumnTile, ...]
-    copies: Mapping[str, Copy]
-
-
-def in_columns(network: Network, inside: Sequence[str], tiles: int) -> InColumns | None:
+def in_columns(network: Network, inside: Sequence[str], tiles: int) -> Rewritten[ColumnTile] | None:
     """Return the network where some layers run in tiles of columns; None where they cannot.
 
     inside: layers in topological order. The results of this span are the tensors that a layer outside
@@ -144,11 +141,9 @@ class _Tiling:
         }
         self._inside = {layer.name for layer in layers}
         self._needs = Needs(network)
-        self._taken = {layer.name for layer in network.layers}
-        self._made: dict[str, Layer] = {}
-        self._copies: dict[str, Copy] = {}
+        self._added = LayerCopies(network)
 
-    def found(self) -> InColumns | None:
+    def found(self) -> Rewritten[ColumnTile] | None:
         """Return the network with a copy of the layers for each tile; None where one is not exact."""
         tiles_made = []
         ends = {
@@ -164,17 +159,13 @@ class _Tiling:
             if tile is None:
                 return None
             tiles_made.append(tile)
-        made = list(self._made.values())
+        made = list(self._added.made.values())
         for place, result in enumerate(self._results):
             made.append(side_by_side(result, [tile.results[place] for tile in tiles_made], WIDTH))
-        layers: list[Layer] = []
-        for layer in self._network.layers:
-            if layer.name == self._layers[-1].name:
-                layers += made
-            if layer.name not in self._inside:
-                layers.append(layer)
-        network = replace(self._network, layers=_in_order(layers))
-        return InColumns(network=network, tiles=tuple(tiles_made), copies=self._copies)
+        last = self._layers[-1].name
+        network = with_layers(self._network, last, made, without=self._inside)
+        network = replace(network, layers=_in_order(network.layers))
+        return Rewritten(network=network, copies=self._added.copies, parts=tuple(tiles_made))
 
     def _needed(self, layer: Layer, wanted: Range) -> Iterator[tuple[str, Range]]:
         """The columns of each input that some columns of a layer need, not clipped."""
@@ -231,16 +222,10 @@ class _Tiling:
             results.append(copy_names.get(copy, copy))
         return ColumnTile(tuple(slices), tuple(layers), cuts, tuple(results), copy_names)
 
-    def _shape_of(self, name: str) -> Layer:
-        return self._made.get(name) or self._network.layer(name)
-
     def _slice(self, base: str, span: Range, source: str, number: int) -> str:
         """Add a slice of some columns of a tensor; return its name."""
-        layer = self._shape_of(base)
-        operator = op.Slice(axis=WIDTH, start=span[0], stop=span[1])
-        slice_layer = replace(layer, operator=operator, inputs=(base,), epilogue=(), stored=())
         wanted = f"{source} for {self._layers[-1].name}, columns {number}"
-        return self._add(slice_layer, wanted, source)
+        return self._added.cut(base, WIDTH, span, wanted, source)
 
     def _copy(
         self, layer: Layer, columns: Range, sources: Sequence[str], number: int
@@ -258,18 +243,9 @@ class _Tiling:
         elif _enlargement(self._network, layer):
             operator = op.Resize(size=(layer.shape.height, end - first), function="nearest")
         copied = replace(sharing(self._network, layer), operator=operator, inputs=tuple(sources))
-        shape = operator.output_shape([self._shape_of(name).shape for name in sources])
-        if shape.dims != (*layer.shape.dims[:2], end - first):
+        if self._added.shape_of(copied).dims != (*layer.shape.dims[:2], end - first):
             return None
-        return self._add(copied, f"{layer.name}, columns {number}", layer.name)
-
-    def _add(self, made: Layer, wanted: str, origin: str) -> str:
-        name = free_name(wanted, self._taken)
-        self._taken.add(name)
-        shape = made.operator.output_shape([self._shape_of(source).shape for source in made.inputs])
-        self._made[name] = replace(made, name=name, shape=shape)
-        self._copies[name] = Copy(origin)
-        return name
+        return self._added.add(copied, f"{layer.name}, columns {number}", Copy(layer.name))
 
 
 def stages_of_tile(

@@ -12,26 +12,25 @@ of the tensors before and after the attention.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
-from cnn2csdf import operators as op
-from cnn2csdf.dtypes import Stored
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.parameters import multiply_accumulates, parameter_bytes, parameter_shapes
-from cnn2csdf.shape import Shape
-from cnn2csdf.weights import Array
-from csdf.names import free_name
-
-CHANNELS, ROWS, COLUMNS = range(3)  # axes
-
-
-class Copy(NamedTuple):
-    """The original of a copied layer, and the head that the copy computes; 0 for a whole copy."""
-
-    layer: str
-    head: int = 0
+from planners.plan.layer_copies import (
+    CHANNELS,
+    COLUMNS,
+    ROWS,
+    Copy,
+    LayerCopies,
+    Rewritten,
+    named,
+    needed_for,
+    sharing,
+    side_by_side,
+    with_layers,
+)
 
 
 class HeadLayers(NamedTuple):
@@ -48,30 +47,16 @@ class HeadLayers(NamedTuple):
     rest: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HeadByHead:
-    """A network with layers for each head of one attention, and for each group of its tokens.
-
-    joined: the layer that concatenates the results of several groups along the rows; None for a single
-    group. copies: the original of each layer that is a copy, or computes one head or group only.
-    """
-
-    network: Network
-    parts: tuple[HeadLayers, ...]
-    joined: str | None
-    copies: Mapping[str, Copy]
-
-
 class _Whole(Exception):
     """The heads or groups of a tensor cannot be computed separately."""
 
 
-def head_by_head(network: Network, inside: Sequence[str]) -> HeadByHead | None:
+def head_by_head(network: Network, inside: Sequence[str]) -> Rewritten[HeadLayers] | None:
     """Return the network where each head of the attention in a span has layers of its own.
 
     inside: consecutive layers whose only result is the last layer. None unless the span has exactly one
     attention with several heads, and its heads can be computed separately without storing weights
-    twice.
+    twice. If there are several groups of tokens, the last layer of the span joins their results.
     """
     attention = [
         product
@@ -88,7 +73,7 @@ def head_by_head(network: Network, inside: Sequence[str]) -> HeadByHead | None:
     parts: list[HeadLayers] = []
     try:
         if groups > 1:
-            network, spans = _Groups(network, inside, groups, copies).apart()
+            network, spans = _by_groups(network, inside, groups, copies)
         for slices, layers in spans:
             heads = _Heads(network, layers, copies)
             network = heads.apart()
@@ -99,130 +84,62 @@ def head_by_head(network: Network, inside: Sequence[str]) -> HeadByHead | None:
         return None
     names = {layer.name for layer in network.layers}
     copies = {name: copy for name, copy in copies.items() if name in names}
-    joined = inside[-1] if groups > 1 else None
-    return HeadByHead(network=network, parts=tuple(parts), joined=joined, copies=copies)
+    return Rewritten(network=network, copies=copies, parts=tuple(parts))
 
 
-def needed_for(network: Network, inside: Collection[str], wanted: Collection[str]) -> set[str]:
-    """Return the wanted layers and their ancestors within a span."""
-    needed = set(wanted)
-    for name in reversed(list(inside)):
-        if name in needed:
-            needed |= set(network.layer(name).inputs) & set(inside)
-    return needed
+def _by_groups(
+    network: Network, inside: Sequence[str], groups: int, copies: dict[str, Copy]
+) -> tuple[Network, list[tuple[tuple[str, ...], tuple[str, ...]]]]:
+    """Return the network in which each group of rows of a span gets layers of its own.
 
-
-def sharing(network: Network, layer: Layer) -> Layer:
-    """Return the layer with named arrays, which are stored once for the layer and its copies."""
-    roles = parameter_shapes(layer, network.input_shapes(layer))
-    return replace(layer, stored=tuple(_named(layer.stored_as(role), layer) for role in roles))
-
-
-def _named(stored: Stored, layer: Layer) -> Stored:
-    return replace(stored, name=stored.name or f"{layer.name} {stored.role}")
-
-
-def arrays_of(
-    copy: Copy, arrays: Mapping[str, Array], shapes: Mapping[str, tuple[int, ...]]
-) -> dict[str, Array]:
-    """Return the arrays of a copy: the slice of its head along each axis that is shorter.
-
-    arrays: the arrays of the original, by role. shapes: the shapes of the arrays of the copy, by role.
+    Also the slices before each group, and its layers. The copies are added to `copies`.
     """
-    parts_by_role = {}
-    for role, dims in shapes.items():
-        array = arrays[role]
-        part = tuple(
-            slice(None) if size == all_of_it else slice(copy.head * size, (copy.head + 1) * size)
-            for size, all_of_it in zip(dims, array.shape, strict=True)
-        )
-        parts_by_role[role] = array[part]
-    return parts_by_role
-
-
-def side_by_side(layer: Layer, parts: Sequence[str], axis: int) -> Layer:
-    """The layer turned into a concatenation of the parts of its result along an axis."""
-    operator = op.Concatenation(axis=axis)
-    return replace(layer, operator=operator, inputs=tuple(parts), epilogue=(), stored=())
-
-
-class _Groups:
-    """A span of layers that is split by groups of rows: each group gets layers of its own."""
-
-    def __init__(
-        self, network: Network, inside: Sequence[str], groups: int, copies: dict[str, Copy]
-    ) -> None:
-        self._network, self._inside, self._groups, self._copies = network, inside, groups, copies
-        self._taken = {layer.name for layer in network.layers}
-        self._made: dict[str, Layer] = {}
+    for name in inside:
+        _require_rows(network, network.layer(name), groups)
+    added, spans = LayerCopies(network), []
+    for group in range(groups):
+        names: dict[str, str] = {}
+        slices: list[str] = []
         for name in inside:
-            self._require_rows(network.layer(name))
+            layer = network.layer(name)
+            for source in layer.inputs:
+                if source not in inside and source not in names:
+                    rows = network.layer(source).shape.rows // groups
+                    span, wanted = (group * rows, (group + 1) * rows), _of_group(source, group)
+                    names[source] = added.cut(source, ROWS, span, wanted, source)
+                    slices.append(names[source])
+            inputs = tuple(names[source] for source in layer.inputs)
+            operator = layer.operator.of_one_group()
+            copy = replace(sharing(network, layer), operator=operator, inputs=inputs)
+            names[name] = added.add(copy, _of_group(name, group), Copy(name))
+        spans.append((tuple(slices), tuple(names[name] for name in inside)))
+    copies |= added.copies
+    results = [layers[-1] for _, layers in spans]
+    joined = side_by_side(network.layer(inside[-1]), results, ROWS)
+    layers_added = [*added.made.values(), joined]
+    return with_layers(network, inside[0], layers_added, without=inside), spans
 
-    def _require_rows(self, layer: Layer) -> None:
-        """Require that a row group of a layer needs only the same row group of each input."""
-        shapes = self._network.input_shapes(layer)
-        constants = [step.constant_dims for step in (layer.operator, *layer.epilogue)]
-        if any(dims is not None and len(dims) == 3 and dims[1] > 1 for dims in constants):
+
+def _of_group(name: str, group: int) -> str:
+    return f"{name}, group {group + 1}"
+
+
+def _require_rows(network: Network, layer: Layer, groups: int) -> None:
+    """Require that a row group of a layer needs only the same row group of each input."""
+    shapes = network.input_shapes(layer)
+    constants = [step.constant_dims for step in (layer.operator, *layer.epilogue)]
+    if any(dims is not None and len(dims) == 3 and dims[1] > 1 for dims in constants):
+        raise _Whole
+    for index, shape in enumerate(shapes):
+        rows = layer.shape.rows // groups
+        needed = layer.operator.rows_needed(index, shapes, layer.shape)
+        read = shape.rows // groups
+        if needed is None or layer.shape.rows % groups or shape.rows % groups:
             raise _Whole
-        for index, shape in enumerate(shapes):
-            rows = layer.shape.rows // self._groups
-            needed = layer.operator.rows_needed(index, shapes, layer.shape)
-            read = shape.rows // self._groups
-            if needed is None or layer.shape.rows % self._groups or shape.rows % self._groups:
+        for row in range(layer.shape.rows):
+            first, end = needed(row)
+            if first < row // rows * read or end > (row // rows + 1) * read:
                 raise _Whole
-            for row in range(layer.shape.rows):
-                first, end = needed(row)
-                if first < row // rows * read or end > (row // rows + 1) * read:
-                    raise _Whole
-
-    def apart(self) -> tuple[Network, list[tuple[tuple[str, ...], tuple[str, ...]]]]:
-        """Return the network, and for each group the slices before it and its layers."""
-        spans, results = [], []
-        for group in range(self._groups):
-            names: dict[str, str] = {}
-            slices: list[str] = []
-            for name in self._inside:
-                layer = self._network.layer(name)
-                for source in layer.inputs:
-                    if source not in self._inside and source not in names:
-                        names[source] = self._slice(source, group)
-                        slices.append(names[source])
-                inputs = tuple(names[source] for source in layer.inputs)
-                made = replace(
-                    sharing(self._network, layer),
-                    operator=layer.operator.of_one_group(),
-                    inputs=inputs,
-                )
-                names[name] = self._add(made, name, group)
-            results.append(names[self._inside[-1]])
-            spans.append((tuple(slices), tuple(names[name] for name in self._inside)))
-        joined = side_by_side(self._network.layer(self._inside[-1]), results, ROWS)
-        layers: list[Layer] = []
-        for layer in self._network.layers:
-            if layer.name == self._inside[0]:
-                layers += [*self._made.values(), joined]
-            if layer.name not in self._inside:
-                layers.append(layer)
-        return replace(self._network, layers=tuple(layers)), spans
-
-    def _slice(self, source: str, group: int) -> str:
-        layer = self._network.layer(source)
-        rows = layer.shape.rows // self._groups
-        operator = op.Slice(axis=ROWS, start=group * rows, stop=(group + 1) * rows)
-        made = replace(layer, operator=operator, inputs=(source,), epilogue=(), stored=())
-        return self._add(made, source, group)
-
-    def _add(self, made: Layer, name: str, group: int) -> str:
-        """Add the layer of a group, a copy of layer `name`; return the name of the copy."""
-        layer_name = free_name(f"{name}, group {group + 1}", self._taken)
-        self._taken.add(layer_name)
-        shapes = [
-            (self._made.get(source) or self._network.layer(source)).shape for source in made.inputs
-        ]
-        shape = made.operator.output_shape(shapes)
-        self._made[layer_name] = replace(made, name=layer_name, shape=shape)
-        self._copies[layer_name] = Copy(name)
-        return layer_name
 
 
 class _Heads:
@@ -230,7 +147,8 @@ class _Heads:
 
     def __init__(self, network: Network, inside: Sequence[str], copies: dict[str, Copy]) -> None:
         """Analyse the span around an attention; its copies are added to the given copies."""
-        self._network, self._inside, self._copies = network, inside, copies
+        self._network, self._inside, self._known = network, inside, copies
+        self._added = LayerCopies(network)
         self._products = [
             layer for layer in map(network.layer, inside) if layer.operator.attention is not None
         ]
@@ -249,9 +167,6 @@ class _Heads:
             multiply_accumulates(work, network.input_shapes(work)) for work in works
         ):
             raise _Whole
-        self._taken = {layer.name for layer in network.layers}
-        self._made: list[Layer] = []
-        self._shapes: dict[str, Shape] = {}
 
     def _come_apart(self, name: str) -> None:
         """Require separable heads of a tensor and of its producers, back to the projections."""
@@ -288,18 +203,13 @@ class _Heads:
         behind = needed_for(self._network, left, {self._inside[-1]} & set(left))
         self.rest = tuple(name for name in left if name in behind)
         gone = set(self._axes) | (set(left) - behind)
-        layers: list[Layer] = []
-        for layer in self._network.layers:
-            if layer.name == self._inside[0]:
-                layers += [*self._made, joined]
-            if layer.name not in gone:
-                is_copied = layer.name in self._front
-                layers.append(sharing(self._network, layer) if is_copied else layer)
-        return replace(self._network, layers=tuple(layers))
+        added = [*self._added.made.values(), joined]
+        self._known |= self._added.copies
+        return with_layers(self._network, self._inside[0], added, without=gone, shared=self._front)
 
     def _head(self, head: int) -> list[str]:
         """The layers of a head in execution order: for its keys, for its values, then all others."""
-        begin, names = len(self._made), dict[str, str]()
+        begin, names = len(self._added.made), dict[str, str]()
         kept = [source for layer in self._products for source in layer.inputs[1:]]
         for wanted in (*kept, self._values.name):
             for name in self._front:
@@ -308,42 +218,31 @@ class _Heads:
             needed = needed_for(self._network, left, {wanted})
             for name in (candidate for candidate in left if candidate in needed):
                 names[name] = self._copied(name, names, head)
-        return [layer.name for layer in self._made[begin:]]
+        return list(self._added.made)[begin:]
 
     def _copied(self, name: str, names: Mapping[str, str], head: int) -> str:
         """Add the copy of a layer for a head; return the name of the copy."""
         layer = self._network.layer(name)
-        is_front = name in self._front
-        wanted = f"{name} again" if is_front else f"{name}, head {head + 1}"
-        layer_name = free_name(wanted, self._taken)
-        self._taken.add(layer_name)
         inputs = tuple(names.get(source, source) for source in layer.inputs)
-        if is_front:
-            made = replace(sharing(self._network, layer), name=layer_name, inputs=inputs)
-        else:
-            made = self._part(replace(layer, name=layer_name, inputs=inputs), layer, head)
-        origin = self._copies.get(name, Copy(name)).layer
-        self._copies[layer_name] = Copy(origin, 0 if is_front else head)
-        self._shapes[layer_name] = made.shape
-        self._made.append(made)
-        return layer_name
+        origin = self._known.get(name, Copy(name)).layer
+        if name in self._front:
+            copy = replace(sharing(self._network, layer), inputs=inputs)
+            return self._added.add(copy, f"{name} again", Copy(origin))
+        part = self._part(replace(layer, inputs=inputs), layer, head)
+        return self._added.add(part, f"{name}, head {head + 1}", Copy(origin, head))
 
-    def _part(self, made: Layer, layer: Layer, head: int) -> Layer:
-        """A layer of a head alone, beside the layer of all heads."""
+    def _part(self, copy: Layer, layer: Layer, head: int) -> Layer:
+        """Return a layer restricted to one head. layer: of all heads, whose arrays are cut."""
         axis = self._axes[layer.name]
         parts = (step.of_head(axis, self._count) for step in (layer.operator, *layer.epilogue))
-        operators = [part for part in parts if part is not None]
-        inputs = [
-            self._shapes.get(source) or self._network.layer(source).shape for source in made.inputs
-        ]
-        shape = operators[0].output_shape(inputs)
-        made = replace(
-            made, operator=operators[0], epilogue=tuple(operators[1:]), shape=shape, stored=()
-        )
+        operator, *epilogue = [part for part in parts if part is not None]
+        copy = replace(copy, operator=operator, epilogue=tuple(epilogue), stored=())
+        copy = replace(copy, shape=self._added.shape_of(copy))
+        inputs = [self._added.layer(source).shape for source in copy.inputs]
         dims = parameter_shapes(layer, self._network.input_shapes(layer))
         stored = []
-        for role, size in parameter_shapes(made, inputs).items():
-            array = _named(layer.stored_as(role), layer)
+        for role, size in parameter_shapes(copy, inputs).items():
+            array = named(layer.stored_as(role), layer)
             if size != dims[role]:
                 array = replace(array, name=f"{array.name}, head {head + 1} of {self._count}")
                 types = array.quantization
@@ -351,4 +250,4 @@ class _Heads:
                     scales = types.scales[head * size[0] : (head + 1) * size[0]]
                     array = replace(array, quantization=replace(types, scales=scales))
             stored.append(array)
-        return replace(made, stored=tuple(stored))
+        return replace(copy, stored=tuple(stored))

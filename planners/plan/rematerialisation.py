@@ -8,8 +8,9 @@ network: the producers of the sums have copies with the same parameters.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
 
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.parameters import parameter_shapes
@@ -18,14 +19,15 @@ from csdf.errors import InvalidPlan
 from csdf.names import longer_name
 from planners.memory.order import TopologicalOrder, topological_order
 from planners.plan.accumulators import sums_over_rows
-from planners.plan.column_tiles import InColumns, in_columns
-from planners.plan.head_by_head import (
+from planners.plan.column_tiles import in_columns
+from planners.plan.head_by_head import HeadLayers, head_by_head
+from planners.plan.layer_copies import (
     Copy,
-    HeadByHead,
+    Rewritten,
     arrays_of,
-    head_by_head,
     needed_for,
     sharing,
+    with_layers,
 )
 from planners.plan.plan import Span
 
@@ -34,25 +36,12 @@ LONGEST_SPAN = 14  # layers between the two tensors, each counted once
 TIMES_LONGER = 3  # with attention: a normalisation that is written out has ten layers
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rematerialisation:
-    """A network in which the producers of the reductions in a span have copies.
-
-    layers: the span in execution order, all copies and reductions first. copies: for each copy, by
-    name, the layer whose parameters it has.
-    """
-
-    network: Network
-    layers: tuple[str, ...]
-    copies: Mapping[str, Copy]
-
-
-def done_twice(course: TopologicalOrder, begin: int, end: int) -> Rematerialisation | None:
+def done_twice(course: TopologicalOrder, begin: int, end: int) -> Rewritten[tuple[str, ...]] | None:
     """Return the network where the reductions between two separators have producers of their own.
 
-    None where no map between the separators is both reduced over all its rows and read again, where
-    a reduction depends on the result of another reduction, or where the span exceeds the limits
-    LONGEST_SPAN and MOST_AGAIN.
+    Its one part is the span in execution order, all copies and reductions first. None where no map
+    between the separators is both reduced over all its rows and read again, where a reduction depends
+    on the result of another reduction, or where the span exceeds LONGEST_SPAN and MOST_AGAIN.
     """
     network = course.network
     inside = course.layers[course.separators[begin] + 1 : course.separators[end] + 1]
@@ -83,12 +72,17 @@ def done_twice(course: TopologicalOrder, begin: int, end: int) -> Rematerialisat
             early_layer = sharing(network, network.layer(name))
             early.append(replace(early_layer, name=names.get(name, name), inputs=inputs))
     order = (*(layer.name for layer in early), *(name for name in inside if name not in sums))
-    return Rematerialisation(
-        network=_written(network, inside, early, copies), layers=order, copies=copies
+    rewritten = with_layers(
+        network,
+        inside[0],
+        early,
+        without={layer.name for layer in early},
+        shared={copy.layer for copy in copies.values()},
     )
+    return Rewritten(network=rewritten, copies=copies, parts=(order,))
 
 
-def heads_between(course: TopologicalOrder, begin: int, end: int) -> HeadByHead | None:
+def heads_between(course: TopologicalOrder, begin: int, end: int) -> Rewritten[HeadLayers] | None:
     """Return the network where the attention heads between two separators have their own layers."""
     inside = course.layers[course.separators[begin] + 1 : course.separators[end] + 1]
     names_of_layers = {layer.name for layer in course.network.layers}
@@ -132,7 +126,7 @@ def worked_layers(network: Network, spans: tuple[Span, ...]) -> tuple[Network, M
     course = topological_order(network, carries=True)
     cuts = {course.at(cut): cut for cut in range(len(course.separators))}
     for span in spans:
-        recomputed: Rematerialisation | HeadByHead | InColumns | None = None
+        recomputed: Rewritten[Any] | None = None
         if span.layers:
             recomputed = in_columns(network, span.layers, span.tiles)
         elif span.source in cuts and cuts[span.source] < cuts.get(span.result, 0):
@@ -171,17 +165,3 @@ def _sums(network: Network, inside: tuple[str, ...]) -> list[set[str]]:
         if layer.operator.rereads_rows:
             kept |= dict.fromkeys(source for source in layer.inputs[1:] if source in names_inside)
     return [group for group in (made, *({name} for name in kept if name not in made)) if group]
-
-
-def _written(
-    network: Network, inside: tuple[str, ...], early: Sequence[Layer], copies: Mapping[str, Copy]
-) -> Network:
-    """The network with the copies, and the reductions that read them, before the rest of the span."""
-    layers: list[Layer] = []
-    moved, copied = {layer.name for layer in early}, {copy.layer for copy in copies.values()}
-    for layer in network.layers:
-        if layer.name == inside[0]:
-            layers += early
-        if layer.name not in moved:
-            layers.append(sharing(network, layer) if layer.name in copied else layer)
-    return replace(network, layers=tuple(layers))

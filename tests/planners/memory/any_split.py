@@ -166,7 +166,7 @@ def _in_tiles(table, run, stages, away, here, leaving, out, fast, known):
         if found is None:
             return
         moved = sum(table.tensor_bytes(name) for name in out)
-        for tile in found.tiles:
+        for tile in found.parts:
             some = stages_of_tile(found.network, tile, run, stages)
             if some is None:
                 break
