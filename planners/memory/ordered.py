@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 from cnn2csdf.network import Network
@@ -27,24 +27,6 @@ from planners.plan.plan import (
 )
 
 
-class TensorRows(NamedTuple):
-    """Buffer for rows of a tensor that some layers read.
-
-    last: the last firing that needs it, counted over all groups. begin, end: the groups that have it.
-    is_whole: it has room for all rows, which stay from group to group.
-    """
-
-    name: str
-    tensor: str
-    readers: tuple[str, ...]
-    size: int
-    offset: int
-    last: int
-    begin: int = 0
-    end: int = 1
-    is_whole: bool = False
-
-
 class GroupInOrder(NamedTuple):
     """Layers with an explicit firing order: the layer of each firing, inputs and outputs included."""
 
@@ -53,40 +35,44 @@ class GroupInOrder(NamedTuple):
     concurrent: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartsInOrder:
-    """A network in row blocks, each tensor in ring buffers.
-
-    rows: of a row block of each layer. outside: inputs and outputs that are stored whole in other
-    memory, and do not fire.
-    """
-
-    network: Network
-    element_bytes: int | None
-    rings: tuple[TensorRows, ...]
-    rows: Mapping[str, int]
-    groups: tuple[GroupInOrder, ...]
-    arena_bytes: int
-    outside: frozenset[str] = frozenset()
-
-
-def in_order(parts: PartsInOrder) -> StreamingPlan:
+def in_order(
+    network: Network,
+    rings: Sequence[StreamBuffer],
+    groups: Sequence[GroupInOrder],
+    *,
+    rows: Mapping[str, int],
+    last_firings: Mapping[str, int],
+    element_bytes: int | None,
+    outside: frozenset[str] = frozenset(),
+) -> StreamingPlan:
     """Return the plan of a network in row blocks, with groups in the given firing order.
 
     Inputs arrive row by row. Results that a ring holds whole until the end stay in the arena; others
-    leave as they are produced. Raises InvalidNetwork if a layer outside is neither an input nor an
-    output.
+    leave as they are produced.
+
+    rings: buffers for rows of a tensor that some layers read; a whole tensor stays from group to group.
+    rows: of a row block of each layer.
+    last_firings: for each ring the last firing that needs it, counted over all groups.
+    outside: inputs and outputs that are stored whole in other memory, and do not fire.
+
+    Raises InvalidNetwork if a layer outside is neither an input nor an output.
     """
-    return _PartwisePlan(parts).plan()
+    for name in sorted(outside):
+        if not network.layer(name).is_end:
+            raise InvalidNetwork(
+                f"network {network.name!r}: layer {name!r} is outside, but no input and no "
+                "output; a plan has all layers between them"
+            )
+    return _PartwisePlan(network, rings, groups, rows, last_firings, element_bytes, outside).plan()
 
 
-def read_once(rings: Sequence[TensorRows]) -> Iterator[TensorRows]:
+def read_once(rings: Sequence[StreamBuffer]) -> Iterator[StreamBuffer]:
     """Yield rings such that a layer with several rings of a tensor reads only the largest.
 
     The largest ring holds all rows that the layer needs: rows are written to all rings simultaneously,
     and a row is freed only after all its reads. A ring without remaining readers is omitted.
     """
-    largest: dict[tuple[str, str, int], TensorRows] = {}
+    largest: dict[tuple[str, str, int], StreamBuffer] = {}
     for ring in rings:
         for reader in ring.readers:
             largest_ring = largest.get((ring.tensor, reader, ring.begin))
@@ -97,35 +83,36 @@ def read_once(rings: Sequence[TensorRows]) -> Iterator[TensorRows]:
             reader for reader in ring.readers if largest[ring.tensor, reader, ring.begin] is ring
         )
         if readers:
-            yield ring._replace(readers=readers)
+            yield replace(ring, readers=readers)
 
 
 class _PartwisePlan:
     """Builds the plan of a network in row blocks."""
 
-    def __init__(self, parts: PartsInOrder) -> None:
-        self._parts = parts
-        self._network = parts.network
-        for name in sorted(parts.outside):
-            if not self._network.layer(name).is_end:
-                raise InvalidNetwork(
-                    f"network {self._network.name!r}: layer {name!r} is outside, but no input and no "
-                    "output; a plan has all layers between them"
-                )
-        self._table = StageTable(self._network, element_bytes=parts.element_bytes)
-        self._streamed_input = self._only_input()
-        self._rings = tuple(read_once(parts.rings))
+    def __init__(
+        self,
+        network: Network,
+        rings: Sequence[StreamBuffer],
+        groups: Sequence[GroupInOrder],
+        rows: Mapping[str, int],
+        last_firings: Mapping[str, int],
+        element_bytes: int | None,
+        outside: frozenset[str],
+    ) -> None:
+        """Set the arguments of `in_order`."""
+        self._network, self._groups, self._rows = network, groups, rows
+        self._outside_names, self._last_firings = outside, last_firings
+        self._table = StageTable(network, element_bytes=element_bytes)
+        inputs = [layer.name for layer in network.inputs]
+        is_only = len(inputs) == 1 and inputs[0] in groups[0].order
+        self._streamed_input = inputs[0] if is_only else None
+        self._arena_bytes = max((ring.offset + ring.size for ring in rings), default=0)
+        self._rings = tuple(read_once(rings))
         self._staying = dict(self._results_that_stay())
-
-    def _only_input(self) -> str | None:
-        """The input of the network that the first group streams; None unless it is the only one."""
-        inputs = [layer.name for layer in self._network.inputs]
-        is_first = len(inputs) == 1 and inputs[0] in self._parts.groups[0].order
-        return inputs[0] if is_first else None
 
     def _results_that_stay(self) -> Iterator[tuple[str, str]]:
         """Outputs whose rows are all in a ring at the end, with the name of the ring."""
-        last = sum(len(group.order) for group in self._parts.groups) - 1
+        last = sum(len(group.order) for group in self._groups) - 1
         may_stay = self._outputs_behind_others()
         for ring in self._rings:
             height = self._table.height(ring.tensor)
@@ -133,35 +120,33 @@ class _PartwisePlan:
             is_input = self._network.layer(ring.tensor).is_input
             for layer in self._network.outputs:
                 if layer.name in may_stay.intersection(ring.readers) and has_all:
-                    if ring.last == last and not is_input:
+                    if self._last_firings[ring.name] == last and not is_input:
                         yield layer.name, ring.name
 
     def _outputs_behind_others(self) -> set[str]:
         """Outputs that fire in a group in which another layer fires as well."""
         outputs = {layer.name for layer in self._network.outputs}
-        orders = [set(group.order) for group in self._parts.groups]
+        orders = [set(group.order) for group in self._groups]
         return {name for order in orders if order - outputs for name in order & outputs}
 
     def plan(self) -> StreamingPlan:
-        groups = tuple(self._group(number) for number in range(len(self._parts.groups)))
+        groups = tuple(self._group(number) for number in range(len(self._groups)))
         stages = [stage.stage for group in groups for stage in group.stages]
         return StreamingPlan(
             network=self._network.name,
-            element_bytes=self._parts.element_bytes,
+            element_bytes=self._table.element_bytes,
             groups=groups,
             buffers=tuple(self._buffers(groups)),
-            arena_bytes=self._parts.arena_bytes,
+            arena_bytes=self._arena_bytes,
             multiply_accumulates=sum(self._table.geometry(stage).work for stage in stages),
         )
 
     def _group(self, number: int) -> PlannedGroup:
-        group = self._parts.groups[number]
+        group = self._groups[number]
         ring_names = {ring.name for ring in self._rings}
         fired = set(group.order) - set(self._staying)
         stages = [
-            PlannedStage(
-                stage=Stage(layers=(layer.name,), rows=self._parts.rows[layer.name]), strips=()
-            )
+            PlannedStage(stage=Stage(layers=(layer.name,), rows=self._rows[layer.name]), strips=())
             for layer in self._network.layers
             if layer.name in fired and layer.name != self._streamed_input
         ]
@@ -180,7 +165,7 @@ class _PartwisePlan:
         left = 0 if self._streamed_input is None else self._table.height(self._streamed_input)
         for name in group.order:
             if name == self._streamed_input:
-                rows = min(self._parts.rows[name], left)
+                rows = min(self._rows[name], left)
                 left -= rows
                 yield from (name for _ in range(rows))
             elif name not in self._staying:
@@ -189,24 +174,21 @@ class _PartwisePlan:
     def _buffers(self, groups: Sequence[PlannedGroup]) -> Iterator[StreamBuffer]:
         staying = set(self._staying.values())
         out = list(self._outside(len(groups)))
-        rings = sorted(self._rings, key=lambda ring: (ring.name not in staying, not ring.is_whole))
+        rings = sorted(
+            self._rings, key=lambda ring: (ring.name not in staying, ring.kind is not Kind.WHOLE)
+        )
         copies = Counter([ring.tensor for ring in rings] + [buffer.tensor for buffer in out])
-        offsets = behind(self._parts.arena_bytes, out)
+        offsets = behind(self._arena_bytes, out)
         for buffer in out:
             readers = buffer.readers if copies[buffer.tensor] > 1 else ()
             yield replace(buffer, offset=offsets[buffer.name], readers=readers)
         for ring in rings:
-            rows = ring.size // self._table.row_bytes(ring.tensor)
-            is_whole = ring.is_whole or ring.name in staying
-            yield StreamBuffer(
-                name=ring.name,
-                kind=Kind.WHOLE if is_whole else Kind.RING,
-                tensor=ring.tensor,
-                rows=rows,
-                size=ring.size,
-                offset=ring.offset,
-                begin=ring.begin,
-                end=len(groups) if ring.name in staying else ring.end,
+            is_staying = ring.name in staying
+            yield replace(
+                ring,
+                kind=Kind.WHOLE if is_staying else ring.kind,
+                rows=ring.size // self._table.row_bytes(ring.tensor),
+                end=len(groups) if is_staying else ring.end,
                 readers=ring.readers if copies[ring.tensor] > 1 else (),
             )
         for number, group in enumerate(groups):
@@ -216,14 +198,14 @@ class _PartwisePlan:
     def _outside(self, groups: int) -> Iterator[StreamBuffer]:
         """Buffers in other memory: outputs whose rows leave, and outside inputs and outputs."""
         for layer in self._network.outputs:
-            if layer.name in self._parts.outside:
+            if layer.name in self._outside_names:
                 (tensor,) = layer.inputs
-                if tensor not in self._parts.outside:
+                if tensor not in self._outside_names:
                     yield self._all_of(f"{layer.name} outside", tensor, groups, (layer.name,))
             elif layer.name not in self._staying:
                 yield self._all_of(layer.name, layer.name, groups)
         for layer in self._network.inputs:
-            if layer.name in self._parts.outside:
+            if layer.name in self._outside_names:
                 yield self._all_of(layer.name, layer.name, groups)
 
     def _all_of(

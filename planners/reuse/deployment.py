@@ -25,8 +25,8 @@ from csdf.errors import ExecutionError, InvalidPlan
 from csdf.status import Reason, Status
 from planners.arena.checker import check_plan
 from planners.arena.problem import MemoryPlan
-from planners.memory.ordered import GroupInOrder, PartsInOrder, TensorRows, in_order
-from planners.plan.plan import StreamingPlan, Transfer
+from planners.memory.ordered import GroupInOrder, in_order
+from planners.plan.plan import Kind, StreamBuffer, StreamingPlan, Transfer
 from planners.reuse.application import Application, ApplicationNetwork
 from planners.reuse.evaluation import Evaluator, ReusePlan
 from planners.reuse.placement import element_bytes as bytes_of_element
@@ -218,7 +218,7 @@ def streaming_plans(
     """
     concurrent = concurrent_partitions(found)
     return tuple(
-        in_order(_parts(member, found, concurrent, element_bytes)) for member in application.members
+        _streaming_plan(member, found, concurrent, element_bytes) for member in application.members
     )
 
 
@@ -251,13 +251,13 @@ def concurrent_partitions(found: Deployment) -> dict[str, str]:
     return words
 
 
-def _parts(
+def _streaming_plan(
     member: ApplicationNetwork,
     found: Deployment,
     concurrent: Mapping[str, str],
     element_bytes: int | None,
-) -> PartsInOrder:
-    """A network of a deployment: its groups, and its buffers, those in one place together."""
+) -> StreamingPlan:
+    """The plan of a network of a deployment; its buffers in one place are one buffer."""
     partitions = [partition for partition in found.partitions if partition.network == member.name]
     number = {partition.name: place for place, partition in enumerate(partitions)}
     home = {
@@ -277,22 +277,24 @@ def _parts(
     def name(buffer: PlannedBuffer) -> str:
         return buffer.name.removeprefix(f"{member.name}: ")
 
-    rings = tuple(
-        TensorRows(
+    rings: list[StreamBuffer] = []
+    last_firings: dict[str, int] = {}
+    for (producer, offset, size, begin, _), same in together.items():
+        ends = [copy.stays[-1] for copy in same]
+        is_whole = any(home[producer] != home[copy.consumer] for copy in same)
+        ring = StreamBuffer(
             name=name(same[0]),
+            kind=Kind.WHOLE if is_whole else Kind.RING,
             tensor=producer,
-            readers=tuple(dict.fromkeys(copy.consumer for copy in same)),
+            rows=same[0].rows,
             size=size,
             offset=offset,
-            last=max(
-                begins[number[copy.stays[-1].partition]] + copy.stays[-1].last for copy in same
-            ),
             begin=begin,
-            end=max(number[copy.stays[-1].partition] for copy in same) + 1,
-            is_whole=any(home[producer] != home[copy.consumer] for copy in same),
+            end=max(number[stay.partition] for stay in ends) + 1,
+            readers=tuple(dict.fromkeys(copy.consumer for copy in same)),
         )
-        for (producer, offset, size, begin, _), same in together.items()
-    )
+        rings.append(ring)
+        last_firings[ring.name] = max(begins[number[stay.partition]] + stay.last for stay in ends)
     groups = tuple(
         GroupInOrder(
             order=tuple(partition.layers[firing.layer] for firing in partition.firings),
@@ -306,17 +308,17 @@ def _parts(
         )
         for partition in partitions
     )
-    return PartsInOrder(
-        network=member.network,
-        element_bytes=element_bytes,
-        rings=rings,
+    return in_order(
+        member.network,
+        rings,
+        groups,
         rows={  # of a part of each layer: those of its first firing
             partition.layers[firing.layer]: firing.end_row - firing.first_row
             for partition in partitions
             for firing in partition.firings
             if firing.phase == 0
         },
-        groups=groups,
-        arena_bytes=max((buffer.offset + buffer.size for buffer in buffers), default=0),
+        last_firings=last_firings,
+        element_bytes=element_bytes,
         outside=member.outside,
     )

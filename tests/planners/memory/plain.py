@@ -5,10 +5,11 @@ from collections import defaultdict
 from cnn2csdf.granularity import ROWS
 from planners.arena.allocation import plan_arena
 from planners.memory.order import topological_order
-from planners.memory.ordered import GroupInOrder, PartsInOrder, TensorRows, in_order
+from planners.memory.ordered import GroupInOrder, in_order
 from planners.memory.plain_plans import layer_by_layer, row_by_row
 from planners.memory.stages import StageTable
 from planners.memory.stateful import MOST_STEPS
+from planners.plan.plan import Kind, StreamBuffer
 from planners.reuse.application import Application, single_partition, with_one_size
 from planners.reuse.evaluation import Costs, Evaluator
 from planners.reuse.placement import tensor_places
@@ -37,23 +38,24 @@ def ordered_plan(network, granularity=ROWS, *, element_bytes=None):
         held[places.place_of[edge.name]].append(edge.connection)
     arena = plan_arena(places.tensors, budget=MOST_STEPS)
     rings = tuple(
-        TensorRows(
+        StreamBuffer(
             name=one.name,
+            kind=Kind.RING,
             tensor=held[one.name][0].producer,
             readers=tuple(dict.fromkeys(edge.consumer for edge in held[one.name])),
             size=one.size,
             offset=arena.offsets[one.name],
-            last=one.end - 1,
+            rows=0,  # as many as fit
+            begin=0,
+            end=1,
         )
         for one in arena.problem.buffers
     )
     return in_order(
-        PartsInOrder(
-            network=network,
-            element_bytes=element_bytes,
-            rings=rings,
-            rows=dict(zip(layers, plan.rows[0], strict=True)),
-            groups=(GroupInOrder(tuple(layers[number] for number in plan.orders[0])),),
-            arena_bytes=arena.peak,
-        )
+        network,
+        rings,
+        [GroupInOrder(tuple(layers[number] for number in plan.orders[0]))],
+        rows=dict(zip(layers, plan.rows[0], strict=True)),
+        last_firings={one.name: one.end - 1 for one in arena.problem.buffers},
+        element_bytes=element_bytes,
     )
