@@ -153,12 +153,14 @@ def _lines(
     if not front.is_complete and front.best_period is not None:
         best = answers.number(front.best_period)
         yield f"points may be missing from size {front.lower_bound} on; min. period {best}"
-    start = front.start  # live, where not even the first point of the front was proved
-    if start is not None:
-        period = "unknown" if start.period is None else answers.number(start.period)
-        gap = answers.gap_above(start.size, front.lower_bound)
-        yield f"{start.size} {unit} run, {gap}; period {period}"
-        yield _named("with capacities", start.capacities)
+    for number, point in enumerate(front.unproved):
+        period = "unknown" if point.period is None else answers.number(point.period)
+        gap = answers.gap_above(point.size, front.lower_bound)
+        yield f"not proved: {point.size} {unit} at period {period}; {gap}"
+        if not points and not number:
+            yield _named("with capacities", point.capacities)
+    if len(front.unproved) > bool(not points):
+        yield "capacities of points that are not proved: --json"
     hint = concurrency.hint(graph) if front.best_period == 0 else None
     if hint and not front.is_complete:
         yield f"next: {hint}; --points or --max-size go on, or end sooner"

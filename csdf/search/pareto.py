@@ -99,13 +99,14 @@ class ParetoFront(Tabular):
     points that are at most the share `gap` faster than the listed point before them. If not, points
     may be missing from size `lower_bound` on, and `reason` says why the search ended; is_at_limit:
     whether it ended at a limit that was given. best_period: of the graph without any bound; the last
-    point of a complete front has it, but for the gap. start: where no point was proved, live
-    capacities all the same, if there are any. unit: of the sizes.
+    point of a complete front has it, but for the gap. unproved: of an incomplete front, further points
+    that are reached, each faster than the point before it, but not proved Pareto-optimal; no point that
+    is missing is smaller than `lower_bound`. unit: of the sizes.
     """
 
     JSON: ClassVar[tuple[str, ...]] = (
         "points", "complete", "at_limit", "gap", "reason", "lower_bound", "best_period", "start",
-        "evaluations",
+        "unproved", "evaluations",
     )  # fmt: skip
     FLOATS: ClassVar[tuple[str, ...]] = ("period", "throughput")
 
@@ -117,8 +118,13 @@ class ParetoFront(Tabular):
     evaluations: int
     gap: Fraction = Fraction(0)
     is_at_limit: bool = False
-    start: ParetoPoint | None = None
+    unproved: tuple[ParetoPoint, ...] = ()
     unit: str = "tokens"
+
+    @property
+    def start(self) -> ParetoPoint | None:
+        """Live capacities where no point was proved, if any were found."""
+        return None if self.points else next(iter(self.unproved), None)
 
     def rows(self) -> list[dict[str, Any]]:
         """Return an exact row for each point."""

@@ -235,6 +235,8 @@ class FrontSearch:
                 is_complete, reason = True, search.refusal(_better_than(None, Fraction(1)))
             else:
                 search.run_ahead()
+                if not self._extent.is_limited:
+                    search.outline()
                 is_complete = self._follow()
                 reason = reason if is_complete else search.reason
         except ENDS as end:
@@ -244,7 +246,7 @@ class FrontSearch:
             reason = because(FrontWhy.ENDLESS, end=reason, why=why_unlimited(self._graph))
         largest = self._extent.max_size
         points = search.points if is_complete else search.proved_points
-        start = None if points or is_complete else search.started_point()
+        is_ended = is_complete or self._is_endless or (is_at_limit and bool(points))
         return ParetoFront(
             points=tuple(
                 search.finished(point)
@@ -258,7 +260,7 @@ class FrontSearch:
             evaluations=search.evaluations,
             gap=gap,
             is_at_limit=is_at_limit,
-            start=start,
+            unproved=() if is_ended else tuple(search.unproved_points()),
             unit=self._unit,
         )
 

@@ -97,7 +97,23 @@ def test_orbits_join_the_variables_that_generators_take_to_each_other():
 
 def test_the_front_of_100_actors_begins_with_a_live_distribution_and_a_close_bound():
     graph = random_graph(1, GraphShape(actors=100, extra_channels=100, max_phases=3))
-    front = pareto_front(graph, budget=evaluations(100))
+    front = pareto_front(graph, budget=evaluations(300))
     assert front.start.size <= Fraction(26, 25) * front.lower_bound
     bounded = with_capacities(graph, front.start.capacities)
     assert throughput(bounded).period == front.start.period
+
+
+def test_a_front_that_is_ended_lists_unproved_points_down_to_the_shortest_period():
+    graph = random_graph(1, GraphShape(actors=80, extra_channels=80))
+    front = pareto_front(graph, budget=evaluations(150))
+    assert front.points == ()
+    assert front.unproved[0] == front.start
+    assert front.unproved[-1].period == front.best_period
+    sizes = [point.size for point in front.unproved]
+    assert sizes == sorted({*sizes})
+    assert sizes[0] >= front.lower_bound
+    for point in front.unproved:
+        bounded = with_capacities(graph, point.capacities)
+        assert throughput(bounded).period == point.period
+    periods = [point.period for point in front.unproved]
+    assert periods == sorted({*periods}, reverse=True)
