@@ -128,14 +128,12 @@ def compare(
     """
     ours = Ours(graph, stop or Stop(), seconds)
     with tempfile.TemporaryDirectory() as folder:
-        plain = os.path.join(folder, "graph.xml")
-        write_graph(plain, replace(graph, origin=None), capacities="reverse")
         for program in programs:
             for question in questions:
                 if question == MCM and program.mcm is None:
                     continue
                 comparison = _Comparison(program, question, ours, folder, seconds)
-                yield comparison.verdict(path or plain, plain)
+                yield comparison.verdict(path)
 
 
 class _Comparison:
@@ -150,23 +148,30 @@ class _Comparison:
         self._clock = Clock()
         self._kind = ours.graph.kind
 
-    def verdict(self, path: str, plain: str) -> Verdict:
+    def verdict(self, path: str | None) -> Verdict:
         """Return the verdict, with the reason of a difference where it can be found.
 
-        plain: the graph written anew, for a tool that does not read the file.
+        The graph is written anew where there is no file, or the tool does not read the file.
         """
-        if path != plain:
+        if path is not None:
             self._kind = _kind_of(self.graph)
             verdict = self._verdict(path, is_plain=False)
             if verdict.verdict != NO_ANSWER or UNREAD not in verdict.reason:
                 return verdict
             self._kind = self.graph.kind
-            verdict = self._verdict(plain, is_plain=True)
+            verdict = self._verdict(self._written(), is_plain=True)
             remark = "it does not read the file, only the graph written anew"
             return replace(
                 verdict, reason=f"{verdict.reason}; {remark}" if verdict.reason else remark
             )
-        return self._verdict(path, is_plain=True)
+        return self._verdict(self._written(), is_plain=True)
+
+    def _written(self) -> str:
+        """The file of the graph as it is written anew, once for all programs and questions."""
+        path = os.path.join(self._folder, "graph.xml")
+        if not os.path.exists(path):
+            write_graph(path, replace(self.graph, origin=None), capacities="reverse")
+        return path
 
     def _verdict(self, path: str, *, is_plain: bool) -> Verdict:
         refusal = self._refusal()

@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from importlib import import_module
@@ -93,32 +94,42 @@ class Program:
 def printed(words: Sequence[str], seconds: float) -> str:
     """Return the standard output of a program. Raises NoAnswer, Inconsistent."""
     try:
-        ran = subprocess.run(
-            words, capture_output=True, text=True, timeout=seconds, check=False, errors="replace",
-            stdin=subprocess.DEVNULL, preexec_fn=_limit_memory if os.name == "posix" else None,
-        )  # fmt: skip
+        with subprocess.Popen(
+            words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            text=True, errors="replace",
+        ) as process:  # fmt: skip
+            try:
+                _limit_memory(process.pid)
+                output, errors = process.communicate(timeout=seconds)
+            finally:
+                process.kill()  # after a timeout or Ctrl-C; else it has ended
     except subprocess.TimeoutExpired:
         raise NoAnswer(f"no answer within {seconds:g} s") from None
     except OSError as error:
         raise NoAnswer(f"{words[0]} cannot be run: {error.strerror}") from None
-    said = re.sub(r"\x1b\[[0-9;]*m", "", ran.stderr)
+    said = re.sub(r"\x1b\[[0-9;]*m", "", errors)
     if "inconsistent graph" in said:
         raise Inconsistent("it says that the graph is inconsistent")
-    if ran.returncode < 0:
-        raise NoAnswer(f"killed by signal {-ran.returncode}")
-    if not ran.stdout.strip():
+    if process.returncode < 0:
+        raise NoAnswer(f"killed by signal {-process.returncode}")
+    if not output.strip():
         last = next(
             (line.strip() for line in reversed(said.splitlines()) if line.strip()), "nothing"
         )
         raise NoAnswer(f"{UNREAD}; it says: {last[:80]}")
-    return ran.stdout
+    return output
 
 
-def _limit_memory() -> None:
-    """Limit the memory of a program that begins, on systems that can."""
+def _limit_memory(process: int) -> None:
+    """Limit the memory of a program that has just begun, on Linux.
+
+    A limit that Python sets before the program begins needs a copy of this process: 6 ms a program.
+    """
     if find_spec("resource") is not None:
         resource = import_module("resource")
-        resource.setrlimit(resource.RLIMIT_AS, (MOST_BYTES, MOST_BYTES))
+        # A program that has ended already is no error.
+        with suppress(ProcessLookupError, AttributeError):
+            resource.prlimit(process, resource.RLIMIT_AS, (MOST_BYTES, MOST_BYTES))
 
 
 def sdf3(folder: str | None) -> Program | None:
