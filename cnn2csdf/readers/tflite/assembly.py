@@ -339,11 +339,11 @@ class TfliteAssembly:
         if turns and len(tensor.dims) == 4 and self.is_map(number) != self.works_on_maps(node):
             turn = TO_MAP if self.is_map(number) else TO_MATRIX
             steps = (*steps, op.Transpose(permutation=turn))
-        dims_after = _dims_after(steps, shapes)
-        if dims_after != wanted:
+        computed = dims_after(steps, shapes)
+        if computed != wanted:
             # Only axes of size one may differ: then a reshape preserves the order of elements.
-            if [size for size in dims_after if size > 1] != [size for size in wanted if size > 1]:
-                raise refusal(node, f"its output would be {dims_after}, but the file says {wanted}")
+            if [size for size in computed if size > 1] != [size for size in wanted if size > 1]:
+                raise refusal(node, f"its output would be {computed}, but the file says {wanted}")
             steps = (*steps, op.Reshape(dims=wanted))
         for place, step in enumerate(steps):
             is_first = place == 0
@@ -473,7 +473,8 @@ def _element(tensor: Tensor) -> Element:
     return tensor.element
 
 
-def _dims_after(steps: Sequence[op.Operator], shapes: Sequence[Shape]) -> Dims:
+def dims_after(steps: Sequence[op.Operator], shapes: Sequence[Shape]) -> Dims:
+    """Return the dims of the output of the last of a chain of operators."""
     for step in steps:
         shapes = [step.output_shape(shapes)]
     return shapes[0].dims

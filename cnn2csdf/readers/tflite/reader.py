@@ -94,7 +94,7 @@ def _model(
     runtime: Runtime = USUAL_RUNTIME,
 ) -> Model:
     """Return the network of a graph. Raises _RefusedNodes and OpenDims besides other refusals."""
-    graph = without_batches(without_choices(resized(graph, shapes)))
+    graph = without_batches(without_choices(resized(graph, shapes, CONVERTERS)))
     assembly = TfliteAssembly(graph, name, runtime)
     assembly.add_inputs()
     obstacles = _add_layers(graph, assembly)

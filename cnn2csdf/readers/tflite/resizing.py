@@ -13,7 +13,8 @@ from math import prod
 
 import numpy as np
 
-from cnn2csdf.operators import Window
+from cnn2csdf.operators import Operator
+from cnn2csdf.readers.tflite.assembly import Converter, TfliteAssembly, dims_after, quantization_of
 from cnn2csdf.readers.tflite.folding import (
     ELEMENT_LIMIT,
     EVALUATORS,
@@ -24,10 +25,9 @@ from cnn2csdf.readers.tflite.folding import (
     is_foldable,
 )
 from cnn2csdf.readers.tflite.model_file import Dims, Tensor, TfliteGraph, TfliteNode
-from cnn2csdf.readers.tflite.options import options_of, padded, window_of
+from cnn2csdf.readers.tflite.options import options_of
 from cnn2csdf.readers.usual_sizes import IMAGES, LENGTHS
-from cnn2csdf.shape import Shape
-from csdf.errors import UnreadableFile, UnsupportedOperator
+from csdf.errors import InvalidNetwork, UnreadableFile, UnsupportedOperator
 
 IMAGE_AXES = 4
 COLOURS = 3
@@ -49,7 +49,9 @@ class OpenDims(UnreadableFile):
 class _Inputs:
     """A node, the dims of its inputs, and the arrays of those that are constants."""
 
+    graph: TfliteGraph
     node: TfliteNode
+    inputs: Sequence[Tensor]
     dims: Sequence[Dims]
     arrays: Sequence[Array | None]
     outputs: Sequence[Tensor]
@@ -69,7 +71,9 @@ class _Inputs:
 Infer = Callable[[_Inputs], Sequence[Dims]]
 
 
-def resized(graph: TfliteGraph, shapes: Mapping[str, Dims]) -> TfliteGraph:
+def resized(
+    graph: TfliteGraph, shapes: Mapping[str, Dims], converters: Mapping[str, Converter]
+) -> TfliteGraph:
     """Return the graph for inputs of these dims, by name, with the batch in front.
 
     Raises OpenDims for images without a size, UnreadableFile for dims that the graph does not take.
@@ -94,7 +98,7 @@ def resized(graph: TfliteGraph, shapes: Mapping[str, Dims]) -> TfliteGraph:
     tensors = list(graph.tensors)
     for name, dims in shapes.items():
         tensors[names[name]] = replace(tensors[names[name]], dims=dims)
-    return replace(graph, tensors=tuple(_inferred(graph, tensors)))
+    return replace(graph, tensors=tuple(_inferred(graph, tensors, converters)))
 
 
 def _require_sizes(graph: TfliteGraph, shapes: Mapping[str, Dims]) -> None:
@@ -158,7 +162,9 @@ def usual_shapes(sizes: Mapping[str, Sizes]) -> Iterator[dict[str, Dims]]:
         }
 
 
-def _inferred(graph: TfliteGraph, tensors: list[Tensor]) -> list[Tensor]:
+def _inferred(
+    graph: TfliteGraph, tensors: list[Tensor], converters: Mapping[str, Converter]
+) -> list[Tensor]:
     """Return the tensors with the dims that follow from those of the inputs."""
     values = list(tensors)  # with the constants that shapes are computed by
     for node in graph.nodes:
@@ -178,10 +184,14 @@ def _inferred(graph: TfliteGraph, tensors: list[Tensor]) -> list[Tensor]:
         if unchanged or not node.outputs:
             continue
         infer = RULES.get(node.kind)
+        if infer is None and node.kind in converters:
+            infer = partial(_by_operator, convert=converters[node.kind])
         if infer is None:
             raise UnsupportedOperator(f"{node}: its sizes do not follow from other sizes of inputs")
         operands = _Inputs(
+            graph=graph,
             node=node,
+            inputs=sources,
             dims=[tensor.dims for tensor in sources],
             arrays=[tensor.array() if tensor.is_constant else None for tensor in sources],
             outputs=[tensors[number] for number in node.outputs],
@@ -208,12 +218,84 @@ def _dims_of(infer: Infer, operands: _Inputs) -> list[Dims]:
     return results
 
 
-def _as_first(operands: _Inputs) -> Sequence[Dims]:
-    return [operands.dims[0]] * len(operands.node.outputs)
+class _DimsOfNode(TfliteAssembly):
+    """The dims of the outputs of one node, as its layers compute them."""
+
+    def __init__(self, graph: TfliteGraph) -> None:
+        super().__init__(graph, "dims of one node")
+        self.dims: dict[int, Dims] = {}
+        for number in graph.inputs:
+            types = quantization_of(graph.tensors[number])
+            dims = self.frame_dims(number)
+            self._layers[number] = self.builder.input(dims, str(number), quantization=types)
+
+    def add(
+        self,
+        node: TfliteNode,
+        *steps: Operator,
+        sources: Sequence[str],
+        output: int = 0,
+        dims: Dims | None = None,
+        **_: object,
+    ) -> None:
+        """Record the dims after these layers, with the axes of the file and a batch of one."""
+        shapes, rank = list(map(self.builder.shape, sources)), len(self.output(node, output).dims)
+        computed = dims or dims_after(steps, shapes)
+        if len(computed) == 3 and rank == IMAGE_AXES and self.works_on_maps(node):
+            computed = (*computed[1:], computed[0])
+        while len(computed) > rank and computed[0] == 1:
+            computed = computed[1:]
+        self.dims[output] = (*(1,) * (rank - len(computed)), *computed)
 
 
-def _broadcast(operands: _Inputs) -> Sequence[Dims]:
-    return [np.broadcast_shapes(*operands.dims)]
+def _unknown(tensor: Tensor, operands: _Inputs) -> Dims:
+    """Dims of a result that say its rank only: of size zero, so that no layer can depend on them.
+
+    Layers leave out a first axis of size one, so that one has the size of the inputs.
+    """
+    rank = len(tensor.dims)
+    first = max((dims[0] for dims in operands.dims if len(dims) == rank > 0), default=1)
+    return (1 if rank == IMAGE_AXES else first, *(0,) * (rank - 1))[:rank]
+
+
+def _by_operator(operands: _Inputs, convert: Converter) -> Sequence[Dims]:
+    """Return the dims of the layers of a node, for one image of the batch.
+
+    The file says nothing of the outputs here: a node whose layers depend on their dims is refused, and
+    has a rule among RULES.
+    """
+    images = [
+        len(dims) == IMAGE_AXES and not tensor.is_constant
+        for tensor, dims in zip(operands.inputs, operands.dims, strict=True)
+    ]
+    batch = max(
+        (dims[0] for dims, is_image in zip(operands.dims, images, strict=True) if is_image),
+        default=1,
+    )
+    tensors = [
+        replace(tensor, dims=(1, *dims[1:]) if is_image else dims)
+        for tensor, dims, is_image in zip(operands.inputs, operands.dims, images, strict=True)
+    ]
+    outputs = [replace(tensor, dims=_unknown(tensor, operands)) for tensor in operands.outputs]
+    count, place = len(tensors), iter(range(len(tensors)))
+    node = replace(
+        operands.node,
+        inputs=tuple(-1 if number < 0 else next(place) for number in operands.node.inputs),
+        outputs=tuple(range(count, count + len(outputs))),
+    )
+    dynamic = tuple(
+        number
+        for number, tensor in enumerate(tensors)
+        if not (tensor.is_constant or tensor.is_variable)
+    )
+    graph = replace(operands.graph, tensors=(*tensors, *outputs), nodes=(node,), inputs=dynamic)
+    assembly = _DimsOfNode(replace(graph, outputs=node.outputs))
+    try:
+        convert(node, assembly)
+    except InvalidNetwork as error:
+        raise ValueError(str(error)) from None
+    results = [dims for _, dims in sorted(assembly.dims.items())]
+    return [(batch, *dims[1:]) if len(dims) == IMAGE_AXES else dims for dims in results]
 
 
 def _by_evaluation(operands: _Inputs) -> Sequence[Dims]:
@@ -229,25 +311,6 @@ def _by_evaluation(operands: _Inputs) -> Sequence[Dims]:
     node = operands.node
     evaluate = EVALUATORS[node.kind]
     return [np.shape(a) for a in evaluate(Operands(node=node, tensors=tensors, arrays=arrays))]
-
-
-def _window(
-    operands: _Inputs, kernel: tuple[int, int], dilations: int | None, channels: int
-) -> Sequence[Dims]:
-    batch, height, width, depth = operands.dims[0]
-    window: Window = window_of(operands.node, kernel, dilations=dilations)
-    window = padded(operands.node, window, Shape(dims=(depth, height, width)))
-    return [(batch, window.rows.outputs(height), window.columns.outputs(width), channels)]
-
-
-def _convolution(operands: _Inputs, *, filters: int, dilations: int) -> Sequence[Dims]:
-    kernel = operands.dims[1]
-    return _window(operands, (kernel[1], kernel[2]), dilations, kernel[filters])
-
-
-def _pooling(operands: _Inputs) -> Sequence[Dims]:
-    kernel = (operands.option(4), operands.option(3))
-    return _window(operands, kernel, None, operands.dims[0][3])
 
 
 def _fully_connected(operands: _Inputs) -> Sequence[Dims]:
@@ -266,19 +329,6 @@ def _matrix_product(operands: _Inputs) -> Sequence[Dims]:
     if inner != depth:
         raise ValueError(f"{inner} columns and {depth} rows")
     return [(*np.broadcast_shapes(tuple(first_batch), tuple(second_batch)), rows, columns)]
-
-
-def _resize(operands: _Inputs) -> Sequence[Dims]:
-    batch, _, _, channels = operands.dims[0]
-    return [(batch, *operands.integers(1), channels)]
-
-
-def _blocks(operands: _Inputs, *, is_split: bool) -> Sequence[Dims]:
-    batch, height, width, channels = operands.dims[0]
-    block = operands.option(0)
-    if is_split:
-        return [(batch, height // block, width // block, channels * block**2)]
-    return [(batch, height * block, width * block, channels // block**2)]
 
 
 def _batches(operands: _Inputs, *, is_split: bool) -> Sequence[Dims]:
@@ -300,10 +350,6 @@ def _without_axis(operands: _Inputs) -> Sequence[Dims]:
     return [tuple(size for at, size in enumerate(dims) if at != axis % len(dims))]
 
 
-def _largest(operands: _Inputs) -> Sequence[Dims]:
-    return [(*operands.dims[0][:-1], *operands.integers(1))] * 2
-
-
 def _pieces(operands: _Inputs) -> Sequence[Dims]:
     dims, sizes, (axis,) = operands.dims[0], operands.integers(1), operands.integers(2)
     rest = dims[axis] - sum(size for size in sizes if size >= 0)
@@ -312,59 +358,24 @@ def _pieces(operands: _Inputs) -> Sequence[Dims]:
     return [(*dims[:place], length, *dims[place + 1 :]) for length in lengths]
 
 
-def _mirrored(operands: _Inputs) -> Sequence[Dims]:
-    ends = operands.integers(1)
-    pairs = zip(operands.dims[0], ends[::2], ends[1::2], strict=True)
-    return [tuple(size + before + after for size, before, after in pairs)]
-
-
-def _sequence(operands: _Inputs) -> Sequence[Dims]:
-    return [(*operands.dims[0][:-1], operands.outputs[0].dims[-1])]
-
-
 def _stated_size(operands: _Inputs) -> Sequence[Dims]:
     return [operands.integers(0)]
 
 
 NO_SCALES = np.zeros(0, np.float32)
-LIKE_FIRST = (
-    "ABS", "CAST", "CEIL", "COS", "CUMSUM", "DEQUANTIZE", "ELU", "EXP", "FLOOR", "GELU", "HARD_SWISH",
-    "L2_NORMALIZATION", "LEAKY_RELU", "LOG", "LOGICAL_NOT", "LOGISTIC", "LOG_SOFTMAX", "NEG",
-    "QUANTIZE", "RELU", "RELU6", "RELU_0_TO_1", "RELU_N1_TO_1", "REVERSE_V2", "ROUND", "RSQRT", "SIGN",
-    "SIN", "SOFTMAX", "SQRT", "SQUARE", "TANH",
-)  # fmt: skip
-REPEATED = (
-    "ADD", "ADD_N", "DIV", "EQUAL", "FLOOR_DIV", "FLOOR_MOD", "GREATER", "GREATER_EQUAL", "LESS",
-    "LESS_EQUAL", "LOGICAL_AND", "LOGICAL_OR", "MAXIMUM", "MINIMUM", "MUL", "NOT_EQUAL", "POW", "PRELU",
-    "SELECT", "SELECT_V2", "SQUARED_DIFFERENCE", "SUB",
-)  # fmt: skip
 EVALUATED = (
     "BROADCAST_TO", "CONCATENATION", "EXPAND_DIMS", "GATHER", "GATHER_ND", "MEAN", "PACK", "PAD",
     "PADV2", "REDUCE_ALL", "REDUCE_ANY", "REDUCE_MAX", "REDUCE_MIN", "RESHAPE", "SLICE", "SPLIT",
     "SQUEEZE", "STRIDED_SLICE", "SUM", "TILE", "TRANSPOSE", "UNPACK",
 )  # fmt: skip
 RULES: Mapping[str, Infer] = {
-    **dict.fromkeys(LIKE_FIRST, _as_first),
-    **dict.fromkeys(REPEATED, _broadcast),
     **dict.fromkeys(EVALUATED, _by_evaluation),
     "ARG_MAX": _without_axis,
     "ARG_MIN": _without_axis,
-    "AVERAGE_POOL_2D": _pooling,
     "BATCH_MATMUL": _matrix_product,
     "BATCH_TO_SPACE_ND": partial(_batches, is_split=False),
-    "CONV_2D": partial(_convolution, filters=0, dilations=4),
-    "DEPTHWISE_CONV_2D": partial(_convolution, filters=3, dilations=5),
-    "DEPTH_TO_SPACE": partial(_blocks, is_split=False),
     "FULLY_CONNECTED": _fully_connected,
-    "L2_POOL_2D": _pooling,
-    "MAX_POOL_2D": _pooling,
-    "MIRROR_PAD": _mirrored,
-    "RESIZE_BILINEAR": _resize,
-    "RESIZE_NEAREST_NEIGHBOR": _resize,
     "SPACE_TO_BATCH_ND": partial(_batches, is_split=True),
-    "SPACE_TO_DEPTH": partial(_blocks, is_split=True),
     "SPLIT_V": _pieces,
-    "TOPK_V2": _largest,
     "TRANSPOSE_CONV": _stated_size,
-    "UNIDIRECTIONAL_SEQUENCE_LSTM": _sequence,
 }

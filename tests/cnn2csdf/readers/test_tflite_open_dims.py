@@ -7,18 +7,25 @@ import pytest
 
 from cnn2csdf.execution.layer_by_layer import run_layer_by_layer
 from cnn2csdf.readers.tflite.model_file import parse_graph
-from cnn2csdf.readers.tflite.reader import parse_tflite
-from cnn2csdf.readers.tflite.resizing import RULES, resized
+from cnn2csdf.readers.tflite.reader import CONVERTERS, parse_tflite
+from cnn2csdf.readers.tflite.resizing import resized
 from csdf.errors import CsdfError, UnreadableFile, UnsupportedOperator
 from tests.cnn2csdf.readers import tflite_cases
 from tests.cnn2csdf.readers.tflite_models import Node, Tensor, constant, tflite_bytes
 from tests.cnn2csdf.readers.tflite_real_cases import CASES, real_case
+from tests.shared_data import SHARED, each
 
 RANDOM = np.random.default_rng(0)
 WEIGHTS = {
     "kernel": RANDOM.standard_normal((4, 3, 3, 3)).astype(np.float32),
     "matrix": RANDOM.standard_normal((2, 4)).astype(np.float32),
 }
+STATEFUL = SHARED / "networks" / "stateful"
+RECURRENT = [
+    name
+    for name in ("dtln_noise_suppression", "keyword_svdf_state16", "mnist_lstm_int8")
+    if (STATEFUL / f"{name}.tflite").exists()
+]
 
 
 def forgetful(graph):
@@ -34,7 +41,7 @@ def forgetful(graph):
 def require_same_dims(content, kind):
     graph = parse_graph(content)
     shapes = {graph.tensors[number].name: graph.tensors[number].dims for number in graph.inputs}
-    result = resized(forgetful(graph), shapes)
+    result = resized(forgetful(graph), shapes, CONVERTERS)
     for tensor, expected in zip(result.tensors, graph.tensors, strict=True):
         assert tensor.dims == expected.dims, kind
 
@@ -43,16 +50,30 @@ def require_same_dims(content, kind):
 def test_dims_of_an_integer_operator_follow_from_its_inputs(kind, dtype):
     for seed in range(3):
         content = tflite_cases.case(kind, dtype, seed)
-        if all(node.kind in RULES for node in parse_graph(content).nodes):
-            require_same_dims(content, kind)
+        require_same_dims(content, kind)
 
 
 @pytest.mark.parametrize("kind", CASES)
 def test_dims_of_a_real_operator_follow_from_its_inputs(kind):
     for seed in range(6):
         content = real_case(kind, seed)[0]
-        if all(node.kind in RULES for node in parse_graph(content).nodes):
-            require_same_dims(content, kind)
+        require_same_dims(content, kind)
+
+
+@each("name", RECURRENT)
+def test_dims_after_recurrent_layers_follow_from_the_operators(name):
+    require_same_dims((STATEFUL / f"{name}.tflite").read_bytes(), name)
+
+
+def test_a_constant_of_as_many_rows_as_a_matrix_fits_it():
+    tensors = [
+        Tensor("x", (1, 3)),
+        constant("rows", np.ones((4, 3), np.float32)),
+        Tensor("sum", (4, 3)),
+    ]
+    content = tflite_bytes(tensors, [Node("ADD", [0, 1], [2], [(0, "b", 0)])], [0], [2])
+    result = resized(forgetful(parse_graph(content)), {"x": (4, 3)}, CONVERTERS)
+    assert result.tensors[2].dims == (4, 3)
 
 
 def classifier(height, width, *, signature=()):
