@@ -22,7 +22,9 @@ def named(package: str, name: str) -> Any:
     if name not in homes_of_names:
         # Python asks for names of its own, and for a submodule before it imports that.
         is_python = name.startswith("_") or find_spec(f"{package}.{name}") is not None
-        near = "" if is_python else meant(name, homes_of_names)
+        # A function such as pareto_front is nearer to `pareto` than the class ParetoPoint.
+        functions = [public for public in homes_of_names if public.islower() and name.islower()]
+        near = "" if is_python else meant(name, functions) or meant(name, homes_of_names)
         raise AttributeError(f"module {package!r} has no attribute {name!r}{near}")
     return getattr(import_module(homes_of_names[name]), name)
 

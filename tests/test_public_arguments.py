@@ -94,6 +94,12 @@ def test_a_misspelt_public_name_is_told_the_right_one(package):
         getattr(package, f"{name}x")
 
 
+def test_a_misspelt_function_is_told_a_function_rather_than_a_class():
+    # The class ParetoPoint has fewer letters more than pareto_front.
+    with pytest.raises(AttributeError, match="did you mean 'pareto_front'"):
+        _ = csdf.pareto
+
+
 @pytest.mark.parametrize(
     "read",
     [csdf.read_graph, cnn2csdf.read_model, planners.read_profile],

@@ -19,6 +19,11 @@ from csdf.io.files import read_bytes, read_text
 from csdf.names import meant
 
 SUFFIXES = (".onnx", ".tflite", ".cfg", ".json")
+HINTS = {
+    ".xml": "csdf analyze reads graphs",
+    **dict.fromkeys((".h5", ".keras", ".pb"), "tf.lite.TFLiteConverter makes a .tflite file of it"),
+    **dict.fromkeys((".pt", ".pth"), "torch.onnx.export makes an .onnx file of it"),
+}
 
 
 @public
@@ -90,7 +95,8 @@ def read_model(
     if suffix not in (".cfg", ".json"):
         if os.path.exists(name) or set(name.partition(":")[0]) & {".", "/", os.sep}:
             expected = f"expected {', '.join(SUFFIXES)}{meant(suffix, SUFFIXES)}"
-            raise UnreadableFile(f"{name}: suffix {suffix!r}; {expected}")
+            hint = f"; {HINTS[suffix]}" if suffix in HINTS else ""
+            raise UnreadableFile(f"{name}: suffix {suffix!r}; {expected}{hint}")
         return Model(network=from_catalogue(name))
     text = read_text(name)
     if suffix == ".cfg":

@@ -116,8 +116,8 @@ SPREADS = {
 def add_samples(parser: argparse.ArgumentParser) -> None:
     """Add the options that ask for means and variances."""
     group = parser.add_argument_group(
-        "means and variances instead of limits, one phase for each actor; of the options above only "
-        "--actors, --strongly-connected and --self-loops go with them"
+        "means and variances instead of limits",
+        "one phase for each actor; --actors, --strongly-connected and --self-loops apply",
     )
     for name, (purpose, least) in SPREADS.items():
         default: MeanVariance = getattr(DEFAULT, name)

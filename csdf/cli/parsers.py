@@ -33,6 +33,13 @@ GRAPH_HELP = (
 SEARCH_SECONDS = 60.0  # seconds
 NEGATIVE = re.compile(r"-\.?\d\S*")  # no option begins so
 MARGIN = 2  # columns at the right of a help, as argparse leaves them
+SYNONYMS = {  # words of other tools for our options
+    "--board": "--platform",
+    "--cpu": "--platform",
+    "--mcu": "--platform",
+    "--rom": "--flash",
+    "--target": "--platform",
+}
 LIKENESS = 0.7  # of an unknown option and the one that may be meant, as difflib counts
 
 
@@ -55,7 +62,9 @@ class Parser(argparse.ArgumentParser):
         option_names = [option for option in self._option_string_actions if option.startswith("--")]
         from difflib import get_close_matches  # slow to import, and seldom needed
 
-        meant = get_close_matches(name, option_names, 1, LIKENESS) if name.startswith("--") else []
+        meant = [SYNONYMS[name]] if SYNONYMS.get(name) in option_names else []
+        if name.startswith("--") and not meant:
+            meant = get_close_matches(name, option_names, 1, LIKENESS)
         words = f"{message}; did you mean {meant[0]}?" if meant else message
         hint = " See" if words.endswith("?") else "; see"
         refusal(self.prog, f"{words}{hint} {self.prog} --help")

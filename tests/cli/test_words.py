@@ -46,6 +46,8 @@ def test_one_network_one_group_one_point(run):
 
 HUGE = "1e999999999"  # eleven characters, a number of a gigabit
 GRAPH = GRAPHS / "csdf_example.xml"
+FIFO = GRAPHS.parent / "fifo"
+PROJECT = FIFO / "small_hls4ml"
 
 
 @pytest.mark.parametrize(
@@ -121,6 +123,17 @@ def test_one_token_one_byte_one_buffer(run, tmp_path):
         (
             ("fit", "resnet8", "--plan", "a", "--plan", "b"),
             "csdf report MODEL --plan a.json --plan b",
+        ),
+        (("fit", "resnet8", "--rom", "1MB"), "did you mean --flash? See csdf fit --help"),
+        (("fit", "resnet8", "--mcu", "cortex-m4"), "did you mean --platform?"),
+        (("fit", GRAPH), "; csdf analyze reads graphs"),
+        (("fit", "a/net.keras"), "tf.lite.TFLiteConverter makes a .tflite file of it"),
+        (("fifo", "finn", PROJECT), "csdf fifo hls4ml reads the folder of a project"),
+        (("fifo", "hls4ml", FIFO / "residual.onnx"), "csdf fifo finn reads it"),
+        (("fifo", "hls", FIFO / "hls_branch/csynth.xml", "--report", FIFO), "give the C++ of the"),
+        (
+            ("fifo", "finn", FIFO / "residual.onnx", "--clock", "1.5GHz"),
+            "MHz without a unit: write 1500",
         ),
     ],
 )

@@ -30,7 +30,7 @@ class Listing(NamedTuple):
 
 
 ROOT = Listing(
-    about="Exact analysis of cyclo-static dataflow graphs.",
+    about="Exact analysis of dataflow graphs; memory plans and C code of neural networks.",
     order=[
         "analyze",
         "buffers",
@@ -59,6 +59,7 @@ ROOT = Listing(
     foot="""`csdf help COMMAND` explains a command, `csdf --version` prints the version,
 `csdf examples` copies the files of all examples. For example:
   csdf analyze models/graphs/csdf_example.xml
+  csdf fit person_detection --element-bytes 1 --ram 16kB --platform cortex-m4
 
 exit code: 0 answered, 1 answered "no" (inconsistent or deadlocked),
 2 wrong usage or unreadable input, 3 ended by a limit or Ctrl-C (the best

@@ -1,4 +1,4 @@
-"""`csdf fifo`: FIFO depths of streaming designs."""
+"""`csdf fifo`: the smallest FIFO depths of FINN, hls4ml and Vitis HLS designs, proved."""
 
 from __future__ import annotations
 
@@ -15,9 +15,11 @@ EXAMPLE = "csdf fifo finn models/fifo/residual.onnx"
 
 def _megahertz(text: str) -> Fraction:
     """Parse a clock in MHz, which has no unit; for argparse."""
-    number = text.lower().removesuffix("mhz").rstrip()
-    if number and number != text.lower().rstrip():
-        raise answers.unfit(text, f"a number of MHz without a unit: write {number}")
+    for unit, factor in (("mhz", 1), ("ghz", 1000), ("khz", Fraction(1, 1000))):
+        number = text.lower().removesuffix(unit).rstrip()
+        if number and number != text.lower().rstrip():
+            megahertz = f"{float(answers.above_zero(number) * factor):g}"
+            raise answers.unfit(text, f"a number of MHz without a unit: write {megahertz}")
     return answers.above_zero(text)
 
 
@@ -54,8 +56,8 @@ def add_sizing(
         "--objective",
         choices=GOALS,
         default="bits",
-        help="cost to minimise: bits, elements, block RAMs of 18 kbit (none up to "
-        f"{block_free}), or LUTs of shift registers; default: bits",
+        help=f"what is to be small: bits, elements, block RAMs of 18 kbit (none up to {block_free}), "
+        "or LUTs of shift registers; default: bits",
     )
     parser.add_argument(
         "--clock",
@@ -83,14 +85,12 @@ def add_sizing(
         "--sensitivity",
         type=answers.positive,
         metavar="N",
-        help="list the depths that change if assumed latencies are N cycles longer",
+        help="say which depths change if assumed latencies are N longer",
     )
     parser.add_argument("--layers", action="store_true", help="list all layers, not the slowest")
     add_page(parser)
     parsers.add_plot_option(parser, "the trade-off of the objective and the rate")
-    parsers.add_effort(
-        parser, "effort of each search, which ends with the best result so far", effort
-    )
+    parsers.add_effort(parser, "of each search; then the best by then", effort)
     parsers.add_json_option(parser)
     parsers.add_output_option(parser, output, "json")
 
@@ -101,6 +101,5 @@ def add_page(parser: argparse.ArgumentParser) -> None:
         "--page",
         type=parsers.output_file("html", "htm"),
         metavar="FILE",
-        help="write an HTML page: depths, fill of each FIFO over time, why shallower FIFOs "
-        "deadlock",
+        help="write an HTML page: depths, what each FIFO holds over time, why shallower FIFOs deadlock",
     )

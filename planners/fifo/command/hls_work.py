@@ -39,6 +39,10 @@ def work(options: argparse.Namespace) -> int:
     else:
         for source in sources:
             read_text(source)  # what is missing is said before the report is read
+            if source.suffix.lower() == ".xml":
+                raise CsdfError(
+                    f"{source}: a report; give the C++ of the design, and this after --report"
+                )
         report = _report(options)
         traces = _traces(sources, report, options)
         skews = read_skews(Path(options.schedule)) if options.schedule else {}

@@ -9,14 +9,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import Any, NamedTuple
 
 from csdf.cli import answers, loading
 from csdf.cli.frame.long_work import stops_of_searches
 from csdf.cli.frame.output import remark, write
 from csdf.cli.reporting.origin import origin_of
-from csdf.errors import CsdfError, UnwritableFile
+from csdf.errors import CsdfError, UnreadableFile, UnwritableFile
 from csdf.io.files import write_text
 from csdf.search.memory_cost import OBJECTIVES, UNITS
 from csdf.status import Status
@@ -91,6 +91,11 @@ def _print(value: dict[str, Any], lines: list[str], options: argparse.Namespace)
 
 
 def _finn(options: argparse.Namespace) -> int:
+    if Path(options.model).is_dir():
+        raise UnreadableFile(
+            f"{options.model}: is a folder; expected a model of FINN (.onnx); csdf fifo hls4ml reads "
+            "the folder of a project of hls4ml"
+        )
     folding: Folding = read_folding(options.folding) if options.folding else {}
 
     def design_of(timing: TimingOptions) -> Design:

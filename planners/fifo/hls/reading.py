@@ -103,6 +103,8 @@ def read_source(path: str) -> ProjectFacts:
             return replace(_read(_converted(place, Path(folder)), path), is_written=False)
     if not place.exists():
         raise UnreadableFile(f"{path}: cannot be read: No such file or directory")
+    if place.suffix == ".onnx":
+        raise UnreadableFile(f"{path}: a model, not a project of hls4ml; csdf fifo finn reads it")
     raise UnreadableFile(
         f"{path}: no folder 'firmware' beside or in it; give the folder of a project that "
         "hls4ml has written (model.write()), or the hls4ml_config.yml in that folder"

@@ -233,8 +233,7 @@ def _limit(size: int, needed: int) -> str:
     """Return a limit that a plan exceeds, with the probable limit if its unit is missing."""
     if _are_near(size, needed):
         return f"limit {size} B"
-    is_unit_missing = size < 1000 and 1000 * size >= needed
-    meant = f"; did you mean {size}kB?" if is_unit_missing else ""
+    meant = f"; did you mean {size}kB?" if size < 1000 <= needed else ""
     return f"limit {size_as_given(size)}{meant}"
 
 
