@@ -65,6 +65,11 @@ class Layer:
         """Return how the parameters of that role are stored."""
         return next((stored for stored in self.stored if stored.role == role), Stored(role=role))
 
+    def reads_halves(self, role: str) -> bool:
+        """Whether C reads that array of floating-point numbers in two bytes a number."""
+        is_half = self.stored_as(role).element is Element.FLOAT16
+        return is_half and self.quantization is None and role in self.operator.half_roles
+
     def to_json(self) -> dict[str, Any]:
         """Return the layer as a JSON value: name, operator, inputs and output."""
         return {

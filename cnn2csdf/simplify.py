@@ -290,6 +290,8 @@ def _folded(draft: Draft, before: Layer, layer: Layer) -> Merged | None:
     role = before.operator.weight_role
     if role is None or not layer.operator.scales_channels(before.shape):
         return None
+    if before.reads_halves(role):  # a product with the scale would take four bytes
+        return None
     merged = replace(
         before,
         operator=before.operator.with_bias(),

@@ -10,7 +10,7 @@ from math import prod
 import numpy as np
 
 from cnn2csdf.arrays import Array as Array
-from cnn2csdf.dtypes import Stored
+from cnn2csdf.dtypes import Element, Stored
 from cnn2csdf.network import Network
 from cnn2csdf.parameters import parameter_shapes
 from csdf.arguments import Natural, public
@@ -98,4 +98,5 @@ def _drawn(generator: np.random.Generator, stored: Stored, dims: tuple[int, ...]
         drawn = generator.uniform(0.5, 1.5, dims)
     else:
         drawn = generator.uniform(-0.2, 0.2, dims)
-    return np.asarray(drawn, dtype=np.float32)
+    is_half = stored.element is Element.FLOAT16
+    return np.asarray(drawn, np.float16 if is_half else np.float32).astype(np.float32)

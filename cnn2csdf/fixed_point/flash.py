@@ -22,7 +22,7 @@ from cnn2csdf.parameters import layer_parameter_bytes, parameter_shapes, stored_
 from cnn2csdf.quantized_layers import goes_by_table, stores_integers
 from csdf.units import bytes_in_words
 
-SINGLE_BYTES = 4
+HALF_BYTES, SINGLE_BYTES = 2, 4
 TABLE_BYTES = 256  # of a function of one 8-bit integer
 
 
@@ -71,7 +71,9 @@ def _parameters(network: Network) -> Arrays:
             element_size = stored.element.bytes if stored.element.is_integer else SINGLE_BYTES
             element_size = SINGLE_BYTES if _stays_real(operator, layer) else element_size
             size = _elements_in_c(operator, kind, layer, prod(dims))
-            size *= SINGLE_BYTES if is_float else element_size
+            if is_float:
+                element_size = HALF_BYTES if layer.reads_halves(role) else SINGLE_BYTES
+            size *= element_size
             key = stored.name or (layer.name, role)
             first, before = arrays.get(key, (layer.name, 0))
             arrays[key] = first, max(before, size)

@@ -19,6 +19,7 @@ from onnx import checker, defs, numpy_helper, shape_inference
 from onnx.reference import ReferenceEvaluator
 from onnx.reference.op_run import OpRun
 
+from cnn2csdf.arrays import are_halves
 from cnn2csdf.dtypes import Arithmetic, Element, Quantization, Stored
 from cnn2csdf.onnx_files.nodes import OnnxNode, unknown, unsupported
 from csdf.errors import UnreadableFile, counted
@@ -50,6 +51,7 @@ ELEMENTS = {
 EQUATION = re.compile(
     r"[A-Za-z ]*(\.{3}[A-Za-z ]*)?(,[A-Za-z ]*(\.{3}[A-Za-z ]*)?)*(->[A-Za-z .]*)?"
 )
+FLOATS = {onnx.TensorProto.FLOAT16, onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE}
 INTEGERS = (onnx.TensorProto.INT64, onnx.TensorProto.INT32)
 
 
@@ -150,7 +152,17 @@ class GraphValues:
                 quantization = self.quantization(maker, maker.required(0), axis)
             name = maker.required(0)
         element = ELEMENTS.get(self.element_type(name), Element.FLOAT32)
+        if element is Element.FLOAT32 and self._is_of_halves(name):
+            element = Element.FLOAT16
         return Stored(role=role, element=element, name=name, quantization=quantization)
+
+    def _is_of_halves(self, name: str) -> bool:
+        """Whether a static tensor has numbers of float16, from constants of float16 alone."""
+        if name not in self._makers:
+            return False
+        sources = {name for node in self._unfolded(self._makers[name]) for name in node.inputs}
+        types = {self.element_type(source) for source in sources if source in self._stored}
+        return types & FLOATS == {onnx.TensorProto.FLOAT16} and are_halves(self.value(name))
 
     def quantization(
         self, node: OnnxNode, name: str, axis: int | None = None

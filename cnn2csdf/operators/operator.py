@@ -95,6 +95,8 @@ class Operator(ABC):
     has_integer_weights: ClassVar[bool] = False
     # Whether its arrays are real numbers in C although its output is integers.
     has_real_weights: ClassVar[bool] = False
+    # Arrays that C reads in two bytes a number where the file has them in float16.
+    half_roles: ClassVar[tuple[str, ...]] = ()
     # Whether the output has the elements of the input in their order, perhaps under other dims.
     keeps_order: ClassVar[bool] = False
     # Whether the output has the elements of the input as they follow one another in memory.

@@ -34,6 +34,7 @@ class FullyConnected(Operator):
     """A matrix times all elements of the input, in (channel, row, column) order."""
 
     weight_role = "matrix"
+    half_roles = ("matrix",)
     bias_axis = 0
     mixes_channels = True
     units: int
@@ -136,6 +137,7 @@ class MatrixProduct(Operator):
     """
 
     depends_on_all = True
+    half_roles = ("matrix",)
     units: int | None = None
     has_bias: bool = False
 

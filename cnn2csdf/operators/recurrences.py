@@ -46,6 +46,7 @@ class Recurrence(Operator):
     """
 
     depends_on_all = True
+    half_roles = ("matrix", "recurrent matrix")
     kind: str
     units: int
     direction: str = "forward"

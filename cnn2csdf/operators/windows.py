@@ -92,6 +92,7 @@ class Convolution(WindowOfRows):
 
     bias_axis = 0
     weight_role = "kernel"
+    half_roles = ("kernel",)
     by_pixels = True
     splits_filters = True
     filters: int
@@ -213,6 +214,7 @@ class TransposedConvolution(Operator):
     """
 
     weight_role = "kernel"
+    half_roles = ("kernel",)
     scatters_products = True
     by_pixels = True
     filters: int

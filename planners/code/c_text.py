@@ -191,6 +191,7 @@ class Tables:
         self.structures: dict[str, tuple[str, str]] = {}  # kind and text, by their addresses
         self.wanted: set[str] = set()  # C types and functions that the tables mention
         self.weights_have_zeros = False  # trained integers of any layer that is summed up
+        self.some_weights_are_halves = False  # of floating-point layers, two bytes each
         self.sums_round_once = False  # of any layer, once instead of twice
         self.factors_are_small = True  # of sums: below a half, in fixed point
         self.sums_are_narrow = True  # all with a factor have 30 bits

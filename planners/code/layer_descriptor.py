@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from cnn2csdf.arrays import are_halves
 from cnn2csdf.dtypes import Element, Quantization
 from cnn2csdf.network import Layer, Shape
 from cnn2csdf.weights import Array
@@ -78,6 +79,17 @@ class Described:
         owner = name or (self.layer.name, role)
         return self.tables.weights(f"{self._name}_{role}", array, owner)
 
+    def real_weights(self, role: str, array: Array | None) -> tuple[object, ...]:
+        """Return the fields of `real_weights`: numbers of four bytes, and of two if there are any.
+
+        array: the weights in their memory order; None: the layer has none.
+        """
+        # A rewrite may have changed the numbers of the file.
+        if array is not None and self.layer.reads_halves(role) and are_halves(array):
+            return None, self.stored(role, array.astype(np.float16).view(np.uint16))
+        symbol = None if array is None else self.symbol(role, array)
+        return (symbol, None) if self.tables.some_weights_are_halves else (symbol,)
+
     def computed(self, role: str, array: Array) -> str:
         """Return the symbol of derived constants; equal arrays are stored once in flash."""
         return self.tables.weights(f"{self._name}_{role}", array)
@@ -137,6 +149,11 @@ class RealTables:
         self.sums_are_narrow = True
         self.folded: set[str] = set()
         self.has_helium, self.name_of = tables.has_helium, tables.name_of
+
+    @property
+    def some_weights_are_halves(self) -> bool:
+        """Whether some floating-point weights take two bytes."""
+        return self._tables.some_weights_are_halves
 
     def weights(self, name: str, array: NDArray[Any], owner: object = None) -> str:
         """Return the symbol of some parameters; see Tables."""

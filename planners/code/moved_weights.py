@@ -67,7 +67,7 @@ class MovedWeights:
                 f"&layers[{layer.number}]" if is_read else NULL,
                 *(symbol if home is None else NULL, 0 if home is None else _slots(home, unit)),
                 *(_slots(buffer, unit), buffer.size, f"sizeof({kind})"),
-                f"offsetof({ADDRESS_MEMBER[kind]}, weights)",
+                f"offsetof({ADDRESS_MEMBER[kind]}, {_weights_member(symbol, tables)})",
                 *(-1 if is_resident else buffer.begin, layer.group),
             )
             self.lines.append(f"{{{', '.join(map(str, fields))}}}, /* {comment(buffer.name)} */")
@@ -86,6 +86,12 @@ class MovedWeights:
             return []
         fields = "".join(f"    {kind} of_{kind};\n" for kind in sorted(self.kinds))
         return [f"typedef union {{\n{fields}}} movable;"]
+
+
+def _weights_member(symbol: str, tables: Tables) -> str:
+    """The member with the address of the weights, of bytes or floating-point numbers."""
+    kind = tables.arrays[symbol].dtype.name
+    return {"float32": "weights.singles", "uint16": "weights.halves"}.get(kind, "weights")
 
 
 def _slots(buffer: StreamBuffer, unit: int) -> int:

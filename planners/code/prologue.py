@@ -66,6 +66,7 @@ typedef slot element;
 #define MOST ({self._limits()[1]})
 #define SLOTS 1
 #define WEIGHTS_HAVE_ZEROS {int(tables.weights_have_zeros)}
+#define SOME_WEIGHTS_ARE_HALVES {int(tables.some_weights_are_halves)}
 #define SUMS_ROUND_ONCE {int(tables.sums_round_once)}
 #define FACTORS_ARE_SMALL {int(is_plain)}
 #define SUMS_ARE_NARROW {int(is_plain and tables.sums_are_narrow)}

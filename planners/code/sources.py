@@ -309,6 +309,7 @@ class _SourceWriter:
         """The kernels that the C uses, and the rest of it."""
         macros = {
             "WEIGHTS_HAVE_ZEROS": self.tables.weights_have_zeros,
+            "SOME_WEIGHTS_ARE_HALVES": self.tables.some_weights_are_halves,
             "SUMS_ROUND_ONCE": self.tables.sums_round_once,
         }
         defined = frozenset(name for name, is_defined in macros.items() if is_defined)

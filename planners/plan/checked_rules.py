@@ -137,6 +137,8 @@ def bytes_of_weight(layer: Layer, element_bytes: int | None) -> int:
     """Return the bytes of each weight of a convolution or a fully connected layer."""
     role = "matrix" if layer.operator.filter_bank is None else "kernel"
     computed = SINGLE_BYTES
+    if layer.reads_halves(role) and element_bytes in (None, SINGLE_BYTES):
+        return layer.stored_as(role).element.bytes
     if layer.quantization is not None:
         computed = layer.stored_as(role).element.bytes
     return element_bytes or computed

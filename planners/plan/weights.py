@@ -24,11 +24,14 @@ def weight_bytes(network: Network, layer: Layer, element_bytes: int | None) -> i
     """Return the bytes of the weights of a layer that can be moved; 0 where there are none.
 
     element_bytes: of each, where they are not those in which the layer computes: a layer of real
-    numbers has weights in single precision, however they are stored.
+    numbers has weights in single precision, or in two bytes where the file has them in float16.
     """
     role = weights_role(layer)
     if role is None:
         return 0
     dims = layer.operator.trained(network.input_shapes(layer))[role]
-    computed = SINGLE_BYTES if layer.quantization is None else layer.stored_as(role).element.bytes
+    stored = layer.stored_as(role).element.bytes
+    if layer.reads_halves(role) and element_bytes in (None, SINGLE_BYTES):
+        return prod(dims) * stored
+    computed = SINGLE_BYTES if layer.quantization is None else stored
     return prod(dims) * (element_bytes or computed)

@@ -305,7 +305,7 @@ class TfliteAssembly:
             types = replace(types, arithmetic=Arithmetic.UNSIGNED_FIXED_POINT)
         stored = Stored(
             role=role,
-            element=_element(tensor),
+            element=Element.FLOAT16 if tensor.is_of_halves else _element(tensor),
             name=f"buffer {tensor.buffer}",
             quantization=types,
         )

@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cnn2csdf.arrays import are_halves
+from cnn2csdf.dtypes import Element
 from cnn2csdf.readers.tflite.model_file import Record, Tensor, TfliteGraph, TfliteNode
 from csdf.errors import UnreadableFile
 
@@ -23,6 +25,7 @@ Array = NDArray[Any]
 # Elements of all folded constants together: 512 MB in single precision. A damaged file asks for
 # more; the largest file tried, of 26 MB, has 12 million.
 ELEMENT_LIMIT = 2**27
+FLOATS = {Element.FLOAT16, Element.FLOAT32, Element.FLOAT64}
 WITH_STATIC_SHAPE = ("SHAPE", "RANK", "ZEROS_LIKE")  # only the dims of the input count
 
 
@@ -81,9 +84,19 @@ def folded(graph: TfliteGraph) -> TfliteGraph:
             raise UnreadableFile(
                 f"{node}: constants of {elements} elements, expected at most {ELEMENT_LIMIT}"
             )
+        sources = [tensors[number] for number in node.inputs if number != -1]
         for number, result in zip(node.outputs, results, strict=True):
-            tensors[number] = constant_of(tensors[number], result, len(tensors) + number)
+            constant = constant_of(tensors[number], result, len(tensors) + number)
+            tensors[number] = replace(constant, is_of_halves=_is_of_halves(constant, sources))
     return replace(graph, tensors=tuple(tensors), nodes=tuple(nodes))
+
+
+def _is_of_halves(constant: Tensor, sources: Sequence[Tensor]) -> bool:
+    """Whether a constant in single precision has numbers of float16 from such constants alone."""
+    types = {Element.FLOAT16 if source.is_of_halves else source.element for source in sources}
+    if constant.element is not Element.FLOAT32 or types & FLOATS != {Element.FLOAT16}:
+        return False
+    return are_halves(constant.array())
 
 
 def is_foldable(graph: TfliteGraph, node: TfliteNode, tensors: Sequence[Tensor]) -> bool:

@@ -97,7 +97,8 @@ class Tensor:
 
     open_axes: axes whose size the file leaves open, where it writes a size of one or the size of the
     last conversion. is_variable: whether it keeps its numbers from invocation to invocation. width:
-    bytes of an element; None: not known.
+    bytes of an element; None: not known. is_of_halves: whether it is computed from constants of
+    float16 alone, and each number is one of float16.
     """
 
     name: str
@@ -111,6 +112,7 @@ class Tensor:
     is_variable: bool
     width: int | None
     open_axes: tuple[int, ...] = ()
+    is_of_halves: bool = False
 
     @property
     def is_constant(self) -> bool:

@@ -336,7 +336,7 @@ typedef struct {
     int32_t right_is_map;
     int32_t to_steps[3];
     int32_t to_is_map;
-    const element *values;
+    real_weights values;
     const element *bias;
 } product;
 
@@ -345,7 +345,7 @@ static void multiply_matrices(const run *r, const layer *l, range rows, range co
     const product *p = l->parameters;
     view left = input_view(r, l, 0);
     view out = output_view(r, l);
-    view right = p->values ? left : input_view(r, l, 1);
+    view right = (l->input_count > 1) ? input_view(r, l, 1) : left;
     int32_t first = p->to_is_map ? rows.first : 0;
     int32_t end = p->to_is_map ? rows.end : p->rows;
     int32_t at[3];
@@ -364,8 +364,9 @@ static void multiply_matrices(const run *r, const layer *l, range rows, range co
                     one[2] = k;
                     other[2] = at[2];
                     sum += *cell_at(&left, p->left_is_map, p->left_steps, one) *
-                           (p->values ? p->values[(k * p->columns) + at[2]]
-                                      : *cell_at(&right, p->right_is_map, p->right_steps, other));
+                           ((l->input_count > 1)
+                                ? *cell_at(&right, p->right_is_map, p->right_steps, other)
+                                : weight_at(p->values, (k * p->columns) + at[2]));
                 }
                 *cell_at(&out, p->to_is_map, p->to_steps, at) = sum;
             }
@@ -450,8 +451,8 @@ typedef struct {
     int32_t elements;
     int32_t directions;
     int32_t is_backward[2];
-    const element *matrix;
-    const element *recurrent;
+    real_weights matrix;
+    real_weights recurrent;
     const element *bias;
     const element *state;
     const element *cell;
@@ -468,7 +469,7 @@ static element entering(const recurrence *p, const view *in, int32_t direction, 
     int32_t i;
     element sum = p->bias ? p->bias[(direction * 2 * all) + row] : 0;
     for (i = 0; i < p->elements; i++) {
-        sum += p->matrix[(at * p->elements) + i] * row_at(in, sequence)[column_at(in, i) + frame];
+        sum += weight_at(p->matrix, (at * p->elements) + i) * row_at(in, sequence)[column_at(in, i) + frame];
     }
     return sum;
 }
@@ -481,7 +482,7 @@ static element returning(const recurrence *p, int32_t direction, int32_t row,
     int32_t i;
     element sum = p->bias ? p->bias[(direction * 2 * all) + all + row] : 0;
     for (i = 0; i < p->units; i++) {
-        sum += p->recurrent[(at * p->units) + i] * (share ? (share[i] * hidden[i]) : hidden[i]);
+        sum += weight_at(p->recurrent, (at * p->units) + i) * (share ? (share[i] * hidden[i]) : hidden[i]);
     }
     return sum;
 }

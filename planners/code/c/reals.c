@@ -94,8 +94,8 @@ BY_LANES static void add_eight_products(element *restrict sums, const element *r
     sums[7] = h;
 }
 
-static void add_products(element *restrict sums, const element *restrict values,
-                         const element *restrict weights, int32_t count, int32_t block)
+static void add_single_products(element *restrict sums, const element *restrict values,
+                                const element *restrict weights, int32_t count, int32_t block)
 {
     int32_t i;
     int32_t j;
@@ -114,19 +114,110 @@ static void add_products(element *restrict sums, const element *restrict values,
     }
 }
 
+/* Trained numbers in single precision, or of two bytes (binary16 of IEEE 754) where `halves` is set. */
+typedef struct {
+    const element *singles;
+#if SOME_WEIGHTS_ARE_HALVES
+    const uint16_t *halves;
+#endif
+} real_weights;
+
+#if SOME_WEIGHTS_ARE_HALVES
+/* The number of two bytes in single precision, exactly. Compilers need no type for it. */
+static element single_of(uint16_t half)
+{
+    uint32_t sign = (half & 0x8000U) << 16U;
+    uint32_t bits = half & 0x7FFFU;
+    float number;
+    if (bits < 0x0400U) { /* zero and subnormal numbers: steps of 2^-24 */
+        number = (float)(int32_t)bits * 5.9604644775390625e-8f;
+        return (sign != 0U) ? -number : number;
+    }
+    /* Exponents differ by 112; infinity has the largest of both. */
+    bits = sign | ((bits + ((bits < 0x7C00U) ? 0x1C000U : 0x38000U)) << 13U);
+    (void)memcpy(&number, &bits, sizeof number);
+    return number;
+}
+#endif
+
+#if SOME_WEIGHTS_ARE_HALVES
+/* So many weights become singles at a time, for up to so many values and filters. */
+enum { SINGLE_VALUES = 4, SINGLE_FILTERS = 16 };
+#endif
+
+#if SOME_WEIGHTS_ARE_HALVES
+static void add_half_products(element *restrict sums, const element *restrict values,
+                              const uint16_t *restrict weights, int32_t count, int32_t block)
+{
+    element singles[SINGLE_VALUES * SINGLE_FILTERS];
+    int32_t done;
+    int32_t first;
+    int32_t i;
+    int32_t j;
+    for (done = 0; done < block; done += SINGLE_FILTERS) {
+        int32_t filters = smaller(block - done, SINGLE_FILTERS);
+        for (first = 0; first < count; first += SINGLE_VALUES) {
+            int32_t some = smaller(count - first, SINGLE_VALUES);
+            for (i = 0; i < some; i++) {
+                const uint16_t *from = weights + ((first + i) * block) + done;
+                for (j = 0; j < filters; j++) {
+                    singles[(i * filters) + j] = single_of(from[j]);
+                }
+            }
+            add_single_products(sums + done, values + first, singles, some, filters);
+        }
+    }
+}
+#endif
+
+static void add_products(element *restrict sums, const element *restrict values,
+                         real_weights weights, int32_t count, int32_t block)
+{
+#if SOME_WEIGHTS_ARE_HALVES
+    if (weights.halves != NULL) {
+        add_half_products(sums, values, weights.halves, count, block);
+        return;
+    }
+#endif
+    add_single_products(sums, values, weights.singles, count, block);
+}
+
+/* The weights from a position on. */
+static real_weights from_weight(real_weights weights, int32_t position)
+{
+#if SOME_WEIGHTS_ARE_HALVES
+    if (weights.halves != NULL) {
+        weights.halves += position;
+        return weights;
+    }
+#endif
+    weights.singles += position;
+    return weights;
+}
+
+static element weight_at(real_weights weights, int32_t position)
+{
+#if SOME_WEIGHTS_ARE_HALVES
+    if (weights.halves != NULL) {
+        return single_of(weights.halves[position]);
+    }
+#endif
+    return weights.singles[position];
+}
+
 /* weights: group by group, block by block of filters, tap by tap, input channel by channel. */
 typedef struct {
     window at;
     int32_t groups;
     int32_t group_inputs;
     int32_t group_filters;
-    const element *weights;
+    real_weights weights;
     const element *bias;
 } convolution;
 
 /* Add to the sums of a block of filters what lies under a window. */
 static void add_window(const convolution *c, const receptive_field *field, element *sums,
-                       const element *weights, int32_t channel, int32_t block)
+                       real_weights weights, int32_t channel, int32_t block)
 {
     int32_t i;
     int32_t j;
@@ -137,7 +228,7 @@ static void add_window(const convolution *c, const receptive_field *field, eleme
     for (i = field->down.first; i < field->down.end; i++) {
         const element *row = field->rows[i] + channel;
         for (j = field->across.first; j < field->across.end; j += taps) {
-            const element *with = weights + (((i * c->at.taps[1]) + j) * size);
+            real_weights with = from_weight(weights, ((i * c->at.taps[1]) + j) * size);
             taps = 1;
             if (is_dense != 0) {
                 taps = ((j < field->bend) ? field->bend : field->across.end) - j;
@@ -163,13 +254,13 @@ static void convolve_pixel(const void *numbers, const receptive_field *field, el
     int32_t block;
     int32_t first = channels.first;
     int32_t g = first / c->group_filters;
-    const element *weights = c->weights + (first * of_filter);
+    real_weights weights = from_weight(c->weights, first * of_filter);
     for (; first < channels.end; first += block) {
         int32_t end = (g + 1) * c->group_filters;
         block = smaller(smaller(channels.end, end) - first, BLOCK);
         fill_with_bias(to, c->bias, first, block);
         add_window(c, field, to, weights, g * c->group_inputs, block);
-        weights += of_filter * block;
+        weights = from_weight(weights, of_filter * block);
         to += block;
         g += ((first + block) == end) ? 1 : 0;
     }
@@ -196,8 +287,8 @@ BY_LANES static void add_eight_lanes(const convolution *of, const receptive_fiel
     int32_t i;
     int32_t j;
     for (i = field->down.first; i < field->down.end; i++) {
-        const element *with = of->weights + first;
-        with += ((i * of->at.taps[1]) + field->across.first) * of->groups;
+        int32_t tap = (i * of->at.taps[1]) + field->across.first;
+        const element *with = of->weights.singles + ((tap * of->groups) + first);
         for (j = field->across.first; j < field->across.end; j++) {
             const element *values = field->rows[i] + column_under(field, j) + from;
             a += values[0] * with[0];
@@ -230,9 +321,9 @@ static void add_few_lanes(const convolution *c, const receptive_field *field, in
     for (i = field->down.first; i < field->down.end; i++) {
         for (j = field->across.first; j < field->across.end; j++) {
             const element *values = field->rows[i] + column_under(field, j) + from;
-            const element *with = c->weights + (((i * c->at.taps[1]) + j) * c->groups) + first;
+            int32_t with = (((i * c->at.taps[1]) + j) * c->groups) + first;
             for (k = 0; k < lanes; k++) {
-                sums[k] += values[k] * with[k];
+                sums[k] += values[k] * weight_at(c->weights, with + k);
             }
         }
     }
@@ -247,10 +338,10 @@ static void depthwise_pixel(const void *numbers, const receptive_field *field, e
     fill_with_bias(to, c->bias, channels.first, count);
     for (from = 0; from < count; from += LANES) {
         int32_t first = channels.first + from;
-        if ((count - from) >= LANES) {
+        if (((count - from) >= LANES) && (c->weights.singles != NULL)) {
             add_eight_lanes(c, field, from, first, to + from);
         } else {
-            add_few_lanes(c, field, from, first, count - from, to + from);
+            add_few_lanes(c, field, from, first, smaller(count - from, LANES), to + from);
         }
     }
 }
@@ -258,7 +349,7 @@ static void depthwise_pixel(const void *numbers, const receptive_field *field, e
 LAYER(depthwise_conv, all_windows, depthwise_pixel)
 
 static void add_transposed(const convolution *c, const view *in, int32_t height, int32_t y,
-                           int32_t x, element *sums, const element *weights, int32_t channel,
+                           int32_t x, element *sums, real_weights weights, int32_t channel,
                            int32_t block)
 {
     int32_t i;
@@ -270,7 +361,8 @@ static void add_transposed(const convolution *c, const view *in, int32_t height,
             int32_t column = source_of(&c->at, 1, x, j, in->width);
             if (column >= 0) {
                 add_products(sums, row_at(in, row) + column_at(in, column) + channel,
-                             weights + (((i * c->at.taps[1]) + j) * size), c->group_inputs, block);
+                             from_weight(weights, ((i * c->at.taps[1]) + j) * size), c->group_inputs,
+                             block);
             }
         }
     }
@@ -288,7 +380,7 @@ static void transposed_conv(const run *r, const layer *l, range rows, range colu
     for (y = rows.first; y < rows.end; y++) {
         for (x = columns.first; x < columns.end; x++) {
             element *pixel = row_at(&out, y) + column_at(&out, x);
-            const element *weights = c->weights;
+            real_weights weights = c->weights;
             int32_t first = 0;
             for (g = 0; g < c->groups; g++) {
                 for (done = 0; done < c->group_filters; done += BLOCK) {
@@ -296,7 +388,8 @@ static void transposed_conv(const run *r, const layer *l, range rows, range colu
                     fill_with_bias(pixel + first, c->bias, first, block);
                     add_transposed(c, &in, l->inputs[0].source->height, y, x, pixel + first,
                                    weights, g * c->group_inputs, block);
-                    weights += c->at.taps[0] * c->at.taps[1] * c->group_inputs * block;
+                    weights = from_weight(weights,
+                                     c->at.taps[0] * c->at.taps[1] * c->group_inputs * block);
                     first += block;
                 }
             }
@@ -331,7 +424,7 @@ LAYER(average_pool, all_windows, window_mean)
 /* weights: block by block of units, position by position of the input as it lies. */
 typedef struct {
     int32_t units;
-    const element *weights;
+    real_weights weights;
     const element *bias;
 } matrix;
 
@@ -341,7 +434,7 @@ static void fully_connected(const run *r, const layer *l, range rows, range colu
     view in = input_view(r, l, 0);
     view out = output_view(r, l);
     element *pixel = row_at(&out, 0);
-    const element *weights = m->weights;
+    real_weights weights = m->weights;
     int32_t done;
     int32_t i;
     int32_t y;
@@ -354,7 +447,7 @@ static void fully_connected(const run *r, const layer *l, range rows, range colu
         }
         for (y = 0; y < l->inputs[0].source->height; y++) {
             add_products(pixel + done, row_at(&in, y), weights, row_elements(&in), block);
-            weights += row_elements(&in) * block;
+            weights = from_weight(weights, row_elements(&in) * block);
         }
     }
     finish(l, pixel, m->units, 0, 0);
@@ -373,7 +466,8 @@ static void sum_fully(const run *r, const layer *l, range rows, range columns)
         sums[i] = 0;
     }
     add_products(sums, row_at(&in, rows.first),
-                 m->weights + (rows.first * row_elements(&in) * m->units), row_elements(&in), m->units);
+                 from_weight(m->weights, rows.first * row_elements(&in) * m->units), row_elements(&in),
+                 m->units);
     if ((r->firing + 1) == r->stage->firings) {
         element *pixel = row_at(&out, 0);
         for (i = 0; i < m->units; i++) {
@@ -428,7 +522,7 @@ static void sum_row(const run *r, const layer *l, range rows, range columns)
 }
 
 /* A convolution whose feature maps are summed up block by block as they are made. */
-static void sum_block(const run *r, const layer *l, const element *weights, int32_t g,
+static void sum_block(const run *r, const layer *l, real_weights weights, int32_t g,
                       int32_t first, int32_t block, element *sums)
 {
     const layer *maps = r->stage->layers;
@@ -462,7 +556,7 @@ static void sum_channels(const run *r, const layer *l, range rows, range columns
     const summing *s = l->parameters;
     view out = output_view(r, l);
     element *pixel = row_at(&out, 0);
-    const element *weights = c->weights;
+    real_weights weights = c->weights;
     int32_t g;
     int32_t done;
     int32_t i;
@@ -480,7 +574,7 @@ static void sum_channels(const run *r, const layer *l, range rows, range columns
             for (i = 0; i < block; i++) {
                 pixel[first + i] = sums[i] * s->scale;
             }
-            weights += c->at.taps[0] * c->at.taps[1] * c->group_inputs * block;
+            weights = from_weight(weights, c->at.taps[0] * c->at.taps[1] * c->group_inputs * block);
             first += block;
         }
     }

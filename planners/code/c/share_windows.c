@@ -25,7 +25,8 @@ static void sum_parts(const run *r, const layer *l, range rows, range columns)
     int32_t x;
     int32_t is_last = (r->part + 1) == p->parts;
     c.group_inputs = share.end - share.first;
-    c.weights += share.first * c.at.taps[0] * c.at.taps[1] * c.group_filters;
+    c.weights =
+        from_weight(c.weights, share.first * c.at.taps[0] * c.at.taps[1] * c.group_filters);
     field.height = l->inputs[0].source->height;
     field.width = in.width;
     for (y = rows.first; y < rows.end; y++) {

@@ -3,7 +3,7 @@
 static void sum_part(const run *r, const convolution *c, const receptive_field *field, int32_t at,
                      element *to)
 {
-    const element *weights = c->weights;
+    real_weights weights = c->weights;
     element *sums = (element *)(void *)AT(r, r->buffers + r->stage->sums) + at;
     int32_t first;
     int32_t block;
@@ -13,7 +13,7 @@ static void sum_part(const run *r, const convolution *c, const receptive_field *
             fill_with_bias(sums + first, c->bias, first, block);
         }
         add_window(c, field, sums + first, weights, 0, block);
-        weights += c->at.taps[0] * c->at.taps[1] * c->group_inputs * block;
+        weights = from_weight(weights, c->at.taps[0] * c->at.taps[1] * c->group_inputs * block);
     }
     if (to != NULL) {
         copy_elements(to, sums, c->group_filters);

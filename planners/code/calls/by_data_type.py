@@ -75,6 +75,7 @@ class LayerCalls:
         self.steps: list[str] = []
         self.real_steps: list[str] = []
         tables.weights_have_zeros = bool(self._bytes) or any(map(_has_zeros, self._network.layers))
+        tables.some_weights_are_halves = any(map(_has_halves, self._network.layers))
         tables.sums_round_once = any(map(layer_rounds_once, self._network.layers))
 
     @property
@@ -212,6 +213,11 @@ def _has_zeros(layer: Layer) -> bool:
     return layer.operator.weight_role is not None and any(
         types is not None and types.zero_point != 0 for types in kinds
     )
+
+
+def _has_halves(layer: Layer) -> bool:
+    """Whether the layer reads weights of two bytes in floating point."""
+    return any(map(layer.reads_halves, layer.operator.half_roles))
 
 
 REAL = 4  # bytes of a floating-point number

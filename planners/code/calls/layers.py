@@ -57,7 +57,8 @@ def sums_call(one: Described) -> KernelCall:
     if operator.scatters_rows:
         return scattering_call(one, operator)
     if operator.dense_units is not None:
-        packed = one.symbol("matrix", row_order(one.weights["matrix"], one.inputs[0]).T)
+        rows = row_order(one.weights["matrix"], one.inputs[0]).T
+        packed = one.real_weights("matrix", rows)
         return one.call("sum_fully", "matrix", operator.dense_units, packed, one.optional("bias"))
     return KernelCall("sum_row", _summing(one))
 
@@ -121,7 +122,7 @@ def convolution_call(
     """Return the call for a convolution. packed: its filters, where they are packed already."""
     if not is_depthwise(one):
         return dense_convolution(one, packing, tail, packed)
-    kernel = one.symbol("kernel", one.weights["kernel"][:, 0].transpose(1, 2, 0))
+    kernel = _packed_weights(one, "kernel", one.weights["kernel"][:, 0].transpose(1, 2, 0))
     fields = (window_fields(operator.window), operator.groups, 1, 1, kernel)
     return one.call("depthwise_conv", "convolution", *fields, tail(one, "kernel"))
 
@@ -140,7 +141,12 @@ def convolved(one: Described, operator: Any, kernel: Array) -> tuple[object, ...
     """Return the fields of a convolution of any kind up to its packed filters."""
     groups = operator.groups
     sizes = (groups, one.inputs[0].channels // groups, operator.filters // groups)
-    return (window_fields(operator.window), *sizes, one.symbol("kernel", kernel))
+    return (window_fields(operator.window), *sizes, _packed_weights(one, "kernel", kernel))
+
+
+def _packed_weights(one: Described, role: str, packed: Array) -> object:
+    """Return the field of weights in the order of a kernel."""
+    return one.real_weights(role, packed) if one.is_real else one.symbol(role, packed)
 
 
 def transposed_call(
@@ -169,7 +175,7 @@ def fully_connected_call(
     """Return the call for a fully connected layer, whose input is read row by row."""
     matrix = row_order(one.weights["matrix"], one.inputs[0])
     rows = matrix.reshape(operator.units, one.inputs[0].rows, -1).swapaxes(1, 2)[..., None]
-    packed = one.symbol("matrix", packing(rows, 1))
+    packed = _packed_weights(one, "matrix", packing(rows, 1))
     return one.call("fully_connected", "matrix", operator.units, packed, tail(one, "matrix"))
 
 
@@ -307,7 +313,7 @@ def _hybrid(one: Described, operator: op.HybridProduct) -> KernelCall:
         with_matrix = fields("matrix", row_order(one.weights["matrix"], one.inputs[0]))
         return one.call("fully_connected_hybrid", "hybrid_matrix", units, with_matrix)
     with_matrix = fields("matrix", one.weights["matrix"].T)
-    matrices = (*product_fields(one, one.layer.shape.dims[-1]), None, None)
+    matrices = (*product_fields(one, one.layer.shape.dims[-1]), one.real_weights("", None), None)
     return one.call("multiply_hybrid", "hybrid_product", matrices, with_matrix)
 
 
@@ -328,7 +334,7 @@ def _recurrence(one: Described, operator: op.Recurrence) -> KernelCall:
         "recurrence",
         *(kind, gives, operator.resets_after, GATES[operator.kind], operator.units),
         *(frames, sequences, elements, len(senses), (*senses, 0)[:2]),
-        *(one.symbol(role, one.weights[role]) for role in ("matrix", "recurrent matrix")),
+        *(one.real_weights(role, one.weights[role]) for role in operator.half_roles),
         one.optional("bias"),
         one.optional("state") if operator.has_state else None,
         one.optional("cell") if operator.has_cell else None,

@@ -155,8 +155,7 @@ def _ranking(one: Described, operator: op.Ranking) -> KernelCall:
 
 
 def _matrix_product(one: Described, operator: op.MatrixProduct) -> KernelCall:
-    is_trained = operator.units is not None
-    values = one.symbol("matrix", one.weights["matrix"]) if is_trained else None
+    values = one.real_weights("matrix", one.weights.get("matrix"))
     fields = product_fields(one, operator.units)
     return one.call("multiply_matrices", "product", *fields, values, one.optional("bias"))
 
