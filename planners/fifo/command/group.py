@@ -56,8 +56,8 @@ def add_sizing(
         "--objective",
         choices=GOALS,
         default="bits",
-        help=f"what is to be small: bits, elements, block RAMs of 18 kbit (none up to {block_free}), "
-        "or LUTs of shift registers; default: bits",
+        help="cost to minimise: bits, elements, block RAMs of 18 kbit (none up to "
+        f"{block_free}), or LUTs of shift registers; default: bits",
     )
     parser.add_argument(
         "--clock",
@@ -85,12 +85,14 @@ def add_sizing(
         "--sensitivity",
         type=answers.positive,
         metavar="N",
-        help="say which depths change if assumed latencies are N longer",
+        help="list the depths that change if assumed latencies are N cycles longer",
     )
     parser.add_argument("--layers", action="store_true", help="list all layers, not the slowest")
     add_page(parser)
     parsers.add_plot_option(parser, "the trade-off of the objective and the rate")
-    parsers.add_effort(parser, "of each search; then the best by then", effort)
+    parsers.add_effort(
+        parser, "effort of each search, which ends with the best result so far", effort
+    )
     parsers.add_json_option(parser)
     parsers.add_output_option(parser, output, "json")
 
@@ -101,5 +103,6 @@ def add_page(parser: argparse.ArgumentParser) -> None:
         "--page",
         type=parsers.output_file("html", "htm"),
         metavar="FILE",
-        help="write an HTML page: depths, what each FIFO holds over time, why shallower FIFOs deadlock",
+        help="write an HTML page: depths, fill of each FIFO over time, why shallower FIFOs "
+        "deadlock",
     )
