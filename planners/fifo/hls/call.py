@@ -1,10 +1,10 @@
 """Cycles of one call of a design for given depths of its FIFOs, what limits them, and deadlocks.
 
-FIFOs of an array of streams share one entry of the depths, as they have one depth in the source. Depths
-are monotone but for one thing: a deep FIFO is a memory, whose words are read 2 cycles after they are
-written; in a shallow one, a shift register, it is 1. `is_memory` says which. A question may fix which
-places are memories whatever their depths: then more depth is never slower. With none of them a memory
-no real depths are faster, and bounds rest on that.
+The FIFOs of an array of streams have one depth in the source; such a *group* of FIFOs shares one entry
+of the depths. More depth may be slower in one case: a deep FIFO is a memory, whose words are read 2
+cycles after they are written; in a shallow FIFO, a shift register, they are read after 1 (`is_memory`).
+If a call fixes which groups are memories whatever their depths, more depth is never slower. Lower
+bounds on the cycles are those of a call in which no group is a memory.
 """
 
 from __future__ import annotations
@@ -24,16 +24,18 @@ from planners.fifo.timing.cluster import Numbers
 from planners.kernels import ranges, stage_times
 from planners.kernels.stage_times import BEGIN, END, EVENT, NOWHERE, STOP, WRITE
 
-SHIFTED = 2  # words that are in a shift register whatever their width
-SHIFTED_BITS = 1024  # of a shift register, at most; deeper FIFOs are memories
-SETS = 62  # places that are told apart; more share a bit, which makes reasons weaker, not wrong
-KEPT_SHARE = 16  # events of a call for each time that a snapshot keeps
+# Vitis HLS builds a FIFO as a shift register up to 2 words, or up to 1024 bits.
+SHIFTED = 2
+SHIFTED_BITS = 1024
+# Bits of a set of groups in the kernel. Further groups share a bit: reasons are weaker, not wrong.
+SETS = 62
+KEPT_SHARE = 16  # minimum number of events of a call for each word in a snapshot
 # Effort of a call in microseconds of a usual machine: least squares over 64 calls of 16 designs, which
 # take from 0.6 to 1.5 times of it each.
 CALL_EFFORT = 100
 FIFOS, EVENTS, WORDS = 2, 24, 32  # FIFOs, stages timed and words kept in a microsecond
-MANY = 4000  # stages of a call from which on a state that comes back is looked for
-ROOM = 1 << 20  # waits that are kept to name the critical path
+MANY = 4000  # stages of a call from which on recurring states are detected and skipped
+ROOM = 1 << 20  # latest waits that are recorded for the critical path
 Depths = Sequence[int | None]
 Sizes = tuple[int, ...]
 Memories = Sequence[bool] | None
@@ -90,7 +92,7 @@ class BlockedProcess(NamedTuple):
 
 
 class Waited(NamedTuple):
-    """A wait of the critical path: a process goes on at a time since a FIFO lets it."""
+    """A wait of the critical path: the time at which a FIFO let a process continue."""
 
     process: int
     time: int
@@ -102,11 +104,10 @@ class Waited(NamedTuple):
 class Outcome:
     """The result of one call in some depths.
 
-    cycles: None for a deadlock, whose cycle is in `blocked`. holding: places whose lack of space lies
-    on the longest path or the cycle; as long as none of them gets more, it is no faster. slowed:
-    positions of memories whose latency lies on it. processes: the processes on it. full: positions at
-    which a write waited.
-    path: the last waits of the longest path, latest first, where they were asked for.
+    cycles: None for a deadlock, whose cycle is in `blocked`. holding: groups of full FIFOs on the
+    longest path or the cycle; the call gets faster only if one of them gets deeper. slowed: groups
+    that are memories whose latency is on that path. processes: the processes on it. full: groups in
+    which a write waited. path: the last waits of the longest path, latest first, if requested.
     """
 
     cycles: int | None
@@ -123,25 +124,25 @@ class CallModel:
 
     def __init__(self, design: StagedDesign, *, is_grouped: bool = True) -> None:
         self.design = design
-        places: dict[tuple[str, int], list[int]] = {}  # by name and line of the declaration
+        groups: dict[tuple[str, int], list[int]] = {}  # by name and line of the declaration
         for number, fifo in enumerate(design.fifos):
             name = fifo.group if is_grouped else fifo.name
-            places.setdefault((name, fifo.line if is_grouped else number), []).append(number)
-        often = Counter(name for name, _ in places)
-        self.names = [name if often[name] == 1 else f"{name} ({line})" for name, line in places]
-        self.members = list(places.values())
-        self.place_of = [0] * len(design.fifos)
-        for place, members in enumerate(self.members):
+            groups.setdefault((name, fifo.line if is_grouped else number), []).append(number)
+        often = Counter(name for name, _ in groups)
+        self.names = [name if often[name] == 1 else f"{name} ({line})" for name, line in groups]
+        self.members = list(groups.values())
+        self.group_of = [0] * len(design.fifos)
+        for group, members in enumerate(self.members):
             for member in members:
-                self.place_of[member] = place
+                self.group_of[member] = group
         self.words = [
             max(design.fifos[member].words for member in members) for members in self.members
         ]
         self.events = sum(events(track) for process in design.processes for track in process.tracks)
         self.simulated = 0
-        alike = _alike(design, self.place_of)
+        alike = _alike(design, self.group_of)
         self._is_first = [alike[number] == number for number in range(len(design.fifos))]
-        self._columns = _columns(design, self.place_of, self._is_first)
+        self._columns = _columns(design, self.group_of, self._is_first)
         self._programs: dict[bool, Any] = {}
         self._largest = ranges.stage_times(
             [process.stages for process in design.processes], self.events
@@ -154,14 +155,14 @@ class CallModel:
 
     @property
     def fixed_memories(self) -> tuple[bool, ...]:
-        """Which places are memories in any depths, as the source says of all their FIFOs."""
+        """Which groups are memories at any depth, as the source binds all their FIFOs to memories."""
         return tuple(
             all(self.design.fifos[number].kind not in ("", "srl") for number in row)
             for row in self.members
         )
 
     def memories(self, depths: Sequence[int]) -> tuple[bool, ...]:
-        """Which places are memories in these depths: of an array, if one of its FIFOs is."""
+        """Which groups are memories at these depths: those with a FIFO that is a memory."""
         return tuple(
             any(
                 is_memory(depth, self.design.fifos[number].bits, self.design.fifos[number].kind)
@@ -170,18 +171,18 @@ class CallModel:
             for depth, row in zip(depths, self.members, strict=True)
         )
 
-    def first_memory(self, place: int) -> int:
-        """The least depth with which a place is a memory; beyond its words if it never is one."""
-        fifos = [self.design.fifos[number] for number in self.members[place]]
+    def first_memory(self, group: int) -> int:
+        """The minimum depth at which a group is a memory; beyond its words if it never is."""
+        fifos = [self.design.fifos[number] for number in self.members[group]]
         if any(fifo.kind not in ("", "srl") for fifo in fifos):
             return 0
         depths = [max(SHIFTED, SHIFTED_BITS // fifo.bits) + 1 for fifo in fifos if not fifo.kind]
         return min(depths, default=max(self.words) + LEAST_DEPTH)
 
-    def price(self, place: int, depth: int, objective: str) -> int:
-        """Return what the FIFOs of a place cost in bits, elements, block RAMs (bram) or LUTs (lut)."""
+    def price(self, group: int, depth: int, objective: str) -> int:
+        """Return the cost of a group of FIFOs in bits, elements, block RAMs (bram) or LUTs (lut)."""
         total = 0
-        for number in self.members[place]:
+        for number in self.members[group]:
             fifo = self.design.fifos[number]
             total += cost(depth, fifo.bits, fifo.kind, objective)
         return total
@@ -195,19 +196,21 @@ class CallModel:
         has_path: bool = False,
         spend: Spend = spend_nothing,
     ) -> Outcome:
-        """Return what one call does. memories: places that are; by default those whose depths say so.
+        """Return the outcome of one call.
 
-        None is a FIFO without end: a memory, where memories are not given. limit: cycles after which
-        the answer may be a bound above the limit, with the reasons for it.
+        depths: None is an unbounded FIFO, by default a memory. memories: which groups are memories;
+        by default their depths decide. limit: cycles after which the outcome may be a lower bound
+        above the limit, with the reasons for it.
         """
         run, fifos, records, status = self._run(
             depths, memories, has_path=has_path, spend=spend, limit=limit
         )
-        full = self._places_of(number for number, was in enumerate(fifos["was_full"]) if was)
+        was_full = enumerate(fifos["was_full"])
+        full = tuple(sorted({self.group_of[number] for number, waited in was_full if waited}))
         if status == stage_times.STUCK:
             blocked = self._deadlock(run)
             on_cycle = {
-                self.place_of[step.fifo]
+                self.group_of[step.fifo]
                 for step in blocked
                 if step.is_writing and step.fifo is not None
             }
@@ -235,54 +238,54 @@ class CallModel:
     def occupancy(
         self,
         depths: Depths,
-        place: int,
+        group: int,
         memories: Memories = None,
         *,
         spend: Spend = spend_nothing,
     ) -> int:
-        """Return the depth of a place with which no write waits, the others having these depths."""
-        unbounded = [*depths[:place], None, *depths[place + 1 :]]
-        return self._most_held_in([place], unbounded, memories, spend)[0]
+        """Return the depth from which on no write to a group waits, at these depths elsewhere."""
+        unbounded = [*depths[:group], None, *depths[group + 1 :]]
+        return self._max_occupancies([group], unbounded, memories, spend)[0]
 
     def occupancies(self, memories: Memories = None, *, spend: Spend = spend_nothing) -> Sizes:
-        """Return by place the most words that one of its FIFOs holds where no write waits.
+        """Return by group the maximum occupancy of its FIFOs when they are unbounded.
 
-        In a deadlock it is all words of the place.
+        In a deadlock it is all words of the group.
         """
         unbounded = [None] * len(self.members)
-        return self._most_held_in(range(len(self.members)), unbounded, memories, spend)
+        return self._max_occupancies(range(len(self.members)), unbounded, memories, spend)
 
-    def _most_held_in(
-        self, places: Iterable[int], depths: Depths, memories: Memories, spend: Spend
+    def _max_occupancies(
+        self, groups: Iterable[int], depths: Depths, memories: Memories, spend: Spend
     ) -> Sizes:
-        """The most words in each of these places, which have no end."""
+        """The maximum occupancy of the FIFOs of each of these groups, which are unbounded."""
         _, fifos, _, status = self._run(depths, memories, is_whole=True, spend=spend)
         if status != stage_times.DONE:
-            return tuple(self.words[place] for place in places)
+            return tuple(self.words[group] for group in groups)
         return tuple(
             max(
                 (
-                    self._most_held(fifos, fifo)
-                    for fifo in self.members[place]
+                    self._max_occupancy(fifos, fifo)
+                    for fifo in self.members[group]
                     if self._is_first[fifo]
                 ),
                 default=1,
             )
-            for place in places
+            for group in groups
         )
 
     @staticmethod
-    def _most_held(fifos: dict[str, Any], fifo: int) -> int:
-        """The most words between a write and the read that frees its place."""
-        put, taken = _times_of_words(fifos, fifo)
+    def _max_occupancy(fifos: dict[str, Any], fifo: int) -> int:
+        """The maximum number of words between a write and the read that frees its space."""
+        writes, reads = _times_of_words(fifos, fifo)
         # Words written so far less words freed before this write: both time lists are sorted.
-        held = np.arange(1, len(put) + 1) - np.searchsorted(taken, put)
+        held = np.arange(1, len(writes) + 1) - np.searchsorted(reads, writes)
         return max(1, int(held.max(initial=1)))
 
     def word_times(self, depths: Sequence[int]) -> tuple[list[tuple[Numbers, Numbers]], int] | None:
-        """Return by place when its words are written and read, and the cycles; None for a deadlock.
+        """Return by group the times of its writes and reads, and the cycles; None for a deadlock.
 
-        Of an array of streams it is the FIFO that holds most.
+        For an array of streams they are those of the FIFO with the maximum occupancy.
         """
         run, fifos, _, status = self._run(depths, is_whole=True, has_words=True)
         if status != stage_times.DONE:
@@ -291,7 +294,7 @@ class CallModel:
         for row in self.members:
             fullest = max(
                 (fifo for fifo in row if self._is_first[fifo]),
-                key=lambda fifo: self._most_held(fifos, fifo),
+                key=lambda fifo: self._max_occupancy(fifos, fifo),
             )
             times.append(_times_of_words(fifos, fullest))
         return times, max(int(end) for end in run["end"])
@@ -308,84 +311,127 @@ class CallModel:
         limit: int | None = None,
     ) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any], int]:
         backend = compiler.backend(fits=self._largest <= compiler.INT64_SUM_LIMIT)
+        bounded, latencies, sizes, lengths = self._fifo_settings(
+            depths, memories, has_words=has_words
+        )
+        rings, words, snapshot_words = self._ring_layout(lengths)
+        counts = [backend.blank(len(sizes)) for _ in range(7)]
+        times = [backend.blank(words) for _ in range(10)]
+        fifos = backend.kernel(stage_times.Fifos)(
+            *map(backend.array, (bounded, latencies, rings, sizes, lengths)), counts, *times
+        )
+        room = min(ROOM, self.events + len(self.design.processes) + 1) if has_path else 0
+        waits = [backend.blank(max(1, room)) for _ in range(5)]
+        records = backend.kernel(stage_times.Records)(room, *waits)
+        run, columns = self._initial_progress(backend, limit)
+        # Skipping repeated states loses the path and the occupancies, and pays only in long calls.
+        is_skipping = not has_path and not is_whole and self.events >= MANY
+        snapshot = self._snapshot(
+            backend, snapshot_words if is_skipping else 0, is_skipping=is_skipping
+        )
+        spend(CALL_EFFORT + len(sizes) // FIFOS + words // WORDS)
+        programs = self._programs_for(backend)
+        status = self._simulate(backend, (programs, fifos, records, snapshot, run), spend)
+        return (
+            columns | {"late": run.late},
+            {
+                "ring": rings, "written": counts[0], "released": counts[2],
+                "was_full": counts[6], "write_time": times[0], "read_time": times[5],
+            },
+            {"waits": waits, "count": records.count, "room": room},
+            status,
+        )  # fmt: skip
+
+    def _simulate(self, backend: Any, state: Sequence[Any], spend: Spend) -> int:
+        """Run the kernel until the call ends, deadlocks or passes its limit; return which."""
+        advance, run = backend.kernel(stage_times.advance), state[-1]
+        status, simulated = stage_times.PAUSED, 0
+        while status == stage_times.PAUSED:
+            status = advance(*state, backend.fuel)
+            spend((run.events - simulated) // EVENTS)
+            self.simulated += run.events - simulated
+            simulated = run.events
+        return int(status)
+
+    def _programs_for(self, backend: Any) -> Any:
+        """Return the tracks of the processes as arrays, converted once for each backend."""
         if backend.is_compiled not in self._programs:
             columns = [backend.array(column) for column in self._columns]
             self._programs[backend.is_compiled] = backend.kernel(stage_times.Programs)(*columns)
-        programs = self._programs[backend.is_compiled]
-        bounded, latency, size, length = list[int](), list[int](), list[int](), list[int]()
-        for fifo, place, is_first in zip(
-            self.design.fifos, self.place_of, self._is_first, strict=True
+        return self._programs[backend.is_compiled]
+
+    def _fifo_settings(
+        self, depths: Depths, memories: Memories, *, has_words: bool
+    ) -> tuple[list[int], list[int], list[int], list[int]]:
+        """Return of each FIFO: whether it is bounded, its latency, its size, the length of its ring.
+
+        has_words: the ring has the times of all words, not only of those that the FIFO holds.
+        """
+        bounded, latencies = list[int](), list[int]()
+        sizes, lengths = list[int](), list[int]()
+        for fifo, group, is_first in zip(
+            self.design.fifos, self.group_of, self._is_first, strict=True
         ):
-            depth = depths[place]
+            depth = depths[group]
             if memories is not None:
-                is_slow = memories[place]
+                is_slow = memories[group]
             else:
                 is_slow = depth is None or is_memory(depth, fifo.bits, fifo.kind)
             words = fifo.words if is_first else 1
             is_open = depth is None or depth >= words
             bounded.append(int(not is_open))
-            latency.append(2 if is_slow else 1)
-            size.append(max(1, words if depth is None or is_open else depth))
-            length.append(max(words, 1) if has_words else size[-1])
-        ring, total, kept_words = [0] * len(size), 0, 0
+            latencies.append(2 if is_slow else 1)
+            sizes.append(max(1, words if depth is None or is_open else depth))
+            lengths.append(max(words, 1) if has_words else sizes[-1])
+        return bounded, latencies, sizes, lengths
+
+    def _ring_layout(self, lengths: Sequence[int]) -> tuple[list[int], int, int]:
+        """Return the offsets of the rings, their total words, and the words of a snapshot."""
+        rings, total, snapshot_words = [0] * len(lengths), 0, 0
         # Small FIFOs come first: a snapshot keeps only a prefix of the rings, with as many FIFOs as
         # fit.
-        for number in sorted(range(len(length)), key=length.__getitem__):
-            ring[number], total = total, total + length[number]
+        for number in sorted(range(len(lengths)), key=lengths.__getitem__):
+            rings[number], total = total, total + lengths[number]
             if total * KEPT_SHARE <= self.events:
-                kept_words = total
-        count = len(self.design.fifos)
-        counts = [backend.blank(count) for _ in range(7)]
-        times = [backend.blank(total) for _ in range(10)]
-        fifos = backend.kernel(stage_times.Fifos)(
-            *map(backend.array, (bounded, latency, ring, size, length)), counts, *times
-        )
-        room = min(ROOM, self.events + len(self.design.processes) + 1) if has_path else 0
-        kept = [backend.blank(max(1, room)) for _ in range(5)]
-        records = backend.kernel(stage_times.Records)(room, *kept)
+                snapshot_words = total
+        return rings, total, snapshot_words
+
+    def _initial_progress(self, backend: Any, limit: int | None) -> tuple[Any, dict[str, Any]]:
+        """Return all processes before their first stage, and the arrays of their progress by name."""
         processes, tracks = len(self.design.processes), len(self._columns[1])
-        nowhere = [NOWHERE] * processes
-        start = [[0] * processes] * 2 + [nowhere] + [[0] * processes] * 4 + [nowhere] * 3
-        columns = [backend.array(column) for column in start]
-        columns += [backend.blank(max(1, tracks)) for _ in range(3)]
-        columns += [backend.blank(len(self._columns[2])), backend.array(range(processes))]
-        columns += [backend.array([1] * processes)]
-        run = backend.kernel(stage_times.ProcessProgress)(*columns)
+        zeros, nowhere = [0] * processes, [NOWHERE] * processes
+        start = {
+            "time": zeros, "stage": zeros, "end": nowhere, "is_started": zeros, "space": zeros,
+            "memory": zeros, "process": zeros, "record": nowhere, "blocked": nowhere,
+            "blocked_kind": nowhere,
+        }  # fmt: skip
+        columns = {name: backend.array(column) for name, column in start.items()}
+        run = backend.kernel(stage_times.ProcessProgress)(
+            *columns.values(),
+            *(backend.blank(max(1, tracks)) for _ in range(3)),
+            backend.blank(len(self._columns[2])),
+            backend.array(range(processes)),
+            backend.array([1] * processes),
+        )
         run.waiting = processes
         if limit is not None:
             run.limit = limit
-        # Skipping repeated states loses the path and the occupancies, and pays only in long calls.
-        is_skipping = int(not has_path and not is_whole and self.events >= MANY)
-        snapshot = backend.kernel(stage_times.Snapshot)(
-            is_skipping,
+        return run, columns
+
+    def _snapshot(self, backend: Any, words: int, *, is_skipping: bool) -> Any:
+        """Return an empty snapshot of all processes, tracks and FIFOs, and of this many words."""
+        processes, tracks = len(self.design.processes), len(self._columns[1])
+        return backend.kernel(stage_times.Snapshot)(
+            int(is_skipping),
             *(backend.blank(processes) for _ in range(10)),
             *(backend.blank(max(1, tracks)) for _ in range(3)),
             *(backend.blank(len(self._columns[2])) for _ in range(3)),
-            *(backend.blank(count) for _ in range(5)),
-            *(backend.blank(kept_words if is_skipping else 0) for _ in range(8)),
+            *(backend.blank(len(self.design.fifos)) for _ in range(5)),
+            *(backend.blank(words) for _ in range(8)),
         )
-        advance = backend.kernel(stage_times.advance)
-        status, simulated = stage_times.PAUSED, 0
-        spend(CALL_EFFORT + len(size) // FIFOS + total // WORDS)
-        while status == stage_times.PAUSED:
-            status = advance(programs, fifos, records, snapshot, run, backend.fuel)
-            spend((run.events - simulated) // EVENTS)
-            self.simulated += run.events - simulated
-            simulated = run.events
-        names = ("time", "stage", "end", "is_started", "space", "memory", "process", "record",
-                 "blocked", "blocked_kind")  # fmt: skip
-        return (
-            dict(zip(names, columns, strict=False)) | {"late": run.late},
-            {
-                "ring": ring, "written": counts[0], "released": counts[2],
-                "was_full": counts[6], "write_time": times[0], "read_time": times[5],
-            },
-            {"kept": kept, "count": records.count, "room": room},
-            int(status),
-        )  # fmt: skip
 
     def _deadlock(self, run: dict[str, Any]) -> tuple[BlockedProcess, ...]:
-        """The processes that wait for one another, or for one that waits for nothing that can come."""
+        """The cycle of processes that wait for each other, or a chain to a process that has ended."""
         waits: dict[int, tuple[int, BlockedProcess]] = {}
         for process, staged in enumerate(self.design.processes):
             if int(run["end"][process]) != NOWHERE:
@@ -401,23 +447,20 @@ class CallModel:
             ends = self.design.fifos[fifo]
             predecessor = ends.reader if is_writing else ends.writer
             waits[process] = predecessor, BlockedProcess(process, fifo, is_writing=is_writing)
-        way: list[int] = []
+        chain: list[int] = []
         # Following the waits from any blocked process ends in a cycle, or at a process that has
         # ended.
-        here = min(waits)
-        while here in waits and here not in way:
-            way.append(here)
-            here = waits[here][0]
-        if here in way:
-            way = way[way.index(here) :]
-        return tuple(waits[number][1] for number in way)
-
-    def _places_of(self, fifos: Iterable[int]) -> tuple[int, ...]:
-        return tuple(sorted({self.place_of[fifo] for fifo in fifos}))
+        process = min(waits)
+        while process in waits and process not in chain:
+            chain.append(process)
+            process = waits[process][0]
+        if process in chain:
+            chain = chain[chain.index(process) :]
+        return tuple(waits[number][1] for number in chain)
 
     @staticmethod
-    def _bits(found: int, count: int) -> tuple[int, ...]:
-        return tuple(number for number in range(count) if found >> number % SETS & 1)
+    def _bits(mask: int, count: int) -> tuple[int, ...]:
+        return tuple(number for number in range(count) if mask >> number % SETS & 1)
 
 
 def events(items: Track) -> int:
@@ -441,8 +484,8 @@ def _times_of_words(fifos: dict[str, Any], fifo: int) -> tuple[Numbers, Numbers]
 
 
 def _path(records: dict[str, Any], number: int) -> tuple[Waited, ...]:
-    """The waits of the longest path that are still kept, latest first."""
-    process, time, fifo, kind, before = records["kept"]
+    """The recorded waits of the longest path, latest first."""
+    process, time, fifo, kind, before = records["waits"]
     room, limits = records["room"], []
     while number != NOWHERE and records["count"] - number <= room:
         at = number % room
@@ -457,10 +500,10 @@ def _path(records: dict[str, Any], number: int) -> tuple[Waited, ...]:
     return tuple(limits)
 
 
-def _alike(design: StagedDesign, place_of: Sequence[int]) -> list[int]:
-    """For each FIFO the first one of its place that is read and written in the same stages throughout.
+def _alike(design: StagedDesign, group_of: Sequence[int]) -> list[int]:
+    """For each FIFO the first FIFO of its group that is read and written in the same stages throughout.
 
-    Lanes that move together have the same times, so one of them is enough.
+    Such lanes have equal times, so only the first of them is simulated.
     """
     seen: list[list[tuple[int, int]]] = [[] for _ in design.fifos]
     numbers: dict[tuple[tuple[int, int], ...], int] = {}
@@ -480,15 +523,15 @@ def _alike(design: StagedDesign, place_of: Sequence[int]) -> list[int]:
             walk(track)
     first: dict[Any, int] = {}
     return [
-        first.setdefault((place_of[number], fifo.bits, fifo.kind, tuple(seen[number])), number)
+        first.setdefault((group_of[number], fifo.bits, fifo.kind, tuple(seen[number])), number)
         for number, fifo in enumerate(design.fifos)
     ]
 
 
 def _columns(
-    design: StagedDesign, place_of: Sequence[int], is_first: Sequence[bool]
+    design: StagedDesign, group_of: Sequence[int], is_first: Sequence[bool]
 ) -> list[list[int]]:
-    """The arguments of the kernel's Programs; FIFOs that move with another one are left out."""
+    """The arguments of the kernel's Programs; of FIFOs with equal times only the first is included."""
     track_start, first = [0], list[int]()
     operation, gap, argument = list[int](), list[int](), list[int]()
     set_start, set_fifo, set_kind = [0], list[int](), list[int]()
@@ -542,5 +585,5 @@ def _columns(
         set_fifo or [0], set_kind or [0], [process.stages for process in design.processes], after_start,
         after or [0], [fifo.writer for fifo in design.fifos], [fifo.reader for fifo in design.fifos],
         [1 << number % SETS for number in range(len(design.processes))],
-        *[[1 << place % SETS for place in place_of]] * 2,
+        *[[1 << group % SETS for group in group_of]] * 2,
     ]  # fmt: skip

@@ -51,7 +51,7 @@ def call_graph(model: CallModel, depths: Sequence[int]) -> Graph:
         put = rates[fifo.writer].get((number, WRITE))
         if put is None:
             continue
-        depth = depths[model.place_of[number]]
+        depth = depths[model.group_of[number]]
         writer, reader = names[fifo.writer], names[fifo.reader]
         zeros = [0] * phases[fifo.reader]
         both = rates[fifo.reader].get((number, READ), zeros)

@@ -72,7 +72,7 @@ def _repeated(
 ) -> tuple[tuple[ProcessWait, ...], int | None]:
     """The waits between the two latest visits of the wait that comes most often."""
     keys = [
-        (step.process, None if step.fifo is None else model.place_of[step.fifo], step.is_writing)
+        (step.process, None if step.fifo is None else model.group_of[step.fifo], step.is_writing)
         for step in path
     ]
     if not keys:
@@ -111,7 +111,7 @@ def in_words(
         before = ", ".join(model.design.processes[number].name for number in process.after)
         return f"{name} waits for the end of {before}, which writes an array that it reads"
     fifo = model.design.fifos[step.fifo]
-    place = model.place_of[step.fifo]
+    place = model.group_of[step.fifo]
     depth, what = depths[place], fifo.name
     if is_skewed and len(model.members[place]) > 1:
         what = f"a lane of {fifo.group} that is read {'late' if step.is_writing else 'early'}"
