@@ -59,13 +59,13 @@ class GraphShape:
         for field in fields(self):
             value = getattr(self, field.name)
             expected = bool if field.name.startswith(("is_", "has_")) else int
-            least = 1 if field.name in _AT_LEAST_ONE else 0
+            minimum = 1 if field.name in _AT_LEAST_ONE else 0
             if type(value) is not expected:
                 wrong.add(field.name)
                 yield f"{field.name} is {value!r}; expected {expected.__name__}"
-            elif value < least:
+            elif value < minimum:
                 wrong.add(field.name)
-                yield f"{field.name} is {value}; expected at least {least}"
+                yield f"{field.name} is {value}; expected at least {minimum}"
         for larger, smaller in _ORDERED:
             high, low = getattr(self, larger), getattr(self, smaller)
             if wrong.isdisjoint((larger, smaller)) and high < low:
@@ -121,9 +121,9 @@ def random_graph(seed: int, shape: GraphShape = DEFAULT_SHAPE) -> Graph:
     return made_live(random, graph)
 
 
-def _drawn(random: Random, least: int, most: int) -> int:
-    """An integer from `least` to `most`, both included."""
-    return random.randrange(least, most + 1)
+def _drawn(random: Random, minimum: int, maximum: int) -> int:
+    """An integer from `minimum` to `maximum`, both included."""
+    return random.randrange(minimum, maximum + 1)
 
 
 def _drawn_actor(random: Random, shape: GraphShape, number: int) -> _DrawnActor:
@@ -142,8 +142,8 @@ def _drawn_ends(random: Random, shape: GraphShape) -> list[tuple[int, int]]:
         ends = [pair for pair in zip(order, following, strict=True) if pair[0] != pair[1]]
     else:
         ends = []
-        for place in range(1, shape.actors):
-            pair = (order[_drawn(random, 0, place - 1)], order[place])
+        for position in range(1, shape.actors):
+            pair = (order[_drawn(random, 0, position - 1)], order[position])
             ends.append(pair if random.randrange(2) else pair[::-1])
     joined = set(ends)
     for _ in range(shape.extra_channels if shape.actors > 1 else 0):
@@ -161,14 +161,14 @@ def _drawn_channel(
 ) -> Channel:
     """A channel whose rates balance the cycles of its actors."""
     shared = gcd(producer.cycles, consumer.cycles)
-    made, taken = consumer.cycles // shared, producer.cycles // shared
+    produced, consumed = consumer.cycles // shared, producer.cycles // shared
     room = min(
-        shape.max_rate * producer.actor.phases // made,
-        shape.max_rate * consumer.actor.phases // taken,
+        shape.max_rate * producer.actor.phases // produced,
+        shape.max_rate * consumer.actor.phases // consumed,
     )
     multiple = _drawn(random, 1, room)
-    production = _split(random, multiple * made, producer.actor.phases, shape.max_rate)
-    consumption = _split(random, multiple * taken, consumer.actor.phases, shape.max_rate)
+    production = _split(random, multiple * produced, producer.actor.phases, shape.max_rate)
+    consumption = _split(random, multiple * consumed, consumer.actor.phases, shape.max_rate)
     channel = Channel(
         name=name,
         producer=producer.actor.name,
@@ -180,18 +180,18 @@ def _drawn_channel(
     if not shape.is_bounded:
         return channel
     # A capacity that holds the tokens of any single firing.
-    least = max(channel.initial_tokens, *channel.production, *channel.consumption)
-    capacity = least + _drawn(random, 0, shape.max_extra_initial_tokens)
+    minimum = max(channel.initial_tokens, *channel.production, *channel.consumption)
+    capacity = minimum + _drawn(random, 0, shape.max_extra_initial_tokens)
     release = _late(random, channel.consumption) if shape.has_late_release else None
     return replace(channel, capacity=capacity, release=release)
 
 
-def _split(random: Random, total: int, phases: int, most: int) -> tuple[int, ...]:
-    """Rates of that many phases, none above `most`, with that sum."""
+def _split(random: Random, total: int, phases: int, maximum: int) -> tuple[int, ...]:
+    """Rates of that many phases, none above `maximum`, with that sum."""
     rates = []
     for phase in range(phases):
         later = phases - phase - 1
-        rates.append(_drawn(random, max(0, total - later * most), min(most, total)))
+        rates.append(_drawn(random, max(0, total - later * maximum), min(maximum, total)))
         total -= rates[-1]
     random.shuffle(rates)
     return tuple(rates)
@@ -200,12 +200,12 @@ def _split(random: Random, total: int, phases: int, most: int) -> tuple[int, ...
 def _late(random: Random, consumption: tuple[int, ...]) -> tuple[int, ...]:
     """Release rates that are never ahead of the consumption."""
     release = []
-    kept = 0
-    for taken in consumption[:-1]:
-        kept += taken
-        release.append(_drawn(random, 0, kept))
-        kept -= release[-1]
-    return (*release, kept + consumption[-1])
+    held = 0
+    for consumed in consumption[:-1]:
+        held += consumed
+        release.append(_drawn(random, 0, held))
+        held -= release[-1]
+    return (*release, held + consumption[-1])
 
 
 def made_live(random: Random, graph: Graph) -> Graph:
@@ -249,8 +249,8 @@ class MeanVariance:
         if self.variance < 0:
             raise InvalidGraph(f"variance {self.variance}; expected at least 0")
         if self.mean < self.minimum or (self.maximum is not None and self.mean > self.maximum):
-            most = "" if self.maximum is None else f" and at most {self.maximum}"
-            raise InvalidGraph(f"mean {self.mean}; expected at least {self.minimum}{most}")
+            maximum = "" if self.maximum is None else f" and at most {self.maximum}"
+            raise InvalidGraph(f"mean {self.mean}; expected at least {self.minimum}{maximum}")
         if self._own_variance() and not self._fits_a_bell():
             _, _, is_possible = self._sides()
             if not is_possible:
@@ -263,8 +263,8 @@ class MeanVariance:
 
     def draw(self, random: Random) -> int:
         """Return the next number; the same generator gives the same numbers everywhere."""
-        whole, rest = divmod(self._exact(random), 1)
-        return int(whole) + (_even(random) < rest)
+        whole, remainder = divmod(self._exact(random), 1)
+        return int(whole) + (_even(random) < remainder)
 
     def _exact(self, random: Random) -> Fraction:
         variance = self._own_variance()
@@ -343,11 +343,12 @@ class SampledShape:
             raise InvalidGraph(f"actors is {self.actors}; expected at least 1")
         if self.is_strongly_connected and self.is_acyclic:
             raise InvalidGraph("a graph is strongly connected or acyclic, not both")
-        least = self.actors
-        if not least <= self.firings <= LARGEST_SUM or (least == 1 and self.firings > 1):
-            most = LARGEST_SUM if least > 1 else 1
+        minimum = self.actors
+        if not minimum <= self.firings <= LARGEST_SUM or (minimum == 1 and self.firings > 1):
+            maximum = LARGEST_SUM if minimum > 1 else 1
             raise InvalidGraph(
-                f"repetition_sum is {self.firings}; expected {least} to {most} for {least} actors"
+                f"repetition_sum is {self.firings}; expected {minimum} to {maximum} "
+                f"for {minimum} actors"
             )
         for name, lowest in (("degree", 0), ("rate", 1), ("duration", 0), ("tokens", 0)):
             if getattr(self, name).minimum < lowest:
@@ -402,8 +403,8 @@ def _ends(random: Random, shape: SampledShape) -> list[tuple[int, int]]:
     """Producer and consumer of each channel: what connects the actors, then what the degrees add."""
     order = list(range(shape.actors))
     random.shuffle(order)
-    least = 2 if shape.is_strongly_connected else 1
-    left = [max(shape.degree.draw(random), least) for _ in order]
+    minimum = 2 if shape.is_strongly_connected else 1
+    left = [max(shape.degree.draw(random), minimum) for _ in order]
     if shape.is_strongly_connected:
         following = [*order[1:], order[0]]
         ends = list(zip(order, following, strict=True)) if len(order) > 1 else []
@@ -420,8 +421,8 @@ def _ends(random: Random, shape: SampledShape) -> list[tuple[int, int]]:
     if not shape.is_acyclic:
         turned = [pair if random.randrange(2) else pair[::-1] for pair in ends[shape.actors :]]
         return ends[: shape.actors] + turned
-    place = {actor: at for at, actor in enumerate(order)}
-    return [pair if place[pair[0]] < place[pair[1]] else pair[::-1] for pair in ends]
+    position = {actor: at for at, actor in enumerate(order)}
+    return [pair if position[pair[0]] < position[pair[1]] else pair[::-1] for pair in ends]
 
 
 def _tree(random: Random, order: Sequence[int], left: Sequence[int]) -> list[tuple[int, int]]:
@@ -431,12 +432,12 @@ def _tree(random: Random, order: Sequence[int], left: Sequence[int]) -> list[tup
     """
     free = list(left)
     pairs = []
-    for place in range(1, len(order)):
-        open_ones = [actor for actor in order[:place] if free[actor] > 0]
-        producer = random.choice(open_ones or list(order[:place]))
-        pairs.append((producer, order[place]))
+    for position in range(1, len(order)):
+        open_ones = [actor for actor in order[:position] if free[actor] > 0]
+        producer = random.choice(open_ones or list(order[:position]))
+        pairs.append((producer, order[position]))
         free[producer] -= 1
-        free[order[place]] -= 1
+        free[order[position]] -= 1
     return pairs
 
 
@@ -461,14 +462,14 @@ def _channel(
     """A channel whose rates balance the repetition vector and approach the mean."""
     producer, consumer = ends
     shared = gcd(repetitions[producer], repetitions[consumer])
-    made, taken = repetitions[consumer] // shared, repetitions[producer] // shared
-    whole, rest = divmod(shape.rate.draw(random) * 2, made + taken)
-    multiple = max(1, whole + (random.randrange(made + taken) < rest))
+    produced, consumed = repetitions[consumer] // shared, repetitions[producer] // shared
+    whole, remainder = divmod(shape.rate.draw(random) * 2, produced + consumed)
+    multiple = max(1, whole + (random.randrange(produced + consumed) < remainder))
     return Channel(
         name=f"c{number}",
         producer=f"a{producer}",
         consumer=f"a{consumer}",
-        production=(multiple * made,),
-        consumption=(multiple * taken,),
+        production=(multiple * produced,),
+        consumption=(multiple * consumed,),
         initial_tokens=shape.tokens.draw(random),
     )

@@ -47,9 +47,9 @@ def resident_bytes() -> int:
 def free_bytes() -> int | None:
     """Return the memory that is free for this process, in its control group too; None if unknown."""
     free = [_named_bytes("/proc/meminfo", "MemAvailable:")]
-    most, now = (_words(f"{CONTROL_GROUP}/memory.{name}") for name in ("max", "current"))
-    if most and now and most[0].isdecimal():
-        free.append(int(most[0]) - int(now[0]))
+    maximum, now = (_words(f"{CONTROL_GROUP}/memory.{name}") for name in ("max", "current"))
+    if maximum and now and maximum[0].isdecimal():
+        free.append(int(maximum[0]) - int(now[0]))
     return min((size for size in free if size is not None), default=None)
 
 

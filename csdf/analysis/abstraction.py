@@ -175,10 +175,10 @@ def _blocks(graph: Graph, phases: int | Mapping[str, int]) -> dict[str, list[Blo
     if isinstance(phases, int):
         phases = {actor.name: phases for actor in graph.actors}
     blocks = {}
-    for name, most in phases.items():
+    for name, maximum in phases.items():
         count = graph.actor(name).phases
-        if most < count:
-            ends = [count * number // most for number in range(most + 1)]
+        if maximum < count:
+            ends = [count * number // maximum for number in range(maximum + 1)]
             blocks[name] = [range(begin, end) for begin, end in pairwise(ends)]
     return blocks
 
@@ -187,10 +187,10 @@ def _never_lacks(loop: Channel, blocks: Sequence[Block] | None = None) -> bool:
     """Whether phases, or blocks, that follow one another always find the tokens of the self-loop."""
     tokens = loop.initial_tokens
     rates = zip(_sums(loop.production, blocks), _sums(loop.consumption, blocks), strict=True)
-    for made, taken in rates:
-        if tokens < taken:
+    for produced, consumed in rates:
+        if tokens < consumed:
             return False
-        tokens += made - taken
+        tokens += produced - consumed
     return True
 
 
@@ -274,17 +274,17 @@ def merge_actors(
     """
     chosen = _chosen(graph, names)
     order = _shortest(_order(graph, chosen, budget))
-    rest = [actor for actor in graph.actors if actor.name not in chosen]
-    wanted = "+".join(chosen) if name is None else name
-    merged = free_name(wanted, {actor.name for actor in rest})
+    unmerged_actors = [actor for actor in graph.actors if actor.name not in chosen]
+    merged_name = "+".join(chosen) if name is None else name
+    merged = free_name(merged_name, {actor.name for actor in unmerged_actors})
     durations = tuple(graph.actor(actor).durations[phase] for actor, phase in order)
     first = next(at for at, actor in enumerate(graph.actors) if actor.name in chosen)
-    kept = sum(actor.name not in chosen for actor in graph.actors[:first])
-    rest.insert(kept, Actor(name=merged, durations=durations))
+    position = sum(actor.name not in chosen for actor in graph.actors[:first])
+    unmerged_actors.insert(position, Actor(name=merged, durations=durations))
     sequential = replace(
         graph,
         name=f"{graph.name} (actors merged)",
-        actors=tuple(rest),
+        actors=tuple(unmerged_actors),
         channels=tuple(
             _moved(channel, order, chosen, merged)
             for channel in graph.channels

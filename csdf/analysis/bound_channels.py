@@ -65,13 +65,13 @@ def limit_concurrency(graph: Graph, limits: Mapping[str, int]) -> Graph:
     "<actor> (limit)", numbered if that name exists. Raises InvalidGraph for an unknown actor or a
     limit below 1.
     """
-    taken = {channel.name for channel in graph.channels}
+    used_names = {channel.name for channel in graph.channels}
     loops = []
     for name, limit in limits.items():
         actor = graph.actor(name)
         if limit < 1:
             raise InvalidGraph(f"actor {name!r}: a limit of {limit} firings at once; at least 1")
-        loops.append(self_loop(actor, limit, free_name(f"{name} (limit)", taken, between="_")))
+        loops.append(self_loop(actor, limit, free_name(f"{name} (limit)", used_names, between="_")))
     return replace(graph, channels=graph.channels + tuple(loops))
 
 

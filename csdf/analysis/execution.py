@@ -80,10 +80,10 @@ class Execution:
         self._firings = list(firings)
         self._iteration_time = ranges.iteration_time(graph, firings)
         self._backend = compiler.backend(fits=fits(graph, firings))
-        least = FUEL if self._backend.is_compiled else PLAIN_FUEL
+        minimum = FUEL if self._backend.is_compiled else PLAIN_FUEL
         # Firings of actors with many ports take longer; and each call looks at every actor first.
         ports = sum(firings[actor] for side in (graph.producer, graph.consumer) for actor in side)
-        self._fuel = max(least * sum(firings) // max(ports, 1), len(self._firings))
+        self._fuel = max(minimum * sum(firings) // max(ports, 1), len(self._firings))
         self.iterations = 0
         make = self._backend.kernel
         self._wiring = make(self_timed.Wiring)(graph, self._backend.array)

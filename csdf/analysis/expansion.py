@@ -110,14 +110,14 @@ def needed_firings(channel: Channel, firings: int) -> Iterator[tuple[int, int]]:
 
     The producer's firings count from the first of the same iteration; earlier ones are negative.
     """
-    made = list(accumulate(channel.production))
-    taken = list(accumulate(channel.consumption))
+    produced = list(accumulate(channel.production))
+    consumed = list(accumulate(channel.consumption))
     for firing in range(firings):
-        cycles, phase = divmod(firing, len(taken))
+        cycles, phase = divmod(firing, len(consumed))
         if channel.consumption[phase]:
-            needed = cycles * taken[-1] + taken[phase] - channel.initial_tokens
-            whole, rest = divmod(needed - 1, made[-1])
-            yield firing, whole * len(made) + bisect_right(made, rest)
+            needed = cycles * consumed[-1] + consumed[phase] - channel.initial_tokens
+            whole, remainder = divmod(needed - 1, produced[-1])
+            yield firing, whole * len(produced) + bisect_right(produced, remainder)
 
 
 def awaited_firings(
@@ -177,8 +177,8 @@ def merge_parallel_channels(graph: Graph) -> Graph:
         key, tokens = _proportions(channel)
         if key not in tightest or tokens < tightest[key][0]:
             tightest[key] = (tokens, channel.name)
-    kept = {name for _, name in tightest.values()}
-    channels = tuple(channel for channel in graph.channels if channel.name in kept)
+    kept_names = {name for _, name in tightest.values()}
+    channels = tuple(channel for channel in graph.channels if channel.name in kept_names)
     return replace(graph, channels=channels)
 
 

@@ -116,13 +116,14 @@ def dependency_latency(
     section 3.
     """
     stop = stop_of(budget)
-    run, most = _without_source(graph, source, sink, stop)
+    run, maximum = _without_source(graph, source, sink, stop)
     repetitions = repetition_vector(graph)
     before = run.firings
     distance = before[sink] // repetitions[sink]
     needed_firings = (distance + 1) * repetitions[sink]
     run.exhaust(
-        {name: count + most[name] for name, count in before.items()} | {source: repetitions[source]}
+        {name: count + maximum[name] for name, count in before.items()}
+        | {source: repetitions[source]}
     )
     if run.firings[sink] < needed_firings:
         blocked = deadlock(graph, budget=stop)
@@ -160,12 +161,12 @@ def _without_source(
         phases = len(channel.production)
         moved = repetitions[channel.producer] // phases * sum(channel.production)
         iterations += -(-channel.initial_tokens // moved)
-    most = {name: count * iterations for name, count in repetitions.items()}
+    maximum = {name: count * iterations for name, count in repetitions.items()}
     run = _ReleasedRun(bounded, source, sink, stop)
-    run.exhaust({**most, source: 0})
-    if run.firings[sink] == most[sink]:
+    run.exhaust({**maximum, source: 0})
+    if run.firings[sink] == maximum[sink]:
         raise CsdfError(f"actor {sink!r} never needs a firing of {source!r}")
-    return run, most
+    return run, maximum
 
 
 class _ReleasedRun:
@@ -193,9 +194,9 @@ class _ReleasedRun:
         """Return how often each actor has fired."""
         return dict(zip(self.graph.actor_names, self._run.firings, strict=True))
 
-    def exhaust(self, most: dict[str, int]) -> None:
-        """Fire until no actor can fire; most: the largest number of firings of each actor in total."""
-        self._run.most = [most[name] for name in self.graph.actor_names]
+    def exhaust(self, maximum: dict[str, int]) -> None:
+        """Fire until no actor can fire; maximum: the total firings allowed to each actor."""
+        self._run.most = [maximum[name] for name in self.graph.actor_names]
         self._run.exhaust(look=self._stop.look)
 
     def _end(self, actor: int, phase: int, needed: list[int | None]) -> int | None:

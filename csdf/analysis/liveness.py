@@ -139,10 +139,10 @@ class IterationRun(UntimedRun):
     def _loop_allows_a_cycle(self, channel: int) -> bool:
         tokens = self.tokens[channel]
         rates = zip(self.graph.productions(channel), self.graph.consumptions(channel), strict=True)
-        for made, needed in rates:
+        for produced, needed in rates:
             if tokens < needed:
                 return False
-            tokens += made - needed
+            tokens += produced - needed
         return True
 
 

@@ -117,10 +117,10 @@ class ParametricPeriod(Tabular):
         """
         nominal = self.parameter.nominal
         now = self.period(nominal)
-        kept = [
+        binding_cycles = [
             segment for segment in self.segments if segment.end is None or segment.end > nominal
         ]
-        for segment in kept:
+        for segment in binding_cycles:
             if segment.slope > 0:
                 return (
                     max(Fraction(0), segment.start - nominal)
@@ -128,7 +128,9 @@ class ParametricPeriod(Tabular):
                     else Fraction(0)
                 )
         if not self.is_complete:
-            raise CsdfError(f"{self.parameter.name}: the period is known up to {kept[-1].end} only")
+            raise CsdfError(
+                f"{self.parameter.name}: the period is known up to {binding_cycles[-1].end} only"
+            )
         return None
 
     def to_sympy(self) -> Any:
@@ -166,19 +168,19 @@ def parametric_period(
     """
     stop = stop_of(budget)
     search = LineSearch(VaryingGraph(graph, stop), [parameter], stop)
-    least = parameter.minimum
-    end = max(parameter.nominal, least) + 1
+    minimum = parameter.minimum
+    end = max(parameter.nominal, minimum) + 1
     slope = search.last_slope()
     last = search.line(end)
     # The period is convex and ends with the largest slope:
     # doubling finds a value in the last segment.
     while last.slopes[0] != slope:
-        end = least + 2 * (end - least)
+        end = minimum + 2 * (end - minimum)
         last = search.line(end)
     pieces = _Pieces(search)
     pieces_end, reason = None, None
     try:
-        pieces.explore(least, search.line(least), end, last)
+        pieces.explore(minimum, search.line(minimum), end, last)
         pieces.known.append((end, last))
     except ENDS as ended:
         if not pieces.known:
@@ -204,10 +206,10 @@ def line_below_nominal(
     search: LineSearch, parameter: Parameter
 ) -> tuple[CycleLine, Fraction, CycleLine]:
     """Return the line left of the nominal value, where it begins, and the line at the least value."""
-    least, nominal = parameter.minimum, parameter.nominal
-    first, last = search.line(least), search.line(nominal)
+    minimum, nominal = parameter.minimum, parameter.nominal
+    first, last = search.line(minimum), search.line(nominal)
     pieces = _Pieces(search)
-    pieces.explore(least, first, nominal, last)
+    pieces.explore(minimum, first, nominal, last)
     pieces_of_line = _joined(pieces.known)
     return pieces_of_line[-1][1], pieces_of_line[-1][0], pieces_of_line[0][1]
 
@@ -249,14 +251,14 @@ class _Pieces:
 
 def _joined(found: list[tuple[Fraction, CycleLine]]) -> list[tuple[Fraction, CycleLine]]:
     """The segments, joined where the function is the same; of segments with the same start the last."""
-    kept: list[tuple[Fraction, CycleLine]] = []
+    joined: list[tuple[Fraction, CycleLine]] = []
     for start, line in found:
-        if kept and kept[-1][1].is_same_function(line):
+        if joined and joined[-1][1].is_same_function(line):
             continue
-        if kept and kept[-1][0] == start:
-            kept.pop()
-        kept.append((start, line))
-    return kept
+        if joined and joined[-1][0] == start:
+            joined.pop()
+        joined.append((start, line))
+    return joined
 
 
 Point = tuple[Fraction, Fraction]
@@ -351,10 +353,10 @@ def parametric_regions(
     """
     low = (first.minimum, second.minimum)
     top = (exact(high[0], "high"), exact(high[1], "high"))
-    for parameter, least, most in zip((first, second), low, top, strict=True):
-        if most <= least:
+    for parameter, minimum, maximum in zip((first, second), low, top, strict=True):
+        if maximum <= minimum:
             raise CsdfError(
-                f"{parameter.name}: up to {most}; expected more than {least}, its minimum"
+                f"{parameter.name}: up to {maximum}; expected more than {minimum}, its minimum"
             )
     stop = stop_of(budget)
     search = LineSearch(VaryingGraph(graph, stop), [first, second], stop)
@@ -407,20 +409,20 @@ def _polygons(
 def _part_above(corners: list[Point], plane: CycleLine, other: CycleLine) -> list[Point]:
     """The part of a convex polygon where the plane is not below the other."""
     heights = [plane.period(*corner) - other.period(*corner) for corner in corners]
-    kept: list[Point] = []
+    corners_above: list[Point] = []
     for at, (corner, height) in enumerate(zip(corners, heights, strict=True)):
         before, before_height = corners[at - 1], heights[at - 1]
         if height * before_height < 0:
             share = before_height / (before_height - height)
-            kept.append(
+            corners_above.append(
                 (
                     before[0] + share * (corner[0] - before[0]),
                     before[1] + share * (corner[1] - before[1]),
                 )
             )
         if height >= 0:
-            kept.append(corner)
-    return kept
+            corners_above.append(corner)
+    return corners_above
 
 
 def _has_area(corners: Sequence[Point]) -> bool:
@@ -490,8 +492,8 @@ class LineSearch:
         self._stop.look()
         longer: dict[int, Fraction] = {}
         for value, nominal, weights in zip(values, self._nominal, self._weights, strict=True):
-            for place, weight in weights.items() if value != nominal else ():
-                longer[place] = longer.get(place, Fraction(0)) + weight * (value - nominal)
+            for index, weight in weights.items() if value != nominal else ():
+                longer[index] = longer.get(index, Fraction(0)) + weight * (value - nominal)
         self.evaluations += 1
         critical = self._graph.critical(longer) if longer else self._graph.as_given
         return self._line_of(critical, values)
@@ -574,7 +576,7 @@ def added_time(
     Raises InvalidGraph for an unknown actor, CsdfError for weights that do not fit.
     """
     rows = {actor: _row(graph.actor(actor), row_weights) for actor, row_weights in weights.items()}
-    least = max(
+    minimum = max(
         (
             -graph.time_unit * time / weight
             for actor, row in rows.items()
@@ -583,7 +585,9 @@ def added_time(
         ),
         default=Fraction(0),
     )
-    return Parameter(name=name or "+".join(rows), weights=rows, nominal=Fraction(0), minimum=least)
+    return Parameter(
+        name=name or "+".join(rows), weights=rows, nominal=Fraction(0), minimum=minimum
+    )
 
 
 @public

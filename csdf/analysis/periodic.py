@@ -252,8 +252,8 @@ class PeriodicProblem:
         if self.scale > compiler.INT64_SUM_LIMIT or not all(map(int.__le__, copies, self.cycles)):
             return False
         self._step.adapt(copies)
-        most = self._step.most_tokens
-        return not tokens or -most <= min(tokens) <= max(tokens) <= most
+        maximum = self._step.most_tokens
+        return not tokens or -maximum <= min(tokens) <= max(tokens) <= maximum
 
     def _layout(
         self, copies: Sequence[int], backend: compiler.Backend, *, unit_times: bool
@@ -472,11 +472,16 @@ class _ConstraintSteps:
         self._copies = list(copies)
         for channel in self._channels_at(changed):
             producer, produced, consumer, consumed = self._moved[channel]
-            made, taken = copies[producer] * produced, copies[consumer] * consumed
-            step = gcd(made, taken)
+            produced_tokens, consumed_tokens = (
+                copies[producer] * produced,
+                copies[consumer] * consumed,
+            )
+            step = gcd(produced_tokens, consumed_tokens)
             height = self._scale * step // self._unit[channel]
             self.tokens[channel], self.height[channel] = step, height
-            self._most_tokens[channel] = ranges.expandable_tokens(made, taken, step, height)
+            self._most_tokens[channel] = ranges.expandable_tokens(
+                produced_tokens, consumed_tokens, step, height
+            )
         self.most_tokens = min(self._most_tokens, default=compiler.INT64_SUM_LIMIT)
 
     def _channels_at(self, actors: Sequence[int]) -> Iterable[int]:
@@ -511,6 +516,6 @@ def require_room(problem: PeriodicProblem, copies: Sequence[int]) -> None:
     nodes = problem.nodes(copies)
     if nodes <= LARGEST_PLAIN_SCHEDULE:
         return
-    most = LARGEST_SCHEDULE if problem.fits(copies) else LARGEST_PLAIN_SCHEDULE
-    if nodes > most:
-        raise GaveUp(because(RoomWhy.TOO_LARGE, firings=nodes, most=most))
+    maximum = LARGEST_SCHEDULE if problem.fits(copies) else LARGEST_PLAIN_SCHEDULE
+    if nodes > maximum:
+        raise GaveUp(because(RoomWhy.TOO_LARGE, firings=nodes, most=maximum))

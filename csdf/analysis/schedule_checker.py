@@ -66,9 +66,9 @@ def _with_partners(graph: Graph, firings: list[Firing]) -> list[Firing]:
     while changed:
         changed = False
         for channel in graph.channels:
-            made = channel.initial_tokens + _total(channel.production, count[channel.producer])
+            produced = channel.initial_tokens + _total(channel.production, count[channel.producer])
             while count[channel.consumer] and (
-                _total(channel.consumption, count[channel.consumer]) > made
+                _total(channel.consumption, count[channel.consumer]) > produced
             ):
                 count[channel.consumer] -= 1
                 changed = True
@@ -102,15 +102,15 @@ def _check_actor(graph: Graph, name: str, firings: list[Firing]) -> None:
 def _check_tokens(channel: Channel, producers: list[Firing], consumers: list[Firing]) -> None:
     needed = 0
     for consumer in consumers:
-        taken = channel.consumption[consumer.phase]
-        needed += taken
+        consumed = channel.consumption[consumer.phase]
+        needed += consumed
         available = channel.initial_tokens
         for producer in producers:
-            made = channel.production[producer.phase]
-            if made and producer.end > consumer.start:
+            produced = channel.production[producer.phase]
+            if produced and producer.end > consumer.start:
                 break  # later tokens wait behind these
-            available += made
-        if taken and available < needed:
+            available += produced
+        if consumed and available < needed:
             raise InvalidSchedule(
                 f"{_name(consumer)}: needs {counted(needed, 'token')} from the beginning on channel "
                 f"{channel.name!r}, but only {available} are there at {consumer.start}"
@@ -120,15 +120,15 @@ def _check_tokens(channel: Channel, producers: list[Firing], consumers: list[Fir
 def _check_space(channel: Channel, producers: list[Firing], consumers: list[Firing]) -> None:
     claimed = channel.initial_tokens
     for producer in producers:
-        made = channel.production[producer.phase]
-        claimed += made
+        produced = channel.production[producer.phase]
+        claimed += produced
         released = 0
         for consumer in consumers:
             release = channel.release_rates[consumer.phase]
             if release and consumer.end > producer.start:
                 break  # later space waits behind this
             released += release
-        if made and claimed - released > (channel.capacity or 0):
+        if produced and claimed - released > (channel.capacity or 0):
             raise InvalidSchedule(
                 f"{_name(producer)}: fills channel {channel.name!r} to {claimed - released} "
                 f"of {channel.capacity} at {producer.start}"

@@ -50,9 +50,9 @@ def periodic_schedule(graph: Graph, *, copies: Positive | None = None) -> Period
     return None if solution.period is None else _schedule(graph, problem, solution)
 
 
-def _copies(problem: PeriodicProblem, most: int) -> list[int]:
+def _copies(problem: PeriodicProblem, maximum: int) -> list[int]:
     """The given number of cycles of each actor, but no more than it has in an iteration."""
-    return [min(most, count) for count in problem.cycles]
+    return [min(maximum, count) for count in problem.cycles]
 
 
 @public

@@ -168,9 +168,9 @@ def _peaks(graph: Graph, starts: Mapping[str, Sequence[int]], stop: Stop) -> dic
     peaks = {}
     for channel in graph.channels:
         stop.look()
-        taken = starts[channel.consumer]
-        ends = _ends(graph, channel.consumer, taken)
-        peak = peak_occupancy(channel, starts[channel.producer], taken, ends)
+        consumer_starts = starts[channel.consumer]
+        ends = _ends(graph, channel.consumer, consumer_starts)
+        peak = peak_occupancy(channel, starts[channel.producer], consumer_starts, ends)
         if channel.capacity is not None and not channel.is_self_loop:
             peak = min(peak, channel.capacity)  # a bound only, with firings that last no time
         peaks[channel.name] = peak
@@ -194,8 +194,8 @@ def peak_occupancy(
     release_rates = islice(cycle(channel.release_rates), len(times))
     released = list(accumulate(release_rates, initial=0))
     claimed = peak = channel.initial_tokens
-    for start, made in zip(producer_starts, cycle(channel.production)):
-        claimed += made
-        if made:
+    for start, produced in zip(producer_starts, cycle(channel.production)):
+        claimed += produced
+        if produced:
             peak = max(peak, claimed - released[bisect_right(in_order, (start, False))])
     return peak

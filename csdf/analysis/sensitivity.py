@@ -126,9 +126,9 @@ class _Study:
         self._known_cycles = {self._parts(self._critical)}
         self._period = self._critical.period or Fraction(0)
         self._home = {
-            actor: (component, place)
+            actor: (component, index)
             for component in self._varying.components
-            for place, actor in enumerate(component.component.actors)
+            for index, actor in enumerate(component.component.actors)
         }
         self._slacks: dict[int, ComponentSlack] = {}
 
@@ -176,24 +176,24 @@ class _Study:
     def _row(self, number: int, phase: int | None) -> ActorSensitivity:
         actor = self._graph.actors[number]
         slack, then = self._slack(number, phase)
-        gain, until, least = self._gain(number, phase)
+        gain, until, minimum = self._gain(number, phase)
         time = None if slack.time is None else slack.time * self._graph.time_unit
         return ActorSensitivity(
             actor=actor.name, phase=phase, slack=time, is_exact=slack.is_exact,
-            next_critical=then, reduction=gain, valid_up_to=until, min_period=least,
+            next_critical=then, reduction=gain, valid_up_to=until, min_period=minimum,
         )  # fmt: skip
 
     def _slack(self, number: int, phase: int | None) -> tuple[Slack, tuple[str, ...]]:
         """The slack, and the actors of the cycle that ends it."""
         if number not in self._home:  # on no cycle at all
             return Slack(None, is_exact=True, circuit=None), ()
-        varying, place = self._home[number]
+        varying, index = self._home[number]
         key = id(varying)
         if key not in self._slacks:
             period = self._period / self._graph.time_unit
             self._slacks[key] = ComponentSlack(varying, period, self._stop)
         phases = range(self._graph.actors[number].phases) if phase is None else (phase,)
-        slack = self._slacks[key].slack([(place, phase) for phase in phases])
+        slack = self._slacks[key].slack([(index, phase) for phase in phases])
         names, actors = self._varying.numbers.actor_names, varying.component.actors
         visited = () if slack.circuit is None else slack.circuit.actors
         return slack, tuple(dict.fromkeys(names[actors[node]] for node in visited))
@@ -335,7 +335,7 @@ class _Rooms:
         if nodes * sums > limit:
             return False
         room = backend.blank(edges.number)
-        value, most, rounds = backend.blank(nodes), 1 + backend.fuel // len(room), 0
+        value, maximum, rounds = backend.blank(nodes), 1 + backend.fuel // len(room), 0
         status = kernels.CHANGED
         while status == kernels.CHANGED:
             self._stop.look()
@@ -343,9 +343,9 @@ class _Rooms:
                 raise AssertionError("a period that was found has a schedule")
             status = backend.kernel(kernels.rooms)(
                 edges.start, source, height, times,
-                ratio.numerator, ratio.denominator, limit, most, value, room,
+                ratio.numerator, ratio.denominator, limit, maximum, value, room,
             )  # fmt: skip
-            rounds += most
+            rounds += maximum
         if status == kernels.OVERFLOW:
             return False
         out = (backend.blank(nodes + 1), backend.blank(len(room)), backend.blank(len(room)))

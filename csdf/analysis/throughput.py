@@ -237,8 +237,8 @@ class ComponentSearch:
 
     @property
     def _may_expand_all(self) -> bool:
-        most = min(MEAN_REPETITIONS * sum(self._graph.phases), LARGEST_FULL_SCHEDULE)
-        return sum(self._firings) <= most
+        maximum = min(MEAN_REPETITIONS * sum(self._graph.phases), LARGEST_FULL_SCHEDULE)
+        return sum(self._firings) <= maximum
 
     def _is_execution_worth_a_try(self, copies: Sequence[int]) -> bool:
         """Whether the next step of refining is about as costly as a few iterations."""
@@ -258,9 +258,9 @@ class ComponentSearch:
         """Find the period by execution alone. Raises GaveUp."""
         if self.period is not None:
             return
-        firings, most = sum(self._firings), self._longest_iteration
-        if firings > most:
-            raise GaveUp(because(ExecutionWhy.TOO_LONG, firings=firings, most=most))
+        firings, maximum = sum(self._firings), self._longest_iteration
+        if firings > maximum:
+            raise GaveUp(because(ExecutionWhy.TOO_LONG, firings=firings, most=maximum))
         self._execute(None)
 
     def _narrow(self, low: Fraction, high: Fraction) -> None:

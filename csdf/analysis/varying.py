@@ -50,7 +50,7 @@ class VaryingComponent:
         self, durations: Sequence[int], tokens: Sequence[int], stop: Stop
     ) -> PeriodicSolution:
         """Return the exact solution; durations and tokens are those of the whole graph."""
-        own_times = tuple(durations[place] for place in self._places)
+        own_times = tuple(durations[index] for index in self._places)
         own_tokens = tuple(tokens[channel] for channel in self.component.channels)
         key = (own_times, own_tokens)
         if key not in self._known:
@@ -118,8 +118,8 @@ class VaryingGraph:
         """
         scale = lcm(*((time / self.time_unit).denominator for time in longer.values()))
         times = [time * scale for time in self.numbers.duration]
-        for place, time in longer.items():
-            times[place] += int(time / self.time_unit * scale)
+        for index, time in longer.items():
+            times[index] += int(time / self.time_unit * scale)
         held = self.numbers.initial_tokens if tokens is None else tokens
         return self._critical(times, held, self.time_unit / scale, self.components)
 
@@ -127,8 +127,8 @@ class VaryingGraph:
         """Return the period and a critical cycle if all other durations are zero."""
         scale = lcm(*(time.denominator for time in durations.values()))
         times = [0] * len(self.numbers.duration)
-        for place, time in durations.items():
-            times[place] = int(time * scale)
+        for index, time in durations.items():
+            times[index] = int(time * scale)
         held = self.numbers.initial_tokens
         return self._critical(times, held, Fraction(1, scale), self.components)
 

@@ -208,13 +208,16 @@ def _analyse(graph: Graph, method: str, stop: Stop) -> Analysis:
     result = inconsistency = unknown = None
     try:
         repetitions = repetition_vector(graph)
-        rest, copies = telling(stop, f"analysing {graph.name}"), parsers.copies_of(method)
+        report_progress, copies = (
+            telling(stop, f"analysing {graph.name}"),
+            parsers.copies_of(method),
+        )
         if copies is None:
-            result = throughput(graph, method=cast(Method, method), budget=rest)
+            result = throughput(graph, method=cast(Method, method), budget=report_progress)
         else:
             from csdf.analysis.schedules import periodic_throughput  # slow to import, seldom needed
 
-            result = periodic_throughput(graph, copies, budget=rest)
+            result = periodic_throughput(graph, copies, budget=report_progress)
     except InconsistentGraph as error:
         inconsistency = error
     except GaveUp as error:

@@ -124,10 +124,10 @@ def cut_short(line: str) -> str:
     return f"{name}: {CUT_SHORT}: {words}"
 
 
-def some(names: Sequence[str], most: int) -> str:
+def some(names: Sequence[str], maximum: int) -> str:
     """Return this many names as a list with commas; the rest of more as a number."""
-    listed = ", ".join(names[:most])
-    return listed if len(names) <= most else f"{listed} and {len(names) - most} more"
+    listed = ", ".join(names[:maximum])
+    return listed if len(names) <= maximum else f"{listed} and {len(names) - maximum} more"
 
 
 def show(found: dict[str, Any], lines: Iterable[str], options: argparse.Namespace) -> None:
@@ -296,8 +296,12 @@ def tell_sizes(
 
 def sizes_terms(options: argparse.Namespace) -> tuple[tuple[str, str], ...]:
     """Return the same for the terms of a page."""
-    told = options.told_sizes
-    return (("buffer sizes", told["meaning"].removeprefix("buffer sizes ")),) if told else ()
+    printed_sizes = options.told_sizes
+    return (
+        (("buffer sizes", printed_sizes["meaning"].removeprefix("buffer sizes ")),)
+        if printed_sizes
+        else ()
+    )
 
 
 def write(command: str, path: str, graph: Graph, **options: Any) -> None:
@@ -365,11 +369,11 @@ def named_values(text: str) -> tuple[str, tuple[Fraction, ...]]:
         raise unfit(text, "NAME=VALUE, such as n=4, n=1..64 or n=1,2,3/2")
     values: dict[Fraction, None] = {}
     for part in listed.split(","):
-        first, *rest = part.split("..")
-        if not rest:
+        first, *bounds = part.split("..")
+        if not bounds:
             values[fraction(part)] = None
             continue
-        ends = [integer(number) for number in (first, *rest)]
+        ends = [integer(number) for number in (first, *bounds)]
         if len(ends) > 3 or (step := ends[2] if len(ends) == 3 else 1) < 1 or ends[1] < ends[0]:
             raise unfit(part, "a range such as 1..64, or 0..64..4 for every fourth")
         numbers = range(ends[0], ends[1] + 1, step)
@@ -405,6 +409,6 @@ def size(text: str) -> int:
     result = _parsed(text, bytes_of)
     if text.endswith(("k", "K", "KB")):  # as in data sheets
         number = text.removesuffix("B")[:-1].rstrip()
-        meant = f"understood as {number}KiB, 1024 bytes each; kB is 1000 bytes"
-        print(f"{text}: {meant}", file=sys.stderr)
+        suggestion = f"understood as {number}KiB, 1024 bytes each; kB is 1000 bytes"
+        print(f"{text}: {suggestion}", file=sys.stderr)
     return result

@@ -182,7 +182,7 @@ def _programs(options: argparse.Namespace) -> list[Program]:
         sdf3: options.sdf3 or (os.environ.get("SDF3_BIN") if is_asked else None),
         kiter: options.kiter or (os.environ.get("KITER_BIN") if is_asked else None),
     }
-    wanted = [find(place) for find, place in places.items() if place or is_asked]
+    wanted = [find(index) for find, index in places.items() if index or is_asked]
     programs = [program for program in wanted if program is not None]
     if not programs and not options.method:
         raise CsdfError(
@@ -223,10 +223,10 @@ def _lines(path: str, one: Verdict, width: int, *, is_first: bool) -> Iterator[s
         yield f"{what}: csdf {one.ours}; {one.tool} {one.theirs}"
         yield f"  {'':<{width}}  {'':<10}  {one.reason or 'open: no reason is known'}"
         return
-    said = f"{what}: {one.ours}" if one.verdict == AGREES and one.ours else what
+    text = f"{what}: {one.ours}" if one.verdict == AGREES and one.ours else what
     if one.verdict == ABOVE:
-        said = f"{what}: {one.theirs}, csdf {one.ours}"
-    yield f"{said}; {one.reason}" if one.reason else said
+        text = f"{what}: {one.theirs}, csdf {one.ours}"
+    yield f"{text}; {one.reason}" if one.reason else text
 
 
 def _word(question: str) -> str:
@@ -279,8 +279,10 @@ def _table(
     found: dict[str, list[Verdict]],
 ) -> str:
     verdicts_all = [verdict for verdicts in found.values() for verdict in verdicts]
-    asked = list(dict.fromkeys((verdict.tool, verdict.question) for verdict in verdicts_all))
-    heads = ["graph", *(f"{escaped(name)} {_word(question)}" for name, question in asked)]
+    asked_questions = list(
+        dict.fromkeys((verdict.tool, verdict.question) for verdict in verdicts_all)
+    )
+    heads = ["graph", *(f"{escaped(name)} {_word(question)}" for name, question in asked_questions)]
     rows = []
     for path, verdicts in found.items():
         verdict_of = {(verdict.tool, verdict.question): verdict for verdict in verdicts}
@@ -288,7 +290,10 @@ def _table(
         rows.append(
             [
                 escaped(name),
-                *(MARKS[verdict_of[key].verdict] if key in verdict_of else "" for key in asked),
+                *(
+                    MARKS[verdict_of[key].verdict] if key in verdict_of else ""
+                    for key in asked_questions
+                ),
             ]
         )
     remarks = [

@@ -205,10 +205,10 @@ def _faster(graph: Graph, phases: dict[str, int]) -> Graph:
     return faster.graph
 
 
-def _by_actor(graph: Graph, asked: list[Phases]) -> dict[str, int]:
+def _by_actor(graph: Graph, requests: list[Phases]) -> dict[str, int]:
     """The most phases of each actor; what is said of one actor goes before what is said of all."""
-    general = [count for count in asked if isinstance(count, int)]
-    single = dict(pair for pair in asked if not isinstance(pair, int))
+    general = [count for count in requests if isinstance(count, int)]
+    single = dict(pair for pair in requests if not isinstance(pair, int))
     if not general:
         return single
     return {actor.name: general[-1] for actor in graph.actors} | single

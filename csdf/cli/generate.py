@@ -119,13 +119,13 @@ def add_samples(parser: argparse.ArgumentParser) -> None:
         "means and variances instead of limits",
         "one phase for each actor; --actors, --strongly-connected and --self-loops apply",
     )
-    for name, (purpose, least) in SPREADS.items():
+    for name, (purpose, minimum) in SPREADS.items():
         default: MeanVariance = getattr(DEFAULT, name)
         group.add_argument(
             f"--{name}",
-            type=_spread(least),
+            type=_spread(minimum),
             metavar="MEAN[,VARIANCE[,MIN[,MAX]]]",
-            help=f"{purpose}; with other means by default {default.mean},{default.variance},{least}",
+            help=f"{purpose}; with other means by default {default.mean},{default.variance},{minimum}",
         )
     group.add_argument(
         "--repetition-sum",
@@ -165,7 +165,7 @@ def shape_of(options: argparse.Namespace) -> SampledShape:
     )
 
 
-def _spread(least: int) -> Callable[[str], MeanVariance]:
+def _spread(minimum: int) -> Callable[[str], MeanVariance]:
     """Return the parser of `MEAN,VARIANCE,MIN,MAX`; for argparse."""
 
     def parse(text: str) -> MeanVariance:
@@ -178,7 +178,7 @@ def _spread(least: int) -> Callable[[str], MeanVariance]:
             return MeanVariance(
                 mean=numbers[0],
                 variance=numbers[1] if len(numbers) > 1 else Fraction(0),
-                minimum=limits[0] if limits else least,
+                minimum=limits[0] if limits else minimum,
                 maximum=limits[1] if len(limits) > 1 else None,
             )
         except InvalidGraph as error:

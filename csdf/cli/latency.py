@@ -153,17 +153,13 @@ def _answer(
     return NOT_ASKED | {"source": source, "sink": sink} | as_json(row)
 
 
-def _is_too_fast(row: dict[str, Any]) -> bool:
-    return row["period"] is not None and row["latency"] is None
-
-
 def _lines(graph: Graph, row: dict[str, Any]) -> list[str]:
     ends = f"from {row['source']} to {row['sink']}"
-    if _is_too_fast(row):
-        least = answers.number(Fraction(row["min_period"]))
+    if row["period"] is not None and row["latency"] is None:
+        minimum = answers.number(Fraction(row["min_period"]))
         why = f"inputs pile up behind a source of period {row['period']}"
         return answers.table(
-            f"{graph.name}: no latency {ends}: {why}", [("next", f"--period {least} or more")]
+            f"{graph.name}: no latency {ends}: {why}", [("next", f"--period {minimum} or more")]
         )
     number, jitter, steady = row["distance"], row["jitter"], row["steady_jitter"]
     later = f"the iteration that needs it, {number} later" if number else "the same one needs it"

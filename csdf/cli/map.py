@@ -359,39 +359,39 @@ def _lines(answer: MapAnswer, execution: MappedExecution | None) -> list[str]:
 
 def _verdicts(answer: MapAnswer) -> Iterator[str]:
     """Yield the parts of the answer in one line: the minimum that was asked for, and the period."""
-    least, best, result = answer.least, answer.best, answer.throughput
-    if least is not None:
+    minimum, best, result = answer.least, answer.best, answer.throughput
+    if minimum is not None:
         proved = "minimum (proved)"
         size: str | None = None
-        if isinstance(least, LeastBuffers):
+        if isinstance(minimum, LeastBuffers):
             proved = "minimum of this mapping (proved)"
-            size = None if least.size is None else f"{least.size} {least.unit} of buffers"
-        elif least.count is not None:
-            size = answers.counted(least.count, "processor")
+            size = None if minimum.size is None else f"{minimum.size} {minimum.unit} of buffers"
+        elif minimum.count is not None:
+            size = answers.counted(minimum.count, "processor")
         if size is None:
-            yield f"{least.status}: {least.reason}"
-        elif least.status == Status.OPTIMAL:
+            yield f"{minimum.status}: {minimum.reason}"
+        elif minimum.status == Status.OPTIMAL:
             yield f"{size}, {proved}"
         else:
-            yield f"{size}, lower bound {least.lower_bound}: {least.reason}"
+            yield f"{size}, lower bound {minimum.lower_bound}: {minimum.reason}"
     if result is None:
         return
     if result.period is None:
         yield f"deadlock: {result.deadlock}"
         return
     verdict = f"period {answers.number(result.period)}"
-    if best is not None and not least:
+    if best is not None and not minimum:
         bound = answers.number(best.lower_bound)
         gap = f"at most {float(best.gap or 0):.1%} above the lower bound {bound}"
         verdict += ", optimal" if best.status == Status.OPTIMAL else f", {gap}"
     if answer.required is not None:
-        kept = "more than" if answer.is_slow else "at most"
-        verdict += f", {kept} the required {answers.number(answer.required)}"
+        comparison = "more than" if answer.is_slow else "at most"
+        verdict += f", {comparison} the required {answers.number(answer.required)}"
     yield verdict
 
 
 def _rows(answer: MapAnswer, execution: MappedExecution | None) -> Iterator[tuple[str, str]]:
-    least, result = answer.least, answer.throughput
+    minimum, result = answer.least, answer.throughput
     if result is not None and result.period is not None:
         if any(core.wheel for core in answer.platform.cores):
             yield "TDMA", "the period is an upper bound, for TDMA wheels that start at any time"
@@ -402,14 +402,14 @@ def _rows(answer: MapAnswer, execution: MappedExecution | None) -> Iterator[tupl
                 )
         if (cycle := result.critical_cycle) is not None:
             yield "critical cycle", answers.some(cycle.actors, 12)
-    if isinstance(least, LeastBuffers) and least.mapping is not None:
-        buffers = least.mapping.buffers
+    if isinstance(minimum, LeastBuffers) and minimum.mapping is not None:
+        buffers = minimum.mapping.buffers
         width = max((len(name) for name in buffers), default=0)
-        for place, (name, buffer) in enumerate(buffers.items()):
+        for index, (name, buffer) in enumerate(buffers.items()):
             capacity = str(buffer.memory)
             if buffer.memory is None:
                 capacity = f"{buffer.source} at its source, {buffer.target} at its target"
-            yield "" if place else "buffer capacities", f"{name:<{width}} {capacity}"
+            yield "" if index else "buffer capacities", f"{name:<{width}} {capacity}"
 
 
 def _runs(actors: Sequence[str]) -> str:

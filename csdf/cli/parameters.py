@@ -77,14 +77,14 @@ def _swept(
 ) -> Sweep:
     seconds = options.time_limit
     with limited(parsers.SEARCH_SECONDS if seconds is None else seconds) as stop:
-        asked = values
+        requested = values
         if not values:
             sample, _ = graph.sample()
-            asked = {name: (value, value + 1) for name, value in sample.items()}
-        missing = [name for name in graph.parameters if name not in asked]
-        unknown = [name for name in asked if name not in graph.parameters]
+            requested = {name: (value, value + 1) for name, value in sample.items()}
+        missing = [name for name in graph.parameters if name not in requested]
+        unknown = [name for name in requested if name not in graph.parameters]
         if missing or unknown:
-            graph.at({name: listed[0] for name, listed in asked.items()})
+            graph.at({name: listed[0] for name, listed in requested.items()})
 
         def changed(instance: Graph) -> tuple[Graph, Sequence[str]]:
             limited_one = concurrency.limited(instance, options)
@@ -92,7 +92,7 @@ def _swept(
 
         rest = telling(stop, f"analysing {graph.name}")
         return sweep(
-            graph, asked, change=changed, with_storage=bool(values), repetitions=repetitions,
+            graph, requested, change=changed, with_storage=bool(values), repetitions=repetitions,
             budget=rest,
         )  # fmt: skip
 
@@ -150,16 +150,16 @@ def _symbolic_rows(found: SymbolicRepetitions) -> list[tuple[str, str]]:
     firings = [f"{name} {written(value)}" for name, value in found.repetition_vector.items()]
     rows = [("repetitions", answers.some(firings, NAMES))]
     divisors = [written(divisor) for divisor in found.divisors if divisor != "1"]
-    rows += [("divided by" if not place else "", divisor) for place, divisor in enumerate(divisors)]
+    rows += [("divided by" if not index else "", divisor) for index, divisor in enumerate(divisors)]
     if found.is_never:
         closing = found.conditions[-1]
-        made, taken = written(closing.produced), written(closing.consumed)
+        produced, consumed = written(closing.produced), written(closing.consumed)
         rows.append(("channel", closing.channel))
-        rows.append(("", f"gets {made} tokens in an iteration, and loses {taken}"))
-    for place, condition in enumerate(() if found.is_never else found.conditions):
+        rows.append(("", f"gets {produced} tokens in an iteration, and loses {consumed}"))
+    for index, condition in enumerate(() if found.is_never else found.conditions):
         rows.append(
             (
-                "conditions" if not place else "",
+                "conditions" if not index else "",
                 f"if {written(condition.text)} (channel {condition.channel})",
             )
         )
@@ -200,8 +200,8 @@ def _value_lines(swept: Sweep) -> Iterator[str]:
     numbers = len(swept.parameters)
     yield from terminal.aligned(table, texts=(numbers + 1, numbers + 3), indent="  ")
     if len(swept.instances) > SHOWN:
-        rest = answers.counted(len(swept.instances) - SHOWN, "value")
-        yield f"  and {rest} more; --json and --csv have all"
+        remaining = answers.counted(len(swept.instances) - SHOWN, "value")
+        yield f"  and {remaining} more; --json and --csv have all"
     yield from _other_answers(swept)
     formulas = {"period": "period", "storage": "least storage"}
     for key, what in formulas.items():
@@ -285,11 +285,11 @@ def _value_table(swept: Sweep) -> str:
 def _vector_table(graph: ParametricGraph, found: SymbolicRepetitions | None) -> str:
     if found is None:
         raise CsdfError("--table needs --symbolic, or several values of --set")
-    told: dict[str, Any] = found.latex
-    rows = [[escaped(name), f"${value}$"] for name, value in told["repetition_vector"].items()]
+    latex: dict[str, Any] = found.latex
+    rows = [[escaped(name), f"${value}$"] for name, value in latex["repetition_vector"].items()]
     remarks = [
         graph.name,
-        *(f"divided by {divisor}" for divisor in told["divisors"] if divisor != "1"),
+        *(f"divided by {divisor}" for divisor in latex["divisors"] if divisor != "1"),
     ]
-    remarks += [f"if {condition}" for condition in told["conditions"]]
+    remarks += [f"if {condition}" for condition in latex["conditions"]]
     return booktabs(["actor", "firings in an iteration"], rows, texts=(0, 1), remarks=remarks)

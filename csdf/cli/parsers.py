@@ -62,10 +62,10 @@ class Parser(argparse.ArgumentParser):
         option_names = [option for option in self._option_string_actions if option.startswith("--")]
         from difflib import get_close_matches  # slow to import, and seldom needed
 
-        meant = [SYNONYMS[name]] if SYNONYMS.get(name) in option_names else []
-        if name.startswith("--") and not meant:
-            meant = get_close_matches(name, option_names, 1, LIKENESS)
-        words = f"{message}; did you mean {meant[0]}?" if meant else message
+        suggestions = [SYNONYMS[name]] if SYNONYMS.get(name) in option_names else []
+        if name.startswith("--") and not suggestions:
+            suggestions = get_close_matches(name, option_names, 1, LIKENESS)
+        words = f"{message}; did you mean {suggestions[0]}?" if suggestions else message
         hint = " See" if words.endswith("?") else "; see"
         refusal(self.prog, f"{words}{hint} {self.prog} --help")
         self.exit(UNUSABLE)
@@ -130,15 +130,15 @@ def new_parser(
 
 def _add_remark_options(parser: argparse.ArgumentParser) -> None:
     """Add how much is said on standard error besides the answer."""
-    said = parser.add_mutually_exclusive_group()
-    said.add_argument(
+    verbosity = parser.add_mutually_exclusive_group()
+    verbosity.add_argument(
         "-v",
         "--verbose",
         action="count",
         default=0,
         help="log results and ends of searches on standard error; -vv also logs bounds and cuts",
     )
-    said.add_argument(
+    verbosity.add_argument(
         "-q", "--quiet", action=_Quiet, nargs=0, help="print no notes and no progress, only errors"
     )
 

@@ -52,8 +52,8 @@ class Project:
         """Return the error about a key, with its line."""
         begin = self.text.find(f"[{self.header}]") if self.header else 0
         key_line = re.compile(rf"^\s*[\"']?{re.escape(key)}[\"']?\s*[.=]", re.MULTILINE)
-        place = key_line.search(self.text, max(begin, 0))
-        line = f", line {self.text.count(chr(10), 0, place.end()) + 1}" if place else ""
+        index = key_line.search(self.text, max(begin, 0))
+        line = f", line {self.text.count(chr(10), 0, index.end()) + 1}" if index else ""
         return UnreadableFile(f"{self.path}{line}: {key}: {words}")
 
     def texts(self, key: str) -> list[str]:
@@ -160,9 +160,11 @@ def _words(
             words_found += [f"--{key}={text}" for text in _checked(project, parser, key, action)]
     names = _models(project, models, parser.prog)
     words_found += _output(project, parser) if OUTPUT not in replaced else []
-    said = " ".join(shlex.quote(word).replace("=", " ", 1) for word in words_found)
+    shown_words = " ".join(shlex.quote(word).replace("=", " ", 1) for word in words_found)
     left = f"; not for this command: {', '.join(unused)}" if unused else ""
-    remark(parser.prog, f"as {project.path} says: {shlex.join(names)} {said}".rstrip() + left)
+    remark(
+        parser.prog, f"as {project.path} says: {shlex.join(names)} {shown_words}".rstrip() + left
+    )
     return [*names, *words_found]
 
 

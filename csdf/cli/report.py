@@ -362,8 +362,8 @@ def executed(
     bounded = with_capacities(graph, capacities)
     numbers, firings = indexed(bound_channels(bounded)), list(repetitions.values())
     steady = _recurrence(numbers, firings, stop)
-    wanted = ITERATIONS if steady is None else steady.transient + steady.iterations
-    listed = min(wanted, MOST_FIRINGS // sum(firings))
+    iterations = ITERATIONS if steady is None else steady.transient + steady.iterations
+    listed = min(iterations, MOST_FIRINGS // sum(firings))
     part = stop.part(share=STARTS_SHARE, report=shown(f"executing {graph.name}"))
     starts = first_starts(numbers, repetitions, listed, budget=part)
     run = FirstIterations(
@@ -379,7 +379,7 @@ def executed(
     )
     if run.end > LARGEST_TIME:
         raise GaveUp(f"times pass {LARGEST_TIME}, the largest that a browser counts exactly")
-    return _continued(run) if steady is not None and listed == wanted and steady.time else run
+    return _continued(run) if steady is not None and listed == iterations and steady.time else run
 
 
 def _last_end(graph: Graph, starts: Mapping[str, tuple[int, ...]]) -> int:

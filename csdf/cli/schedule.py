@@ -62,8 +62,8 @@ def work(options: argparse.Namespace) -> int:
         with answers.working(f"scheduling {graph.name}"):
             answer = make(graph, options, stop)
     if answer is None:
-        said = f"{graph.name} has no strictly periodic schedule; try --kind periodic"
-        output.remark(PROGRAM, said)
+        message = f"{graph.name} has no strictly periodic schedule; try --kind periodic"
+        output.remark(PROGRAM, message)
         return answers.NO
     if options.trace:
         output.write(PROGRAM, options.trace, schedule_to_trace(graph.name, answer.firings))

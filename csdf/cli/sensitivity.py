@@ -90,13 +90,13 @@ def _function(graph: Graph, options: argparse.Namespace, stop: Stop) -> Function
     channel = capacity_of(graph, options)
     if channel is not None:
         return capacity_steps(graph, channel, budget=stop)
-    wanted = parameters_of(graph, options)
-    if len(wanted) == 1:
-        return parametric_period(graph, wanted[0], budget=stop)
-    if len(wanted) > 2:
-        raise CsdfError(f"{len(wanted)} parameters; expected one or two")
-    first, second = wanted
-    high = tuple(_high(graph, channel, options, stop) for channel in wanted)
+    parameters = parameters_of(graph, options)
+    if len(parameters) == 1:
+        return parametric_period(graph, parameters[0], budget=stop)
+    if len(parameters) > 2:
+        raise CsdfError(f"{len(parameters)} parameters; expected one or two")
+    first, second = parameters
+    high = tuple(_high(graph, channel, options, stop) for channel in parameters)
     return parametric_regions(graph, first, second, high=(high[0], high[1]), budget=stop)
 
 

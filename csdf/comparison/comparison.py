@@ -259,8 +259,8 @@ class _Comparison:
     def _mcm(self, path: str) -> Verdict:
         speed = self.ours.speed
         if not speed:
-            said = "deadlocks" if speed == 0 else "has no limit"
-            return self._told(NOT_ASKED, reason=f"the graph {said}")
+            state = "deadlocks" if speed == 0 else "has no limit"
+            return self._told(NOT_ASKED, reason=f"the graph {state}")
         theirs = (self.program.mcm or _no_mcm)(self._ask(MCM, path))
         is_equal = _equal(1 / speed, theirs)
         return self._told(AGREES if is_equal else DIFFERS, str(1 / speed), _decimal(theirs))
@@ -310,8 +310,8 @@ class _Comparison:
                 own_speed = self._own_speed_of(point)
                 if own_speed is None or _equal_speeds(own_speed, point.speed):
                     return ""
-                said = self._their_speed_at(point.capacities or {})
-                if said is not None and _equal_speeds(said.value, own_speed):
+                their_speed = self._their_speed_at(point.capacities or {})
+                if their_speed is not None and _equal_speeds(their_speed.value, own_speed):
                     return (
                         f"its own throughput analysis gives {_speed(own_speed)} for its distribution "
                         f"of size {point.size}, as ours"
@@ -319,8 +319,8 @@ class _Comparison:
             return ""
         confirmed = []
         for point in missed[:TRIED]:
-            said = self._their_speed_at(point.capacities or {})
-            if said is None or not _equal_speeds(said.value, point.speed):
+            their_speed = self._their_speed_at(point.capacities or {})
+            if their_speed is None or not _equal_speeds(their_speed.value, point.speed):
                 return ""
             confirmed.append(str(point.size))
         sizes = " and ".join(confirmed[:2])
@@ -349,8 +349,8 @@ class _Comparison:
         path = os.path.join(self._folder, "experiment.xml")
         try:
             write_graph(path, replace(graph, origin=None), capacities="reverse")
-            said = self._ask(THROUGHPUT, path, graph.kind, min(SHORT, self._seconds))
-            return self.program.throughput(said, self._factor(graph))
+            answer = self._ask(THROUGHPUT, path, graph.kind, min(SHORT, self._seconds))
+            return self.program.throughput(answer, self._factor(graph))
         except (NoAnswer, Inconsistent):
             return None
 
@@ -452,11 +452,11 @@ def _equal_speeds(ours: Fraction | None, theirs: Fraction | None) -> bool:
 
 def _dominant(points: Sequence[ReportedPoint]) -> list[ReportedPoint]:
     """The Pareto-optimal points, by size; equal to six digits is no improvement."""
-    kept: list[ReportedPoint] = []
+    dominant: list[ReportedPoint] = []
     for point in sorted(points, key=lambda point: (point.size, -point.speed)):
-        if not kept or point.speed > kept[-1].speed * (1 + DIGITS):
-            kept.append(point)
-    return kept
+        if not dominant or point.speed > dominant[-1].speed * (1 + DIGITS):
+            dominant.append(point)
+    return dominant
 
 
 def _gaps(points: Sequence[ReportedPoint], others: Sequence[ReportedPoint]) -> list[ReportedPoint]:
@@ -473,11 +473,11 @@ def _gaps(points: Sequence[ReportedPoint], others: Sequence[ReportedPoint]) -> l
 
 
 def _at_sizes(
-    points: Sequence[ReportedPoint], wanted: Sequence[ReportedPoint]
+    points: Sequence[ReportedPoint], sizes: Sequence[ReportedPoint]
 ) -> list[ReportedPoint]:
     """The next points of a front from the sizes of these points on."""
     points_of_size = []
-    for point in wanted[:SHOWN]:
+    for point in sizes[:SHOWN]:
         enough = [p for p in points if p.speed > point.speed or _equal(point.speed, p.speed)]
         points_of_size += [min(enough, key=lambda p: p.size)] if enough else []
     return list({(point.size, point.speed): point for point in points_of_size}.values())
@@ -496,8 +496,8 @@ def _decimal(value: Fraction) -> str:
         return str(value)
 
 
-def _speed(value: Fraction | None, said: Speed | None = None) -> str:
-    printed = f" ({said.printed})" if said is not None and said.is_vague else ""
+def _speed(value: Fraction | None, text: Speed | None = None) -> str:
+    printed = f" ({text.printed})" if text is not None and text.is_vague else ""
     if value is None:
         return f"no limit{printed}"
     return "deadlock" if value == 0 else _decimal(value)

@@ -124,13 +124,15 @@ def _cycles_to_check(graph: Graph, schedule: PeriodicSchedule) -> tuple[int, boo
             for name, count in cycles.items()
         )
     )
-    most = 0
+    maximum = 0
     for channel in graph.channels:
         tokens = max(channel.initial_tokens, (channel.capacity or 0) - channel.initial_tokens)
         first = tokens // sum(channel.consumption) + tokens // sum(channel.production) + 2
-        most = max(most, first + rounds * max(cycles[channel.producer], cycles[channel.consumer]))
-    most = max(most, rounds * max(cycles.values()))
-    return min(most, MOST_CYCLES), most <= MOST_CYCLES
+        maximum = max(
+            maximum, first + rounds * max(cycles[channel.producer], cycles[channel.consumer])
+        )
+    maximum = max(maximum, rounds * max(cycles.values()))
+    return min(maximum, MOST_CYCLES), maximum <= MOST_CYCLES
 
 
 def _storage(graph: Graph, answer: Any, stop: Stop) -> Proved:

@@ -107,14 +107,15 @@ def printed(words: Sequence[str], seconds: float) -> str:
         raise NoAnswer(f"no answer within {seconds:g} s") from None
     except OSError as error:
         raise NoAnswer(f"{words[0]} cannot be run: {error.strerror}") from None
-    said = re.sub(r"\x1b\[[0-9;]*m", "", errors)
-    if "inconsistent graph" in said:
+    printed_text = re.sub(r"\x1b\[[0-9;]*m", "", errors)
+    if "inconsistent graph" in printed_text:
         raise Inconsistent("it says that the graph is inconsistent")
     if process.returncode < 0:
         raise NoAnswer(f"killed by signal {-process.returncode}")
     if not output.strip():
         last = next(
-            (line.strip() for line in reversed(said.splitlines()) if line.strip()), "nothing"
+            (line.strip() for line in reversed(printed_text.splitlines()) if line.strip()),
+            "nothing",
         )
         raise NoAnswer(f"{UNREAD}; it says: {last[:80]}")
     return output
@@ -140,9 +141,9 @@ def sdf3(folder: str | None) -> Program | None:
     """
     names = ("sdf3analysis-sdf", "sdf3analysis-csdf")
     places = [""] if folder is None else [folder, os.path.join(folder, "build/release/Linux/bin")]
-    for place in places:
+    for index in places:
         programs = {
-            name: shutil.which(os.path.join(place, name) if place else name) for name in names
+            name: shutil.which(os.path.join(index, name) if index else name) for name in names
         }
         if any(programs.values()):
             break
@@ -188,10 +189,10 @@ def _sdf3_repetitions(text: str, _graph: Graph, factor: Fraction) -> dict[str, i
 
 
 def _sdf3_throughput(text: str, factor: Fraction) -> Speed:
-    said = _first(r"thr\(.*\) = (\S+)", text)
-    if said == NO_LIMIT:
-        return Speed(None, said)
-    return Speed(_number(said) * factor, said)
+    output = _first(r"thr\(.*\) = (\S+)", text)
+    if output == NO_LIMIT:
+        return Speed(None, output)
+    return Speed(_number(output) * factor, output)
 
 
 def _sdf3_mcm(text: str) -> Fraction:
@@ -253,8 +254,8 @@ def _kiter_repetitions(text: str, _graph: Graph, _factor: Fraction) -> dict[str,
 
 
 def _kiter_throughput(text: str, _factor: Fraction) -> Speed:
-    said = _first(r"Throughput is\s+(\S+)", text)
-    return Speed(None, said, is_vague=True) if said == "inf" else Speed(_number(said), said)
+    output = _first(r"Throughput is\s+(\S+)", text)
+    return Speed(None, output, is_vague=True) if output == "inf" else Speed(_number(output), output)
 
 
 def _kiter_front(text: str, graph: Graph, _factor: Fraction) -> list[ReportedPoint]:

@@ -207,14 +207,14 @@ def sweep_picture(found: Sweep, suffix: str) -> str | bytes:
     )
     drawn = [(label, [(x, y) for x, y in points if y is not None]) for label, points in rows]
     drawn = [(label, points) for label, points in drawn if points] or [(PERIOD, [])]
-    for place, (label, points) in enumerate(drawn):
-        axes = figure.add_subplot(len(drawn), 1, place + 1)
+    for index, (label, points) in enumerate(drawn):
+        axes = figure.add_subplot(len(drawn), 1, index + 1)
         axes.plot(
             [float(x) for x, _ in points], [float(y) for _, y in points],
-            "o-", color=COLOURS[place], markersize=3, linewidth=1,
+            "o-", color=COLOURS[index], markersize=3, linewidth=1,
         )  # fmt: skip
         axes.set_ylabel(label)
         axes.set_xlabel(name)
-        if not place:
+        if not index:
             axes.set_title(f"{found.name}: over {name}")
     return rendered(figure, found.name, suffix)

@@ -45,13 +45,13 @@ def plot_front(axes: Axes, front: ParetoFront) -> None:
     )
     axes.step(outline_x[1:], outline_y[1:], where="post", color="#357", linewidth=1.4)
     axes.plot(sizes, speeds, "o", color="#357", markersize=4, label="front")
-    for place, (size, speed) in {0: points[0], len(points) - 1: points[-1]}.items():
+    for index, (size, speed) in {0: points[0], len(points) - 1: points[-1]}.items():
         axes.annotate(
-            f"({size}, period {front.points[place].period})",
+            f"({size}, period {front.points[index].period})",
             (size, speed),
             textcoords="offset points",
-            xytext=(8, -12) if place == 0 else (-8, 8),
-            ha="left" if place == 0 else "right",
+            xytext=(8, -12) if index == 0 else (-8, 8),
+            ha="left" if index == 0 else "right",
             fontsize=8,
         )
     if not front.is_complete:

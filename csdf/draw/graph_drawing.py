@@ -44,15 +44,17 @@ def graph_drawing(findings: GraphFindings, shown: Excerpt) -> Html:
     """Return the drawing of the actors and channels shown."""
     number = {name: index for index, name in enumerate(shown.actors)}
     edges = [(number[channel.producer], number[channel.consumer]) for channel in shown.channels]
-    places = layout(len(number), edges, [channel.initial_tokens > 0 for channel in shown.channels])
+    positions = layout(
+        len(number), edges, [channel.initial_tokens > 0 for channel in shown.channels]
+    )
     critical = _critical_channels(findings)
-    width = (places.columns - 1) * COLUMN + WIDTH + 2 * MARGIN + 24
-    height = (places.rows - 1) * ROW + HEIGHT + 2 * MARGIN + 24
+    width = (positions.columns - 1) * COLUMN + WIDTH + 2 * MARGIN + 24
+    height = (positions.rows - 1) * ROW + HEIGHT + 2 * MARGIN + 24
     return element(
         "svg",
         _arrowheads(),
-        element("g", *_channels(shown.channels, places, critical), class_="edges"),
-        element("g", *_actors(findings, shown, places), class_="nodes"),
+        element("g", *_channels(shown.channels, positions, critical), class_="edges"),
+        element("g", *_actors(findings, shown, positions), class_="nodes"),
         viewBox=f"0 0 {width:.0f} {height:.0f}",
         data_view=f"0 0 {width:.0f} {height:.0f}",
         role="img",
@@ -93,15 +95,17 @@ def _critical_channels(findings: GraphFindings) -> dict[str, bool]:
     return edges
 
 
-def _at(place: Place) -> Place:
-    return MARGIN + WIDTH / 2 + place[0] * COLUMN + 12, MARGIN + HEIGHT / 2 + place[1] * ROW + 20
+def _at(position: Place) -> Place:
+    return MARGIN + WIDTH / 2 + position[0] * COLUMN + 12, MARGIN + HEIGHT / 2 + position[
+        1
+    ] * ROW + 20
 
 
-def _actors(findings: GraphFindings, shown: Excerpt, places: NodePositions) -> Iterator[Html]:
+def _actors(findings: GraphFindings, shown: Excerpt, positions: NodePositions) -> Iterator[Html]:
     critical, time = set(findings.critical_actors), findings.time
     titles = cut_apart(shown.actors)
-    for name, place in zip(shown.actors, places.places, strict=True):
-        x, y = _at(place)
+    for name, position in zip(shown.actors, positions.places, strict=True):
+        x, y = _at(position)
         actor = findings.graph.actor(name)
         firings = findings.repetitions[name]
         yield element(
@@ -142,7 +146,7 @@ def actor_in_words(graph: Graph, actor: Actor, firings: int, time: str = "time u
 
 
 def _channels(
-    channels: Sequence[Channel], places: NodePositions, critical: dict[str, bool]
+    channels: Sequence[Channel], positions: NodePositions, critical: dict[str, bool]
 ) -> Iterator[Html]:
     """The critical channels last, so that they are drawn above all other channels."""
     offsets = _offsets(channels)
@@ -150,8 +154,10 @@ def _channels(
     order = sorted(range(len(channels)), key=lambda index: channels[index].name in critical)
     for index in order:
         channel = channels[index]
-        points = [_at(place) for place in places.bends[index]]
-        path = _loop(points[0]) if channel.is_self_loop else _path(points, places, offsets[index])
+        points = [_at(position) for position in positions.bends[index]]
+        path = (
+            _loop(points[0]) if channel.is_self_loop else _path(points, positions, offsets[index])
+        )
         kind = "edge"
         if channel.name in critical:
             kind = "edge critical space" if critical[channel.name] else "edge critical"
@@ -183,29 +189,29 @@ def _offsets(channels: Sequence[Channel]) -> list[float]:
     return offsets
 
 
-def _loop(place: Place) -> str:
-    x, y = place[0], place[1] - HEIGHT / 2
+def _loop(position: Place) -> str:
+    x, y = position[0], position[1] - HEIGHT / 2
     swing = f"{x + 24:.1f} {y - 20:.1f} {x - 24:.1f} {y - 20:.1f}"
     return f"M{x + 10:.1f} {y:.1f}C{swing} {x - 10:.1f} {y:.1f}"
 
 
-def _path(points: Sequence[Place], places: NodePositions, offset: float) -> str:
+def _path(points: Sequence[Place], positions: NodePositions, offset: float) -> str:
     """A line through the places that leaves and reaches actors at their sides.
 
     Curves lead from column to column, straight lines around the ends of the lines of actors.
     """
     left = _at((0, 0))[0] - 1
-    right = _at((places.columns - 1, 0))[0] + 1
+    right = _at((positions.columns - 1, 0))[0] + 1
     shifted = [(x, y + offset) for x, y in points]
     begin, end = shifted[0], shifted[-1]
     shifted[0] = (begin[0] + _side(begin, shifted[1]) * WIDTH / 2, begin[1])
     shifted[-1] = (end[0] + _side(end, shifted[-2]) * (WIDTH / 2 + 2), end[1])
     pieces, corners = [f"M{shifted[0][0]:.1f} {shifted[0][1]:.1f}"], [shifted[0]]
-    for number, place in enumerate(shifted[1:], 1):
-        corners.append(place)
+    for number, position in enumerate(shifted[1:], 1):
+        corners.append(position)
         if left <= points[number][0] <= right:
             pieces.append(_curve(*corners) if len(corners) == 2 else _around(corners))
-            corners = [place]
+            corners = [position]
     return "".join(pieces)
 
 
@@ -250,18 +256,18 @@ def _labels(channel: Channel, points: Sequence[Place], offset: float) -> Iterato
     (x, y), (end_x, end_y) = points[0], points[-1]
     side = 1 if points[1][0] >= x else -1
     near = 1 if points[-2][0] > end_x else -1
-    made, taken = rates(channel.production), rates(channel.consumption)
+    production, consumption = rates(channel.production), rates(channel.consumption)
     rise = 12 if offset > 0 else -4  # below the lower of two channels, above the upper
-    if made + taken != "11" and len(made + taken) <= MOST_LETTERS:
-        yield _label(x + side * (WIDTH / 2 + 4), y + offset + rise, side, made)
-        yield _label(end_x + near * (WIDTH / 2 + 10), end_y + offset + rise, near, taken)
+    if production + consumption != "11" and len(production + consumption) <= MOST_LETTERS:
+        yield _label(x + side * (WIDTH / 2 + 4), y + offset + rise, side, production)
+        yield _label(end_x + near * (WIDTH / 2 + 10), end_y + offset + rise, near, consumption)
     if channel.initial_tokens:
         middle, level = (x + end_x) / 2, (y + end_y) / 2
         if abs(y - end_y) > 2 * ROW and len(points) > 2:  # into another line
             middle, level = end_x + near * (WIDTH / 2 + 22), end_y
-        beside = level + offset + (-5 if offset < 0 else 13)
+        label_y = level + offset + (-5 if offset < 0 else 13)
         text = f"● {channel.initial_tokens}"
-        yield element("text", text, x=f"{middle:.1f}", y=f"{beside:.1f}", class_="tokens")
+        yield element("text", text, x=f"{middle:.1f}", y=f"{label_y:.1f}", class_="tokens")
 
 
 def _label(x: float, y: float, side: int, text: str) -> Html:
@@ -468,24 +474,24 @@ def _folded(
     bottoms = [max(high for _, high in line) - top for line, top in zip(lines, tops, strict=True)]
     depths = [bottom + gap for bottom, gap in zip(bottoms, gaps, strict=True)]
     begins = [0.0, *accumulate(depths)]
-    places = []
+    positions = []
     for vertex, number in enumerate(layer):
         line, column = divmod(number, per_line)
-        places.append((float(column), begins[line] + rows[vertex] - tops[line]))
+        positions.append((float(column), begins[line] + rows[vertex] - tops[line]))
     lanes = {}
     for line, pieces_between in enumerate(crossing):
         for share, piece in _lanes(pieces_between, rows):
             row = begins[line] + bottoms[line] + LINE_BELOW + share * (gaps[line] - LINE_GAP)
             lanes[piece] = (row, share)
     height = begins[-1] - gaps[-1] + 1 if gaps else 1.0
-    return _Lines(places=places, columns=per_line, rows=height, lanes=lanes)
+    return _Lines(places=positions, columns=per_line, rows=height, lanes=lanes)
 
 
 def _lanes(crossing: Sequence[Edge], rows: Sequence[float]) -> Iterator[tuple[float, Edge]]:
     """Lanes one below the other: the lower an edge leaves, the higher its lane, so that few cross."""
     order = sorted(set(crossing), key=lambda piece: (-rows[piece[0]], piece))
-    for place, piece in enumerate(order):
-        yield (place + 0.5) / len(order), piece
+    for position, piece in enumerate(order):
+        yield (position + 0.5) / len(order), piece
 
 
 def _height(spans: Sequence[tuple[float, float]], per_line: int) -> float:
@@ -515,19 +521,19 @@ def linear_order(nodes: int, edges: Sequence[Edge], feedback: Sequence[bool]) ->
             lacking[target][has_tokens] += 1
     waiting = [(*lacking[node], node) for node in range(nodes)]
     heapify(waiting)
-    place = [-1] * nodes
+    position = [-1] * nodes
     count = 0
     while waiting:
         *seen, node = heappop(waiting)
-        if place[node] >= 0 or seen != lacking[node]:
+        if position[node] >= 0 or seen != lacking[node]:
             continue  # an entry from before it lacked less
-        place[node] = count
+        position[node] = count
         count += 1
         for target, has_tokens in followers[node]:
-            if place[target] < 0:
+            if position[target] < 0:
                 lacking[target][has_tokens] -= 1
                 heappush(waiting, (*lacking[target], target))
-    return place
+    return position
 
 
 def layers_of(nodes: int, edges: Sequence[Edge], order: Sequence[int]) -> list[int]:
@@ -584,12 +590,12 @@ def ordered_layers(
 
 
 def _sort(layer: list[int], fixed: Sequence[int], neighbours: Sequence[Sequence[int]]) -> None:
-    place = {vertex: number for number, vertex in enumerate(fixed)}
+    position = {vertex: number for number, vertex in enumerate(fixed)}
     rank = {vertex: number for number, vertex in enumerate(layer)}
 
     def mean(vertex: int) -> float:
-        places = [place[neighbour] for neighbour in neighbours[vertex]]
-        return sum(places) / len(places) if places else rank[vertex]
+        positions = [position[neighbour] for neighbour in neighbours[vertex]]
+        return sum(positions) / len(positions) if positions else rank[vertex]
 
     layer.sort(key=mean)
 
@@ -598,10 +604,10 @@ def _crossings(layers: Sequence[Sequence[int]], neighbours: Neighbours) -> int:
     """Count pairs of edges between two layers that cross: inversions, by insertion."""
     total = 0
     for layer, following in pairwise(layers):
-        place = {vertex: number for number, vertex in enumerate(following)}
+        position = {vertex: number for number, vertex in enumerate(following)}
         seen: list[int] = []
         for vertex in layer:
-            targets = sorted(place[neighbour] for neighbour in neighbours.behind[vertex])
+            targets = sorted(position[neighbour] for neighbour in neighbours.behind[vertex])
             total += sum(len(seen) - bisect_right(seen, target) for target in targets)
             for target in targets:
                 insort(seen, target)
@@ -630,14 +636,14 @@ def rows_of(
         for layer in layers if to_right else reversed(layers):
             near = sides[0] if to_right else sides[1]
             wished = [_mean_row(vertex, near, row) for vertex in layer]
-            for vertex, place in zip(layer, _spread(layer, wished, heights), strict=True):
-                row[vertex] = place
+            for vertex, position in zip(layer, _spread(layer, wished, heights), strict=True):
+                row[vertex] = position
     return row
 
 
 def _mean_row(vertex: int, near: Sequence[Sequence[int]], row: Sequence[float]) -> float:
-    places = [row[neighbour] for neighbour in near[vertex]]
-    return sum(places) / len(places) if places else row[vertex]
+    positions = [row[neighbour] for neighbour in near[vertex]]
+    return sum(positions) / len(positions) if positions else row[vertex]
 
 
 def _spread(layer: Sequence[int], wished: Sequence[float], heights: Sequence[float]) -> list[float]:
@@ -650,8 +656,8 @@ def _spread(layer: Sequence[int], wished: Sequence[float], heights: Sequence[flo
         gap = (heights[layer[number - 1]] + heights[vertex]) / 2 if number else 0.0
         below.append((below[-1] if below else 0.0) + gap)
     blocks: list[tuple[float, int]] = []  # mean of what is wished for the first one, and how many
-    for place, distance in zip(wished, below, strict=True):
-        mean, count = place - distance, 1
+    for position, distance in zip(wished, below, strict=True):
+        mean, count = position - distance, 1
         while blocks and blocks[-1][0] >= mean:
             above, size = blocks.pop()
             mean = (mean * count + above * size) / (count + size)

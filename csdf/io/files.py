@@ -23,18 +23,18 @@ NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 NO_REPLACING = (errno.EACCES, errno.EPERM, errno.EROFS, errno.EBUSY, errno.EXDEV)
 
 
-def read_bytes(path: str | os.PathLike[str], most: int = LARGEST_FILE_BYTES) -> bytes:
+def read_bytes(path: str | os.PathLike[str], maximum: int = LARGEST_FILE_BYTES) -> bytes:
     """Return the bytes of a file; "-" is standard input.
 
-    Raises UnreadableFile for a folder, a forbidden file, and beyond `most` bytes; MissingFile where
+    Raises UnreadableFile for a folder, a forbidden file, and beyond `maximum` bytes; MissingFile where
     there is none.
     """
     try:
         if path == STANDARD_INPUT:
-            content = sys.stdin.buffer.read(most + 1)
+            content = sys.stdin.buffer.read(maximum + 1)
         else:
             with open(path, "rb") as file:
-                content = file.read(most + 1)
+                content = file.read(maximum + 1)
     except IsADirectoryError:
         raise UnreadableFile(f"{path}: is a folder; expected a file") from None
     except OSError as error:
@@ -42,18 +42,18 @@ def read_bytes(path: str | os.PathLike[str], most: int = LARGEST_FILE_BYTES) -> 
         raise refusal(f"{path}: cannot be read: {error.strerror}") from None
     except ValueError:
         raise UnreadableFile(f"{str(path)!r}: cannot be read: no file has such a name") from None
-    require_size(content, str(path), most)
+    require_size(content, str(path), maximum)
     return content
 
 
-def read_found(path: str | os.PathLike[str], most: int = LARGEST_FILE_BYTES) -> bytes:
+def read_found(path: str | os.PathLike[str], maximum: int = LARGEST_FILE_BYTES) -> bytes:
     """Return the bytes of a file that no command line names: in a project's folder, or beside a file.
 
     A pipe there may have no writer, and a device may have no end: both raise UnreadableFile. Other
     errors are those of `read_bytes`.
     """
     require_plain(path)
-    return read_bytes(path, most)
+    return read_bytes(path, maximum)
 
 
 def require_plain(path: str | os.PathLike[str]) -> None:
@@ -78,10 +78,10 @@ def read_text(path: str | os.PathLike[str]) -> str:
     return decoded(read_bytes(path), os.fspath(path))
 
 
-def require_size(content: bytes, name: str, most: int = LARGEST_FILE_BYTES) -> None:
-    """Raise UnreadableFile if there are more than `most` bytes."""
-    if len(content) > most:
-        limit = f"{most // 2**20} MiB" if most % 2**20 == 0 else f"{most} bytes"
+def require_size(content: bytes, name: str, maximum: int = LARGEST_FILE_BYTES) -> None:
+    """Raise UnreadableFile if there are more than `maximum` bytes."""
+    if len(content) > maximum:
+        limit = f"{maximum // 2**20} MiB" if maximum % 2**20 == 0 else f"{maximum} bytes"
         raise UnreadableFile(
             f"{name}: larger than the limit of {limit} for one file; "
             "the option --file-limit of commands on graphs raises it"
@@ -130,11 +130,11 @@ def write_texts(texts: Mapping[str, str | bytes]) -> None:
     and new files and their folders are removed. Raises UnwritableFile.
     """
     older: dict[str, bytes | None] = {}
-    made: list[str] = []
+    temporary_paths: list[str] = []
     try:
         for path, text in texts.items():
             folder = os.path.dirname(path)
-            made += _missing_folders(folder)
+            temporary_paths += _missing_folders(folder)
             make_folder(folder or os.curdir)
             require_writable(path)
             older[path] = _content(path)
@@ -145,7 +145,7 @@ def write_texts(texts: Mapping[str, str | bytes]) -> None:
                 write_text(path, content)
             elif os.path.isfile(path):
                 os.unlink(path)
-        for folder in reversed(made):
+        for folder in reversed(temporary_paths):
             with suppress(OSError):  # another program may have put a file there
                 os.rmdir(folder)
         raise

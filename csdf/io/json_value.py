@@ -139,8 +139,8 @@ class JsonValue:
             raise self.refusal("expected an object")
         if key not in self.value:
             raise self.refusal(f"the key {key!r} is missing")
-        place = f"{self.place}.{key}" if self.place else key
-        return JsonValue(self.value[key], self.file, place)
+        index = f"{self.place}.{key}" if self.place else key
+        return JsonValue(self.value[key], self.file, index)
 
     def items(self) -> Iterator[JsonValue]:
         """Yield the entries of a list."""
@@ -179,10 +179,10 @@ class JsonValue:
             raise self.refusal("expected an integer >= 0")
         return self.value
 
-    def whole(self, least: int, most: int) -> int:
+    def whole(self, minimum: int, maximum: int) -> int:
         """Return the value if it is an integer in this range, ends included."""
-        if type(self.value) is not int or not least <= self.value <= most:
-            raise self.refusal(f"expected an integer from {least} to {most}")
+        if type(self.value) is not int or not minimum <= self.value <= maximum:
+            raise self.refusal(f"expected an integer from {minimum} to {maximum}")
         return self.value
 
     def number(self) -> float:

@@ -28,7 +28,7 @@ def booktabs(
     texts: the columns that stand at the left, all others at the right. remarks: comments above it.
     """
     left = set(texts)
-    columns = "".join("l" if place in left else "r" for place in range(len(heads)))
+    columns = "".join("l" if index in left else "r" for index in range(len(heads)))
     comments = [f"% {' '.join(remark.split())}" for remark in remarks]
     lines = [" & ".join(row) + r" \\" for row in (heads, *rows)]
     return "\n".join(

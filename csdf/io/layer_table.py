@@ -52,10 +52,10 @@ def parse_layer_table(text: str, name: str = "<text>") -> Graph:
                     "which is not a layer of the table"
                 )
             where = f"{name}:{line}"
-            made = _parsed(producers[source]["production"], where, sequences.parse_rates)
-            taken = _parsed(consumption, where, sequences.parse_rates)
+            production = _parsed(producers[source]["production"], where, sequences.parse_rates)
+            consumed_rates = _parsed(consumption, where, sequences.parse_rates)
             try:
-                builder.channel(source, made, row["layer"], taken)
+                builder.channel(source, production, row["layer"], consumed_rates)
             except InvalidGraph as error:
                 raise UnreadableFile(f"{where}: {error}") from None
     try:

@@ -65,12 +65,12 @@ def from_networkx(
     actors = tuple(_actor(node, values) for node, values in multi.nodes(data=True))
     phases = {actor.name: actor.phases for actor in actors}
     channels: list[Channel] = []
-    taken = {str(key) for *_, key in multi.edges(keys=True) if isinstance(key, str)}
+    used_names = {str(key) for *_, key in multi.edges(keys=True) if isinstance(key, str)}
     for producer, consumer, key, values in sorted(multi.edges(keys=True, data=True), key=_position):
         channel_name = (
-            key if isinstance(key, str) else free_name(f"{producer} to {consumer}", taken)
+            key if isinstance(key, str) else free_name(f"{producer} to {consumer}", used_names)
         )
-        taken.add(channel_name)
+        used_names.add(channel_name)
         channels.append(_channel(channel_name, producer, consumer, values, phases))
     about = multi.graph
     return Graph(

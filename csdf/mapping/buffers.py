@@ -93,16 +93,16 @@ def min_buffers(
         return because(BufferWhy.TOO_SLOW, period=free.period)
 
     stop = stop_of(budget)
-    least = least_distribution(buffered, buffered.variables, suffices, stop, refusal=refusal)
-    capacities = least.capacities
+    minimum = least_distribution(buffered, buffered.variables, suffices, stop, refusal=refusal)
+    capacities = minimum.capacities
     return LeastBuffers(
         mapping=None if capacities is None else buffered.mapping_with(capacities),
         found=None if capacities is None else buffered.throughput(capacities),
-        size=least.size,
-        lower_bound=least.lower_bound,
+        size=minimum.size,
+        lower_bound=minimum.lower_bound,
         unit=unit,
-        status=least.status,
-        reason=least.reason,
+        status=minimum.status,
+        reason=minimum.reason,
         evaluations=buffered.count,
     )
 
@@ -127,7 +127,7 @@ class _BufferedMapping:
         ]
         self._occupied = [channel.initial_tokens for channel in channels]
         spaces = [f"{channel}{SPACE[side]}" for channel, side in self._buffers]
-        self._place = {name: place for place, name in enumerate(spaces)}
+        self._place = {name: index for index, name in enumerate(spaces)}
         full = self.mapping_with(self._occupied)  # a space channel for each buffer, without space
         self._bound = bound_graph(graph, platform, full, is_conservative=True)
         self.firings = sum(repetition_vector(self._bound).values())
@@ -152,7 +152,7 @@ class _BufferedMapping:
             holding = {self._place[name] for name in named if name in self._place}
             if throughput.period is None and not throughput.blocked:
                 holding = {
-                    place for place, capacity in enumerate(capacities) if capacity is not None
+                    index for index, capacity in enumerate(capacities) if capacity is not None
                 }
             self._known[capacities] = PeriodEvaluation(throughput.period, tuple(sorted(holding)))
         return self._known[capacities]
@@ -161,11 +161,11 @@ class _BufferedMapping:
         """Return the throughput with these buffers; None for one without limit."""
         channels = []
         for channel in self._bound.channels:
-            place = self._place.get(channel.name)
-            if place is None:
+            index = self._place.get(channel.name)
+            if index is None:
                 channels.append(channel)
-            elif (capacity := capacities[place]) is not None:
-                free = capacity - self._occupied[place]
+            elif (capacity := capacities[index]) is not None:
+                free = capacity - self._occupied[index]
                 channels.append(replace(channel, initial_tokens=free))
         bound = replace(self._bound, channels=tuple(channels), origin=None)
         return ordered_throughput(bound, self._mapping, self._repetitions)

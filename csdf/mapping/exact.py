@@ -95,13 +95,13 @@ class _Model:
             self._add_dependency(dependency)
         self._break_symmetry()
 
-    def limit_cores(self, most: int) -> None:
+    def limit_cores(self, maximum: int) -> None:
         """Bind actors to this many processors at most."""
         used = {core: self.model.new_bool_var(f"u{core}") for core in self.intervals}
         for row in self.bound:
             for core, chosen in row.items():
                 self.model.add_implication(chosen, used[core])
-        self.model.add(sum(used.values()) <= most)
+        self.model.add(sum(used.values()) <= maximum)
 
     def _add_firing(self, firing: int) -> None:
         model, problem = self.model, self.problem
@@ -117,10 +117,13 @@ class _Model:
         for core, duration in durations.items():
             if not duration:
                 continue
-            for turn in (0, self.period):  # twice, so that what reaches beyond the period is seen
+            for shift in (0, self.period):  # twice, so that what reaches beyond the period is seen
                 self.intervals[core].append(
                     model.new_optional_fixed_size_interval_var(
-                        offset + turn, duration, self.bound[actor][core], f"i{firing},{core},{turn}"
+                        offset + shift,
+                        duration,
+                        self.bound[actor][core],
+                        f"i{firing},{core},{shift}",
                     )
                 )
 

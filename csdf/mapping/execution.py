@@ -72,12 +72,14 @@ def mapped_execution(
     bound = bound_graph(graph, platform, mapping, is_conservative=False)
     run = _MappedExecution(bound, platform, mapping, stop_of(budget))
     recurrence = run.until_recurrence() if iterations is None else None
-    wanted = iterations if recurrence is None else recurrence.transient + recurrence.steady
-    is_stuck = wanted is None or not run.complete(wanted)
+    executed_iterations = (
+        iterations if recurrence is None else recurrence.transient + recurrence.steady
+    )
+    is_stuck = executed_iterations is None or not run.complete(executed_iterations)
     return MappedExecution(
-        firings=run.listed(None if is_stuck else wanted),
+        firings=run.listed(None if is_stuck else executed_iterations),
         cores=dict(mapping.binding),
-        iterations=0 if is_stuck or wanted is None else wanted,
+        iterations=0 if is_stuck or executed_iterations is None else executed_iterations,
         transient=None if recurrence is None else recurrence.transient,
         steady=None if recurrence is None else recurrence.steady,
         period=None
@@ -267,11 +269,11 @@ def _finisher(platform: Platform, name: str, factor: int) -> Callable[[int, int]
     def finish(start: int, work: int) -> int:
         if not work:
             return start
-        place = (start - offset) % wheel
-        left = max(0, slice_ticks - place)
+        index = (start - offset) % wheel
+        left = max(0, slice_ticks - index)
         if work <= left:
             return start + work
-        turns, rest = divmod(work - left - 1, slice_ticks)
-        return start - place + wheel + turns * wheel + rest + 1
+        turns, remainder = divmod(work - left - 1, slice_ticks)
+        return start - index + wheel + turns * wheel + remainder + 1
 
     return finish

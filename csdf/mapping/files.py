@@ -30,14 +30,14 @@ SHAPES = {
 }
 
 
-def holds_mapping(path: str | os.PathLike[str], most: int = files.LARGEST_FILE_BYTES) -> bool:
+def holds_mapping(path: str | os.PathLike[str], maximum: int = files.LARGEST_FILE_BYTES) -> bool:
     """Whether a file is SDF3 XML with a platform and a mapping. Raises UnreadableFile.
 
-    most: bytes that the file may have. Standard input, which can be read once, is a graph.
+    maximum: bytes that the file may have. Standard input, which can be read once, is a graph.
     """
     if path == files.STANDARD_INPUT:
         return False
-    content = files.read_bytes(path, most)
+    content = files.read_bytes(path, maximum)
     return b"<architectureGraph" in content and b"<mapping" in content
 
 

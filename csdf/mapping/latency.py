@@ -83,7 +83,7 @@ def source_latency(
     graphs, DSD 2007; jitter as in the event model "periodic with jitter": Richter, Jersak, Ernst, A
     formal approach to MpSoC performance verification, IEEE Computer 36(4), 2003.
     """
-    wanted = exact_above_zero(period, "period")
+    exact_period = exact_above_zero(period, "period")
     if (platform is None) != (mapping is None):
         raise CsdfError("a platform and a mapping belong together")
     stop = stop_of(budget)
@@ -91,24 +91,24 @@ def source_latency(
     unbounded: Throughput | MappedThroughput
     if platform is None or mapping is None:
         unbounded = throughput(graph, budget=stop)
-        least = unbounded.period
+        minimum = unbounded.period
     else:
         unbounded = mapped_throughput(graph, platform, mapping, budget=stop)
-        least = unbounded.period
-        if least and any(platform.core(core).wheel for core in mapping.orders):
-            least = mapped_execution(graph, platform, mapping, budget=stop).period
-    if least is None:
+        minimum = unbounded.period
+        if minimum and any(platform.core(core).wheel for core in mapping.orders):
+            minimum = mapped_execution(graph, platform, mapping, budget=stop).period
+    if minimum is None:
         raise Deadlocked(f"graph {graph.name!r} deadlocks and has no latency: {unbounded.deadlock}")
     numbers: tuple[Fraction | None, ...] = (None,) * len(LATENCIES)
-    if least <= wanted:
-        clocked = with_clock(graph, source, wanted)
+    if minimum <= exact_period:
+        clocked = with_clock(graph, source, exact_period)
         if platform is None or mapping is None:
             run = _self_timed_run(clocked, distance, stop)
         else:
             run = _mapped_run(clocked, platform, mapping, distance, stop)
-        numbers = _measured(repetition_vector(graph), run, source, sink, wanted, distance)
+        numbers = _measured(repetition_vector(graph), run, source, sink, exact_period, distance)
     return SourceLatency(
-        source=source, sink=sink, period=wanted, min_period=least, distance=distance,
+        source=source, sink=sink, period=exact_period, min_period=minimum, distance=distance,
         **dict(zip(LATENCIES, numbers, strict=True)),
     )  # fmt: skip
 
@@ -118,14 +118,14 @@ def with_clock(graph: Graph, source: str, period: Fraction) -> Graph:
 
     The first one at time 0. period: of an iteration, in units of the user.
     """
-    apart = period / graph.time_unit / repetition_vector(graph)[source]
-    finer = in_finer_time(graph, apart.denominator)
+    distance = period / graph.time_unit / repetition_vector(graph)[source]
+    finer = in_finer_time(graph, distance.denominator)
     name = free_name(f"{CLOCK}{source}", {actor.name for actor in graph.actors}, between="_")
-    taken = {channel.name for channel in graph.channels}
+    used_names = {channel.name for channel in graph.channels}
     ticks, release = (
-        free_name(f"{name}: {suffix}", taken, between="_") for suffix in ("turn", "tick")
+        free_name(f"{name}: {suffix}", used_names, between="_") for suffix in ("turn", "tick")
     )
-    clock = Actor(name=name, durations=(apart.numerator,))
+    clock = Actor(name=name, durations=(distance.numerator,))
     tick = Channel(
         name=release, producer=name, consumer=source, production=(1,),
         consumption=(1,) * graph.actor(source).phases, initial_tokens=1,
@@ -170,19 +170,19 @@ def _measured(
     distance: int,
 ) -> tuple[Fraction, ...]:
     """Return the numbers of LATENCIES over the transient and one steady part."""
-    made, taken = repetitions[sink], repetitions[source]
+    sink_firings, source_firings = repetitions[sink], repetitions[source]
     count = run.transient + run.steady
     ends = [Fraction(0)] * (count + distance)
     waits: list[Fraction] = []
     strays: list[list[Fraction]] = [[], []]  # in the transient, in the steady part
     for firing in run.firings:
-        if firing.actor == sink and firing.index // made < len(ends):
-            n = firing.index // made
+        if firing.actor == sink and firing.index // sink_firings < len(ends):
+            n = firing.index // sink_firings
             ends[n] = max(ends[n], firing.end)
             if n < count:
-                strays[n >= run.transient].append(firing.end - firing.index * period / made)
-        if firing.actor == source and firing.index < count * taken:
-            waits.append(firing.start - firing.index * period / taken)
+                strays[n >= run.transient].append(firing.end - firing.index * period / sink_firings)
+        if firing.actor == source and firing.index < count * source_firings:
+            waits.append(firing.start - firing.index * period / source_firings)
     latency, paired = (
         max(ends[n + apart] - n * period for n in range(count)) for apart in (0, distance)
     )

@@ -166,11 +166,11 @@ class StaticOrder:
         if not self.periodic:
             raise InvalidMapping("a static order without a periodic list")
 
-    def actor(self, place: int) -> str:
+    def actor(self, index: int) -> str:
         """Return the actor of the firing at this index of the endless list."""
-        if place < len(self.prefix):
-            return self.prefix[place]
-        return self.periodic[(place - len(self.prefix)) % len(self.periodic)]
+        if index < len(self.prefix):
+            return self.prefix[index]
+        return self.periodic[(index - len(self.prefix)) % len(self.periodic)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -147,15 +147,15 @@ class _Wheel:
         begins, ends, period = self._begins, self._ends, self._period
         if not duration or not begins:
             return earliest
-        place = earliest % period
-        following = bisect_right(begins, place)
-        free = max(place, ends[following - 1] - (period if following == 0 else 0))
+        position = earliest % period
+        following = bisect_right(begins, position)
+        free = max(position, ends[following - 1] - (period if following == 0 else 0))
         for number in range(following, following + len(begins) + 1):
-            turn, index = divmod(number, len(begins))
-            if free + duration <= begins[index] + turn * period:
+            lap, index = divmod(number, len(begins))
+            if free + duration <= begins[index] + lap * period:
                 break
-            free = max(free, ends[index] + turn * period)
-        return None if free >= place + period else earliest + free - place
+            free = max(free, ends[index] + lap * period)
+        return None if free >= position + period else earliest + free - position
 
     def occupants(self, start: int, duration: int) -> list[int]:
         """Return the firings that are executed at some time of these."""
@@ -165,8 +165,7 @@ class _Wheel:
             firing
             for first, last, firing in self._firings
             if any(
-                first + turn < end and begin < last + turn
-                for turn in (0, self._period, -self._period)
+                first + lap < end and begin < last + lap for lap in (0, self._period, -self._period)
             )
         ]
 
@@ -241,9 +240,9 @@ def _static_order(
     if sum(last - stage for stage in stages) > MOST_PREFIX:
         return None
     events = sorted(
-        (start - first + turn * period, firing, actor)
+        (start - first + lap * period, firing, actor)
         for (start, firing, actor), stage in zip(firings, stages, strict=True)
-        for turn in range(last - stage + 1)
+        for lap in range(last - stage + 1)
     )
     begin = last * period
     prefix = [actor for time, _, actor in events if time < begin]
@@ -252,9 +251,11 @@ def _static_order(
 
 def shortest_order(prefix: Sequence[str], periodic: Sequence[str]) -> StaticOrder:
     """Return the same endless list of firings with the shortest prefix."""
-    kept, turned, count = len(prefix), 0, len(periodic)
+    prefix_length, turned, count = len(prefix), 0, len(periodic)
     # Rotating the periodic list back by one absorbs the last firing of the prefix.
-    while kept and prefix[kept - 1] == periodic[(turned - 1) % count]:
-        kept, turned = kept - 1, turned - 1
+    while prefix_length and prefix[prefix_length - 1] == periodic[(turned - 1) % count]:
+        prefix_length, turned = prefix_length - 1, turned - 1
     start = turned % count
-    return StaticOrder(prefix=tuple(prefix[:kept]), periodic=(*periodic[start:], *periodic[:start]))
+    return StaticOrder(
+        prefix=tuple(prefix[:prefix_length]), periodic=(*periodic[start:], *periodic[:start])
+    )

@@ -50,7 +50,7 @@ def read_nsoc(
     As SDF3 has it: a token crosses a connection in its delay and its size
     over the bandwidth that the channel asks for, one token at a time; `bufferSize` is the room on
     each side. A slice lies at the end of its wheel. Wheels start at any time there, so that a
-    token may have to wait for the rest of its consumer's wheel. most: bytes that the file may have.
+    token may have to wait for the rest of its consumer's wheel. most: maximum bytes of the file.
     Raises UnreadableFile, naming the line.
     """
     name = os.fspath(path)
@@ -175,22 +175,23 @@ class _DocumentReader:
                         element, f"there is no tile {tile!r} with a processor"
                     )
             ends = [self.home[tile] for tile in tiles]
-            asked = {
+            requested = {
                 bandwidths[channel.name]
                 for channel in self.graph.channels
                 if [binding.get(channel.producer), binding.get(channel.consumer)] == ends
                 and channel.name in bandwidths
             }
-            if len(asked) > 1:
+            if len(requested) > 1:
                 raise self.document.refusal(
-                    element, f"{where}: its channels ask for different bandwidths, {sorted(asked)}"
+                    element,
+                    f"{where}: its channels ask for different bandwidths, {sorted(requested)}",
                 )
             connections.append(
                 Connection(
                     source=ends[0],
                     target=ends[1],
                     latency=self._number(element, "delay") or 0,
-                    bandwidth=asked.pop() if asked else None,
+                    bandwidth=requested.pop() if requested else None,
                     is_pipelined=False,
                     wait=cores[ends[1]].offset,
                 )
@@ -202,9 +203,9 @@ class _DocumentReader:
         properties = self.document.keyed(self.document.properties, "channelProperties", "channel")
         for name, element in properties.items():
             bandwidth = self.document.only_child(element, "bandwidth")
-            least = None if bandwidth is None else self._number(bandwidth, "min")
-            if least:
-                least_sizes[name] = least
+            minimum = None if bandwidth is None else self._number(bandwidth, "min")
+            if minimum:
+                least_sizes[name] = minimum
         return least_sizes
 
     def _buffers(self, binding: dict[str, str]) -> dict[str, Buffer]:
@@ -419,8 +420,8 @@ class _Document:
             order = self.mapping.orders.get(core.name)
             if order is not None:
                 schedule = etree.SubElement(processor, "schedule")
-                for place, actor in enumerate((*order.prefix, *order.periodic)):
-                    begins = {"startOfPeriodicRegime": "true"} if place == len(order.prefix) else {}
+                for index, actor in enumerate((*order.prefix, *order.periodic)):
+                    begins = {"startOfPeriodicRegime": "true"} if index == len(order.prefix) else {}
                     etree.SubElement(schedule, "state", {"actor": actor, **begins})
             etree.SubElement(tile, "memory", {"name": "memory"})
             etree.SubElement(tile, "networkInterface", {"name": "ni"})

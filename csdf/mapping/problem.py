@@ -164,8 +164,8 @@ def _works(
                 refusal = refusal or error
                 on_types[kind] = None
             else:
-                whole, rest = divmod(count, len(durations))
-                on_types[kind] = durations * whole + durations[:rest]
+                whole, remainder = divmod(count, len(durations))
+                on_types[kind] = durations * whole + durations[:remainder]
         rows.append(on_types[kind])
     if refusal is not None and not any(row is not None for row in rows):
         raise refusal
@@ -213,11 +213,11 @@ def lower_bound(problem: MappingProblem) -> Fraction:
     the least load of each actor; all least loads shared evenly; and, for processors that are alike,
     the least load that one of them has where no actor is split.
     """
-    least = problem.least_loads
+    minimum = problem.least_loads
     cores = len(problem.platform.cores)
-    bounds = [Fraction(max(least)), Fraction(sum(least), cores), _free_period(problem)]
+    bounds = [Fraction(max(minimum)), Fraction(sum(minimum), cores), _free_period(problem)]
     if problem.has_equal_cores:
-        bounds.append(Fraction(_least_shared(least, cores)))
+        bounds.append(Fraction(_least_shared(minimum, cores)))
     return max(bounds)
 
 
@@ -227,10 +227,10 @@ def fewest_by_load(problem: MappingProblem, period: Fraction) -> int:
     By the least loads of the actors: all together, and, for processors that are alike, with no actor
     split. period: in time units of the problem, no less than the load of any actor.
     """
-    least = problem.least_loads
-    fewest = max(1, ceil(sum(least) / period))
+    minimum = problem.least_loads
+    fewest = max(1, ceil(sum(minimum) / period))
     if problem.has_equal_cores:
-        while _least_shared(least, fewest) > period:
+        while _least_shared(minimum, fewest) > period:
             fewest += 1
     return fewest
 

@@ -294,8 +294,8 @@ class _LeastPeriod(_MappingSearch):
     def improve(self) -> None:
         """Find a first answer; then try bindings by load, and neighbours of the best binding."""
         first = self.by_load(self.cores)
-        least = FIRST * max(self.bound, self.largest_load(first))
-        if not least or not self.schedule(first, least):
+        minimum = FIRST * max(self.bound, self.largest_load(first))
+        if not minimum or not self.schedule(first, minimum):
             self._schedule_in_turn(first)
         if self.best is None:
             raise GaveUp(told("no static orders were found"))
@@ -317,16 +317,16 @@ class _LeastPeriod(_MappingSearch):
             self.schedule(binding, period) for period in self._periods(max(self.bound, load))
         )
 
-    def _periods(self, least: Fraction) -> Iterator[Fraction]:
+    def _periods(self, minimum: Fraction) -> Iterator[Fraction]:
         """Yield periods from the lower bound to the best period so far, at growing distances."""
-        most = self.period
+        maximum = self.period
         step = Fraction(1, 64)
-        period = least = least or Fraction(1)
+        period = minimum = minimum or Fraction(1)
         for _ in range(STEPS):
-            if most is not None and period >= most:
+            if maximum is not None and period >= maximum:
                 return
             yield period
-            period = Fraction(ceil(least * (1 + step)))
+            period = Fraction(ceil(minimum * (1 + step)))
             step = step * 3 / 2
 
     def _schedule_in_turn(self, binding: tuple[int, ...]) -> None:
@@ -435,8 +435,8 @@ class _Fewest(_MappingSearch):
         return None if self.best is None else len(self.best[0].orders)
 
     def look(self) -> None:
-        most = "none" if self._count is None else str(self._count)
-        text = f"processors: at least {self.fewest}, found {most}"
+        maximum = "none" if self._count is None else str(self._count)
+        text = f"processors: at least {self.fewest}, found {maximum}"
         self.stop.look(Progress(done=self.tries, at=text))
 
     def _improve(self) -> None:
@@ -449,7 +449,7 @@ class _Fewest(_MappingSearch):
                     return
             return
         if self._try_on(cores):
-            while any(self._try_on(rest) for rest in self._without_one()):
+            while any(self._try_on(remaining_cores) for remaining_cores in self._without_one()):
                 pass
 
     def _without_one(self) -> Iterator[list[int]]:
@@ -459,20 +459,22 @@ class _Fewest(_MappingSearch):
         names = [core.name for core in self.problem.platform.cores]
         used = sorted(names.index(core) for core in self.best[0].orders)
         for core in used if len(used) > self.fewest else ():
-            rest = [core_used for core_used in used if core_used != core]
-            if all(self.allowed(actor, rest) for actor in range(len(self.problem.actors))):
-                yield rest
+            remaining_cores = [core_used for core_used in used if core_used != core]
+            if all(
+                self.allowed(actor, remaining_cores) for actor in range(len(self.problem.actors))
+            ):
+                yield remaining_cores
 
     def _try_on(self, cores: Sequence[int]) -> bool:
         """Look for a mapping of the required period onto these processors."""
         binding = self.by_load(cores)
-        least = self.largest_load(binding)
+        minimum = self.largest_load(binding)
         for attempt in range(TRIES):
             self.look()
             trial = binding if not attempt else self.neighbour(binding, cores)
             load = self.largest_load(trial)
-            if load <= max(least, self.period):
-                binding, least = trial, load
+            if load <= max(minimum, self.period):
+                binding, minimum = trial, load
             if load <= self.period and self.schedule(trial, self.period):
                 return True
         return False

@@ -217,7 +217,7 @@ def ordered_graph(graph: Graph, orders: Map[str, StaticOrder]) -> Graph:
 
 def _turned(cycle: tuple[int, ...], done: int, length: int) -> tuple[int, ...]:
     """Return the cycle from the phase that comes after this many firings, over this many phases."""
-    return tuple(cycle[(done + place) % len(cycle)] for place in range(length))
+    return tuple(cycle[(done + index) % len(cycle)] for index in range(length))
 
 
 def _order_channels(core: str, ring: Sequence[str], phases: dict[str, int]) -> list[Channel]:
@@ -228,29 +228,29 @@ def _order_channels(core: str, ring: Sequence[str], phases: dict[str, int]) -> l
         numbers.append(seen[actor])
         seen[actor] += 1
     pairs: dict[tuple[str, str], tuple[list[int], list[int], int]] = {}
-    for place, actor in enumerate(ring):
-        follower = (place + 1) % len(ring)
+    for index, actor in enumerate(ring):
+        follower = (index + 1) % len(ring)
         key = (actor, ring[follower])
-        made, taken, tokens = pairs.setdefault(key, ([], [], 0))
-        made.append(numbers[place])
-        taken.append(numbers[follower])
-        pairs[key] = (made, taken, tokens + (follower == 0))
+        production, consumption, tokens = pairs.setdefault(key, ([], [], 0))
+        production.append(numbers[index])
+        consumption.append(numbers[follower])
+        pairs[key] = (production, consumption, tokens + (follower == 0))
     return [
         Channel(
             name=f"{core}: {first} before {second}",
             producer=first,
             consumer=second,
-            production=_marks(made, seen[first], phases[first]),
-            consumption=_marks(taken, seen[second], phases[second]),
+            production=_marks(production, seen[first], phases[first]),
+            consumption=_marks(consumption, seen[second], phases[second]),
             initial_tokens=tokens,
         )
-        for (first, second), (made, taken, tokens) in pairs.items()
+        for (first, second), (production, consumption, tokens) in pairs.items()
     ]
 
 
-def _marks(places: list[int], count: int, phases: int) -> tuple[int, ...]:
+def _marks(indices: list[int], count: int, phases: int) -> tuple[int, ...]:
     """Return 1 at these positions of `count` firings and 0 at the others, over this many phases."""
-    marked = set(places)
+    marked = set(indices)
     return tuple(int(phase % count in marked) for phase in range(phases))
 
 
@@ -263,8 +263,8 @@ class _OrderedRun:
         numbers = indexed(graph)
         self._names = numbers.actor_names
         self._number = {name: number for number, name in enumerate(self._names)}
-        most = _most_firings(graph, orders)
-        self._run = UntimedRun(numbers, [most[name] for name in self._names])
+        maximum = _most_firings(graph, orders)
+        self._run = UntimedRun(numbers, [maximum[name] for name in self._names])
         bound = {actor for order in orders.values() for actor in order.periodic}
         self._free = [number for name, number in self._number.items() if name not in bound]
 

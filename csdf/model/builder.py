@@ -68,12 +68,15 @@ class GraphBuilder:
         name: str | None = None,
     ) -> GraphBuilder:
         """Add a channel; without a name it is called after its actors."""
-        taken = _listed(consumption)
-        given_back = taken if release is None else _listed(release)
-        length = lcm(len(taken) or 1, len(given_back) or 1)
+        consumption_rates = _listed(consumption)
+        given_back = consumption_rates if release is None else _listed(release)
+        length = lcm(len(consumption_rates) or 1, len(given_back) or 1)
         name = name or self._free_name(f"{producer} to {consumer}")
         self._names.add(name)
-        lists = [(producer, "production", _listed(production)), (consumer, "consumption", taken)]
+        lists = [
+            (producer, "production", _listed(production)),
+            (consumer, "consumption", consumption_rates),
+        ]
         if release is not None:
             lists.append((consumer, "release", given_back))
         for end, what, rates in lists:
@@ -84,7 +87,7 @@ class GraphBuilder:
                 producer=producer,
                 consumer=consumer,
                 production=_listed(production),
-                consumption=_repeated(taken, length),
+                consumption=_repeated(consumption_rates, length),
                 initial_tokens=initial_tokens,
                 capacity=capacity,
                 release=None if release is None else _repeated(given_back, length),
@@ -130,14 +133,14 @@ class GraphBuilder:
             name=self._name, actors=actors, channels=channels, time_unit=Fraction(1, scale)
         )
 
-    def _free_name(self, wanted: str) -> str:
-        if wanted not in self._names:
-            return wanted
-        number = self._numbers.get(wanted, 1) + 1
-        while f"{wanted} {number}" in self._names:
+    def _free_name(self, preferred_name: str) -> str:
+        if preferred_name not in self._names:
+            return preferred_name
+        number = self._numbers.get(preferred_name, 1) + 1
+        while f"{preferred_name} {number}" in self._names:
             number += 1
-        self._numbers[wanted] = number
-        return f"{wanted} {number}"
+        self._numbers[preferred_name] = number
+        return f"{preferred_name} {number}"
 
 
 def _listed(rates: Rates) -> tuple[int, ...]:

@@ -49,8 +49,8 @@ class PeriodicSchedule(Tabular):
 
     def start(self, actor: str, index: int) -> Fraction:
         """Start of the actor's firing of that index."""
-        rounds, place = divmod(index, len(self.starts[actor]))
-        return self.starts[actor][place] + rounds * self.recurrence[actor]
+        rounds, position = divmod(index, len(self.starts[actor]))
+        return self.starts[actor][position] + rounds * self.recurrence[actor]
 
     def rows(self) -> list[dict[str, Any]]:
         """Return an exact row for each actor."""

@@ -25,10 +25,10 @@ class UntimedRun:
     """
 
     def __init__(
-        self, graph: IndexedGraph, most: Sequence[int], returns: Sequence[int] | None = None
+        self, graph: IndexedGraph, maximum: Sequence[int], returns: Sequence[int] | None = None
     ) -> None:
         self.graph = graph
-        self.most = list(most)
+        self.most = list(maximum)
         self.tokens = list(graph.initial_tokens)
         self.phase = [0] * len(graph.phases)
         self.firings = [0] * len(graph.phases)
@@ -128,11 +128,11 @@ class ValuedRun(UntimedRun, Generic[Value]):
     def __init__(
         self,
         graph: IndexedGraph,
-        most: Sequence[int],
+        maximum: Sequence[int],
         queues: Iterable[Iterable[tuple[Value, int]]],
         value_of: Callable[[int, int, list[Value]], Value],
     ) -> None:
-        super().__init__(graph, most)
+        super().__init__(graph, maximum)
         self.queues = [deque(pair for pair in queue if pair[1]) for queue in queues]
         self.tokens = [sum(count for _, count in queue) for queue in self.queues]
         self._value_of = value_of

@@ -141,19 +141,19 @@ def piecewise(
     values, since a list is as short. numbers: in equal steps.
     """
     best: list[FormulaPiece] | None = None
-    most = sum(value is not None for value in values) // SHARE
+    maximum = sum(value is not None for value in values) // SHARE
     for degrees in DEGREES:
         for modulus in MODULI if not degrees[1] else MODULI[:4]:
             pieces: list[FormulaPiece] = []
             for remainder in range(modulus):
                 points = list(zip(numbers, values, strict=True))[remainder::modulus]
-                pieces += _pieces(parameter, points, degrees, most)
+                pieces += _pieces(parameter, points, degrees, maximum)
                 total = sum(map(_cost, pieces))
-                if total > most:
+                if total > maximum:
                     break
             else:
                 if pieces and (best is None or total < sum(map(_cost, best))):
-                    best, most = pieces, total
+                    best, maximum = pieces, total
     if best is None:
         return None
     return Formula(
@@ -170,11 +170,11 @@ def _pieces(
     parameter: str,
     points: Sequence[tuple[int, Fraction | None]],
     degrees: tuple[int, int],
-    most: int,
+    maximum: int,
 ) -> Iterator[FormulaPiece]:
     """The longest pieces in sequence, at most this many."""
     at, step = 0, points[1][0] - points[0][0] if len(points) > 1 else 1
-    for _ in range(most + 1):
+    for _ in range(maximum + 1):
         while at < len(points) and points[at][1] is None:
             at += 1
         if at == len(points):

@@ -169,10 +169,10 @@ def read_parametric_graph(
     return _from_xml(content, name, options)
 
 
-def parameters_of_file(path: str | os.PathLike[str], most: int) -> tuple[str, ...]:
+def parameters_of_file(path: str | os.PathLike[str], maximum: int) -> tuple[str, ...]:
     """Return the parameters of a file that its reader has refused; none where it has other faults."""
     try:
-        return read_parametric_graph(path, most=most).parameters
+        return read_parametric_graph(path, most=maximum).parameters
     except CsdfError:
         return ()
 
@@ -308,14 +308,14 @@ def _fill(pattern: str, gaps: _Gaps, values: Values, name: str) -> str:
     texts: dict[int, str] = {}
 
     def number(gap: re.Match[str]) -> str:
-        place = int(gap[1])
-        if place not in texts:
+        index = int(gap[1])
+        if index not in texts:
             try:
-                texts[place] = str(gaps.listed[place].value(values))
+                texts[index] = str(gaps.listed[index].value(values))
             except MalformedText as error:
                 line = pattern.count("\n", 0, gap.start()) + 1
                 raise UnreadableFile(f"{name}:{line}: {error}") from None
-        return texts[place]
+        return texts[index]
 
     return _GAP.sub(number, pattern)
 

@@ -296,7 +296,7 @@ def _applied(operator: str, operands: list[Line]) -> Line:
         (base, slope), (factor, more) = operands
         return base + sign * factor, slope + sign * more
     if not any(slope for _, slope in operands):
-        numbers = {f"x{place}": base for place, (base, _) in enumerate(operands)}
+        numbers = {f"x{index}": base for index, (base, _) in enumerate(operands)}
         call = f"{operator}({', '.join(numbers)})" if operator.isalpha() else operator.join(numbers)
         return Expression(call).value(numbers), Fraction(0)
     if operator == "*" and not (operands[0][1] and operands[1][1]):
@@ -333,13 +333,13 @@ def _formulas(
     }
     if repetitions is not None and len(repetitions.cycles) == 1:
         by = {
-            place: repetitions.divisor_at(instance.values)
-            for place, instance in zip(places, found, strict=True)
+            index: repetitions.divisor_at(instance.values)
+            for index, instance in zip(places, found, strict=True)
             if instance.period is not None
         }
         scaled = [
-            None if period is None else period * by[place]
-            for place, period in zip(places, periods, strict=True)
+            None if period is None else period * by[index]
+            for index, period in zip(places, periods, strict=True)
         ]
         whole = piecewise(name, places, scaled)
         if whole is not None and cost(whole) + 1 < cost(formulas["period"]):

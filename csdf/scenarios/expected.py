@@ -186,8 +186,8 @@ def _blocks(
     In a block that misses a state no time passes on through that state, again and again.
     """
     number = {
-        (state, token): place
-        for place, (state, token) in enumerate(
+        (state, token): index
+        for index, (state, token) in enumerate(
             (state, token) for state in chances for token in automaton.rows(state)
         )
     }
@@ -201,8 +201,8 @@ def _blocks(
                         followers[number[before, old]].append(number[after, token])
     component = strong_components(len(number), followers)
     blocks: dict[int, dict[str, set[str]]] = {}
-    for (state, token), place in number.items():
-        blocks.setdefault(component[place], {}).setdefault(state, set()).add(token)
+    for (state, token), index in number.items():
+        blocks.setdefault(component[index], {}).setdefault(state, set()).add(token)
     return [
         {state: frozenset(tokens) for state, tokens in block.items()}
         for block in blocks.values()
@@ -237,8 +237,8 @@ def _period_of_block(
                 nodes.append(target)
                 if len(nodes) > MOST_NODES:
                     raise GaveUp(because(ExpectedWhy.TOO_MANY, nodes=MOST_NODES))
-            place = numbers[target]
-            row[place] = row.get(place, Fraction(0)) + chance
+            index = numbers[target]
+            row[index] = row.get(index, Fraction(0)) + chance
             time += chance * latest
             reward += chance * automaton.scenarios[after].reward
         rows.append(row)

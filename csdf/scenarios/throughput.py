@@ -137,7 +137,7 @@ def _worst(
     cycle_ratio = maximum_cycle_ratio(len(number), edges, stop)
     if cycle_ratio is None or not cycle_ratio.ratio:
         return Fraction(0), ()
-    owner = {place: state for (state, _), place in number.items()}
+    owner = {index: state for (state, _), index in number.items()}
     cycle = tuple(owner[edge.target] for edge in cycle_ratio.edges)
     return cycle_ratio.ratio * reward_scale / automaton.time_scale, _primitive(cycle)
 
@@ -410,4 +410,4 @@ def _names(
     if channel.name in given:
         return given[channel.name]
     tokens = channel.initial_tokens if count is None else count
-    return tuple(f"{channel.name}[{place}]" for place in range(tokens))
+    return tuple(f"{channel.name}[{index}]" for index in range(tokens))

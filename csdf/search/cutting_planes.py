@@ -110,9 +110,9 @@ class CuttingPlanes:
         """Double the capacities on slow cycles until they suffice, then reduce some of them."""
         capacities = list(start)
         while holding := self._evaluated(capacities).holding:
-            for place in {place for group in holding for place in group}:
-                steps = (capacities[place] - self._least[place]) // self._steps[place]
-                capacities[place] += max(1, steps) * self._steps[place]
+            for index in {index for group in holding for index in group}:
+                steps = (capacities[index] - self._least[index]) // self._steps[index]
+                capacities[index] += max(1, steps) * self._steps[index]
             yield
         yield from islice(self._reduce(tuple(capacities), self._least), REDUCTION)
 
@@ -134,7 +134,7 @@ class CuttingPlanes:
         for cycle in obstacles.cycles:
             self._cycles.add(cycle)
         for group in obstacles.holding:
-            self._cuts[tuple((place, capacities[place]) for place in group)] = None
+            self._cuts[tuple((index, capacities[index]) for index in group)] = None
         return obstacles
 
     def _raise(self, capacities: list[int], holding: Sequence[Sequence[int]]) -> None:
@@ -142,30 +142,30 @@ class CuttingPlanes:
         before = list(capacities)
         for demand in self._cycles.demands():
             lacking = demand.least - sum(
-                factor * capacities[place] for place, factor in demand.terms
+                factor * capacities[index] for index, factor in demand.terms
             )
             if lacking > 0:
                 steps = {
-                    place: -(-lacking // (factor * self._steps[place]))
-                    for place, factor in demand.terms
+                    index: -(-lacking // (factor * self._steps[index]))
+                    for index, factor in demand.terms
                 }
                 self._raise_cheapest(capacities, steps)
         for group in holding:
             # A demand may have raised a channel of this cut already; then the cut is left.
-            if all(capacities[place] == before[place] for place in group):
+            if all(capacities[index] == before[index] for index in group):
                 self._raise_cheapest(capacities, dict.fromkeys(group, 1))
 
     def _raise_cheapest(self, capacities: list[int], steps: Mapping[int, int]) -> None:
         """Add the steps of one channel; of a channel that the best distribution raises, if any."""
         best = self._best or capacities
-        place = min(
+        index = min(
             steps,
-            key=lambda place: (
-                capacities[place] + steps[place] * self._steps[place] > best[place],
-                steps[place] * self._steps[place] * self._weights[place],
+            key=lambda index: (
+                capacities[index] + steps[index] * self._steps[index] > best[index],
+                steps[index] * self._steps[index] * self._weights[index],
             ),
         )
-        capacities[place] += steps[place] * self._steps[place]
+        capacities[index] += steps[index] * self._steps[index]
 
     def _reduce(self, capacities: Distribution, target: Sequence[int]) -> Iterator[None]:
         """Reduce sufficient capacities by groups of channels, towards the target of each.
@@ -173,14 +173,14 @@ class CuttingPlanes:
         A group that does not reach its targets is halved; a single channel is bisected.
         """
         self._keep(capacities)
-        wide = [place for place, low in enumerate(target) if capacities[place] > low]
-        wide.sort(key=lambda place: (capacities[place] - target[place]) * self._weights[place])
+        wide = [index for index, low in enumerate(target) if capacities[index] > low]
+        wide.sort(key=lambda index: (capacities[index] - target[index]) * self._weights[index])
         groups = [wide] if wide else []
         while groups:
             group = groups.pop()
             trial = list(capacities)
-            for place in group:
-                trial[place] = target[place]
+            for index in group:
+                trial[index] = target[index]
             if not self._evaluated(trial).holding:
                 capacities = tuple(trial)
                 self._keep(capacities)
@@ -194,14 +194,14 @@ class CuttingPlanes:
                     yield
             yield
 
-    def _bisect(self, capacities: Distribution, place: int, low: int) -> Iterator[Distribution]:
+    def _bisect(self, capacities: Distribution, index: int, low: int) -> Iterator[Distribution]:
         """Yield the capacities with less and less on one channel, for which `low` is too little."""
-        step = self._steps[place]
-        high = capacities[place]
+        step = self._steps[index]
+        high = capacities[index]
         while high - low > step:
             # Capacities less than `step` tokens apart behave alike.
             middle = low + (high - low) // (2 * step) * step
-            trial = (*capacities[:place], middle, *capacities[place + 1 :])
+            trial = (*capacities[:index], middle, *capacities[index + 1 :])
             if self._evaluated(trial).holding:
                 low = middle
             else:
@@ -217,17 +217,17 @@ class CuttingPlanes:
     def _rounded_up(self, relaxed: Sequence[float]) -> list[int]:
         """The useful capacities that are no less than those of the linear program."""
         return [
-            least + max(0, ceil((value - least) / step - NEAR)) * step
-            for value, least, step in zip(relaxed, self._least, self._steps, strict=True)
+            minimum + max(0, ceil((value - minimum) / step - NEAR)) * step
+            for value, minimum, step in zip(relaxed, self._least, self._steps, strict=True)
         ]
 
     def _relaxed(self) -> Sequence[float] | None:
         """Solve the linear program of all constraints and raise the lower bound; None without time."""
         program = LinearProgram()
-        for weight, least in zip(self._weights, self._least, strict=True):
-            program.add_column(weight, least, None)
+        for weight, minimum in zip(self._weights, self._least, strict=True):
+            program.add_column(weight, minimum, None)
         for demand in self._constraints():
-            terms = [(place, -factor) for place, factor in demand.terms]
+            terms = [(index, -factor) for index, factor in demand.terms]
             program.add_row(terms, -demand.least)
         relaxed = solved(program, self._seconds(), self._look)
         if relaxed is None:
@@ -248,11 +248,11 @@ class CuttingPlanes:
                 yield demand._replace(least=sum_of_least + useful)
         for number, cut in enumerate(self._cuts):
             # The shares of the way out of the cut, of all its channels, sum up to at least 1.
-            ways = {place: limit + self._steps[place] - self._least[place] for place, limit in cut}
+            ways = {index: limit + self._steps[index] - self._least[index] for index, limit in cut}
             whole = lcm(*ways.values())
             if whole <= LARGEST_FACTOR:
-                terms = tuple((place, whole // way) for place, way in ways.items())
+                terms = tuple((index, whole // way) for index, way in ways.items())
                 yield Demand(terms, self._sum_of_least(terms) + whole, unit=1, row=number)
 
     def _sum_of_least(self, terms: Sequence[tuple[int, int]]) -> int:
-        return sum(factor * self._least[place] for place, factor in terms)
+        return sum(factor * self._least[index] for index, factor in terms)

@@ -141,8 +141,8 @@ class CapacityEvaluator:
 
     def _system(self, bounded: tuple[int, ...]) -> _System:
         """The graph with a space channel for each bounded channel."""
-        owners = [place for place in bounded for _ in self._groups[place]]
-        channels = [channel for place in bounded for channel in self._groups[place]]
+        owners = [index for index in bounded for _ in self._groups[index]]
+        channels = [channel for index in bounded for channel in self._groups[index]]
         numbers = with_searched_spaces(self.bare, channels)
         occupied = [channel.initial_tokens for channel in channels]
         problem = PeriodicProblem(numbers, list(self.cycles.values()))

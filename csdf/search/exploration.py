@@ -59,12 +59,12 @@ class Exploration:
         self._weights = [variable.weight for variable in variables]
         self.cuts = Cuts(self._steps, self._weights)
         self.cycles = Cycles(self._steps, self._weights)
-        least = tuple(variable.least for variable in variables)
-        self.lower_bound = size_of(variables, least)
+        minimum = tuple(variable.least for variable in variables)
+        self.lower_bound = size_of(variables, minimum)
         # Of equal bounds the largest size comes first: less is left to be added, so a sufficient
         # distribution is near. The last number says with how much knowledge the bound was computed.
-        self._queue = [(self.lower_bound, -self.lower_bound, least, 0)]
-        self._seen = {least}
+        self._queue = [(self.lower_bound, -self.lower_bound, minimum, 0)]
+        self._seen = {minimum}
         self._learned: set[frozenset[tuple[int, int]]] = set()
         self._looked_at = 0
         self.is_full = False  # whether the search had to end for lack of memory
@@ -145,7 +145,7 @@ class Exploration:
     def learn(self, cut: InsufficientRegion) -> None:
         """Record a cut and its images under the symmetries."""
         for symmetry in (range(len(self._steps)), *self._symmetries):
-            limits = {symmetry[place]: limit for place, limit in cut.limits.items()}
+            limits = {symmetry[index]: limit for index, limit in cut.limits.items()}
             if (limit_set := frozenset(limits.items())) not in self._learned:
                 self._learned.add(limit_set)
                 self.cuts.add(InsufficientRegion(limits))
@@ -157,7 +157,7 @@ class Exploration:
         while not is_settled:
             is_settled = True
             for symmetry in self._symmetries:
-                image = tuple(chosen[place] for place in symmetry)
+                image = tuple(chosen[index] for index in symmetry)
                 if image < chosen:
                     chosen, is_settled = image, False
         return chosen
@@ -166,18 +166,18 @@ class Exploration:
         self, capacities: tuple[int, ...], cut: InsufficientRegion, bound: int, size: int
     ) -> None:
         """Queue the candidates that leave the cut by one variable each."""
-        for place, limit in cut.limits.items():
-            steps = (limit - capacities[place]) // self._steps[place] + 1
-            larger = capacities[place] + steps * self._steps[place]
-            candidate = self._chosen((*capacities[:place], larger, *capacities[place + 1 :]))
+        for index, limit in cut.limits.items():
+            steps = (limit - capacities[index]) // self._steps[index] + 1
+            larger = capacities[index] + steps * self._steps[index]
+            candidate = self._chosen((*capacities[:index], larger, *capacities[index + 1 :]))
             # Different cuts lead to the same distribution; without this test the queue would hold
             # it several times.
             if candidate not in self._seen:
                 self._seen.add(candidate)
                 cost, _ = self._leaving(candidate)
-                larger_size = size + steps * self._steps[place] * self._weights[place]
-                least = max(bound, larger_size + cost)
-                entry = (least, -larger_size, candidate, self._news)
+                larger_size = size + steps * self._steps[index] * self._weights[index]
+                minimum = max(bound, larger_size + cost)
+                entry = (minimum, -larger_size, candidate, self._news)
                 heapq.heappush(self._queue, entry)
         self.is_full = len(self._seen) * len(capacities) > QUEUE_NUMBERS
 
@@ -188,29 +188,29 @@ class Exploration:
         # An enlarged cut takes evaluations. It pays only where the time goes into scanning many
         # small cuts: both sides count elementary steps.
         if self._looked_at < self.evaluator.count * self.evaluator.firings:
-            return InsufficientRegion({place: capacities[place] for place in holding})
+            return InsufficientRegion({index: capacities[index] for index in holding})
         limits: list[int | None] = [None] * len(capacities)
-        for place in holding:
-            limits[place] = capacities[place]
+        for index in holding:
+            limits[index] = capacities[index]
         # Expensive channels first: the limits found first become the largest.
-        for place in sorted(
+        for index in sorted(
             holding, key=lambda variable: -self._steps[variable] * self._weights[variable]
         ):
-            limits[place] = self._largest(limits, place, is_sufficient)
+            limits[index] = self._largest(limits, index, is_sufficient)
         return InsufficientRegion(
-            {place: limit for place, limit in enumerate(limits) if limit is not None}
+            {index: limit for index, limit in enumerate(limits) if limit is not None}
         )
 
     def _largest(
-        self, limits: list[int | None], place: int, is_sufficient: Sufficient
+        self, limits: list[int | None], index: int, is_sufficient: Sufficient
     ) -> int | None:
         """The largest capacity with which the limits of the other channels stay too small."""
-        start, step = limits[place] or 0, self._steps[place]
+        start, step = limits[index] or 0, self._steps[index]
 
         def suffices(steps: int | None) -> bool:
             self._look()
             trial = list(limits)
-            trial[place] = None if steps is None else start + steps * step
+            trial[index] = None if steps is None else start + steps * step
             return is_sufficient(self.evaluate(trial).period)
 
         if not suffices(None):

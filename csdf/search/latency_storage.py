@@ -155,8 +155,8 @@ class _Evaluator:
             return evaluation
         named = set(path.channels)
         holding = [
-            place
-            for place, variable in enumerate(self._variables)
+            index
+            for index, variable in enumerate(self._variables)
             if any(f"{channel.name}{SEARCHED}" in named for channel in variable.channels)
         ]
         return PeriodEvaluation(None, tuple(holding))

@@ -51,8 +51,8 @@ class InsufficientRegion(NamedTuple):
 
     def holds(self, capacities: Sequence[int]) -> bool:
         """Whether the distribution lies in the region."""
-        return all(capacities[place] <= limit for place, limit in self.limits.items()) and all(
-            capacities[place] >= least for place, least in self.deep
+        return all(capacities[index] <= limit for index, limit in self.limits.items()) and all(
+            capacities[index] >= minimum for index, minimum in self.deep
         )
 
 
@@ -85,14 +85,14 @@ class Cuts:
         self._cuts.append(cut)
         LOG.debug("cut %d: one of the variables above %s", number + 1, cut.limits)
         key = (len(cut.limits), number)
-        place = bisect(self._order, key)
-        self._order.insert(place, key)
+        index = bisect(self._order, key)
+        self._order.insert(index, key)
         self._dearest += sum(
-            (limit + self._steps[place]) * max(1, self._weights[place])
-            for place, limit in cut.limits.items()
+            (limit + self._steps[index]) * max(1, self._weights[index])
+            for index, limit in cut.limits.items()
         )
         self._require_room(())
-        if self._table is not None and not self._table.take(number, cut, place):
+        if self._table is not None and not self._table.take(number, cut, index):
             self._table = None
 
     def bound(self, capacities: Sequence[int]) -> tuple[int, InsufficientRegion | None]:
@@ -143,20 +143,20 @@ class _CutTable:
             self._write(number, cut)
         self._order[: len(order)] = backend.array([number for _, number in order])
 
-    def take(self, number: int, cut: InsufficientRegion, place: int) -> bool:
+    def take(self, number: int, cut: InsufficientRegion, index: int) -> bool:
         """Add a cut, at this position of the order; False if there is no room left."""
         if number >= self._room:
             return False
         self._write(number, cut)
         # Insertion in place keeps the kernel's table; a new table copies all limits.
-        later = self._backend.array([number]) + self._order[place : self._count]
-        self._order[place : self._count + 1] = later
+        later = self._backend.array([number]) + self._order[index : self._count]
+        self._order[index : self._count + 1] = later
         self._count += 1
         return True
 
     def _write(self, number: int, cut: InsufficientRegion) -> None:
-        for place, limit in cut.limits.items():
-            self._limits[number * self._variables + place] = limit
+        for index, limit in cut.limits.items():
+            self._limits[number * self._variables + index] = limit
 
     def leaving_cost(self, capacities: Sequence[int]) -> tuple[int, int]:
         total = self._run(self._table, self._backend.array(capacities), self._count)
@@ -179,13 +179,13 @@ class Cycle(NamedTuple):
     def moved(self, where: Mapping[int, int] | Sequence[int]) -> Cycle:
         """Return the cycle with other positions of its variables."""
         return self._replace(
-            shares=tuple(sorted((where[place], share) for place, share in self.shares))
+            shares=tuple(sorted((where[index], share) for index, share in self.shares))
         )
 
     @property
     def places(self) -> set[int]:
         """Positions of the variables on the cycle."""
-        return {place for place, _ in self.shares}
+        return {index for index, _ in self.shares}
 
 
 class Demand(NamedTuple):
@@ -244,22 +244,22 @@ class Cycles:
 
     def _demand(self, cycle: Cycle, is_sufficient: Sufficient) -> None:
         turns = self._turns[cycle]
-        for place, firings in enumerate(cycle.firings):
-            turns[place] = _least_turns(cycle.time * firings, turns[place], is_sufficient)
+        for index, firings in enumerate(cycle.firings):
+            turns[index] = _least_turns(cycle.time * firings, turns[index], is_sufficient)
         # Around the cycle is a whole number of firings of each actor on it: each count that is
         # rounded up is a bound, and the largest is the strongest.
         whole = max(map(Fraction, turns, cycle.firings)) - cycle.tokens
         scale = lcm(*(share.denominator for _, share in cycle.shares))
-        terms = tuple((place, int(share * scale)) for place, share in cycle.shares)
+        terms = tuple((index, int(share * scale)) for index, share in cycle.shares)
         shared = gcd(*(factor for _, factor in terms))
-        terms = tuple((place, factor // shared) for place, factor in terms)
-        least = -int(-whole * scale / shared // 1)
+        terms = tuple((index, factor // shared) for index, factor in terms)
+        minimum = -int(-whole * scale / shared // 1)
         previous = self._demands.get(terms)
-        if previous is None or previous.least < least:
+        if previous is None or previous.least < minimum:
             # The sum changes only in multiples of this unit, by which the kernel rounds up.
-            unit = gcd(*(factor * self._steps[place] for place, factor in terms))
+            unit = gcd(*(factor * self._steps[index] for index, factor in terms))
             row = len(self._rows) if previous is None else previous.row
-            self._take(Demand(terms, least, unit, row))
+            self._take(Demand(terms, minimum, unit, row))
 
     def _take(self, demand: Demand) -> None:
         """Add a demand, or replace a weaker demand by it."""
@@ -295,10 +295,10 @@ class Cycles:
 
     def _split(self, capacities: Sequence[int], missing: int, demand: Demand) -> InsufficientRegion:
         """A cut where all that is missing, but for a step, is added to the largest capacity."""
-        limits = {place: capacities[place] for place, _ in demand.terms}
-        place, factor = max(demand.terms, key=lambda term: term[1] * capacities[term[0]])
-        step = self._steps[place]
-        limits[place] += (-(-missing // (factor * step)) - 1) * step
+        limits = {index: capacities[index] for index, _ in demand.terms}
+        index, factor = max(demand.terms, key=lambda term: term[1] * capacities[term[0]])
+        step = self._steps[index]
+        limits[index] += (-(-missing // (factor * step)) - 1) * step
         return InsufficientRegion(limits)
 
 
@@ -326,8 +326,8 @@ class _Table:
         """Write a demand into its row; False if there is no room left."""
         if demand.row >= self._room:
             return False
-        for place, factor in demand.terms:
-            self._factors[demand.row * self._variables + place] = factor
+        for index, factor in demand.terms:
+            self._factors[demand.row * self._variables + index] = factor
         self._least[demand.row], self._unit[demand.row] = demand.least, demand.unit
         self._count = max(self._count, demand.row + 1)
         return True
@@ -339,15 +339,15 @@ class _Table:
         return int(total), first, self._table.lacking if first >= 0 else 0
 
 
-def _least_turns(time: int, least: int, is_sufficient: Sufficient) -> int:
-    """The smallest integer from `least` on by which the time gives a sufficient period."""
+def _least_turns(time: int, minimum: int, is_sufficient: Sufficient) -> int:
+    """The smallest integer from `minimum` on by which the time gives a sufficient period."""
 
     def suffices(turns: int) -> bool:
         return is_sufficient(Fraction(time, turns))
 
-    if time == 0 or suffices(least):
-        return least
-    low, high = least, 2 * least
+    if time == 0 or suffices(minimum):
+        return minimum
+    low, high = minimum, 2 * minimum
     # Galloping from the previous count: tests only become stricter, so that the count never falls.
     while not suffices(high) and high < MOST_TURNS:
         low, high = high, 2 * high
@@ -405,9 +405,9 @@ class Rounds:
     def _from_rarest(self, hops: Sequence[Hop]) -> Iterator[Sequence[Hop]]:
         """Yield the parts of the cycle between firings of the actor with the fewest firings."""
         rarest = min((actor for actor, _ in hops), key=self._cycles.__getitem__)
-        first, *later = (place for place, (actor, _) in enumerate(hops) if actor == rarest)
+        first, *later = (index for index, (actor, _) in enumerate(hops) if actor == rarest)
         turned = [*hops[first:], *hops[:first]]
-        begins = [0, *(place - first for place in later)]
+        begins = [0, *(index - first for index in later)]
         for begin, end in zip(begins, [*begins[1:], len(hops)], strict=True):
             yield turned[begin:end]
 
@@ -431,14 +431,14 @@ class Rounds:
 def _simple(hops: Sequence[Hop]) -> Iterator[Sequence[Hop]]:
     """Yield the simple cycles of which a cycle consists: none passes an actor twice."""
     path: list[Hop] = []
-    place: dict[int, int] = {}
+    index: dict[int, int] = {}
     for hop in hops:
-        if hop[0] in place:
-            begin = place[hop[0]]
+        if hop[0] in index:
+            begin = index[hop[0]]
             yield path[begin:]
             for actor, _ in path[begin:]:
-                del place[actor]
+                del index[actor]
             del path[begin:]
-        place[hop[0]] = len(path)
+        index[hop[0]] = len(path)
         path.append(hop)
     yield path

@@ -91,12 +91,12 @@ def narrowing(
     capacities = [variable.least for variable in variables] if start is None else list(start)
     while not is_sufficient((evaluation := evaluator.evaluate(tuple(capacities))).period):
         yield None
-        for place in evaluation.holding:
-            variable = variables[place]
+        for index in evaluation.holding:
+            variable = variables[index]
             # Doubling reaches sufficient capacities in few evaluations;
             # the reduction takes the surplus back.
-            grown = max(1, (capacities[place] - variable.least) // variable.step)
-            capacities[place] += grown * variable.step
+            grown = max(1, (capacities[index] - variable.least) // variable.step)
+            capacities[index] += grown * variable.step
     yield tuple(capacities)
     yield from reduced(
         variables,
@@ -117,15 +117,15 @@ def reduced(
     capacities: some that suffice. is_close: few of them can be less, so one step less is tried first.
     """
     # Expensive channels are reduced first, while the other channels still have surplus space.
-    for place in sorted(range(len(variables)), key=lambda index: -variables[index].weight):
-        variable = variables[place]
-        low, first = -1, (capacities[place] - variable.least) // variable.step
+    for position in sorted(range(len(variables)), key=lambda index: -variables[index].weight):
+        variable = variables[position]
+        low, first = -1, (capacities[position] - variable.least) // variable.step
         high = first
         while high - low > 1:
             # Close to a minimum, one failed test with a step less settles a channel.
             middle = high - 1 if is_close and high == first else (low + high) // 2
             smaller = variable.least + middle * variable.step
-            trial = (*capacities[:place], smaller, *capacities[place + 1 :])
+            trial = (*capacities[:position], smaller, *capacities[position + 1 :])
             if suffices(trial):
                 high, capacities = middle, trial
             else:

@@ -102,8 +102,8 @@ class MemorySearch(NamedSearch):
             for variable in self._variables
         ]
 
-        def price(place: int, capacity: int) -> int:
-            return sum(cost(capacity, width) for width in bits[place])
+        def price(index: int, capacity: int) -> int:
+            return sum(cost(capacity, width) for width in bits[index])
 
         self._steps = StepSearch(self._evaluator, self._variables, price, self._look)
 
@@ -184,7 +184,7 @@ class StepSearch:
         self._evaluator, self._variables = evaluator, variables
         self._price, self._look = price, look
         # Only the last capacity of each cost step is a candidate: the rest is for free.
-        start = tuple(self.end(place, variable.least) for place, variable in enumerate(variables))
+        start = tuple(self.end(index, variable.least) for index, variable in enumerate(variables))
         self.lower_bound = self.total(start)
         self._queue = [(self.lower_bound, start)]
         self._seen = {start}
@@ -192,7 +192,7 @@ class StepSearch:
 
     def total(self, capacities: Sequence[int]) -> int:
         """Return what a distribution costs."""
-        return sum(self._price(place, capacity) for place, capacity in enumerate(capacities))
+        return sum(self._price(index, capacity) for index, capacity in enumerate(capacities))
 
     def cheapest(self, is_sufficient: Sufficient) -> tuple[int, ...]:
         """Return the cheapest sufficient distribution, where capacities large enough suffice."""
@@ -222,7 +222,7 @@ class StepSearch:
                 if is_sufficient(evaluation.period):
                     return capacities
                 cut = InsufficientRegion(
-                    {place: capacities[place] for place in evaluation.holding}, evaluation.deep
+                    {index: capacities[index] for index in evaluation.holding}, evaluation.deep
                 )
                 self._cuts.append(cut)
             heapq.heappop(self._queue)
@@ -231,34 +231,34 @@ class StepSearch:
 
     def _branch(self, capacities: tuple[int, ...], cut: InsufficientRegion) -> None:
         """Queue the distributions that leave the cut by one capacity each."""
-        for place, limit in cut.limits.items():
-            more = self.end(place, limit + self._variables[place].step)
-            larger = (*capacities[:place], more, *capacities[place + 1 :])
+        for index, limit in cut.limits.items():
+            more = self.end(index, limit + self._variables[index].step)
+            larger = (*capacities[:index], more, *capacities[index + 1 :])
             if larger in self._seen:
                 continue
             self._seen.add(larger)
             heapq.heappush(self._queue, (self.total(larger), larger))
 
-    def below(self, place: int, capacity: int) -> int | None:
+    def below(self, index: int, capacity: int) -> int | None:
         """The largest useful capacity that costs less than this one; None if there is none."""
-        least, step = self._variables[place].least, self._variables[place].step
-        price = self._price(place, capacity)
-        low, high = -1, (capacity - least) // step
+        minimum, step = self._variables[index].least, self._variables[index].step
+        price = self._price(index, capacity)
+        low, high = -1, (capacity - minimum) // step
         while high - low > 1:
             middle = (low + high) // 2
-            is_less = self._price(place, least + middle * step) < price
+            is_less = self._price(index, minimum + middle * step) < price
             low, high = (middle, high) if is_less else (low, middle)
-        return None if low < 0 else least + low * step
+        return None if low < 0 else minimum + low * step
 
-    def end(self, place: int, capacity: int) -> int:
+    def end(self, index: int, capacity: int) -> int:
         """The largest useful capacity that costs no more than this one."""
-        step, price = self._variables[place].step, self._price(place, capacity)
+        step, price = self._variables[index].step, self._price(index, capacity)
         low, high = 0, 1
-        while self._price(place, capacity + high * step) == price:
+        while self._price(index, capacity + high * step) == price:
             low, high = high, 2 * high
         while high - low > 1:
             middle = (low + high) // 2
-            is_same = self._price(place, capacity + middle * step) == price
+            is_same = self._price(index, capacity + middle * step) == price
             low, high = (middle, high) if is_same else (low, middle)
         return capacity + low * step
 

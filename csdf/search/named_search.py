@@ -462,11 +462,11 @@ def _period_of(point: ParetoPoint) -> Fraction | float:
 
 def independent_parts(variables: int, joined: Iterable[Collection[int]]) -> list[list[int]]:
     """Return the positions of the variables, in connected groups."""
-    part = [[place] for place in range(variables)]
-    for places in joined:
-        for first, place in pairwise(places):
-            if part[place] is not part[first]:
-                small, large = sorted((part[place], part[first]), key=len)
+    part = [[index] for index in range(variables)]
+    for indices in joined:
+        for first, index in pairwise(indices):
+            if part[index] is not part[first]:
+                small, large = sorted((part[index], part[first]), key=len)
                 # Union by size: each position moves at most log2(variables) times.
                 large += small
                 for moved in small:
@@ -478,11 +478,11 @@ def independent_parts(variables: int, joined: Iterable[Collection[int]]) -> list
 class _PartEvaluator:
     """The evaluator of all variables, asked about some, the others unlimited."""
 
-    def __init__(self, whole: Evaluates, variables: int, places: Sequence[int]) -> None:
+    def __init__(self, whole: Evaluates, variables: int, indices: Sequence[int]) -> None:
         self._whole = whole
         self._variables = variables
-        self._places = places
-        self._position = {place: position for position, place in enumerate(places)}
+        self._places = indices
+        self._position = {index: position for position, index in enumerate(indices)}
 
     @property
     def count(self) -> int:
@@ -494,14 +494,14 @@ class _PartEvaluator:
 
     def evaluate(self, capacities: tuple[int | None, ...]) -> PeriodEvaluation:
         trial: list[int | None] = [None] * self._variables
-        for place, capacity in zip(self._places, capacities, strict=True):
-            trial[place] = capacity
+        for index, capacity in zip(self._places, capacities, strict=True):
+            trial[index] = capacity
         evaluation = self._whole.evaluate(tuple(trial))
         return PeriodEvaluation(
             evaluation.period,
-            tuple(self._position[place] for place in evaluation.holding),
+            tuple(self._position[index] for index in evaluation.holding),
             tuple(cycle.moved(self._position) for cycle in evaluation.cycles),
-            tuple((self._position[place], least) for place, least in evaluation.deep),
+            tuple((self._position[index], minimum) for index, minimum in evaluation.deep),
         )
 
 
@@ -515,15 +515,15 @@ class _VariableClass:
         self,
         evaluator: Evaluates,
         variables: Sequence[Variable],
-        places: Sequence[int],
+        indices: Sequence[int],
         look: Callable[[], None],
         alike: Iterable[Permutation],
     ) -> None:
-        self.images = [list(places)]
-        inner = (within(part, places) for part in alike)
+        self.images = [list(indices)]
+        inner = (within(part, indices) for part in alike)
         self.exploration = Exploration(
-            _PartEvaluator(evaluator, len(variables), places),
-            [variables[place] for place in places],
+            _PartEvaluator(evaluator, len(variables), indices),
+            [variables[index] for index in indices],
             look,
             [part for part in inner if part is not None],
         )
@@ -536,10 +536,10 @@ class _VariableClass:
     def learn(self, known: Known) -> None:
         """Take note of all that lies in one image, by positions of all variables."""
         for image in self.images:
-            where = {place: position for position, place in enumerate(image)}
+            where = {index: position for position, index in enumerate(image)}
             for cut in known.cuts:
                 if cut.limits.keys() <= where.keys():
-                    limits = {where[place]: limit for place, limit in cut.limits.items()}
+                    limits = {where[index]: limit for index, limit in cut.limits.items()}
                     self.exploration.learn(InsufficientRegion(limits))
             for cycle in known.cycles:
                 if cycle.places <= where.keys():
@@ -582,29 +582,29 @@ class PartedExploration:
         self._orbits = _orbits(len(variables), self._alike)
         self._parts: list[_VariableClass] = []
         knowledge = before.known()
-        for places in independent_parts(len(variables), knowledge.joined):
-            self._take(places, knowledge)
+        for indices in independent_parts(len(variables), knowledge.joined):
+            self._take(indices, knowledge)
 
-    def _take(self, places: Sequence[int], known: Known) -> None:
+    def _take(self, indices: Sequence[int], known: Known) -> None:
         """Search these places as a part, or as an image of a part that is like them."""
-        part, image = self._like(places)
+        part, image = self._like(indices)
         if part is None:
-            part = _VariableClass(self.evaluator, self._variables, places, self._look, self._alike)
+            part = _VariableClass(self.evaluator, self._variables, indices, self._look, self._alike)
             self._parts.append(part)
         else:
             part.images.append(image)
         part.learn(known)
 
-    def _like(self, places: Sequence[int]) -> tuple[_VariableClass | None, list[int]]:
+    def _like(self, indices: Sequence[int]) -> tuple[_VariableClass | None, list[int]]:
         """A part that is like these places, and them in its order; None without any."""
-        orbits = sorted(self._orbits[place] for place in places)
+        orbits = sorted(self._orbits[index] for index in indices)
         for part in self._parts if self._alike else ():
             self._look()
-            if sorted(self._orbits[place] for place in part.images[0]) != orbits:
+            if sorted(self._orbits[index] for index in part.images[0]) != orbits:
                 continue
-            taken = self._symmetries.onto(part.images[0], places)
+            taken = self._symmetries.onto(part.images[0], indices)
             if taken is not None:
-                return part, [taken[place] for place in part.images[0]]
+                return part, [taken[index] for index in part.images[0]]
         return None, []
 
     @property
@@ -637,7 +637,7 @@ class PartedExploration:
             evaluation = self.evaluator.evaluate(joined)
             if is_sufficient(evaluation.period):
                 return joined
-            cut = InsufficientRegion({place: joined[place] for place in evaluation.holding})
+            cut = InsufficientRegion({index: joined[index] for index in evaluation.holding})
             self._learn(cut, Known([cut], list(evaluation.cycles)))
 
     def _joined(self, is_sufficient: Sufficient, limit: int | None) -> tuple[int, ...] | None:
@@ -657,8 +657,8 @@ class PartedExploration:
             if cheapest is None:
                 return None
             for image in part.images:
-                for place, capacity in zip(image, cheapest, strict=True):
-                    capacities[place] = capacity
+                for index, capacity in zip(image, cheapest, strict=True):
+                    capacities[index] = capacity
         return tuple(capacities)
 
     def _learn(self, cut: InsufficientRegion, new: Known) -> None:
@@ -679,16 +679,16 @@ class PartedExploration:
         for part, image in touched:
             part.images.remove(image)
         self._parts = [part for part in self._parts if part.images]
-        self._take(sorted(place for _, image in touched for place in image), new)
+        self._take(sorted(index for _, image in touched for index in image), new)
 
 
 def _orbits(variables: int, generators: Sequence[Permutation]) -> list[int]:
     """Return for each variable the number of its orbit: the variables that symmetries take it to."""
     moves = [move for permutation in generators for move in enumerate(permutation)]
     orbit = [0] * variables
-    for number, places in enumerate(independent_parts(variables, moves)):
-        for place in places:
-            orbit[place] = number
+    for number, indices in enumerate(independent_parts(variables, moves)):
+        for index in indices:
+            orbit[index] = number
     return orbit
 
 

@@ -32,7 +32,7 @@ def improving(points: Iterable[Point], pair: Callable[[Point], tuple[Any, Any]])
 def front_of_chains(
     ending: Sequence[Sequence[tuple[int, int, tuple[int, ...], Point]]], compared: int | None = None
 ) -> list[tuple[int, tuple[int, ...], tuple[Point, ...]]]:
-    """Return the Pareto front of the chains of links from place 0 to the last place: peaks and costs.
+    """Return the Pareto front of the chains of links from place 0 to the last index: peaks and costs.
 
     ending: the links that end at each place, each with the place where it begins, its peak, its costs,
     and what it is. The peak of a chain is the largest of its links, and costs add up. Costs compare as
@@ -44,15 +44,15 @@ def front_of_chains(
     fronts = [[(0, (0,) * len(next(costs, ())), tuple[Point, ...]())]]
     for links in ending[1:]:
         candidates = [
-            (max(peak, before[0]), tuple(map(add, before[1], cost)), number, place)
+            (max(peak, before[0]), tuple(map(add, before[1], cost)), number, index)
             for number, (begin, peak, cost, _) in enumerate(links)
-            for place, before in enumerate(fronts[begin])
+            for index, before in enumerate(fronts[begin])
         ]
         kept: list[tuple[int, tuple[int, ...], tuple[Point, ...]]] = []
-        for peak, cost, number, place in sorted(candidates):
+        for peak, cost, number, index in sorted(candidates):
             if not kept or cost[:compared] < kept[-1][1][:compared]:
                 begin, _, _, link = links[number]
-                kept.append((peak, cost, (*fronts[begin][place][2], link)))
+                kept.append((peak, cost, (*fronts[begin][index][2], link)))
         fronts.append(kept)
     return fronts[-1]
 

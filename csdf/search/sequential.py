@@ -45,13 +45,13 @@ class SequentialRun:
         self.cuts: list[InsufficientRegion] = []
         self.moments: dict[tuple[int, int], int] = {}
         self._first = len(graph.channels)
-        self.owners = [place for place, variable in enumerate(variables) for _ in variable.channels]
+        self.owners = [index for index, variable in enumerate(variables) for _ in variable.channels]
         bounded = [channel for variable in variables for channel in variable.channels]
         self.occupied = [channel.initial_tokens for channel in bounded]
         self.graph = with_searched_spaces(graph, bounded)
         self._spaces: list[list[int]] = [[] for _ in variables]
-        for space, place in enumerate(self.owners):
-            self._spaces[place].append(self._first + space)
+        for space, index in enumerate(self.owners):
+            self._spaces[index].append(self._first + space)
 
     def grown(self, start: Sequence[int], random: Random | None = None) -> tuple[int, ...] | None:
         """Return live capacities, each at least its start; None where more space does not help.
@@ -72,22 +72,22 @@ class SequentialRun:
                 return None
             # With one step less than each way out the cycle stays closed.
             limits = {
-                place: capacities[place] + added - self._variables[place].step
-                for place, added in ways_out.items()
+                index: capacities[index] + added - self._variables[index].step
+                for index, added in ways_out.items()
             }
             self.cuts.append(InsufficientRegion(limits))
             # Parks grows the smallest full buffer; here the space with the least cost in the unit
             # of the search grows, by the minimum that lets its actor fire.
-            place = min(
+            index = min(
                 ways_out, key=lambda variable: ways_out[variable] * self._variables[variable].weight
             )
             if random is not None and random.random() < AT_RANDOM:
-                place = random.choice(list(ways_out))
-            self._note(run, cycle, ways_out[place] * self._variables[place].weight)
-            capacities[place] += ways_out[place]
-            spaces = self._spaces[place]
+                index = random.choice(list(ways_out))
+            self._note(run, cycle, ways_out[index] * self._variables[index].weight)
+            capacities[index] += ways_out[index]
+            spaces = self._spaces[index]
             for space in spaces:
-                run.tokens[space] += ways_out[place]
+                run.tokens[space] += ways_out[index]
             ready = [self.graph.consumer[space] for space in spaces]  # may be able to fire by it
             walk.turn(next(name for name in cycle if name in spaces))
             walk.go_back(ready)
@@ -107,8 +107,8 @@ class SequentialRun:
 
     def _begun(self, capacities: Sequence[int]) -> IterationRun:
         run = IterationRun(self.graph, self._cycles, self._stop)
-        for space, place in enumerate(self.owners):
-            run.tokens[self._first + space] = capacities[place] - self.occupied[space]
+        for space, index in enumerate(self.owners):
+            run.tokens[self._first + space] = capacities[index] - self.occupied[space]
         return run
 
     def _ways_out(self, run: IterationRun, cycle: Sequence[int]) -> dict[int, int]:
@@ -119,11 +119,11 @@ class SequentialRun:
         ways: dict[int, int] = {}
         for channel in cycle:
             if channel >= self._first:
-                place = self.owners[channel - self._first]
-                step = self._variables[place].step
+                index = self.owners[channel - self._first]
+                step = self._variables[index].step
                 missing = run.needed(self.graph.consumer[channel], channel) - run.tokens[channel]
                 added = -(-missing // step) * step
-                ways[place] = min(added, ways.get(place, added))
+                ways[index] = min(added, ways.get(index, added))
         return ways
 
 
@@ -131,14 +131,14 @@ def raised(
     variables: Sequence[Variable], cuts: Sequence[InsufficientRegion]
 ) -> tuple[Variable, ...]:
     """Return the variables, each at least what the cuts that name it alone demand."""
-    least = [variable.least for variable in variables]
+    lower = [variable.least for variable in variables]
     for cut in cuts:
         if len(cut.limits) == 1:
-            ((place, limit),) = cut.limits.items()
-            least[place] = max(least[place], limit + variables[place].step)
+            ((index, limit),) = cut.limits.items()
+            lower[index] = max(lower[index], limit + variables[index].step)
     return tuple(
         variable if variable.least == minimum else replace(variable, least=minimum)
-        for variable, minimum in zip(variables, least, strict=True)
+        for variable, minimum in zip(variables, lower, strict=True)
     )
 
 
@@ -181,15 +181,15 @@ class _WaitingChain:
         end = self._lacking.index(channel) + 1
         self._actors = self._actors[end:] + self._actors[:end]
         self._lacking = self._lacking[end:] + self._lacking[:end]
-        for place, actor in enumerate(self._actors):
-            self._place[actor] = place
+        for index, actor in enumerate(self._actors):
+            self._place[actor] = index
 
     def go_back(self, changed: Sequence[int]) -> None:
         """Forget the walk from the actor on that waited for the first of these."""
-        places = [self._place[actor] for actor in changed if self._place[actor] >= 0]
+        indices = [self._place[actor] for actor in changed if self._place[actor] >= 0]
         # The actor before the first changed actor may be able to fire now; earlier actors still
         # wait for the same channels.
-        keep = max(0, min(places, default=len(self._actors)) - 1)
+        keep = max(0, min(indices, default=len(self._actors)) - 1)
         for actor in self._actors[keep:]:
             self._place[actor] = -1
         del self._actors[keep:], self._lacking[keep:]

@@ -43,8 +43,8 @@ class Symmetries:
         nothing = self._structure.painted(())
         pair = self._refined(nothing, nothing)
         classes: dict[int, list[int]] = {}
-        for place, colour in enumerate(pair[0][: self._variables] if pair else ()):
-            classes.setdefault(colour, []).append(place)
+        for index, colour in enumerate(pair[0][: self._variables] if pair else ()):
+            classes.setdefault(colour, []).append(index)
         permutations: list[Permutation] = []
         for first, *remaining in classes.values():
             for second in remaining:
@@ -164,14 +164,14 @@ class _Structure:
         )
 
 
-def within(permutation: Permutation, places: Sequence[int]) -> Permutation | None:
+def within(permutation: Permutation, indices: Sequence[int]) -> Permutation | None:
     """Return the symmetry among these variables, by their order here.
 
     None if it takes one of them away, or leaves all where they are.
     """
-    position = {place: index for index, place in enumerate(places)}
-    moved = [position.get(permutation[place]) for place in places]
-    if None in moved or moved == list(range(len(places))):
+    position = {number: index for index, number in enumerate(indices)}
+    moved = [position.get(permutation[number]) for number in indices]
+    if None in moved or moved == list(range(len(indices))):
         return None
     return tuple(index for index in moved if index is not None)
 
@@ -183,13 +183,13 @@ def evened(
 
     A minimum of one channel holds for its equivalent channels, too.
     """
-    least = [variable.least for variable in variables]
+    lower = [variable.least for variable in variables]
     moves = [
-        (place, image) for permutation in permutations for place, image in enumerate(permutation)
+        (index, image) for permutation in permutations for index, image in enumerate(permutation)
     ]
-    while uneven := [(place, image) for place, image in moves if least[place] > least[image]]:
-        for place, image in uneven:
-            least[image] = max(least[place], least[image])
+    while uneven := [(index, image) for index, image in moves if lower[index] > lower[image]]:
+        for index, image in uneven:
+            lower[image] = max(lower[index], lower[image])
     return tuple(
-        replace(variable, least=minimum) for variable, minimum in zip(variables, least, strict=True)
+        replace(variable, least=minimum) for variable, minimum in zip(variables, lower, strict=True)
     )

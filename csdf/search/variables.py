@@ -100,11 +100,11 @@ def _variable(graph: Graph, names: Sequence[str], space: SearchSpace) -> Variabl
     channels = tuple(graph.channel(name) for name in names)
     steps = [capacity_step(channel) for channel in channels]
     firings = firings_each(len(graph.channels))
-    least = [least_capacity(channel, firings) for channel in channels]
+    minimum = [least_capacity(channel, firings) for channel in channels]
     return Variable(
         channels=channels,
-        least=max(least),
-        step=gcd(*steps, *(capacity - least[0] for capacity in least)),
+        least=max(minimum),
+        step=gcd(*steps, *(capacity - minimum[0] for capacity in minimum)),
         weight=sum(token_weight(channel, space) for channel in channels),
     )
 

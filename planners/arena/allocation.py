@@ -143,9 +143,9 @@ class _Allocation:
 
     def _close(self) -> None:
         """Forget the choices that cannot lead to anything better."""
-        most = self.peak - 1 if self._capacity is None else self._capacity
+        maximum = self.peak - 1 if self._capacity is None else self._capacity
         self._open = [
-            number for number in self._open if self._portfolios[number].bound.peak <= most
+            number for number in self._open if self._portfolios[number].bound.peak <= maximum
         ]
         if self.bound[1].peak >= self.peak:
             self._open = []
@@ -309,7 +309,7 @@ def _is_allowed(problem: Problem, groups: Groups) -> bool:
     for group in groups:
         members = _by_name(problem, group)
         fixed = {buffer.offset for buffer in members if buffer.offset is not None}
-        if len(fixed) > 1 or any(place % b.alignment for place in fixed for b in members):
+        if len(fixed) > 1 or any(index % b.alignment for index in fixed for b in members):
             return False
         for first, second in combinations(members, 2):
             pair = frozenset((first.name, second.name))

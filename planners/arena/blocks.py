@@ -94,8 +94,8 @@ class Blocks:
     def highest(self, capacity: int) -> list[int]:
         """Return the largest offset of each block with which it ends within this many bytes."""
         return [
-            min(place, (capacity - room) // self.unit) if fixed else (capacity - room) // self.unit
-            for place, room, fixed in zip(self.lowest, self.room, self.is_fixed, strict=True)
+            min(index, (capacity - room) // self.unit) if fixed else (capacity - room) // self.unit
+            for index, room, fixed in zip(self.lowest, self.room, self.is_fixed, strict=True)
         ]
 
     def peak(self, offsets: Sequence[int]) -> int:
@@ -111,11 +111,11 @@ class Blocks:
         """
         if self.by_lifetime:
             return True
-        start, place = self.neighbour_start, self.lowest
+        start, index = self.neighbour_start, self.lowest
         return not any(
             self.is_fixed[self.neighbour[entry]]
-            and place[block] + self.rise[entry] > place[self.neighbour[entry]]
-            and place[self.neighbour[entry]] + self.lift[entry] > place[block]
+            and index[block] + self.rise[entry] > index[self.neighbour[entry]]
+            and index[self.neighbour[entry]] + self.lift[entry] > index[block]
             for block in range(len(self))
             if self.is_fixed[block]
             for entry in range(start[block], start[block + 1])
@@ -131,10 +131,10 @@ class Blocks:
         fixed = [number in held or self.is_fixed[number] for number in numbers]
         return replace(part, lowest=lowest, is_fixed=fixed)
 
-    def part(self, numbers: Sequence[int], most: int = MOST_EXACT) -> Blocks:
+    def part(self, numbers: Sequence[int], maximum: int = MOST_EXACT) -> Blocks:
         """Return these blocks alone; nothing outside may conflict with them.
 
-        most: blocks whose conflicts by lifetime are listed.
+        maximum: blocks whose conflicts by lifetime are listed.
         """
         shared: dict[str, Any] = {
             name: [getattr(self, name)[number] for number in numbers]
@@ -143,7 +143,7 @@ class Blocks:
         shared["members"] = tuple(shared["members"])
         if self.by_lifetime:
             single = [member for (member,) in shared["members"]]
-            entries = _meetings(single, shared["size"], most)
+            entries = _meetings(single, shared["size"], maximum)
         else:
             new = {number: position for position, number in enumerate(numbers)}
             first = self.neighbour_start
@@ -168,9 +168,9 @@ def blocks_of(problem: Problem, groups: Sequence[Sequence[str]] = ()) -> Blocks:
     members: tuple[tuple[Buffer, ...], ...] = tuple((buffer,) for buffer in buffers)
     scale = _Scale(members)
     by_lifetime = not (problem.conflicts or problem.may_overlap or groups)
-    most = MOST_EXACT if by_lifetime else len(buffers)
+    maximum = MOST_EXACT if by_lifetime else len(buffers)
     sizes = [scale.rounded(buffer.size) for buffer in buffers]
-    start, neighbour, rise, lift = _meetings(buffers, sizes, most)
+    start, neighbour, rise, lift = _meetings(buffers, sizes, maximum)
     if not by_lifetime:
         conflicts = [
             {int(block) for block in neighbour[start[number] : start[number + 1]]}
@@ -195,8 +195,8 @@ def blocks_of(problem: Problem, groups: Sequence[Sequence[str]] = ()) -> Blocks:
         room=room,
         size=[scale.rounded(size) for size in room],
         alignment=[scale.alignment(block) for block in members],
-        lowest=[0 if place is None else place // scale.unit for place in fixed],
-        is_fixed=[place is not None for place in fixed],
+        lowest=[0 if index is None else index // scale.unit for index in fixed],
+        is_fixed=[index is not None for index in fixed],
         neighbour_start=start,
         neighbour=neighbour,
         rise=rise,
@@ -205,7 +205,7 @@ def blocks_of(problem: Problem, groups: Sequence[Sequence[str]] = ()) -> Blocks:
 
 
 def _meetings(
-    buffers: Sequence[Buffer], sizes: Sequence[int], most: int
+    buffers: Sequence[Buffer], sizes: Sequence[int], maximum: int
 ) -> tuple[list[int], Any, Any, Any]:
     """Return the conflicts of lifetimes that meet: start, neighbour, rise and lift.
 
@@ -219,13 +219,13 @@ def _meetings(
     ) in buffers:  # those that begin before its end, but not those that end before its start
         met = bisect_left(begun, buffer.end) - bisect_right(ended, buffer.start) - 1
         start.append(start[-1] + met)
-    if len(buffers) > most:
+    if len(buffers) > maximum:
         return start, (), (), ()
     if start[-1] > MOST_CONFLICTS:
         raise GaveUp(
             f"{start[-1] // 2} pairs of buffers conflict; the limit is {MOST_CONFLICTS // 2}"
         )
-    times = {time: place for place, time in enumerate(sorted({*starts, *ends}))}
+    times = {time: index for index, time in enumerate(sorted({*starts, *ends}))}
     backend = compiler.backend(fits=ranges.overlaps(sizes) <= compiler.INT64_SUM_LIMIT)
     entries = [backend.blank(start[-1]) for _ in range(3)]
     columns = [times[time] for time in starts], [times[time] for time in ends], sizes
@@ -260,7 +260,7 @@ def _grouped(
         numbers = [number_of[name] for name in group if name in number_of]
         for number in numbers:
             leader_of[number] = numbers[0]
-    position = {leader: place for place, leader in enumerate(sorted(set(leader_of)))}
+    position = {leader: index for index, leader in enumerate(sorted(set(leader_of)))}
     block_of = [position[leader] for leader in leader_of]
     members: list[list[Buffer]] = [[] for _ in position]
     rises: list[dict[int, int]] = [{} for _ in position]
@@ -375,8 +375,8 @@ def _stacked_bound(blocks: Blocks, cliques: Sequence[Clique], best: Bound) -> Bo
             break
         if needed <= states:
             states -= needed
-            least = Bound(_least_height(stack), clique.blocks, is_stacked=True)
-            best = max(best, least, key=lambda bound: bound.peak)
+            minimum = Bound(_least_height(stack), clique.blocks, is_stacked=True)
+            best = max(best, minimum, key=lambda bound: bound.peak)
     return best
 
 
@@ -424,21 +424,21 @@ def _least_height(stack: Mapping[BlockKind, int]) -> int:
     """
     kinds, counts = list(stack), list(stack.values())
     steps = list(accumulate((count + 1 for count in counts), mul, initial=1))
-    least: list[int | None] = [None] * steps[-1]
-    least[0] = 0
+    minimum: list[int | None] = [None] * steps[-1]
+    minimum[0] = 0
     for state in range(steps[-1]):
-        height = least[state]
+        height = minimum[state]
         if height is None:
             continue
         for number, kind in enumerate(kinds):
             if state // steps[number] % (counts[number] + 1) == counts[number]:
                 continue
             after, raised = state + steps[number], kind.raised(height)
-            lowest = least[after]
+            lowest = minimum[after]
             # Dominance: of two stacks with the same blocks only the lower one is kept.
             if raised is not None and (lowest is None or raised < lowest):
-                least[after] = raised
-    return least[-1] or 0
+                minimum[after] = raised
+    return minimum[-1] or 0
 
 
 def load_bound(blocks: Blocks) -> Bound:

@@ -90,11 +90,11 @@ def _offset(
     model: cp_model.CpModel, blocks: Blocks, block: int, peak: cp_model.IntVar
 ) -> cp_model.IntVar:
     """Return the offset of a block, a multiple of its alignment below the peak."""
-    least = blocks.lowest[block]
+    minimum = blocks.lowest[block]
     highest = sum(blocks.size) + sum(blocks.alignment) + sum(blocks.lowest)
-    place = model.new_int_var(least, least if blocks.is_fixed[block] else highest, f"at{block}")
+    index = model.new_int_var(minimum, minimum if blocks.is_fixed[block] else highest, f"at{block}")
     if blocks.alignment[block] > 1:
         step = model.new_int_var(0, highest, f"step{block}")
-        model.add(place == blocks.alignment[block] * step)
-    model.add(blocks.unit * place + blocks.room[block] <= peak)
-    return place
+        model.add(index == blocks.alignment[block] * step)
+    model.add(blocks.unit * index + blocks.room[block] <= peak)
+    return index

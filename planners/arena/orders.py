@@ -31,12 +31,12 @@ class Greedy:
         self._place = backend.kernel(placement.lowest_fit)
         columns = blocks.neighbour_start, blocks.neighbour, blocks.rise, blocks.lift
         self._conflicts = backend.kernel(placement.Conflicts)(*map(backend.view, columns))
-        most = max(blocks.conflicts_each, default=0) if blocks.is_listed else 0
+        maximum = max(blocks.conflicts_each, default=0) if blocks.is_listed else 0
         self._ground = backend.kernel(placement.Ground)(
             backend.array(blocks.alignment),
             backend.array(blocks.lowest),
-            backend.blank(most),
-            backend.blank(most),
+            backend.blank(maximum),
+            backend.blank(maximum),
         )
         # Coordinate compression: only the order of times decides conflicts.
         times = {time: at for at, time in enumerate(sorted({*blocks.starts, *blocks.ends}))}
@@ -84,14 +84,14 @@ class Greedy:
                     backend.kernel(placement.put_by_time)(
                         stack, self._lifetimes, block, blocks.lowest[block]
                     )
-            place = backend.kernel(placement.fit_by_time)
+            index = backend.kernel(placement.fit_by_time)
             step = max(
                 1, (COMPARISONS if backend.is_compiled else PLAIN_COMPARISONS) // len(blocks)
             )
             for first in range(0, len(free), step):
                 yield []
                 piece = backend.array(free[first : first + step])
-                place(piece, self._lifetimes, self._ground, stack, offset, int(is_tight))
+                index(piece, self._lifetimes, self._ground, stack, offset, int(is_tight))
         yield backend.take(offset, range(len(blocks)))
 
     def standard_plans(self) -> Iterator[list[int]]:
@@ -175,9 +175,9 @@ class Greedy:
             near = [block for block in blocks.neighbours(highest) if not blocks.is_fixed[block]]
             # The peak falls only if the highest block moves, or a block it conflicts with.
             moved = highest if not near or random.randrange(2) else random.choice(near)
-            place = current.index(int(moved))
+            index = current.index(int(moved))
             # Earlier in the order means placed lower, so blocks are only moved forwards.
-            current.insert(random.randrange(place + 1), current.pop(place))
+            current.insert(random.randrange(index + 1), current.pop(index))
 
 
 def _windows(starts: Sequence[int], ends: Sequence[int]) -> tuple[int, list[int]]:
@@ -301,7 +301,7 @@ def random_order(field: Field, random: Random) -> TrialOrder:
     # Some orders without noise, some almost random: neither is better on all problems.
     noise = random.choice((0, 5, 20, 50)) * count + 1
     less = [
-        -sum(part * place[block] for part, place in zip(parts, places, strict=True))
+        -sum(part * index[block] for part, index in zip(parts, places, strict=True))
         - random.randrange(noise)
         for block in range(count)
     ]
@@ -320,6 +320,6 @@ def ranks(*columns: Sequence[int]) -> list[int]:
     keys = list(zip(*columns, strict=True))
     order = sorted(range(len(keys)), key=keys.__getitem__, reverse=True)
     rank = [0] * len(order)
-    for place, block in enumerate(order):
-        rank[block] = place
+    for index, block in enumerate(order):
+        rank[block] = index
     return rank

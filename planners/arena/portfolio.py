@@ -232,11 +232,11 @@ class PartSearch:
         if self._pushing is None or self._pushing.field is not field:
             self._pushing = PushingSearch(field, self.offsets, SEED)
             self._pushed = 0
-        pushing, most = self._pushing, MOST_PUSHES if field.backend.is_compiled else PLAIN_PUSHES
+        pushing, maximum = self._pushing, MOST_PUSHES if field.backend.is_compiled else PLAIN_PUSHES
         effort = pushing.effort
         # The share grows with the cube of the turn: exact search proves easy problems before
         # heuristics begin in earnest.
-        end = pushing.tried + min(1 + self._turn**3 // PROOFS_FIRST, most)
+        end = pushing.tried + min(1 + self._turn**3 // PROOFS_FIRST, maximum)
         while pushing.tried < end and self.peak > (self.lower_bound if goal is None else goal):
             pushing.aim(self.peak - 1 if goal is None else goal)
             if pushing.run(end - pushing.tried) == FOUND:
@@ -483,14 +483,14 @@ class WideningSearch:
             WHOLE,
         )
         count, (low, order) = len(blocks), self._start
-        lows, orders, shares = (backend.blank(width * most) for most in (count, count, 1))
+        lows, orders, shares = (backend.blank(width * maximum) for maximum in (count, count, 1))
         for block in range(count):
             lows[block] = low[block]
-        for place, block in enumerate(order):
-            orders[place] = block
+        for index, block in enumerate(order):
+            orders[index] = block
         shares[0] = 1 + sum(self._share) - sum(self._share[block] for block in order)
         rows = backend.kernel(beam_kernel.Rows)
-        following = (backend.blank(width * most) for most in (count, count, 1))
+        following = (backend.blank(width * maximum) for maximum in (count, count, 1))
         kept = backend.kernel(beam_kernel.BestSteps)(width, backend.blank(8 * width), backend.array)
         self._low = backend.array(low)
         self._beam = backend.kernel(beam_kernel.Beam)(

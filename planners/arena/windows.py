@@ -52,18 +52,18 @@ class WindowSearch:
         lives = zip(self._starts, self._ends, strict=True)
         self._longest = max((end - start for start, end in lives), default=0)
 
-    def lowered(self, offsets: Sequence[int], least: int) -> Iterator[list[int]]:
-        """Yield ever lower plans down to `least` bytes, and nothing now and then.
+    def lowered(self, offsets: Sequence[int], minimum: int) -> Iterator[list[int]]:
+        """Yield ever lower plans down to `minimum` bytes, and nothing now and then.
 
-        offsets: of the plan to begin with, in units. Without end where `least` is not reached.
+        offsets: of the plan to begin with, in units. Without end where `minimum` is not reached.
         """
         blocks, best, turn, failures = self._blocks, list(offsets), 0, 0
-        while (peak := blocks.peak(best)) > least:
+        while (peak := blocks.peak(best)) > minimum:
             # Large neighbourhood search: the peak falls only if the highest block does, so it is in
             # the window.
             window = self._around(self._highest(best), LEAST_WINDOW << failures % SIZES)
             # A share of the gap at a time: one window rarely reaches the bound alone.
-            goal = max(least, peak - max(blocks.unit, (peak - least) // PARTS_OF_GAP))
+            goal = max(minimum, peak - max(blocks.unit, (peak - minimum) // PARTS_OF_GAP))
             pushing = self._pushing(window, best, turn)
             turn += 1
             lower, before = list[int](), 0
@@ -83,7 +83,7 @@ class WindowSearch:
         ends = (at * blocks.unit + room for at, room in zip(offsets, blocks.room, strict=True))
         return max(zip(ends, range(len(blocks)), strict=True))[1]
 
-    def _around(self, block: int, least: int) -> _Window:
+    def _around(self, block: int, minimum: int) -> _Window:
         """Return a window with the lifetime of a block, of at least this many blocks, if available.
 
         In it more blocks are free than held, unless too many conflict.
@@ -98,7 +98,7 @@ class WindowSearch:
             held = len(live) - len(free)
             entries = sum(self._conflicts_each[block] for block in live)
             # Where more blocks are held than free the window has little room to improve.
-            is_enough = len(free) >= max(least, held) or entries >= MOST_ENTRIES
+            is_enough = len(free) >= max(minimum, held) or entries >= MOST_ENTRIES
             if is_enough or len(live) == len(self._blocks):
                 inside = set(free)
                 return _Window(free, [block for block in live if block not in inside])
@@ -135,8 +135,8 @@ def _pushed(pushing: PushingSearch, goal: int, peak: int) -> Iterator[list[int]]
     goal = max(goal, *held, 0)
     entries = max(1, blocks.neighbour_start[-1] // len(blocks))
     at_once = max(1, (SLICE if pushing.field.backend.is_compiled else PLAIN_SLICE) // entries)
-    most, lower = PUSHES + PUSHES_EACH * len(blocks), list[int]()
-    while pushing.tried < most and peak > goal:
+    maximum, lower = PUSHES + PUSHES_EACH * len(blocks), list[int]()
+    while pushing.tried < maximum and peak > goal:
         pushing.aim(peak - 1)
         if pushing.run(at_once) == FOUND:
             lower = pushing.offsets

@@ -128,10 +128,10 @@ def _only_model() -> str:
     names = sorted(name for name in os.listdir() if name.lower().endswith(SUFFIXES))
     if len(names) == 1:
         return names[0]
-    there = (
+    candidates = (
         f"{len(names)} model files ({', '.join(names)})" if names else "no .tflite or .onnx file"
     )
-    raise CsdfError(f"{there} in this folder; name the model: csdf init MODEL")
+    raise CsdfError(f"{candidates} in this folder; name the model: csdf init MODEL")
 
 
 def _require_model(name: str) -> None:

@@ -47,13 +47,13 @@ class CoreCost(NamedTuple):
 def whole_core(depth: int) -> tuple[FifoCore, ...]:
     """Return the core for a depth, rounded up; more than one only beyond the largest core."""
     # One less, so that a depth of exactly one core does not need a second core.
-    largest, rest = divmod(max(depth - 1, 0), MOST_VENDOR)
+    largest, remainder = divmod(max(depth - 1, 0), MOST_VENDOR)
     largest_cores = (FifoCore(style="vivado", depth=MOST_VENDOR),) * largest
     if not depth:
         return largest_cores
-    if rest >= MOST_SHIFTED:
-        return (*largest_cores, FifoCore(style="vivado", depth=1 << rest.bit_length()))
-    return (*largest_cores, FifoCore(style="rtl", depth=max(rest + 1, LEAST_DEPTH)))
+    if remainder >= MOST_SHIFTED:
+        return (*largest_cores, FifoCore(style="vivado", depth=1 << remainder.bit_length()))
+    return (*largest_cores, FifoCore(style="rtl", depth=max(remainder + 1, LEAST_DEPTH)))
 
 
 def split_cores(depth: int) -> tuple[FifoCore, ...]:
@@ -119,7 +119,7 @@ def with_cores(
     """
     layers, fifos, depths = list(design.layers), list[Fifo](), list[int]()
     for fifo, row in zip(design.fifos, cores, strict=True):
-        rest = fifo
+        shortened = fifo
         for number, core in enumerate(row[:-1]):
             port = WordPort(sequence=0, words=fifo.words, bits=fifo.bits)
             sequence = EventSequence(name="pass", events=fifo.words)
@@ -129,9 +129,9 @@ def with_cores(
                 DesignLayer(name=f"{fifo.name}, core {number}", kind="wire", cluster=wire)
             )
             name = f"{fifo.name}, {number}"
-            fifos.append(replace(rest, name=name, consumer=middle, input=0))
-            rest = replace(rest, producer=middle, output=0)
+            fifos.append(replace(shortened, name=name, consumer=middle, input=0))
+            shortened = replace(shortened, producer=middle, output=0)
             depths.append(core.depth)
-        fifos.append(rest)
+        fifos.append(shortened)
         depths.append(row[-1].depth)
     return replace(design, layers=tuple(layers), fifos=tuple(fifos)), tuple(depths)

@@ -108,14 +108,14 @@ def _cheapest(
     shut: FIFOs that have to pass on at a cost what they are given; none stay there.
     """
 
-    def moved(place: int, words: int) -> tuple[int, tuple[int, ...]] | None:
+    def moved(index: int, words: int) -> tuple[int, tuple[int, ...]] | None:
         """The least cost of this many words when they are moved on, and where they are then."""
-        if place not in moves:
+        if index not in moves:
             return None
         # An exchange is only valid as a whole, so the number is rounded up.
-        times = -(-words // moves[place].fewer)
+        times = -(-words // moves[index].fewer)
         cost, where = 0, list[int]()
-        for target, more in moves[place].targets:
+        for target, more in moves[index].targets:
             # The words may move on from the target as well; the cheapest end of the chain counts.
             moves_possible = [moved(target, times * more)]
             if target not in shut:
@@ -125,16 +125,16 @@ def _cheapest(
             ]
             if not possible:
                 return None
-            least = min(possible)
-            cost, where = cost + least[0], [*where, *least[1]]
+            minimum = min(possible)
+            cost, where = cost + minimum[0], [*where, *minimum[1]]
         return cost, tuple(where)
 
-    amount, place = 1, source
+    amount, index = 1, source
     # Candidates are the products along a chain of single targets, with which no exchange rounds up.
     amounts = [amount]
-    while place in moves and len(moves[place].targets) == 1:
-        amount *= moves[place].fewer
-        place = moves[place].targets[0][0]
+    while index in moves and len(moves[index].targets) == 1:
+        amount *= moves[index].fewer
+        index = moves[index].targets[0][0]
         amounts.append(amount)
     for fewer in amounts:
         reached = moved(source, fewer)
@@ -150,12 +150,12 @@ def _cheapest(
 def _moves(design: Design, alone: Alone) -> Iterator[tuple[bool, DepthExchange]]:
     """All moves over one layer, and whether they are forward."""
     before: list[list[int]] = [[] for _ in design.layers]
-    behind: list[list[int]] = [[] for _ in design.layers]
+    followers: list[list[int]] = [[] for _ in design.layers]
     for number, fifo in enumerate(design.fifos):
         before[fifo.consumer].append(number)
-        behind[fifo.producer].append(number)
+        followers[fifo.producer].append(number)
     for number, (layer, inputs, outputs) in enumerate(
-        zip(design.layers, before, behind, strict=True)
+        zip(design.layers, before, followers, strict=True)
     ):
         cluster, period = layer.cluster, alone(number)
         if len(inputs) != len(cluster.inputs) or len(outputs) != len(cluster.outputs) or not inputs:
@@ -170,22 +170,25 @@ def _moves(design: Design, alone: Alone) -> Iterator[tuple[bool, DepthExchange]]
         # A layer that does the same for each unit of a frame has its rates per unit: smaller
         # exchanges are possible.
         parts = units(cluster) if writes_fast or reads_fast else 1
-        taken = [port.words // parts for port in cluster.inputs]
-        made = [port.words // parts for port in cluster.outputs]
+        consumed = [port.words // parts for port in cluster.inputs]
+        produced = [port.words // parts for port in cluster.outputs]
         if writes_fast and not is_locked:
             fewer = _in_order(cluster)
             targets = tuple(
-                (number, 1 if fewer else taken[design.fifos[number].input]) for number in inputs
+                (number, 1 if fewer else consumed[design.fifos[number].input]) for number in inputs
             )
-            yield False, DepthExchange(source=outputs[0], fewer=fewer or made[0], targets=targets)
+            yield (
+                False,
+                DepthExchange(source=outputs[0], fewer=fewer or produced[0], targets=targets),
+            )
         if reads_fast and outputs and is_written_freely:
-            is_by_word = max(made) > 1 and is_thinning(cluster)
-            more = [1] if is_by_word else made
+            is_by_word = max(produced) > 1 and is_thinning(cluster)
+            more = [1] if is_by_word else produced
             targets = tuple((number, more[design.fifos[number].output]) for number in outputs)
             yield (
                 True,
                 DepthExchange(
-                    source=inputs[0], fewer=1 if is_by_word else taken[0], targets=targets
+                    source=inputs[0], fewer=1 if is_by_word else consumed[0], targets=targets
                 ),
             )
 
@@ -215,7 +218,7 @@ def _in_order(cluster: Cluster) -> int:
     read, written = cluster.inputs[0], cluster.outputs[0]
     if read.events is not None or not _is_plain(cluster.sequences[read.sequence]):
         return 0
-    least = written.words
+    minimum = written.words
     for wait in cluster.waits:
         if wait.waiter == written.sequence and wait.source == read.sequence:
             continue
@@ -230,5 +233,5 @@ def _in_order(cluster: Cluster) -> int:
         # The next frame follows without a gap: the step from its last read to the first read of the
         # next counts too.
         around = np.append(wait.events, wait.events[0] + written.words)
-        least = min(least, int(np.diff(around).min()))
-    return max(0, least)
+        minimum = min(minimum, int(np.diff(around).min()))
+    return max(0, minimum)

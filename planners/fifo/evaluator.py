@@ -155,7 +155,7 @@ class DesignEvaluator:
             self._cycles.append(slow_cycle)
         return slow_cycle
 
-    def max_occupancy(self, depths: Depths, place: int) -> int | None:
+    def max_occupancy(self, depths: Depths, index: int) -> int | None:
         """Return a depth of one FIFO that does where it does without a bound, or None if unknown.
 
         depths: of the others. It is what the FIFO holds where all events happen as soon as they can.
@@ -164,13 +164,13 @@ class DesignEvaluator:
             return None
         bounded = list(depths)
         # Any bound joins the two ends of the FIFO in one group, which has to be simulated together.
-        bounded[place] = 1
-        end = self.graph.design.fifos[place].producer
+        bounded[index] = 1
+        end = self.graph.design.fifos[index].producer
         group = next(component for component in self.graph.components(bounded) if end in component)
         part = self.graph.restricted(group, depths)
         if part.cycle_above(self._required, self.spend) is not None:
             return None
-        return part.max_occupancy(place, self._required, self.spend)
+        return part.max_occupancy(index, self._required, self.spend)
 
     def occupied(self, depths: tuple[int, ...]) -> tuple[int, ...]:
         """Return depths that do the same as these, which reach the period, without space never used.
@@ -179,25 +179,25 @@ class DesignEvaluator:
         """
         if self._required is None:
             return depths
-        most = list(depths)
+        maximum = list(depths)
         for group in self.graph.components(depths):
             inside = set(group)
-            places = [
-                place
-                for place, fifo in enumerate(self.graph.design.fifos)
+            indices = [
+                index
+                for index, fifo in enumerate(self.graph.design.fifos)
                 if fifo.producer in inside and fifo.consumer in inside
             ]
-            key = (tuple(group), tuple(depths[place] for place in places))
+            key = (tuple(group), tuple(depths[index] for index in indices))
             part = self._latest.get(key)
             if part is None:
                 part = self.graph.restricted(group, depths)
                 if part.cycle_above(self._required, self.spend) is not None:
                     return depths
                 self.work += part.simulated
-            for place in places:
-                held = part.max_occupancy(place, self._required, self.spend)
-                most[place] = min(depths[place], max(LEAST_DEPTH, held))
-        return tuple(most)
+            for index in indices:
+                held = part.max_occupancy(index, self._required, self.spend)
+                maximum[index] = min(depths[index], max(LEAST_DEPTH, held))
+        return tuple(maximum)
 
     def slowest(self) -> int:
         """Return the layer with the longest period by itself: no depths are faster."""
@@ -208,7 +208,7 @@ class DesignEvaluator:
         periods = self.graph.alone
         if layer not in periods:
             # No layer is faster than its longest sequence, one event after the other.
-            least = Fraction(
+            minimum = Fraction(
                 max(
                     sequence.events * sequence.gap
                     if sequence.gaps is None
@@ -217,9 +217,9 @@ class DesignEvaluator:
                 )
             )
             part = self.graph.restricted([layer], [None] * len(self.graph.design.fifos))
-            slowest = _slowest_cycle(part, least, self.spend)
+            slowest = _slowest_cycle(part, minimum, self.spend)
             # Periods of layers alone do not depend on depths: each is computed once for a design.
-            periods[layer] = (None if slowest is None else slowest.period) or least
+            periods[layer] = (None if slowest is None else slowest.period) or minimum
         return periods[layer]
 
 

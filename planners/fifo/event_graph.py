@@ -199,10 +199,10 @@ class EventGraph:
         if numbers is None:
             return -1
         if id(numbers) not in self._table_at:
-            place = sum(map(len, self._tables))
+            index = sum(map(len, self._tables))
             self._tables.append(numbers)
-            self._table_at[id(numbers)] = place
-            self._largest[place] = max(int(numbers.max(initial=0)), -int(numbers.min(initial=0)))
+            self._table_at[id(numbers)] = index
+            self._largest[index] = max(int(numbers.max(initial=0)), -int(numbers.min(initial=0)))
         return self._table_at[id(numbers)]
 
     def sequence(self, layer: int, port: WordPort) -> int:
@@ -256,21 +256,21 @@ class Subgraph:
             base[number], self.events = self.events, self.events + whole.events[number]
         enabled, shift = [0] * len(whole.waits), [0] * len(whole.waits)
         self._back = max(1, _frames_back(design, layers))
-        for place, wait in enumerate(whole.waits):
+        for index, wait in enumerate(whole.waits):
             if wait.kind == INSIDE:
-                enabled[place] = 1
+                enabled[index] = 1
                 continue
             fifo, depth = design.fifos[wait.fifo], depths[wait.fifo]
             if fifo.producer not in layers or fifo.consumer not in layers:
                 continue
             if wait.kind == DATA:
-                enabled[place] = 1
+                enabled[index] = 1
             elif depth is not None and depth < MOST_FRAMES * fifo.words:
                 # A deeper FIFO has room for all frames that are ever simulated.
-                enabled[place], shift[place] = 1, -depth
+                enabled[index], shift[index] = 1, -depth
                 lock = design.ports(fifo)[0].lock
-                behind = depth + (0 if lock is None else lock.held)
-                self._back = max(self._back, -(-behind // fifo.words))
+                distance = depth + (0 if lock is None else lock.held)
+                self._back = max(self._back, -(-distance // fifo.words))
         self._most_tokens = whole.most_tokens - min(shift, default=0)
         self._columns = active, base, enabled, shift, *whole.columns_of_sequences
         self._backend: compiler.Backend = compiler.PLAIN
@@ -331,11 +331,11 @@ class Subgraph:
         settled = 0
         for frame in range(1, MOST_FRAMES):
             self._frame(frame, period, times, spend)
-            most = self._backend.kernel(event_times.growth)(
+            maximum = self._backend.kernel(event_times.growth)(
                 frame, period.numerator, self._slots, self.events, self._active, self._events,
                 self._base, times, self._answer,
             )  # fmt: skip
-            settled = settled + 1 if most == 0 and int(self._answer[2]) == 0 else 0
+            settled = settled + 1 if maximum == 0 and int(self._answer[2]) == 0 else 0
             if settled >= self._back:
                 self._settled = frame, times
                 return None
@@ -364,15 +364,15 @@ class Subgraph:
             times_of_events = np.asarray(times[begin:end], dtype=self._kind)
             return times_of_events if events is None else times_of_events[events]
 
-        put = happened(start, written.events) - period.denominator
-        taken = happened(self._whole.sequence(fifo.consumer, read), read.events)
-        most = _most_waiting(counting(fifo.words), put, taken, period.numerator)
+        writes = happened(start, written.events) - period.denominator
+        reads = happened(self._whole.sequence(fifo.consumer, read), read.events)
+        maximum = _most_waiting(counting(fifo.words), writes, reads, period.numerator)
         if (lock := written.lock) is not None:
             begun = happened(start - written.sequence + lock.sequence, lock.events)
             free = begun - lock.delay * period.denominator
-            waiting = _most_waiting(lock.words, free, taken, period.numerator)
-            most = max(most, waiting - lock.held)
-        return most
+            waiting = _most_waiting(lock.words, free, reads, period.numerator)
+            maximum = max(maximum, waiting - lock.held)
+        return maximum
 
     def times(
         self, period: Fraction, frames: int, spend: Spend = spend_nothing
@@ -410,12 +410,12 @@ class Subgraph:
         return self._cycle(None, sequences, np.asarray(self._scratch[4])[sequences])
 
     def _traced(self, frame: int, period: Fraction, times: Any) -> EventCycle | None:
-        place = int(self._answer[0]), int(self._answer[1])
+        index = int(self._answer[0]), int(self._answer[1])
         path = [self._blank(self.events + 1) for _ in range(4)]
         met = _array(self._backend, [-1] * self.events)
         # Following the waits backwards from an event closes the critical cycle.
         status = self._backend.kernel(event_times.trace)(
-            frame, period.denominator, self._slots, self.events, *self._fixed, times, *place,
+            frame, period.denominator, self._slots, self.events, *self._fixed, times, *index,
             met, *path, self._answer,
         )  # fmt: skip
         if status != event_times.CYCLE:
@@ -429,12 +429,12 @@ class Subgraph:
         """The cycle of some steps: sequences and the wait of each, by numbers; the order is -1."""
         whole = self._whole
         space = whole.space_of[waits]
-        distinct, places = np.unique(sequences, return_index=True)
+        distinct, indices = np.unique(sequences, return_index=True)
         return EventCycle(
             period=period,
             fifos=tuple(np.unique(space[space >= 0]).tolist()),
             layers=tuple(
-                dict.fromkeys(whole.owner[number] for number in distinct[np.argsort(places)])
+                dict.fromkeys(whole.owner[number] for number in distinct[np.argsort(indices)])
             ),
             infeasible=_infeasible(whole.is_passing[sequences], space, self._depths),
             is_bound=bool(whole.is_lock[waits].any()),
@@ -467,17 +467,17 @@ def _infeasible(is_passing: Any, fifos: Any, depths: Sequence[int | None]) -> In
     return Infeasible({chain: total_depth(chain, depths) or 0 for chain in sorted(chains)})
 
 
-def _most_waiting(words: Numbers, put: Numbers, taken: Numbers, period: int) -> int:
+def _most_waiting(words: Numbers, writes: Numbers, reads: Numbers, period: int) -> int:
     """Return the most elements up to one of `words` that are not taken when that is put.
 
-    put, taken: when, once every `period`.
+    put, reads: when, once every `period`.
     """
-    behind = max(0, -(-int(taken[-1] - put[0]) // period)) + 1
-    shifts = np.arange(-behind, 1).astype(taken.dtype)[:, None] * period
+    iterations = max(0, -(-int(reads[-1] - writes[0]) // period)) + 1
+    shifts = np.arange(-iterations, 1).astype(reads.dtype)[:, None] * period
     # All earlier frames are the same events shifted by whole periods, so one search in the sorted
     # times counts them.
-    seen = np.searchsorted(np.ravel(taken[None, :] + shifts), put, side="right")
-    return int((words + 1 + behind * len(taken) - seen).max())
+    seen = np.searchsorted(np.ravel(reads[None, :] + shifts), writes, side="right")
+    return int((words + 1 + iterations * len(reads) - seen).max())
 
 
 def _frames_back(design: Design, layers: Iterable[int]) -> int:

@@ -57,13 +57,13 @@ class Parts:
     def __init__(
         self,
         evaluator: DesignEvaluator,
-        least: Sequence[int],
+        minimum: Sequence[int],
         weights: Sequence[int],
         floor: Sequence[int],
         look: Look,
     ) -> None:
         self._evaluator = evaluator
-        self._least, self._weights, self._floor, self._look = least, weights, floor, look
+        self._least, self._weights, self._floor, self._look = minimum, weights, floor, look
         self._moves = DepthExchanges(evaluator.graph.design, evaluator.alone)
         self._known_most = self._moves.most_depths(weights, floor)
         self.most = self._known_most.depths
@@ -75,12 +75,12 @@ class Parts:
     @property
     def lower_bound(self) -> int:
         """Return the least cost of any sufficient distribution, proved so far."""
-        inside = {place for part in self._parts for place in part.places}
+        inside = {index for part in self._parts for index in part.places}
         outside = self._least_cost(set(range(len(self._least))) - inside)
         return outside + sum(part.lower_bound for part in self._parts)
 
-    def _least_cost(self, places: Iterable[int]) -> int:
-        return sum(self._weights[place] * self._least[place] for place in places)
+    def _least_cost(self, indices: Iterable[int]) -> int:
+        return sum(self._weights[index] * self._least[index] for index in indices)
 
     def proved(self, depths: Depths) -> Iterator[dict[int, int]]:
         """Yield smallest depths of ever more parts, by place; in the last those of all FIFOs.
@@ -109,13 +109,13 @@ class Parts:
         parts, soon searched, and the bounds of all of them add up.
         """
         inside = set[int]()
-        for place in sorted(
+        for index in sorted(
             range(len(depths)),
-            key=lambda place: (self._least[place] - depths[place]) * self._weights[place],
+            key=lambda index: (self._least[index] - depths[index]) * self._weights[index],
         ):
-            if depths[place] == self._least[place] or place in inside:
+            if depths[index] == self._least[index] or index in inside:
                 continue
-            trial = (*depths[:place], self._least[place], *depths[place + 1 :])
+            trial = (*depths[:index], self._least[index], *depths[index + 1 :])
             cycle = self._evaluator.critical_cycle(trial)
             group = () if cycle is None else self._fewest(cycle.fifos, trial)
             # Parts must be disjoint, else the cost of a common FIFO would be counted twice in the
@@ -124,12 +124,14 @@ class Parts:
                 self._add(group, self._least_cost(group))
                 inside |= set(group)
 
-    def _add(self, places: Iterable[int], bound: int) -> None:
+    def _add(self, indices: Iterable[int], bound: int) -> None:
         """Begin a part with a known bound."""
-        inside = set(places)
-        weights = [weight if place in inside else 0 for place, weight in enumerate(self._weights)]
-        most = self._moves.most_depths(weights, self._floor, self._known_most).depths
-        covering = Covering(sorted(inside), self._least, most, self._weights, self._evaluator.spend)
+        inside = set(indices)
+        weights = [weight if index in inside else 0 for index, weight in enumerate(self._weights)]
+        maximum = self._moves.most_depths(weights, self._floor, self._known_most).depths
+        covering = Covering(
+            sorted(inside), self._least, maximum, self._weights, self._evaluator.spend
+        )
         self._parts.append(
             _FifoCluster(self._evaluator, covering, self._look_within, self._regions, bound)
         )
@@ -163,27 +165,27 @@ class Parts:
             if not free:
                 raise AssertionError("storage was moved where it does not do the same")
             parts.append(free)
-            for place in free:
-                trial[place] = self.most[place]
+            for index in free:
+                trial[index] = self.most[index]
         return parts
 
     def _together(self) -> Depths:
         proved = self._known()
-        return tuple(proved.get(place, depth) for place, depth in enumerate(self._least))
+        return tuple(proved.get(index, depth) for index, depth in enumerate(self._least))
 
     def _known(self) -> dict[int, int]:
         return {
-            place: depth
+            index: depth
             for part in self._parts
             if part.depths is not None
-            for place, depth in zip(part.places, part.depths, strict=True)
+            for index, depth in zip(part.places, part.depths, strict=True)
         }
 
     def _join(self, group: tuple[int, ...]) -> None:
         """Make one part of those parts that lack space together, and of the FIFOs between them."""
         short = set(self._fewest(group, self._together()))
         joined = [part for part in self._parts if short & set(part.places)]
-        inside = {place for part in joined for place in part.places}
+        inside = {index for part in joined for index in part.places}
         self._parts = [part for part in self._parts if part not in joined]
         # The bounds of disjoint parts stay valid for their union.
         bound = sum(part.lower_bound for part in joined) + self._least_cost(short - inside)
@@ -191,20 +193,22 @@ class Parts:
 
     def _fewest(self, group: Sequence[int], depths: Depths) -> list[int]:
         """FIFOs of a group that are too small together, a minimal set."""
-        kept, tried = list(group), set[int]()
-        while left := [place for place in kept if place not in tried]:
+        remaining, tried = list(group), set[int]()
+        while left := [index for index in remaining if index not in tried]:
             self._look()
             # Deletion filter for a minimal infeasible set: expensive FIFOs go first, so that cheap
             # FIFOs remain.
-            removed = max(left, key=lambda place: self._weights[place])
+            removed = max(left, key=lambda index: self._weights[index])
             tried.add(removed)
             trial = list(self.most)
-            for place in kept:
-                trial[place] = depths[place] if place != removed else trial[place]
+            for index in remaining:
+                trial[index] = depths[index] if index != removed else trial[index]
             cycle = self._evaluator.critical_cycle(trial)
             if cycle is not None:
-                kept = [place for place in cycle.fifos if place in kept and place != removed]
-        return kept
+                remaining = [
+                    index for index in cycle.fifos if index in remaining and index != removed
+                ]
+        return remaining
 
 
 def _least_of(one: int | None, other: int | None) -> int | None:
@@ -245,11 +249,11 @@ class _FifoCluster:
         """Find the cheapest depths that suffice. sufficient: depths of all FIFOs that do."""
         covering = self._covering
         if all(
-            _least_of(capacity, most) == capacity
-            for capacity, most in zip(sufficient, self._most, strict=True)
+            _least_of(capacity, maximum) == capacity
+            for capacity, maximum in zip(sufficient, self._most, strict=True)
         ):
             # They suffice in the part, too, where others are at their most.
-            self._sufficient.add(tuple(sufficient[place] for place in self.places))
+            self._sufficient.add(tuple(sufficient[index] for index in self.places))
         self._learn()
         while (depths := covering.proposal(self._look, self._sufficient)) is not None:
             trial = dict(zip(self.places, depths, strict=True))
@@ -267,12 +271,12 @@ class _FifoCluster:
     def _too_small(self, trial: Trial) -> Infeasible | None:
         """Infeasible depths of the design, these among them; None if these suffice."""
         depths = [
-            most
-            if place not in trial
-            else trial[place]
-            if most is None
-            else min(trial[place], most)
-            for place, most in enumerate(self._most)
+            maximum
+            if index not in trial
+            else trial[index]
+            if maximum is None
+            else min(trial[index], maximum)
+            for index, maximum in enumerate(self._most)
         ]
         cycle = self._evaluator.critical_cycle(depths)
         return None if cycle is None else cycle.infeasible
@@ -284,7 +288,7 @@ class _FifoCluster:
     def _chains(self, region: Infeasible) -> list[list[int]]:
         """The FIFOs of each chain of a region that are in the part."""
         chains_inside = [
-            [place for place, _ in chain if place in self._inside] for chain in region.limits
+            [index for index, _ in chain if index in self._inside] for chain in region.limits
         ]
         return [chain for chain in chains_inside if chain]
 
@@ -324,22 +328,22 @@ class _FifoCluster:
 
     def _fewest(self, depths: Trial, region: Infeasible) -> tuple[list[int], Infeasible]:
         """FIFOs that are too small together, a minimal set, and their region."""
-        kept, tried = (
+        remaining, tried = (
             sorted({place_limit for chain in self._chains(region) for place_limit in chain}),
             set[int](),
         )
-        while left := [place_left for place_left in kept if place_left not in tried]:
-            place_removed = max(left, key=lambda place: self._weights[place])
+        while left := [place_left for place_left in remaining if place_left not in tried]:
+            place_removed = max(left, key=lambda index: self._weights[index])
             tried.add(place_removed)
             narrower = self._tried(
-                {place: depths[place] for place in kept if place != place_removed}
+                {index: depths[index] for index in remaining if index != place_removed}
             )
             if narrower is not None:
-                kept = sorted(
+                remaining = sorted(
                     {place_limit for chain in self._chains(narrower) for place_limit in chain}
                 )
                 region = narrower
-        return kept, region
+        return remaining, region
 
     def _grown(
         self, depths: Trial, holding: Sequence[int], region: Infeasible
@@ -347,9 +351,9 @@ class _FifoCluster:
         """The depths with the largest common cost above these that are still too small."""
 
         def larger(cost: int) -> Trial:
-            return {place: depths[place] + cost // self._weights[place] for place in holding}
+            return {index: depths[index] + cost // self._weights[index] for index in holding}
 
-        weights = [self._weights[place] for place in holding]
+        weights = [self._weights[index] for index in holding]
         # At least one FIFO gets one word more; then doubling, then bisection.
         low, high = 0, max(weights)
         best = larger(0)
@@ -369,24 +373,24 @@ class _FifoCluster:
         self, limits: Trial, chain: Sequence[int], region: Infeasible
     ) -> tuple[Trial, Infeasible]:
         """The limits with as much more depth in one FIFO of a chain as is still too small."""
-        place = next((number for number in chain if number in limits), None)
-        if place is None:
+        index = next((number for number in chain if number in limits), None)
+        if index is None:
             return limits, region
-        low, step, high = limits[place], 1, None
+        low, step, high = limits[index], 1, None
         while high is None or high - low > 1:
             middle = low + step if high is None else (low + high) // 2
-            wider = self._tried({**limits, place: middle})
+            wider = self._tried({**limits, index: middle})
             if wider is None:
                 high = middle
                 continue
             low, step, region = middle, 2 * step, wider
             # Before a long gallop: if the FIFO may even be unbounded it drops out of the region.
             if high is None and step == 2:
-                without = {number: limit for number, limit in limits.items() if number != place}
+                without = {number: limit for number, limit in limits.items() if number != index}
                 wider = self._tried(without)
                 if wider is not None:
                     return without, wider
-        return {**limits, place: low}, region
+        return {**limits, index: low}, region
 
 
 Length = tuple[Chain, int]  # a chain that is so deep at least
@@ -415,17 +419,17 @@ class Covering:
 
     def __init__(
         self,
-        places: Sequence[int],
-        least: Sequence[int],
-        most: Sequence[int | None],
+        indices: Sequence[int],
+        minimum: Sequence[int],
+        maximum: Sequence[int | None],
         weights: Sequence[int],
         spend: Spend = spend_nothing,
     ) -> None:
         self._spend = spend
-        self.places, self.least, self.most, self.weights = tuple(places), least, most, weights
-        self._step = gcd(*(weights[place] for place in places)) or 1
+        self.places, self.least, self.most, self.weights = tuple(indices), minimum, maximum, weights
+        self._step = gcd(*(weights[index] for index in indices)) or 1
         self._regions: list[Limits] = []
-        self.lower_bound = self.cost([least[place] for place in places])
+        self.lower_bound = self.cost([minimum[index] for index in indices])
         self._nodes = [_DepthNode(self.lower_bound, 0, {})]
         self._made = 1
 
@@ -440,7 +444,7 @@ class Covering:
         region_inside = {
             chain: limit
             for chain, limit in region.items()
-            if (most := total_depth(chain, self.most)) is None or most > limit
+            if (maximum := total_depth(chain, self.most)) is None or maximum > limit
         }
         # Subsumption: only maximal regions are kept, which keeps the linear programs small.
         if any(_is_within(region_inside, region) for region in self._regions):
@@ -497,20 +501,20 @@ class Covering:
 
     def _solved(self, node: _DepthNode, look: Look) -> tuple[int, Depths, Length] | None:
         """The bound of a node, depths near its optimum, a length to decide on; None if it is empty."""
-        made = _Program(self, self._regions, node.decided)
-        if made.is_empty:
+        program = _Program(self, self._regions, node.decided)
+        if program.is_empty:
             return None
-        factors = sum(map(len, made.program.rows))
+        factors = sum(map(len, program.program.rows))
         self._spend(PROGRAM_EFFORT + FACTOR_EFFORT * factors)
-        relaxed = solved(made.program, SECONDS, look)
+        relaxed = solved(program.program, SECONDS, look)
         if relaxed is None:  # of a program that has a solution: the solver gave up
-            least = tuple(self.least[place] for place in self.places)
-            return node.bound, least, made.any_length()
+            minimum = tuple(self.least[index] for index in self.places)
+            return node.bound, minimum, program.any_length()
         depths = tuple(ceil(column - CLOSE) for column in relaxed.columns[: len(self.places)])
         # Costs are multiples of the greatest common divisor of the weights, so the bound may be
         # rounded up.
         bound = -(-relaxed.lower_bound // self._step) * self._step
-        return bound, depths, made.unsure(relaxed.columns)
+        return bound, depths, program.unsure(relaxed.columns)
 
 
 class _Program:
@@ -522,20 +526,20 @@ class _Program:
         self.program = program = LinearProgram()
         self.is_empty = False
         self._decided, self._places = decided, covering.places
-        self._column = {place: column for column, place in enumerate(covering.places)}
+        self._column = {index: column for column, index in enumerate(covering.places)}
         self._most: dict[int, int | None] = {}
-        for place in covering.places:
+        for index in covering.places:
             # A FIFO may have been decided to be less deep than some length.
             ends = [
                 length - 1
                 for (chain, length), has in decided.items()
-                if chain == ((place, 1),) and not has
+                if chain == ((index, 1),) and not has
             ]
-            most_at = covering.most[place]
-            most = min([*ends, *([] if most_at is None else [most_at])], default=None)
-            self._most[place] = most
-            self.is_empty |= most is not None and most < covering.least[place]
-            program.add_column(covering.weights[place], covering.least[place], most)
+            most_at = covering.most[index]
+            maximum = min([*ends, *([] if most_at is None else [most_at])], default=None)
+            self._most[index] = maximum
+            self.is_empty |= maximum is not None and maximum < covering.least[index]
+            program.add_column(covering.weights[index], covering.least[index], maximum)
         lengths: dict[Chain, set[int]] = {}
         for region in regions:
             for chain, limit in region.items():
@@ -559,11 +563,11 @@ class _Program:
             for (chain_decided, limit), has in self._decided.items()
             if chain_decided == chain
         ]
-        most, before = total_depth(chain, self._most), base
+        maximum, before = total_depth(chain, self._most), base
         terms = [(self._column[fifo], -times) for fifo, times in chain]
         for length in lengths:
             must = any(has and length <= limit for limit, has in decided)
-            may = (most is None or most >= length) and all(
+            may = (maximum is None or maximum >= length) and all(
                 has or length < limit for limit, has in decided
             )
             column = self.program.add_column(0, int(must), int(may))
@@ -584,9 +588,9 @@ class _Program:
         if best is not None and doubt[best] > CLOSE:
             return best
         depths = dict(zip(self._places, columns, strict=False))
-        broken = [place for place, depth in depths.items() if depth % 1 > CLOSE < 1 - depth % 1]
-        for place in [*broken, *depths]:
-            length = ((place, 1),), ceil(depths[place] - CLOSE)
+        broken = [index for index, depth in depths.items() if depth % 1 > CLOSE < 1 - depth % 1]
+        for index in [*broken, *depths]:
+            length = ((index, 1),), ceil(depths[index] - CLOSE)
             if length not in self._decided:
                 return length
         return self.any_length()

@@ -210,17 +210,17 @@ class _Smallest:
 
     def _look_alone(self) -> None:
         """Find least depths of FIFOs by themselves, for a bound, as long as that takes few frames."""
-        least = list(self._floor)
-        for place in range(len(least)):
+        minimum = list(self._floor)
+        for index in range(len(minimum)):
             if self._evaluator.work > FRAMES_ALONE * self._evaluator.graph.design.events:
                 break
-            least[place] = max(least[place], least_depth(self._evaluator, place))
-            self._bound = self._size(least)
+            minimum[index] = max(minimum[index], least_depth(self._evaluator, index))
+            self._bound = self._size(minimum)
 
     def _grow(self, *, is_hurried: bool = False) -> Depths:
-        most = [None] * len(self._start) if self._parts is None else self._parts.most
+        maximum = [None] * len(self._start) if self._parts is None else self._parts.most
         for grown_depths, is_enough in grown(
-            self._evaluator, self._start, most, is_hurried=is_hurried
+            self._evaluator, self._start, maximum, is_hurried=is_hurried
         ):
             self._start = grown_depths
             if is_enough:
@@ -250,7 +250,7 @@ class _Smallest:
         exchanges = self._exchanges(parts)
         for proved in parts.proved(self._best):
             self._note_bound()
-            depths = tuple(proved.get(place, depth) for place, depth in enumerate(self._best))
+            depths = tuple(proved.get(index, depth) for index, depth in enumerate(self._best))
             is_smaller = self._size(depths) < self._size(self._best)
             if is_smaller and self._evaluator.suffices(depths):
                 self._take(depths)
@@ -299,24 +299,24 @@ class _Smallest:
         )  # fmt: skip
 
 
-def variables_of(least: Sequence[int], weights: Sequence[int]) -> list[Variable]:
+def variables_of(minimum: Sequence[int], weights: Sequence[int]) -> list[Variable]:
     """Return the depths as the searches of the engine choose them."""
     return [
         Variable(channels=(), least=depth, step=1, weight=weight)
-        for depth, weight in zip(least, weights, strict=True)
+        for depth, weight in zip(minimum, weights, strict=True)
     ]
 
 
 def least_depths(evaluator: DesignEvaluator) -> Depths:
     """Return for each FIFO the least depth that does if all others have no bound."""
     return tuple(
-        least_depth(evaluator, place) for place in range(len(evaluator.graph.design.fifos))
+        least_depth(evaluator, index) for index in range(len(evaluator.graph.design.fifos))
     )
 
 
 def least_depth(
     evaluator: DesignEvaluator,
-    place: int,
+    index: int,
     depths: Sequence[int | None] | None = None,
     *,
     above: int = LEAST_DEPTH - 1,
@@ -330,7 +330,7 @@ def least_depth(
     trial: list[int | None] = [None] * len(fifos) if depths is None else list(depths)
 
     def does(depth: int) -> bool:
-        trial[place] = depth
+        trial[index] = depth
         return evaluator.suffices(trial)
 
     low, high, step = above + 1, enough, 1
@@ -350,15 +350,15 @@ def least_depth(
 def grown(
     evaluator: DesignEvaluator,
     start: Sequence[int],
-    most: Sequence[int | None],
+    maximum: Sequence[int | None],
     *,
     is_hurried: bool = False,
 ) -> Iterator[tuple[Depths, bool]]:
     """Yield ever larger depths, and whether they suffice: the last ones do.
 
-    Where FIFOs are too small together, that one grows whose elements are the fewest bits of a frame:
-    there an element waits cheapest. most: what each need not exceed, None for no end; those without are
-    taken first. is_hurried: take the first depth that does.
+    Of FIFOs that are too small together, the FIFO with the fewest bits a frame grows: there a waiting
+    element is cheapest. maximum: depth that a FIFO need not exceed; None if unbounded, and such FIFOs
+    grow first. is_hurried: accept the first sufficient depth.
     """
     current, fifos = list(start), evaluator.graph.design.fifos
     while True:
@@ -374,7 +374,7 @@ def grown(
             in_turn = sorted(
                 group,
                 key=lambda index: (
-                    most[index] is not None,
+                    maximum[index] is not None,
                     fifos[index].bits * fifos[index].words,
                 ),
             )
@@ -389,27 +389,27 @@ def _repair(
     """Let the first FIFOs of a group grow until it suffices, all others unbounded."""
     trial: list[int | None] = [depth if at in group else None for at, depth in enumerate(current)]
     grow = []
-    for place in group:
-        grow.append(place)
-        trial[place] = None
+    for index in group:
+        grow.append(index)
+        trial[index] = None
         if evaluator.suffices(trial):
             break
     # The FIFO that made the group suffice comes first; the earlier FIFOs may then stay small.
-    for place in reversed(grow):
+    for index in reversed(grow):
         # The maximum occupancy without a bound is a depth that suffices: an upper end for
         # bisection.
-        enough = evaluator.max_occupancy(trial, place)
+        enough = evaluator.max_occupancy(trial, index)
         if is_hurried and enough is not None:
             # In a hurry at most three simulations replace a bisection of up to log2(depth).
-            for depth in sorted((current[place], enough // 64, enough // 8, enough)):
-                trial[place] = depth
+            for depth in sorted((current[index], enough // 64, enough // 8, enough)):
+                trial[index] = depth
                 if depth >= enough or (depth >= LEAST_DEPTH and evaluator.suffices(trial)):
                     break
         else:
-            trial[place] = least_depth(
-                evaluator, place, trial, above=current[place] - 1, enough=enough
+            trial[index] = least_depth(
+                evaluator, index, trial, above=current[index] - 1, enough=enough
             )
-        trial[place] = current[place] = max(trial[place] or 0, current[place])
+        trial[index] = current[index] = max(trial[index] or 0, current[index])
         yield
 
 
@@ -423,20 +423,20 @@ def narrowed(
     """
     current = evaluator.occupied(depths)
     yield current
-    for place in sorted(
-        range(len(depths)), key=lambda place: (floor[place] - current[place]) * weights[place]
+    for index in sorted(
+        range(len(depths)), key=lambda index: (floor[index] - current[index]) * weights[index]
     ):
-        low, high = floor[place] - 1, current[place]
+        low, high = floor[index] - 1, current[index]
         # One step less first: most depths are minimal already, and one failure settles them.
         middle = high - 1
         while high - low > 1:
-            trial = (*current[:place], middle, *current[place + 1 :])
+            trial = (*current[:index], middle, *current[index + 1 :])
             if evaluator.suffices(trial):
                 # Surplus space of all FIFOs is removed at once: unused words cannot change the
                 # timing.
                 current = evaluator.occupied(trial)
                 yield current
-                high = current[place]
+                high = current[index]
             else:
                 low = middle
             middle = (low + high) // 2
@@ -445,8 +445,8 @@ def narrowed(
 def exchanged(
     evaluator: DesignEvaluator,
     depths: Depths,
-    least: Depths,
-    most: Sequence[int | None],
+    minimum: Depths,
+    maximum: Sequence[int | None],
     weights: Sequence[int],
 ) -> Iterator[Depths]:
     """Yield after each attempt the cheapest depths so far: a FIFO gets less, and another one grows.
@@ -456,13 +456,13 @@ def exchanged(
     current = depths
     # Large exchanges first; halved shares reach depths that large steps jump over.
     for share in SHARES:
-        for place in sorted(
+        for position in sorted(
             range(len(depths)),
-            key=lambda index: (least[index] - current[index]) * weights[index],
+            key=lambda index: (minimum[index] - current[index]) * weights[index],
         ):
-            fewer = -(-(current[place] - least[place]) // share)
-            while 0 < fewer <= current[place] - least[place]:
-                exchanged_depths = _exchange(evaluator, current, place, fewer, most, weights)
+            fewer = -(-(current[position] - minimum[position]) // share)
+            while 0 < fewer <= current[position] - minimum[position]:
+                exchanged_depths = _exchange(evaluator, current, position, fewer, maximum, weights)
                 current = exchanged_depths or current
                 yield current
                 if exchanged_depths is None:
@@ -472,22 +472,22 @@ def exchanged(
 def _exchange(
     evaluator: DesignEvaluator,
     depths: Depths,
-    place: int,
+    index: int,
     fewer: int,
-    most: Sequence[int | None],
+    maximum: Sequence[int | None],
     weights: Sequence[int],
 ) -> Depths | None:
     """Cheaper depths with so much less in one FIFO and more in one other, if there are any."""
     trial = list(depths)
-    trial[place] -= fewer
+    trial[index] -= fewer
     cycle = evaluator.critical_cycle(trial)
     if cycle is None:
         return tuple(trial)
     for fifo in cycle.fifos:
         # The largest growth that still makes the exchange cheaper by at least one unit of cost.
-        more = (fewer * weights[place] - 1) // weights[fifo]
+        more = (fewer * weights[index] - 1) // weights[fifo]
         # By the dominance rules a FIFO with a limit need not exceed it in some smallest depths.
-        if fifo == place or most[fifo] is not None or more < 1:
+        if fifo == index or maximum[fifo] is not None or more < 1:
             continue
         exchange = list(trial)
         exchange[fifo] += more
@@ -530,8 +530,8 @@ class _Cheapest:
     def _spend(self, microseconds: int) -> None:
         self._part.charge(microseconds)
 
-    def _price(self, place: int, depth: int) -> int:
-        return self._cost(depth, self._fifos[place].bits)
+    def _price(self, index: int, depth: int) -> int:
+        return self._cost(depth, self._fifos[index].bits)
 
     def answer(self) -> Sizing:
         """Return the cheapest depths, or the best found with a bound if the stop ends the work."""
@@ -603,13 +603,13 @@ class _Cheapest:
 
     def _stepped(self, depths: Depths) -> Depths | None:
         """Cheaper depths that suffice: one FIFO a step down, and if need be another a step up."""
-        for place in sorted(
+        for position in sorted(
             range(len(depths)), key=lambda index: -self._price(index, depths[index])
         ):
-            below = self._search.below(place, depths[place])
+            below = self._search.below(position, depths[position])
             if below is None:
                 continue
-            trial = (*depths[:place], below, *depths[place + 1 :])
+            trial = (*depths[:position], below, *depths[position + 1 :])
             cycle = self._evaluator.critical_cycle(trial)
             if cycle is None:
                 return trial
@@ -627,8 +627,8 @@ class _Cheapest:
         self._found.append(depths)
         suffices = self._evaluator.suffices
         try:
-            least = least_depths(self._evaluator)
-            variables = variables_of(least, [fifo.bits for fifo in self._fifos])
+            minimum = least_depths(self._evaluator)
+            variables = variables_of(minimum, [fifo.bits for fifo in self._fifos])
             # Within one cost step depths can still shrink; users read them as the minimum.
             for less in reduced(variables, depths, suffices, is_close=True):
                 self._found[-1] = less

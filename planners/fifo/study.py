@@ -97,7 +97,7 @@ def study(
     graph, spend = EventGraph(design), stops().finishing().charge
     least_period, bottleneck = max_rate(graph, spend)
     evaluator = DesignEvaluator(graph)
-    asked = None if only_live else period or least_period
+    target_period = None if only_live else period or least_period
     shallow = _timed(graph, [LEAST_DEPTH] * len(design.fifos), stops())
     given_depths: Depths | None = None
     depths = [max(LEAST_DEPTH, fifo.given or 0) for fifo in design.fifos]
@@ -105,7 +105,7 @@ def study(
         # Else FINN's models note depth 2 at every layer before depths are chosen.
         given_depths = _timed(graph, depths, stops())
     price = chain_cost(cost) if is_split and cost is not None else cost
-    sizing = _smallest(graph, asked, stops(), weights, price)
+    sizing = _smallest(graph, target_period, stops(), weights, price)
     cores: tuple[tuple[FifoCore, ...], ...] = ()
     written = None
     if sizing.depths:
@@ -130,7 +130,7 @@ def study(
         cores=cores,
         written=written,
         cost=total_cost(design, cores) if cores else CoreCost(0, 0),
-        fix=_fix(graph, given_depths or shallow, asked, stops, sizing),
+        fix=_fix(graph, given_depths or shallow, target_period, stops, sizing),
     )
 
 
@@ -200,14 +200,14 @@ def _written(
 
 
 def _fix(
-    graph: EventGraph, start: Depths, asked: Fraction | None, stops: Stops, sizing: Sizing
+    graph: EventGraph, start: Depths, target_period: Fraction | None, stops: Stops, sizing: Sizing
 ) -> Sizing | None:
     """The least that has to be added to some depths so that they do not deadlock."""
     # A fix is asked for only where the present depths deadlock.
     is_dead = start.cycle is not None and start.cycle.period is None
     if not is_dead or not sizing.depths:
         return None
-    if asked is None and max(start.depths, default=LEAST_DEPTH) == LEAST_DEPTH:
+    if target_period is None and max(start.depths, default=LEAST_DEPTH) == LEAST_DEPTH:
         return sizing
     # The floor keeps every depth of the file, so that the answer is an addition to it.
     return smallest_depths(graph, None, stop=stops(), floor=start.depths)
@@ -236,21 +236,21 @@ def front(
         cycle = _timed(graph, point.depths, stops()).cycle
         return point.period if cycle is None else cycle.period
 
-    least = _smallest(graph, None, stops(), weights, price)
-    if not least.depths:
+    minimum = _smallest(graph, None, stops(), weights, price)
+    if not minimum.depths:
         return []
-    slow = period(least) or least_period
-    points = [least]
+    slow = period(minimum) or least_period
+    points = [minimum]
     for number in range(1, POINTS):
-        asked = slow + (least_period - slow) * Fraction(number, POINTS - 1)
-        points.append(_smallest(graph, asked, stops(), weights, price))
+        target_period = slow + (least_period - slow) * Fraction(number, POINTS - 1)
+        points.append(_smallest(graph, target_period, stops(), weights, price))
     timed = [(point, period(point)) for point in points if point.depths]
     if is_split:
         timed = [
             _as_chains(
                 point,
                 _written(graph, _cores(design, point.depths, cost), point, least_period, stops()),
-                least,
+                minimum,
             )
             for point, _ in timed
         ]
@@ -265,7 +265,7 @@ def front(
     return front_points
 
 
-def _as_chains(sizing: Sizing, written: Depths, least: Sizing) -> tuple[Sizing, Fraction | None]:
+def _as_chains(sizing: Sizing, written: Depths, minimum: Sizing) -> tuple[Sizing, Fraction | None]:
     """Return a point with the period of its chains of cores, None if they have none.
 
     Where they are slower than was asked for, the bound of the least memory is left.
@@ -273,7 +273,7 @@ def _as_chains(sizing: Sizing, written: Depths, least: Sizing) -> tuple[Sizing, 
     period = None if written.cycle is None else written.cycle.period
     if period is None or sizing.period is None or period <= sizing.period:
         return sizing, period
-    bound = min(least.lower_bound, sizing.bits)
+    bound = min(minimum.lower_bound, sizing.bits)
     status = Status.OPTIMAL if bound == sizing.bits else Status.FEASIBLE
     return replace(sizing, lower_bound=bound, status=status), period
 
@@ -294,8 +294,8 @@ def automatic_depths(
         for layer, port in zip((fifo.producer, fifo.consumer), design.ports(fifo), strict=True):
             frames = times[graph.sequence(layer, port)]
             moments.append(np.ravel(frames if port.events is None else frames[:, port.events]))
-        put, taken = moments
-        held = np.arange(1, len(put) + 1) - np.searchsorted(taken, put, side="right")
-        most = int(held.max(initial=0))
-        depths_found.append(LEAST_DEPTH if most <= LEAST_DEPTH else max(most, SHALLOW))
+        writes, reads = moments
+        held = np.arange(1, len(writes) + 1) - np.searchsorted(reads, writes, side="right")
+        maximum = int(held.max(initial=0))
+        depths_found.append(LEAST_DEPTH if maximum <= LEAST_DEPTH else max(maximum, SHALLOW))
     return tuple(depths_found)

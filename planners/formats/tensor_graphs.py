@@ -178,15 +178,15 @@ def _names(value: JsonValue, key: str, sizes: dict[str, int]) -> tuple[str, ...]
 
 def _in_file_order(document: JsonValue, nodes: list[JsonValue], steps: list[Step]) -> list[Step]:
     """Return the steps as the file lists them."""
-    place = {entry.text(): number for number, entry in enumerate(document["file_order"].items())}
+    position = {entry.text(): number for number, entry in enumerate(document["file_order"].items())}
     names = {node["name"].text() for node in nodes}
-    different = sorted(names.symmetric_difference(place))
+    different = sorted(names.symmetric_difference(position))
     if different:
         raise UnreadableFile(
             f"{document['file_order'].where}: expected each node once; {different[0]!r} is only in "
             f"one of 'nodes' and 'file_order'"
         )
-    return sorted(steps, key=lambda step: place[step.name])
+    return sorted(steps, key=lambda step: position[step.name])
 
 
 def _require_inputs(

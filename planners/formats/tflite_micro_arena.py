@@ -275,8 +275,8 @@ class _Count:
             for tensor in (*node.inputs, *node.outputs):
                 if tensor >= 0:
                     self._touch(number, tensor)
-            for place, size in enumerate(scratch_of(node, graph)):
-                name = f"scratch {place} of operator {node.number}"
+            for index, size in enumerate(scratch_of(node, graph)):
+                name = f"scratch {index} of operator {node.number}"
                 name += f" of graph {number}" if number else ""
                 self._sizes[name] = _aligned(size)
                 self._lives[name] = [begin, self._time]
@@ -314,8 +314,8 @@ class _Count:
         nodes = [(graph, node) for graph in graphs for node in graph.nodes]
         for _, node in nodes:
             if options := KERNELS.get(node.kind, UNKNOWN)[0][build]:
-                most = pointer if node.kind == "VAR_HANDLE" else 4
-                tail.take(options, min(most, options & -options))
+                maximum = pointer if node.kind == "VAR_HANDLE" else 4
+                tail.take(options, min(maximum, options & -options))
         for graph, node in nodes:
             is_float = node.kind == "LOG_SOFTMAX" and graph.tensors[node.inputs[0]].width == 4
             if (data := KERNELS.get(node.kind, UNKNOWN)[1][build]) and not is_float:
@@ -329,7 +329,9 @@ class _Count:
                 tail.take(_bytes(graph.tensors[node.inputs[1]]))
             requests += len(scratch_of(node, graph))
             read = sum(
-                self._record(graph.tensors[n]) for n in (*node.inputs, *node.outputs) if n >= 0
+                sum(self._records(graph.tensors[n]))
+                for n in (*node.inputs, *node.outputs)
+                if n >= 0
             )
             reach = max(reach, tail.used + REQUEST[build] * (requests + MOST_REQUESTS) + read)
         tail.take(HANDLE[build] * requests, pointer)
@@ -355,9 +357,6 @@ class _Count:
         if tensor.scales.size and tensor.zero_points.size:
             yield QUANTIZATION[self._build]
             yield 4 + 4 * tensor.scales.size
-
-    def _record(self, tensor: Tensor) -> int:
-        return sum(self._records(tensor))
 
 
 def _called(node: TfliteNode) -> Iterator[int]:
@@ -446,31 +445,31 @@ def with_offline_plan(content: bytes, plan: bytes) -> bytes:
     begin = -(-(data + len(plan)) // ALIGNMENT) * ALIGNMENT  # of the old file
     appended = bytearray(begin)
 
-    def put(place: int, form: str, *values: int | bytes) -> None:
-        struct.pack_into(f"<{form}", appended, place, *values)
+    def put(index: int, form: str, *values: int | bytes) -> None:
+        struct.pack_into(f"<{form}", appended, index, *values)
 
-    def point(place: int, target: int) -> None:
-        put(place, "I", target - place)
+    def point(index: int, target: int) -> None:
+        put(index, "I", target - index)
 
     put(0, "I4s", table, IDENTIFIER)
     put(8, "HH", 4 + 2 * FIELDS, 4 + 4 * FIELDS)
     put(table, "i", table - 8)
     for field in range(FIELDS):
-        place, target = table + 4 + 4 * field, model.position(field) if field else None
+        index, target = table + 4 + 4 * field, model.position(field) if field else None
         target = {BUFFERS: lists, METADATA: entries}.get(field, target and begin + target)
         if not field:
-            put(place, "I", model.integer(0, "I"))
+            put(index, "I", model.integer(0, "I"))
         elif target is not None:
-            point(place, target)
+            point(index, target)
         if not field or target is not None:
-            put(12 + 2 * field, "H", place - table)
+            put(12 + 2 * field, "H", index - table)
     put(lists, "I", count)
-    for place, buffer in enumerate(buffers):
-        point(lists + 4 + 4 * place, begin + buffer.begin)
+    for index, buffer in enumerate(buffers):
+        point(lists + 4 + 4 * index, begin + buffer.begin)
     point(lists + 4 + 4 * number, holder + 8)
     put(entries, "I", len(foreign) + 1)
-    for place, metadata_entry in enumerate(foreign):
-        point(entries + 4 + 4 * place, begin + metadata_entry.begin)
+    for index, metadata_entry in enumerate(foreign):
+        point(entries + 4 + 4 * index, begin + metadata_entry.begin)
     point(entries + 4 + 4 * len(foreign), entry + 8)
     put(entry, "HHHHiIi", 8, 12, 4, 8, 8, name - entry - 12, number)
     put(name, f"I{len(NAME)}s", len(NAME), NAME.encode())

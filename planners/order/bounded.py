@@ -133,7 +133,7 @@ class BoundedSearch:
     @property
     def order(self) -> list[int]:
         """The steps of the order that was found."""
-        return [self._prefix[place] for place in range(self._search.prefixed)]
+        return [self._prefix[index] for index in range(self._search.prefixed)]
 
     @property
     def blocked(self) -> int:

@@ -41,7 +41,7 @@ def firing_graph(graph: Graph) -> OrderProblem:
     sizes: dict[str, int] = {}
     reads: dict[str, list[str]] = {}
     writes: dict[str, list[str]] = {}
-    kept = []
+    retained = []
     for actor in graph.actors:
         names = [_firing(actor.name, number) for number in range(repetitions[actor.name])]
         reads |= {name: [] for name in names}
@@ -62,11 +62,11 @@ def firing_graph(graph: Graph) -> OrderProblem:
                 if firing is not None:
                     reads[_firing(channel.consumer, firing)].append(tensor)
             if consumer is None:
-                kept.append(tensor)
+                retained.append(tensor)
     steps = (
         Step(name=name, reads=tuple(reads[name]), writes=tuple(writes[name])) for name in reads
     )
-    return OrderProblem(name=graph.name, sizes=sizes, steps=tuple(steps), outputs=tuple(kept))
+    return OrderProblem(name=graph.name, sizes=sizes, steps=tuple(steps), outputs=tuple(retained))
 
 
 def _firing(actor: str, number: int) -> str:

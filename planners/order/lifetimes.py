@@ -17,30 +17,30 @@ def tensor_lifetimes(graph: OrderProblem, order: Sequence[str]) -> Problem:
     Time k is step k of the order. A step that may overwrite several tensors that die at it gets a pair
     with the first. Scratch is a buffer with the name of its step.
     """
-    place = {name: number for number, name in enumerate(order)}
+    position = {name: number for number, name in enumerate(order)}
     steps = {step.name: step for step in graph.steps}
     end = max(1, len(order))
-    starts = {tensor: place[step.name] for step in graph.steps for tensor in step.writes}
+    starts = {tensor: position[step.name] for step in graph.steps for tensor in step.writes}
     last_read = _last_reads(graph, order)
-    kept = {*graph.outputs, *(tensor for tensor in graph.inputs if tensor not in last_read)}
+    retained = {*graph.outputs, *(tensor for tensor in graph.inputs if tensor not in last_read)}
     buffers = [
         Buffer(
             name=tensor,
             size=size,
             start=starts.get(tensor, 0),
-            end=end if tensor in kept else last_read.get(tensor, starts.get(tensor, 0)) + 1,
+            end=end if tensor in retained else last_read.get(tensor, starts.get(tensor, 0)) + 1,
         )
         for tensor, size in graph.sizes.items()
     ]
     for name in order:
         if steps[name].scratch:
-            taken = {buffer.name for buffer in buffers}
+            used_names = {buffer.name for buffer in buffers}
             buffers.append(
                 Buffer(
-                    name=free_name(f"{name} scratch", taken),
+                    name=free_name(f"{name} scratch", used_names),
                     size=steps[name].scratch,
-                    start=place[name],
-                    end=place[name] + 1,
+                    start=position[name],
+                    end=position[name] + 1,
                 )
             )
     pairs = tuple(choices[0] for choices in pairs_in_place(graph, order))
@@ -58,9 +58,9 @@ def pairs_in_place(graph: OrderProblem, order: Sequence[str]) -> list[list[Pair]
         [
             (steps[name].writes[0], tensor)
             for tensor in steps[name].overwrites
-            if last_read[tensor] == place and tensor not in graph.outputs
+            if last_read[tensor] == position and tensor not in graph.outputs
         ]
-        for place, name in enumerate(order)
+        for position, name in enumerate(order)
     ]
     return [row for row in rows if row]
 
@@ -68,4 +68,4 @@ def pairs_in_place(graph: OrderProblem, order: Sequence[str]) -> list[list[Pair]
 def _last_reads(graph: OrderProblem, order: Sequence[str]) -> dict[str, int]:
     """Return the place in the order of the last step that reads each tensor."""
     steps = {step.name: step for step in graph.steps}
-    return {tensor: place for place, name in enumerate(order) for tensor in steps[name].reads}
+    return {tensor: position for position, name in enumerate(order) for tensor in steps[name].reads}

@@ -228,7 +228,7 @@ class NumberedGraph(NamedTuple):
     @classmethod
     def of(cls, problem: OrderProblem) -> NumberedGraph:
         """Return the numbers of a problem."""
-        number = {tensor: place for place, tensor in enumerate(problem.sizes)}
+        number = {tensor: index for index, tensor in enumerate(problem.sizes)}
         reads = [sorted({number[tensor] for tensor in step.reads}) for step in problem.steps]
         writes = [[number[write] for write in step.writes] for step in problem.steps]
         overwrites = [
@@ -276,11 +276,11 @@ class NumberedGraph(NamedTuple):
             starts = accumulate(map(len, rows), initial=0)
             return backend.array(starts), backend.array(number_ for row in rows for number_ in row)
 
-        made = [
+        produced = [
             sum(self.sizes[tensor] for tensor in row) + scratch
             for row, scratch in zip(self.writes, self.scratch, strict=True)
         ]
-        kept = [
+        retained = [
             sum(
                 self.sizes[tensor]
                 for tensor in row
@@ -295,7 +295,7 @@ class NumberedGraph(NamedTuple):
             *in_rows(self.readers),
             *map(
                 backend.array,
-                (self.sizes, self.producers, self.is_output, made, kept, self.scratch),
+                (self.sizes, self.producers, self.is_output, produced, retained, self.scratch),
             ),
         )
 
@@ -312,7 +312,7 @@ def peak_of(problem: OrderProblem, order: Sequence[str]) -> int:
             f"{len(steps)} steps once"
         )
     left = Counter(tensor for step in problem.steps for tensor in set(step.reads))
-    kept = set(problem.outputs) | {tensor for tensor in problem.inputs if not left[tensor]}
+    retained = set(problem.outputs) | {tensor for tensor in problem.inputs if not left[tensor]}
     live = set(problem.inputs)
     total = peak = sum(problem.sizes[tensor] for tensor in live)
     for name in order:
@@ -323,7 +323,7 @@ def peak_of(problem: OrderProblem, order: Sequence[str]) -> int:
                     f"graph {problem.name!r}: step {name!r} reads {tensor!r} before it is written"
                 )
         is_over = any(
-            left[overwrite] == 1 and overwrite not in kept for overwrite in step.overwrites
+            left[overwrite] == 1 and overwrite not in retained for overwrite in step.overwrites
         )
         written = sum(problem.sizes[tensor] for tensor in step.writes)
         peak = max(peak, total + step.scratch + (0 if is_over else written))
@@ -332,7 +332,7 @@ def peak_of(problem: OrderProblem, order: Sequence[str]) -> int:
         done = {
             tensor
             for tensor in {*step.reads, *step.writes}
-            if not left[tensor] and tensor not in kept
+            if not left[tensor] and tensor not in retained
         }
         live -= done
         total += written - sum(problem.sizes[tensor] for tensor in done)

@@ -223,8 +223,8 @@ class _ReuseSearch:
                 arenas[apart] = plan_arena(_apart(problem, apart), budget=part)
                 stop.end_whole(arenas[apart].reason)
             arena = arenas[apart]
-            least = sum(pair.price for pair in paid)
-            if self.best is not None and (arena.lower_bound, least) >= self.best.value:
+            minimum = sum(pair.price for pair in paid)
+            if self.best is not None and (arena.lower_bound, minimum) >= self.best.value:
                 continue
             shared = [pair for pair in pairs if pair not in apart and _share(arena, pair)]
             price = sum(pair.price for pair in shared)
@@ -234,7 +234,7 @@ class _ReuseSearch:
                 self.is_complete &= arena.status == Status.OPTIMAL
                 continue
             pair = max(undecided, key=lambda pair: pair.price)
-            if self._limit is None or least + pair.price <= self._limit:
+            if self._limit is None or minimum + pair.price <= self._limit:
                 waiting.append((apart, paid | {pair}))
             waiting.append((apart | {pair}, paid))
 

@@ -294,8 +294,10 @@ def ends_bound(graph: NumberedGraph) -> int:
     inputs = sum(
         size for size, maker in zip(graph.sizes, graph.producers, strict=True) if maker < 0
     )
-    kept = sum(size for size, is_kept in zip(graph.sizes, graph.is_output, strict=True) if is_kept)
-    return max(inputs, kept)
+    output_bytes = sum(
+        size for size, is_kept in zip(graph.sizes, graph.is_output, strict=True) if is_kept
+    )
+    return max(inputs, output_bytes)
 
 
 def cut_bound(machine: GraphArrays, costs: Sequence[int], stop: Stop) -> int:
@@ -323,8 +325,8 @@ def cut_bound(machine: GraphArrays, costs: Sequence[int], stop: Stop) -> int:
         before = machine.cut.work
         upper = full & ~descendants[step] & ~(1 << step)
         live, _ = machine.least_live(graph.ancestors[step], upper)
-        least = live + sum(graph.sizes[tensor] for tensor in graph.writes[step])
-        least += graph.scratch[step]
+        minimum = live + sum(graph.sizes[tensor] for tensor in graph.writes[step])
+        minimum += graph.scratch[step]
         for tensor in graph.overwrites[step]:
             lower = graph.ancestors[step]
             for reader in graph.readers[tensor]:
@@ -332,8 +334,8 @@ def cut_bound(machine: GraphArrays, costs: Sequence[int], stop: Stop) -> int:
                     lower |= graph.ancestors[reader] | 1 << reader
             if lower & ~upper == 0 and not graph.is_output[tensor]:
                 overwritten, _ = machine.least_live(lower, upper)
-                least = min(least, overwritten + graph.scratch[step])
-        bound = max(bound, least)
+                minimum = min(minimum, overwritten + graph.scratch[step])
+        bound = max(bound, minimum)
         stop.spend((machine.cut.work - before) // WORK_A_MICROSECOND)
     return bound
 
@@ -366,9 +368,9 @@ def _improve_window(
     goal = start | sum(1 << step for step in window)
     peak = max(machine.costs(window, start))
     machine.load(start)
-    least, fall = int(machine.walk.live), 1
-    while least < peak:
-        bound = max(least, peak - fall)
+    minimum, fall = int(machine.walk.live), 1
+    while minimum < peak:
+        bound = max(minimum, peak - fall)
         search = BoundedSearch(machine, bound, start=start, goal=goal, capacity=capacity)
         outcome = run_bounded(search, stop)
         if outcome == FOUND:
@@ -376,8 +378,8 @@ def _improve_window(
             peak = max(machine.costs(window, start))
             fall *= 2
         elif outcome == NONE:
-            least = search.blocked
-            fall = max(1, (peak - least) // 2)
+            minimum = search.blocked
+            fall = max(1, (peak - minimum) // 2)
         elif fall == 1:
             break
         else:

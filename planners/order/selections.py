@@ -66,11 +66,11 @@ class SelectionSearch:
         # Bound and price of the part that is being split; Ctrl-C may end the search at any line.
         self._split: tuple[tuple[int, int], ...] = ()
         self.best: SelectedOrder | None = None
-        least = sum(min(option.price for option in step.alternatives) for step in self._steps)
-        if price_limit is not None and least > price_limit:
+        minimum = sum(min(option.price for option in step.alternatives) for step in self._steps)
+        if price_limit is not None and minimum > price_limit:
             raise InvalidGraph(
-                f"graph {problem.name!r}: the alternatives of least price cost {least} in all; found "
-                f"a price limit of {price_limit}; expected at least {least}"
+                f"graph {problem.name!r}: the alternatives of least price cost {minimum} in all; found "
+                f"a price limit of {price_limit}; expected at least {minimum}"
             )
 
     @property
@@ -104,12 +104,12 @@ class SelectionSearch:
             if self.best is not None and part[:2] >= self.best[:2]:
                 self._split = ()
                 continue
-            place = max(
-                (place for place, numbers in enumerate(part.allowed) if len(numbers) > 1),
-                key=lambda place: self._spread(place, part.allowed[place]),
+            index = max(
+                (index for index, numbers in enumerate(part.allowed) if len(numbers) > 1),
+                key=lambda index: self._spread(index, part.allowed[index]),
             )
-            for number in part.allowed[place]:
-                allowed = (*part.allowed[:place], (number,), *part.allowed[place + 1 :])
+            for number in part.allowed[index]:
+                allowed = (*part.allowed[:index], (number,), *part.allowed[index + 1 :])
                 self._enter(allowed, part.bound)
             self._split = ()
 
@@ -148,31 +148,25 @@ class SelectionSearch:
     def _by_name(self, options: list[list[StepAlternative]]) -> dict[str, list[StepAlternative]]:
         return {step.name: row for step, row in zip(self._steps, options, strict=True)}
 
-    def _bytes(self, place: int, number: int) -> int:
+    def _bytes(self, index: int, number: int) -> int:
         """Bytes that an alternative reads, writes, and takes as scratch."""
-        option = self._steps[place].alternatives[number]
+        option = self._steps[index].alternatives[number]
         read = sum(self._problem.sizes[tensor] for tensor in option.reads)
         return read + sum(option.sizes.values()) + option.scratch
 
-    def _spread(self, place: int, numbers: Sequence[int]) -> int:
-        sizes = [self._bytes(place, number) for number in numbers]
+    def _spread(self, index: int, numbers: Sequence[int]) -> int:
+        sizes = [self._bytes(index, number) for number in numbers]
         return max(sizes) - min(sizes)
-
-    def _price(self, selection: Selection) -> int:
-        return sum(
-            step.alternatives[number].price
-            for step, number in zip(self._steps, selection, strict=True)
-        )
 
     def _simple(self, allowed: Allowed) -> Iterator[Selection]:
         """Yield the selections of least price and of fewest bytes."""
         yield tuple(
-            min(numbers, key=lambda number: (self._steps[place].alternatives[number].price, number))
-            for place, numbers in enumerate(allowed)
+            min(numbers, key=lambda number: (self._steps[index].alternatives[number].price, number))
+            for index, numbers in enumerate(allowed)
         )
         yield tuple(
-            min(numbers, key=lambda number: (self._bytes(place, number), number))
-            for place, numbers in enumerate(allowed)
+            min(numbers, key=lambda number: (self._bytes(index, number), number))
+            for index, numbers in enumerate(allowed)
         )
 
     def _offer(self, choice: SelectedOrder) -> None:
@@ -181,7 +175,10 @@ class SelectionSearch:
 
     def _offer_order(self, order: Sequence[str], selection: Selection) -> None:
         """Offer a selection in an order of a relaxation, changed where it reads a tensor too early."""
-        price = self._price(selection)
+        price = sum(
+            step.alternatives[number].price
+            for step, number in zip(self._steps, selection, strict=True)
+        )
         if self._limit is not None and price > self._limit:
             return
         problem = self.problem_of(selection)
@@ -197,11 +194,11 @@ class SelectionSearch:
         """Change alternatives of the best selection, step by step, to a lower peak or price."""
         for _ in range(PASSES):
             before = self.best
-            for place, step in enumerate(self._steps):
+            for index, step in enumerate(self._steps):
                 for number in range(len(step.alternatives)):
-                    if self.best is not None and number != self.best.selection[place]:
+                    if self.best is not None and number != self.best.selection[index]:
                         selection = self.best.selection
-                        changed = (*selection[:place], number, *selection[place + 1 :])
+                        changed = (*selection[:index], number, *selection[index + 1 :])
                         self._offer_order(order, changed)
             if self.best is before:
                 return

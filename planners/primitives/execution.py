@@ -99,21 +99,22 @@ def map_plan(
     A map lives until its last reader is done, an output until the end; a transformed tensor as long
     as its consumer runs. workspaces: bytes of layers in a plan that holds the inputs at the start.
     """
-    place = {layer.name: number for number, layer in enumerate(network.layers)}
+    position = {layer.name: number for number, layer in enumerate(network.layers)}
     sizes = {layer.name: layer.shape.elements * ELEMENT_BYTES for layer in network.layers}
     lives: list[tuple[str, int, int, int]] = []  # name, bytes, start, end
     for layer in network.layers:
         is_there = workspaces is not None and layer.is_input
-        start = 0 if is_there else place[layer.name]
+        start = 0 if is_there else position[layer.name]
         last = max(
-            (place[consumer] for consumer in network.consumers[layer.name]), default=len(place)
+            (position[consumer] for consumer in network.consumers[layer.name]),
+            default=len(position),
         )
         lives.append((map_name(layer.name), sizes[layer.name], start, last + 1))
     for change in changes:
-        at = place[change.consumer]
+        at = position[change.consumer]
         lives.append((change_name(change), sizes[change.producer], at, at + 1))
     for name, size in (workspaces or {}).items():
-        lives.append((workspace_name(name), size, place[name], place[name] + 1))
+        lives.append((workspace_name(name), size, position[name], position[name] + 1))
     buffers = (
         Buffer(name=name, size=size, start=start, end=end, alignment=ALIGNMENT)
         for name, size, start, end in lives
@@ -205,9 +206,9 @@ class SelectedNetwork:
                 array = self._maps[source]
                 connection = Connection(producer=source, consumer=layer.name, index=index)
                 if connection in changes:
-                    layout, wanted = changes[connection]
+                    layout, target_layout = changes[connection]
                     name, producer = change_name(connection), network.layer(source)
-                    target = self._view(name, producer, wanted)
+                    target = self._view(name, producer, target_layout)
                     self._steps.append((connection, partial(change_layout, array, layout, target)))
                     array = target
                 inputs.append(array)
@@ -283,10 +284,10 @@ def streaming_plan(network: Network, selection: selected.Selection) -> Streaming
 
 
 def planned_primitives(
-    network: Network, ways: Selection, workspaces: Mapping[str, int]
+    network: Network, selection: Selection, workspaces: Mapping[str, int]
 ) -> StreamingPlan:
     """Return the plan of layers in these variants. workspaces: bytes of each layer."""
-    changes = changes_of(network, ways)
+    changes = changes_of(network, selection)
     workspaces = {name: size for name, size in workspaces.items() if size}
     memory = map_plan(network, changes, workspaces)
     works = [layer for layer in network.layers if not layer.is_input]
@@ -294,8 +295,8 @@ def planned_primitives(
 
     def buffer(name: str, kind: Kind, tensor: str, size: int, **more: Any) -> StreamBuffer:
         offset = memory.offsets[name] if size else 0
-        lies = {"rows": 0, "size": size, "offset": offset} | more
-        return StreamBuffer(name=name, kind=kind, tensor=tensor, **lies)
+        fields = {"rows": 0, "size": size, "offset": offset} | more
+        return StreamBuffer(name=name, kind=kind, tensor=tensor, **fields)
 
     def whole(name: str, layer: Layer, layout: str, **more: Any) -> StreamBuffer:
         more |= {"rows": layer.shape.rows, "layout": layout if layer.shape.is_map else None}
@@ -306,7 +307,7 @@ def planned_primitives(
     for layer in network.layers:
         begin, readers = group_of.get(layer.name, 0), network.consumers[layer.name]
         end = max((group_of[name] for name in readers), default=len(works) - 1) + 1
-        layout = ways[layer.name][2]
+        layout = selection[layer.name][2]
         buffers.append(whole(map_name(layer.name), layer, layout, begin=begin, end=end))
     for change, (_, layout) in changes.items():
         at, producer = group_of[change.consumer], network.layer(change.producer)
@@ -319,7 +320,7 @@ def planned_primitives(
     groups = []
     for at, layer in enumerate(works):
         buffers.append(buffer("staging", Kind.STAGING, layer.name, 0, begin=at, end=at + 1))
-        name, reads, writes = ways[layer.name]
+        name, reads, writes = selection[layer.name]
         stage = PlannedStage(
             stage=Stage(layers=(layer.name,), rows=layer.shape.rows),
             strips=(),
@@ -391,8 +392,8 @@ class _PlanExecution:
         layer = self._model.network.layer(planned.stage.result)
         if planned.primitive is None:
             raise InvalidPlan(f"layer {layer.name!r} has no primitive")
-        way = planned.primitive.name, planned.primitive.reads, planned.primitive.writes
-        prepared = prepared_layer(self._model, layer, way)
+        implementation = planned.primitive.name, planned.primitive.reads, planned.primitive.writes
+        prepared = prepared_layer(self._model, layer, implementation)
         scratch = [
             buffer
             for buffer in self._plan.buffers
@@ -404,7 +405,7 @@ class _PlanExecution:
         if not prepared.allocates and prepared.workspace_bytes > workspace.nbytes:
             raise InvalidPlan(
                 f"layer {layer.name!r} has a workspace of {workspace.nbytes} bytes; "
-                f"{way[0]!r} needs {prepared.workspace_bytes}"
+                f"{implementation[0]!r} needs {prepared.workspace_bytes}"
             )
         result = self._buffer(layer.name, number)
         inputs = [self._view(self._buffer(source, number, layer.name)) for source in layer.inputs]

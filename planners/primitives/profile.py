@@ -167,13 +167,13 @@ class Profile:
     def __post_init__(self) -> None:
         seen: set[tuple[object, ...]] = set()
         for layer in self.layers:
-            way = (layer.layer, layer.primitive, layer.input_layout, layer.output_layout)
-            if way in seen:
+            implementation = (layer.layer, layer.primitive, layer.input_layout, layer.output_layout)
+            if implementation in seen:
                 raise InvalidPlan(
                     f"layer {layer.layer!r}: {layer.primitive!r} from {layer.input_layout} to "
                     f"{layer.output_layout} is listed twice"
                 )
-            seen.add(way)
+            seen.add(implementation)
         for change in self.transforms:
             ends = (change.producer, change.consumer, change.index, change.source_layout)
             if ends in seen:
@@ -237,14 +237,14 @@ def parsed_profile(text: str, *, name: str) -> Profile:
     seen: dict[tuple[str, ...], int] = {}
     for row in _rows(lines[front:], name, front):
         is_change = bool(row.cells.get("producer"))
-        way = tuple(
+        implementation = tuple(
             row.cells[column] for column in (*WAY, *(("producer", "index") if is_change else ()))
         )
-        if way in seen:
+        if implementation in seen:
             raise UnreadableFile(
-                f"{row.place}: the same as line {seen[way]}; expected each variant once"
+                f"{row.place}: the same as line {seen[implementation]}; expected each variant once"
             )
-        seen[way] = row.line
+        seen[implementation] = row.line
         if is_change:
             transforms.append(row.entry(TransformProfile))
         else:
@@ -264,12 +264,12 @@ def parsed_profile(text: str, *, name: str) -> Profile:
         **counts,
     )
     network = stated.get("network", Path(name).stem)
-    ways, changes = tuple(layers), tuple(transforms)
+    implementations, changes = tuple(layers), tuple(transforms)
     try:
         return Profile(
             network=network,
             machine=machine,
-            layers=ways,
+            layers=implementations,
             transforms=changes,
             is_whole=stated.get("state") != UNFINISHED,
         )
@@ -294,18 +294,18 @@ class _Row(NamedTuple):
 
     def cell(self, column: str) -> Any:
         """Return a name, a layout or a number, as the column has them; 0 where there is no column."""
-        text, place = self.cells.get(column, "0"), f"{self.place}, column {column}"
+        text, location = self.cells.get(column, "0"), f"{self.place}, column {column}"
         if column in ("layer", "primitive", "producer"):
             if not text:
-                raise UnreadableFile(f"{place}: empty; expected a name")
+                raise UnreadableFile(f"{location}: empty; expected a name")
             return text
         if column.endswith("_layout"):
             if text not in LAYOUTS:
-                raise UnreadableFile(f"{place}: {text!r}; expected {' or '.join(LAYOUTS)}")
+                raise UnreadableFile(f"{location}: {text!r}; expected {' or '.join(LAYOUTS)}")
             return text
         if not _is_number(text):
             raise UnreadableFile(
-                f"{place}: {text!r}; expected a whole number from 0, of at most {LONGEST_NUMBER} "
+                f"{location}: {text!r}; expected a whole number from 0, of at most {LONGEST_NUMBER} "
                 "digits"
             )
         return int(text)
@@ -320,24 +320,24 @@ def _rows(lines: Sequence[str], name: str, before: int) -> Iterator[_Row]:
     reader = csv.reader((f"{line}\n" for line in lines), strict=True)
     try:
         columns = next(reader, [])
-        place = f"{name}, line {before + 1}"
+        location = f"{name}, line {before + 1}"
         for column in NEEDED:
             if column not in columns:
                 listed = ", ".join(columns)[:80]
-                raise UnreadableFile(f"{place}: no column {column!r}, only {listed!r}")
+                raise UnreadableFile(f"{location}: no column {column!r}, only {listed!r}")
         for column in columns:
             if columns.count(column) > 1:
-                raise UnreadableFile(f"{place}: two columns {column!r}")
+                raise UnreadableFile(f"{location}: two columns {column!r}")
         if ("producer" in columns) != ("index" in columns):
-            raise UnreadableFile(f"{place}: columns 'producer' and 'index' belong together")
+            raise UnreadableFile(f"{location}: columns 'producer' and 'index' belong together")
         for cells in reader:
             line = before + reader.line_num
-            place = f"{name}, line {line}"
+            location = f"{name}, line {line}"
             if cells and len(cells) != len(columns):
                 raise UnreadableFile(
-                    f"{place}: {len(cells)} cells; expected {len(columns)}, one for each column"
+                    f"{location}: {len(cells)} cells; expected {len(columns)}, one for each column"
                 )
             if cells:
-                yield _Row(place, line, dict(zip(columns, map(unguarded, cells), strict=True)))
+                yield _Row(location, line, dict(zip(columns, map(unguarded, cells), strict=True)))
     except csv.Error as error:
         raise UnreadableFile(f"{name}, line {before + reader.line_num}: {error}") from None

@@ -193,14 +193,14 @@ def measure(
                     f"not enough memory for layer {layer.name!r} (--profile reads times from a file)"
                 ) from error
         layers += [replace(layer_time, layer=layer.name) for layer_time in times_of_layers[key]]
-    ways = ((layer.layer, layer.input_layout, layer.output_layout) for layer in layers)
+    implementations = ((layer.layer, layer.input_layout, layer.output_layout) for layer in layers)
     times: dict[tuple[Shape, str], Time] = {}
     transforms: list[TransformProfile] = []
-    place = {layer.name: number for number, layer in enumerate(network.layers)}
-    for link, source, target in layout_changes(network, ways):
+    position = {layer.name: number for number, layer in enumerate(network.layers)}
+    for link, source, target in layout_changes(network, implementations):
         shape = network.layer(link.producer).shape
         at = f"{link.consumer}, layout transformation"
-        progress = Progress(done=place[link.consumer], total=len(place), at=at)
+        progress = Progress(done=position[link.consumer], total=len(position), at=at)
         if (shape, source) not in times:
             times[shape, source] = measurer.change(shape, source, target, progress)
         transforms.append(
@@ -253,8 +253,8 @@ class _Measurer:
     def layer(self, model: Model, layer: Layer, progress: Progress) -> Iterator[LayerProfile]:
         """Measure the variants in groups whose weights fit into MOST_WEIGHTS, at least one a group."""
         group: list[PreparedLayer] = []
-        for way in ways_of(model.network, layer):
-            prepared = prepared_layer(model, layer, way)
+        for implementation in ways_of(model.network, layer):
+            prepared = prepared_layer(model, layer, implementation)
             if (
                 group
                 and sum(member.parameter_bytes for member in (*group, prepared)) > MOST_WEIGHTS
@@ -358,11 +358,11 @@ def take_turns(
     # The first times do not count: kernels are translated, memory is touched.
     limit = effort.hopeless * min(map(timed, range(len(candidates))), default=0)
     taken: list[list[int]] = [[] for _ in candidates]
-    for turn in range(effort.repetitions):
+    for repetition in range(effort.repetitions):
         for number, times in enumerate(taken):
             if times and times[0] > limit:
                 continue
-            if turn < effort.least or sum(times) < effort.nanoseconds:
+            if repetition < effort.least or sum(times) < effort.nanoseconds:
                 times.append(timed(number))
     measured = []
     for times in taken:

@@ -311,7 +311,7 @@ def _nest(
     yield "  " * (len(loops) + 1) + deed
 
 
-def _range(places: Places) -> str:
+def _range(indices: Places) -> str:
     """First and behind the last of places that lie next to each other, from 1."""
-    first = (places & -places).bit_length()
-    return f"{first}, {places.bit_length() + 1}" if places else "1, 1"
+    first = (indices & -indices).bit_length()
+    return f"{first}, {indices.bit_length() + 1}" if indices else "1, 1"

@@ -66,20 +66,20 @@ def predicted_group(
 
     inputs: how many times the input of the tile counts, beside its scratch and its output.
     """
-    most = 0
+    maximum = 0
     for layer in layers:
         shapes = needs.network.input_shapes(layer)
         for heights in tile_lengths(needs, layer, rows[layer.name], ROWS):
             for widths in tile_lengths(needs, layer, columns[layer.name], COLUMNS):
-                places = heights[0] * widths[0]
+                indices = heights[0] * widths[0]
                 read = sum(
                     shape.channels * height * width
                     for shape, height, width in zip(shapes, heights[1:], widths[1:], strict=True)
                 )
-                written = places * layer.shape.channels
-                scratch = scratch_elements(ScratchCount.IM2COL, needs.network, layer, places)
-                most = max(most, scratch + written + inputs * read)
-    return most * ELEMENT_BYTES
+                written = indices * layer.shape.channels
+                scratch = scratch_elements(ScratchCount.IM2COL, needs.network, layer, indices)
+                maximum = max(maximum, scratch + written + inputs * read)
+    return maximum * ELEMENT_BYTES
 
 
 def predicted(

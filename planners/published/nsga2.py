@@ -149,11 +149,11 @@ class _Generations:
         """Return why the search is at its end; None if it is not."""
         if self._evaluations == self._problem.size:
             return because(SearchEnd.EVERY_ONE)
-        for why, most, count in (
+        for why, maximum, count in (
             (SearchEnd.GENERATIONS, limits.generations, self._generation),
             (SearchEnd.EVALUATIONS, limits.evaluations, self._evaluations),
         ):
-            if most is not None and count >= most:
+            if maximum is not None and count >= maximum:
                 return because(why, count=count, s=plural(count))
         return None
 
@@ -175,50 +175,50 @@ class _Generations:
             return False
         members = [*self._population, *points]
         order = survivors([point.score for point in members], self._settings.population)
-        self._population = [members[place] for place in order]
+        self._population = [members[index] for index in order]
         self._rows = np.concatenate([self._rows, rows])[order]
         self._generation += 1
         return True
 
     def _first(self) -> Rows:
         """Return the seeds, and random chromosomes up to the size of the population."""
-        wanted = max(self._settings.population, len(self._seeds))
-        rows = self._unseen(self._seeds, wanted)
+        count = max(self._settings.population, len(self._seeds))
+        rows = self._unseen(self._seeds, count)
         for _ in range(ATTEMPTS):
-            if len(rows) == wanted:
+            if len(rows) == count:
                 break
             drawn = random_rows(self._random, self._genome.sizes, self._settings.population)
-            rows = np.concatenate([rows, self._unseen(drawn, wanted - len(rows))])
+            rows = np.concatenate([rows, self._unseen(drawn, count - len(rows))])
         return rows
 
     def _children(self) -> Rows:
         """Return the next chromosomes: never seen, and fewer than wanted if they are hard to find."""
-        wanted = self._settings.population
+        count = self._settings.population
         rate = self._settings.mutated_genes / len(self._genome.sizes)
         rows = self._rows[:0]
         for _ in range(ATTEMPTS):
             rate = min(rate, LARGEST_RATE)
-            missing = wanted - len(rows)
+            missing = count - len(rows)
             pairs = (missing + 1) // 2
             winners = tournament(self._random, len(self._rows), 2 * pairs)
             mothers, fathers = self._rows[winners[:pairs]], self._rows[winners[pairs:]]
             both = crossed(self._random, mothers, fathers, self._settings)
             children = mutated(self._random, both, self._genome.sizes, rate)
             rows = np.concatenate([rows, self._unseen(children, missing)])
-            if len(rows) == wanted:
+            if len(rows) == count:
                 break
             rate = 2 * rate
         return rows
 
-    def _unseen(self, rows: Rows, wanted: int) -> Rows:
+    def _unseen(self, rows: Rows, count: int) -> Rows:
         """Return the first rows never returned before."""
-        taken: list[int] = []
+        chosen: list[int] = []
         for number, row in enumerate(rows):
             content = row.tobytes()
-            if len(taken) < wanted and content not in self._seen:
+            if len(chosen) < count and content not in self._seen:
                 self._seen.add(content)
-                taken.append(number)
-        return rows[taken]
+                chosen.append(number)
+        return rows[chosen]
 
     def _front(self, reason: Reason, *, is_finished: bool) -> Front:
         return Front(
@@ -320,10 +320,10 @@ def crossed(random: Random, mothers: Rows, fathers: Rows, settings: Settings) ->
 
 def mutated(random: Random, rows: Rows, sizes: Words, rate: Fraction) -> Rows:
     """Return the rows with genes changed at that rate, each to another of its alleles."""
-    places, genes = np.nonzero(chances(random, rate, *rows.shape) & (sizes > 1))
+    indices, genes = np.nonzero(chances(random, rate, *rows.shape) & (sizes > 1))
     steps = 1 + numbers_below(random, sizes[genes] - 1, len(genes))
     result = rows.copy()
-    result[places, genes] = (rows[places, genes] + steps) % sizes[genes]
+    result[indices, genes] = (rows[indices, genes] + steps) % sizes[genes]
     return result
 
 
@@ -334,7 +334,7 @@ def domination(scores: Sequence[Score]) -> Truths:
     return below & ~below.T
 
 
-def sorted_fronts(dominates: Truths, wanted: int) -> list[list[int]]:
+def sorted_fronts(dominates: Truths, number: int) -> list[list[int]]:
     """Return the first fronts, as many as hold the wanted number of scores or more.
 
     Source: Deb et al. 2002, section III.A: fast-non-dominated-sort.
@@ -342,7 +342,7 @@ def sorted_fronts(dominates: Truths, wanted: int) -> list[list[int]]:
     dominators = dominates.sum(axis=0)
     fronts: list[list[int]] = []
     count = 0
-    while count < wanted:
+    while count < number:
         front = np.flatnonzero(dominators == 0)
         dominators -= dominates[front].sum(axis=0)
         dominators[front] = -1
@@ -360,8 +360,8 @@ def crowding_distances(objectives: Sequence[Sequence[Number]]) -> list[float]:
     distances = [0.0] * len(objectives)
     for column in zip(*objectives, strict=True):
         exact = sorted(column, key=lambda value: (rounded(value), value))
-        least, extent = exact[0], exact[-1] - exact[0]
-        positions = [float((value - least) / extent) if extent else 0.0 for value in column]
+        minimum, extent = exact[0], exact[-1] - exact[0]
+        positions = [float((value - minimum) / extent) if extent else 0.0 for value in column]
         order = sorted(range(len(column)), key=positions.__getitem__)
         distances[order[0]] = distances[order[-1]] = inf
         for before, middle, after in zip(order, order[1:], order[2:], strict=False):
@@ -369,14 +369,14 @@ def crowding_distances(objectives: Sequence[Sequence[Number]]) -> list[float]:
     return distances
 
 
-def survivors(scores: Sequence[Score], wanted: int) -> list[int]:
+def survivors(scores: Sequence[Score], count: int) -> list[int]:
     """Return the best scores by front and crowding, best first; ties by number.
 
     Source: Deb et al. 2002, section III.C: the crowded-comparison operator and the main loop.
     """
     order: list[int] = []
-    for front in sorted_fronts(domination(scores), min(wanted, len(scores))):
+    for front in sorted_fronts(domination(scores), min(count, len(scores))):
         distances = crowding_distances([scores[member].objectives for member in front])
-        places = sorted(range(len(front)), key=lambda place: -distances[place])
-        order += [front[place] for place in places]
-    return order[:wanted]
+        indices = sorted(range(len(front)), key=lambda index: -distances[index])
+        order += [front[index] for index in indices]
+    return order[:count]

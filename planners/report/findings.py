@@ -94,7 +94,7 @@ class NetworkFindings:
     @property
     def bars(self) -> tuple[Method, ...]:
         """All memory plans of the network: the methods of csdf fit first."""
-        told = [
+        rows = [
             Method(
                 answer.title,
                 answer.fit.needed_ram(answer.method),
@@ -103,7 +103,7 @@ class NetworkFindings:
             )
             for answer in self.answers
         ]
-        return (*told, *self.methods)
+        return (*rows, *self.methods)
 
     @property
     def shown(self) -> Method | None:
@@ -120,7 +120,7 @@ def headline(findings: NetworkFindings) -> Iterator[str]:
         yield name + fit_headline(answer.fit)
     times = [answer.method.nanoseconds for answer in findings.answers]
     if any(time is not None for time in times):
-        told = [
+        rows = [
             "not predicted" if time is None else f"{nanoseconds_in_words(time)} a frame"
             for time in times
         ]
@@ -128,13 +128,13 @@ def headline(findings: NetworkFindings) -> Iterator[str]:
         worth = "" if is_calibrated else "; not calibrated"
         if any(answer.fit.roofline for answer in findings.answers):
             worth += " (a roofline: C takes longer)"
-        yield f"Predicted {findings.basis}: {', '.join(told)}{worth}."
+        yield f"Predicted {findings.basis}: {', '.join(rows)}{worth}."
     if not findings.answers:
-        least = findings.shown
-        if least is None:
+        minimum = findings.shown
+        if minimum is None:
             yield f"{findings.name}: the memory was not found within the time limit."
         else:
-            yield f"{findings.name} needs {_needs(findings, least)} ({least.title})."
+            yield f"{findings.name} needs {_needs(findings, minimum)} ({minimum.title})."
 
 
 def _needs(findings: NetworkFindings, method: Method) -> str:
@@ -159,8 +159,8 @@ def status(findings: NetworkFindings) -> Status | None:
 def verdict(findings: NetworkFindings) -> PageVerdict | None:
     """Return whether the network fits, and what is free; what it needs where no limit was given."""
     limit, verdict = findings.limit, status(findings)
-    least = findings.shown
-    if least is None:
+    minimum = findings.shown
+    if minimum is None:
         return None
     if limit is None and len(findings.answers) > 1:
         sizes = (
@@ -169,12 +169,12 @@ def verdict(findings: NetworkFindings) -> PageVerdict | None:
         )
         return PageVerdict(", ".join(sizes), "of RAM", "yes")
     if limit is None:
-        return PageVerdict(f"Needs {_needs(findings, least)}", _by(findings, least), "yes")
+        return PageVerdict(f"Needs {_needs(findings, minimum)}", _by(findings, minimum), "yes")
     if verdict is Status.FEASIBLE:
-        spare = limit.room - least.buffers
+        spare = limit.room - minimum.buffers
         free = "" if limit.room == sys.maxsize else f"{free_bytes_in_words(spare)} free"
         return PageVerdict(f"Fits {limit.title}", free, "yes")
-    lacking = f"{bytes_in_words(least.buffers - limit.room)} too much, by the smallest plan found"
+    lacking = f"{bytes_in_words(minimum.buffers - limit.room)} too much, by the smallest plan found"
     if limit.flash_lacks:
         lacking = f"{bytes_in_words(limit.flash_lacks)} of flash too little for the parameters"
     if verdict is Status.UNKNOWN:
@@ -182,10 +182,10 @@ def verdict(findings: NetworkFindings) -> PageVerdict | None:
     return PageVerdict(f"Does not fit {limit.title}", lacking, "no")
 
 
-def _by(findings: NetworkFindings, least: Method) -> str:
+def _by(findings: NetworkFindings, minimum: Method) -> str:
     """Return the method, and the time where it is predicted."""
     if not findings.answers:
-        return least.title
+        return minimum.title
     method = findings.answers[0].method
     time = "" if method.nanoseconds is None else f", {nanoseconds_in_words(method.nanoseconds)}"
     return f"{method.name}{time}"
@@ -196,10 +196,10 @@ def fitting(findings: NetworkFindings) -> Iterator[str]:
     limit, verdict = findings.limit, status(findings)
     if limit is None:
         return
-    least = findings.shown
+    minimum = findings.shown
     if verdict is Status.FEASIBLE:
-        if limit.elsewhere is not None and least is not None:
-            yield f"It fits {limit.title}: {_sum(least)}."
+        if limit.elsewhere is not None and minimum is not None:
+            yield f"It fits {limit.title}: {_sum(minimum)}."
         elif all(
             answer.fit.ram is None for answer in findings.answers
         ):  # else the first line says it
@@ -212,10 +212,10 @@ def fitting(findings: NetworkFindings) -> Iterator[str]:
         why = f": {findings.answers[0].fit.reason}"
     verb = "does not fit" if verdict is Status.INFEASIBLE else "is not known to fit"
     yield f"It {verb} {limit.title}{why}."
-    if least is not None and limit.elsewhere is not None and least.buffers <= limit.elsewhere:
+    if minimum is not None and limit.elsewhere is not None and minimum.buffers <= limit.elsewhere:
         yield (
             "With the parameters elsewhere, as in flash, it fits: "
-            f"{needed_bytes_in_words(least.buffers)} of buffers."
+            f"{needed_bytes_in_words(minimum.buffers)} of buffers."
         )
     for answer in findings.answers[:1]:
         for alternative in answer.fit.alternatives:

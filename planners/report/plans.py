@@ -122,8 +122,8 @@ def _figures(found: Sequence[FitAnswer]) -> Html:
         tds = [element("td", cell, class_="number") for cell in cells]
         lines.append(element("tr", element("th", title, scope="row"), tds))
     heads = [
-        element("th", title, scope="col", class_="number" if place else None)
-        for place, title in enumerate(head)
+        element("th", title, scope="col", class_="number" if index else None)
+        for index, title in enumerate(head)
     ]
     table = element(
         "table", element("thead", element("tr", heads)), element("tbody", lines), id="plan-figures"
@@ -172,8 +172,9 @@ def executions(answer: FitAnswer) -> dict[str, str]:
                 origin = copies[name].layer if name in copies else name
                 methods_of.setdefault(origin, []).append(_way(stage.stage, group))
     return {
-        name: " and ".join(dict.fromkeys(ways)) + (", computed again" if len(ways) > 1 else "")
-        for name, ways in methods_of.items()
+        name: " and ".join(dict.fromkeys(methods))
+        + (", computed again" if len(methods) > 1 else "")
+        for name, methods in methods_of.items()
     }
 
 

@@ -92,9 +92,9 @@ class NetworkSubject:
 
 def network_surroundings(findings: NetworkFindings, graph: GraphFindings) -> PageFrame:
     """Return the parts of the page about a network."""
-    added, said = findings.added, tuple(words.headline(findings))
+    added, headlines = findings.added, tuple(words.headline(findings))
     lead = [
-        *(element("p", text, class_="lead") for text in said),
+        *(element("p", text, class_="lead") for text in headlines),
         *(element("p", text, class_="verdict-line") for text in words.fitting(findings)),
         element("ul", *(element("li", text) for text in words.facts(findings))),
     ]
@@ -111,7 +111,7 @@ def network_surroundings(findings: NetworkFindings, graph: GraphFindings) -> Pag
         after=(Section("table", "Layers", _of_layers(findings, graph.critical_actors)),),
         has_actors=False,
         data={name: value for part in added for name, value in part.data.items()},
-        said=(*said, *words.fitting(findings)),
+        said=(*headlines, *words.fitting(findings)),
         verdict=words.verdict(findings),
         figures=tuple(_figures(findings)),
         noun="layer",
@@ -258,16 +258,16 @@ def _keys(*keys: tuple[str, str], scale: str) -> Html:
 
 def memory_bars(findings: NetworkFindings) -> Html:
     """Return a bar for each method to hold the network in memory: buffers upon flash."""
-    most, limit = full_width(findings), findings.limit
+    maximum, limit = full_width(findings), findings.limit
     marks = () if limit is None else limit.marks
     lines = [
-        element("span", class_="bar-limit", style=f"left:{100 * mark.place / most:.3f}%")
+        element("span", class_="bar-limit", style=f"left:{100 * mark.place / maximum:.3f}%")
         for mark in marks
     ]
     rows = [
         _bar(
             bar.title,
-            {"weights": 100 * bar.parameters / most, "buffers": 100 * bar.buffers / most},
+            {"weights": 100 * bar.parameters / maximum, "buffers": 100 * bar.buffers / maximum},
             f"{needed_bytes_in_words(bar.buffers)} + {needed_bytes_in_words(bar.parameters)} = "
             f"{needed_bytes_in_words(bar.total)}",
             marks=lines,
@@ -277,7 +277,7 @@ def memory_bars(findings: NetworkFindings) -> Html:
     ]
     keys = [("buffers", "buffers"), ("flash", "weights")]
     keys += [(mark.title, "limit") for mark in marks]
-    scale = f"full width: {bytes_in_words(most)}"
+    scale = f"full width: {bytes_in_words(maximum)}"
     return joined([_keys(*keys, scale=scale), element("ul", *rows, class_="bars")])
 
 
@@ -305,11 +305,14 @@ def largest_layers(findings: NetworkFindings) -> Html:
     chosen = sorted(findings.layers, key=lambda layer: -layer.whole_buffers)[:BARS]
     longest = max((max(layer.whole_buffers, layer.row_buffers) for layer in chosen), default=1) or 1
     factor = _factor(longest, full_width(findings))
-    most = max(full_width(findings), longest) / factor
+    maximum = max(full_width(findings), longest) / factor
     rows = [
         _bar(
             layer.name,
-            {"whole": 100 * layer.whole_buffers / most, "buffers": 100 * layer.row_buffers / most},
+            {
+                "whole": 100 * layer.whole_buffers / maximum,
+                "buffers": 100 * layer.row_buffers / maximum,
+            },
             f"{bytes_in_words(layer.whole_buffers)} whole, "
             f"{bytes_in_words(layer.row_buffers)} row by row",
             rows=True,
@@ -323,13 +326,13 @@ def largest_layers(findings: NetworkFindings) -> Html:
     return joined([key, element("ul", *rows, class_="bars")])
 
 
-def _factor(longest: int, most: int) -> int:
+def _factor(longest: int, maximum: int) -> int:
     """The largest round factor with which a bar has at most the full width; 1 if it is legible."""
     factor = 1
-    if longest * LEGIBLE < most:
-        while longest * factor * 10 <= most:
+    if longest * LEGIBLE < maximum:
+        while longest * factor * 10 <= maximum:
             factor *= 10
-        factor *= max(step for step in (1, 2, 5) if longest * factor * step <= most)
+        factor *= max(step for step in (1, 2, 5) if longest * factor * step <= maximum)
     return factor
 
 

@@ -23,18 +23,18 @@ TENSOR_KINDS = (Kind.WHOLE, Kind.EXTERNAL, Kind.LINE, Kind.RING, Kind.KEPT, Kind
 
 def network_section(network: Network, answer: FitAnswer | None) -> Section:
     """Return the section with the diagram. answer: of the plan that it shows, if there is one."""
-    said = (
+    note = (
         "From top to bottom in the order of execution: each layer with its operator and the shape of "
         "its output."
     )
     if answer is not None:
-        said += (
+        note += (
             f" A band joins layers of a group, which are executed interleaved; the plan of "
             f"{answer.title} has {counted(len(answer.plan.groups), 'group')}. Below the shape is "
             "the buffer of the output: bytes, rows, offset in the arena."
         )
-    said += " A line at the right ends at the last layer that reads the tensor."
-    return Section("network", "Network", joined([element("p", said), _diagram(network, answer)]))
+    note += " A line at the right ends at the last layer that reads the tensor."
+    return Section("network", "Network", joined([element("p", note), _diagram(network, answer)]))
 
 
 def _diagram(network: Network, answer: FitAnswer | None) -> Html:
@@ -44,8 +44,8 @@ def _diagram(network: Network, answer: FitAnswer | None) -> Html:
     buffers: Mapping[str, list[StreamBuffer]] = {}
     if answer is not None:
         groups, methods, buffers = _executed(answer), executions(answer), _buffers(answer)
-        place = {name: number for number, name in enumerate(groups)}
-        layers.sort(key=lambda layer: (_end(layer), place.get(layer.name, -1)))
+        position = {name: number for number, name in enumerate(groups)}
+        layers.sort(key=lambda layer: (_end(layer), position.get(layer.name, -1)))
     number = {layer.name: index for index, layer in enumerate(layers)}
     blocks = []
     for layer in layers:

@@ -63,9 +63,9 @@ def tiles_of(length: int, *sizes: int) -> int:
     """Return how many tiles there are where each tile is cut into tiles of the next size."""
     if not sizes:
         return 1
-    whole, rest = divmod(length, sizes[0])
+    whole, remainder = divmod(length, sizes[0])
     inner = tiles_of(sizes[0], *sizes[1:]) if whole else 0
-    return whole * inner + (tiles_of(rest, *sizes[1:]) if rest else 0)
+    return whole * inner + (tiles_of(remainder, *sizes[1:]) if remainder else 0)
 
 
 def all_touched(axis: ReceptiveField) -> int:
@@ -189,11 +189,11 @@ def _touched(axis: ReceptiveField, first: Numbers, end: Numbers, kernel: Range) 
     touched = np.zeros(len(first), dtype=np.int64)
     for tap in taps:
         # No more than there are outputs: so the ends fit 64 bits, as the outputs do.
-        least, most = axis.reading(tap)
-        low = np.maximum(first, least)
-        touched += np.maximum(np.minimum(end, most) - low, 0)
+        minimum, maximum = axis.reading(tap)
+        low = np.maximum(first, minimum)
+        touched += np.maximum(np.minimum(end, maximum) - low, 0)
         if tap >= taps[0] + back:
-            touched -= np.maximum(np.minimum(end - step, most) - low, 0)
+            touched -= np.maximum(np.minimum(end - step, maximum) - low, 0)
     return touched
 
 

@@ -32,8 +32,8 @@ def layers_from_text(text: str) -> Network:
     builder = NetworkBuilder(text)
     source = ""
     for number, part in enumerate(text.split("+")):
-        kind, _, rest = part.partition(":")
-        fields = rest.split(",")
+        kind, _, parameters = part.partition(":")
+        fields = parameters.split(",")
         if number == 0:
             rows, columns, maps = _numbers(part, fields.pop(0), 3)
             source = builder.input((maps, rows, columns))
@@ -91,8 +91,10 @@ def single_layer(network: Network, name: str) -> Network:
     if layer.is_end:
         raise InvalidNetwork(f"network {network.name!r}: {name!r} works on nothing")
     frames = tuple(
-        replace(made, operator=op.Input(dims=made.shape.dims), inputs=(), epilogue=(), stored=())
-        for made in map(network.layer, dict.fromkeys(layer.inputs))
+        replace(
+            producer, operator=op.Input(dims=producer.shape.dims), inputs=(), epilogue=(), stored=()
+        )
+        for producer in map(network.layer, dict.fromkeys(layer.inputs))
     )
     output = Layer(
         name=f"{name} result",

@@ -157,10 +157,10 @@ class LoopNest:
         return lengths(convolution)[loop] if first is array else self.tiles[first][loop]
 
     def band(
-        self, convolution: ConvolutionLoops, place: int
+        self, convolution: ConvolutionLoops, level: int
     ) -> Iterator[tuple[NestLoop, int, int]]:
         """Yield each loop of a band that has several tiles: what it cuts, and into what."""
-        array = self.order[place]
+        array = self.order[level]
         for loop in sorted(MOVES[array], key=lambda loop: (loop is self.slides, loop)):
             within, tile = self.within(convolution, array, loop), self.tiles[array][loop]
             if tile < within:
@@ -254,9 +254,9 @@ def listing(convolution: ConvolutionLoops, nest: LoopNest) -> str:
     base = convolution.groups > 1
     if base:
         before.append(f"for each of {convolution.groups} groups")
-    for place, array in enumerate(nest.order):
+    for level, array in enumerate(nest.order):
         returns = any(loop not in MOVES[array] for loop in around)
-        for loop, within, tile in nest.band(convolution, place):
+        for loop, within, tile in nest.band(convolution, level):
             before.append(INDENT * (base + len(around)) + f"for {_tiles(loop, within, tile)}")
             around.append(loop)
         deed = "load"
@@ -329,8 +329,8 @@ class LayerTraffic(Shown):
         groups = [f"{self.convolution.groups} groups"] if self.convolution.groups > 1 else []
         loops = [
             _tiles(*band).removeprefix("each of ")
-            for place in range(len(Array))
-            for band in self.nest.band(self.convolution, place)
+            for level in range(len(Array))
+            for band in self.nest.band(self.convolution, level)
         ]
         return ", ".join(groups + loops) or "untiled"
 

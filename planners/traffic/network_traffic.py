@@ -138,29 +138,29 @@ class NetworkSearch:
         """
         stop = stop_of(budget)
         quick, ended = self._each_alone(buffer_bytes)
-        ways: list[tuple[int, tuple[GroupTraffic, ...]]] = [(0, ())]  # of the first stages
+        best_splits: list[tuple[int, tuple[GroupTraffic, ...]]] = [(0, ())]  # of the first stages
         for end, stage in enumerate(self.stages, 1):
             alone = quick[end - 1]
             if alone.layer is not None and alone.layer.ended and ended is None:
                 alone = self._alone(stage, buffer_bytes, self._of_stage(stop, end - 1))
                 ended = None if alone.layer is None else alone.layer.ended
-            total, groups = ways[end - 1]
-            least = total + alone.total_bytes, (*groups, alone)
+            total, groups = best_splits[end - 1]
+            minimum = total + alone.total_bytes, (*groups, alone)
             try:
                 for first in () if ended else self._starts(end, longest, buffer_bytes):
-                    before_bytes, before = ways[first]
-                    traffic = self._fused(first, end, buffer_bytes, least[0] - before_bytes, stop)
+                    before_bytes, before = best_splits[first]
+                    traffic = self._fused(first, end, buffer_bytes, minimum[0] - before_bytes, stop)
                     if traffic is not None:
-                        least = before_bytes + traffic.total_bytes, (*before, traffic)
+                        minimum = before_bytes + traffic.total_bytes, (*before, traffic)
             except ENDS as end_of_search:
                 ended = reason_of(end_of_search)
-            ways.append(least)
+            best_splits.append(minimum)
         return NetworkTraffic(
             name=self.network.name,
             buffer_bytes=buffer_bytes,
             element_bytes=self.element_bytes,
             element_sizes=self._sizes.all,
-            groups=ways[-1][1],
+            groups=best_splits[-1][1],
             bound_bytes=network_traffic_bound(self.network, self.stages, self._sizes),
             status=Status.FEASIBLE if ended else Status.OPTIMAL,
             reason=ended or because(self.proof),
@@ -317,7 +317,7 @@ def stage_alone(
     if stage.window is None:
         return _streamed(stage, stage.reads, 0)
     window = stage.window
-    beside = window.outputs * sum(window.bytes_by_operand)
+    window_bytes = window.outputs * sum(window.bytes_by_operand)
     if stage.convolution is None:
         held = _held_by_window(stage)
         if held > buffer_bytes:
@@ -325,8 +325,8 @@ def stage_alone(
                 f"layer {stage.layers[0]!r} holds {held} bytes of its windows; "
                 f"the buffer has {buffer_bytes}"
             )
-        return _streamed(stage, seen_elements(window) * stage.source_bytes + beside, held)
-    bound, apart = stage_traffic_bound(stage)
+        return _streamed(stage, seen_elements(window) * stage.source_bytes + window_bytes, held)
+    bound, separate = stage_traffic_bound(stage)
     operand = window.widest_operand
     sizes = ArrayBytes(stage.source_bytes, window.weight_bytes, stage.element_bytes)
     if buffer_bytes - operand < sum(sizes):
@@ -342,10 +342,10 @@ def stage_alone(
         budget=budget,
     )
     if stage.distinct_maps == window.channels:
-        bound = max(bound, traffic.lower_bound_bytes + apart)
+        bound = max(bound, traffic.lower_bound_bytes + separate)
     return GroupTraffic(
         stages=(stage,),
-        input_bytes=traffic.input_bytes + beside,
+        input_bytes=traffic.input_bytes + window_bytes,
         weight_bytes=traffic.weight_bytes,
         output_bytes=traffic.output_bytes,
         held_bytes=traffic.held_bytes + operand,

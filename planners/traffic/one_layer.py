@@ -348,10 +348,10 @@ class AxisOptions(NamedTuple):
     costs: Numbers
     tiles: Numbers
 
-    def blocks(self, most: int) -> Iterator[AxisOptions]:
+    def blocks(self, maximum: int) -> Iterator[AxisOptions]:
         """Yield the options in order, at most this many at a time."""
-        for begin in range(0, len(self.costs), most):
-            end = begin + most
+        for begin in range(0, len(self.costs), maximum):
+            end = begin + maximum
             yield AxisOptions(self.costs[begin:end], self.tiles[begin:end])
 
 
@@ -381,26 +381,26 @@ class AxisTiles:
             costs, tiles = self.every(order, way, stop)
             keys = costs[:, 3] * costs[:, 4] * costs[:, 5], *costs.T, *tiles.T
             ordered = np.lexsort(keys[::-1])
-            kept = np.empty(0, dtype=np.int64)
+            sizes = np.empty(0, dtype=np.int64)
             for begin in range(0, len(ordered), BLOCK):
                 stop.look()
                 stop.spend(OPTIONS_EFFORT)
                 block = ordered[begin : begin + BLOCK]
-                block = block[~_is_beaten(costs[block], costs[kept]).any(axis=1)]
+                block = block[~_is_beaten(costs[block], costs[sizes]).any(axis=1)]
                 by_another = np.tril(_is_beaten(costs[block], costs[block]), -1).any(axis=1)
-                kept = np.append(kept, block[~by_another])
-            self._known[order, way] = AxisOptions(costs[kept], tiles[kept])
+                sizes = np.append(sizes, block[~by_another])
+            self._known[order, way] = AxisOptions(costs[sizes], tiles[sizes])
         return self._known[order, way]
 
     def every(self, order: Order, way: int, budget: Budget = None) -> AxisOptions:
         """Return all tiles for an order, including dominated ones."""
         if self._reads is None:
             self._reads = all_input_reads(self._axis, self._places, self._taps, budget)
-        place, step = AXES[0]
-        downs, taken = _of_loop(order, place, self._places), _of_loop(order, step, self._taps)
+        index, step = AXES[0]
+        downs, taken = _of_loop(order, index, self._places), _of_loop(order, step, self._taps)
         downs, taken = downs.repeat(len(taken), axis=0), np.tile(taken, (len(downs), 1))
         largest, moved = (array[..., downs[:, 2], taken[:, 2]] for array in self._reads)
-        held_output = downs[:, arrays_moved_by(order, place).index(Array.OUTPUT)]
+        held_output = downs[:, arrays_moved_by(order, index).index(Array.OUTPUT)]
         held_weights = taken[:, arrays_moved_by(order, step).index(Array.WEIGHTS)]
         costs = held_output, held_weights, largest, moved[way], downs[:, 3], taken[:, 3]
         return AxisOptions(np.stack(costs, axis=1), np.hstack([downs[:, :2], taken[:, :2]]))
@@ -456,9 +456,9 @@ def lower_bounds(
     rest at least once each.
     """
     group, sizes = group_of(convolution), array_bytes(element_bytes)
-    elements, least = array_elements(group), min(sizes)
+    elements, minimum = array_elements(group), min(sizes)
     compulsory = sum(count * size for count, size in zip(elements, sizes, strict=True))
-    rest = compulsory - least * sum(elements)
+    remainder = compulsory - minimum * sum(elements)
     return (
         LowerBound(
             name=COMPULSORY,
@@ -467,7 +467,7 @@ def lower_bounds(
         ),
         LowerBound(
             name=COMMUNICATION,
-            bytes=(communication_elements(group, buffer_bytes // least) * least + rest)
+            bytes=(communication_elements(group, buffer_bytes // minimum) * minimum + remainder)
             * convolution.groups,
             source="segments and the Loomis-Whitney inequality, after Smith et al. 2019 and "
             "Chen et al. 2020",

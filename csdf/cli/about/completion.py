@@ -137,8 +137,8 @@ def _made_already(*, made: Any, **_: Any) -> Any:
 def _parser(entry: Entry) -> argparse.ArgumentParser:
     module = entries.loaded(entry)
     if not commands.below(entry.name):
-        made: argparse.ArgumentParser = module.command_parser()
-        return made
+        parser: argparse.ArgumentParser = module.command_parser()
+        return parser
     group = argparse.ArgumentParser(commands.program_of(entry.name))
     _grow(group, entry.name, getattr(module, "ORDER", ()))
     return group

@@ -25,8 +25,8 @@ def work(options: argparse.Namespace) -> int:
     files.write_texts({str(target / name): (source / name).read_bytes() for name in new})
     remark("csdf examples", f"wrote {counted(len(new), 'file')} to {target}")
     if len(new) < len(names):
-        kept = counted(len(names) - len(new), "file")
-        remark("csdf examples", f"left {kept} there as they were")
+        kept_count = counted(len(names) - len(new), "file")
+        remark("csdf examples", f"left {kept_count} there as they were")
     return answers.ANSWERED
 
 

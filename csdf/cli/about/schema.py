@@ -61,8 +61,8 @@ def _text(name: str) -> str:
     homes = _homes()
     if name not in homes:
         near = get_close_matches(name, homes, 1)
-        meant = f"did you mean {near[0]}?" if near else "`csdf schema` lists them"
-        raise CsdfError(f"there is no schema {name!r}; {meant}")
+        suggestion = f"did you mean {near[0]}?" if near else "`csdf schema` lists them"
+        raise CsdfError(f"there is no schema {name!r}; {suggestion}")
     return homes[name].read_text(encoding="utf-8")
 
 

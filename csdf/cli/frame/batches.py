@@ -103,12 +103,12 @@ class _Worker:
     @classmethod
     def result(cls, path: str) -> tuple[Any, str, str]:
         """Return the result of the task for a file, its output and its remarks."""
-        output, said = io.StringIO(), io.StringIO()
-        remarks = Remarks(said)
+        output, notes = io.StringIO(), io.StringIO()
+        remarks = Remarks(notes)
         remarks.is_quiet = isinstance(sys.stderr, Remarks) and sys.stderr.is_quiet
         with redirect_stdout(output), redirect_stderr(remarks):
             result = cls.task(path)
-        return result, output.getvalue(), said.getvalue()
+        return result, output.getvalue(), notes.getvalue()
 
 
 def _answer(work: Work, options: argparse.Namespace, path: str, *, is_json: bool) -> FileAnswer:
@@ -134,6 +134,6 @@ def _json_line(path: str, answer: FileAnswer) -> str:
     if answer.output.strip():
         content = json.loads(answer.output)
     else:
-        said = getattr(sys.stderr, "last", "")
-        content = refusal_as_json((said.strip().splitlines() or [""])[-1], answer.exit_code)
+        notes = getattr(sys.stderr, "last", "")
+        content = refusal_as_json((notes.strip().splitlines() or [""])[-1], answer.exit_code)
     return json.dumps({"file": path, **content})

@@ -172,10 +172,10 @@ def _without_command(found: Found) -> int:
         from difflib import get_close_matches  # slow to import, and seldom needed
 
         near = get_close_matches(found.rest[0], names_known, 1)
-        meant = f"did you mean {near[0]}?" if near else f"one of {', '.join(names_known)}"
+        suggestion = f"did you mean {near[0]}?" if near else f"one of {', '.join(names_known)}"
         if found.rest[0].startswith("-"):
-            meant = f"options follow it: {found.program} COMMAND {found.rest[0]}"
-        refusal(found.program, f"there is no command {found.rest[0]!r}; {meant}")
+            suggestion = f"options follow it: {found.program} COMMAND {found.rest[0]}"
+        refusal(found.program, f"there is no command {found.rest[0]!r}; {suggestion}")
         return UNUSABLE
     rows = (f"  {word:<12}{entries.purpose(entry)}" for word, entry in names_known.items())
     listed = "\n".join(wrapped(rows))
@@ -205,9 +205,9 @@ def errors_as_json(words: Sequence[str], output: Answers, remarks: Remarks) -> I
         if ended.exit_code != ANSWERED and not output.last and "--json" in options:
             import json  # slow to import, and seldom needed
 
-            said = json.dumps(refusal_as_json(remarks.last, ended.exit_code))
+            text = json.dumps(refusal_as_json(remarks.last, ended.exit_code))
             try:
-                print(said, file=output, flush=True)
+                print(text, file=output, flush=True)
             except OSError:  # nothing can be printed; the remark says the same
                 output.silence()
 

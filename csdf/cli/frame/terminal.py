@@ -92,8 +92,8 @@ def _how_far(progress: Progress) -> str:
 
 def _remaining(progress: Progress, elapsed: float, left: float | None) -> str:
     if progress.done and progress.total:
-        rest = elapsed * max(0, progress.total - progress.done) / progress.done
-        return f", {_seconds(rest if left is None else min(rest, left))} left"
+        remaining_seconds = elapsed * max(0, progress.total - progress.done) / progress.done
+        return f", {_seconds(remaining_seconds if left is None else min(remaining_seconds, left))} left"
     return "" if left is None else f", at most {_seconds(left)} left"
 
 
@@ -127,7 +127,7 @@ def aligned(
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     over = sum(widths) + len(BETWEEN) * (len(widths) - 1) + len(indent) - room()
     while over > 0:
-        widest = max(texts, key=lambda place: widths[place])
+        widest = max(texts, key=lambda index: widths[index])
         if widths[widest] <= LEAST_TEXT:
             return [indent + line for row in table[1:] for line in _listed(table[0], row)]
         widths[widest] -= 1
@@ -135,22 +135,22 @@ def aligned(
     lines = [
         indent
         + BETWEEN.join(
-            shortened(cell, width).ljust(width) if place in texts else cell.rjust(width)
-            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+            shortened(cell, width).ljust(width) if index in texts else cell.rjust(width)
+            for index, (cell, width) in enumerate(zip(row, widths, strict=True))
         ).rstrip()
         for row in table
     ]
-    is_cut = any(len(row[place]) > widths[place] for row in table for place in texts)
+    is_cut = any(len(row[index]) > widths[index] for row in table for index in texts)
     return [*lines, *wrapped([indent + CUT])] if is_cut else lines
 
 
-def wrapped(lines: Iterable[str], most: float = inf) -> Iterator[str]:
+def wrapped(lines: Iterable[str], maximum: float = inf) -> Iterator[str]:
     """Yield the lines of an answer in words; lines that are too long are wrapped.
 
     A row of a name and a text goes on below its text, another line below its third character. A
-    number stays beside its unit, or beside the name in front of it. most: characters, in pipes too.
+    number stays beside its unit, or beside the name in front of it. maximum: characters, in pipes too.
     """
-    width = min(room(), most)
+    width = min(room(), maximum)
     for line in lines:
         if len(line) <= width:
             yield line
@@ -172,12 +172,12 @@ def wrapped(lines: Iterable[str], most: float = inf) -> Iterator[str]:
         yield from (part.replace(GLUE, " ") for part in parts)
 
 
-def shortened(text: str, most: int) -> str:
+def shortened(text: str, maximum: int) -> str:
     """Return a text of at most this many characters, without its middle where it is too long."""
-    if len(text) <= most:
+    if len(text) <= maximum:
         return text
-    tail = most // 2
-    return f"{text[: most - tail - 1]}…{text[len(text) - tail :]}"
+    tail = maximum // 2
+    return f"{text[: maximum - tail - 1]}…{text[len(text) - tail :]}"
 
 
 def _listed(heads: Sequence[str], row: Sequence[str]) -> list[str]:

@@ -62,21 +62,23 @@ def limits(findings: GraphFindings) -> list[str]:
     if cycle is None:
         return []
     over = listed(tuple(_channel(name) for name in cycle.channels))
-    said = [
+    sentences = [
         f"The critical cycle leads over {over}: firings of {duration(cycle.time, findings.time)} "
         f"follow one another in {counted(cycle.tokens, 'iteration')}."
     ]
     if len(cycle.actors) == 1 and len(cycle.channels) == 1:
         name = cycle.actors[0]
         count = findings.repetitions[name]
-        way = "Faster firings, or a second one at the same time, are the only way to a shorter period."
+        sentence = "Only faster or overlapping firings of these actors shorten the period."
         if name in _useless(findings):
-            way = "Other cycles allow no less: only all of them together give a shorter period."
-        said.append(
+            sentence = (
+                "Other cycles allow no less: only all of them together give a shorter period."
+            )
+        sentences.append(
             f"“{name}” fires {counted(count, 'time')} per iteration; its self-loop allows no more at "
-            f"once. {way}"
+            f"once. {sentence}"
         )
-    return said
+    return sentences
 
 
 def _channel(name: str) -> str:
@@ -159,28 +161,30 @@ def _storage(findings: GraphFindings) -> Iterator[str]:
         yield _full_speed(front.points[0].size, front.points[-1].size, unit)
 
 
-def _full_speed(least: int, most: int, unit: str) -> str:
-    more = percent(Fraction(most - least, least)) if least else size(most - least, unit)
+def _full_speed(minimum: int, maximum: int, unit: str) -> str:
+    more = (
+        percent(Fraction(maximum - minimum, minimum)) if minimum else size(maximum - minimum, unit)
+    )
     return (
-        f"Full speed needs {size(most, unit)}, {more} more than the smallest; "
+        f"Full speed needs {size(maximum, unit)}, {more} more than the smallest; "
         "whatever is larger buys nothing."
     )
 
 
 def waiting(blocked: Deadlock) -> list[str]:
     """Return who waits for whom on the cycle of a deadlock."""
-    said = []
+    sentences = []
     for firing in blocked.cycle[:MOST_WAITING]:
         where = f"{counted(firing.needed, 'token')} on “{firing.channel}”"
         if firing.channel.endswith(SPACE):
             where = f"room for {firing.needed} on “{firing.channel.removesuffix(SPACE)}”"
-        said.append(
+        sentences.append(
             f"“{firing.actor}” needs {where} and finds {firing.tokens}; it waits for "
             f"“{firing.producer}”. With {firing.needed - firing.tokens} more it could fire once."
         )
     if len(blocked.cycle) > MOST_WAITING:
-        said.append(f"and {len(blocked.cycle) - MOST_WAITING} more.")
-    return said
+        sentences.append(f"and {len(blocked.cycle) - MOST_WAITING} more.")
+    return sentences
 
 
 MOST_TABLED = 200  # points listed in the table under the picture

@@ -93,7 +93,7 @@ def lanes_of(readers: dict[int, list[int]]) -> dict[int, int]:
     """
     spans = []
     for source, places in readers.items():
-        if any(place != source + 1 for place in places):
+        if any(index != source + 1 for index in places):
             rows = [source, *places]
             spans.append((min(rows), max(rows), source))
     ends: list[int] = []
@@ -112,13 +112,13 @@ def _top(number: int) -> float:
 def _bands(blocks: Sequence[Block]) -> Iterator[Html]:
     """A band for each run of neighbouring blocks of one group."""
     runs = groupby(range(len(blocks)), key=lambda number: blocks[number].group)
-    for place, (group, members) in enumerate((name, list(run)) for name, run in runs):
+    for index, (group, members) in enumerate((name, list(run)) for name, run in runs):
         if not group:
             continue
         top, end = _top(members[0]) - 4, _top(members[-1]) + BOX_HEIGHT + 4
         yield element(
             "rect", x=MARGIN / 2, y=f"{top:.1f}", width=BAND + BOX_WIDTH + MARGIN,
-            height=f"{end - top:.1f}", rx=8, class_="band odd" if place % 2 else "band",
+            height=f"{end - top:.1f}", rx=8, class_="band odd" if index % 2 else "band",
         )  # fmt: skip
         middle = f"{_top(members[0]) + BOX_HEIGHT / 2 + 4:.1f}"
         yield element("text", shortened(group, 10), x=MARGIN + 4, y=middle, class_="group")
@@ -139,10 +139,10 @@ def _edges(
     for source, lane in lanes.items():
         x = right + (lane + 1) * step + MARGIN / 2
         begin = _top(source) + BOX_HEIGHT * 0.72
-        for place in readers[source]:
-            if place == source + 1:
+        for index in readers[source]:
+            if index == source + 1:
                 continue
-            y = _top(place) + BOX_HEIGHT * 0.28
+            y = _top(index) + BOX_HEIGHT * 0.28
             line = f"M{right:.1f} {begin:.1f}H{x:.1f}V{y:.1f}H{right + HEAD:.1f}"
             tip = (
                 f"M{right + HEAD:.1f} {y - HEAD / 1.5:.1f}v{HEAD * 4 / 3:.1f}L{right:.1f} {y:.1f}z"

@@ -118,7 +118,7 @@ def sortable(
     is_live: whether the page has the scripts of the buttons; otherwise the table has none.
     """
     numeric = [
-        any(row.cells[place].value is not None for row in rows) for place in range(len(titles))
+        any(row.cells[index].value is not None for row in rows) for index in range(len(titles))
     ]
     head = element(
         "tr",

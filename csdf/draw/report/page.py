@@ -175,11 +175,11 @@ def _data(findings: GraphFindings, around: PageFrame, other: Compared | None) ->
     """The data for the scripts: names and facts of all actors, and this many channels; runs, fronts."""
     graph, front = findings.graph, findings.front
     before = None if other is None or other.graph.unit != findings.unit else other.graph.front
-    beside = {}
+    compared = {}
     if other is not None and front is not None and before is not None:  # can share an axis
-        beside["before"] = {"name": other.names[0], "points": step_data(before)}
+        compared["before"] = {"name": other.names[0], "points": step_data(before)}
     return {
-        **beside,
+        **compared,
         "time": findings.time,
         "noun": around.noun,
         "names": [actor.name for actor in graph.actors],
@@ -315,12 +315,12 @@ def _storage_cards(findings: GraphFindings) -> Iterator[_Card]:
             "proved" if smallest.status is Status.OPTIMAL
             else f"found; lower bound {size(smallest.lower_bound, unit)}"
         )  # fmt: skip
-        said = f"{count} bytes, {bound}" if unit == "bytes" else bound
-        yield _Card("smallest", "Smallest buffers", size(count, unit), said)
+        note = f"{count} bytes, {bound}" if unit == "bytes" else bound
+        yield _Card("smallest", "Smallest buffers", size(count, unit), note)
     if front is not None and front.is_complete and front.points:
         count = front.points[-1].size
-        said = f"{count} bytes, proved" if unit == "bytes" else "proved"
-        yield _Card("full", "Buffers for full speed", size(count, unit), said)
+        note = f"{count} bytes, proved" if unit == "bytes" else "proved"
+        yield _Card("full", "Buffers for full speed", size(count, unit), note)
 
 
 def _sections(findings: GraphFindings, *, with_table: bool) -> Iterator[Section]:
@@ -337,13 +337,13 @@ def _sections(findings: GraphFindings, *, with_table: bool) -> Iterator[Section]
 
 def _drawing(findings: GraphFindings) -> Html:
     shown = excerpt(findings.graph, findings.critical_actors)
-    said = None if shown.is_all else element("p",
+    note = None if shown.is_all else element("p",
         f"The graph has {counted(len(findings.graph.actors), 'actor')}; drawn are the "
         f"{len(shown.actors)} on and around the critical cycle.", class_="left-out",
     )  # fmt: skip
     return joined(
         [
-            said,
+            note,
             element("p", legend(findings), class_="keys"),
             tools("graph-tools"),
             element("div", graph_drawing(findings, shown), class_="chart", id="graph-chart"),
@@ -356,13 +356,13 @@ def _schedule(findings: GraphFindings) -> Html:
     reason = findings.left_out.get("schedule")
     if not findings.runs:
         return left_out(reason or "no execution was made")
-    said = (
+    note = (
         "Every actor fires as soon as tokens and room allow. Pale firings are transient, "
         "full ones belong to the part that repeats for ever."
     )
     return joined(
         [
-            element("p", said),
+            element("p", note),
             None if reason is None else left_out(reason),
             tools("gantt-tools"),
             element("p", class_="detail", id="gantt-facts"),
@@ -374,18 +374,18 @@ def _schedule(findings: GraphFindings) -> Html:
 
 def _occupancy(findings: GraphFindings) -> Html:
     loops = sum(channel.is_self_loop for channel in findings.graph.channels)
-    said = (
+    note = (
         "What each channel holds in the schedule above, with the space that running firings have "
         "claimed, against its capacity; the time shown is that of the schedule."
     )
     if loops:
         left = counted(loops, "self-loop")
-        said += f" {left} left out: they hold the state of an actor."
+        note += f" {left} left out: they hold the state of an actor."
     name = element("input", type="search", id="occupancy-filter", placeholder="part of a name")
     sparks = {"class_": "sparks", "id": "occupancy-list", "role": "listbox"}
     return joined(
         [
-            element("p", said),
+            element("p", note),
             tools("occupancy-tools"),
             element("div", class_="chart", id="occupancy-chart"),
             element("p", class_="detail", id="occupancy-detail", role="status"),
@@ -404,7 +404,7 @@ def _front(findings: GraphFindings) -> Html:
     status = element("p", text, id="front-status", class_=state)
     if not front.points:
         return status
-    said = (
+    note = (
         "No execution reaches a point above the steps. Left and right arrow keys go from point "
         "to point."
     )
@@ -414,7 +414,7 @@ def _front(findings: GraphFindings) -> Html:
     return joined(
         [
             status,
-            element("p", said),
+            element("p", note),
             tools("front-tools"),
             element("div", chart, detail, class_="beside"),
             element("details", element("summary", "All points as a table"), points),
@@ -497,8 +497,8 @@ def _differing_actors(graph: GraphFindings, other: Compared, noun: str) -> Itera
                     value=work[0],
                 )
             )
-        said = "new" if old is None else "gone" if new is None else change(old[0], new[0])
-        cells.append(Cell(text=said))
+        difference = "new" if old is None else "gone" if new is None else change(old[0], new[0])
+        cells.append(Cell(text=difference))
         rows.append(Row(cells=tuple(cells), is_marked=name in graph.critical_actors))
     yield element("h3", f"What differs, {noun} by {noun}")
     if not rows:

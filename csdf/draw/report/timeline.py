@@ -88,11 +88,7 @@ def _channel(channel: Channel, times: Sequence[int], tokens: Sequence[int]) -> d
 
 
 def _differences(values: Sequence[int]) -> list[int]:
-    return [*values[:1], *_steps(values)]
-
-
-def _steps(values: Sequence[int]) -> Iterator[int]:
-    return (after - before for before, after in pairwise(values))
+    return [*values[:1], *(after - before for before, after in pairwise(values))]
 
 
 class SpaceOverTime(NamedTuple):

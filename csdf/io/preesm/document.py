@@ -102,9 +102,9 @@ class PiGraph:
         return UnreadableFile(f"{self.file}:{line}: {message}")
 
 
-def parse_document(content: bytes, name: str, most: int = files.LARGEST_FILE_BYTES) -> PiGraph:
+def parse_document(content: bytes, name: str, maximum: int = files.LARGEST_FILE_BYTES) -> PiGraph:
     """Return what a .pi file says. Raises UnreadableFile, naming the line."""
-    root = _root(content, name, most)
+    root = _root(content, name, maximum)
     graphs = [child for child in root if child.tag == "graph"]
     if root.tag != "graphml" or len(graphs) != 1:
         excerpt = f"<{root.tag}> with {len(graphs)} <graph>"
@@ -114,17 +114,17 @@ def parse_document(content: bytes, name: str, most: int = files.LARGEST_FILE_BYT
     return _GraphReader(graphs[0], name).graph()
 
 
-def _root(content: bytes, name: str, most: int) -> etree._Element:
-    files.require_size(content, name, most)
+def _root(content: bytes, name: str, maximum: int) -> etree._Element:
+    files.require_size(content, name, maximum)
     root = source.parse_root(content, name)
     for element in root.iter(etree.Element):
         element.tag = etree.QName(element).localname
     return root
 
 
-def scenario_root(content: bytes, name: str, most: int) -> etree._Element:
+def scenario_root(content: bytes, name: str, maximum: int) -> etree._Element:
     """Return the root of the file of a scenario."""
-    root = _root(content, name, most)
+    root = _root(content, name, maximum)
     if root.tag != "scenario":
         raise UnreadableFile(
             f"{name}:{root.sourceline}: the root is <{root.tag}>; a PREESM scenario is <scenario>"
@@ -335,7 +335,7 @@ def _data(element: etree._Element, key: str) -> str | None:
 MOST_ABOVE = 6  # folders between a file and that of its project
 
 
-def found_file(url: str, beside: str) -> str | None:
+def found_file(url: str, referring_file: str) -> str | None:
     """Return where a .pi file of the project is, or None.
 
     Its path begins in the project's folder, or with the name of that folder, which is one of those
@@ -344,11 +344,11 @@ def found_file(url: str, beside: str) -> str | None:
     parts = [part for part in PurePosixPath(url).parts if part != "/"]
     if not parts or ".." in parts or not parts[-1].lower().endswith(".pi"):
         return None
-    for folder in list(Path(beside).absolute().parents)[:MOST_ABOVE]:
-        for kept in (parts, parts[1:]):
-            path = folder.joinpath(*kept)
+    for folder in list(Path(referring_file).absolute().parents)[:MOST_ABOVE]:
+        for suffix in (parts, parts[1:]):
+            path = folder.joinpath(*suffix)
             try:
-                if kept and path.is_file():
+                if suffix and path.is_file():
                     return str(path)
             except (OSError, ValueError):  # no file has such a name
                 return None

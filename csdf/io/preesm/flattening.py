@@ -76,14 +76,14 @@ class Flattening:
     """
 
     def __init__(
-        self, document: PiGraph, scenario: PiScenario, most: int, *, assume_zero_times: bool
+        self, document: PiGraph, scenario: PiScenario, maximum: int, *, assume_zero_times: bool
     ) -> None:
         self.times: dict[str, dict[str, Fraction]] = {}
         self.rates: dict[End, int] = {}
         self.phases: dict[str, int] = {}
         self.flows: list[Flow] = []
         self._scenario = scenario
-        self._most = most
+        self._most = maximum
         self._assume_zero_times = assume_zero_times
         self._outputs: list[End] = []
         self._onward: dict[End, tuple[End, int, PreesmFifo, PiGraph]] = {}  # where fifos lead
@@ -165,15 +165,15 @@ class Flattening:
             source, target = ends[giver], ends[taker]
             if source is None or target is None:
                 continue
-            made, taken = moved[giver], moved[taker]
-            shared = max(made[0][0], taken[0][0]), min(made[-1][1], taken[-1][1])
+            produced, consumed = moved[giver], moved[taker]
+            shared = max(produced[0][0], consumed[0][0]), min(produced[-1][1], consumed[-1][1])
             if shared[0] < shared[1]:
                 self.flows.append(
                     Flow(
                         source=("/".join((*above, source[0])), source[1]),
                         target=("/".join((*above, target[0])), target[1]),
-                        production=_within(made, shared),
-                        consumption=_within(taken, shared),
+                        production=_within(produced, shared),
+                        consumption=_within(consumed, shared),
                         type=fifo.type,
                     )
                 )
@@ -209,20 +209,26 @@ class Flattening:
                 continue
             node, name = level.graph.nodes[end[0]], "/".join((*above, end[0]))
             rate, count = level.rate(*end), firings.get(end[0], 1)
-            told = f"delay {shown(delay.name)} starts anew in each iteration, and its {role}"
+            role_text = f"delay {shown(delay.name)} starts anew in each iteration, and its {role}"
             if node.refinement is not None or node.kind in INTERFACES:
-                told = f"{told} {shown(end[0])} is no plain actor, which is not read"
-                raise level.graph.refusal(delay.line, told)
+                role_text = f"{role_text} {shown(end[0])} is no plain actor, which is not read"
+                raise level.graph.refusal(delay.line, role_text)
             if not 1 <= count <= MOST_PHASES:
-                told = f"{told} {shown(end[0])} fires {count} times; expected 1 to {MOST_PHASES}"
-                raise level.graph.refusal(delay.line, told)
+                role_text = (
+                    f"{role_text} {shown(end[0])} fires {count} times; expected 1 to {MOST_PHASES}"
+                )
+                raise level.graph.refusal(delay.line, role_text)
             self._moves += count
             if self._moves > MOST_MOVES:
-                told = f"actors at delays that start anew fire more than {MOST_MOVES} times in all"
-                raise level.graph.refusal(delay.line, f"{told}; expected at most so many")
+                role_text = (
+                    f"actors at delays that start anew fire more than {MOST_MOVES} times in all"
+                )
+                raise level.graph.refusal(delay.line, f"{role_text}; expected at most so many")
             if role in ("setter", "getter") and rate * count != tokens:
-                told = f"{told} {shown(end[0])} moves {counted(rate * count, 'token')} then"
-                raise level.graph.refusal(delay.line, f"{told}; expected its {tokens}")
+                role_text = (
+                    f"{role_text} {shown(end[0])} moves {counted(rate * count, 'token')} then"
+                )
+                raise level.graph.refusal(delay.line, f"{role_text}; expected its {tokens}")
             is_input = role in ("target", "getter")
             self._connect(level, ("target" if is_input else "source", name, end[1]), delay.line)
             begin = {"source": tokens, "getter": produced}.get(role, 0)
@@ -267,8 +273,8 @@ class Flattening:
         graph, file = level.graph, node.refinement or ""
         self._graphs += 1
         if depth == MOST_LEVELS or self._graphs > MOST_GRAPHS:
-            most = f"{MOST_LEVELS} graphs within one another, or {MOST_GRAPHS} in all"
-            raise graph.refusal(node.line, f"{shown(node.name)}: more than {most}")
+            maximum = f"{MOST_LEVELS} graphs within one another, or {MOST_GRAPHS} in all"
+            raise graph.refusal(node.line, f"{shown(node.name)}: more than {maximum}")
         path = found_file(file, graph.file)
         if path is None:
             raise graph.refusal(
@@ -447,8 +453,8 @@ class FlattenedGraph:
         except MalformedText as error:
             raise self.graph.refusal(line, f"{what}: {error}") from None
         if value.denominator != 1 or value < 0:
-            told = f"{shown(text)} is {_told(value)}, not an integer >= 0"
-            raise self.graph.refusal(line, f"{what}: {told}")
+            problem = f"{shown(text)} is {_told(value)}, not an integer >= 0"
+            raise self.graph.refusal(line, f"{what}: {problem}")
         return value.numerator
 
     def rate(self, node: str, port: str) -> int:
@@ -464,9 +470,9 @@ class FlattenedGraph:
         An interface fires once; without one the firings are the least integers of each connected part.
         """
         steps: dict[str, list[tuple[str, Fraction]]] = defaultdict(list)
-        for source, made, target, taken in self._rated_edges():
-            steps[source].append((target, Fraction(made, taken)))
-            steps[target].append((source, Fraction(taken, made)))
+        for source, produced, target, consumed in self._rated_edges():
+            steps[source].append((target, Fraction(produced, consumed)))
+            steps[target].append((source, Fraction(consumed, produced)))
         firings: dict[str, Fraction] = {}
         for first in sorted(steps, key=lambda name: self.graph.nodes[name].kind not in INTERFACES):
             if first in firings:
@@ -492,9 +498,9 @@ class FlattenedGraph:
     def _rated_edges(self) -> Iterator[tuple[str, int, str, int]]:
         """Yield both ends of each fifo that moves tokens, setters and getters too: node and rate."""
         for fifo in self.graph.fifos:
-            made, taken = self.rate(*fifo.source), self.rate(*fifo.target)
-            if made and taken:
-                yield fifo.source[0], made, fifo.target[0], taken
+            produced, consumed = self.rate(*fifo.source), self.rate(*fifo.target)
+            if produced and consumed:
+                yield fifo.source[0], produced, fifo.target[0], consumed
         for node in self.graph.nodes.values():
             for end in (node.setter, node.getter):
                 if end is not None:
@@ -507,11 +513,11 @@ class FlattenedGraph:
         """Refuse a graph within an actor that would need its interfaces several times, or in part."""
         steps: dict[str, list[tuple[str, Fraction, int]]] = defaultdict(list)
         for fifo in self.graph.fifos:
-            made, taken = self.rate(*fifo.source), self.rate(*fifo.target)
-            if made and taken:
+            produced, consumed = self.rate(*fifo.source), self.rate(*fifo.target)
+            if produced and consumed:
                 (giver, _), (taker, _) = fifo.source, fifo.target
-                steps[giver].append((taker, Fraction(made, taken), fifo.line))
-                steps[taker].append((giver, Fraction(taken, made), fifo.line))
+                steps[giver].append((taker, Fraction(produced, consumed), fifo.line))
+                steps[taker].append((giver, Fraction(consumed, produced), fifo.line))
         interfaces = [node.name for node in self.graph.nodes.values() if node.kind in INTERFACES]
         firings = dict.fromkeys(interfaces, Fraction(1))
         waiting = list(interfaces)
@@ -661,8 +667,8 @@ class _RateParser:
             raise self._fault(f"{name} of {counted(len(values), 'value')}")
         value = function(*values)
         if value is None:
-            told = ", ".join(map(_told, values))
-            raise self._fault(f"{name} of {told} is no number that is computed here")
+            arguments = ", ".join(map(_told, values))
+            raise self._fault(f"{name} of {arguments} is no number that is computed here")
         return self._checked(value)
 
     def _nested(self, part: Callable[[], Fraction]) -> Fraction:
@@ -688,9 +694,9 @@ class _RateParser:
         self._at += 1
         return token
 
-    def _expect(self, wanted: str) -> None:
-        if self._next() != wanted:
-            raise self._fault(f"{wanted!r} is missing")
+    def _expect(self, expected: str) -> None:
+        if self._next() != expected:
+            raise self._fault(f"{expected!r} is missing")
         self._at += 1
 
     def _fault(self, what: str) -> MalformedText:

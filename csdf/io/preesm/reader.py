@@ -84,7 +84,9 @@ def _named(name: str) -> Iterator[None]:
         raise UnreadableFile(text if text.startswith(name) else f"{name}: {text}") from None
 
 
-def _graph(document: PiGraph, scenario: PiScenario, most: int, *, assume_zero_times: bool) -> Graph:
+def _graph(
+    document: PiGraph, scenario: PiScenario, maximum: int, *, assume_zero_times: bool
+) -> Graph:
     for node in document.nodes.values():
         if node.kind in INTERFACES:
             raise document.refusal(
@@ -92,7 +94,7 @@ def _graph(document: PiGraph, scenario: PiScenario, most: int, *, assume_zero_ti
                 f"{shown(node.name)} is an interface: this graph stands for an actor of another "
                 "graph; read that one",
             )
-    flat = Flattening(document, scenario, most, assume_zero_times=assume_zero_times)
+    flat = Flattening(document, scenario, maximum, assume_zero_times=assume_zero_times)
     scale = lcm(*(time.denominator for times in flat.times.values() for time in times.values()))
     try:
         return Graph(
@@ -121,7 +123,7 @@ def _actor(name: str, times: Times, scale: int, phases: int) -> Actor:
 
 
 def _channels(flat: Flattening, scenario: PiScenario) -> Iterator[Channel]:
-    taken: set[str] = set()
+    used_names: set[str] = set()
     for path in flat.paths():
         production, consumption = flat.rates[path.source], flat.rates[path.target]
         if not production and not consumption:
@@ -134,7 +136,7 @@ def _channels(flat: Flattening, scenario: PiScenario) -> Iterator[Channel]:
             )
         (producer, _), (consumer, _) = path.source, path.target
         yield Channel(
-            name=_name(path, taken),
+            name=_name(path, used_names),
             producer=producer,
             consumer=consumer,
             production=(production,) * flat.phases.get(producer, 1),
@@ -144,7 +146,7 @@ def _channels(flat: Flattening, scenario: PiScenario) -> Iterator[Channel]:
         )
     for flow in flat.flows:
         yield Channel(
-            name=_name(flow, taken),
+            name=_name(flow, used_names),
             producer=flow.source[0],
             consumer=flow.target[0],
             production=flow.production,
@@ -153,9 +155,9 @@ def _channels(flat: Flattening, scenario: PiScenario) -> Iterator[Channel]:
         )
 
 
-def _name(link: Path | Flow, taken: set[str]) -> str:
+def _name(link: Path | Flow, used_names: set[str]) -> str:
     """The name of a channel after its ends, which no other channel has; it is taken from now on."""
     (producer, port), (consumer, _) = link.source, link.target
-    name = free_name(f"{producer}.{port} to {consumer}", taken)
-    taken.add(name)
+    name = free_name(f"{producer}.{port} to {consumer}", used_names)
+    used_names.add(name)
     return name

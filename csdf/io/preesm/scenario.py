@@ -32,10 +32,10 @@ class PiScenario:
 
 
 def parse_scenario_document(
-    content: bytes, name: str, most: int = files.LARGEST_FILE_BYTES
+    content: bytes, name: str, maximum: int = files.LARGEST_FILE_BYTES
 ) -> PiScenario:
     """Return what a scenario says. Raises UnreadableFile, naming the line."""
-    root = scenario_root(content, name, most)
+    root = scenario_root(content, name, maximum)
     algorithm = root.find("files/algorithm")
     url = None if algorithm is None else algorithm.get("url")
     if not url:

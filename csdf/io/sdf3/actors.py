@@ -112,8 +112,8 @@ def _actor_text(
         try:
             phases = math.lcm(phases, sequences.sequence_length(part.sequence))
         except MalformedText as error:
-            said = f"actor {name!r}, {part.label}: {error}"
-            raise document.refusal(_element_of(element, part), said) from None
+            text = f"actor {name!r}, {part.label}: {error}"
+            raise document.refusal(_element_of(element, part), text) from None
     if phases > sequences.LARGEST_PHASE_COUNT:
         raise document.refusal(
             element,
@@ -212,8 +212,8 @@ def _processors(
         initial, cycle = sequences.split_initial(text) if ";" in text else ("", text)
         default = element.get("default", "false")
         if default not in DEFAULTS:
-            said = f"{owner}: default is {shown(default)}; expected true or false"
-            raise document.refusal(element, said)
+            problem = f"{owner}: default is {shown(default)}; expected true or false"
+            raise document.refusal(element, problem)
         stated = element if time is None else time
         is_default = DEFAULTS[default]
         times.append(ProcessorTimes(intern(name), is_default, initial, intern(cycle), stated))

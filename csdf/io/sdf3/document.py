@@ -184,8 +184,8 @@ def framed(root: Element, name: str, text: str, tree: Any) -> Sdf3Document:
         where = f"{name}:{line_of(root)}:"
         if root.tag != "sdf3":
             raise UnreadableFile(f"{where} the root is <{root.tag}>; expected <sdf3>")
-        said = "no attribute 'type'" if kind is None else f"the type {shown(kind)}"
-        raise UnreadableFile(f"{where} <sdf3> has {said}; expected sdf or csdf")
+        problem = "no attribute 'type'" if kind is None else f"the type {shown(kind)}"
+        raise UnreadableFile(f"{where} <sdf3> has {problem}; expected sdf or csdf")
     application = only_of(root, ("applicationGraph",), name)
     structure = only_of(application, KINDS, name)
     properties = children(application, "sdfProperties", "csdfProperties")

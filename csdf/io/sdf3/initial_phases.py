@@ -158,10 +158,10 @@ class _StartingRun:
         """Return the tokens left in each channel."""
         return self._run.tokens[: self._channels]
 
-    def _fire_on_demand(self, wanted: int) -> None:
+    def _fire_on_demand(self, target: int) -> None:
         """Fire the actor once, and before it the actors that it waits for, as often as necessary."""
         run = self._run
-        waiting = [wanted]
+        waiting = [target]
         while waiting:
             channel = run.lacking(waiting[-1])
             if channel is None:
@@ -213,10 +213,10 @@ def _with_both(
             release=None,
         )
         channels.append(both)
-    taken = {channel.name for channel in channels}
+    used_names = {channel.name for channel in channels}
     for number in bounded:
-        name = free_name(f"{channels[number].name} (space)", taken)
-        taken.add(name)
+        name = free_name(f"{channels[number].name} (space)", used_names)
+        used_names.add(name)
         channels.append(space_channel(channels[number], channels[number].capacity or 0, name))
     return replace(graph, actors=actors, channels=tuple(channels), origin=None)
 

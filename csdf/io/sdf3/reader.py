@@ -95,8 +95,8 @@ def parse_sdf3(
         uncounted = sized if buffer_sizes is False else sized - stated
         if uncounted > 0:
             channels = counted(uncounted, "channel")
-            said = f"{name}: buffer sizes of {channels} do not count as capacities, as in SDF3"
-            warnings.warn(UncountedSizes(said, uncounted), stacklevel=2)
+            note = f"{name}: buffer sizes of {channels} do not count as capacities, as in SDF3"
+            warnings.warn(UncountedSizes(note, uncounted), stacklevel=2)
     return graph
 
 
@@ -175,15 +175,15 @@ def _channel_text(
 
 
 def _require_own_ports(document: Sdf3Document, texts: dict[str, ChannelText]) -> None:
-    taken: dict[int, str] = {}  # ports by identity
-    taken.update({id(text.source): "" for text in texts.values()})
-    taken.update({id(text.destination): "" for text in texts.values()})
-    if len(taken) == 2 * len(texts):
+    port_owners: dict[int, str] = {}  # ports by identity
+    port_owners.update({id(text.source): "" for text in texts.values()})
+    port_owners.update({id(text.destination): "" for text in texts.values()})
+    if len(port_owners) == 2 * len(texts):
         return
-    taken.clear()
+    port_owners.clear()
     for name, text in texts.items():
         for port in (text.source, text.destination):
-            owner = taken.setdefault(id(port), name)
+            owner = port_owners.setdefault(id(port), name)
             if owner != name:
                 raise document.refusal(
                     text.element,

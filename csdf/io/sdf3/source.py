@@ -105,12 +105,12 @@ def put_in_order(
 
     Quadratic in the number of children if they have to move.
     """
-    wanted = list(names)
-    if list(elements) == wanted:
+    order = list(names)
+    if list(elements) == order:
         return
     first = min(parent.index(element) for element in elements.values())
-    for place, name in enumerate(wanted, first):
-        parent.insert(place, elements[name])
+    for index, name in enumerate(order, first):
+        parent.insert(index, elements[name])
 
 
 def _space_before(element: etree._Element) -> str | None:

@@ -146,14 +146,14 @@ class Sdf3Patch:
             storage = self._storage(channel.name)
             if says_capacities or (storage is not None and "capacity" in storage.attrib):
                 self._set_property(channel.name, "bufferSize", channel.capacity)
-            said: dict[str, str] = {}
+            properties: dict[str, str] = {}
             if channel.name not in channels:
-                said["spaceOf"] = before
+                properties["spaceOf"] = before
             if channel.capacity is not None:
-                said["capacity"] = str(channel.capacity)
+                properties["capacity"] = str(channel.capacity)
             if channel.release not in (None, channel.consumption):
-                said["release"] = sequences.format_sequence(channel.release or ())
-            self._set_storage(channel.name, said)
+                properties["release"] = sequences.format_sequence(channel.release or ())
+            self._set_storage(channel.name, properties)
             before = channel.name
         for actor in graph.actors:
             self._keep_phases(actor, _user_times(actor, graph.time_unit))
@@ -197,20 +197,20 @@ class Sdf3Patch:
             )
         self._set_processors(actor, self._named(times, name))
 
-    def _set_processors(self, actor: Actor, wanted: dict[str, tuple[Fraction, ...]]) -> None:
+    def _set_processors(self, actor: Actor, durations: dict[str, tuple[Fraction, ...]]) -> None:
         properties = self._actor_properties[actor.name]
         processors = self._processors(actor.name)
-        for processor in [processor for processor in processors if processor not in wanted]:
+        for processor in [processor for processor in processors if processor not in durations]:
             source.remove(processors.pop(processor))
-        choice = _chosen(actor) or next(iter(wanted))
-        for processor, values in wanted.items():
+        choice = _chosen(actor) or next(iter(durations))
+        for processor, values in durations.items():
             if processor not in processors:
                 attributes = {"type": processor} | (
                     {"default": "true"} if processor == choice else {}
                 )
                 processors[processor] = source.append_child(properties, "processor", attributes)
             _set_time(processors[processor], values)
-        source.put_in_order(properties, processors, wanted)
+        source.put_in_order(properties, processors, durations)
         _choose(processors, choice)
 
     def _processors(self, actor: str) -> Elements:
@@ -268,13 +268,13 @@ class Sdf3Patch:
         properties = self._channel_properties.get(channel)
         return None if properties is None else properties.find("storage")
 
-    def _set_storage(self, channel: str, said: dict[str, str]) -> None:
+    def _set_storage(self, channel: str, properties: dict[str, str]) -> None:
         element = self._storage(channel)
-        if element is not None and dict(element.items()) != said:
+        if element is not None and dict(element.items()) != properties:
             source.remove(element)
             element = None
-        if element is None and said:
-            source.append_child(self._properties_of(channel), "storage", said)
+        if element is None and properties:
+            source.append_child(self._properties_of(channel), "storage", properties)
 
     def _properties_of(self, channel: str) -> etree._Element:
         """Return the properties of a channel; an element that is new where there is none."""
@@ -403,11 +403,11 @@ def _with_reverse_channels(graph: Graph, names: Collection[str]) -> Graph:
 
     A self-loop stays, too: its capacity is no limit unless it is asked for, a reverse channel would be.
     """
-    kept = {
+    kept_channels = {
         channel.name: channel
         for channel in graph.channels
         if channel.is_self_loop or channel.name not in names
     }
-    with_spaces = with_space_channels(graph, {*names} - kept.keys(), suffix=SUFFIX)
-    channels = tuple(kept.get(channel.name, channel) for channel in with_spaces.channels)
+    with_spaces = with_space_channels(graph, {*names} - kept_channels.keys(), suffix=SUFFIX)
+    channels = tuple(kept_channels.get(channel.name, channel) for channel in with_spaces.channels)
     return replace(with_spaces, channels=channels)

@@ -122,10 +122,10 @@ class Branching:
         bound = self._size + 1
         return LiveBound(min(bound, queue[0][0]) if queue else bound, self.best)
 
-    def _rounds(self, part: _BoundedBox, most: int) -> Iterator[_BoundedBox | None]:
+    def _rounds(self, part: _BoundedBox, maximum: int) -> Iterator[_BoundedBox | None]:
         """Yield the part after each round of demands; None at the end if nothing is left of it."""
         remaining: _BoundedBox | None = part
-        for _ in range(most):
+        for _ in range(maximum):
             remaining = None if remaining is None else self._round(remaining)
             yield remaining
             if remaining is None or remaining.is_settled:
@@ -134,8 +134,8 @@ class Branching:
     def _round(self, part: _BoundedBox) -> _BoundedBox | None:
         """The part made smaller, with more demands; None if nothing in it is small enough."""
         firings, variables, look = self._firings, self._variables, self._look
-        places = _named(part.demands)
-        box = live_part(firings, variables, part.box, self._size, places, look=look)
+        indices = _named(part.demands)
+        box = live_part(firings, variables, part.box, self._size, indices, look=look)
         # Bound tightening: a smaller box has fewer markings,
         # so that the same moments give stronger demands.
         if box is not None and part.demands:
@@ -195,7 +195,7 @@ class Branching:
         """The demands that these capacities only just meet, or do not."""
 
         def spare(demand: SumDemand) -> float:
-            total = sum(factor * near[place] for place, factor in demand.terms)
+            total = sum(factor * near[index] for index, factor in demand.terms)
             return (total - demand.least) / sum(factor for _, factor in demand.terms)
 
         return tuple(sorted(demands, key=spare)[:MOST_DEMANDS])
@@ -203,20 +203,20 @@ class Branching:
     def _halves(self, part: _BoundedBox) -> tuple[_BoundedBox, ...]:
         """The part split at the capacity that raises the bound most; none of a single distribution."""
         wide = [
-            place for place, (low, high) in enumerate(zip(*part.box, strict=True)) if low < high
+            index for index, (low, high) in enumerate(zip(*part.box, strict=True)) if low < high
         ]
         named = set(_named(part.demands)).intersection(wide)
         # Strong branching: each split is tried by its linear programs, and the split with the
         # larger minimum bound is taken. Capacities outside all demands do not change the bound.
-        splits = [self._split(part, place) for place in sorted(named or wide)]
+        splits = [self._split(part, index) for index in sorted(named or wide)]
         return max(splits, key=lambda halves: self._gain(part, halves), default=())
 
-    def _split(self, part: _BoundedBox, place: int) -> tuple[_BoundedBox, _BoundedBox]:
+    def _split(self, part: _BoundedBox, index: int) -> tuple[_BoundedBox, _BoundedBox]:
         """The part with at most so much at one position as is near, and with more."""
-        low, high, step = part.box.least[place], part.box.most[place], self._variables[place].step
-        most = low + max(0, int((part.near[place] - low) / step)) * step
-        most = min(most, high - step)
-        boxes = part.box.lowered(place, most), part.box.raised(place, most + step)
+        low, high, step = part.box.least[index], part.box.most[index], self._variables[index].step
+        maximum = low + max(0, int((part.near[index] - low) / step)) * step
+        maximum = min(maximum, high - step)
+        boxes = part.box.lowered(index, maximum), part.box.raised(index, maximum + step)
         first, second = (replace(part, box=box, is_settled=False) for box in boxes)
         return first, second
 
@@ -233,7 +233,7 @@ class Branching:
 
 def _named(demands: Sequence[SumDemand]) -> list[int]:
     """Positions of the variables that are in a demand."""
-    return sorted({place for demand in demands for place, _ in demand.terms})
+    return sorted({index for demand in demands for index, _ in demand.terms})
 
 
 DEAR = 16  # times the size that is the limit, for letting go of all demands
@@ -266,24 +266,24 @@ class CapacityPrograms:
 
     def part(self, box: CapacityBox, demands: Sequence[SumDemand], size: int) -> CapacityBox | None:
         """Return a box with all capacities of this one that meet the demands up to a size."""
-        for place in sorted({place for demand in demands for place, _ in demand.terms}):
-            variable = self._variables[place]
-            low, high = box.least[place], box.most[place]
-            if low < high and (extreme := self._extreme(box, demands, size, place, 1)) is not None:
+        for index in sorted({index for demand in demands for index, _ in demand.terms}):
+            variable = self._variables[index]
+            low, high = box.least[index], box.most[index]
+            if low < high and (extreme := self._extreme(box, demands, size, index, 1)) is not None:
                 low += max(0, -(-(extreme - low) // variable.step)) * variable.step
-            if low < high and (extreme := self._extreme(box, demands, size, place, -1)) is not None:
+            if low < high and (extreme := self._extreme(box, demands, size, index, -1)) is not None:
                 high = min(high, low + (-extreme - low) // variable.step * variable.step)
             if low > high:
                 return None
-            box = box.raised(place, low).lowered(place, high)
+            box = box.raised(index, low).lowered(index, high)
         return box
 
     def _extreme(
-        self, box: CapacityBox, demands: Sequence[SumDemand], size: int, place: int, sign: int
+        self, box: CapacityBox, demands: Sequence[SumDemand], size: int, index: int, sign: int
     ) -> int | None:
         """A lower bound of a capacity, or of what it is with the other sign."""
         costs = [0] * len(self._variables)
-        costs[place] = sign
+        costs[index] = sign
         program = self._program(box, demands, costs, size)
         weights = [(column, variable.weight) for column, variable in enumerate(self._variables)]
         program.add_row([*weights, (len(weights), -size)], size)
@@ -299,7 +299,7 @@ class CapacityPrograms:
         # Big-M column: the program stays feasible, so that the solver always returns prices.
         free = program.add_column(DEAR * (size + 1), 0, None)
         for demand in demands:
-            terms = [(place, -factor) for place, factor in demand.terms]
+            terms = [(index, -factor) for index, factor in demand.terms]
             program.add_row([*terms, (free, -abs(demand.least) - 1)], -demand.least)
         return program
 
@@ -371,8 +371,8 @@ class SingleMoment:
     def _exact(self, factors: Sequence[int], prices: Sequence[int]) -> SumDemand | None:
         """The demand of these factors. prices: of the rows of order, times unit and scale."""
         weighted = LinearProgram()
-        for most in self._program.most:
-            weighted.add_column(0, 0, most or 0)  # nothing is lacking
+        for maximum in self._program.most:
+            weighted.add_column(0, 0, maximum or 0)  # nothing is lacking
         for terms in self._program.rows[: self._order]:
             weighted.add_row(terms, 0)
         always, by_variable = 0, dict[int, int]()
@@ -382,12 +382,12 @@ class SingleMoment:
                 by_variable[use.variable] = by_variable.get(use.variable, 0) + factor
                 for column, tokens in use.terms:
                     weighted.costs[column] += factor * tokens
-        least = priced_bound(weighted, prices, SCALE)
-        if least is None or not by_variable:
+        minimum = priced_bound(weighted, prices, SCALE)
+        if minimum is None or not by_variable:
             return None
         shared = gcd(*by_variable.values())
-        terms = tuple((place, factor // shared) for place, factor in sorted(by_variable.items()))
-        return SumDemand(terms, -(-(least + always) // shared))
+        terms = tuple((index, factor // shared) for index, factor in sorted(by_variable.items()))
+        return SumDemand(terms, -(-(minimum + always) // shared))
 
 
 class Use(NamedTuple):
@@ -445,9 +445,9 @@ def add_states(
 
 def _add_order(program: LinearProgram, one: Counted, states: States, there: int) -> None:
     """Require that each firing of the consumer follows the firings that produce its tokens."""
-    fewest, most = states.window
+    fewest, maximum = states.window
     latest = fewest[one.producer]
-    for firing in range(fewest[one.consumer], most[one.consumer]):
+    for firing in range(fewest[one.consumer], maximum[one.consumer]):
         if one.taken[firing + 1] > one.taken[firing]:
             needed = bisect_left(one.made, one.taken[firing + 1] - there)
             if needed > latest:  # what needs no more follows from the order of the consumer

@@ -39,11 +39,11 @@ class LinearProgram:
     rows: list[Sequence[tuple[int, int]]] = field(default_factory=list)
     limits: list[int] = field(default_factory=list)
 
-    def add_column(self, cost: int, least: int, most: int | None) -> int:
+    def add_column(self, cost: int, minimum: int, maximum: int | None) -> int:
         """Add a column; return its number."""
         self.costs.append(cost)
-        self.least.append(least)
-        self.most.append(most)
+        self.least.append(minimum)
+        self.most.append(maximum)
         return len(self.costs) - 1
 
     def add_row(self, terms: Sequence[tuple[int, int]], limit: int) -> None:
@@ -73,10 +73,10 @@ def priced_bound(program: LinearProgram, prices: Sequence[int], scale: int) -> i
             total -= price * limit
             for column, factor in terms:
                 left[column] += price * factor
-    for cost, least, most in zip(left, program.least, program.most, strict=True):
-        if cost < 0 and most is None:
+    for cost, minimum, maximum in zip(left, program.least, program.most, strict=True):
+        if cost < 0 and maximum is None:
             return None
-        total += cost * (least if cost >= 0 or most is None else most)
+        total += cost * (minimum if cost >= 0 or maximum is None else maximum)
     return -(-total // scale)
 
 

@@ -77,8 +77,8 @@ class _LiveBoundSearch:
         self._firings = IterationFirings(
             run.graph, owners=run.owners, occupied=run.occupied, cycles=cycles
         )
-        least = tuple(variable.least for variable in variables)
-        self._box = CapacityBox(least, (ANY,) * len(least))
+        minimum = tuple(variable.least for variable in variables)
+        self._box = CapacityBox(minimum, (ANY,) * len(minimum))
         self._random = Random(0)
         self.bound = 0
         self.best = known
@@ -153,20 +153,20 @@ class _LiveBoundSearch:
         """Minimal live capacities: none can be less on its own; None for none."""
         if grown is None:
             return None
-        places = self._random.sample(range(len(grown)), len(grown))
-        for place in sorted(places, key=lambda place: -self._variables[place].weight):
+        indices = self._random.sample(range(len(grown)), len(grown))
+        for index in sorted(indices, key=lambda index: -self._variables[index].weight):
             self._stop.look()
-            grown = self._least(grown, place)
+            grown = self._least(grown, index)
         return grown
 
-    def _least(self, live: Distribution, place: int) -> Distribution:
+    def _least(self, live: Distribution, index: int) -> Distribution:
         """Live capacities with the least at one position; most often it is not much less."""
-        start, step = self._variables[place].least, self._variables[place].step
+        start, step = self._variables[index].least, self._variables[index].step
 
         def with_steps(steps: int) -> Distribution:
-            return (*live[:place], start + steps * step, *live[place + 1 :])
+            return (*live[:index], start + steps * step, *live[index + 1 :])
 
-        low, high, stride = -1, (live[place] - start) // step, 1
+        low, high, stride = -1, (live[index] - start) // step, 1
         while high - low > 1:
             # Galloping downwards: after one exchange a capacity is
             # usually within a few steps of its minimum.
@@ -214,12 +214,12 @@ def _reduced(
     variables: Sequence[Variable], capacities: Distribution, random: Random
 ) -> list[int] | None:
     """The capacities with less in a few channels; None if there is nothing to give up."""
-    more = [place for place, variable in enumerate(variables) if capacities[place] > variable.least]
+    more = [index for index, variable in enumerate(variables) if capacities[index] > variable.least]
     if not more:
         return None
     reduced = list(capacities)
-    for place in random.sample(more, random.randint(1, min(MOST_CHANNELS, len(more)))):
-        variable = variables[place]
-        steps = (capacities[place] - variable.least) // variable.step * random.choice(KEPT) // 100
-        reduced[place] = variable.least + steps * variable.step
+    for index in random.sample(more, random.randint(1, min(MOST_CHANNELS, len(more)))):
+        variable = variables[index]
+        steps = (capacities[index] - variable.least) // variable.step * random.choice(KEPT) // 100
+        reduced[index] = variable.least + steps * variable.step
     return reduced

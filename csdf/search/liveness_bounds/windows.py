@@ -130,10 +130,10 @@ class IterationFirings:
         room: the largest capacity of each variable.
         """
         fewest = self._fewest(moment, room)
-        most = None if fewest is None else self._most(moment, room)
-        if fewest is None or most is None:
+        maximum = None if fewest is None else self._most(moment, room)
+        if fewest is None or maximum is None:
             return None
-        return FiringWindow(fewest, most) if all(map(int.__le__, fewest, most)) else None
+        return FiringWindow(fewest, maximum) if all(map(int.__le__, fewest, maximum)) else None
 
     def _fewest(self, moment: Moment, room: Sequence[int]) -> list[int] | None:
         """Firings that have come before the moment in any order."""
@@ -156,21 +156,21 @@ class IterationFirings:
 
     def _most(self, moment: Moment, room: Sequence[int]) -> list[int] | None:
         """Firings that may have come before the moment."""
-        most = list(self.each)
-        most[moment.actor] = moment.firings
+        maximum = list(self.each)
+        maximum[moment.actor] = moment.firings
         is_settled = False
         while not is_settled:
             is_settled = True
             for channel in self.channels:
-                there = channel.there(room) + channel.made[most[channel.producer]]
+                there = channel.there(room) + channel.made[maximum[channel.producer]]
                 possible = bisect_right(channel.taken, there) - 1
                 if channel.consumer == moment.actor:
                     if possible <= moment.firings:
                         return None
-                elif possible < most[channel.consumer]:
-                    most[channel.consumer] = possible
+                elif possible < maximum[channel.consumer]:
+                    maximum[channel.consumer] = possible
                     is_settled = False
-        return most
+        return maximum
 
 
 ANY = 1 << 40  # tokens, more than an iteration of moderate size has
@@ -182,13 +182,13 @@ class CapacityBox(NamedTuple):
     least: tuple[int, ...]
     most: tuple[int, ...]
 
-    def raised(self, place: int, least: int) -> CapacityBox:
+    def raised(self, index: int, minimum: int) -> CapacityBox:
         """Return the part of the box with a capacity of at least this value at a position."""
-        return CapacityBox((*self.least[:place], least, *self.least[place + 1 :]), self.most)
+        return CapacityBox((*self.least[:index], minimum, *self.least[index + 1 :]), self.most)
 
-    def lowered(self, place: int, most: int) -> CapacityBox:
+    def lowered(self, index: int, maximum: int) -> CapacityBox:
         """Return the part of the box with a capacity of at most this value at a position."""
-        return CapacityBox(self.least, (*self.most[:place], most, *self.most[place + 1 :]))
+        return CapacityBox(self.least, (*self.most[:index], maximum, *self.most[index + 1 :]))
 
 
 def affordable(variables: Sequence[Variable], box: CapacityBox, size: int) -> CapacityBox | None:
@@ -200,11 +200,11 @@ def affordable(variables: Sequence[Variable], box: CapacityBox, size: int) -> Ca
         spare // (variable.weight * variable.step) if variable.weight else ANY
         for variable in variables
     ]
-    most = (
+    maximum = (
         min(high, low + count * variable.step)
         for variable, low, high, count in zip(variables, *box, steps, strict=True)
     )
-    return CapacityBox(box.least, tuple(most))
+    return CapacityBox(box.least, tuple(maximum))
 
 
 def live_part(
@@ -212,7 +212,7 @@ def live_part(
     variables: Sequence[Variable],
     box: CapacityBox,
     size: int,
-    places: Iterable[int],
+    indices: Iterable[int],
     *,
     look: Callable[[], None],
 ) -> CapacityBox | None:
@@ -226,22 +226,22 @@ def live_part(
     if smaller is None or not firings.is_live(smaller.most):
         return None
     raised = smaller
-    for place in places:
+    for index in indices:
         look()
-        raised = raised.raised(place, _least(firings, variables, smaller, place))
+        raised = raised.raised(index, _least(firings, variables, smaller, index))
     return affordable(variables, raised, size)
 
 
 def _least(
-    firings: IterationFirings, variables: Sequence[Variable], box: CapacityBox, place: int
+    firings: IterationFirings, variables: Sequence[Variable], box: CapacityBox, index: int
 ) -> int:
     """The smallest live value of a capacity while all other capacities have their upper bounds."""
-    start, step = box.least[place], variables[place].step
+    start, step = box.least[index], variables[index].step
 
     def is_enough(steps: int) -> bool:
-        return firings.is_live(box.lowered(place, start + steps * step).most)
+        return firings.is_live(box.lowered(index, start + steps * step).most)
 
-    low, high = -1, (box.most[place] - start) // step
+    low, high = -1, (box.most[index] - start) // step
     if high > 0 and is_enough(0):
         return start
     while high - low > 1:

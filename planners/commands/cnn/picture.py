@@ -36,9 +36,9 @@ def _figure(bars: Sequence[MemoryBar]) -> Figure:
     buffers = [bar.buffers / unit.bytes for bar in bars]
     axes.barh(places, parameters, color="#9ab", label="parameters")
     axes.barh(places, buffers, left=parameters, color="#357", label="buffers")
-    for place, (low, more) in enumerate(zip(parameters, buffers, strict=True)):
+    for index, (low, more) in enumerate(zip(parameters, buffers, strict=True)):
         text = f" {low + more:.4g} ({more:.3g} in buffers)"
-        axes.text(low + more, place, text, va="center", fontsize=8)
+        axes.text(low + more, index, text, va="center", fontsize=8)
     axes.set_yticks(places, named_ticks(f"{bar.network}\n{bar.label}" for bar in bars), fontsize=8)
     axes.invert_yaxis()
     axes.set_xlim(0, max(low + more for low, more in zip(parameters, buffers, strict=True)) * 1.25)

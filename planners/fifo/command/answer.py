@@ -179,18 +179,19 @@ def _facts(
         )
         if found.written is not None and found.written.cycle is not None:
             period = found.written.cycle.period
-            most = "at most " if found.written.cycle.is_bound else ""
-            does = "DEADLOCK" if period is None else f"{most}{answers.number(period)} cycles/frame"
+            prefix = "at most " if found.written.cycle.is_bound else ""
+            does = (
+                "DEADLOCK" if period is None else f"{prefix}{answers.number(period)} cycles/frame"
+            )
             yield "written", f"rounded up to the cores: {found.written.bits} bits, {does}"
 
 
 def _rate(period: Fraction, megahertz: Fraction, *, is_bound: bool = False) -> str:
     """The cycles of a frame and the rate; is_bound: the hardware may be faster."""
-    most, least = ("at most ", "at least ") if is_bound else ("", "")
+    at_most, at_least = ("at most ", "at least ") if is_bound else ("", "")
     speed = rate_in_words(megahertz * HERTZ / period)
-    return (
-        f"{most}{answers.number(period)} cycles/frame, {least}{speed} frames/s at {megahertz} MHz"
-    )
+    cycles = f"{at_most}{answers.number(period)} cycles/frame"
+    return f"{cycles}, {at_least}{speed} frames/s at {megahertz} MHz"
 
 
 def _layer(design: Design, number: int) -> str:

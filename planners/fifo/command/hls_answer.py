@@ -55,59 +55,59 @@ class CallAnswer:
     def assumptions(self) -> list[str]:
         """Assumptions of the answer besides source and report."""
         call_study = self.study
-        said = []
+        sentences = []
         if call_study.largest_skew:
-            most = (
+            maximum = (
                 call_study.largest_skew
                 if call_study.skew is None
                 else min(call_study.skew, call_study.largest_skew)
             )
             what = (
-                f"lanes of an array of streams are read up to {most} stages later than in the model "
+                f"lanes of an array of streams are read up to {maximum} stages later than in the model "
                 "(skew); the report does not say it"
-                if most
+                if maximum
                 else "all lanes of an array of streams are read in the same stage (skew 0); the report "
                 "does not say it"
             )
-            said.append(what)
-        said += self.model.design.assumptions
+            sentences.append(what)
+        sentences += self.model.design.assumptions
         if self._trace is not None:
-            said += self._trace.remarks
-            said.append(
+            sentences += self._trace.remarks
+            sentences.append(
                 "loop counts and branches come from this run; if they depend on data, add test "
                 "benches with --runs"
             )
-        return list(dict.fromkeys(said))
+        return list(dict.fromkeys(sentences))
 
-    def _places(self, places: Sequence[int]) -> list[str]:
-        return [self.model.names[place] for place in places]
+    def _places(self, indices: Sequence[int]) -> list[str]:
+        return [self.model.names[index] for index in indices]
 
-    def step(self, step: Any, tried: Tried, *, is_skewed: bool = False) -> str:
+    def step(self, step: Any, run: Tried, *, is_skewed: bool = False) -> str:
         """Say which process of a deadlock or of a longest path waits for which FIFO."""
         step_in_words = ProcessWait(
             process=step.process, fifo=step.fifo, is_writing=step.is_writing
         )
         file = Path(self._file).name
-        return wait_in_words(self.model, tried.depths, step_in_words, file, is_skewed=is_skewed)
+        return wait_in_words(self.model, run.depths, step_in_words, file, is_skewed=is_skewed)
 
-    def _tried_json(self, tried: Tried) -> dict[str, Any]:
+    def _tried_json(self, run: Tried) -> dict[str, Any]:
         return {
-            "cycles": tried.outcome.cycles,
-            "cycles_with_skew": tried.assumed.cycles,
-            "deadlocks_from_skew": tried.deadlocks_from,
-            "bits": total_cost(self.model, tried.depths, "bits"),
-            "bram_18k": total_cost(self.model, tried.depths, "bram"),
-            "deadlock": self._deadlock_json(tried),
+            "cycles": run.outcome.cycles,
+            "cycles_with_skew": run.assumed.cycles,
+            "deadlocks_from_skew": run.deadlocks_from,
+            "bits": total_cost(self.model, run.depths, "bits"),
+            "bram_18k": total_cost(self.model, run.depths, "bram"),
+            "deadlock": self._deadlock_json(run),
         }
 
-    def _deadlock_json(self, tried: Tried) -> dict[str, Any] | None:
+    def _deadlock_json(self, run: Tried) -> dict[str, Any] | None:
         """The deadlock without skew, or else the one with the skew that is assumed."""
-        outcome = tried.outcome if tried.outcome.cycles is None else tried.assumed
+        outcome = run.outcome if run.outcome.cycles is None else run.assumed
         if outcome.cycles is not None:
             return None
         processes, fifos = self.model.design.processes, self.model.design.fifos
         return {
-            "skew": tried.deadlocks_from or 0,
+            "skew": run.deadlocks_from or 0,
             "cycle": [
                 {
                     "process": processes[step.process].name,
@@ -119,7 +119,7 @@ class CallAnswer:
                     else "read",
                     "fifo": None if step.fifo is None else fifos[step.fifo].name,
                     "fifo_line": None if step.fifo is None else fifos[step.fifo].line,
-                    "says": self.step(step, tried, is_skewed=outcome is tried.assumed),
+                    "says": self.step(step, run, is_skewed=outcome is run.assumed),
                 }
                 for step in outcome.blocked
             ],
@@ -175,21 +175,21 @@ class CallAnswer:
         chosen = call_study.sizing or (call_study.points[-1] if call_study.points else None)
         depths = chosen.depths if chosen is not None and chosen.depths else ()
         rows = []
-        for place, name in enumerate(model.names):
-            fifos = [model.design.fifos[number] for number in model.members[place]]
+        for index, name in enumerate(model.names):
+            fifos = [model.design.fifos[number] for number in model.members[index]]
             rows.append(
                 {
                     "name": name,
                     "line": fifos[0].line,
                     "lanes": len(fifos),
                     "width": max(fifo.bits for fifo in fifos),
-                    "words": model.words[place],
-                    "given": model.given[place],
-                    "depth": depths[place] if depths else None,
+                    "words": model.words[index],
+                    "given": model.given[index],
+                    "depth": depths[index] if depths else None,
                     "producer": model.design.processes[fifos[0].writer].name,
                     "consumer": model.design.processes[fifos[0].reader].name,
-                    "is_ever_full": place not in call_study.idle,
-                    "is_needed": place not in call_study.unneeded,
+                    "is_ever_full": index not in call_study.idle,
+                    "is_needed": index not in call_study.unneeded,
                 }
             )
         answer: dict[str, Any] = {
@@ -240,7 +240,7 @@ class CallAnswer:
             kind = "FIFOs of " if call_study.sizing.depths else ""
             verdict = f"{kind}{self.in_words(call_study.sizing)}{stuck}"
         if self.question.has_front and call_study.points:
-            ends = [call_study.points[place] for place in (0, -1)]
+            ends = [call_study.points[index] for index in (0, -1)]
             shown = dict.fromkeys(f"{end.cost} {self.unit} at {end.cycles} cycles" for end in ends)
             points = answers.counted(len(call_study.points), "Pareto point")
             verdict = f"{points}; {' to '.join(shown)}"
@@ -248,11 +248,11 @@ class CallAnswer:
             verdict = f"{answers.CUT_SHORT}: {verdict}"
         return verdict
 
-    def waits(self, tried: Tried) -> Iterator[str]:
+    def waits(self, run: Tried) -> Iterator[str]:
         """Yield who waits for whom in a deadlock without skew, or else with the assumed skew."""
-        is_nominal = tried.outcome.cycles is None
-        for step in (tried.outcome if is_nominal else tried.assumed).blocked:
-            yield self.step(step, tried, is_skewed=not is_nominal)
+        is_nominal = run.outcome.cycles is None
+        for step in (run.outcome if is_nominal else run.assumed).blocked:
+            yield self.step(step, run, is_skewed=not is_nominal)
 
     def counted_processes(self) -> str:
         """Return the numbers of processes, FIFOs and arrays of them."""
@@ -264,11 +264,11 @@ class CallAnswer:
         """Yield the answer for people."""
         call_study, model = self.study, self.model
         yield f"{model.design.name}: {self.verdict()}"
-        least, usual = (
+        minimum, usual = (
             tried_at.outcome.cycles or 0 for tried_at in (call_study.shallow, call_study.given)
         )
         faster = ""
-        if 0 < least < usual:
+        if 0 < minimum < usual:
             faster = " (a shift register is read one cycle earlier than a memory)"
         facts = [
             ("as given", self.compared(call_study.given)),
@@ -289,8 +289,8 @@ class CallAnswer:
         dead = [("deadlock", call_study.given)]
         if call_study.given.outcome.cycles is not None:
             dead.append(("at depth 2", call_study.shallow))
-        for name, tried in dead:
-            steps = self.waits(tried)
+        for name, run in dead:
+            steps = self.waits(run)
             facts += [(name if not number else "", step) for number, step in enumerate(steps)]
         fewest = "none: it deadlocks in any depths" if call_study.least.cycles is None else (
             f"{self.cycles(call_study.least.cycles)}: no depths are faster"
@@ -331,18 +331,18 @@ class CallAnswer:
         clock = None if self._report is None else self._report.clock_ns
         return text if clock is None else f"{text} ({nanoseconds_in_words(cycles * clock)})"
 
-    def compared(self, tried: Tried, why: str = "") -> str:
+    def compared(self, run: Tried, why: str = "") -> str:
         """Return size and cycles of depths to compare with."""
-        bits = total_cost(self.model, tried.depths, "bits")
-        blocks = total_cost(self.model, tried.depths, "bram")
+        bits = total_cost(self.model, run.depths, "bits")
+        blocks = total_cost(self.model, run.depths, "bram")
         size = f"{bits} bits, {blocks} BRAM_18K: "
-        if tried.outcome.cycles is None:
+        if run.outcome.cycles is None:
             return f"{size}DEADLOCK"
-        text = size + self.cycles(tried.outcome.cycles) + why
-        if tried.deadlocks_from is not None:
-            return f"{text}; DEADLOCK from skew {tried.deadlocks_from} on"
-        if tried.assumed.cycles != tried.outcome.cycles:
-            text += f"; {tried.assumed.cycles} with the skew assumed"
+        text = size + self.cycles(run.outcome.cycles) + why
+        if run.deadlocks_from is not None:
+            return f"{text}; DEADLOCK from skew {run.deadlocks_from} on"
+        if run.assumed.cycles != run.outcome.cycles:
+            text += f"; {run.assumed.cycles} with the skew assumed"
         return text
 
     def in_words(self, sizing: CallSizing) -> str:
@@ -350,12 +350,12 @@ class CallAnswer:
         goal = "no deadlock" if sizing.goal is None else self.cycles(sizing.goal)
         if not sizing.depths:
             if sizing.status is Status.INFEASIBLE:
-                least = self.study.least.cycles
+                minimum = self.study.least.cycles
                 why = "it deadlocks in any depths"
-                if least is not None and sizing.goal is not None:
-                    why = f"no depths are faster than {self.cycles(max(least, sizing.goal + 1))}"
+                if minimum is not None and sizing.goal is not None:
+                    why = f"no depths are faster than {self.cycles(max(minimum, sizing.goal + 1))}"
                     # Memories, or the skew, keep depths from `fewest`: the goal itself is too few.
-                    if sizing.goal >= least and self.study.skew != 0 and self.study.largest_skew:
+                    if sizing.goal >= minimum and self.study.skew != 0 and self.study.largest_skew:
                         why += " with the skew assumed"
                 return f"no depths for {goal}: {why}"
             return f"no depths found for {goal}: {sizing.reason}"
@@ -379,10 +379,10 @@ class CallAnswer:
 
     def _table(self, sizing: CallSizing) -> list[str]:
         rows = [("FIFO", "lanes", "given", "depth", "width", "BRAM_18K", "memory")]
-        for place, name in enumerate(self.model.names):
-            fifos = [self.model.design.fifos[number] for number in self.model.members[place]]
-            depth = sizing.depths[place]
-            if depth == self.model.given[place] == 2:
+        for index, name in enumerate(self.model.names):
+            fifos = [self.model.design.fifos[number] for number in self.model.members[index]]
+            depth = sizing.depths[index]
+            if depth == self.model.given[index] == 2:
                 continue
             kinds = dict.fromkeys(
                 fifo.kind or ("memory" if is_memory(depth, fifo.bits, "") else "shift register")
@@ -391,7 +391,7 @@ class CallAnswer:
             blocks = sum(cost(depth, fifo.bits, fifo.kind, "bram") for fifo in fifos)
             rows.append(
                 (
-                    name, str(len(fifos)), str(self.model.given[place]), str(depth),
+                    name, str(len(fifos)), str(self.model.given[index]), str(depth),
                     f"{max(fifo.bits for fifo in fifos)} bits", str(blocks), ", ".join(kinds),
                 )
             )  # fmt: skip

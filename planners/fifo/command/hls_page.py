@@ -58,31 +58,31 @@ def _summary(answer: CallAnswer, sizing: CallSizing) -> Section:
     else:
         fewest = answer.cycles(call_study.least.cycles)
         cards.append(("Fewest cycles", fewest, "no depths are faster"))
-    for title, tried in (
+    for title, run in (
         ("Depth 2 everywhere", call_study.shallow),
         ("Depths of the source", call_study.given),
     ):
-        cycles = tried.outcome.cycles
+        cycles = run.outcome.cycles
         value = "deadlock" if cycles is None else answer.cycles(cycles)
-        remark = f"{total_cost(answer.model, tried.depths, 'bits')} bits"
-        if tried.deadlocks_from:
-            remark += f"; deadlock from skew {tried.deadlocks_from} on"
+        remark = f"{total_cost(answer.model, run.depths, 'bits')} bits"
+        if run.deadlocks_from:
+            remark += f"; deadlock from skew {run.deadlocks_from} on"
         cards.append((title, value, remark))
     return summary_section(answer.verdict(), cards, answer.assumptions())
 
 
 def _deadlocks(answer: CallAnswer) -> Iterator[Section]:
     """For the depths of the source, or else depth 2: who waits for whom."""
-    for title, tried in (
+    for title, run in (
         ("The depths of the source", answer.study.given),
         ("Depth 2", answer.study.shallow),
     ):
-        waits = list(answer.waits(tried))
+        waits = list(answer.waits(run))
         if waits:
-            verb = "may deadlock" if tried.deadlocks_from else "deadlocks"
-            skew = f"From skew {tried.deadlocks_from} on: " if tried.deadlocks_from else ""
-            said = f"{skew}Each of these processes waits for the next, the last one for the first:"
-            yield deadlock_section(f"{title}: why the design {verb}", said, waits, "")
+            verb = "may deadlock" if run.deadlocks_from else "deadlocks"
+            skew = f"From skew {run.deadlocks_from} on: " if run.deadlocks_from else ""
+            note = f"{skew}Each of these processes waits for the next, the last one for the first:"
+            yield deadlock_section(f"{title}: why the design {verb}", note, waits, "")
             return
 
 
@@ -98,12 +98,12 @@ def _fifos(answer: CallAnswer, depths: Sequence[int]) -> tuple[Section, Section]
     else:
         held, cycles = [Occupancy.of(*row) for row in times[0]], times[1]
     fifos = []
-    for place, (name, depth, occupancy) in enumerate(zip(model.names, depths, held, strict=True)):
-        lanes = [model.design.fifos[number] for number in model.members[place]]
+    for index, (name, depth, occupancy) in enumerate(zip(model.names, depths, held, strict=True)):
+        lanes = [model.design.fifos[number] for number in model.members[index]]
         fifos.append(
             PageFifo(
-                name, depth, max(fifo.bits for fifo in lanes), model.words[place],
-                model.given[place], occupancy, len(lanes),
+                name, depth, max(fifo.bits for fifo in lanes), model.words[index],
+                model.given[index], occupancy, len(lanes),
             )
         )  # fmt: skip
     span = f"one call, cycles 0 to {cycles}, in the depths of the answer"
@@ -123,7 +123,7 @@ def _processes(answer: CallAnswer, depths: Sequence[int]) -> Section:
     design, limit = model.design, answer.study.limit
     edges = [(fifo.writer, fifo.reader) for fifo in design.fifos]
     order = topological(len(design.processes), edges)
-    place = {process: number for number, process in enumerate(order)}
+    index = {process: number for number, process in enumerate(order)}
     blocks = []
     for number in order:
         process = design.processes[number]
@@ -141,16 +141,16 @@ def _processes(answer: CallAnswer, depths: Sequence[int]) -> Section:
                 facts=(f"{process.stages} stages", fifos),
                 hint=hint,
                 sources=tuple(
-                    dict.fromkeys(place[writer] for writer, reader in edges if reader == number)
+                    dict.fromkeys(index[writer] for writer, reader in edges if reader == number)
                 ),
                 is_marked=limit is not None and number == limit.shares[0][0],
             )
         )
-    said = (
+    note = (
         "From the first to the last: each process with its line in the source, its stages, and the "
         "FIFOs that it writes, depth x width."
     )
     if limit is not None:
-        said += " The process with most cycles of the longest path is marked."
+        note += " The process with most cycles of the longest path is marked."
     drawn = block_diagram(blocks, f"processes of {design.name}")
-    return Section("layers", "Processes", joined([element("p", said), drawn]))
+    return Section("layers", "Processes", joined([element("p", note), drawn]))

@@ -50,15 +50,15 @@ def occupancies(
     occupancies, end = [], 0
     for fifo in design.fifos:
         written, read = design.ports(fifo)
-        put, taken = (
+        put, reads = (
             np.ravel(rows if port.events is None else rows[:, port.events]).astype(np.int64)
             for port, rows in (
                 (written, times[graph.sequence(fifo.producer, written)]),
                 (read, times[graph.sequence(fifo.consumer, read)]),
             )
         )
-        occupancies.append(Occupancy.of(put, taken))
-        end = max(end, int(taken.max(initial=0)) + 1)
+        occupancies.append(Occupancy.of(put, reads))
+        end = max(end, int(reads.max(initial=0)) + 1)
     return tuple(occupancies), end
 
 
@@ -121,12 +121,12 @@ def _deadlocks(found: Study) -> Iterator[Section]:
         if depths is None or depths.cycle is None or depths.cycle.period is not None:
             continue
         verb = "may deadlock" if depths.cycle.is_bound else "deadlocks"
-        said = "Each of these layers waits for the next, the last one for the first:"
+        note = "Each of these layers waits for the next, the last one for the first:"
         repair = ""
         if found.fix is not None and found.fix.depths:
             repair = _repair(found, found.given or found.shallow)
         title = f"{title}: why the design {verb}"
-        yield deadlock_section(title, said, waits(found.design, depths), repair)
+        yield deadlock_section(title, note, waits(found.design, depths), repair)
         return
 
 
@@ -210,7 +210,7 @@ def _layers(found: Study) -> Section:
     design, depths = found.design, found.sizing.depths
     edges = [(fifo.producer, fifo.consumer) for fifo in design.fifos]
     order = topological(len(design.layers), edges)
-    place = {layer: number for number, layer in enumerate(order)}
+    position = {layer: number for number, layer in enumerate(order)}
     blocks = []
     for number in order:
         layer, period = design.layers[number], found.periods[number]
@@ -236,14 +236,14 @@ def _layers(found: Study) -> Section:
                 facts=(f"{period} cycles", fifos),
                 hint=hint,
                 sources=tuple(
-                    dict.fromkeys(place[source] for source, target in edges if target == number)
+                    dict.fromkeys(position[source] for source, target in edges if target == number)
                 ),
                 is_marked=number == found.bottleneck,
             )
         )
-    said = (
+    note = (
         "From the source to the sink: each layer with its folding, its cycles a frame by itself, and "
         "the FIFOs that it writes, depth x width. The slowest layer is marked."
     )
     drawn = block_diagram(blocks, f"layers of {design.name}")
-    return Section("layers", "Layers", joined([element("p", said), drawn]))
+    return Section("layers", "Layers", joined([element("p", note), drawn]))

@@ -26,9 +26,9 @@ class Occupancy(NamedTuple):
     @staticmethod
     def of(written: Numbers, read: Numbers) -> Occupancy:
         """Return the words in a FIFO, of which each lies there from its write to its read."""
-        cycles, place = np.unique(np.concatenate([written, read + 1]), return_inverse=True)
+        cycles, index = np.unique(np.concatenate([written, read + 1]), return_inverse=True)
         change = np.concatenate([np.ones_like(written), -np.ones_like(read)])
-        levels = np.cumsum(np.bincount(np.ravel(place), weights=change)).astype(np.int64)
+        levels = np.cumsum(np.bincount(np.ravel(index), weights=change)).astype(np.int64)
         return Occupancy(np.insert(cycles, 0, -1), np.insert(levels, 0, 0))
 
     @property
@@ -84,9 +84,9 @@ def summary_section(
     return Section("summary", "Summary", joined(content))
 
 
-def deadlock_section(title: str, said: str, waits: Iterable[str], repair: str) -> Section:
+def deadlock_section(title: str, note: str, waits: Iterable[str], repair: str) -> Section:
     """Return who waits for whom, in the order of the cycle, and the smallest repair if there is one."""
-    parts = [element("p", said), element("ol", [element("li", step) for step in waits])]
+    parts = [element("p", note), element("ol", [element("li", step) for step in waits])]
     if repair:
         parts.append(element("p", element("strong", "Smallest repair"), ": ", repair))
     return Section("deadlock", title, joined(parts))
@@ -97,16 +97,16 @@ def occupancy_section(fifos: Sequence[PageFifo], end: int, span: str) -> Section
     deep = [(fifo, fifo.held) for fifo in fifos if fifo.depth > LEAST_DEPTH and fifo.held]
     deep.sort(key=lambda pair: -pair[0].storage)
     shown = deep[:MOST_CHARTS]
-    said = [f"Words that each FIFO holds in {span}; the dashed line is the depth."]
+    note = [f"Words that each FIFO holds in {span}; the dashed line is the depth."]
     if len(shown) < len(deep):
-        said.append(f"Drawn are the {len(shown)} largest of {len(deep)} FIFOs deeper than 2.")
+        note.append(f"Drawn are the {len(shown)} largest of {len(deep)} FIFOs deeper than 2.")
     elif len(shown) < len(fifos):
         omitted = len(fifos) - len(shown)
-        said.append(
+        note.append(
             f"{counted(omitted, 'FIFO')} of depth 2 {'is' if omitted == 1 else 'are'} not drawn."
         )
     charts = [_chart(fifo, held, end) for fifo, held in shown]
-    content = [element("p", " ".join(said)), element("div", charts, class_="fifo-charts")]
+    content = [element("p", " ".join(note)), element("div", charts, class_="fifo-charts")]
     return Section("occupancy", "FIFOs over time", joined(content))
 
 

@@ -134,18 +134,18 @@ def _global_pool(node: FinnNode, options: TimingOptions) -> Cluster:
 
 
 def _label_select(node: FinnNode, options: TimingOptions) -> Cluster:
-    lanes, kept, vectors = node.whole("PE"), node.whole("K"), node.vectors
+    lanes, labels, vectors = node.whole("PE"), node.whole("K"), node.vectors
     words_each = _words(node, "Labels") // vectors
     latency, _ = options.latency(node.operator, node.name)
-    length = words_each + latency + kept
-    require_few(vectors * max(words_each, kept))
+    length = words_each + latency + labels
+    require_few(vectors * max(words_each, labels))
     require_short(vectors * length)
     begins = counting(vectors)[:, None] * length
     reads = np.ravel(begins + counting(words_each))
-    writes = np.ravel(begins + words_each + latency + counting(kept))
+    writes = np.ravel(begins + words_each + latency + counting(labels))
     bits_out = node.bits("outputDataType") if node.has("outputDataType") else 32
-    taken = lanes * node.bits("inputDataType")
-    return _loop(node, options, length * vectors, [(reads, taken)], [(writes, bits_out)])
+    input_bits = lanes * node.bits("inputDataType")
+    return _loop(node, options, length * vectors, [(reads, input_bits)], [(writes, bits_out)])
 
 
 def _max_pool(node: FinnNode, options: TimingOptions) -> Cluster:
@@ -200,9 +200,9 @@ def _down_sample(node: FinnNode, options: TimingOptions) -> Cluster:
     size, stride = node.wholes("ImgDim", 2), node.wholes("Stride", 2)
     folds = node.divided(node.whole("NumChannels"), "SIMD", "NumChannels")
     require_few(prod(size) * folds)
-    kept = [counting(count) % step == 0 for count, step in zip(size, stride, strict=True)]
+    selected = [counting(count) % step == 0 for count, step in zip(size, stride, strict=True)]
     steps, bits = counting(prod(size) * folds), node.whole("SIMD") * node.bits("inputDataType")
-    writes = marked(*kept, words=folds)
+    writes = marked(*selected, words=folds)
     return _loop(node, options, len(steps), [(steps, bits)], [(writes, bits)])
 
 
@@ -301,8 +301,8 @@ def _padding(node: FinnNode, options: TimingOptions) -> Cluster:
             for length, edges in zip(size, ((top, bottom), (left, right)), strict=True)
         ]
     words = len(inner[0]) * len(inner[1]) * folds
-    kept = marked(*inner, words=folds)
-    reads = np.ravel(counting(frames)[:, None] * words + kept)
+    inner_words = marked(*inner, words=folds)
+    reads = np.ravel(counting(frames)[:, None] * words + inner_words)
     bits = node.whole("SIMD") * node.bits("inputDataType")
     if node.is_rtl:
         return rtl.padding(reads, words * frames, bits=bits)

@@ -91,11 +91,11 @@ class FinnNode:
             + (", ".join(sorted(self.attributes)) or "no attributes at all")
         )
 
-    def whole(self, key: str, least: int = 1) -> int:
+    def whole(self, key: str, minimum: int = 1) -> int:
         """Return an attribute that is an integer of at least so much."""
         value = self[key]
-        if type(value) is not int or value < least:
-            raise self.refusal(f"attribute {key!r} is {value!r}; expected an integer >= {least}")
+        if type(value) is not int or value < minimum:
+            raise self.refusal(f"attribute {key!r} is {value!r}; expected an integer >= {minimum}")
         return value
 
     def wholes(self, key: str, length: int | None = None, least: int = 1) -> tuple[int, ...]:

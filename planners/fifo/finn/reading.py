@@ -179,18 +179,18 @@ def _streams(path: str, graph: PlainGraph, nodes: Sequence[FinnNode]) -> list[St
 def _design(
     name: str, nodes: Sequence[FinnNode], streams: Sequence[Stream], options: TimingOptions
 ) -> Design:
-    kept = [number for number, node in enumerate(nodes) if node.operator not in PASSED]
+    layer_nodes = [number for number, node in enumerate(nodes) if node.operator not in PASSED]
     clusters: dict[int, Cluster] = {}
-    for number in sorted(kept, key=lambda number: nodes[number].operator == CONVERTER):
+    for number in sorted(layer_nodes, key=lambda number: nodes[number].operator == CONVERTER):
         node = nodes[number]
         if node.operator == CONVERTER:
             node = _fitted(number, nodes, streams, clusters)
         clusters[number] = layer_cluster(node, options)
-    layers = [_layer(nodes[number], clusters[number]) for number in kept]
+    layers = [_layer(nodes[number], clusters[number]) for number in layer_nodes]
     fifos: list[Fifo] = []
     converters = 0
     for stream in streams:
-        start, end = kept.index(stream.start.node), kept.index(stream.end.node)
+        start, end = layer_nodes.index(stream.start.node), layer_nodes.index(stream.end.node)
         written = _output(nodes[stream.start.node], layers[start].cluster, stream.start.port)
         read = layers[end].cluster.inputs[stream.end.port]
         fifo = Fifo(
@@ -341,10 +341,13 @@ def folding_text(
 def _shared(row: Sequence[FifoCore], nodes: int) -> list[FifoCore]:
     """The cores for this many FIFO nodes in a row."""
     if not nodes or len(row) <= nodes:
-        least = FifoCore(style="rtl", depth=2)
-        return [*row, *[least] * (nodes - len(row))]
-    rest = sum(core.depth for core in row[nodes - 1 :])
-    return [*row[: nodes - 1], FifoCore(style="vivado", depth=1 << (rest - 1).bit_length())]
+        minimum = FifoCore(style="rtl", depth=2)
+        return [*row, *[minimum] * (nodes - len(row))]
+    remaining_depth = sum(core.depth for core in row[nodes - 1 :])
+    return [
+        *row[: nodes - 1],
+        FifoCore(style="vivado", depth=1 << (remaining_depth - 1).bit_length()),
+    ]
 
 
 def fifo_depths(folding: Folding) -> dict[str, int]:

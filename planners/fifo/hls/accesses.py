@@ -71,9 +71,9 @@ def read_accesses(file: Path) -> StagedDesign:
             raise UnreadableFile(f"{where}: access {what!r}; expected read or write")
         kind = WRITE if what == "write" else READ
         process = processes.setdefault(name, _Process(line=number))
-        place = fifos.setdefault(fifo, len(fifos))
+        index = fifos.setdefault(fifo, len(fifos))
         lines.setdefault(fifo, number)
-        process_before, first = ends.setdefault((place, kind), (name, number))
+        process_before, first = ends.setdefault((index, kind), (name, number))
         if process_before != name:
             raise InvalidGraph(
                 f"{where}: process {name!r} {what}s FIFO {fifo!r}, but {process_before!r} does so "
@@ -91,7 +91,7 @@ def read_accesses(file: Path) -> StagedDesign:
             process.last = max(process.last, begin + depth - 1, at)
         else:
             process.last = max(process.last, at)
-        process.events.setdefault(at, []).append((place, kind))
+        process.events.setdefault(at, []).append((index, kind))
     if not processes:
         raise UnreadableFile(f"{file}: no access in it; expected lines {','.join(COLUMNS)}")
     return _design(file, processes, fifos, lines, widths)
@@ -140,7 +140,7 @@ def _design(
     read = [0] * len(fifos)
     ends: list[dict[int, int]] = [{} for _ in fifos]
     staged = []
-    for place, (name, process) in enumerate(processes.items()):
+    for index, (name, process) in enumerate(processes.items()):
         items: list[Item] = []
         here = 0
         for stage in sorted(process.events):
@@ -150,7 +150,7 @@ def _design(
             for fifo, kind in accesses:
                 counts = written if kind == WRITE else read
                 counts[fifo] += 1
-                ends[fifo][kind] = place
+                ends[fifo][kind] = index
             if len(set(accesses)) < len(accesses):
                 raise InvalidGraph(
                     f"{file}:{process.line}: process {name!r} has two accesses of a FIFO in stage "

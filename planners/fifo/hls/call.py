@@ -69,18 +69,18 @@ def block_rams(depth: int, bits: int) -> int:
     """Return the block RAMs of 18 kbit of a FIFO in memory."""
     # Greedy slicing of the width: the widest aspect ratio of a block RAM first (18 x 1024, then 9 x
     # 2048, 4 x 4096, 2 x 8192, 1 x 16384).
-    count, rest = bits // 18 * -(-depth // 1024), bits % 18
+    count, remainder = bits // 18 * -(-depth // 1024), bits % 18
     if depth <= 1024:
-        return count + (rest > 0)
-    count, rest = count + rest // 9 * -(-depth // 2048), rest % 9
+        return count + (remainder > 0)
+    count, remainder = count + remainder // 9 * -(-depth // 2048), remainder % 9
     if depth <= 2048:
-        return count + (rest > 0)
-    if depth <= 4096 and bits > 18 and rest == 3:
+        return count + (remainder > 0)
+    if depth <= 4096 and bits > 18 and remainder == 3:
         return count + 2
-    count, rest = count + rest // 4 * -(-depth // 4096), rest % 4
+    count, remainder = count + remainder // 4 * -(-depth // 4096), remainder % 4
     if depth <= 4096:
-        return count + (rest > 0)
-    return count + rest // 2 * -(-depth // 8192) + rest % 2 * -(-depth // 16384)
+        return count + (remainder > 0)
+    return count + remainder // 2 * -(-depth // 8192) + remainder % 2 * -(-depth // 16384)
 
 
 class BlockedProcess(NamedTuple):
@@ -557,8 +557,8 @@ def _columns(
             elif isinstance(item, Again):
                 begin = len(operation)
                 emit(BEGIN, pause, item.times)
-                rest = write_inner(item.items)
-                emit(END, rest, begin)
+                remainder = write_inner(item.items)
+                emit(END, remainder, begin)
                 pause = 0
             else:
                 pause += item

@@ -42,7 +42,7 @@ class _CallQuestion:
 
     def _cycle(self, found: Outcome) -> EventCycle:
         limits: dict[Chain, int] = {
-            ((place, 1),): self._depths[place] or 0 for place in found.holding
+            ((index, 1),): self._depths[index] or 0 for index in found.holding
         }
         return EventCycle(
             period=None if found.cycles is None else Fraction(found.cycles),
@@ -91,19 +91,19 @@ def _design(model: CallModel) -> Design:
     outputs: list[list[WordPort]] = [[] for _ in model.design.processes]
     inputs: list[list[WordPort]] = [[] for _ in model.design.processes]
     fifos = []
-    for place, row in enumerate(model.members):
+    for index, row in enumerate(model.members):
         first = model.design.fifos[row[0]]
-        port = WordPort(sequence=0, words=model.words[place], bits=bits[place])
+        port = WordPort(sequence=0, words=model.words[index], bits=bits[index])
         fifos.append(
             Fifo(
-                name=model.names[place],
+                name=model.names[index],
                 producer=first.writer,
                 output=len(outputs[first.writer]),
                 consumer=first.reader,
                 input=len(inputs[first.reader]),
-                bits=bits[place],
-                words=model.words[place],
-                given=model.given[place],
+                bits=bits[index],
+                words=model.words[index],
+                given=model.given[index],
             )
         )
         outputs[first.writer].append(port)

@@ -113,18 +113,18 @@ def _phases(tracks: Sequence[Track], last: int) -> tuple[list[int], Rates]:
             accesses.setdefault(stage, []).extend(event.accesses)
     durations: list[int] = []
     rates: Rates = {}
-    here = 0
+    next_stage = 0
     for stage in sorted(accesses):
-        if stage > here:
-            durations.append(stage - here)
+        if stage > next_stage:
+            durations.append(stage - next_stage)
         for access in accesses[stage]:
             row = rates.setdefault(access, [])
             row += [0] * (len(durations) + 1 - len(row))
             row[len(durations)] += 1
         durations.append(1)
-        here = stage + 1
-    if last + 1 > here:
-        durations.append(last + 1 - here)
+        next_stage = stage + 1
+    if last + 1 > next_stage:
+        durations.append(last + 1 - next_stage)
     for row in rates.values():
         row += [0] * (len(durations) - len(row))
     return durations, rates
@@ -132,17 +132,17 @@ def _phases(tracks: Sequence[Track], last: int) -> tuple[list[int], Rates]:
 
 def _events(track: Track, begin: int) -> Iterator[tuple[int, Event]]:
     """Yield the events of a track with their stages."""
-    here = begin
+    stage = begin
     for item in track:
         if isinstance(item, Event):
-            yield here, item
+            yield stage, item
         elif isinstance(item, Again):
             length = _length(item.items)
             for _ in range(item.times):
-                yield from _events(item.items, here)
-                here += length
+                yield from _events(item.items, stage)
+                stage += length
         else:
-            here += item
+            stage += item
 
 
 def _length(items: Track) -> int:

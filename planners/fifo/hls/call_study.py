@@ -89,11 +89,11 @@ def study(runs: Sequence[Staging], question: Question, stops: Callable[[], Stop]
         if skewed.at(0).names != nominal.names:
             raise InvalidGraph("the runs have different FIFOs; they have to be of one design")
     spend = stops().finishing().charge
-    least = fewest_cycles(nominal, spend)
+    minimum = fewest_cycles(nominal, spend)
     given_depths, shallow = nominal.given, (LEAST_DEPTH,) * len(nominal.members)
-    tried = _tried(first, given_depths, question.skew, spend, has_path=True)
+    first_run = _tried(first, given_depths, question.skew, spend, has_path=True)
     at_least = _tried(first, shallow, question.skew, spend)
-    why = tried.outcome
+    why = first_run.outcome
     points: tuple[CallSizing, ...] = ()
     is_complete = False
     sizing = plain = None
@@ -112,12 +112,12 @@ def study(runs: Sequence[Staging], question: Question, stops: Callable[[], Stop]
         sizing = sizing and _unproved(sizing, model, question, uncalibrated)
         plain = plain and _unproved(plain, nominal, question, uncalibrated)
     return CallStudy(
-        model=model, skew=question.skew, largest_skew=nominal.design.largest_skew, least=least,
-        given=tried, shallow=at_least,
+        model=model, skew=question.skew, largest_skew=nominal.design.largest_skew, least=minimum,
+        given=first_run, shallow=at_least,
         limit=None if why.cycles is None else limit(nominal, why), sizing=sizing, plain=plain,
         points=points, is_complete=is_complete and not uncalibrated, uncalibrated=uncalibrated,
-        idle=tuple(place for place in range(len(given_depths)) if place not in why.full),
-        unneeded=_unneeded(first, tried, question.skew, spend),
+        idle=tuple(index for index in range(len(given_depths)) if index not in why.full),
+        unneeded=_unneeded(first, first_run, question.skew, spend),
     )  # fmt: skip
 
 
@@ -139,22 +139,22 @@ def _unproved(
     return sizing
 
 
-def _unneeded(models: _Models, tried: Tried, skew: Skew, spend: Spend) -> tuple[int, ...]:
+def _unneeded(models: _Models, first_run: Tried, skew: Skew, spend: Spend) -> tuple[int, ...]:
     """Places whose depth could be 2 by itself; or the ones known when the clock ends the work."""
-    model, nominal, depths = models.at(skew), models.at(0), tried.depths
+    model, nominal, depths = models.at(skew), models.at(0), first_run.depths
     if nominal.events * len(depths) > MOST_TRIED:
         return ()
-    places = []
+    indices = []
     with suppress(*ENDS):
-        for place, depth in enumerate(depths):
-            trial = (*depths[:place], LEAST_DEPTH, *depths[place + 1 :])
+        for index, depth in enumerate(depths):
+            trial = (*depths[:index], LEAST_DEPTH, *depths[index + 1 :])
             if (
                 depth > LEAST_DEPTH
-                and _is_no_slower(nominal, trial, tried.outcome, spend)
-                and (model is nominal or _is_no_slower(model, trial, tried.assumed, spend))
+                and _is_no_slower(nominal, trial, first_run.outcome, spend)
+                and (model is nominal or _is_no_slower(model, trial, first_run.assumed, spend))
             ):
-                places.append(place)
-    return tuple(places)
+                indices.append(index)
+    return tuple(indices)
 
 
 class _Models:
@@ -239,7 +239,7 @@ def _for_one(model: CallModel, question: Question, stop: Stop) -> CallSizing:
         return sized(model, None, objective=question.objective, stop=stop)
     if question.cycles is not None:
         return sized(model, question.cycles, objective=question.objective, stop=stop)
-    least = fewest_cycles(model)
-    if least.cycles is None:  # no depths help
+    minimum = fewest_cycles(model)
+    if minimum.cycles is None:  # no depths help
         return sized(model, None, objective=question.objective, stop=stop)
-    return sized(model, least.cycles, objective=question.objective, stop=stop, is_full_rate=True)
+    return sized(model, minimum.cycles, objective=question.objective, stop=stop, is_full_rate=True)

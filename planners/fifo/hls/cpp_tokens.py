@@ -287,7 +287,7 @@ def declared(tokens: Sequence[Token]) -> Iterator[tuple[Token, Sequence[Token]]]
             k += 1
         if k >= len(part) or part[k].kind != "word" or part[k].text in NOT_DECLARED:
             return
-        rest = part[k + 1 :]
-        if rest and rest[0].text not in ("[", "(", "{", "=", ":"):
+        suffix = part[k + 1 :]
+        if suffix and suffix[0].text not in ("[", "(", "{", "=", ":"):
             return
-        yield part[k], rest
+        yield part[k], suffix

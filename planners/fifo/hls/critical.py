@@ -81,11 +81,11 @@ def _repeated(
     # Two visits can be coincidence; three show a period.
     if count < 3:
         return (), None
-    places = [number for number, key_at in enumerate(keys) if key_at == key]
+    indices = [number for number, key_at in enumerate(keys) if key_at == key]
     # The middle of the path is far from the start and the end of the call, where the pattern may
     # differ.
-    middle = len(places) // 2
-    first, last = places[middle - 1], places[middle]
+    middle = len(indices) // 2
+    first, last = indices[middle - 1], indices[middle]
     steps = [
         ProcessWait(process=step.process, fifo=step.fifo, is_writing=step.is_writing)
         for step in path[first:last][:MOST_STEPS]
@@ -111,9 +111,9 @@ def in_words(
         before = ", ".join(model.design.processes[number].name for number in process.after)
         return f"{name} waits for the end of {before}, which writes an array that it reads"
     fifo = model.design.fifos[step.fifo]
-    place = model.group_of[step.fifo]
-    depth, what = depths[place], fifo.name
-    if is_skewed and len(model.members[place]) > 1:
+    index = model.group_of[step.fifo]
+    depth, what = depths[index], fifo.name
+    if is_skewed and len(model.members[index]) > 1:
         what = f"a lane of {fifo.group} that is read {'late' if step.is_writing else 'early'}"
     if step.is_writing:
         partner = model.design.processes[fifo.reader].name

@@ -273,7 +273,7 @@ class _FewestBits:
             CallGraph(model, memories),
             None if self._goal is None else Fraction(max(1, self._goal)),
             stop=self._stop.part(share=share),
-            weights=[model.price(place, 1, self._objective) for place in range(len(memories))],
+            weights=[model.price(index, 1, self._objective) for index in range(len(memories))],
             known=start or tuple(max(LEAST_DEPTH, words) for words in model.words),
         )
         self._evaluations += sizing.evaluations
@@ -329,17 +329,17 @@ def _forced_memories(model: CallModel, goal: int | None, stop: Stop) -> tuple[bo
     try:
         while True:
             before = list(memories_found)
-            for place in range(len(memories_found)):
-                shallow = model.first_memory(place) - 1
+            for index in range(len(memories_found)):
+                shallow = model.first_memory(index) - 1
                 # A FIFO whose words all fit a shift register never has to be a memory.
-                if memories_found[place] or shallow >= model.words[place]:
+                if memories_found[index] or shallow >= model.words[index]:
                     continue
                 trial: list[int | None] = [None] * len(memories_found)
-                trial[place] = shallow
+                trial[index] = shallow
                 cycles = model.outcome(
                     trial, memories=memories_found, limit=goal, spend=stop.charge
                 ).cycles
-                memories_found[place] = cycles is None or (goal is not None and cycles > goal)
+                memories_found[index] = cycles is None or (goal is not None and cycles > goal)
             if memories_found == before:
                 return tuple(memories_found)
     except ENDS:
@@ -370,11 +370,13 @@ class _CallSearch:
         """The least cost of any depths that are still searched for."""
         return self._search.lower_bound
 
-    def _price(self, place: int, depth: int) -> int:
+    def _price(self, index: int, depth: int) -> int:
         """Cost of a place; more than it ever holds costs more, so that nothing grows without end."""
         # Words beyond those of a call are never used, but a rising price keeps the queue finite.
-        most = max(LEAST_DEPTH, self._model.words[place])
-        return self._model.price(place, min(depth, most), self._objective) + max(0, depth - most)
+        maximum = max(LEAST_DEPTH, self._model.words[index])
+        return self._model.price(index, min(depth, maximum), self._objective) + max(
+            0, depth - maximum
+        )
 
     def evaluate(self, capacities: tuple[int | None, ...]) -> PeriodEvaluation:
         """Return the cycles in these depths, and what they rest on."""
@@ -383,7 +385,7 @@ class _CallSearch:
             outcome = self._model.outcome(depths, limit=self._goal, spend=self._stop.charge)
             # A reason that rests on a memory's latency holds only from the depth on at which it is
             # a memory.
-            deep = tuple((place, self._model.first_memory(place)) for place in outcome.slowed)
+            deep = tuple((index, self._model.first_memory(index)) for index in outcome.slowed)
             period = None if outcome.cycles is None else Fraction(outcome.cycles)
             self._known[depths] = PeriodEvaluation(period, outcome.holding, deep=deep)
         return self._known[depths]
@@ -397,7 +399,7 @@ class _CallSearch:
 
     def end(self, depths: Sequence[int]) -> Depths:
         """The largest depths that cost no more."""
-        return tuple(self._search.end(place, depth) for place, depth in enumerate(depths))
+        return tuple(self._search.end(index, depth) for index, depth in enumerate(depths))
 
 
 def front(
@@ -408,17 +410,17 @@ def front(
     In bits the points lie between no deadlock and full rate; in block RAMs and LUTs they are all there
     are, each proved where the search came to its end.
     """
-    least = fewest_cycles(model, stop.charge)
-    if least.cycles is None:
+    minimum = fewest_cycles(model, stop.charge)
+    if minimum.cycles is None:
         return [], True
     if objective in STEPPED:
-        return _stepped_front(model, least.cycles, objective, stop)
+        return _stepped_front(model, minimum.cycles, objective, stop)
     slowest = sized(model, None, objective=objective, stop=stop.part(share=1 / POINTS))
     if slowest.cycles is None:
         return [], False
     points = [slowest]
     for number in range(1, POINTS):
-        goal = slowest.cycles - (slowest.cycles - least.cycles) * number // (POINTS - 1)
+        goal = slowest.cycles - (slowest.cycles - minimum.cycles) * number // (POINTS - 1)
         part = stop.part(share=1 / (POINTS - number))
         is_last = number == POINTS - 1
         points.append(sized(model, goal, objective=objective, stop=part, is_full_rate=is_last))
@@ -432,14 +434,14 @@ def front(
 
 
 def _stepped_front(
-    model: CallModel, least: int, objective: str, stop: Stop
+    model: CallModel, minimum: int, objective: str, stop: Stop
 ) -> tuple[list[CallSizing], bool]:
     search = _CallSearch(model, objective, stop)
     points: list[CallSizing] = []
     goal: int | None = None
     is_complete = True
     try:
-        while goal is None or goal >= least:
+        while goal is None or goal >= minimum:
             depths = search.cheapest(goal)
             if depths is None:
                 break
@@ -464,7 +466,7 @@ def _stepped_front(
         is_complete = False
         reason = reason_of(end)
         part = stop.finishing().part(effort=FASTEST)
-        fastest = _FewestBits(model, least, "bits", part, is_full_rate=True).answer()
+        fastest = _FewestBits(model, minimum, "bits", part, is_full_rate=True).answer()
         if fastest.depths and (not points or (fastest.cycles or 0) < (points[-1].cycles or 0)):
             depths = search.end(fastest.depths)
             cost = total_cost(model, fastest.depths, objective)

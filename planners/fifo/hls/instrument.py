@@ -91,9 +91,9 @@ class Body:
         for parameter in self.function.parameters:
             if self.design.stream_types.isdisjoint(t.text for t in parameter):
                 continue
-            for name, rest in declared(parameter):
-                if rest and rest[0].text == "[":
-                    count = self.source.text[rest[1].start : rest[after(rest, 0) - 1].start]
+            for name, suffix in declared(parameter):
+                if suffix and suffix[0].text == "[":
+                    count = self.source.text[suffix[1].start : suffix[after(suffix, 0) - 1].start]
                     text += f'::csdf_trace::ports({name.text},{count},"{name.text}",{file},{line});'
                 else:
                     text += f'::csdf_trace::port({name.text},"{name.text}",{file},{line});'
@@ -436,21 +436,23 @@ class Body:
         head = {t.text for t in tokens[i : tokens.index(names[0][0], i)]}
         file, stop = self.function.file, tokens[end - 1].end
         if "task" in head and "hls" in head:
-            for name, rest in names:
+            for name, suffix in names:
                 self.design.task_names.add(name.text)
                 arguments = (
-                    split(rest, 1, after(rest, 0) - 1) if rest and rest[0].text == "(" else ()
+                    split(suffix, 1, after(suffix, 0) - 1)
+                    if suffix and suffix[0].text == "("
+                    else ()
                 )
                 if arguments:
                     site = self._site("".join(t.text for t in arguments[0]), "task", i)
                     site.start = -1
                     site.tokens = tokens[i:end]
                     self.source.insert(
-                        rest[0].end, f"::csdf_trace::At{{{len(self.design.sites) + 1}}},", 0
+                        suffix[0].end, f"::csdf_trace::At{{{len(self.design.sites) + 1}}},", 0
                     )
             return
         if self.design.stream_types.intersection(head):
-            if "&" in head or any(rest[:1] and rest[0].text == "=" for _, rest in names):
+            if "&" in head or any(suffix[:1] and suffix[0].text == "=" for _, suffix in names):
                 return
             self.source.insert(
                 stop,
@@ -463,26 +465,27 @@ class Body:
             return
         if self.region is None:
             return
-        for name, rest in names:
+        for name, suffix in names:
             self.design.variables.append(
                 RegionVariable(
                     name=name.text,
                     line=self.source.line(name.start),
                     region=self.region,
-                    is_array=bool(rest) and rest[0].text == "[",
+                    is_array=bool(suffix) and suffix[0].text == "[",
                     at=name.start,
                 )
             )
         if len(names) == 1 and names[0][1] and names[0][1][0].text == "=":
-            rest = names[0][1]
-            q = qualified(rest, 1)
+            suffix = names[0][1]
+            q = qualified(suffix, 1)
             if (
                 q > 1
-                and q < len(rest)
-                and rest[q].text == "("
+                and q < len(suffix)
+                and suffix[q].text == "("
                 and (
                     called := next(
-                        (t.text for t in reversed(rest[1:q]) if t.text in self.design.functions), ""
+                        (t.text for t in reversed(suffix[1:q]) if t.text in self.design.functions),
+                        "",
                     )
                 )
             ):

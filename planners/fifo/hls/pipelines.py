@@ -315,11 +315,8 @@ class _Builder:
             if any(not isinstance(part, int) for part in track):
                 tracks.append(track)
         if not ranks:
-            total = self._sequence_length()
+            total = sum(_length(self._sequence(body, 0)[0]) for body in self._bodies)
         return tuple(tracks), max(0, total - LOOP_GAP)
-
-    def _sequence_length(self) -> int:
-        return sum(_length(self._sequence(body, 0)[0]) for body in self._bodies)
 
     # Which loops are pipelines.
 
@@ -392,19 +389,19 @@ class _Builder:
                 )
         return None
 
-    def _matched(self, run: LoopExecution, rest: str, labels: int = 0) -> tuple[Key, int] | None:
+    def _matched(self, run: LoopExecution, suffix: str, labels: int = 0) -> tuple[Key, int] | None:
         """The loop that the tag of a nest ends with, and how many loops the tag names.
 
         None if it is not the tag of a nest from this loop on.
         """
         label = run.label
         if not label:
-            unnamed = re.match(rf"VITIS_LOOP_{run.line}_\d+", rest)
+            unnamed = re.match(rf"VITIS_LOOP_{run.line}_\d+", suffix)
             label = unnamed[0] if unnamed else "?"
-        if rest == label:
+        if suffix == label:
             return _key(run), labels + 1
-        if rest.startswith(f"{label}_"):
-            rest, labels = rest[len(label) + 1 :], labels + 1
+        if suffix.startswith(f"{label}_"):
+            suffix, labels = suffix[len(label) + 1 :], labels + 1
         elif run.trips != 1:  # a loop of one iteration is not in the tag
             return None
         children = {
@@ -413,7 +410,7 @@ class _Builder:
             for item in iteration
             if isinstance(item, LoopExecution)
         }
-        matches = (self._matched(child, rest, labels) for child in children.values())
+        matches = (self._matched(child, suffix, labels) for child in children.values())
         return next((match for match in matches if match is not None), None)
 
     def _trips(self, run: LoopExecution, loop: Key) -> int:
@@ -423,7 +420,7 @@ class _Builder:
     def _inner(self, run: LoopExecution, loop: Key) -> Iterator[tuple[tuple[Access, ...], int]]:
         """Yield what iterations of the pipelined loop do, each kind once, and how often."""
         totals: dict[int, int] = {}
-        kept: dict[int, Iteration] = {}
+        iterations: dict[int, Iteration] = {}
         pending: list[tuple[LoopExecution, int]] = [(run, 1)]
         # Equal executions are one object, so each is opened once, with how often it comes.
         counts: dict[int, int] = {}
@@ -433,7 +430,7 @@ class _Builder:
             if _key(one) == loop:
                 for iteration, count in _counted(one.iterations):
                     totals[id(iteration)] = totals.get(id(iteration), 0) + times * count
-                    kept[id(iteration)] = iteration
+                    iterations[id(iteration)] = iteration
                 return
             for iteration, count in _counted(one.iterations):
                 for item in iteration:
@@ -444,13 +441,13 @@ class _Builder:
                         counts[id(item)] += times * count
 
         walk(*pending[0])
-        place = 0
-        while place < len(order):
-            iteration = order[place]
-            place += 1
+        index = 0
+        while index < len(order):
+            iteration = order[index]
+            index += 1
             walk(iteration, counts[id(iteration)])
         for key, times in totals.items():
-            yield tuple(_accesses(kept[key])), times
+            yield tuple(_accesses(iterations[key])), times
 
     def _place(self, pipeline: _Pipeline) -> None:
         """Choose the stages of all accesses of a pipelined loop."""
@@ -459,13 +456,15 @@ class _Builder:
             Counter((access.fifo, access.is_write) for access in accesses)
             for accesses in pipeline.iterations
         ]
-        most = {key: max(count[key] for count in counts) for key in dict.fromkeys(chain(*counts))}
+        maximum = {
+            key: max(count[key] for count in counts) for key in dict.fromkeys(chain(*counts))
+        }
         lanes: dict[str, int] = {}
-        for fifo, writes in most:
+        for fifo, writes in maximum:
             if not writes:
                 group = self._trace.fifos[fifo].group
                 lanes[group] = lanes.get(group, 0) + 1
-        for (fifo, writes), count in most.items():
+        for (fifo, writes), count in maximum.items():
             if writes:
                 for number in range(count):
                     # The last write is in the last stage; earlier writes of the same FIFO precede

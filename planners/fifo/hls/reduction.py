@@ -17,7 +17,7 @@ Depths = tuple[int, ...]
 
 def total_cost(model: CallModel, depths: Sequence[int], objective: str) -> int:
     """Return what depths cost."""
-    return sum(model.price(place, depth, objective) for place, depth in enumerate(depths))
+    return sum(model.price(index, depth, objective) for index, depth in enumerate(depths))
 
 
 def occupied_depths(model: CallModel, spend: Spend = spend_nothing) -> Depths:
@@ -53,24 +53,24 @@ def reductions(
     A place that becomes a shift register is read earlier, and others may then be less: places are
     bisected in sequence, the largest first, until none has changed since it was tried.
     """
-    current, tried = depths, 0
+    current, trials = depths, 0
     in_turn = sorted(
-        range(len(depths)), key=lambda place: -model.price(place, depths[place], "bits")
+        range(len(depths)), key=lambda index: -model.price(index, depths[index], "bits")
     )
-    while tried < len(in_turn):
-        place = in_turn[0]
-        in_turn = [*in_turn[1:], place]
-        tried += 1
-        least = _least_of_place(model, current, place, goal, spend)
-        if least < current[place]:
-            current = (*current[:place], least, *current[place + 1 :])
+    while trials < len(in_turn):
+        index = in_turn[0]
+        in_turn = [*in_turn[1:], index]
+        trials += 1
+        minimum = _least_of_place(model, current, index, goal, spend)
+        if minimum < current[index]:
+            current = (*current[:index], minimum, *current[index + 1 :])
             # A change of one place can make others reducible: all are tried again.
-            tried = 1
+            trials = 1
             yield current
 
 
 def _least_of_place(
-    model: CallModel, depths: Depths, place: int, goal: int | None, spend: Spend
+    model: CallModel, depths: Depths, index: int, goal: int | None, spend: Spend
 ) -> int:
     """Return the least depth of one place that reaches the goal, the others having these depths.
 
@@ -78,11 +78,11 @@ def _least_of_place(
     """
 
     def suffices(depth: int) -> bool:
-        trial = (*depths[:place], depth, *depths[place + 1 :])
+        trial = (*depths[:index], depth, *depths[index + 1 :])
         cycles = model.outcome(trial, limit=goal, spend=spend).cycles
         return cycles is not None and (goal is None or cycles <= goal)
 
-    high, shallow = depths[place], model.first_memory(place) - 1
+    high, shallow = depths[index], model.first_memory(index) - 1
     # Times are monotone within each kind only: the largest shift register is tried before bisection
     # among memories.
     if high > shallow >= LEAST_DEPTH and suffices(shallow):

@@ -134,23 +134,23 @@ class SourceDesign:
     ) -> bool:
         """Follow a directive; return whether the code after it is compiled."""
         text = found[0].replace("\\\n", " ")
-        name, _, rest = text[1:].strip().partition(" ")
+        name, _, suffix = text[1:].strip().partition(" ")
         word = re.match(r"\w*", text[1:].strip())
         name = word[0] if word else ""
-        rest = text[1:].strip()[len(name) :]
+        suffix = text[1:].strip()[len(name) :]
         if name in ("if", "ifdef", "ifndef"):
             holds = (
-                self._conditions.holds(rest)
+                self._conditions.holds(suffix)
                 if name == "if"
-                else (rest.split() or [""])[0] in self._conditions.macros
+                else (suffix.split() or [""])[0] in self._conditions.macros
             )
             holds = holds != (name == "ifndef")
             opened.append((is_active, is_active and holds, holds))
             return is_active and holds
         if name in ("elif", "else") and opened:
-            before, _, taken = opened[-1]
-            holds = not taken and (name == "else" or self._conditions.holds(rest))
-            opened[-1] = (before, before and holds, taken or holds)
+            before, _, was_taken = opened[-1]
+            holds = not was_taken and (name == "else" or self._conditions.holds(suffix))
+            opened[-1] = (before, before and holds, was_taken or holds)
             return before and holds
         if name == "endif" and opened:
             return opened.pop()[0]
@@ -352,7 +352,7 @@ class SourceDesign:
                     if k < len(tokens) and tokens[k].text == "(":
                         k = after(tokens, k)
                 following = tokens[k].text if k < len(tokens) else ""
-                callee, place = calls[-1] if calls else ("", 0)
+                callee, argument = calls[-1] if calls else ("", 0)
                 behind = tokens[k + 1].text if k + 1 < len(tokens) else ""
                 is_stepped = before == "*" and following in ("++", "--") and behind == "="
                 if following == "=" or i < stored_to or is_stepped:
@@ -364,13 +364,13 @@ class SourceDesign:
                 ):
                     directions.update("rw")
                 elif callee in self.functions:
-                    directions.update(self._direction(callee, place, depth))
+                    directions.update(self._direction(callee, argument, depth))
                 elif (
                     (
                         callee in ("memcpy", "memset", "memmove", "copy")
-                        and place == (2 if callee == "copy" else 0)
+                        and argument == (2 if callee == "copy" else 0)
                     )
-                    or (callee.startswith(("read", "try_read")) and place == 0)
+                    or (callee.startswith(("read", "try_read")) and argument == 0)
                     or (before == ">" and i > 1 and tokens[i - 2].text == ">")
                 ):
                     directions.add("w")
@@ -390,15 +390,15 @@ class SourceDesign:
                     break
         return tokens[k].text if k >= 0 and tokens[k].kind == "word" else ""
 
-    def _direction(self, name: str, place: int, depth: int) -> str:
-        """How a function uses its parameter at `place`."""
-        key = name, place
+    def _direction(self, name: str, argument: int, depth: int) -> str:
+        """How a function uses its parameter at `argument`."""
+        key = name, argument
         if key not in self._directions:
             self._directions[key] = ""  # where it calls itself
             how: set[str] = set()
             for function in self.functions[name]:
-                if place < len(function.parameters) and depth < 32:
-                    parameter = function.parameters[place]
+                if argument < len(function.parameters) and depth < 32:
+                    parameter = function.parameters[argument]
                     texts = {t.text for t in parameter}
                     names = [t.text for t, _ in declared(parameter)]
                     if texts.isdisjoint("*&[") or not names:

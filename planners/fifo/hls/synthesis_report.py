@@ -47,14 +47,14 @@ def read_skews(folder: Path) -> dict[str, int]:
         text = read_text(file)
         stage: dict[str, int] = {}
         for number, pipeline in enumerate(PIPELINE.finditer(text)):
-            for place, state in enumerate(pipeline[1].split()):
-                stage.setdefault(state, place + number * 10**6)  # pipelines are kept apart
+            for index, state in enumerate(pipeline[1].split()):
+                stage.setdefault(state, index + number * 10**6)  # pipelines are kept apart
         lanes: dict[tuple[str, int], list[int]] = {}
         for reading in READING.finditer(text):
-            if (place := stage.get(reading[1], -1)) < 0:
+            if (index := stage.get(reading[1], -1)) < 0:
                 continue
             array = re.sub(r"(_\d+)+$", "", reading[2])
-            lanes.setdefault((array, place // 10**6), []).append(place)
+            lanes.setdefault((array, index // 10**6), []).append(index)
         if stage:
             module = file.name.removesuffix(END)
             skews[module] = max(

@@ -335,7 +335,7 @@ class Recording:
             self._start(command, memory=memory, seconds=COMPILING_SECONDS) for command in commands
         ]
         try:
-            said = [self._wait(process, COMPILING_SECONDS) for process in running]
+            outputs = [self._wait(process, COMPILING_SECONDS) for process in running]
         except subprocess.TimeoutExpired:
             raise UnreadableFile(
                 f"{self.sources[0]}: the compiler did not end within {COMPILING_SECONDS} seconds"
@@ -346,7 +346,7 @@ class Recording:
                     end_group(process, str(self.folder))
         return [
             text if process.returncode else None
-            for process, text in zip(running, said, strict=True)
+            for process, text in zip(running, outputs, strict=True)
         ]
 
     def _blame(self, unit: Path, options: Sequence[str], memory: int) -> str:
@@ -362,21 +362,21 @@ class Recording:
     def _first_error(self, errors: str) -> str:
         """The first error of the compiler or linker, at the user's file and line."""
         prefix = str(self.folder / "sources")
-        place, message = "", ""
+        location, message = "", ""
         for line in errors.splitlines():
             if match := re.match(r"(.+?):(\d+)(?::\d+)?:( (?:fatal )?error: )?(.*)", line):
                 if match[3] and not message:
                     message = match[4]
-                    place = f"{match[1]}:{match[2]}"
+                    location = f"{match[1]}:{match[2]}"
                 if match[1].startswith(prefix) and (message or "required from" in line):
                     path = Path("/" + match[1].removeprefix(prefix).lstrip("/"))
-                    place = f"{self.shown.get(path, path)}:{match[2]}"
+                    location = f"{self.shown.get(path, path)}:{match[2]}"
                     if message:
                         break
                 elif message and match[3] and match[4] != message:
                     break
         if message:
-            return f"{place}: the compiler says: {message}"
+            return f"{location}: the compiler says: {message}"
         for line in errors.splitlines():
             if match := re.search(r"undefined reference to [`'](.*)'", line):
                 return (
@@ -417,12 +417,12 @@ class Recording:
 
         self._started += 1
         # To a file: a child that outlives the program would keep a pipe open.
-        with (self.folder / f"said{self._started}.txt").open("wb") as said:
+        with (self.folder / f"said{self._started}.txt").open("wb") as output:
             process = subprocess.Popen(
                 command,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
-                stderr=said,
+                stderr=output,
                 cwd=folder or self.folder,
                 env={
                     **os.environ,
@@ -433,7 +433,7 @@ class Recording:
                 start_new_session=True,
                 preexec_fn=limit,
             )
-        self._said[process.pid] = Path(said.name)
+        self._said[process.pid] = Path(output.name)
         return process
 
     def _wait(self, process: subprocess.Popen[bytes], seconds: float) -> str:
@@ -442,8 +442,8 @@ class Recording:
             process.wait(timeout=seconds)
         finally:
             end_group(process, str(self.folder))
-        with self._said[process.pid].open("rb") as said:
-            return said.read(1 << 20).decode(errors="replace")
+        with self._said[process.pid].open("rb") as output:
+            return output.read(1 << 20).decode(errors="replace")
 
     # -- the call without a test bench ----------------------------------------------------------
 
@@ -469,11 +469,13 @@ class Recording:
                     f"{file}:{top.line}: no zeros for parameter {number + 1} of {top.name}; "
                     "give a test bench"
                 )
-            name, rest = names_here[0]
+            name, suffix = names_here[0]
             kind = source.text[parameter[0].start : name.start].strip()
             kind = re.sub(r"\bconst\b|\b__restrict__\b|&", " ", kind).strip()
             dimensions = (
-                source.text[rest[0].start : rest[-1].end] if rest and rest[0].text == "[" else ""
+                source.text[suffix[0].start : suffix[-1].end]
+                if suffix and suffix[0].text == "["
+                else ""
             )
             if dimensions.startswith("[]"):
                 dimensions = f"[65536]{dimensions[2:]}"
@@ -548,9 +550,10 @@ class Recording:
             reason = f"it was ended by {signal.Signals(-process.returncode).name}"
         else:
             reason = f"it ended with exit code {process.returncode}"
-        said = f"; its last words: {last[:200]}" if last else ""
+        last_words = f"; its last words: {last[:200]}" if last else ""
         raise UnreadableFile(
-            f"{file}: the run of the program did not reach the end of {self.top.name}: {reason}{said}"
+            f"{file}: the run of the program did not reach the end of {self.top.name}: "
+            f"{reason}{last_words}"
         )
 
     def _reason(self, fields: list[str], call: int) -> str:

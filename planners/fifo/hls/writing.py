@@ -30,28 +30,28 @@ def with_pragmas(
             )
         while ";" not in lines[start] and start + 1 < len(lines):
             start += 1
-        here = _pragma(lines, start, name)
+        line = _pragma(lines, start, name)
         indent = re.match(r"\s*", lines[fifo.line - 1])
         space = indent[0] if indent else ""
-        if here is None:
+        if line is None:
             end = "\r\n" if lines[start].endswith("\r\n") else "\n"
             if not lines[start].endswith("\n"):
                 lines[start] += end
             lines.insert(start + 1, f"{space}#pragma HLS STREAM variable={name} depth={depth}{end}")
-            here = start + 1
-        elif re.search(r"\bdepth\s*=", lines[here], re.IGNORECASE):
-            lines[here] = re.sub(
-                r"\bdepth(\s*)=(\s*)[^\s/]+", rf"depth\1=\g<2>{depth}", lines[here], count=1,
+            line = start + 1
+        elif re.search(r"\bdepth\s*=", lines[line], re.IGNORECASE):
+            lines[line] = re.sub(
+                r"\bdepth(\s*)=(\s*)[^\s/]+", rf"depth\1=\g<2>{depth}", lines[line], count=1,
                 flags=re.IGNORECASE,
             )  # fmt: skip
         else:
-            lines[here] = re.sub(
-                rf"(\bvariable\s*=\s*{re.escape(name)}\b)", rf"\1 depth={depth}", lines[here], count=1,
+            lines[line] = re.sub(
+                rf"(\bvariable\s*=\s*{re.escape(name)}\b)", rf"\1 depth={depth}", lines[line], count=1,
                 flags=re.IGNORECASE,
             )  # fmt: skip
         if storage:
             lines.insert(
-                here + 1,
+                line + 1,
                 f"{space}#pragma HLS BIND_STORAGE variable={name} type=fifo impl={storage}\n",
             )
     return "".join(lines)

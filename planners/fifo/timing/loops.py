@@ -62,18 +62,18 @@ def loop_cluster(
             for (starts_before, _), port in zip(writes[:number], outputs, strict=True)
             if np.array_equal(starts_before, starts_of_port)
         ]
-        place = same[0] if same else len(sequences)
+        index = same[0] if same else len(sequences)
         if not same:
             write_at = starts_of_port * interval
-            sequences.append(_sequence(f"write {place}" if place > 1 else "write", write_at, frame))
+            sequences.append(_sequence(f"write {index}" if index > 1 else "write", write_at, frame))
             # A write comes after its reads, and a read after the write that held up the pipeline.
             # The pipeline is full when this many cycles lie between a read and the oldest write.
             held = latency + interval
             source, source_at = _latest(at, write_at, frame)
             behind, behind_at = _latest(write_at, at - held, frame)
-            waits.append(_wait(place, 0, source, latency + write_at - source_at))
-            waits.append(_wait(0, place, behind, interval + at - held - behind_at))
-        outputs.append(WordPort(sequence=place, words=len(starts_of_port), bits=bits))
+            waits.append(_wait(index, 0, source, latency + write_at - source_at))
+            waits.append(_wait(0, index, behind, interval + at - held - behind_at))
+        outputs.append(WordPort(sequence=index, words=len(starts_of_port), bits=bits))
     inputs = []
     for starts_of_port, bits in reads:
         events = None
@@ -100,15 +100,15 @@ def _wait(waiter: int, source: int, events: Numbers, delays: Numbers) -> Wait:
     return Wait(waiter=waiter, source=source, events=events, delays=delays)
 
 
-def _latest(places: Numbers, moments: Numbers, frame: int) -> tuple[Numbers, Numbers]:
+def _latest(indices: Numbers, moments: Numbers, frame: int) -> tuple[Numbers, Numbers]:
     """The last event not after each moment, and when it is in the time of the pipeline.
 
     A frame before the first event has negative numbers.
     """
-    frames, rest = np.divmod(moments, frame)
-    events: Numbers = np.searchsorted(places, rest, side="right") - 1 + frames * len(places)
-    frames, rest = np.divmod(events, len(places))
-    return events, places[rest] + frames * frame
+    frames, remainder = np.divmod(moments, frame)
+    events: Numbers = np.searchsorted(indices, remainder, side="right") - 1 + frames * len(indices)
+    frames, remainder = np.divmod(events, len(indices))
+    return events, indices[remainder] + frames * frame
 
 
 def marked(rows: NDArray[np.bool_], columns: NDArray[np.bool_], *, words: int = 1) -> Numbers:

@@ -92,9 +92,13 @@ def _fetches_before_reading(fetched: Numbers, first: Numbers, room: int, read: i
     """
     # The word that this read overwrites in the circular buffer; more room than words has no effect.
     oldest = counting(read) - min(room, read)
-    kept = np.concatenate(([0], np.maximum.accumulate(first)))  # still needed before fetch q
+    needed_until = np.concatenate(
+        ([0], np.maximum.accumulate(first))
+    )  # still needed before fetch q
     written = len(fetched)
-    allowed = np.minimum(np.searchsorted(kept, oldest, side="right"), written).astype(np.int64)
+    allowed = np.minimum(np.searchsorted(needed_until, oldest, side="right"), written).astype(
+        np.int64
+    )
     nearer = np.append(fetched, read)  # after the last fetch nothing is in the way
     run = np.concatenate(([0], np.cumsum(np.diff(nearer) <= 0)))  # fetches that go forwards
     # One sorted key for run and word lets a binary search replace a scan within each run.
@@ -126,14 +130,14 @@ def sliding_window_parallel(last: Numbers, read: int, *, bits: tuple[int, int]) 
 
 def widening(words: int, ratio: int, *, bits: int) -> Cluster:
     """Return a width converter that makes one word of `ratio`. Source: dwc.sv."""
-    made = words // ratio
+    produced = words // ratio
     seconds = waiting_for_nothing(words)
-    seconds[1::ratio] = counting(made) - 1
+    seconds[1::ratio] = counting(produced) - 1
     waits = [
-        Wait(waiter=1, source=0, events=counting(made) * ratio + ratio - 1),
+        Wait(waiter=1, source=0, events=counting(produced) * ratio + ratio - 1),
         Wait(waiter=0, source=1, events=seconds),
     ]
-    return _cluster(words, made, (bits, bits * ratio), waits)
+    return _cluster(words, produced, (bits, bits * ratio), waits)
 
 
 def narrowing(words: int, ratio: int, *, bits: int) -> Cluster:
@@ -144,8 +148,8 @@ def narrowing(words: int, ratio: int, *, bits: int) -> Cluster:
     has left. Such a refusal ends one cycle after the read that makes space, so the next word is read
     no later than 2 cycles after the read that makes space for the last but one. Source: dwc.sv.
     """
-    made = words * ratio
-    firsts = waiting_for_nothing(made)
+    produced = words * ratio
+    firsts = waiting_for_nothing(produced)
     # Only the first part of a word waits for its read; the others follow in order.
     firsts[::ratio] = counting(words)
     waits = [
@@ -154,7 +158,7 @@ def narrowing(words: int, ratio: int, *, bits: int) -> Cluster:
     ]
     read = counting(words)
     lock = Lock(sequence=0, events=read, words=read * ratio, held=2, delay=2)
-    return _cluster(words, made, (bits, bits // ratio), waits, read_gap=ratio, lock=lock)
+    return _cluster(words, produced, (bits, bits // ratio), waits, read_gap=ratio, lock=lock)
 
 
 def pipeline(words: int, latency: int, held: int, *, bits: tuple[int, int]) -> Cluster:
@@ -182,13 +186,13 @@ def matrix_vector(
     for the result 2 before it. Source: mvu_vvu_axi.sv, replay_buffer.sv.
     """
     synapse, neuron = folds
-    read, steps, made = vectors * synapse, vectors * synapse * neuron, vectors * neuron
-    begun = counting(made)
+    read, steps, produced = vectors * synapse, vectors * synapse * neuron, vectors * neuron
+    begun = counting(produced)
     compute = 0 if neuron == 1 else 2
     last_step = begun * synapse + synapse - 1
     waits = [Wait(waiter=1, source=compute, events=last_step, delay=core + 2)]
     lock = Lock(sequence=compute, events=begun * synapse, words=begun, held=2, delay=3)
-    cluster = _cluster(read, made, bits, waits, lock=lock)
+    cluster = _cluster(read, produced, bits, waits, lock=lock)
     if neuron == 1:
         return cluster
     return replace(

@@ -67,17 +67,17 @@ def primitives_picture(
 
 def _draw(axes: Axes, panel: Panel, names: Sequence[str]) -> None:
     axes.set_title(panel.title, fontsize=9)
-    places = [*panel.front, *panel.greedy, *(place for _, place in panel.baselines)]
-    largest = max((place.memory for place in places), default=1) / 1e6 or 1.0
+    places = [*panel.front, *panel.greedy, *(point for _, point in panel.baselines)]
+    largest = max((point.memory for point in places), default=1) / 1e6 or 1.0
     axes.set_xscale("symlog", linthresh=largest * LINEAR_PART)
     axes.set_yscale("log")
     end = largest * 1.3
     _steps(axes, panel.front, end, color="#357", linewidth=1.6, label="front")
     _steps(axes, panel.greedy, end, color="#c63", linewidth=1.2, linestyle="--", label="greedy")
-    for name, place in panel.baselines:
+    for name, point in panel.baselines:
         number = names.index(name)
         axes.plot(
-            place.memory / 1e6, place.nanoseconds / 1e6, MARKS[number % len(MARKS)],
+            point.memory / 1e6, point.nanoseconds / 1e6, MARKS[number % len(MARKS)],
             color=COLOURS[number % len(COLOURS)], markersize=5, linestyle="", label=name,
         )  # fmt: skip
     if panel.limit is not None:
@@ -87,8 +87,8 @@ def _draw(axes: Axes, panel: Panel, names: Sequence[str]) -> None:
             panel.chosen.memory / 1e6, panel.chosen.nanoseconds / 1e6, "o", color="#c33",
             markersize=9, fillstyle="none", markeredgewidth=2, linestyle="", label="chosen",
         )  # fmt: skip
-    low = min(place.memory for place in places) / 1e6
-    times = [place.nanoseconds / 1e6 for place in places]
+    low = min(point.memory for point in places) / 1e6
+    times = [point.nanoseconds / 1e6 for point in places]
     axes.set_xlim(low * 0.9, end)
     linear = largest * LINEAR_PART
     axes.set_xlabel("log scale" if low >= linear else f"log scale from {linear:.2g} on")
@@ -103,8 +103,8 @@ def _draw(axes: Axes, panel: Panel, names: Sequence[str]) -> None:
 
 def _steps(axes: Axes, places: Sequence[Pair], end: float, **style: Any) -> None:
     if places:
-        sizes = [place.memory / 1e6 for place in places]
-        times = [place.nanoseconds / 1e6 for place in places]
+        sizes = [point.memory / 1e6 for point in places]
+        times = [point.nanoseconds / 1e6 for point in places]
         axes.step([*sizes, end], [*times, times[-1]], where="post", **style)
 
 

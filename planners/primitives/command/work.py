@@ -251,11 +251,11 @@ def _measured_run(model: Model, selection: Selection, options: argparse.Namespac
     """Return what running the selection shows, and how far its output is from the usual one."""
     network = model.network
     model = with_weights(PROGRAM, model, options.seed)
-    ways = ways_of_selection(selection)
+    implementations = ways_of_selection(selection)
     plan = streaming_plan(network, selection) if options.output else None
     frame = random_frame(network, options.seed)
     with answers.working("running the plan, and the whole network"):
-        run = run_measured(model, ways, frame, repeats=options.repeats)
+        run = run_measured(model, implementations, frame, repeats=options.repeats)
         maps = run_layers(model, frame)
         written = None if plan is None else run_planned(model, plan, frame)
     expected = {layer.name: maps[layer.name] for layer in network.outputs}

@@ -76,13 +76,13 @@ class Lowered(Primitive):
             channels = slice(group * depth, (group + 1) * depth)
             if self.is_by_rows:
                 lowered = cells.reshape(rows, columns, *sizes.kernel, depth)
-                there = by_places(source, self.input_layout)[:, :, channels]
-                compiled(kernels.rows, sizes.largest)(there, sizes.steps, first, lowered)
+                target = by_places(source, self.input_layout)[:, :, channels]
+                compiled(kernels.rows, sizes.largest)(target, sizes.steps, first, lowered)
                 seen = lowered.reshape(rows * columns, sizes.seen).T
             else:
                 lowered = cells.reshape(depth, *sizes.kernel, rows, columns)
-                there = by_channels(source, self.input_layout)[channels]
-                compiled(kernels.columns, sizes.largest)(there, sizes.steps, first, lowered)
+                target = by_channels(source, self.input_layout)[channels]
+                compiled(kernels.columns, sizes.largest)(target, sizes.steps, first, lowered)
                 seen = lowered.reshape(sizes.seen, rows * columns)
             filters = slice(group * sizes.group_filters, (group + 1) * sizes.group_filters)
             places = slice(first * columns, (first + rows) * columns)
@@ -162,8 +162,8 @@ class MemoryEfficient(Primitive):
             matrix = by_columns.reshape(sizes.columns, rows * width * channels).T
         for row in range(sizes.rows):
             first = row * sizes.steps[0] * channels * width
-            there = output[:, row] if self.output_layout == CHW else output[row]
-            multiply(prepared, matrix[first : first + sizes.seen], self.output_layout, there)
+            target = output[:, row] if self.output_layout == CHW else output[row]
+            multiply(prepared, matrix[first : first + sizes.seen], self.output_layout, target)
 
 
 def _rows(sizes: ConvolutionSizes) -> int:

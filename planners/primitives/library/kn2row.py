@@ -87,15 +87,15 @@ class Shifted(Primitive):
             dims = (taps * filters, rows * width)
             result = cells.reshape(dims if is_by_filter else dims[::-1])
             multiply(weights, seen, self.output_layout, result)
-            lies = (taps, filters, rows, width) if is_by_filter else (rows, width, taps, filters)
-            for place, tap in enumerate(range(begin, end)):
+            shape = (taps, filters, rows, width) if is_by_filter else (rows, width, taps, filters)
+            for index, tap in enumerate(range(begin, end)):
                 # The output elements to which the rows contribute through one place of the kernel.
                 row, column = divmod(tap, sizes.kernel[1])
                 down, across = row - sizes.steps[4], column - sizes.steps[5]
                 top, bottom = max(0, first - down), min(sizes.rows, upto - down)
                 left, right = max(0, -across), min(sizes.columns, width - across)
                 part = (top, bottom, left, right, down - first, across)
-                compiled(add)(result.reshape(lies), place, part, output)
+                compiled(add)(result.reshape(shape), index, part, output)
 
     def products(self, sizes: ConvolutionSizes) -> Iterator[_Product]:
         taps = prod(sizes.kernel)

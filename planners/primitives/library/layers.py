@@ -76,11 +76,14 @@ class PreparedLayer(NamedTuple):
     allocates: bool
 
 
-def primitive_of(way: Way) -> Primitive:
-    """Return the primitive of that name between those layouts. Raises InvalidPlan if none is."""
-    if way not in _BY_WAY:
-        raise InvalidPlan(f"there is no primitive {way[0]!r} from {way[1]} to {way[2]}")
-    return _BY_WAY[way]
+def primitive_of(implementation: Way) -> Primitive:
+    """Return the primitive of this name and these layouts. Raises InvalidPlan if there is none."""
+    if implementation not in _BY_WAY:
+        raise InvalidPlan(
+            f"there is no primitive {implementation[0]!r} from {implementation[1]} "
+            f"to {implementation[2]}"
+        )
+    return _BY_WAY[implementation]
 
 
 def applicable(sizes: ConvolutionSizes) -> tuple[Primitive, ...]:
@@ -105,13 +108,13 @@ def ways_of(network: Network, layer: Layer) -> tuple[Way, ...]:
 
 
 def layout_changes(
-    network: Network, ways: Iterable[tuple[str, str, str]]
+    network: Network, implementations: Iterable[tuple[str, str, str]]
 ) -> Iterator[tuple[Connection, str, str]]:
     """Yield each change of layout that a selection may need: connection, old and new layout.
 
-    ways: variants of all layers: the layer with its input layout and output layout.
+    implementations: variants of all layers: the layer with its input layout and output layout.
     """
-    variants = list(ways)
+    variants = list(implementations)
     reads, writes = (
         {(name, source) for name, source, _ in variants},
         {(n, to) for n, _, to in variants},
@@ -151,22 +154,25 @@ def is_plain(window: op.Window) -> bool:
     return min(window.padding[2:]) >= 0 or max(window.overhang) == 0
 
 
-def prepared_layer(model: Model, layer: Layer, way: Way) -> PreparedLayer:
+def prepared_layer(model: Model, layer: Layer, implementation: Way) -> PreparedLayer:
     """Return the layer ready to run in one variant. Raises InvalidPlan where it cannot."""
     if layer.operator.filter_bank is not None:
-        computed = _convolution(model, layer, way)
-    elif way in ways_of(model.network, layer):
-        computed = _computed(model, layer, way[1])
+        computed = _convolution(model, layer, implementation)
+    elif implementation in ways_of(model.network, layer):
+        computed = _computed(model, layer, implementation[1])
     else:
-        raise InvalidPlan(f"layer {layer.name!r} cannot run as {way[0]!r} {way[1]} to {way[2]}")
+        raise InvalidPlan(
+            f"layer {layer.name!r} cannot run as {implementation[0]!r} {implementation[1]} "
+            f"to {implementation[2]}"
+        )
     finish = _finish_of(model, layer)
 
     def run(inputs: Sequence[Array], workspace: Array, output: Array) -> None:
         computed.run(inputs, workspace, output)
-        finish.apply(output, way[2], workspace)
+        finish.apply(output, implementation[2], workspace)
 
     return PreparedLayer(
-        way,
+        implementation,
         run,
         max(computed.workspace_bytes, finish.workspace_bytes),
         computed.parameter_bytes + finish.parameter_bytes,
@@ -183,8 +189,8 @@ class Computed(NamedTuple):
     allocates: bool = False
 
 
-def _convolution(model: Model, layer: Layer, way: Way) -> Computed:
-    primitive = primitive_of(way)
+def _convolution(model: Model, layer: Layer, implementation: Way) -> Computed:
+    primitive = primitive_of(implementation)
     sizes = convolution_sizes(layer, model.network.input_shapes(layer)[0])
     if not primitive.applies(sizes):
         raise InvalidPlan(f"layer {layer.name!r}: {primitive.name!r} cannot compute it")
@@ -292,7 +298,7 @@ def _pooling(operator: op.Pooling, source: Shape, shape: Shape) -> tuple[tuple[A
         before, after = window.padding[axis], window.padding[axis + 2]
         low, high = (-before, length + after) if operator.counts_padding else (0, length)
         taps = [tap * window.dilation[axis] - before for tap in range(window.kernel[axis])]
-        starts = (place * window.stride[axis] for place in range(places))
+        starts = (index * window.stride[axis] for index in range(places))
         counted.append([sum(low <= start + tap < high for tap in taps) for start in starts])
     rows, columns = counted
     counts = np.maximum(np.outer(rows, columns), 1).astype(np.float32)

@@ -103,31 +103,31 @@ def best_selection(
     except ENDS as end:
         return quick_answer(problem, constraint, reason_of(end))
     if constraint.nanoseconds is not None:
-        goal, least = front.within_time(constraint.nanoseconds), front.fastest.nanoseconds
+        goal, minimum = front.within_time(constraint.nanoseconds), front.fastest.nanoseconds
     else:
         goal = (
             front.fastest if constraint.memory is None else front.within_memory(constraint.memory)
         )
-        least = front.smallest.memory
+        minimum = front.smallest.memory
     selection = None if goal is None else front.selection(goal)
-    return replace(proved_answer(constraint, selection, least), front=front)
+    return replace(proved_answer(constraint, selection, minimum), front=front)
 
 
 def proved_answer(
-    constraint: Constraint, selection: Selection | None, least: int | None
+    constraint: Constraint, selection: Selection | None, minimum: int | None
 ) -> SelectionAnswer:
     """Return the answer of a complete search: the best selection, or that none is within the limit."""
     is_in_time = constraint.nanoseconds is not None
     if selection is not None:
         reason = because(SelectionWhy.NONE_SMALLER if is_in_time else SelectionWhy.NONE_FASTER)
-    elif least is None:
+    elif minimum is None:
         reason = because(SelectionWhy.LEAST_UNKNOWN)
     elif is_in_time:
-        reason = because(SelectionWhy.TIME, milliseconds=least / 1e6, nanoseconds=least)
+        reason = because(SelectionWhy.TIME, milliseconds=minimum / 1e6, nanoseconds=minimum)
     else:
-        reason = because(SelectionWhy.MEMORY, least=least)
+        reason = because(SelectionWhy.MEMORY, least=minimum)
     status = Status.INFEASIBLE if selection is None else Status.OPTIMAL
-    return SelectionAnswer(selection=selection, status=status, reason=reason, least=least)
+    return SelectionAnswer(selection=selection, status=status, reason=reason, least=minimum)
 
 
 def quick_answer(
@@ -160,7 +160,9 @@ def in_order(problem: SelectionProblem, objective: Objective, memory: int) -> Se
     A reserve too small to change any choice is skipped; after `PASSES` passes the reserve doubles.
     The greedy choice of TASO is a different one.
     """
-    minimum = objective.total(min(map(objective.of_layer, ways)) for ways in problem.candidates)
+    minimum = objective.total(
+        min(map(objective.of_layer, candidates)) for candidates in problem.candidates
+    )
     reserve, passes = 0, 0
     while memory - reserve >= minimum:
         greedy_pass = _greedy_pass(problem, objective, memory - reserve)
@@ -199,7 +201,7 @@ def _greedy_pass(problem: SelectionProblem, objective: Objective, limit: int) ->
     for number, candidates in enumerate(problem.candidates):
         remaining = later[-2 - number]
         costs: list[tuple[int, int, int]] = []  # time, bytes, place; with changes of the inputs
-        for place, candidate in enumerate(candidates):
+        for index, candidate in enumerate(candidates):
             time, sizes = candidate.nanoseconds, [objective.of_layer(candidate)]
             for link in inputs[number]:
                 layout = chosen[link.producer].output_layout
@@ -207,7 +209,7 @@ def _greedy_pass(problem: SelectionProblem, objective: Objective, limit: int) ->
                 if change is not None:
                     time += change.nanoseconds
                     sizes.append(objective.of_change(link, change))
-            costs.append((time, objective.total(sizes), place))
+            costs.append((time, objective.total(sizes), index))
         totals = {cost: objective.total((used, cost[1], remaining)) for cost in costs}
         fitting = [cost for cost in costs if totals[cost] <= limit]
         choice = min(fitting) if fitting else min(costs, key=lambda cost: (cost[1], *cost))
@@ -224,14 +226,14 @@ def only(problem: SelectionProblem, preferred: Sequence[Collection[str]]) -> Sel
     preferred: kinds, each a collection of names of primitives. A convolution that has none of them
     keeps all.
     """
-    kept = []
+    remaining = []
     for candidates in problem.candidates:
         kinds = (
             tuple(candidate for candidate in candidates if candidate.primitive in kind)
             for kind in preferred
         )
-        kept.append(next(filter(None, kinds), candidates))
-    return replace(problem, candidates=tuple(kept))
+        remaining.append(next(filter(None, kinds), candidates))
+    return replace(problem, candidates=tuple(remaining))
 
 
 def without(problem: SelectionProblem, names: Collection[str]) -> SelectionProblem:
@@ -244,14 +246,14 @@ def without(problem: SelectionProblem, names: Collection[str]) -> SelectionProbl
         if name not in family_names:
             raise InvalidPlan(f"no primitive is called {name!r}, only {', '.join(family_names)}")
     left_out = frozenset[str]().union(*(family_names[name] for name in names))
-    kept = tuple(
+    remaining = tuple(
         tuple(primitive for primitive in candidate if primitive.primitive not in left_out)
         for candidate in problem.candidates
     )
-    for layer, candidates_left in zip(problem.layers, kept, strict=True):
+    for layer, candidates_left in zip(problem.layers, remaining, strict=True):
         if not candidates_left:
             raise InvalidPlan(f"layer {layer!r} has no primitive but {', '.join(names)}")
-    return replace(problem, candidates=kept)
+    return replace(problem, candidates=remaining)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -296,10 +298,10 @@ def budgets(front: TradeOff, count: int) -> tuple[int, ...]:
 
     From a thousandth of the most, where the least is less.
     """
-    most = max(1, front.fastest.memory)
-    low = max(front.smallest.memory, most // 1000, 1)
-    steps = (low * (most / low) ** (step / max(1, count - 1)) for step in range(count))
-    return tuple(sorted({front.smallest.memory, *map(ceil, steps), most}))
+    maximum = max(1, front.fastest.memory)
+    low = max(front.smallest.memory, maximum // 1000, 1)
+    steps = (low * (maximum / low) ** (step / max(1, count - 1)) for step in range(count))
+    return tuple(sorted({front.smallest.memory, *map(ceil, steps), maximum}))
 
 
 def greedy_steps(front: TradeOff) -> Iterator[Selection]:
@@ -314,17 +316,17 @@ def greedy_steps(front: TradeOff) -> Iterator[Selection]:
     while True:
         yield selection
         chosen = list(selection.chosen)
-        for place in sorted(
+        for index in sorted(
             range(len(chosen)),
             key=lambda layer_number: (-of_layer(chosen[layer_number]), layer_number),
         ):
             smaller = [
                 candidate
-                for candidate in problem.candidates[place]
-                if of_layer(candidate) < of_layer(chosen[place])
+                for candidate in problem.candidates[index]
+                if of_layer(candidate) < of_layer(chosen[index])
             ]
             if smaller:
-                chosen[place] = min(
+                chosen[index] = min(
                     smaller, key=lambda candidate: (candidate.nanoseconds, of_layer(candidate))
                 )
                 break

@@ -117,10 +117,10 @@ def solved_selection(
             best, what = fastest(problem, objective, budget=stop), "nanoseconds"
         else:
             best, what = smallest(problem, objective, MOST, budget=stop), "memory"
-        least = None
+        minimum = None
         if best.selection is not None and best.status == Status.OPTIMAL:
-            least = _amount(best.selection, objective, what)
-        return proved_answer(constraint, None, least)
+            minimum = _amount(best.selection, objective, what)
+        return proved_answer(constraint, None, minimum)
     if solved.status == Status.OPTIMAL:
         return proved_answer(constraint, solved.selection, None)
     quick = quick_answer(problem, constraint, because(ProgramWhy.BOUND, bound=solved.bound))
@@ -212,13 +212,13 @@ def variables_of(
     """
     variables: list[BinaryVariable] = []
     for number, candidates in enumerate(problem.candidates):
-        least: dict[tuple[str, str], int] = {}
+        minimum: dict[tuple[str, str], int] = {}
         for candidate in sorted(
             candidates, key=lambda candidate: (objective.of_layer(candidate), candidate.nanoseconds)
         ):
             ends = candidate.input_layout, candidate.output_layout
-            if ends not in least or candidate.nanoseconds < least[ends]:
-                least[ends] = candidate.nanoseconds
+            if ends not in minimum or candidate.nanoseconds < minimum[ends]:
+                minimum[ends] = candidate.nanoseconds
                 memory = objective.of_layer(candidate)
                 variables.append(
                     BinaryVariable(number, *ends, candidate.nanoseconds, memory, candidate)
@@ -251,12 +251,12 @@ def _solved(
     if len(chosen_from) < len(problem.layers):
         return nothing
     rows = _rows(problem, variables)
-    costs, least = _costs(variables, what)
+    costs, minimum = _costs(variables, what)
     if limit is not None:
         limited, needed = _costs(variables, limit.what)
         if limit.most < max(needed, _least_cost(problem, objective, limit.what)):
             return nothing
-        factors = {place: cost for place, cost in enumerate(limited) if cost}
+        factors = {index: cost for index, cost in enumerate(limited) if cost}
         rows.append(SumBetween(factors, -inf, limit.most - needed))
     scale = 1 << max(0, max(costs, default=0).bit_length() - COST_BITS)  # exact in floating point
     digits = iter(DIGIT_BITS)
@@ -275,15 +275,15 @@ def _solved(
             continue
         chosen: dict[int, LayerProfile] = {}
         places = []
-        for place, variable in enumerate(variables):
-            if variable.candidate is not None and result.x[place] > 0.5:
+        for index, variable in enumerate(variables):
+            if variable.candidate is not None and result.x[index] > 0.5:
                 chosen[variable.of] = variable.candidate
-                places.append(place)
+                places.append(index)
         selection = Selection(
             problem=problem, chosen=tuple(chosen[number] for number in range(len(problem.layers)))
         )
         if limit is None or _amount(selection, objective, limit.what) <= limit.most:
-            bound = least + ceil(result.mip_dual_bound * scale - max(ROUNDING, GAP * scale))
+            bound = minimum + ceil(result.mip_dual_bound * scale - max(ROUNDING, GAP * scale))
             amount = _amount(selection, objective, what)
             is_proved = result.status == 0 and bound >= amount
             return Solution(
@@ -330,15 +330,15 @@ def _rows(problem: SelectionProblem, variables: Sequence[BinaryVariable]) -> lis
         for number, link in enumerate(problem.links):
             layer = link.producer if end == "source" else link.consumer
             links_of[layer].append((number, end))
-    for place, variable in enumerate(variables):
+    for index, variable in enumerate(variables):
         if variable.candidate is None:
-            ends.setdefault((variable.of, "source", variable.source), {})[place] = 1
-            ends.setdefault((variable.of, "target", variable.target), {})[place] = 1
+            ends.setdefault((variable.of, "source", variable.source), {})[index] = 1
+            ends.setdefault((variable.of, "target", variable.target), {})[index] = 1
             continue
-        layers[variable.of][place] = 1
+        layers[variable.of][index] = 1
         for number, end in links_of[variable.of]:
             layout = variable.target if end == "source" else variable.source
-            ends.setdefault((number, end, layout), {})[place] = -1
+            ends.setdefault((number, end, layout), {})[index] = -1
     return [
         *(SumBetween(factors, 1, 1) for factors in layers.values()),
         *(SumBetween(factors, 0, 0) for factors in ends.values()),
@@ -351,15 +351,15 @@ def _costs(variables: Sequence[BinaryVariable], what: str) -> tuple[list[int], i
     One candidate of each layer remains in any case; small numbers lose less in floating point.
     """
     costs = [int(getattr(variable, what)) for variable in variables]
-    least: dict[int, int] = {}
+    minimum: dict[int, int] = {}
     for variable, cost in zip(variables, costs, strict=True):
         if variable.candidate is not None:
-            least[variable.of] = min(cost, least.get(variable.of, cost))
+            minimum[variable.of] = min(cost, minimum.get(variable.of, cost))
     beyond = [
-        cost if variable.candidate is None else cost - least[variable.of]
+        cost if variable.candidate is None else cost - minimum[variable.of]
         for variable, cost in zip(variables, costs, strict=True)
     ]
-    return beyond, sum(least.values())
+    return beyond, sum(minimum.values())
 
 
 def _run(
@@ -370,41 +370,41 @@ def _run(
     bits: int,
 ) -> Any:
     """Return what the solver says of these rows, their limits in digits of this many bits."""
-    most = [1] * len(costs)
-    parts = [digit for row in rows for digit in _digits(row, most, bits)]
-    places = [(number, place) for number, row in enumerate(parts) for place in row.factors]
+    maximum = [1] * len(costs)
+    parts = [digit for row in rows for digit in _digits(row, maximum, bits)]
+    places = [(number, index) for number, row in enumerate(parts) for index in row.factors]
     factors = [float(factor) for row in parts for factor in row.factors.values()]
     options = {"mip_rel_gap": 0.0} | ({} if seconds is None else {"time_limit": seconds})
     with quiet_output():  # HiGHS prints a line of its own where it repairs a selection
         return milp(
-            np.asarray([*costs, *[0] * (len(most) - len(costs))], float) / scale,
+            np.asarray([*costs, *[0] * (len(maximum) - len(costs))], float) / scale,
             constraints=LinearConstraint(
                 csr_array(
-                    (factors, tuple(zip(*places, strict=True))), shape=(len(parts), len(most))
+                    (factors, tuple(zip(*places, strict=True))), shape=(len(parts), len(maximum))
                 ),
                 [row.low for row in parts],
                 [row.high for row in parts],
             ),
-            integrality=np.ones(len(most)),  # of links too: then there is less to repair
-            bounds=Bounds(0, most),
+            integrality=np.ones(len(maximum)),  # of links too: then there is less to repair
+            bounds=Bounds(0, maximum),
             options=options,
         )
 
 
-def _digits(row: SumBetween, most: list[int], bits: int) -> Iterator[SumBetween]:
+def _digits(row: SumBetween, maximum: list[int], bits: int) -> Iterator[SumBetween]:
     """Yield a sum of whole numbers within a limit, one digit of them after the other.
 
-    A carry, a new variable from 0 to its entry in `most`, says how much the lower digits add to the
+    A carry, a new variable from 0 to its entry in `maximum`, says how much the lower digits add to the
     next: of factors f = h D + l and a limit H D + L, the sum of l is at most L + carry D, and the sum
     of h, with the carry, at most H. O(digits) rows.
     """
     base = 1 << bits
     while row.low == -inf and max(row.factors.values(), default=0) >= base:
         above, limit = divmod(int(row.high), base)
-        low = {place: factor % base for place, factor in row.factors.items() if factor % base}
-        high = {place: factor // base for place, factor in row.factors.items() if factor >= base}
-        carry = len(most)
-        most.append(sum(factor * most[place] for place, factor in low.items()) // base + 1)
+        low = {index: factor % base for index, factor in row.factors.items() if factor % base}
+        high = {index: factor // base for index, factor in row.factors.items() if factor >= base}
+        carry = len(maximum)
+        maximum.append(sum(factor * maximum[index] for index, factor in low.items()) // base + 1)
         yield SumBetween(low | {carry: -base}, -inf, limit)
         row = SumBetween(high | {carry: 1}, -inf, above)
     yield row
@@ -415,13 +415,13 @@ def quiet_output() -> Iterator[None]:
     """Drop what is written to standard output within the block, by C too; of the whole process."""
     flush = ctypes.pythonapi.fflush if os.name == "posix" else lambda _: None  # Windows: elsewhere
     flush(None)  # what C has printed so far
-    kept = os.dup(STANDARD_OUTPUT)
+    saved_output = os.dup(STANDARD_OUTPUT)
     nowhere = os.open(os.devnull, os.O_WRONLY)
     try:
         os.dup2(nowhere, STANDARD_OUTPUT)
         yield
     finally:
         flush(None)
-        os.dup2(kept, STANDARD_OUTPUT)
-        os.close(kept)
+        os.dup2(saved_output, STANDARD_OUTPUT)
+        os.close(saved_output)
         os.close(nowhere)

@@ -35,14 +35,14 @@ class PairFront(NamedTuple):
     nanoseconds: Numbers
     memory: Numbers
 
-    def pair(self, place: int) -> Pair:
+    def pair(self, index: int) -> Pair:
         """Return one of the pairs."""
-        return Pair(int(self.nanoseconds[place]), int(self.memory[place]))
+        return Pair(int(self.nanoseconds[index]), int(self.memory[index]))
 
     def within(self, memory: int) -> Pair | None:
         """Return the pair of least time within a memory; None if none fits."""
-        place = int(np.searchsorted(self.memory, memory, side="right")) - 1
-        return None if place < 0 else self.pair(place)
+        index = int(np.searchsorted(self.memory, memory, side="right")) - 1
+        return None if index < 0 else self.pair(index)
 
 
 NOTHING = PairFront(np.zeros(1, np.int64), np.zeros(1, np.int64))  # costs nothing, needs nothing
@@ -104,8 +104,8 @@ class TradeOff(Shown):
     def within_time(self, nanoseconds: int) -> Pair | None:
         """Return the pair of least memory within a time; None if none is as fast."""
         times = self.front.nanoseconds[::-1]  # growing
-        place = int(np.searchsorted(times, nanoseconds, side="right"))
-        return None if place == 0 else self.front.pair(-place)
+        index = int(np.searchsorted(times, nanoseconds, side="right"))
+        return None if index == 0 else self.front.pair(-index)
 
     def selection(self, goal: Pair) -> Selection:
         """Return a selection of that time and memory. Raises InvalidPlan for a pair of no front."""
@@ -251,15 +251,15 @@ def _contributions(
     pairs: list[Pair] = []
     for number in range(len(fronts) - 1, 0, -1):
         before = _together(fronts[:number], objective)
-        for place in range(len(fronts[number].memory)):
-            mine = fronts[number].pair(place)
+        for index in range(len(fronts[number].memory)):
+            mine = fronts[number].pair(index)
             left = goal.memory - (mine.memory if objective is Objective.NETWORK else 0)
-            rest = before.within(left) if mine.memory <= goal.memory else None
-            if rest is not None and rest.nanoseconds + mine.nanoseconds == goal.nanoseconds:
+            prefix = before.within(left) if mine.memory <= goal.memory else None
+            if prefix is not None and prefix.nanoseconds + mine.nanoseconds == goal.nanoseconds:
                 break
         else:
             return None
-        goal = rest
+        goal = prefix
         pairs.append(mine)
     first = fronts[0].within(goal.memory)
     if first is None or first.nanoseconds != goal.nanoseconds:
@@ -277,10 +277,10 @@ def front_of(nanoseconds: Sequence[int] | Numbers, memory: Sequence[int] | Numbe
     )
     order = np.argsort(sizes, kind="stable")
     times, sizes = times[order], sizes[order]
-    least = np.minimum.accumulate(times)
+    minimum = np.minimum.accumulate(times)
     is_faster = np.empty(len(times), bool)
     is_faster[:1] = True
-    np.less(times[1:], least[:-1], out=is_faster[1:])
+    np.less(times[1:], minimum[:-1], out=is_faster[1:])
     times, sizes = times[is_faster], sizes[is_faster]
     is_last = np.empty(len(times), bool)  # of those with equal memory: the fastest
     is_last[-1:] = True

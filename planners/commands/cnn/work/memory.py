@@ -211,7 +211,7 @@ def _answered(model: str, options: argparse.Namespace) -> AnsweredNetwork:
         element_bytes=options.element_bytes,
         budget=stop,
     )
-    beside = fit_beside(
+    fit = fit_beside(
         [network],
         stop,
         element_bytes=options.element_bytes,
@@ -219,7 +219,7 @@ def _answered(model: str, options: argparse.Namespace) -> AnsweredNetwork:
         platform=shared.platform_of(options),
     )
     seconds = time.perf_counter() - begin
-    return AnsweredNetwork(comparison, beside, seconds, is_cut_short=stop.is_cut_short)
+    return AnsweredNetwork(comparison, fit, seconds, is_cut_short=stop.is_cut_short)
 
 
 def _timed(
@@ -255,8 +255,8 @@ def _lines(rows: Sequence[AnsweredNetwork]) -> list[str]:
             )
         )
         comparison = row.comparison
-        if kept := comparison.plan().kept_bytes:
-            words = bytes_in_words(kept)
+        if state_bytes := comparison.plan().kept_bytes:
+            words = bytes_in_words(state_bytes)
             notes.append(
                 f"{row.name}: {words} of the buffers stay between frames, which come as a whole"
             )

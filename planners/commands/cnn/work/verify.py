@@ -85,8 +85,8 @@ def _stateful(model: Model, options: argparse.Namespace, begin: float) -> int:
     counted = answers.counted(options.frames, "frame")
     with answers.working(f"running {counted} in {plan.arena_bytes} bytes and layer by layer"):
         runs, states = run_frames(model, plan, frames), first_states(model)
-        wanted = [run_layer_by_layer(model, frame, states) for frame in frames]
-    worst = worst_of(differences([run.outputs for run in runs], wanted))
+        expected = [run_layer_by_layer(model, frame, states) for frame in frames]
+    worst = worst_of(differences([run.outputs for run in runs], expected))
     is_equal, seconds = worst.relative <= options.tolerance, time.perf_counter() - begin
     document = {
         "network": network.name,
@@ -198,7 +198,7 @@ def _as_text(
         for name, peak, size in buffers
     ]
     worst = result.worst
-    beside = (
+    comparison = (
         []
         if runtime is None
         else [
@@ -211,7 +211,7 @@ def _as_text(
             f"{network.name}: {verdict}: {answers.counted(options.frames, 'frame')} row by row, "
             f"{answers.counted(result.run.firings, 'firing')}",
             f"  largest difference  {worst.largest:.3g}, {worst.relative:.3g} of the largest output",
-            *beside,
+            *comparison,
             f"  buffers             {len(buffers)}, {bytes_in_words(memory.buffers)} in all, "
             f"{memory.status}; each access inside its buffer",
             *listed,
