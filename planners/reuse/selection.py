@@ -55,22 +55,6 @@ class Constraints:
         return nearest_points
 
 
-def selected(
-    application: Application, points: Sequence[Point], constraints: Constraints
-) -> Point | None:
-    """Return the point to take in whole buffers, None if none meets the constraints.
-
-    Without a limit of memory the smallest that is fast enough; with one the fastest that fits, by
-    the sum of the periods, since networks take turns. Of equal ones the first.
-    Source: Minakova and Stefanov, TODAES 28(1), 2022, section 5.4 (chapter 6 of the thesis): a
-    solution that meets the constraints of the application.
-    """
-    fitting = constraints.met_by(application, points)
-    if constraints.memory is None:
-        return min(fitting, key=lambda point: (point.memory, point.time), default=None)
-    return min(fitting, key=lambda point: (point.time, point.memory), default=None)
-
-
 def uniform_points(evaluator: Evaluator, rows: Sequence[int]) -> tuple[Point, ...]:
     """Return the point of all layers whole, and for each other allele the point of all layers by it."""
     alleles = tuple(dict.fromkeys((WHOLE, *rows)))
@@ -152,23 +136,13 @@ def chosen_point(
     """Return the point of a placed front to take, None if none meets the constraints.
 
     Without a limit of memory the smallest that is fast enough; with a limit the fastest that fits,
-    by the sum of the periods.
+    by the sum of the periods, since networks take turns. Of equal points the first.
+    Source: Minakova and Stefanov, TODAES 28(1), 2022, section 5.4 (chapter 6 of the thesis): a
+    solution that meets the constraints of the application.
     """
-    only_speed = replace(constraints, memory=None)
-    fast = [
-        placed_point
-        for placed_point in front
-        if only_speed.met_by(application, [placed_point.point])
-    ]
-    if constraints.memory is None:
-        return min(
-            fast,
-            key=lambda placed_point: (placed_point.memory, placed_point.point.time),
-            default=None,
-        )
-    fitting = [placed_point for placed_point in fast if placed_point.memory <= constraints.memory]
-    return min(
-        fitting,
-        key=lambda placed_point: (placed_point.point.time, placed_point.memory),
-        default=None,
-    )
+    only_speed, most = replace(constraints, memory=None), constraints.memory
+    fast = [placed for placed in front if only_speed.met_by(application, [placed.point])]
+    if most is None:
+        return min(fast, key=lambda placed: (placed.memory, placed.point.time), default=None)
+    fitting = [placed for placed in fast if placed.memory <= most]
+    return min(fitting, key=lambda placed: (placed.point.time, placed.memory), default=None)
