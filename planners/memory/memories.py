@@ -19,17 +19,17 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
-from cnn2csdf.network import Network
 from cnn2csdf.parameters import network_multiply_accumulates
 from csdf.status import Reason, Why, because
 from csdf.time_limit import ENDS, Budget, Stop, reason_of, stop_of
 from planners.memory.answer import SlowTraffic
-from planners.memory.memory_groups import LONGEST_RUN, GroupCandidates, GroupTerms
+from planners.memory.memory_groups import LONGEST_RUN, GroupCandidates
 from planners.memory.memory_plans import Chain, ChainStep, MemoryGroup, Names, PlacedPlan
 from planners.memory.moved_weights import BoardMemories, costs_of, layout_of
-from planners.memory.order import topological_order
+from planners.memory.order import TopologicalOrder, topological_order
 from planners.memory.orders import few_orders
 from planners.memory.plain_plans import ends_of
 from planners.memory.request import FitRequest, plan_times
@@ -125,8 +125,8 @@ def planned_in_memories(request: FitRequest, budget: Budget) -> InMemories:
     once = network_multiply_accumulates(network)
     best: tuple[PlacedPlan, Chain] | None = None
     reason = because(MemoriesWhy.LEAST)
-    terms = GroupTerms(course, table, fast, stop, costs, arriving)
-    for groups in _spaces(terms, network):
+    candidates = partial(GroupCandidates, fast=fast, costs=costs, arriving=arriving, stop=stop)
+    for groups in _spaces(candidates, course, table):
         if best is not None and costs.scale is None:
             if best[0].rank <= (bound, once):
                 break
@@ -138,7 +138,7 @@ def planned_in_memories(request: FitRequest, budget: Budget) -> InMemories:
             break
     improved = None if best is None else best[1].improved(best[0])
     if best is not None and improved is not None and (costs.scale or improved.cost > bound):
-        best, improved = _with_pinned(GroupCandidates(terms), layout, sizes, best, improved)
+        best, improved = _with_pinned(candidates(course, table), layout, sizes, best, improved)
     if best is not None and improved is not None:
         improved = best[1].with_wide_blocks(improved)
     if improved is not None and improved.slow_excess:
@@ -202,18 +202,19 @@ def slow_front(request: FitRequest, stop_for: Callable[[int], Stop]) -> list[Slo
     ]
 
 
-def _spaces(terms: GroupTerms, network: Network) -> Iterator[GroupCandidates]:
+def _spaces(
+    candidates: Callable[..., GroupCandidates], course: TopologicalOrder, table: StageTable
+) -> Iterator[GroupCandidates]:
     """Growing sets of groups: single layers, rows, strips; then tiles; for several layer orders."""
-    yield GroupCandidates(terms, longest=1)
-    yield GroupCandidates(terms, longest=LONGEST_RUN)
-    costs = terms.costs
-    for order in few_orders(network):
-        ordered = terms._replace(course=topological_order(order), table=terms.table.of(order))
-        plain = GroupCandidates(ordered)
+    yield candidates(course, table, longest=1)
+    yield candidates(course, table, longest=LONGEST_RUN)
+    for order in few_orders(course.network):
+        ordered = topological_order(order), table.of(order)
+        plain = candidates(*ordered)
         yield plain
         # Tiled copies of layers have no weights and no times of their own.
-        if not costs.sizes and costs.time_of is None:
-            yield GroupCandidates(ordered, untiled=plain)
+        if not plain.costs.sizes and plain.costs.time_of is None:
+            yield candidates(*ordered, untiled=plain)
 
 
 def _planned_within(

@@ -18,7 +18,6 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import accumulate, chain
 from operator import le
-from typing import NamedTuple
 
 from cnn2csdf.parameters import multiply_accumulates
 from csdf.search.pareto import improving
@@ -53,44 +52,33 @@ GROUP_EFFORT = 35  # to size the rings of a group, for each of its stages
 TILE_EFFORT = 100  # to cut a tile out of the network, for each of its layers
 
 
-class GroupTerms(NamedTuple):
-    """Parameters of the groups of a search in fast and slow memory.
-
-    course: execution order of the network.
-    table: geometry of the stages.
-    fast: bytes of fast memory.
-    stop: effort limit of the search.
-    costs: cost of slow-memory traffic, and of weights.
-    arriving: input that arrives row by row; None if no input does.
-    """
-
-    course: TopologicalOrder
-    table: StageTable
-    fast: int
-    stop: Stop
-    costs: MoveCosts
-    arriving: str | None
-
-
 class GroupCandidates:
     """Generator of the groups that begin at each index of the layer order and fit into fast memory."""
 
     def __init__(
         self,
-        terms: GroupTerms,
+        course: TopologicalOrder,
+        table: StageTable,
         *,
+        fast: int,
+        costs: MoveCosts,
+        arriving: str | None,
+        stop: Stop,
         longest: int | None = None,
         untiled: GroupCandidates | None = None,
     ) -> None:
-        """Set the network and the fast memory.
+        """Set the execution order, its stages and the fast memory.
 
+        fast: bytes of fast memory.
+        costs: cost of slow-memory traffic, and of weights.
+        arriving: input that arrives row by row; None if no input does.
+        stop: effort limit of the search.
         longest: limit on the layers of a group.
         untiled: groups to which tiles of columns are added.
         """
         self._untiled, self.has_tiles = untiled, untiled is not None
-        self.terms = terms
-        course, table, self._fast, self.stop, self.costs, self.arriving = terms
-        self.course, self.table = course, table
+        self.course, self.table, self._fast = course, table, fast
+        self.costs, self.arriving, self.stop = costs, arriving, stop
         self.layers = course.layers[1:]
         self._longest = longest
         self.last_read = dict.fromkeys((*course.layers, *course.others), -1)
@@ -114,7 +102,9 @@ class GroupCandidates:
             else:
                 groups = list(self._runs(begin))
             if self._longest is None and self._untiled is None:
-                groups += [*self._single_stages(begin), *self._with_strips(begin)]
+                groups += self._single_stages(begin)
+                for end, stages in self._stages_between(begin, self._fast, (True, False)):
+                    groups += self._ways(begin, end, stages)
             kept: dict[tuple[int, str | None, Names], list[MemoryGroup]] = {}
             for group in sorted(groups, key=lambda group: (group.fast, group.costs)):
                 key = group.end, group.streamed, group.in_place
@@ -173,11 +163,6 @@ class GroupCandidates:
             if self.table.can_be_stage(layers):
                 for rows in batches(layers, self.table):
                     yield from self._ways(begin, end, (Stage(layers=layers, rows=rows),))
-
-    def _with_strips(self, begin: int) -> Iterator[MemoryGroup]:
-        """The groups of stages of several layers between separators."""
-        for end, stages in self._stages_between(begin, self._fast, (True, False)):
-            yield from self._ways(begin, end, stages)
 
     def _stages_between(
         self, begin: int, most: int, streamed: Sequence[bool]
@@ -424,10 +409,11 @@ class GroupCandidates:
         if is_limited and fast > self._fast:
             return None
         inside = {reading.tensor for firing in firings for reading in firing.readings}
-        blocks = {
-            geometry.stage.result: self._block_bytes(table, geometry.stage)
-            for geometry in geometries
-        }
+        blocks = {}  # of a result in slow memory the smallest write buffer
+        for stage in (geometry.stage for geometry in geometries):
+            rows, columns = smallest_block(table.network, stage)
+            unit = table.bytes_of(stage.result)
+            blocks[stage.result] = block_bytes(table.network, stage, rows * columns, unit)
         return MemoryGroup(
             begin=begin,
             end=end,
@@ -448,13 +434,14 @@ class GroupCandidates:
             blocks={name: blocks[name] for name in results},
         )
 
-    def _block_bytes(self, table: StageTable, stage: Stage) -> int:
-        """Bytes of the smallest write buffer of a result in slow memory."""
-        rows, columns = smallest_block(table.network, stage)
-        return block_bytes(table.network, stage, rows * columns, table.bytes_of(stage.result))
-
     def pinning(self, layers: Names) -> GroupCandidates:
         """Return the groups where the weights of some layers are resident in fast memory."""
         return GroupCandidates(
-            self.terms._replace(costs=self.costs.pinning(layers)), longest=self._longest
+            self.course,
+            self.table,
+            fast=self._fast,
+            costs=self.costs.pinning(layers),
+            arriving=self.arriving,
+            stop=self.stop,
+            longest=self._longest,
         )
