@@ -249,7 +249,6 @@ def _block(
             name=buffer.name,
             kind=kind,
             tensor=tensor,
-            rows=0,
             size=buffer.size,
             offset=inner.offsets[buffer.name],
             begin=number,

@@ -259,7 +259,12 @@ class Chain:
 
     def _live(self, found: PlacedPlan) -> list[int]:
         """The bytes of the buffers that each group has in fast memory."""
-        fast = [buffer for buffer in found.plan.buffers if not _is_in_slow(found.plan, buffer)]
+        plan = found.plan
+        fast = [
+            buffer
+            for buffer in plan.buffers
+            if not ((memory := plan.memory_of(buffer)) and memory.is_slow)
+        ]
         return [
             sum(buffer.size for buffer in fast if buffer.begin <= number < buffer.end)
             for number in range(len(self._steps))
@@ -564,11 +569,6 @@ def _live(buffers: Sequence[StreamBuffer]) -> int:
     )
 
 
-def _is_in_slow(plan: StreamingPlan, buffer: StreamBuffer) -> bool:
-    memory = plan.memory_of(buffer)
-    return memory is not None and memory.is_slow
-
-
 def _columns(network: Network, joined: str) -> Iterator[tuple[str, int]]:
     """Yield the inputs of a concatenation along columns, each with the index of its first column."""
     column = 0
@@ -621,6 +621,4 @@ def _inside(table: StageTable, group: MemoryGroup, number: int) -> Iterator[Stre
 
 
 def _buffer(name: str, kind: Kind, tensor: str, size: int, begin: int, end: int) -> StreamBuffer:
-    return StreamBuffer(
-        name=name, kind=kind, tensor=tensor, rows=0, size=size, offset=0, begin=begin, end=end
-    )
+    return StreamBuffer(name=name, kind=kind, tensor=tensor, size=size, begin=begin, end=end)

@@ -193,7 +193,13 @@ class _PartwisePlan:
             )
         for number, group in enumerate(groups):
             result = group.stages[-1].stage.result if group.stages else group.streamed_input
-            yield _buffer("staging", Kind.STAGING, result or "", begin=number, end=number + 1)
+            yield StreamBuffer(
+                name="staging",
+                kind=Kind.STAGING,
+                tensor=result or "",
+                begin=number,
+                end=number + 1,
+            )
 
     def _outside(self, groups: int) -> Iterator[StreamBuffer]:
         """Buffers in other memory: outputs whose rows leave, and outside inputs and outputs."""
@@ -211,13 +217,13 @@ class _PartwisePlan:
     def _all_of(
         self, name: str, tensor: str, groups: int, readers: tuple[str, ...] = ()
     ) -> StreamBuffer:
-        buffer = _buffer(name, Kind.EXTERNAL, tensor, begin=0, end=groups)
-        size, rows = self._table.tensor_bytes(tensor), self._table.height(tensor)
-        return replace(buffer, size=size, rows=rows, readers=readers)
-
-
-def _buffer(name: str, kind: Kind, tensor: str, *, begin: int, end: int) -> StreamBuffer:
-    """A buffer without bytes."""
-    return StreamBuffer(
-        name=name, kind=kind, tensor=tensor, rows=0, size=0, offset=0, begin=begin, end=end
-    )
+        return StreamBuffer(
+            name=name,
+            kind=Kind.EXTERNAL,
+            tensor=tensor,
+            rows=self._table.height(tensor),
+            size=self._table.tensor_bytes(tensor),
+            begin=0,
+            end=groups,
+            readers=readers,
+        )

@@ -136,13 +136,10 @@ class _StatefulPlanning:
             or source in self._external
         ):
             return []
-        is_alike = layer.name not in self._network.results and layer.quantization == self._type(
-            source
+        is_alike = layer.name not in self._network.results and (
+            layer.quantization == self._network.layer(source).quantization
         )
         return [Alias(layer.name, source, channel=cut.start)] if is_alike else []
-
-    def _type(self, name: str) -> object:
-        return self._network.layer(name).quantization
 
     def _may_lie_over(self, layer: Layer, source: Layer) -> bool:
         """Whether a layer may overwrite its input in place, element by element."""
@@ -217,9 +214,6 @@ class _StatefulPlanning:
                 name=f"{last.name} staging",
                 kind=Kind.STAGING,
                 tensor=last.name,
-                rows=0,
-                size=0,
-                offset=0,
                 begin=number,
                 end=number + 1,
             )

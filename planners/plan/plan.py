@@ -194,9 +194,9 @@ class StreamBuffer:
     name: str
     kind: Kind
     tensor: str  # or the result of the group's last stage, for staging
-    rows: int
-    size: int
-    offset: int
+    rows: int = 0
+    size: int = 0
+    offset: int = 0
     begin: int
     end: int
     readers: tuple[str, ...] = ()
