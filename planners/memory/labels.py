@@ -187,17 +187,18 @@ class _GroupSearch:
         order = np.lexsort((labels.lines, labels.work))
         memory = labels.lines[order]
         kept: list[GroupWay] = []
+        source, result = self._moves.whole_bytes(begin), self._moves.whole_bytes(end)
+        larger = max(source, result)
+        counted = result if is_streamed else larger  # bytes of the ends in `lines`
         place, least = 0, self._limits.memory + 1
         while place < len(order):
             number = int(order[place])
             moves = search.moves_of(labels, number)
             lead = 0 if is_streamed else self._lead(begin, end, moves)
-            exact = int(memory[place]) + self._beyond(begin, end, lead)
+            exact = int(memory[place]) + max(source + min(lead, result), larger) - larger
             if exact < least:
                 pool = int(labels.passing[number])
-                lines = (
-                    int(memory[place]) - pool - self._larger(begin, end, is_streamed=is_streamed)
-                )
+                lines = int(memory[place]) - pool - counted
                 work = int(labels.work[number])
                 group = GroupWay(exact, work, begin, end, moves)
                 kept.append(group._replace(lines=lines, pool=pool, lead=lead))
@@ -221,17 +222,6 @@ class _GroupSearch:
             table.row_bytes(known.course.at(begin)),
             table.row_bytes(known.course.at(end)),
         )
-
-    def _larger(self, begin: int, end: int, *, is_streamed: bool) -> int:
-        """Bytes of the larger of the two ends of a group."""
-        source = 0 if is_streamed else self._moves.whole_bytes(begin)
-        return max(source, self._moves.whole_bytes(end))
-
-    def _beyond(self, begin: int, end: int, lead: int) -> int:
-        """Bytes that the two ends of a group need in addition to the larger of them."""
-        source, result = self._moves.whole_bytes(begin), self._moves.whole_bytes(end)
-        larger = max(source, result)
-        return max(source + min(lead, result), larger) - larger
 
 
 def _joined(plans: Iterable[PlanWay], groups: Iterable[GroupWay]) -> list[PlanWay]:

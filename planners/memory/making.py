@@ -43,13 +43,6 @@ from planners.plan.rematerialisation import worked_network
 EXTERNAL_ALIGNMENT = 8  # bytes
 
 
-def plan_of(
-    course: TopologicalOrder, table: StageTable, groups: Sequence[GroupWay], *, is_streamed: bool
-) -> StreamingPlan:
-    """Return the plan of a chain of groups, with exact sizes and an offset for each buffer."""
-    return bounded_plan(course, table, groups, is_streamed=is_streamed)[0]
-
-
 def bounded_plan(
     course: TopologicalOrder,
     table: StageTable,
@@ -262,7 +255,6 @@ class _Making:
                 tensor=name,
                 rows=self._table.height(name),
                 size=self._table.tensor_bytes(name),
-                offset=0,
                 begin=begin,
                 end=end,
             )
@@ -336,7 +328,6 @@ class _Making:
             tensor=tensor,
             rows=rows,
             size=size,
-            offset=0,
             begin=group,
             end=group + 1,
         )
@@ -406,7 +397,9 @@ def _lead_over(
     first_row = {result: 0, source: 0}  # of the tensors in either, as far as they are of whole rows
     hosts = {name: alias.host for name, alias in aliases.items()}
     for name, alias in aliases.items():
-        if alias.host in ends and _is_of_rows(network, alias):
+        inner, outer = (network.layer(tensor).shape for tensor in (name, alias.host))
+        is_of_rows = inner.row_elements == outer.row_elements and inner.is_map == outer.is_map
+        if alias.host in ends and is_of_rows:
             first_row[name] = alias.row
     row, source_row = table.row_bytes(result), table.row_bytes(source)
     lead, later = 0, table.height(source)  # the first row that later groups read
@@ -438,11 +431,6 @@ def _lead_over(
             later, *(first_row[reading.tensor] + reading.first[0] for reading in readings), later
         )
     return lead
-
-
-def _is_of_rows(network: Network, alias: Alias) -> bool:
-    inner, host = (network.layer(name).shape for name in alias[:2])
-    return inner.row_elements == host.row_elements and inner.is_map == host.is_map
 
 
 def _stays(network: Network, name: str, hosts: Mapping[str, str]) -> bool:

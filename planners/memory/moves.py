@@ -47,10 +47,10 @@ class GroupMove(NamedTuple):
     span: span of recomputed layers, whose copies the stages include; None without recomputation.
     """
 
-    begin: int  # indices of separators
+    begin: int
     end: int
     stages: tuple[Stage, ...]
-    span: Span | None = None  # whose layers have copies, as in planners.plan.rematerialisation
+    span: Span | None = None
 
     @property
     def is_rematerialised(self) -> bool:
@@ -72,7 +72,7 @@ class OrderSection(NamedTuple):
     span: span of recomputed layers whose copies are among the layers.
     """
 
-    begin: int  # indices of separators
+    begin: int
     end: int
     layers: tuple[str, ...]
     table: StageTable
@@ -312,12 +312,6 @@ class GroupMoves:
             }
         return self._choices[begin, entry]
 
-    def _fills_whole(self, move: GroupMove) -> bool:
-        """Return whether a move ends by scattering incoming rows into a whole tensor."""
-        last = self.table.network.layer(self.course.at(move.end))
-        is_moving = last.operator.scatters_rows
-        return is_moving and move.stages[-1].mode is Mode.ACCUMULATING
-
     def carried_bytes(self, cut: int) -> int:
         """Return the arena bytes of the tensor carried past a separator and of later inputs."""
         around = [tensor for tensor in (self.course.carried[cut],) if tensor is not None]
@@ -345,7 +339,8 @@ class GroupMoves:
             batch = move.rows * self.table.row_bytes(self.course.at(move.end))
             most = max(cost.passing, cost.last)
             onward = max(cost.passing, cost.last + batch)
-            if self._fills_whole(move):
+            last = self.table.network.layer(self.course.at(move.end))
+            if last.operator.scatters_rows and move.stages[-1].mode is Mode.ACCUMULATING:
                 onward = self._all_bytes  # more than any plan has: the group ends
             whole, left = self.whole_bytes(move.end), self._left[move.end]
             rows.append((key, move.end, cost.lines, cost.work, most, onward, whole, left))

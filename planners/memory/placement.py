@@ -164,17 +164,13 @@ def _tried(order: Sequence[GroupBytes], allowed: Mapping[tuple[str, str], int]) 
             for neighbour in done
             if piece.meets(neighbour) and neighbour.size
         ]
-        offsets[piece.name] = _lowest(piece, barred)
+        offset = 0
+        for first, end in sorted(barred):  # offsets from first + 1 to end - 1 are taken
+            if first < offset < end:
+                offset = -(-end // piece.alignment) * piece.alignment
+        offsets[piece.name] = offset
         done.append(piece)
     return offsets
-
-
-def _lowest(piece: GroupBytes, barred: list[tuple[int, int]]) -> int:
-    offset = 0
-    for first, end in sorted(barred):  # offsets from first + 1 to end - 1 are taken
-        if first < offset < end:
-            offset = -(-end // piece.alignment) * piece.alignment
-    return offset
 
 
 def _barred(
@@ -409,7 +405,10 @@ class ExactPlacement:
                     lift.append(rises.get((second, number), sizes[second]))
             start.append(len(near))
         return Blocks(
-            members=tuple((_buffer(piece),) for piece in self._pieces),
+            members=tuple(
+                (Buffer(name=piece.name, size=piece.size, start=piece.begin, end=piece.end),)
+                for piece in self._pieces
+            ),
             by_lifetime=False,
             unit=1,
             grain=1,
@@ -449,10 +448,6 @@ class ExactPlacement:
                 if members:
                     cliques.add(Clique(tuple(members), tuple(weights.values())))
         return sorted(cliques)
-
-
-def _buffer(piece: GroupBytes) -> Buffer:
-    return Buffer(name=piece.name, size=piece.size, start=piece.begin, end=piece.end)
 
 
 class GroupBytes(NamedTuple):

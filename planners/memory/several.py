@@ -15,7 +15,6 @@ from typing import NamedTuple
 import numpy as np
 
 from cnn2csdf.execution.layer_by_layer import checked_frame
-from cnn2csdf.network import Shape
 from cnn2csdf.weights import Array, Model
 from csdf.arguments import public
 from csdf.errors import InvalidPlan
@@ -292,15 +291,10 @@ def _runs(
         else:
             machine.next_frame(computing)
         slow_bytes = machine.arena.slow_bytes
-        outputs = {
-            layer.name: _in_dims(machine.output(layer.inputs[0]), layer.shape)
-            for layer in model.network.outputs
-        }
+        outputs = {}
+        for layer in model.network.outputs:
+            rows = machine.output(layer.inputs[0])  # (rows, columns, channels)
+            maps = rows.transpose(2, 0, 1) if layer.shape.is_map else rows
+            outputs[layer.name] = maps.reshape(layer.shape.dims)
         runs.append(PlanRun(outputs, machine.arena.most, slow_bytes))
     return runs
-
-
-def _in_dims(rows: Array, shape: Shape) -> Array:
-    """A tensor, (rows, columns, channels), in the order of its dims."""
-    values: Array = (rows.transpose(2, 0, 1) if shape.is_map else rows).reshape(shape.dims)
-    return values

@@ -142,7 +142,9 @@ def as_lines(
                     f"  RAM      {ram_in_words(fit.beside, way.ram_bytes, way.state_bytes)}"
                 )
             lines.append(f"  counted  {accounting(fit)}")
-            if min(way.mac_ratio for way in fit.methods) < 1 and any(map(_multiplies, fit.methods)):
+            if min(way.mac_ratio for way in fit.methods) < 1 and any(
+                way.plan.multiply_accumulates for way in fit.methods
+            ):
                 lines.append("  MACs     below 1x: rows that no layer reads are not computed")
         if fit.platform is not None:
             lines.append(f"  timing   {timing(fit, fit.platform)}")
@@ -161,10 +163,6 @@ def as_lines(
             + ("" if check.slow_bytes is None else f", {check.slow_bytes} slow bytes counted")
         )
     return [*lines, answers.Detail(f"  time     {time_in_words(seconds)}")]
-
-
-def _multiplies(way: FitMethod) -> bool:
-    return way.plan.multiply_accumulates > 0
 
 
 def timing(one: Fit, platform: Platform) -> str:

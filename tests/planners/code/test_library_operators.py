@@ -8,10 +8,10 @@ from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model, random_weights
 from csdf.errors import UnsupportedOperator
 from planners.code.library import library
-from planners.memory.making import plan_of
 from planners.memory.moves import WHOLE, GroupWay
 from planners.plan.plan import Mode
 from tests.planners.code.compiling import libraries, needs_compiler, run_all
+from tests.planners.memory.plain import plan_of
 from tests.planners.memory.streamed import random_plan, space
 
 pytestmark = pytest.mark.slow

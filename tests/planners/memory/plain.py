@@ -4,6 +4,7 @@ from collections import defaultdict
 
 from cnn2csdf.granularity import ROWS
 from planners.arena.allocation import plan_arena
+from planners.memory.making import bounded_plan
 from planners.memory.order import topological_order
 from planners.memory.ordered import GroupInOrder, in_order
 from planners.memory.plain_plans import layer_by_layer, row_by_row
@@ -13,6 +14,11 @@ from planners.plan.plan import Kind, StreamBuffer
 from planners.reuse.application import Application, single_partition, with_one_size
 from planners.reuse.evaluation import Costs, Evaluator
 from planners.reuse.placement import tensor_places
+
+
+def plan_of(course, table, groups, *, is_streamed):
+    """The plan of a chain of groups."""
+    return bounded_plan(course, table, groups, is_streamed=is_streamed)[0]
 
 
 def whole_plan(network):

@@ -4,13 +4,13 @@ from random import Random
 
 import numpy as np
 
-from planners.memory.making import plan_of
 from planners.memory.moves import WHOLE, GroupMoves, GroupWay, collecting
 from planners.memory.order import topological_order
 from planners.memory.stages import StageTable
 from planners.plan.computing import ModelComputing
 from planners.plan.executor import PlanMachine
 from planners.plan.rematerialisation import worked_model
+from tests.planners.memory.plain import plan_of
 
 
 def space(network, *, element_bytes=4, ends=(), parts=()):

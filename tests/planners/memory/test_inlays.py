@@ -15,7 +15,6 @@ from cnn2csdf.weights import Model
 from csdf.errors import ExecutionError, InvalidPlan
 from planners.memory import making as making
 from planners.memory import making as rings
-from planners.memory.making import plan_of
 from planners.memory.moves import GroupMove, GroupWay
 from planners.plan import executor
 from planners.plan.aliases import aliases_of, most_bytes, without_costly_aliases
@@ -24,6 +23,7 @@ from planners.plan.executor import PlanMachine
 from planners.plan.plan import Alias, Kind, Stage
 from planners.plan.text import format_plans, parse_plans
 from tests.planners.memory.joined import Drawing, joined_model, joined_network
+from tests.planners.memory.plain import plan_of
 from tests.planners.memory.streamed import outputs, random_frame, random_plan, space
 from tests.planners.memory.test_streamed_runs import require_equal
 

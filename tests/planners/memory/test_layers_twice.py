@@ -12,7 +12,6 @@ from csdf.errors import InvalidPlan
 from planners.memory.answer import LINES, SEARCHED, STRIPS, TWICE, WHOLE_LAYERS
 from planners.memory.fit import fit
 from planners.memory.labels import front
-from planners.memory.making import plan_of
 from planners.memory.moves import WHOLE, GroupWay
 from planners.memory.order import topological_order
 from planners.memory.search import TwiceMoves
@@ -23,6 +22,7 @@ from planners.plan.rematerialisation import worked_model, worked_network
 from planners.plan.text import format_plans, parse_plans
 from tests.planners.code.compiling import libraries, needs_compiler, run_all
 from tests.planners.memory.gated import gated_block, gated_network
+from tests.planners.memory.plain import plan_of
 from tests.planners.memory.streamed import outputs, random_frame
 from tests.planners.memory.test_streamed_runs import require_equal
 from tests.planners.memory.test_streaming_search import every_plan, improved

@@ -11,9 +11,9 @@ from csdf.time_limit import Stop
 from planners.memory.answer import ROWS
 from planners.memory.fit import fit
 from planners.memory.labels import ANY_WORK, front
-from planners.memory.making import plan_of
 from planners.memory.moves import GroupWay
 from planners.memory.placed_chains import PlacedChains
+from tests.planners.memory.plain import plan_of
 from tests.planners.memory.streamed import space
 
 SIZE = st.integers(0, 6)

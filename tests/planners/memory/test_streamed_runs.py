@@ -18,12 +18,12 @@ from csdf.errors import ExecutionError
 from figures.branched_networks import lraspp_like, yolov8n_like
 from planners.memory.answer import INPUTS, OUTPUT_MEMORIES, SEARCHED
 from planners.memory.fit import fit
-from planners.memory.making import plan_of
 from planners.memory.moves import WHOLE, GroupWay
 from planners.plan.executor import PlanMachine
 from planners.plan.plan import Kind
 from tests.cnn2csdf.execution.random_networks import models
 from tests.planners.code.test_quantised_libraries import quantised
+from tests.planners.memory.plain import plan_of
 from tests.planners.memory.streamed import outputs, random_frame, random_plan, space
 
 pytestmark = pytest.mark.slow

@@ -14,10 +14,10 @@ from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model
 from planners.memory.labels import front
 from planners.memory.line_buffers import Keeping, kept_rows, least_lead, pace_of
-from planners.memory.making import plan_of
 from planners.memory.moves import WHOLE
 from planners.plan.firing import made_by_rows
 from planners.plan.plan import Kind
+from tests.planners.memory.plain import plan_of
 from tests.planners.memory.streamed import random_moves, space
 
 
