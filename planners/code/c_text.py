@@ -176,10 +176,12 @@ class Tables:
         *,
         has_helium: bool = False,
         name_of: Callable[[str], str] = identifier,
+        sums_are_mixed: bool = False,
     ) -> None:
         """Take the name of the library, in front of symbols that the linker sees.
 
-        name_of: the C name of a tensor.
+        name_of: the C name of a tensor. sums_are_mixed: whether layers differ in sum_kinds, so that
+        each scaling tells its kind.
 
         has_helium: whether a target may read sums that only Helium begins with.
         """
@@ -193,8 +195,9 @@ class Tables:
         self.weights_have_zeros = False  # trained integers of any layer that is summed up
         self.some_weights_are_halves = False  # of floating-point layers, two bytes each
         self.sums_round_once = False  # of any layer, once instead of twice
-        self.factors_are_small = True  # of sums: below a half, in fixed point
-        self.sums_are_narrow = True  # all with a factor have 30 bits
+        self.sums_are_mixed = sums_are_mixed  # each scaling says which of sum_kinds it has
+        # Of each layer with sums: whether its factors are below a half, and its sums have 30 bits.
+        self.sum_kinds: set[tuple[bool, bool]] = set()
         self.folded: set[str] = set()  # parameters that only Helium reads
 
     def weights(self, name: str, array: NDArray[Any], owner: object = None) -> str:

@@ -145,8 +145,8 @@ class RealTables:
         self._tables = tables
         self.wanted: set[str] = set()  # C types and functions, by their names among real numbers
         self.weights_have_zeros = self.sums_round_once = False
-        self.factors_are_small = True
-        self.sums_are_narrow = True
+        self.sums_are_mixed = False
+        self.sum_kinds: set[tuple[bool, bool]] = set()
         self.folded: set[str] = set()
         self.has_helium, self.name_of = tables.has_helium, tables.name_of
 

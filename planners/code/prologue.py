@@ -38,6 +38,24 @@ class MacroWriter:
     def _schedule(self) -> Schedule:
         return self.interface.schedule
 
+    def _sum_macros(self) -> str:
+        """C macros: whether assembly may store the sums of any layer, of all layers, and of a layer.
+
+        The assembly for Cortex-M reads weights as stored, and subtracts no zero points from them.
+        """
+        tables = self._schedule.tables
+        kinds = {(False, False)} if tables.weights_have_zeros else tables.sum_kinds
+        small, narrow = (any(kind) for kind in zip(*(kinds or {(True, True)}), strict=True))
+        of_layer = [str(int(small)), str(int(narrow))]
+        if tables.sums_are_mixed:
+            of_layer = ["((to)->has_small_factors != 0)", "((to)->has_narrow_sums != 0)"]
+        return f"""#define FACTORS_ARE_SMALL {int(small)}
+#define SUMS_ARE_NARROW {int(narrow)}
+#define SUMS_ARE_MIXED {int(tables.sums_are_mixed)}
+#define HAS_SMALL_FACTORS(to) {of_layer[0]}
+#define HAS_NARROW_SUMS(to) {of_layer[1]}
+"""
+
     def text(self) -> str:
         """Return includes, types and macros."""
         name, capitals, schedule = self._name, self._capitals, self._schedule
@@ -45,9 +63,7 @@ class MacroWriter:
         helium = helium_macros(self.target) if schedule.calls.is_integer else ""
         variables = len(self.interface.network.variables)
         included = "" if self.cmsis_nn is None else "#include <arm_nnfunctions.h>\n"
-        # Assembly for Cortex-M reads weights as stored, and subtracts no zero points from them.
         tables = schedule.tables
-        is_plain = tables.factors_are_small and not tables.weights_have_zeros
         has_left = schedule.has_tiles or bool(schedule.write_buffers)
         forgets = "((void)0)"
         if variables:
@@ -68,9 +84,7 @@ typedef slot element;
 #define WEIGHTS_HAVE_ZEROS {int(tables.weights_have_zeros)}
 #define SOME_WEIGHTS_ARE_HALVES {int(tables.some_weights_are_halves)}
 #define SUMS_ROUND_ONCE {int(tables.sums_round_once)}
-#define FACTORS_ARE_SMALL {int(is_plain)}
-#define SUMS_ARE_NARROW {int(is_plain and tables.sums_are_narrow)}
-{REAL_LIMITS if has_reals else ""}#define GROUPS {len(self._schedule.plan.groups)}
+{self._sum_macros()}{REAL_LIMITS if has_reals else ""}#define GROUPS {len(self._schedule.plan.groups)}
 #define MOST_TAPS {schedule.most_taps}
 #define MOST_GATHERED {schedule.most_gathered}
 #define FEW {GATHERED_ROW}

@@ -168,10 +168,9 @@ class _SourceWriter:
         self.capitals = self.name.upper()
         self.network, self.plan = model.network, plan
         self._names = TensorNames(self.network, renamed)
-        self.tables = Tables(
-            self.name, has_helium=has_helium(target), name_of=self._names.__getitem__
-        )
-        self.schedule = Schedule(model, plan, self.tables, self.cmsis_nn)
+        self._write_tables(model)
+        if len(self.tables.sum_kinds) > 1 and not self.tables.weights_have_zeros:
+            self._write_tables(model, sums_are_mixed=True)
         if self.cmsis_nn is not None:
             self.cmsis_nn.require_work(self.schedule.scratch * self.schedule.unit)
         self.streamed_input = None if plan.is_copied(0) else plan.groups[0].streamed_input
@@ -199,6 +198,16 @@ class _SourceWriter:
             ports=self.ports,
         )
         self.macros = MacroWriter(interface=self.interface, cmsis_nn=self.cmsis_nn, target=target)
+
+    def _write_tables(self, model: Model, *, sums_are_mixed: bool = False) -> None:
+        """Write the tables of the network. sums_are_mixed: as for `Tables`."""
+        self.tables = Tables(
+            self.name,
+            has_helium=has_helium(self.target),
+            name_of=self._names.__getitem__,
+            sums_are_mixed=sums_are_mixed,
+        )
+        self.schedule = Schedule(model, self.plan, self.tables, self.cmsis_nn)
 
     def _result(self, output: Layer) -> str:
         """The tensor of an output: its own if a stage writes it row by row, else its source."""
@@ -311,6 +320,7 @@ class _SourceWriter:
             "WEIGHTS_HAVE_ZEROS": self.tables.weights_have_zeros,
             "SOME_WEIGHTS_ARE_HALVES": self.tables.some_weights_are_halves,
             "SUMS_ROUND_ONCE": self.tables.sums_round_once,
+            "SUMS_ARE_MIXED": self.tables.sums_are_mixed,
         }
         defined = frozenset(name for name, is_defined in macros.items() if is_defined)
         structures = structures_of(self._files(), defined)

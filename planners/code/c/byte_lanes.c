@@ -393,7 +393,7 @@ static int32_t make_all_lanes(element *to, const convolution *c, const receptive
         parts[1] = lanes_patch(c, field, bend, field->across.end);
     }
 #if defined(HELIUM) && FACTORS_ARE_SMALL
-    if (c->to.bias && (parts[0].row_count > 0) && (parts[0].count > 0)) {
+    if (HAS_SMALL_FACTORS(&c->to) && c->to.bias && (parts[0].row_count > 0) && (parts[0].count > 0)) {
         from = count / 16 * 16;
         if (from != 0) {
             make_sixteen(to, parts, weights, stride, &c->to, first, to + from);
@@ -407,7 +407,8 @@ static int32_t make_all_lanes(element *to, const convolution *c, const receptive
         }
     }
 #elif defined(WORDS_MEET) && SUMS_ARE_NARROW
-    if (c->to.bias && (parts[0].row_count > 0) && (parts[0].count > 0) && (count >= 4)) {
+    if (HAS_NARROW_SUMS(&c->to) && c->to.bias && (parts[0].row_count > 0) && (parts[0].count > 0) &&
+        (count >= 4)) {
         from = count / 4 * 4;
         make_fours(to, parts, weights, stride, &c->to, first, to + from);
     }

@@ -20,6 +20,10 @@ typedef struct {
     int32_t rounds_once; /* as fully connected layers, halves up */
     const int32_t *further; /* bits of multipliers, 2 ** -31 each; NULL: none */
 #endif
+#if SUMS_ARE_MIXED
+    int32_t has_small_factors; /* all below a half */
+    int32_t has_narrow_sums;   /* and sums of 30 bits */
+#endif
 } scaling;
 
 #if defined(__SSE2__)
@@ -147,7 +151,7 @@ INLINED static void store_sums(element *to, const total *sums, const scaling *s,
             continue;
         }
 #elif defined(WORDS_MEET)
-        if (SUMS_ARE_NARROW) {
+        if (HAS_NARROW_SUMS(s)) {
             value = rescaled_narrow(sums[i], multipliers[i], exponents[i]) + zero;
             value = (value < least) ? least : value;
             value = (value > most) ? most : value;

@@ -119,8 +119,13 @@ APART static int32_t make_filters(element *to, const patch *p, const trained *we
     int32_t first = filters.first;
 #if (defined(HELIUM) && FACTORS_ARE_SMALL) || (defined(WORDS_MEET) && SUMS_ARE_NARROW)
     int32_t count = (filters.end - first) / BLOCK * BLOCK;
+#if defined(WORDS_MEET)
+    int32_t is_stored = HAS_NARROW_SUMS(s);
+#else
+    int32_t is_stored = HAS_SMALL_FACTORS(s);
+#endif
     (void)sizeof(patch_is_known);
-    if ((count > 0) && (begin != NULL) && (p->row_count > 0)) {
+    if (is_stored && (count > 0) && (begin != NULL) && (p->row_count > 0)) {
 #if defined(WORDS_MEET)
         meet_blocks(to, p, weights + p->weights_from, s, begin + first, first, to + count);
         first += count;

@@ -44,6 +44,7 @@ from planners.code.calls.reductions import attention_fields, cube, product_field
 from planners.code.layer_descriptor import Described, KernelCall
 
 ELEMENTS = (Element.INT8, Element.INT16)
+MOST_VALUE = 255  # magnitude of an int8 less a zero point
 
 
 def limits(one: Described, operator: op.Operator) -> tuple[int, int]:
@@ -125,8 +126,7 @@ def scaling(one: Described, role: str) -> tuple[object, ...]:
     is_short, bias = result.element is Element.INT16, None
     if "bias" in one.weights:
         bias = one.symbol("bias", one.weights["bias"].astype(np.int64 if is_short else np.int32))
-    if is_short or not result.is_fixed_point:
-        one.tables.factors_are_small = False
+    is_small = result.is_fixed_point and not is_short
     counts = np.ones(1, bool)
     if result.is_fixed_point:
         integers, exponents = multipliers(ratios)
@@ -140,8 +140,7 @@ def scaling(one: Described, role: str) -> tuple[object, ...]:
         counts = integers != 0
         exponents = np.where(counts, exponents, -1)  # nothing, whatever its exponent
         exponents = np.where(exponents < 32, exponents, exponents % 32)  # as `rescaled` shifts
-        if exponents.max() >= 0:
-            one.tables.factors_are_small = False
+        is_small = is_small and int(exponents.max()) < 0
         factors = [
             one.computed("multipliers", integers.astype(np.int32)),
             one.computed("exponents", exponents.astype(np.int8)),
@@ -152,24 +151,37 @@ def scaling(one: Described, role: str) -> tuple[object, ...]:
     if is_short and result.is_fixed_point:  # without zero points
         always = one.layer.operator.scatters_products
         ends = (0, int(always or has_wide_sums(input_types, one.weights)))
-    folded = _folded(one, role, counts)
+    kind = (is_small, is_small and _has_narrow_sums(one, role, counts))
+    one.tables.sum_kinds.add(kind)
+    if one.tables.sums_are_mixed:
+        zeros = (*zeros, *map(int, kind))
+    folded = _folded(one, role)
     begin = f"FOLDED({folded}) {bias or NULL}" if one.tables.has_helium else bias or NULL
     return (begin, *factors, *ends, *limits_behind(one), *zeros)
 
 
-def _folded(one: Described, role: str, counts: Array) -> str:
+def _has_narrow_sums(one: Described, role: str, counts: Array) -> bool:
+    """Whether accumulators have 30 bits, for output channels with a nonzero factor (counts)."""
+    if given_types(one).element is not Element.INT8:
+        return True
+    rows = np.abs(one.weights[role].reshape(len(one.weights[role]), -1).astype(np.int64))
+    # The rows of a transposed convolution are those of its input channels.
+    sums = rows.sum() if one.layer.operator.scatters_products else rows.sum(axis=1)
+    products = MOST_VALUE * sums
+    bias = one.weights["bias"].astype(np.int64) if "bias" in one.weights else np.int64(0)
+    return bool(np.max(np.where(counts, np.abs(bias) + products, 0)) < 2**30)
+
+
+def _folded(one: Described, role: str) -> str:
     """Return the symbol of initial accumulators: bias minus zero point times the sum of weights.
 
-    With them, windows inside the input accumulate products of stored values, without zero points. Also
-    determines whether accumulators are narrow, for output channels with a nonzero factor.
+    With them, windows inside the input accumulate products of stored values, without zero points.
     """
     input_types, weights = given_types(one), one.weights[role]
     if input_types.element is not Element.INT8:
         return NULL
     rows = weights.reshape(len(weights), -1).astype(np.int64)
     bias = one.weights["bias"].astype(np.int64) if "bias" in one.weights else np.int64(0)
-    if np.max(np.where(counts, np.abs(bias) + 255 * 255 * rows.shape[1], 0)) >= 2**30:
-        one.tables.sums_are_narrow = False
     begin = bias - input_types.zero_point * rows.sum(axis=1)
     has_whole_windows = not (is_depthwise(one) or one.layer.operator.scatters_products)
     has_sums = bool(input_types.zero_point) and np.abs(begin).max() < 2**31 and has_whole_windows
