@@ -351,8 +351,6 @@ def _elementwise(operator: op.Elementwise, operands: _Operands) -> Nodes:
         return [equal, node("Not"), cast]
     if function == "floor divide":
         return [*_elementwise(replace(operator, function="divide"), operands), node("Floor")]
-    if function == "floor modulo":
-        raise InvalidNetwork(f"{function!r} of floating point has no ONNX node")
     constants = [(role, operands.with_batch(constant)) for role, constant in operands.trained()]
     first = operator.constant_first
     order = (1, 0) if first and constants else None
@@ -364,7 +362,9 @@ def _elementwise(operator: op.Elementwise, operands: _Operands) -> Nodes:
         return [node(LOGIC[function]), node("Abs"), _cast(BOOL), _cast(FLOAT)]
     if function in VARIADIC and count + len(constants) != 2:
         return [node(VARIADIC[function], *constants)]
-    op_type = BINARY.get(function) or VARIADIC[function]
+    op_type = BINARY.get(function) or VARIADIC.get(function)
+    if op_type is None:
+        raise InvalidNetwork(f"{function!r} of floating point has no ONNX node")
     if constants and count == 1:
         return [node(op_type, *constants, order=order)]
     if first:

@@ -47,6 +47,7 @@ ELEMENTWISE: dict[str, Callable[[Sequence[Array]], Array]] = {
     "power": lambda operands: reduce(np.power, operands),
     "floor divide": lambda operands: _floor_quotient(*operands),
     "floor modulo": lambda operands: np.mod(*operands),
+    "arc tangent": lambda operands: np.arctan2(*operands),
     "squared difference": lambda operands: np.square(np.subtract(*operands)),
     "greater": lambda operands: np.greater(*operands).astype(np.float32),
     "greater or equal": lambda operands: np.greater_equal(*operands).astype(np.float32),

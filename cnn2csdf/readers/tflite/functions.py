@@ -268,6 +268,7 @@ CONVERTERS: Mapping[str, Converter] = {
     "ADD_N": sum_of_tensors,
     "ARG_MAX": partial(extreme_place, function="max"),
     "ARG_MIN": partial(extreme_place, function="min"),
+    "ATAN2": partial(elementwise, function="arc tangent", fused=False),
     "CAST": cast,
     "CEIL": partial(activation, function="ceil"),
     "COS": partial(activation, function="cos"),

@@ -225,3 +225,9 @@ def test_an_operator_that_onnx_lacks_is_refused_by_its_layer():
     pooling = op.Pooling(function="average", window=window, counts_padding=True)
     with pytest.raises(InvalidNetwork, match="layer 'the layer': an overhang of"):
         onnx_bytes(one_layer(pooling, MAP))
+
+
+def test_a_function_of_two_elements_that_onnx_lacks_is_refused_by_its_layer():
+    angle = op.Elementwise(function="arc tangent", constant=(1,))
+    with pytest.raises(InvalidNetwork, match="layer 'the layer': 'arc tangent' of floating point"):
+        onnx_bytes(one_layer(angle, MAP))

@@ -12,7 +12,8 @@ from cnn2csdf.readers.tflite.model_file import root_record
 flatbuffers = pytest.importorskip("flatbuffers")
 
 CODES = {
-    "ADD_N": 106, "CAST": 53, "CUMSUM": 128, "EQUAL": 71, "FLOOR_DIV": 90, "FLOOR_MOD": 95,
+    "ADD_N": 106, "ATAN2": 156,
+    "CAST": 53, "CUMSUM": 128, "EQUAL": 71, "FLOOR_DIV": 90, "FLOOR_MOD": 95,
     "GATHER": 36, "GATHER_ND": 107, "GELU": 150, "GREATER": 61, "GREATER_EQUAL": 62, "IF": 118,
     "LESS": 58, "LESS_EQUAL": 63, "LOGICAL_AND": 86, "LOGICAL_NOT": 87, "LOGICAL_OR": 84,
     "L2_POOL_2D": 12, "REDUCE_ALL": 140, "REDUCE_ANY": 91, "REDUCE_MIN": 89,

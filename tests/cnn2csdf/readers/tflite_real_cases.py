@@ -283,6 +283,7 @@ CASES = {
     "FLOOR_DIV of integers": two_operands(
         "FLOOR_DIV", np.floor_divide, of="int32", to="int32", zero_free=True
     ),
+    "ATAN2": two_operands("ATAN2", np.arctan2),
     "FLOOR_MOD": two_operands("FLOOR_MOD", np.mod, zero_free=True),
     "SELECT": choice("SELECT"),
     "SELECT_V2": choice("SELECT_V2"),
