@@ -9,8 +9,9 @@ import pytest
 pytest.importorskip("matplotlib")
 
 from matplotlib import rc_context
+from matplotlib.figure import Figure
 
-from planners.arena.command.picture import DrawnBuffer, arena_picture
+from planners.arena.command.picture import DrawnBuffer, arena_picture, draw_arena
 from planners.traffic.command.picture import TrafficBar, bars_picture
 
 
@@ -64,3 +65,13 @@ def test_a_picture_for_latex_needs_none_here_and_its_names_are_no_commands(
     assert f"{name}}}" in picture
     assert r"\input{x}" not in picture
     assert picture.count(r"\begin{pgfpicture}") == picture.count(r"\end{pgfpicture}") == 1
+
+
+def test_the_line_of_live_bytes_does_not_cross_the_name_of_a_buffer():
+    axes = Figure().add_subplot()
+    boxes = [DrawnBuffer("a", 0, 4, 0, 8), DrawnBuffer("b", 1, 3, 8, 8)]
+    draw_arena(axes, boxes)
+    assert [text.get_text() for text in axes.texts] == ["a", "b"]
+    for text in axes.texts:
+        assert text.get_zorder() > max(line.get_zorder() for line in axes.lines)
+        assert text.get_bbox_patch().get_facecolor()[3] == 1  # opaque

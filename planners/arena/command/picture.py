@@ -122,6 +122,8 @@ def draw_boxes(axes: Axes, boxes: Sequence[DrawnBuffer], width: int, top: float)
             va="center",
             fontsize=7,
             color="#111" if is_light else "white",
+            # The line of live bytes ends at a name instead of crossing it.
+            bbox={"facecolor": colour_of[box], "edgecolor": "none", "pad": 1},
             clip_on=True,
             zorder=3,
         )
