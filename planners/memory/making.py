@@ -309,28 +309,14 @@ class _Making:
         kept, _ = self._kept[number]
         for tensor, rows in kept.rows.items():
             size = rows * self._table.row_bytes(tensor)
-            yield self._buffer(Kind.LINE, tensor, rows, size, number)
-        for geometry in group.stages:
-            if geometry.accumulator:
-                yield self._buffer(
-                    Kind.ACCUMULATORS, geometry.firings.result, 0, geometry.accumulator, number
-                )
+            yield StreamBuffer.of_group(Kind.LINE, tensor, number, rows=rows, size=size)
+        yield from group.accumulators(number)
         size = -(-max(kept.passing) // self._widest) * self._widest
-        yield self._buffer(Kind.STAGING, group.result, 0, size, number)
+        yield StreamBuffer.of_group(Kind.STAGING, group.result, number, size=size)
         if number in self._blocks:
-            block = self._buffer(Kind.SCRATCH, group.result, 0, self._blocks[number].size, number)
+            size = self._blocks[number].size
+            block = StreamBuffer.of_group(Kind.SCRATCH, group.result, number, size=size)
             yield replace(block, name=self._block_name(number))
-
-    def _buffer(self, kind: Kind, tensor: str, rows: int, size: int, group: int) -> StreamBuffer:
-        return StreamBuffer(
-            name=f"{tensor} {kind.value}",
-            kind=kind,
-            tensor=tensor,
-            rows=rows,
-            size=size,
-            begin=group,
-            end=group + 1,
-        )
 
 
 def behind(arena: int, buffers: Sequence[StreamBuffer]) -> dict[str, int]:

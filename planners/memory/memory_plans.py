@@ -172,6 +172,9 @@ class Chain:
         self._steps = steps = [
             tile_step for step in steps for tile_step in _tile_by_tile(table, step)
         ]
+        self._geometries = [
+            GroupGeometry(table, step.group.geometry, step.group.streamed) for step in steps
+        ]
         self._weights = {
             weight.layer: (number, weight)
             for number, step in enumerate(steps)
@@ -349,7 +352,7 @@ class Chain:
         plan = StreamingPlan(
             network=self._order.network.name,
             element_bytes=table.element_bytes,
-            groups=tuple(map(self._group, steps)),
+            groups=tuple(map(_planned, self._geometries)),
             buffers=(
                 *(replace(buffer, offset=places[buffer.name]) for buffer in (*fast, *slow)),
                 *self._external(arena_bytes),
@@ -364,12 +367,6 @@ class Chain:
         plan = replace(plan, traffic=self._traffic(plan, begins))
         return PlacedPlan(plan, self.cost(begins), excess[0], excess[1], begins)
 
-    def _group(self, step: ChainStep) -> PlannedGroup:
-        """The group of the plan, in the demand-driven firing order of its last stage."""
-        group = GroupGeometry(self._table, step.group.geometry, step.group.streamed)
-        order = order_in_step(group.firings)
-        return group.planned(turns_of([group.firings[place].result for place in order]))
-
     def _buffers(
         self, begins: Mapping[str, int | None]
     ) -> tuple[list[StreamBuffer], list[StreamBuffer]]:
@@ -380,23 +377,24 @@ class Chain:
         for name, (begin, end) in self._lives.items():
             if name in table.outside:
                 continue
-            whole = _buffer(name, Kind.WHOLE, name, table.tensor_bytes(name), begin, end)
-            (fast if name in steps[begin].fast else slow).append(
-                replace(whole, rows=table.height(name))
+            whole = StreamBuffer.of_group(
+                Kind.WHOLE, name, begin, end, size=table.tensor_bytes(name), rows=table.height(name)
             )
+            (fast if name in steps[begin].fast else slow).append(replace(whole, name=name))
         for number, step in enumerate(steps):
-            fast += _inside(table, step.group, number)
+            fast += self._inside(number)
             fast += self._write_buffers(step, number)
         for name, (number, weight) in self._weights.items():
-            named = f"{name} {Kind.WEIGHTS.value}"
-            copied_in = begins.get(name)
+            copied_in, size = begins.get(name), weight.size
+            resident = StreamBuffer.of_group(Kind.RESIDENT, name, 0, len(steps), size=size)
             if copied_in is not None:
-                fast.append(_buffer(named, Kind.WEIGHTS, name, weight.size, copied_in, number + 1))
+                fast.append(
+                    StreamBuffer.of_group(Kind.WEIGHTS, name, copied_in, number + 1, size=size)
+                )
             elif name in begins:
-                fast.append(_buffer(named, Kind.RESIDENT, name, weight.size, 0, len(steps)))
+                fast.append(resident)
             if name in self._costs.in_slow and (name not in begins or copied_in is not None):
-                named = f"{name} {Kind.RESIDENT.value}"
-                slow.append(_buffer(named, Kind.RESIDENT, name, weight.size, 0, len(steps)))
+                slow.append(resident)
         return fast, slow
 
     def _external(self, begin: int) -> Iterator[StreamBuffer]:
@@ -404,9 +402,11 @@ class Chain:
         table = self._table
         for name in sorted(self._lives.keys() & table.outside):
             begin += -begin % table.bytes_of(name)
-            size = table.tensor_bytes(name)
-            outside = _buffer(name, Kind.EXTERNAL, name, size, 0, len(self._steps))
-            yield replace(outside, rows=table.height(name), offset=begin)
+            size, rows = table.tensor_bytes(name), table.height(name)
+            outside = StreamBuffer.of_group(
+                Kind.EXTERNAL, name, 0, len(self._steps), size=size, rows=rows
+            )
+            yield replace(outside, name=name, offset=begin)
             begin += size
 
     def _write_buffers(self, step: ChainStep, number: int) -> Iterator[StreamBuffer]:
@@ -421,8 +421,22 @@ class Chain:
             column_bytes = block_bytes(network, stage, rows, table.bytes_of(name))
             affordable = min(self._write_bytes // column_bytes, network.layer(name).shape.width)
             size = column_bytes * max(columns, affordable)
-            named = f"{name} {Kind.WRITE_BUFFER.value}"
-            yield _buffer(named, Kind.WRITE_BUFFER, name, size, number, number + 1)
+            yield StreamBuffer.of_group(Kind.WRITE_BUFFER, name, number, size=size)
+
+    def _inside(self, number: int) -> Iterator[StreamBuffer]:
+        """Ring buffers, accumulators and staging buffer of a group."""
+        table, group, geometry = self._table, self._steps[number].group, self._geometries[number]
+        layers = [
+            table.network.layer(name) for stage in group.geometry for name in stage.stage.layers
+        ]
+        for tensor, rows in group.rings.items():
+            size = rows * table.row_bytes(tensor)
+            ring = StreamBuffer.of_group(Kind.RING, tensor, number, rows=rows, size=size)
+            readers = tuple(layer.name for layer in layers if tensor in layer.inputs)
+            readers = readers if tensor == group.streamed else ()
+            yield replace(ring, name=f"{tensor} ring {number + 1}", readers=readers)
+        yield from geometry.accumulators(number)
+        yield StreamBuffer.of_group(Kind.STAGING, geometry.result, number, size=group.staging)
 
     def _touches(self, buffer: StreamBuffer) -> Fraction:
         """Estimate of the accesses per byte of a buffer in a frame, to rank buffers by."""
@@ -600,25 +614,7 @@ def _tile_by_tile(table: StageTable, step: ChainStep) -> Iterator[ChainStep]:
     yield ChainStep(joining, step.fast)
 
 
-def _inside(table: StageTable, group: MemoryGroup, number: int) -> Iterator[StreamBuffer]:
-    """Ring buffers, accumulators and staging buffer of a group."""
-    layers = [
-        table.network.layer(name) for geometry in group.geometry for name in geometry.stage.layers
-    ]
-    for tensor, rows in group.rings.items():
-        size = rows * table.row_bytes(tensor)
-        ring = _buffer(f"{tensor} ring {number + 1}", Kind.RING, tensor, size, number, number + 1)
-        readers = tuple(layer.name for layer in layers if tensor in layer.inputs)
-        yield replace(ring, rows=rows, readers=readers if tensor == group.streamed else ())
-    for geometry in group.geometry:
-        if geometry.accumulator:
-            result, size = geometry.firings.result, geometry.accumulator
-            name = f"{result} {Kind.ACCUMULATORS.value}"
-            yield _buffer(name, Kind.ACCUMULATORS, result, size, number, number + 1)
-    last = group.geometry[-1].firings.result
-    name = f"{last} {Kind.STAGING.value}"
-    yield _buffer(name, Kind.STAGING, last, group.staging, number, number + 1)
-
-
-def _buffer(name: str, kind: Kind, tensor: str, size: int, begin: int, end: int) -> StreamBuffer:
-    return StreamBuffer(name=name, kind=kind, tensor=tensor, size=size, begin=begin, end=end)
+def _planned(group: GroupGeometry) -> PlannedGroup:
+    """The group of a plan, in the demand-driven firing order of its last stage."""
+    order = order_in_step(group.firings)
+    return group.planned(turns_of([group.firings[place].result for place in order]))

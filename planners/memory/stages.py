@@ -34,10 +34,12 @@ from planners.plan.firing import RowNeeds, StageFirings, firing_order, made_by_r
 from planners.plan.plan import (
     ACCUMULATOR_BYTES,
     Alias,
+    Kind,
     Mode,
     PlannedGroup,
     PlannedStage,
     Stage,
+    StreamBuffer,
     Strip,
     Turns,
 )
@@ -179,7 +181,9 @@ class StageTable:
             return True
         inside = set(layers)
         works = map(self.network.layer, layers)
-        if any(inside & kept_operands(work) for work in works):
+        if any(
+            inside.intersection(work.inputs[1:]) and work.operator.rereads_rows for work in works
+        ):
             return False
         if self._is_one_place(layers[0]) and not self._is_one_place(layers[-1]):
             return False  # its result would be made again and again
@@ -491,6 +495,13 @@ class GroupGeometry:
             order=order,
         )
 
+    def accumulators(self, number: int) -> Iterator[StreamBuffer]:
+        """Yield the accumulators of the stages, as buffers of the group of this number."""
+        for stage in self.stages:
+            if size := stage.accumulator:
+                result = stage.firings.result
+                yield StreamBuffer.of_group(Kind.ACCUMULATORS, result, number, size=size)
+
     def kept(self, keeping: Mapping[str, Keeping]) -> KeptRows:
         """Return the rows and transient bytes of a frame; keeping: of each result."""
         kinds = tuple(keeping[stage.result] for stage in self.firings)
@@ -515,11 +526,6 @@ class GroupGeometry:
         return {
             tensor: tuple(map(min, zip(*firsts, strict=True))) for tensor, firsts in rows.items()
         }
-
-
-def kept_operands(layer: Layer) -> set[str]:
-    """Return the tensors that a layer rereads completely for each of its rows: keys and values."""
-    return set(layer.inputs[1:]) if layer.operator.rereads_rows else set()
 
 
 def within(span: Range, limit: int) -> Range:

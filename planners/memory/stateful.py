@@ -210,14 +210,7 @@ class _StatefulPlanning:
             )
             outside += self._bytes(layer)
         for number, (*_, last) in enumerate(self._groups):
-            staging = StreamBuffer(
-                name=f"{last.name} staging",
-                kind=Kind.STAGING,
-                tensor=last.name,
-                begin=number,
-                end=number + 1,
-            )
-            buffers.append(staging)
+            buffers.append(StreamBuffer.of_group(Kind.STAGING, last.name, number, size=0))
         plan = replace(empty, buffers=tuple(buffers), arena_bytes=end)
         return BoundedPlan(plan, top + arena.lower_bound, top + sum(map(self._bytes, self._layers)))
 

@@ -210,6 +210,20 @@ class StreamBuffer:
         if self.layout not in (None, *LAYOUTS):
             raise InvalidPlan(f"layout {self.layout!r}; expected one of {', '.join(LAYOUTS)}")
 
+    @staticmethod
+    def of_group(
+        kind: Kind, tensor: str, begin: int, end: int | None = None, *, size: int, rows: int = 0
+    ) -> StreamBuffer:
+        """Return a buffer without an offset that is named after its tensor and kind.
+
+        end: one past the last group; default: the buffer belongs to group `begin` alone.
+        """
+        end = begin + 1 if end is None else end
+        name = f"{tensor} {kind.value}"
+        return StreamBuffer(
+            name=name, kind=kind, tensor=tensor, rows=rows, size=size, begin=begin, end=end
+        )
+
     @property
     def has_all_rows(self) -> bool:
         """Whether it holds the whole tensor."""
