@@ -69,7 +69,12 @@ class BoardMemories(NamedTuple):
 
 def layout_of(memories: Sequence[Memory | BoardMemory]) -> BoardMemories:
     """Return memories by purpose. Raises InvalidArgument if a required memory is missing."""
-    boards = [_of_board(memory) for memory in memories]
+    boards = [
+        memory
+        if isinstance(memory, BoardMemory)
+        else BoardMemory(name=memory.name, size=memory.size, is_slow=memory.is_slow)
+        for memory in memories
+    ]
     inside = [board for board in boards if not board.is_flash]
     flash = [board for board in boards if board.is_flash]
     fast = tuple(board for board in inside if not board.is_slow)
@@ -91,12 +96,6 @@ def layout_of(memories: Sequence[Memory | BoardMemory]) -> BoardMemories:
             f"memories {' and '.join(stacks)} hold the stack; expected one of them"
         )
     return BoardMemories(fast, slow, flash[0] if flash else None)
-
-
-def _of_board(one: Memory | BoardMemory) -> BoardMemory:
-    if isinstance(one, BoardMemory):
-        return one
-    return BoardMemory(name=one.name, size=one.size, is_slow=one.is_slow)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,7 +19,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cnn2csdf.parameters import multiply_accumulates
 from cnn2csdf.weights import Array
 from planners.kernels import ranges
 from planners.memory.line_buffers import Keeping, Pace, pace_of
@@ -173,7 +172,9 @@ class GroupMoves:
         self.table = table
         self._parts = parts
         self.computed = 0  # moves whose costs were computed, for the effort of a search
-        self._left = _work_left(course)
+        works = list(map(table.work_of, course.layers))
+        # MACs after each separator without recomputation: a lower bound for the search.
+        self._left = tuple(sum(works[place + 1 :]) for place in course.separators)
         self._whole_bytes = [
             table.arena_bytes(course.at(cut)) for cut in range(len(course.separators))
         ]
@@ -476,16 +477,6 @@ def batches(layers: Sequence[str], table: StageTable) -> Sequence[int]:
     if len(layers) == 1 or height == 1:
         return (1,)
     return [rows for rows in ROWS_AT_A_TIME if rows < height] + [height]
-
-
-def _work_left(course: TopologicalOrder) -> tuple[int, ...]:
-    """Return the MACs after each separator, without recomputation: a lower bound for the search."""
-    network = course.network
-    work = [
-        multiply_accumulates(layer, network.input_shapes(layer))
-        for layer in map(network.layer, course.layers)
-    ]
-    return tuple(sum(work[place + 1 :]) for place in course.separators)
 
 
 def _best(every: list[tuple[MoveCost, GroupMove]]) -> list[tuple[MoveCost, GroupMove]]:

@@ -113,7 +113,10 @@ class _PartwisePlan:
     def _results_that_stay(self) -> Iterator[tuple[str, str]]:
         """Outputs whose rows are all in a ring at the end, with the name of the ring."""
         last = sum(len(group.order) for group in self._groups) - 1
-        may_stay = self._outputs_behind_others()
+        outputs = {layer.name for layer in self._network.outputs}
+        orders = [set(group.order) for group in self._groups]
+        # Outputs that fire in a group in which another layer fires as well.
+        may_stay = {name for order in orders if order - outputs for name in order & outputs}
         for ring in self._rings:
             height = self._table.height(ring.tensor)
             has_all = ring.size == height * self._table.row_bytes(ring.tensor)
@@ -122,12 +125,6 @@ class _PartwisePlan:
                 if layer.name in may_stay.intersection(ring.readers) and has_all:
                     if self._last_firings[ring.name] == last and not is_input:
                         yield layer.name, ring.name
-
-    def _outputs_behind_others(self) -> set[str]:
-        """Outputs that fire in a group in which another layer fires as well."""
-        outputs = {layer.name for layer in self._network.outputs}
-        orders = [set(group.order) for group in self._groups]
-        return {name for order in orders if order - outputs for name in order & outputs}
 
     def plan(self) -> StreamingPlan:
         groups = tuple(self._group(number) for number in range(len(self._groups)))

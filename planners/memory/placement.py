@@ -17,7 +17,7 @@ the resulting offsets.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from math import gcd
 from typing import NamedTuple
 
@@ -350,7 +350,11 @@ class ExactPlacement:
         )  # of a unit is a step; more than there are leads in a row
         self._numbers = {piece.name: number for number, piece in enumerate(self._pieces)}
         self._sizes = [self._steps(piece.size) for piece in self._pieces]
-        self._rises = dict(self._shorter_rises())
+        self._rises = {  # leads in steps: the second piece of a pair begins above the first
+            (number, self._numbers[above]): max(1, min(self._steps(lead), self._sizes[number]))
+            for (below, above), lead in self._leads.items()
+            if above in self._numbers and (number := self._numbers.get(below)) is not None
+        }
         self._blocks = self._conflicting()
         self._cliques = self._alive_together()
         self._fields: dict[bool, Field] = {}
@@ -385,14 +389,6 @@ class ExactPlacement:
     def _steps(self, size: int) -> int:
         """Return a size in steps, rounded up to whole units."""
         return -(-size // self._unit) * self._part
-
-    def _shorter_rises(self) -> Iterator[tuple[tuple[int, int], int]]:
-        """Yield pairs of pieces, and the lead in steps by which the second begins above the first."""
-        for (below, above), lead in self._leads.items():
-            if below in self._numbers and above in self._numbers:
-                number = self._numbers[below]
-                steps = min(self._steps(lead), self._sizes[number])
-                yield (number, self._numbers[above]), max(1, steps)
 
     def _conflicting(self) -> Blocks:
         start, near, rise, lift = [0], list[int](), list[int](), list[int]()

@@ -213,14 +213,6 @@ class Finding:
         """Whether the smallest of the methods fits into the RAM limit."""
         return self._ram is not None and min(way.with_state for way in methods) <= self._ram
 
-    def _arena_room(self) -> int | None:
-        """The RAM limit minus the largest execution state so far."""
-        return (
-            None
-            if self._ram is None
-            else self._ram - max(method.state_bytes for method in self.methods)
-        )
-
     def _strips(self, least: int, labels: int) -> bool:
         """Search strips below the minimum of line buffers; return whether the search was exhaustive."""
         is_complete = True
@@ -257,7 +249,9 @@ class Finding:
             plan = self._tried(name, way)
             if plan is not None and plan.arena_bytes > way.memory:
                 gaps.append((way.memory, plan.arena_bytes))
-        for cap in _caps(gaps, self._arena_room()):
+        states = (method.state_bytes for method in self.methods)
+        room = None if self._ram is None else self._ram - max(states)
+        for cap in _caps(gaps, room):
             self._stop.look()
             works = (
                 method.plan.multiply_accumulates
