@@ -69,6 +69,7 @@ FUNCTIONS = {
     "Max": "maximum",
     "Min": "minimum",
     "Mean": "mean",
+    "Mod": "floor modulo",
     "Pow": "power",
     "Greater": "greater",
     "GreaterOrEqual": "greater or equal",
@@ -79,8 +80,10 @@ FUNCTIONS = {
     "Or": "or",
     "Xor": "exclusive or",
 }
-ORDERED = ("subtract", "divide", "power", "greater", "greater or equal", "less", "less or equal")
-# where it matters which operand comes first
+ORDERED = (  # where it matters which operand comes first
+    *("subtract", "divide", "power", "greater", "greater or equal", "less", "less or equal"),
+    "floor modulo",
+)
 
 
 def attributes_by_kind() -> dict[str, dict[str, Any]]:
@@ -143,6 +146,8 @@ def prelu(node: OnnxNode, assembly: OnnxAssembly) -> None:
 def elementwise(node: OnnxNode, assembly: OnnxAssembly) -> None:
     """Add a function of the elements of several tensors, or of tensors and one constant."""
     function = FUNCTIONS[node.op_type]
+    if node.op_type == "Mod" and node.integer("fmod", 0):
+        raise unsupported(node, "fmod = 1, the sign of the dividend, is not supported")
     operands = [node.required(index) for index in range(len(node.inputs))]
     constants = [name for name in operands if assembly.is_static(name)]
     tensors = [name for name in operands if not assembly.is_static(name)]

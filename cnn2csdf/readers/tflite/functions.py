@@ -133,13 +133,33 @@ def gelu(node: TfliteNode, assembly: TfliteAssembly) -> None:
 
 
 def prelu(node: TfliteNode, assembly: TfliteAssembly) -> None:
-    """Add a rectifier with a trained slope for each channel."""
+    """Add a rectifier with a trained slope for each channel, for all, or for each element."""
     slope, shape = assembly.constant(node, 1), assembly.shape(node, 0)
+    if slope.size == 1:
+        slope = np.repeat(slope, shape.channels)
     if slope.size != shape.channels or slope.size != prod(slope.shape[-1:]):
-        raise refusal(node, f"slopes of shape {slope.shape}, expected one for each channel")
+        _add_slopes(node, assembly)
+        return
     trained = [assembly.trained(node, 1, "slope", slope.reshape(-1))]
     operator = op.Activation(function="prelu")
     assembly.add(node, operator, sources=[assembly.source(node, 0)], trained=trained)
+
+
+def _add_slopes(node: TfliteNode, assembly: TfliteAssembly) -> None:
+    """Add max(x, 0) + slope * min(x, 0), where slopes differ along other axes than the channels."""
+    if assembly.tensor(node, 0).quantization() is not None:
+        dims = assembly.tensor(node, 1).dims
+        raise refusal(node, f"slopes of shape {dims} for integers, expected one for each channel")
+    slope, source = _constant_operand(node, assembly, 1), assembly.source(node, 0)
+    zero = Trained(array=np.zeros((1,), np.float32), stored=Stored(role="constant"))
+    smaller = op.Elementwise(function="minimum", constant=(1,))
+    trained = assembly.trained(node, 1, "constant", slope)
+    product = op.Elementwise(function="multiply", constant=slope.shape)
+    scaled = assembly.computed(
+        node, product, [assembly.computed(node, smaller, [source], [zero])], [trained]
+    )
+    positive = assembly.computed(node, op.Activation(function="relu"), [source], [])
+    assembly.add(node, op.Elementwise(function="add"), sources=[positive, scaled])
 
 
 def softmax(node: TfliteNode, assembly: TfliteAssembly, *, is_logarithm: bool = False) -> None:

@@ -25,6 +25,7 @@ from cnn2csdf.readers.tflite.options import fused_behind, options_of, our_axis
 from cnn2csdf.shape import Shape
 from csdf.errors import UnreadableFile
 
+MOST_SCATTERED = 2**20  # positions of a result that updates are scattered to
 DEEPEST_ONE_HOT = 2**20
 
 
@@ -150,9 +151,12 @@ def embedding(
     stored, types = assembly.tensor(node, table), assembly.tensor(node, table).quantization()
     if rows.ndim < 2 or not rows.size:
         raise refusal(node, f"a table of {rows.shape}")
-    if types is not None or stored.element not in (Element.FLOAT32, Element.FLOAT16):
+    is_real = types is None and stored.element in (Element.FLOAT32, Element.FLOAT16)
+    if not is_real and (types is None or types != assembly.output(node).quantization()):
         raise refusal(
-            node, f"a table of {stored.element and stored.element.value}; expected float32"
+            node,
+            f"a table of {stored.element and stored.element.value}; expected float32, or quantised "
+            "integers with the scale of the result",
         )
     entries, width = rows.shape[0], prod(rows.shape[1:])
     places = assembly.as_in_file(node, numbers)
@@ -213,6 +217,41 @@ def gather(node: TfliteNode, assembly: TfliteAssembly) -> None:
     wanted = assembly.output(node).dims
     steps = [] if places.ndim == 1 else with_axes_of(node, assembly, shape, dims, wanted)
     assembly.add(node, operator, *steps, sources=[assembly.source(node, 0)])
+
+
+def scatter(node: TfliteNode, assembly: TfliteAssembly) -> None:
+    """Add zeros with elements, or slices behind the first axes, at constant positions.
+
+    The result selects for each position a row of the updates, or a row of zeros behind them.
+    """
+    indices, dims = assembly.constant(node, 0), assembly.integers(node, 2)
+    depth = indices.shape[-1] if indices.ndim else 0
+    lead = dims[:depth]
+    if not 0 < depth <= len(dims) or not 0 < prod(lead) <= MOST_SCATTERED or min(dims) < 1:
+        raise refusal(node, f"positions of shape {indices.shape} in a tensor of {dims[:8]}")
+    inside = indices.dtype.kind in "iu" and bool(((indices >= 0) & (indices < lead)).all())
+    if not inside:
+        raise UnreadableFile(f"{node}: a position outside of {dims}")
+    numbers = np.ravel_multi_index(tuple(np.moveaxis(indices, -1, 0)), tuple(lead)).reshape(-1)
+    if len(set(numbers.tolist())) < len(numbers):
+        raise refusal(node, "positions that repeat, whose updates are added up")
+    types = assembly.tensor(node, 1).quantization()
+    if types != assembly.output(node).quantization() or (types is not None and types.zero_point):
+        raise refusal(node, "integers with a zero point, or another scale than the result")
+    count, width = len(numbers), prod(dims[depth:])
+    if prod(assembly.tensor(node, 1).dims) != count * width:
+        raise UnreadableFile(f"{node}: updates of {assembly.tensor(node, 1).dims} for {dims}")
+    places = np.full(prod(lead), count)
+    places[numbers] = np.arange(count)
+    steps: list[op.Operator] = [op.Reshape(dims=(count, width))]
+    if count < len(places):
+        rows = [(0, 1), (0, 0)]
+        steps += op.padding_steps((count, width), rows, mode="constant", value=0.0)
+    steps.append(op.Gather(axis=0, places=tuple(places.tolist())))
+    steps.append(op.Reshape(dims=frame_dims(assembly.output(node).dims, is_map=False)))
+    if assembly.is_map(node.outputs[0]):
+        steps.append(op.Transpose(permutation=TO_MAP))
+    assembly.add(node, *steps, sources=[assembly.as_in_file(node, 1)], turns=False)
 
 
 def gather_points(node: TfliteNode, assembly: TfliteAssembly) -> None:
@@ -430,6 +469,7 @@ CONVERTERS: Mapping[str, Converter] = {
     "PACK": pack,
     "RESHAPE": reshape,
     "REVERSE_V2": reverse,
+    "SCATTER_ND": scatter,
     "SLICE": slices,
     "SPLIT": split,
     "SPLIT_V": split_by_sizes,

@@ -9,7 +9,7 @@ from cnn2csdf import operators as op
 from cnn2csdf.dtypes import Element
 from cnn2csdf.geometry import same_padding
 from cnn2csdf.readers.tflite.assembly import TfliteAssembly, Trained, refusal
-from cnn2csdf.readers.tflite.model_file import Dims, Record, TfliteNode
+from cnn2csdf.readers.tflite.model_file import Dims, Record, Tensor, TfliteNode
 from cnn2csdf.shape import Shape
 from csdf.errors import UnreadableFile, counted
 
@@ -63,9 +63,22 @@ def window_of(node: TfliteNode, kernel: op.Pair, *, dilations: int | None) -> op
     return op.Window(kernel=kernel, stride=(down, across), dilation=dilation)
 
 
+def require_scale(node: TfliteNode, weights: Tensor) -> None:
+    """Raise UnsupportedOperator for weights that are integers without a scale.
+
+    LiteRT refuses such convolutions, and multiplies the sums of other products by zero.
+    """
+    element = weights.element
+    if element is not None and element.is_integer and weights.quantization() is None:
+        raise refusal(
+            node, f"weights {weights.name!r} of {element.value} without a scale; give them a scale"
+        )
+
+
 def require_one_type(node: TfliteNode, assembly: TfliteAssembly, given: int = 0) -> None:
     """Raise UnsupportedOperator for integer weights of real numbers, and such."""
     source, weights = assembly.tensor(node, given), assembly.tensor(node, 1)
+    require_scale(node, weights)
     if (source.quantization() is None) != (weights.quantization() is None):
         raise refusal(
             node,

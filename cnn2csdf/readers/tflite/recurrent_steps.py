@@ -17,7 +17,7 @@ from cnn2csdf.dtypes import Element, Stored
 from cnn2csdf.operators.recurrences import CELL_GATES
 from cnn2csdf.readers.tflite.assembly import TfliteAssembly, Trained, refusal
 from cnn2csdf.readers.tflite.model_file import TfliteNode
-from cnn2csdf.readers.tflite.options import is_hybrid, require_scales
+from cnn2csdf.readers.tflite.options import is_hybrid, require_scale, require_scales
 from csdf.errors import UnreadableFile
 
 LONGEST = 64  # frames of a sequence, each of about 20 layers
@@ -200,6 +200,7 @@ def add_real_svdf(
 def _real(assembly: TfliteAssembly, node: TfliteNode, index: int) -> Array:
     """Return a constant as the real numbers that it stands for."""
     array, types = assembly.constant(node, index), assembly.tensor(node, index).quantization()
+    require_scale(node, assembly.tensor(node, index))
     if types is None:
         return array.astype(np.float32)
     if len(types.scales) != 1:

@@ -10,7 +10,7 @@ from struct import Struct
 import numpy as np
 
 from cnn2csdf import operators as op
-from cnn2csdf.dtypes import Element
+from cnn2csdf.dtypes import Element, Runtime
 from cnn2csdf.geometry import same_padding
 from cnn2csdf.operators.resizes import IN_1024THS, SINGLE_PRECISION
 from cnn2csdf.readers.tflite.assembly import Converter, TfliteAssembly, Trained, refusal
@@ -28,6 +28,8 @@ from cnn2csdf.readers.tflite.options import (
 )
 from csdf.errors import UnreadableFile, counted
 
+BIAS_TYPE = {"CONV_2D": 6, "FULLY_CONNECTED": 4}  # fields of options: quantized_bias_type
+TYPE_INT32 = 2  # TensorType
 MIRRORS = {0: "reflect", 1: "symmetric"}  # MirrorPadMode
 MAP_AXES = 4
 CUSTOM_STRIDES = Struct("<iii")  # TfLiteTransposeConvParams: TfLitePadding, two strides
@@ -45,10 +47,29 @@ def biases(
     if bias.size != units:
         raise UnreadableFile(f"{node}: {bias.size} biases for {counted(units, 'channel')}")
     stored_bias = assembly.trained(node, place, "bias", bias.reshape(-1))
+    _require_bias_type(node, assembly, stored_bias)
     if stored_bias.stored.element is Element.INT16:  # added to sums of 64 bits
         wide = stored_bias.array.astype(np.int64)
         return [Trained(array=wide, stored=replace(stored_bias.stored, element=Element.INT64))]
     return [stored_bias]
+
+
+def _require_bias_type(node: TfliteNode, assembly: TfliteAssembly, bias: Trained) -> None:
+    """Raise UnsupportedOperator for biases of int32 that LiteRT reads as if they were of int64.
+
+    It does so for inputs of int16 unless the options give the type of the biases.
+    """
+    field, types = BIAS_TYPE.get(node.kind), assembly.tensor(node, 0).quantization()
+    if field is None or types is None or types.element is not Element.INT16:
+        return
+    is_given = node.options is not None and node.options.integer(field, "b") == TYPE_INT32
+    is_narrow = bias.stored.element is Element.INT32
+    if is_narrow and not is_given and assembly.runtime is Runtime.LITERT:
+        raise refusal(
+            node,
+            "biases of int32 for an input of int16, without quantized_bias_type: LiteRT reads behind "
+            "their end; convert again, or choose --runtime tflite-micro",
+        )
 
 
 def convolution(node: TfliteNode, assembly: TfliteAssembly) -> None:

@@ -125,3 +125,22 @@ static void unpool(const run *r, const layer *l, range rows, range columns)
     }
     finish_region(l, &out, rows, columns);
 }
+
+/* Rows of a table of integers by their numbers, which are real; else as look_up_rows. */
+static void look_up_integers(const run *r, const layer *l, range rows, range columns)
+{
+    const embedding *e = l->parameters;
+    view in = input_view(r, l, 0);
+    view out = output_view(r, l);
+    int32_t y;
+    int32_t x;
+    for (y = rows.first; y < rows.end; y++) {
+        for (x = columns.first; x < columns.end; x++) {
+            int32_t position = (int32_t)real_at(row_at(&in, y) + column_at(&in, x), 0);
+            position = smaller(larger((position < 0) ? (position + e->entries) : position, 0), e->entries - 1);
+            copy_elements(row_at(&out, y) + column_at(&out, x), e->table + (position * out.channels),
+                          out.channels);
+        }
+    }
+    finish_region(l, &out, rows, columns);
+}

@@ -140,8 +140,8 @@ def _gather_points(one: Described, _operator: op.GatherPoints) -> KernelCall:
 
 
 def _embedding(one: Described, operator: op.Embedding) -> KernelCall:
-    if one.given != (None,) or not _is_single(one):
-        raise one.refusal("of quantised integers")
+    if one.given != (None,):
+        raise one.refusal("of positions that are quantised integers")
     table = one.symbol("table", one.weights["table"])
     return one.call("look_up_integers", "embedding", operator.entries, table)
 

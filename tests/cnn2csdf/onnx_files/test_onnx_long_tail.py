@@ -90,6 +90,19 @@ CASES = {
     "arg min of columns": one_node("ArgMin", inputs=MAP, axis=-1, keepdims=0),
     "running sum": one_node("CumSum", np.array(1), inputs=MAP, exclusive=1),
     "running sum of rows": one_node("CumSum", np.array(2), inputs=MAP, reverse=1),
+    "modulo of integers": graph_model(
+        [
+            node("Mul", ["x", "ten"], ["t"]),
+            node("Cast", ["t"], ["i"], to=TensorProto.INT64),
+            node("Mod", ["i", "seven"], ["m"]),
+            node("Sub", ["m", "seven"], ["above"]),
+            node("Mod", ["hundred", "above"], ["n"]),
+            node("Cast", ["n"], ["y"], to=TensorProto.FLOAT),
+        ],
+        inputs=MAP,
+        # A remainder has the sign of the divisor: between -6 and 0, and 7 more is above zero.
+        constants={"ten": scalar(10.0), "seven": ints(-7), "hundred": ints(100)},
+    ),
     "where with constants": graph_model(
         [
             node("Greater", ["x", "low"], ["c"]),
