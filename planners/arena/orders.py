@@ -1,4 +1,4 @@
-"""Blocks placed in an order: at once, each as low as it may, or by exact search in slices."""
+"""Placement of blocks in an order: greedy by first fit or best fit, and by exact search in slices."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from planners.arena.blocks import Blocks, Clique
 from planners.arena.problem import loads
 from planners.kernels import placement, placement_search, ranges
 
-TRIES = 32  # improvements without success, after which the next starts from the best again
-HEAT_ROOM = 32  # of the trail, for each block: changes of heat on the way down
-FOLLOWED = 1  # the modes of heat: brought up to date where the rest falls apart
-KEPT = 2  # as at the start
-COLD = 3  # none
-COMPARISONS = 10**8  # of lifetimes in one run of a kernel, about a tenth of a second
+TRIES = 32  # failures of hill climbing, after which it restarts from the best order
+HEAT_ROOM = 32  # entries of the undo trail for each block: changes of heat on one branch
+# How the heat of a block (the largest load of its cliques) is computed during exact search.
+FOLLOWED = 1  # updated when the remaining blocks fall into independent parts
+KEPT = 2  # constant, from the start
+COLD = 3  # zero
+COMPARISONS = 10**8  # of lifetimes in one call of a kernel, about a tenth of a second
 PLAIN_COMPARISONS = 10**6
 
 
@@ -39,10 +40,8 @@ class Greedy:
             backend.blank(maximum),
         )
         # Coordinate compression: only the order of times decides conflicts.
-        times = {time: at for at, time in enumerate(sorted({*blocks.starts, *blocks.ends}))}
-        self._starts = [
-            times[time] for time in blocks.starts
-        ]  # numbered, so that only order counts
+        times = {time: rank for rank, time in enumerate(sorted({*blocks.starts, *blocks.ends}))}
+        self._starts = [times[time] for time in blocks.starts]
         self._ends = [times[time] for time in blocks.ends]
         self._lifetimes = backend.kernel(placement.Lifetimes)(
             *map(backend.array, (self._starts, self._ends, blocks.size))
@@ -52,7 +51,7 @@ class Greedy:
         placed = [int(fixed) for fixed in blocks.is_fixed]
         self._start = (
             placed,
-            [at * height for at, height in zip(blocks.lowest, placed, strict=True)],
+            [offset * fixed for offset, fixed in zip(blocks.lowest, placed, strict=True)],
         )
 
     def offsets(self, order: Sequence[int], *, is_tight: bool = False) -> list[int]:
@@ -64,7 +63,7 @@ class Greedy:
         return offsets
 
     def _placing(self, order: Sequence[int], *, is_tight: bool) -> Iterator[list[int]]:
-        """Yield the offsets; before, where it takes long, nothing now and then."""
+        """Yield the offsets at the end, and before an empty list between two long calls of a kernel."""
         backend, blocks = self._backend, self._blocks
         is_placed, offset = (backend.array(values) for values in self._start)
         free = [block for block in order if not blocks.is_fixed[block]]
@@ -84,27 +83,27 @@ class Greedy:
                     backend.kernel(placement.put_by_time)(
                         stack, self._lifetimes, block, blocks.lowest[block]
                     )
-            index = backend.kernel(placement.fit_by_time)
+            fit = backend.kernel(placement.fit_by_time)
             step = max(
                 1, (COMPARISONS if backend.is_compiled else PLAIN_COMPARISONS) // len(blocks)
             )
             for first in range(0, len(free), step):
                 yield []
                 piece = backend.array(free[first : first + step])
-                index(piece, self._lifetimes, self._ground, stack, offset, int(is_tight))
+                fit(piece, self._lifetimes, self._ground, stack, offset, int(is_tight))
         yield backend.take(offset, range(len(blocks)))
 
     def standard_plans(self) -> Iterator[list[int]]:
-        """Yield the plans of the usual orders, good ones first."""
+        """Yield the plans of the standard orders, good orders first."""
         return (self.offsets(order, is_tight=is_tight) for order, is_tight in self._usual_orders())
 
     def usual_plans(self) -> Iterator[list[int]]:
-        """Yield the same plans; in between, where one takes long, nothing now and then."""
+        """Yield the same plans, and an empty list between two long calls of a kernel."""
         for order, is_tight in self._usual_orders():
             yield from self._placing(order, is_tight=is_tight)
 
     def _usual_orders(self) -> Iterator[tuple[list[int], bool]]:
-        """Yield the usual orders, and whether the smallest gaps are taken."""
+        """Yield the standard orders, each with whether it is placed by best fit."""
         # Best fit needs the gaps by time, which only the kernel for unlisted conflicts keeps.
         modes = (False,) if self._blocks.is_listed else (False, True)
         length, area, size, conflicts = _features(self._blocks)
@@ -117,9 +116,9 @@ class Greedy:
             yield from ((order, is_tight) for is_tight in modes)
 
     def _peak_orders(self) -> Iterator[list[int]]:
-        """Yield orders in which first come the blocks that live when most bytes are alive.
+        """Yield orders that begin with the blocks live at the peak of the load.
 
-        They lie one upon another without a gap, and the other live blocks are fewer.
+        First fit stacks these blocks without a gap.
         """
         blocks = self._blocks
         starts, ends, size = self._starts, self._ends, blocks.size
@@ -133,33 +132,34 @@ class Greedy:
             for then in (size, near, length, area):
                 keys = zip(near, first, then, size, strict=True)
                 key = [
-                    (at < 0, -middle if at == 0 else -two, -more) for at, middle, two, more in keys
+                    (distance < 0, -at_peak if distance == 0 else -elsewhere, -block_size)
+                    for distance, at_peak, elsewhere, block_size in keys
                 ]
                 yield sorted(self._free, key=key.__getitem__)
 
     def improvements(self, offsets: Sequence[int], random: Random) -> Iterator[list[int]]:
-        """Yield the usual plans, then others for ever: who ends highest in the best is moved.
+        """Yield plans without end: the standard plans, then those of hill climbing over orders.
 
-        In between, where a plan takes long, nothing is yielded now and then.
-        Source: the hill climbing of storage planners, as in Lee et al., On-device neural net
-        inference with mobile GPUs, 2019 (greedy by size is its start).
+        A move takes the highest block, or a block in conflict with it, to an earlier position of the
+        order. An empty list is yielded between two long calls of a kernel.
+        Source: Lee et al., On-device neural net inference with mobile GPUs, 2019.
         """
         if not self._free:
             return
         blocks = self._blocks
         best, order = blocks.peak(offsets), sorted(self._free, key=offsets.__getitem__)
-        tight = False
+        is_best_tight = False
         for start, is_tight in self._usual_orders():
             placed_offsets: list[int] = []
             for placed_offsets in self._placing(start, is_tight=is_tight):
                 yield placed_offsets
             if blocks.peak(placed_offsets) < best:
-                best, tight = blocks.peak(placed_offsets), is_tight
+                best, is_best_tight = blocks.peak(placed_offsets), is_tight
                 order = start if is_tight else sorted(self._free, key=placed_offsets.__getitem__)
         current = list(order)
         failures = 0
         while True:
-            for placed_offsets in self._placing(current, is_tight=tight):
+            for placed_offsets in self._placing(current, is_tight=is_best_tight):
                 yield placed_offsets
             peak = blocks.peak(placed_offsets)
             failures += 1
@@ -181,9 +181,9 @@ class Greedy:
 
 
 def _windows(starts: Sequence[int], ends: Sequence[int]) -> tuple[int, list[int]]:
-    """Return the length of the windows of time, and where the entries of each window begin.
+    """Return the length of the windows of time, and the first entry of each window.
 
-    A window is as long as the longest lifetime; the last number counts all entries.
+    A window is as long as the longest lifetime; the last number is the count of all entries.
     """
     lives = list(zip(starts, ends, strict=True))
     # With windows as long as the longest lifetime each block meets at most two of them.
@@ -196,14 +196,14 @@ def _windows(starts: Sequence[int], ends: Sequence[int]) -> tuple[int, list[int]
 
 
 class TrialOrder(NamedTuple):
-    """Which block is tried first where several could lie at the same offset."""
+    """The branching order of blocks at the same offset, and the mode of their heat."""
 
     rank: Sequence[int]
     mode: int
 
 
 class Field:
-    """A part and its cliques, as the kernel of one backend wants them."""
+    """A part and its cliques as arrays of one backend."""
 
     def __init__(
         self, blocks: Blocks, cliques: Sequence[Clique], backend: compiler.Backend
@@ -234,7 +234,7 @@ class Field:
 
 
 class PlacementSearch:
-    """A search for a plan within a capacity, in one order; it goes on where it stopped."""
+    """An exact search for a plan within a capacity, in one order; each run continues the last."""
 
     def __init__(self, field: Field, capacity: int, order: TrialOrder) -> None:
         backend, blocks = field.backend, field.blocks
@@ -263,24 +263,24 @@ class PlacementSearch:
 
     @property
     def effort(self) -> int:
-        """Microseconds that all placements so far take on a usual machine.
+        """Microseconds of all placements so far on a typical machine.
 
-        Measured on problems of 130 to 3000 blocks, within 2x: a placement looks at all that is left and
-        at what conflicts, and sorts what is left.
+        A placement visits and sorts the remaining blocks, and visits the conflicts of its block.
+        Measured on problems of 130 to 3000 blocks, within 2x.
         """
         count = len(self._field.blocks)
         conflicts = self._field.blocks.neighbour_start[-1] // max(1, count)
-        looked = int(self._tree.tried) * (count + 2 * conflicts)
-        return looked // 80 + int(self._tree.shifted) // 700
+        visits = int(self._tree.tried) * (count + 2 * conflicts)
+        return visits // 80 + int(self._tree.shifted) // 700
 
     @property
     def offsets(self) -> list[int]:
-        """The plan, in units, once it is found."""
+        """The plan in units, after a run that returned FOUND."""
         return self._field.backend.take(self._low, range(len(self._field.blocks)))
 
 
 def standard_orders(field: Field) -> list[TrialOrder]:
-    """Return orders that are often quick, the best first."""
+    """Return orders that often find a plan quickly, the best first."""
     cliques = field.cliques_each
     length, area, size, conflicts = _features(field.blocks)
     return [
@@ -294,18 +294,18 @@ def standard_orders(field: Field) -> list[TrialOrder]:
 
 
 def random_order(field: Field, random: Random) -> TrialOrder:
-    """Return an order that mixes the features of blocks in random parts, with some noise."""
+    """Return an order by a random weighted sum of the ranks of the features, with noise."""
     count = len(field.blocks)
-    places = [ranks(of) for of in (*_features(field.blocks), field.cliques_each)]
-    parts = [random.randrange(11) ** 2 * random.choice((0, 1, 1)) for _ in places]
+    rankings = [ranks(feature) for feature in (*_features(field.blocks), field.cliques_each)]
+    weights = [random.randrange(11) ** 2 * random.choice((0, 1, 1)) for _ in rankings]
     # Some orders without noise, some almost random: neither is better on all problems.
     noise = random.choice((0, 5, 20, 50)) * count + 1
-    less = [
-        -sum(part * index[block] for part, index in zip(parts, places, strict=True))
+    scores = [
+        -sum(weight * rank[block] for weight, rank in zip(weights, rankings, strict=True))
         - random.randrange(noise)
         for block in range(count)
     ]
-    return TrialOrder(ranks(less), random.choice((FOLLOWED, KEPT, COLD)))
+    return TrialOrder(ranks(scores), random.choice((FOLLOWED, KEPT, COLD)))
 
 
 def _features(blocks: Blocks) -> tuple[list[int], ...]:

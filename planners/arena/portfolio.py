@@ -27,35 +27,36 @@ from planners.kernels import placement_beam as beam_kernel
 from planners.kernels import placement_search, ranges
 from planners.kernels.placement_search import FOUND, NONE
 
-LEAST_SLICE = 1000  # placements a search tries before the next has its turn
-LONGEST_SLICE = 8000  # so that a search can be ended at any time
-PLAIN_SLICE = 100  # the same of plain kernels
-LONGER_FIRST = 4  # the best order gets so many times more
-RESTARTS = 6  # random orders between two rounds
-# Ejection and beams prove nothing: in turn t they get 1 + t**3 / PROOFS_FIRST steps, few at first.
-# Tuned on MiniMalloc's problems: D is proved in 28 s of a processor, in 35 s with half of this and 47 s
-# with twice as much; the nine that exact search proves at once (A to I and K without D) take the same.
+LEAST_SLICE = 1000  # placements of one search before the next search runs
+LONGEST_SLICE = 8000  # a longer slice would delay the end of a search
+PLAIN_SLICE = 100  # LEAST_SLICE of kernels that are not compiled
+LONGER_FIRST = 4  # the best order gets a slice this many times as long
+RESTARTS = 6  # random orders between two rounds of the standard orders
+# Ejection and beams prove nothing: slice t of them has 1 + t**3 / PROOFS_FIRST steps, few at first.
+# Tuned on MiniMalloc's problems: D is proved in 28 s of a processor, in 35 s with half of this
+# value, and in 47 s with twice as much. A to I and K without D are proved before these searches matter.
 PROOFS_FIRST = 2**13
-MOST_PUSHES = 16000  # so that a search can be ended at any time
-PLAIN_PUSHES = 50  # the same of plain kernels
-# Ejection is frequent until it has tried this many pushes since its last better plan, in addition to as
-# many as it took to find that plan. After that it is rare.
+MOST_PUSHES = 16000  # of one slice; more would delay the end of a search
+PLAIN_PUSHES = 50  # MOST_PUSHES of kernels that are not compiled
+# Ejection is frequent until it has made this many pushes since its last better plan, plus twice as many
+# as it made up to that plan. After that it is rare.
 PATIENCE = 300_000
-RARELY = 24  # while ejection is rare, one turn in this many is ejection
-LEAST_WITH_WINDOWS = 600  # blocks, from which windows of time are pushed about, not all
-WINDOW_STEPS = 16  # of them between two of exact search
+RARELY = 24  # while ejection is rare, one slice in this many is ejection
+# Blocks from which on only a window of time is rearranged, not the whole plan.
+LEAST_WITH_WINDOWS = 600
+WINDOW_STEPS = 16  # steps of the window search between two slices of exact search
 SEED = 1
 # Effort in microseconds of a usual machine, on MiniMalloc's problems and tilings within 2x.
 STEP_EFFORT = 20  # of one step, whatever it does
 USUAL_EFFORT = 1  # to place a block of a large problem
-ENTRIES = 3500  # blocks and cliques that beams look at in a microsecond
+ENTRIES = 3500  # blocks and cliques that a beam updates in a microsecond
 
 
 class Attempt:
-    """The search for a plan of one part within one capacity, by many orders in turns.
+    """Exact search for a plan of one part within a capacity, in several branching orders.
 
-    What an order needs differs by factors of thousands: each gets a short slice, then random orders
-    get a short try, then each a slice twice as long as before.
+    The effort of two orders may differ by factors of thousands. So each order runs for a short slice,
+    then random orders run for a short slice each, then each order for a slice twice as long.
     """
 
     def __init__(self, field: Field, capacity: int) -> None:
@@ -67,7 +68,7 @@ class Attempt:
             PlacementSearch(field, capacity, order) for order in standard_orders(field)
         ]
         self._random = Random(SEED)
-        self._turn = 0
+        self._slices = 0  # of this round so far
         self._least = LEAST_SLICE if field.backend.is_compiled else PLAIN_SLICE
         self._longest = LONGEST_SLICE
         if len(field.blocks) > LEAST_WITH_WINDOWS:  # where a placement takes long
@@ -76,17 +77,16 @@ class Attempt:
         self._slice = self._least
 
     def step(self) -> int:
-        """Give one search its turn, which adds to `effort`; return FOUND, NONE or UNDECIDED."""
-        turn = self._turn
-        self._turn += 1
-        if turn < len(self._searches):
+        """Run one search for a slice, which adds to `effort`; return FOUND, NONE or UNDECIDED."""
+        number = self._slices
+        self._slices += 1
+        if number < len(self._searches):
             # Restarts with a growing limit: the time of one order varies by orders of magnitude.
-            search, limit = self._searches[turn], self._slice * (1 if turn else LONGER_FIRST)
+            search, limit = self._searches[number], self._slice * (1 if number else LONGER_FIRST)
         else:
-            # All random orders of this round had their slice; the next round gives each twice as
-            # much.
-            if turn == len(self._searches) + RESTARTS * self._slice // self._least - 1:
-                self._turn = 0
+            # After the last random order of a round, the slices of the next round are twice as long.
+            if number == len(self._searches) + RESTARTS * self._slice // self._least - 1:
+                self._slices = 0
                 self._slice = min(2 * self._slice, self._longest)
             order = random_order(self.field, self._random)
             search, limit = PlacementSearch(self.field, self.capacity, order), self._least
@@ -101,10 +101,10 @@ class Attempt:
 class PartSearch:
     """The searches for a plan of blocks that conflicts connect, with the best plan and the lower bound.
 
-    Each call of `step` is a turn of one search. Turn t of a part that is searched exactly, by the first
-    rule that applies:
+    Each call of `step` runs one search for a slice. In a part that is searched exactly, the first rule
+    that applies decides about slice t:
 
-    - t even, and a plan without a free byte is possible: `CornerSearch`.
+    - t even, and the same bytes are live at every time: `CornerSearch` for a plan without gaps.
     - t % 3 == 2, large, by lifetimes: windows of time (`WindowSearch`).
     - t % 3 == 2, ejection within its patience, or t % RARELY == 2: `PushingSearch`.
     - t % 3 != 1: beams (`WideningSearch`).
@@ -122,17 +122,17 @@ class PartSearch:
         self.evidence = clique_bound(blocks, self._cliques) if needs_cliques else load_bound(blocks)
         self._fields: dict[bool, Field] = {}
         self._known: Attempt | None = None
-        self._turn = 0
+        self._slices = 0  # so far
         self._pushing: PushingSearch | None = None
-        self._pushed = 0  # pushes tried when ejection last found a plan
+        self._pushed = 0  # pushes until ejection last found a better plan
         self._may_push = True  # whether ejection is still within its patience
         self._widening: WideningSearch | None = None
         self._improvements: Iterator[list[int]] = iter(())
-        # A perfect packing has no free byte: only then corners are the sole positions to try.
+        # A plan without gaps has each block in a corner of the blocks below it.
         may_fill = self._is_exact and len(blocks) > 1 and is_full(blocks)
         self._corners = CornerSearch(blocks, SEED) if may_fill else None
         self._spent = 0  # effort of one step, in microseconds
-        self._least = self.lower_bound  # bytes that a plan of a large problem is lowered to
+        self._target = self.lower_bound  # bytes at which the search in a large part stops
         self._has_windows = len(blocks) > LEAST_WITH_WINDOWS and blocks.by_lifetime
         if self._has_windows:
             self._improvements = self._lowered(Greedy(blocks))
@@ -141,13 +141,13 @@ class PartSearch:
 
     @property
     def lower_bound(self) -> int:
-        """Bytes that no plan of the blocks is below."""
+        """The proved minimum of bytes of all plans of the blocks."""
         return self.evidence.peak
 
     def step(self, goal: int | None) -> int:
-        """Look a while for a plan within the goal, or for a smaller one if there is no goal.
+        """Search a slice for a plan within the goal, or for a smaller plan if there is no goal.
 
-        Return the effort of it, in microseconds of a usual machine, counted in steps.
+        Return the effort in microseconds of a typical machine, counted in steps.
         """
         self._spent = 0
         self._step(goal)
@@ -155,7 +155,7 @@ class PartSearch:
 
     def _step(self, goal: int | None) -> None:
         if not self._is_exact:
-            self._least = self.lower_bound if goal is None else goal
+            self._target = self.lower_bound if goal is None else goal
             if not self.blocks.by_lifetime:
                 self._spent += USUAL_EFFORT * len(self.blocks)
             offsets = next(self._improvements)
@@ -164,21 +164,21 @@ class PartSearch:
             return
         # A fixed rotation, not the clock, divides the effort: the same problem has the same answer
         # under any load.
-        self._turn += 1
-        if self._corners is not None and self._turn % 2 == 0:
+        self._slices += 1
+        if self._corners is not None and self._slices % 2 == 0:
             self._fill(self._corners)
             return
         field = self._field()
-        if self._turn % 3 == 2 and self._has_windows:
-            self._least = self.lower_bound if goal is None else goal
+        if self._slices % 3 == 2 and self._has_windows:
+            self._target = self.lower_bound if goal is None else goal
             for offsets in islice(self._improvements, WINDOW_STEPS):
                 if offsets:
                     self._take(offsets)
             return
-        if self._turn % 3 == 2 and (self._may_push or self._turn % RARELY == 2):
+        if self._slices % 3 == 2 and (self._may_push or self._slices % RARELY == 2):
             self._push(field, goal)
             return
-        if self._turn % 3 != 1:
+        if self._slices % 3 != 1:
             self._widen(field, goal)
             return
         target = self.lower_bound if goal is None else goal
@@ -190,16 +190,15 @@ class PartSearch:
         self._spent += attempt.effort - effort
         if outcome == FOUND:
             self._take(attempt.offsets)
-        # The search excluded every plan within the target, which is a proof; the bound rises to the
-        # next peak that offsets in whole units can have.
+        # The search excluded every plan within the target, which is a proof: the bound rises.
         elif outcome == NONE:
-            # The smallest peak above: some block ends there, and begins at a whole unit.
+            # The next possible peak is the end of a block whose offset is a multiple of the unit.
             unit, above = self.blocks.unit, target + 1
             peak = min(above + (room - above) % unit for room in self.blocks.room)
             self.evidence = Bound(peak, tuple(range(len(self.blocks))), by_search=True)
 
     def _fill(self, corners: CornerSearch) -> None:
-        """Look a while for a plan without a free byte."""
+        """Search a slice for a plan without gaps."""
         effort = corners.effort
         offsets = corners.step()
         self._spent += corners.effort - effort
@@ -209,12 +208,15 @@ class PartSearch:
             self._corners = None
 
     def _lowered(self, greedy: Greedy) -> Iterator[list[int]]:
-        """Yield the usual plans and the best plan lowered by windows of time, in turns; or nothing."""
+        """Yield greedy plans and the best plan improved in windows of time, alternately.
+
+        An empty list is a slice without a plan.
+        """
         windows = WindowSearch(self.blocks)
-        lowered = windows.lowered(self.offsets, self._least)
+        lowered = windows.lowered(self.offsets, self._target)
         for offsets in greedy.usual_plans():
             if offsets and self.blocks.peak(offsets) < self.peak:
-                lowered = windows.lowered(offsets, self._least)
+                lowered = windows.lowered(offsets, self._target)
             self._spent += USUAL_EFFORT * len(self.blocks)
             yield offsets
             yield self._next(windows, lowered)
@@ -222,21 +224,22 @@ class PartSearch:
             yield self._next(windows, lowered)
 
     def _next(self, windows: WindowSearch, lowered: Iterator[list[int]]) -> list[int]:
+        """Return the next plan of the window search, and count its effort."""
         effort = windows.effort
         offsets = next(lowered, [])
         self._spent += windows.effort - effort
         return offsets
 
     def _push(self, field: Field, goal: int | None) -> None:
-        """Look a while for a plan within the goal, or smaller ones, by pushing blocks out."""
+        """Search a slice for a plan within the goal, or smaller plans, by ejection."""
         if self._pushing is None or self._pushing.field is not field:
             self._pushing = PushingSearch(field, self.offsets, SEED)
             self._pushed = 0
         pushing, maximum = self._pushing, MOST_PUSHES if field.backend.is_compiled else PLAIN_PUSHES
         effort = pushing.effort
-        # The share grows with the cube of the turn: exact search proves easy problems before
-        # heuristics begin in earnest.
-        end = pushing.tried + min(1 + self._turn**3 // PROOFS_FIRST, maximum)
+        # The slice grows with the cube of its number: exact search proves easy problems before
+        # heuristics take much effort.
+        end = pushing.tried + min(1 + self._slices**3 // PROOFS_FIRST, maximum)
         while pushing.tried < end and self.peak > (self.lower_bound if goal is None else goal):
             pushing.aim(self.peak - 1 if goal is None else goal)
             if pushing.run(end - pushing.tried) == FOUND:
@@ -246,12 +249,12 @@ class PartSearch:
         self._may_push = pushing.tried < PATIENCE + 2 * self._pushed
 
     def _widen(self, field: Field, goal: int | None) -> None:
-        """Look a while for a plan within the goal, or for a smaller one, by beams."""
+        """Search a slice for a plan within the goal, or for a smaller plan, by beam search."""
         if self._widening is None or self._widening.field is not field:
             self._widening = WideningSearch(field, SEED)
         widening = self._widening
         wanted, peak = (self.lower_bound, self.peak) if goal is None else (goal, goal + 1)
-        limit = min(1 + self._turn**3 // PROOFS_FIRST, widening.slice)
+        limit = min(1 + self._slices**3 // PROOFS_FIRST, widening.slice)
         self._spent += limit * widening.entries // ENTRIES
         if widening.run(limit, wanted=wanted, peak=peak) == FOUND:
             self._take(widening.offsets)
@@ -260,6 +263,7 @@ class PartSearch:
             self._may_push = True
 
     def _take(self, offsets: list[int]) -> None:
+        """Replace the best plan if these offsets have a lower peak."""
         peak = self.blocks.peak(offsets)
         if peak < self.peak:
             self.peak, self.offsets = peak, offsets
@@ -267,15 +271,15 @@ class PartSearch:
     def _field(self) -> Field:
         """Return the part for the backend that holds its sums."""
         blocks = self.blocks
-        capacity = -(-self.peak // blocks.unit)  # no search asks for more
-        lies = blocks.size, blocks.alignment
+        capacity = -(-self.peak // blocks.unit)  # maximum over all searches
+        sizes = blocks.size, blocks.alignment
         # The largest intermediate value decides between int64 kernels and Python integers.
         largest = max(
-            ranges.placement_search(*lies, blocks.lowest, capacity),
+            ranges.placement_search(*sizes, blocks.lowest, capacity),
             ranges.placement_beam(
-                *lies, blocks.lowest, capacity, losses=most_lost(len(self._cliques))
+                *sizes, blocks.lowest, capacity, losses=most_lost(len(self._cliques))
             ),
-            ranges.placement_ejection(*lies, capacity, len(blocks)),
+            ranges.placement_ejection(*sizes, capacity, len(blocks)),
         )
         backend = compiler.backend(fits=largest <= compiler.INT64_SUM_LIMIT)
         if backend.is_compiled not in self._fields:
@@ -285,7 +289,7 @@ class PartSearch:
 
 
 class Portfolio:
-    """All parts of a problem; only the one with the highest peak is worth a step."""
+    """The searches in all parts of a problem; each step goes to the part with the highest peak."""
 
     def __init__(self, blocks: Blocks, offsets: Sequence[int]) -> None:
         self._blocks = blocks
@@ -300,7 +304,7 @@ class Portfolio:
 
     @property
     def peak(self) -> int:
-        """The bytes of the best plan known."""
+        """The bytes of the best plan so far."""
         return max((part.peak for part in self.parts), default=0)
 
     @property
@@ -314,7 +318,7 @@ class Portfolio:
 
     @property
     def offsets(self) -> dict[str, int]:
-        """The best plan known, in bytes by name."""
+        """The best plan so far: the offset of each buffer in bytes, by name."""
         return {
             buffer.name: at * self._blocks.unit
             for part in self.parts
@@ -323,7 +327,7 @@ class Portfolio:
         }
 
     def step(self, goal: int | None) -> int:
-        """Look a while for a plan within the goal, or for a smaller one; return the effort of it."""
+        """Search a slice for a plan within the goal, or for a smaller plan; return the effort."""
         return max(self.parts, key=lambda part: part.peak).step(goal)
 
 
@@ -331,7 +335,7 @@ def _parts(blocks: Blocks) -> list[list[int]]:
     """Return the parts that no conflict connects, each in ascending order."""
     # Intervals on a line: a sweep by start time finds connected components without the list of
     # conflicts.
-    if blocks.by_lifetime:  # what lives begins a new part where nothing else does
+    if blocks.by_lifetime:  # a part begins at a time at which no earlier block is live
         parts: list[list[int]] = []
         latest = None
         for start, end, number in sorted(zip(blocks.starts, blocks.ends, count(), strict=False)):
@@ -341,7 +345,7 @@ def _parts(blocks: Blocks) -> list[list[int]]:
             parts[-1].append(number)
             latest = max(latest, end)
         return sorted(map(sorted, parts))
-    if blocks.is_large:  # what is too large to be searched exactly may as well stay whole
+    if blocks.is_large:  # too large for exact search, so parts would gain nothing
         return [list(range(len(blocks)))]
     # Graph search over listed conflicts; a dict keeps the order the same in every run.
     unseen = dict.fromkeys(range(len(blocks)))
@@ -359,13 +363,13 @@ def _parts(blocks: Blocks) -> list[list[int]]:
     return sorted(parts)
 
 
-MOST_ROWS = 2**22  # numbers in the rows of a level; what is wider begins again, in another order
-NARROWER = 4  # of the width on the way to the best plan
-WORK = 2**27  # blocks and cliques that one slice looks at; then a search can be ended
-PLAIN_WORK = 2**18  # the same of plain kernels
-FINE = 17  # bits in which lost room is counted
-WHOLE = 2**20  # parts of all sizes and lifetimes
-SOFTNESS = 1024  # the last unit of so many is hardly worth more than the one before
+MOST_ROWS = 2**22  # numbers in the rows of a level; a wider beam restarts in another order
+NARROWER = 4  # divisor of the beam width after a better plan
+WORK = 2**27  # blocks and cliques updated in one slice, after which a search can end
+PLAIN_WORK = 2**18  # WORK of kernels that are not compiled
+FINE = 17  # bits of the count of wasted room
+WHOLE = 2**20  # the area of all blocks, in fixed point
+SOFTNESS = 1024  # of this many wasted units the last counts hardly more than the one before
 
 
 class WideningSearch:
@@ -379,37 +383,38 @@ class WideningSearch:
     def __init__(self, field: Field, seed: int) -> None:
         backend, blocks = field.backend, field.blocks
         self.field = field
-        self.offsets: list[int] = []  # the plan that was found last, in units
+        self.offsets: list[int] = []  # the latest plan, in units
         self._random = Random(seed)
         self._search = backend.kernel(beam_kernel.search)
         self._twin = backend.array(_twins(blocks))
-        lies = zip(blocks.size, field.cliques_each, strict=True)
-        areas = [size * cliques for size, cliques in lies]
+        areas = [
+            size * cliques for size, cliques in zip(blocks.size, field.cliques_each, strict=True)
+        ]
         total = sum(areas)
-        # What parts of all sizes and lifetimes the blocks have, counted by cliques.
+        # The share of each block in the area of all: its size times the number of its cliques.
         self._share = backend.array(max(1, area * WHOLE // total) for area in areas)
         starts, ends = blocks.starts, blocks.ends
         # In the order of their starts, and from their ends backwards.
         self._ranks = [ranks([-start for start in starts]), ranks(ends)]
-        self._side = 0  # from which rows grow along time
+        self._side = 0  # 0: rows grow from the first start on, 1: from the last end backwards
         self._start = _start(blocks)
         self._width = 1
-        self._is_too_narrow = False  # whether rows were left out that may lead to what is wanted
-        self._capacity = -1  # of the beam at work
+        self._is_too_narrow = False  # whether rows were discarded that may lead to a plan
+        self._capacity = -1  # of the present beam
         self._wanted = -1
-        self._failed = -1  # a capacity above which a plan is looked for
+        self._failed = -1  # the largest capacity without a plan so far
         self.entries = len(blocks) + sum(field.cliques_each)
         self.slice = max(1, (WORK if backend.is_compiled else PLAIN_WORK) // self.entries)  # steps
 
     def run(self, limit: int, *, wanted: int, peak: int) -> int:
-        """Try this many steps for a plan below the peak; return FOUND or UNDECIDED.
+        """Run this many steps for a plan below the peak; return FOUND or UNDECIDED.
 
-        wanted: a capacity; it does not matter which plan within it is found.
+        wanted: the capacity of the goal; any plan within it is equally good.
         """
         if wanted != self._wanted:
             self._wanted = self._failed = wanted
             self._begin(wanted, self._width)
-        elif self._capacity >= peak:  # there is a plan as good by now
+        elif self._capacity >= peak:  # another search has a plan as good
             self._begin_half_way(peak)
         field = self.field
         outcome = int(
