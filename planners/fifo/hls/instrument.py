@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from enum import IntEnum
 
 from planners.fifo.hls.cpp_tokens import (
     OPEN,
@@ -25,6 +26,27 @@ LOOPS = (
     *("for", "while", "do"),
     *("TAPA_WHILE_NOT_EOT", "TAPA_WHILE_NEITHER_EOT", "TAPA_WHILE_NONE_EOT"),
 )
+# The start of a process whose statement is numbered in place, not wrapped in a lambda.
+UNWRAPPED = -1
+
+
+class Rank(IntEnum):
+    """The order of insertions at one position of a source: lower ranks come first.
+
+    After a token, the wider of two scopes opens first; before a token, the narrower closes first.
+    """
+
+    OPEN_SCOPE = -9  # the top function, or an iteration of a loop
+    OPEN_REGION = -8
+    END_PROCESS = -7
+    END_CALL = -6
+    DECLARED = -5  # streams are registered after their declaration
+    DIRECTIVE = -1
+    STATEMENT = 0
+    LOOP = 1
+    RETURN = 3
+    JOIN_REGION = 8
+    END_TOP = 9
 
 
 def instrument(design: SourceDesign, top: Function) -> None:
@@ -35,7 +57,7 @@ def instrument(design: SourceDesign, top: Function) -> None:
             Body(design, function).walk()
     sources = list(design.sources.values())
     for number, site in enumerate(design.sites, 2):
-        if site.start < 0:
+        if site.start == UNWRAPPED:
             continue
         after_sites = sorted(
             {
@@ -53,22 +75,24 @@ def instrument(design: SourceDesign, top: Function) -> None:
         source.insert(
             site.start,
             f"::csdf_trace::{call}({number},{{{deps}}},{str(site.is_replicated).lower()},[&{copies}]{{",
-            0,
+            Rank.STATEMENT,
         )
-        source.insert(site.end, "});", -7)
+        source.insert(site.end, "});", Rank.END_PROCESS)
 
 
 class Body:
-    """Walks the statements of one function and decides the insertions."""
+    """A walk over the statements of one function, which decides the insertions."""
 
     def __init__(self, design: SourceDesign, function: Function) -> None:
         self.design, self.function = design, function
         self.source = list(design.sources.values())[function.file]
         self.tokens = function.tokens
         self.unlabelled = 0
-        self.ends: list[str] = []  # what a return has to do first
-        self.region: int | None = None  # whose statements are processes
-        self.indices: list[str] = []  # counters of the unrolled loops of the region around
+        self.ends: list[str] = []  # calls inserted before each return
+        self.region: int | None = (
+            None  # number of the dataflow region, whose statements are processes
+        )
+        self.indices: list[str] = []  # counters of the enclosing unrolled loops of the region
         self.scopes: list[LoopText] = []
 
     def walk(self) -> None:
@@ -78,14 +102,16 @@ class Body:
         if is_top:
             self.ends.append("csdf_top.end()")
             self.source.insert(
-                self.tokens[first].end, "::csdf_trace::Top csdf_top;" + self._ports(), -9
+                self.tokens[first].end,
+                "::csdf_trace::Top csdf_top;" + self._ports(),
+                Rank.OPEN_SCOPE,
             )
         self._compound(first, last)
         if is_top:
-            self.source.insert(self.tokens[last].start, "csdf_top.end();", 9)
+            self.source.insert(self.tokens[last].start, "csdf_top.end();", Rank.END_TOP)
 
     def _ports(self) -> str:
-        """Name the streams among the parameters of the top function, and those outside of it."""
+        """Return calls that register the stream parameters of the top function, and global streams."""
         file, line = self.function.file, self.function.line
         text = ""
         for parameter in self.function.parameters:
@@ -111,7 +137,7 @@ class Body:
         return self.source.line(self.tokens[i].start)
 
     def _compound(self, first: int, last: int) -> None:
-        """Walk the statements between two braces; they are a region if they hold its pragma."""
+        """Walk the statements between two braces: a region if they contain the dataflow pragma."""
         outer, indices, self.region = self.region, self.indices, None
         is_region = False
         i = first + 1
@@ -128,13 +154,15 @@ class Body:
             self.design.regions.append((self.function, self._line(first)))
             self.indices = []
             self.ends.append("csdf_region.join()")
-            self.source.insert(self.tokens[first].end, "::csdf_trace::Region csdf_region;", -8)
+            self.source.insert(
+                self.tokens[first].end, "::csdf_trace::Region csdf_region;", Rank.OPEN_REGION
+            )
         i = first + 1
         while i < last:
             i = max(self._statement(i, last), i + 1)
         if is_region:
             self.ends.pop()
-            self.source.insert(self.tokens[last].start, "csdf_region.join();", 8)
+            self.source.insert(self.tokens[last].start, "csdf_region.join();", Rank.JOIN_REGION)
         self.region, self.indices = outer, indices
 
     def _pragma(self, i: int) -> tuple[Pragma, int] | None:
@@ -159,7 +187,7 @@ class Body:
         return None
 
     def _statement(self, i: int, last: int) -> int:
-        """Walk the statement at i; return the place after it."""
+        """Walk the statement at i; return the position after it."""
         tokens = self.tokens
         token = tokens[i]
         text = token.text
@@ -218,9 +246,34 @@ class Body:
     # -- loops ----------------------------------------------------------------------------------------
 
     def _loop(self, start: int, i: int, last: int) -> int:
-        """Walk a loop at i, whose label, if any, is at start."""
-        tokens, design = self.tokens, self.design
-        label = tokens[start].text if start != i else ""
+        """Walk a loop at i, whose label, if any, is at start; return the position after it."""
+        tokens = self.tokens
+        loop, body = self._loop_text(start, i)
+        region = self.region
+        site = None
+        if region is not None:
+            if self._unrolled_calls(body):
+                return self._unrolled_loop(i, body, last)
+            name = loop.label or f"VITIS_LOOP_{loop.line}_{loop.number}"
+            site = self._site(name, "loop", start)
+            self.region = None
+        self.design.loops.append(loop)
+        number = len(self.design.loops) - 1
+        is_recorded = not self.function.is_constant
+        if is_recorded:
+            self._record_loop(i, number)
+        end = self._loop_body(loop, body, last, number if is_recorded else None)
+        if tokens[i].text == "do":
+            end = after(tokens, end + 1) + 1
+        self.region = region
+        if site:
+            site.end = tokens[end - 1].end
+            site.tokens = tokens[start:end]
+        return end
+
+    def _loop_text(self, start: int, i: int) -> tuple[LoopText, int]:
+        """Return a loop with the pragmas before its body, and the position of the body."""
+        label = self.tokens[start].text if start != i else ""
         loop = LoopText(
             label=label,
             line=self._line(i),
@@ -231,60 +284,51 @@ class Body:
         if not label:
             self.unlabelled += 1
             loop.number = self.unlabelled
-        body = i + 1 if tokens[i].text == "do" else after(tokens, i + 1)
+        body = i + 1 if self.tokens[i].text == "do" else after(self.tokens, i + 1)
         while (pragma := self._pragma(body)) is not None:
             loop.pragmas.append(pragma[0])
             body = pragma[1]
-        region, indices = self.region, self.indices
-        site = None
-        if region is not None:
-            unrolled = self._unrolled_calls(body)
-            if unrolled:
-                self.indices = [
-                    *indices,
-                    *(
-                        [
-                            tokens[i + 2 + k].text
-                            for k in range(3)
-                            if self._text(i + 3 + k) in ("=", ":")
-                        ][:1]
-                    ),
-                ]
-                end = self._statement(body, last)
-                self.indices = indices
-                return end
-            site = self._site(label or f"VITIS_LOOP_{loop.line}_{loop.number}", "loop", start)
-            self.region = None
-        design.loops.append(loop)
-        number = len(design.loops) - 1
-        is_recorded = not self.function.is_constant
-        if is_recorded:
-            self.source.insert(
-                tokens[i].start,
-                f"for(::csdf_trace::Loop csdf_{number}({number});"
-                f"csdf_{number}.once();csdf_{number}.end())",
-                1,
-            )
-        if is_recorded and tokens[i].text in ("for", "while") and (test := self._test(i)):
-            self.source.insert(test, f"(void)csdf_{number}.test(),", 0)
-        if self._text(body) == "{":
-            if is_recorded:
-                self.source.insert(tokens[body].end, f"csdf_{number}.iteration();", -9)
+        return loop, body
+
+    def _unrolled_loop(self, i: int, body: int, last: int) -> int:
+        """Walk the body of an unrolled loop, whose counter tells its processes apart."""
+        outer = self.indices
+        # The counter precedes `=`, or `:` in a loop over a range, within three tokens.
+        counters = [
+            self.tokens[i + 2 + k].text for k in range(3) if self._text(i + 3 + k) in ("=", ":")
+        ]
+        self.indices = [*outer, *counters[:1]]
+        end = self._statement(body, last)
+        self.indices = outer
+        return end
+
+    def _record_loop(self, i: int, number: int) -> None:
+        """Insert the record of the executions of a loop, and of the tests of its condition."""
+        token = self.tokens[i]
+        self.source.insert(
+            token.start,
+            f"for(::csdf_trace::Loop csdf_{number}({number});csdf_{number}.once();csdf_{number}.end())",
+            Rank.LOOP,
+        )
+        if token.text in ("for", "while") and (test := self._test(i)):
+            self.source.insert(test, f"(void)csdf_{number}.test(),", Rank.STATEMENT)
+
+    def _loop_body(self, loop: LoopText, body: int, last: int, number: int | None) -> int:
+        """Walk the body of a loop and return the position after it; number: of a recorded loop."""
+        token = self.tokens[body]
+        if token.text == "{":
+            if number is not None:
+                self.source.insert(token.end, f"csdf_{number}.iteration();", Rank.OPEN_SCOPE)
             self.scopes.append(loop)
-            end = after(tokens, body)
+            end = after(self.tokens, body)
             self._compound(body, end - 1)
             self.scopes.pop()
-        else:
-            if is_recorded:
-                self.source.insert(tokens[body].start, f"if(csdf_{number}.iteration()){{}}else ", 0)
-            end = self._statement(body, last)
-        if tokens[i].text == "do":
-            end = after(tokens, end + 1) + 1
-        self.region = region
-        if site:
-            site.end = tokens[end - 1].end
-            site.tokens = tokens[start:end]
-        return end
+            return end
+        if number is not None:
+            self.source.insert(
+                token.start, f"if(csdf_{number}.iteration()){{}}else ", Rank.STATEMENT
+            )
+        return self._statement(body, last)
 
     def _test(self, i: int) -> int:
         """The position of the condition of a loop, if it has a call, which may read a FIFO; else 0."""
@@ -304,7 +348,7 @@ class Body:
         return condition[0].start
 
     def _unrolled_calls(self, body: int) -> bool:
-        """Whether a loop of the region is unrolled and only calls functions: each turn is a process."""
+        """Whether a loop of a region is unrolled and calls functions: each iteration is a process."""
         tokens = self.tokens
         if self._text(body) != "{":
             return False
@@ -330,7 +374,7 @@ class Body:
     # -- pragmas --------------------------------------------------------------------------------------
 
     def _obey(self, pragma: Pragma, following: int) -> None:
-        """Note a pragma inside the body of a loop; let the run know depths and kinds of storage."""
+        """Record a pragma of a loop body; pass depths and kinds of storage to the run."""
         if self.scopes:
             self.scopes[-1].pragmas.append(pragma)
         name = pragma.settings.get("variable", "").lstrip("&")
@@ -345,10 +389,12 @@ class Body:
             self.source.insert(
                 at,
                 f"::csdf_trace::depth({name},({pragma.settings['depth']}),{self.function.file},{pragma.line});",
-                -1,
+                Rank.DIRECTIVE,
             )
         elif kind := pragma.settings.get("impl") or pragma.settings.get("core"):
-            self.source.insert(at, f'::csdf_trace::storage({name},"{kind.lower()}");', -1)
+            self.source.insert(
+                at, f'::csdf_trace::storage({name},"{kind.lower()}");', Rank.DIRECTIVE
+            )
 
     # -- simple statements ----------------------------------------------------------------------------
 
@@ -384,7 +430,7 @@ class Body:
         end = min(end + 1, last)
         if tokens[i].text == "return":
             for action in reversed(self.ends):
-                self.source.insert(tokens[i].start, f"if({action}){{}}else ", 3)
+                self.source.insert(tokens[i].start, f"if({action}){{}}else ", Rank.RETURN)
             return end
         statement = tokens[i : end - 1]
         names = list(declared(statement))
@@ -445,10 +491,12 @@ class Body:
                 )
                 if arguments:
                     site = self._site("".join(t.text for t in arguments[0]), "task", i)
-                    site.start = -1
+                    site.start = UNWRAPPED
                     site.tokens = tokens[i:end]
                     self.source.insert(
-                        suffix[0].end, f"::csdf_trace::At{{{len(self.design.sites) + 1}}},", 0
+                        suffix[0].end,
+                        f"::csdf_trace::At{{{len(self.design.sites) + 1}}},",
+                        Rank.STATEMENT,
                     )
             return
         if self.design.stream_types.intersection(head):
@@ -460,7 +508,7 @@ class Body:
                     f'::csdf_trace::declared({n.text},"{n.text}",{file},{self.source.line(n.start)});'
                     for n, _ in names
                 ),
-                -5,
+                Rank.DECLARED,
             )
             return
         if self.region is None:
@@ -490,11 +538,15 @@ class Body:
                 )
             ):
                 site = self._site(called, "call", i, is_inline=True)
-                site.start, site.end = -2, tokens[end - 1].end
+                site.start, site.end = UNWRAPPED, tokens[end - 1].end
                 site.tokens = tokens[i:end]
                 number = len(self.design.sites) + 1
-                self.source.insert(tokens[i].start, f"::csdf_trace::begin({number});", 0)
-                self.source.insert(tokens[end - 1].end, f"::csdf_trace::end({number});", -6)
+                self.source.insert(
+                    tokens[i].start, f"::csdf_trace::begin({number});", Rank.STATEMENT
+                )
+                self.source.insert(
+                    tokens[end - 1].end, f"::csdf_trace::end({number});", Rank.END_CALL
+                )
 
     def _tasks(self, i: int, end: int) -> None:
         """Number the invocations of TAPA tasks, and those of arrays of hls::task."""
@@ -506,10 +558,12 @@ class Body:
             arguments = split(tokens, k + 1, after(tokens, k) - 1) if self._text(k) == "(" else ()
             if arguments:
                 site = self._site("".join(t.text for t in arguments[0]), "task", i)
-                site.start = -1
+                site.start = UNWRAPPED
                 site.tokens = tokens[i:end]
                 self.source.insert(
-                    tokens[k].end, f"::csdf_trace::At{{{len(self.design.sites) + 1}}},", 0
+                    tokens[k].end,
+                    f"::csdf_trace::At{{{len(self.design.sites) + 1}}},",
+                    Rank.STATEMENT,
                 )
         for k in range(i, end):
             if tokens[k].text == "invoke" and k and tokens[k - 1].text == ".":
@@ -521,9 +575,11 @@ class Body:
                     site = self._site(
                         "".join(t.text for t in first[0]) if first else "task", "task", k
                     )
-                    site.start = -1
+                    site.start = UNWRAPPED
                     site.tokens = tokens[k : after(tokens, opening)]
-                    self.source.insert(tokens[k - 1].start, f".at({len(self.design.sites) + 1})", 0)
+                    self.source.insert(
+                        tokens[k - 1].start, f".at({len(self.design.sites) + 1})", Rank.STATEMENT
+                    )
 
     def _site(self, name: str, kind: str, i: int, *, is_inline: bool = False) -> Site:
         site = Site(
