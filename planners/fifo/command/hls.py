@@ -35,6 +35,33 @@ def command_parser() -> argparse.ArgumentParser:
         "reads it. A file .csv in place of the source has one access in a line: "
         "process,loop,iteration,fifo,read|write,stage.",
     )
+    _add_design(parser)
+    _add_goal(parser)
+    _add_model(parser)
+    _add_outputs(parser)
+    parsers.add_effort(
+        parser, "effort of each search, which ends with the best result so far", EFFORT
+    )
+    parser.add_argument(
+        "--trace-time",
+        type=answers.seconds,
+        metavar="TIME",
+        default=TRACE_SECONDS,
+        help=f"time limit of each run of the source; default: {TRACE_SECONDS:g}s",
+    )
+    parser.add_argument(
+        "--trace-memory", type=answers.size, metavar="SIZE", default=2 * 10**9,
+        help="memory limit of each run of the source; default: 2GB",
+    )  # fmt: skip
+    parsers.add_json_option(parser)
+    parsers.add_output_option(
+        parser, "copy of the source with the pragmas of the depths, or the depths alone (.json)"
+    )
+    return parser
+
+
+def _add_design(parser: argparse.ArgumentParser) -> None:
+    """Add the sources of the design, and how they are compiled and run."""
     parser.add_argument(
         "source",
         metavar="FILE",
@@ -71,6 +98,10 @@ def command_parser() -> argparse.ArgumentParser:
         "--runs", metavar="TB.cpp", nargs="+", default=[],
         help="more test benches, one a run: the depths suffice for all of them",
     )  # fmt: skip
+
+
+def _add_goal(parser: argparse.ArgumentParser) -> None:
+    """Add the required speed of the design."""
     goal = parser.add_mutually_exclusive_group()
     goal.add_argument(
         "--cycles", type=answers.positive, metavar="N", help="maximum number of cycles of a call"
@@ -85,6 +116,10 @@ def command_parser() -> argparse.ArgumentParser:
     goal.add_argument(
         "--front", action="store_true", help="the trade-off of the objective and the cycles"
     )
+
+
+def _add_model(parser: argparse.ArgumentParser) -> None:
+    """Add the cost of FIFOs, and the assumptions about their timing."""
     parser.add_argument(
         "--objective",
         choices=OBJECTIVES,
@@ -113,6 +148,10 @@ def command_parser() -> argparse.ArgumentParser:
         action="store_true",
         help="choose the depth of each FIFO separately, not one depth for each array of FIFOs",
     )
+
+
+def _add_outputs(parser: argparse.ArgumentParser) -> None:
+    """Add the files that are written besides the answer."""
     parser.add_argument(
         "--in-place", action="store_true", help="write the pragmas of the depths into the source"
     )
@@ -129,25 +168,6 @@ def command_parser() -> argparse.ArgumentParser:
         metavar="FILE",
         help="write the design, with these depths, as a CSDF graph: .xml or .json",
     )
-    parsers.add_effort(
-        parser, "effort of each search, which ends with the best result so far", EFFORT
-    )
-    parser.add_argument(
-        "--trace-time",
-        type=answers.seconds,
-        metavar="TIME",
-        default=TRACE_SECONDS,
-        help=f"time limit of each run of the source; default: {TRACE_SECONDS:g}s",
-    )
-    parser.add_argument(
-        "--trace-memory", type=answers.size, metavar="SIZE", default=2 * 10**9,
-        help="memory limit of each run of the source; default: 2GB",
-    )  # fmt: skip
-    parsers.add_json_option(parser)
-    parsers.add_output_option(
-        parser, "copy of the source with the pragmas of the depths, or the depths alone (.json)"
-    )
-    return parser
 
 
 def _skew(text: str) -> int | None:

@@ -22,7 +22,8 @@ from planners.fifo.hls.synthesis_report import SynthesisReport
 from planners.fifo.hls.trace import Trace
 from planners.fifo.sizing import SizingWhy
 
-SHOWN = 4  # processes and names in a line
+SHOWN = 4  # maximum number of processes and names in a line
+Fact = tuple[str, str]  # a label and its text
 INFERRED = (
     "stages of reads (1, or 2 under a condition in a nest), of writes (the last), 2 stages between "
     "loops, shift registers up to 1024 bits: inferred from RTL simulations of Vitis HLS 2023.2",
@@ -261,62 +262,22 @@ class CallAnswer:
         return f"{len(model.design.processes)} processes, {answers.counted(fifos, 'FIFO')}{arrays}"
 
     def lines(self) -> Iterator[str]:
-        """Yield the answer for people."""
-        call_study, model = self.study, self.model
-        yield f"{model.design.name}: {self.verdict()}"
-        minimum, usual = (
-            tried_at.outcome.cycles or 0 for tried_at in (call_study.shallow, call_study.given)
-        )
-        faster = ""
-        if 0 < minimum < usual:
-            faster = " (a shift register is read one cycle earlier than a memory)"
+        """Yield the answer as text."""
+        yield f"{self.model.design.name}: {self.verdict()}"
         facts = [
-            ("as given", self.compared(call_study.given)),
-            ("depth 2", self.compared(call_study.shallow, faster)),
+            *self._compared_depths(),
+            *self._limits(),
+            *self._deadlocks(),
+            ("fewest", self._fewest_cycles()),
+            *self._spare_depths(),
         ]
-        if (limit := call_study.limit) is not None:
-            cycles = call_study.given.outcome.cycles or 0
-            shares = [
-                f"{model.design.processes[process].name} (line {model.design.processes[process].line}) "
-                f"{percent(Fraction(share, max(1, cycles)))}"
-                for process, share in limit.shares
-                if share * 50 > cycles
-            ]
-            facts.append(("limited by", answers.some(shares, SHOWN)))
-            if call_study.given.outcome.holding:
-                full = answers.some(self._places(call_study.given.outcome.holding), SHOWN)
-                facts.append(("", f"lack of space in {full}"))
-        dead = [("deadlock", call_study.given)]
-        if call_study.given.outcome.cycles is not None:
-            dead.append(("at depth 2", call_study.shallow))
-        for name, run in dead:
-            steps = self.waits(run)
-            facts += [(name if not number else "", step) for number, step in enumerate(steps)]
-        fewest = "none: it deadlocks in any depths" if call_study.least.cycles is None else (
-            f"{self.cycles(call_study.least.cycles)}: no depths are faster"
-            + " by timing that is not calibrated" * bool(call_study.uncalibrated)
-        )  # fmt: skip
-        facts.append(("fewest", fewest))
-        if call_study.given.outcome.cycles is not None and call_study.idle:
-            facts.append(("never full", answers.some(self._places(call_study.idle), SHOWN)))
-        if call_study.unneeded:
-            facts.append(
-                (
-                    "too deep",
-                    "depth 2 is enough, one at a time: "
-                    f"{answers.some(self._places(call_study.unneeded), SHOWN)}",
-                )
-            )
-        if call_study.plain is not None and call_study.plain.depths:
-            facts.append(("skew 0", self.in_words(call_study.plain)))
         width = max(len(name) for name, _ in facts)
         yield from (f"  {name:<{width}} {text}" for name, text in facts)
-        yield answers.Detail(
-            f"  {'design':<{width}} {self.counted_processes()}, {model.events} stages with accesses"
-        )
-        if call_study.sizing is not None and call_study.sizing.depths:
+        design = f"{self.counted_processes()}, {self.model.events} stages with accesses"
+        yield answers.Detail(f"  {'design':<{width}} {design}")
+        if self.study.sizing is not None and self.study.sizing.depths:
             yield ""
-            yield from self._table(call_study.sizing)
+            yield from self._table(self.study.sizing)
         if self.question.has_front:
             yield ""
             yield from self._front_table()
@@ -324,6 +285,59 @@ class CallAnswer:
         yield "assumed:"
         yield from (f"  {assumption}" for assumption in self.assumptions())
         yield from (answers.Detail(f"  {assumption}") for assumption in self._inferred)
+
+    def _compared_depths(self) -> Iterator[Fact]:
+        """Yield the cycles at the depths of the source, and at depth 2."""
+        given, shallow = self.study.given, self.study.shallow
+        yield "as given", self.compared(given)
+        is_faster = 0 < (shallow.outcome.cycles or 0) < (given.outcome.cycles or 0)
+        why = " (a shift register is read one cycle earlier than a memory)" if is_faster else ""
+        yield "depth 2", self.compared(shallow, why)
+
+    def _limits(self) -> Iterator[Fact]:
+        """Yield the processes and the full FIFOs on the longest path at the depths of the source."""
+        if (limit := self.study.limit) is None:
+            return
+        outcome, processes = self.study.given.outcome, self.model.design.processes
+        cycles = outcome.cycles or 0
+        shares = [
+            f"{processes[process].name} (line {processes[process].line}) "
+            f"{percent(Fraction(share, max(1, cycles)))}"
+            for process, share in limit.shares
+            # Shares below 2% are left out.
+            if share * 50 > cycles
+        ]
+        yield "limited by", answers.some(shares, SHOWN)
+        if outcome.holding:
+            yield "", f"lack of space in {answers.some(self._places(outcome.holding), SHOWN)}"
+
+    def _deadlocks(self) -> Iterator[Fact]:
+        """Yield the cycle of waits of each deadlock, at the depths of the source and at depth 2."""
+        deadlocks = [("deadlock", self.study.given)]
+        if self.study.given.outcome.cycles is not None:
+            deadlocks.append(("at depth 2", self.study.shallow))
+        for name, run in deadlocks:
+            for number, step in enumerate(self.waits(run)):
+                yield "" if number else name, step
+
+    def _fewest_cycles(self) -> str:
+        """Return the lower bound on the cycles over all depths."""
+        fewest = self.study.least.cycles
+        if fewest is None:
+            return "none: it deadlocks in any depths"
+        timing = " by timing that is not calibrated" if self.study.uncalibrated else ""
+        return f"{self.cycles(fewest)}: no depths are faster{timing}"
+
+    def _spare_depths(self) -> Iterator[Fact]:
+        """Yield the FIFOs that are never full or need depth 2 only, and the depths at skew 0."""
+        study = self.study
+        if study.given.outcome.cycles is not None and study.idle:
+            yield "never full", answers.some(self._places(study.idle), SHOWN)
+        if study.unneeded:
+            names = answers.some(self._places(study.unneeded), SHOWN)
+            yield "too deep", f"depth 2 is enough, one at a time: {names}"
+        if study.plain is not None and study.plain.depths:
+            yield "skew 0", self.in_words(study.plain)
 
     def cycles(self, cycles: int) -> str:
         """Return cycles in words, with their time at the clock of the report."""
