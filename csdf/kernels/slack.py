@@ -123,7 +123,6 @@ def better_cycle(
     cycle: (N,) out, the edges of the cycle, each leaving the node that the next one enters.
     answer: (3,) out: edges of the cycle, its room, its members. Return FOUND or NONE.
     """
-    nodes = len(gain)
     waiting = 0
     reached = 0
     answer[0] = 0
@@ -139,32 +138,11 @@ def better_cycle(
     # Best-first search by the largest increase, as Dijkstra's, with an indexed binary heap.
     while waiting > 0 and closing < 0:
         node = heap[0]
-        place[node] = -1
         waiting -= 1
-        if waiting > 0:  # the last one sinks from the top
-            moved = heap[waiting]
-            at = 0
-            while True:
-                child = 2 * at + 1
-                if child >= waiting:
-                    break
-                if child + 1 < waiting and gain[heap[child + 1]] > gain[heap[child]]:
-                    child += 1
-                if gain[heap[child]] <= gain[moved]:
-                    break
-                heap[at] = heap[child]
-                place[heap[at]] = at
-                at = child
-            heap[at] = moved
-            place[moved] = at
-        if is_member[node] and entry[node] >= 0:  # does the increase come from itself?
-            back = edge_source[entry[node]]
-            steps = 0
-            while back != node and entry[back] >= 0 and steps <= nodes:
-                back = edge_source[entry[back]]
-                steps += 1
-            if back == node or steps > nodes:
-                closing = back
+        remove_root(gain, heap, place, waiting)
+        if is_member[node] and entry[node] >= 0:
+            closing = node_of_cycle(edge_source, entry, node, len(gain))
+            if closing >= 0:
                 break
         begin = gain[node]  # an edge back to the node itself may change it on the way
         for out in range(out_start[node], out_start[node + 1]):
@@ -180,34 +158,12 @@ def better_cycle(
                 reached += 1
             gain[target] = increase
             entry[target] = edge
-            at = place[target]
-            if at < 0:
-                at = waiting
+            if place[target] < 0:
+                place[target] = waiting
                 waiting += 1
-            # Sift up: the target is new in the heap, or its key has grown.
-            while at > 0 and gain[heap[(at - 1) // 2]] < increase:
-                heap[at] = heap[(at - 1) // 2]
-                place[heap[at]] = at
-                at = (at - 1) // 2
-            heap[at] = target
-            place[target] = at
+            sift_up(gain, heap, place, target)
     if closing >= 0:
-        # Room and members of the closing cycle: their ratio is the next trial of Newton's method.
-        total = 0
-        counted = 0
-        edges = 0
-        node = closing
-        while node != closing or edges == 0:
-            edge = entry[node]
-            cycle[edges] = edge
-            edges += 1
-            total += room[edge]
-            node = edge_source[edge]
-            if is_member[node] and edge_channel[edge] >= 0:
-                counted += 1
-        answer[0] = edges
-        answer[1] = total
-        answer[2] = counted
+        measure_cycle(edge_source, edge_channel, room, is_member, entry, closing, cycle, answer)
     # Only touched nodes are reset, so a call costs as much as the search reaches.
     for i in range(reached):
         node = touched[i]
@@ -215,3 +171,72 @@ def better_cycle(
         entry[node] = -1
         place[node] = -1
     return FOUND if closing >= 0 else NONE
+
+
+def remove_root(gain, heap, place, waiting):
+    """Remove the node of the largest gain from a heap, of which this many nodes remain.
+
+    The last node moves to the root and sinks below its children of larger gain.
+    """
+    place[heap[0]] = -1
+    if waiting == 0:
+        return
+    moved = heap[waiting]
+    at = 0
+    while True:
+        child = 2 * at + 1
+        if child >= waiting:
+            break
+        if child + 1 < waiting and gain[heap[child + 1]] > gain[heap[child]]:
+            child += 1
+        if gain[heap[child]] <= gain[moved]:
+            break
+        heap[at] = heap[child]
+        place[heap[at]] = at
+        at = child
+    heap[at] = moved
+    place[moved] = at
+
+
+def sift_up(gain, heap, place, node):
+    """Move a node, which is new in the heap or whose gain has grown, above all smaller gains."""
+    at = place[node]
+    while at > 0 and gain[heap[(at - 1) // 2]] < gain[node]:
+        heap[at] = heap[(at - 1) // 2]
+        place[heap[at]] = at
+        at = (at - 1) // 2
+    heap[at] = node
+    place[node] = at
+
+
+def node_of_cycle(edge_source, entry, node, nodes):
+    """Return a node of the cycle from which the gain of a node comes, or -1 if there is none."""
+    back = edge_source[entry[node]]
+    steps = 0
+    while back != node and entry[back] >= 0 and steps <= nodes:
+        back = edge_source[entry[back]]
+        steps += 1
+    # More steps than nodes: the way back runs around a cycle without the node itself.
+    return back if back == node or steps > nodes else -1
+
+
+def measure_cycle(edge_source, edge_channel, room, is_member, entry, closing, cycle, answer):
+    """Write the edges of the cycle through a node, and their number, room and members.
+
+    The ratio of room and members is the next trial of Newton's method.
+    """
+    total = 0
+    counted = 0
+    edges = 0
+    node = closing
+    while node != closing or edges == 0:
+        edge = entry[node]
+        cycle[edges] = edge
+        edges += 1
+        total += room[edge]
+        node = edge_source[edge]
+        if is_member[node] and edge_channel[edge] >= 0:
+            counted += 1
+    answer[0] = edges
+    answer[1] = total
+    answer[2] = counted

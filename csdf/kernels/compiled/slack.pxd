@@ -21,10 +21,8 @@ cpdef outgoing(
 )
 
 @cython.locals(
-    nodes=int64_t, waiting=int64_t, reached=int64_t, i=int64_t, node=int64_t, closing=int64_t,
-    moved=int64_t, at=int64_t, child=int64_t, out=int64_t, edge=int64_t, target=int64_t,
-    begin=int64_t, increase=int64_t, back=int64_t, steps=int64_t, total=int64_t, counted=int64_t,
-    edges=int64_t,
+    waiting=int64_t, reached=int64_t, i=int64_t, node=int64_t, closing=int64_t, out=int64_t,
+    edge=int64_t, target=int64_t, begin=int64_t, increase=int64_t,
 )
 cpdef int64_t better_cycle(
     int64_t[::1] out_start, int64_t[::1] out_edge, int64_t[::1] out_target,
@@ -33,3 +31,23 @@ cpdef int64_t better_cycle(
     int64_t[::1] gain, int64_t[::1] entry, int64_t[::1] heap, int64_t[::1] place,
     int64_t[::1] touched, int64_t[::1] cycle, int64_t[::1] answer,
 )
+
+@cython.locals(moved=int64_t, at=int64_t, child=int64_t)
+cdef void remove_root(
+    int64_t[::1] gain, int64_t[::1] heap, int64_t[::1] place, int64_t waiting,
+) noexcept
+
+@cython.locals(at=int64_t)
+cdef void sift_up(int64_t[::1] gain, int64_t[::1] heap, int64_t[::1] place, int64_t node) noexcept
+
+@cython.locals(back=int64_t, steps=int64_t)
+cdef int64_t node_of_cycle(
+    int64_t[::1] edge_source, int64_t[::1] entry, int64_t node, int64_t nodes,
+) noexcept
+
+@cython.locals(total=int64_t, counted=int64_t, edges=int64_t, node=int64_t, edge=int64_t)
+cdef void measure_cycle(
+    int64_t[::1] edge_source, int64_t[::1] edge_channel, int64_t[::1] room,
+    int64_t[::1] is_member, int64_t[::1] entry, int64_t closing, int64_t[::1] cycle,
+    int64_t[::1] answer,
+) noexcept
