@@ -392,7 +392,7 @@ class Chain:
                     StreamBuffer.of_group(Kind.WEIGHTS, name, copied_in, number + 1, size=size)
                 )
             elif name in begins:
-                fast.append(resident)
+                fast.append(replace(resident, name=f"{name} {Kind.WEIGHTS.value}"))
             if name in self._costs.in_slow and (name not in begins or copied_in is not None):
                 slow.append(resident)
         return fast, slow
