@@ -102,7 +102,7 @@ def load_front(
             )
             # Pareto filter after each partition: dominated combinations cannot become optimal
             # later.
-            front = improving(both, _load_and_time)
+            front = improving(both, lambda point: point[:2])
         joined.append(front[::-1])  # from the largest load on
     chosen: dict[tuple[LoadPoint, ...], None] = {}
     # The largest load decides in sequence, so below each limit every unit takes its fastest point.
@@ -133,47 +133,29 @@ def load_front(
     )
 
 
-class Segment(NamedTuple):
-    """Genes from one whole separator to another, without those of the two.
-
-    load: live elements at most. nanoseconds: of all layers between, and of the separator at the end.
-    begin, end: positions in the partition; begin is -1 before the first layer, end is the number of
-    layers behind the last.
-    """
-
-    load: int
-    nanoseconds: int
-    genes: tuple[Gene, ...]
-    begin: int
-    end: int
+# A segment, as a link of a chain: the number of the separator where it begins, its live elements at
+# most, the nanoseconds of all layers between its separators and of the one at its end, and the genes
+# of the layers between.
+Segment = tuple[int, int, tuple[int], tuple[Gene, ...]]
 
 
-def _load_and_time(point: LoadPoint | Segment) -> tuple[int, int]:
-    return point.load, point.nanoseconds
-
-
-def partition_front(ending: dict[int, list[Segment]]) -> list[LoadPoint]:
+def partition_front(ending: Sequence[Sequence[Segment]]) -> list[LoadPoint]:
     """Return the front of one partition, from the smallest load to the largest."""
-    numbers = {place: number for number, place in enumerate(sorted(ending))}
-    links = [
-        [
-            (numbers[segment.begin], segment.load, (segment.nanoseconds,), segment)
-            for segment in ending[place]
-        ]
-        for place in numbers
-    ]
     front = []
-    for load, (time,), path in front_of_chains(links):
+    for load, (time,), path in front_of_chains(ending):
         # None for each separator between two segments.
-        genes = [gene for segment in path for gene in (*segment.genes, None)]
+        genes = [gene for between in path for gene in (*between, None)]
         front.append(LoadPoint(load, time, (tuple(genes[:-1]),)))
     return front
 
 
 def segments(
     model: PartitionModel, genes: Sequence[Gene], *, floor: int, stop: Stop
-) -> tuple[dict[int, list[Segment]], bool]:
-    """Return the segments of a partition for the genes given; the whole is always one of them.
+) -> tuple[list[list[Segment]], bool]:
+    """Return the segments of a partition for the genes given, by the number of their last separator.
+
+    The whole is always one of the genes. Separator 0 is before the first layer, the last one after the
+    last layer.
 
     floor: elements that are live somewhere in any case. Some separators within a segment may be able to
     work as whole layers without more elements than the floor. Such a segment is left out where it
@@ -203,7 +185,7 @@ def segments(
         for layer, rows_choices in enumerate(inner)
     ]
     fastest: dict[tuple[int, int], int] = {}  # of those that need no more than the floor
-    ending: dict[int, list[Segment]] = {place: [] for place in places}
+    ending: list[list[Segment]] = [[] for _ in places]
     is_complete = True
     for width in range(1, len(places)):
         for low in range(len(places) - width):
@@ -228,12 +210,10 @@ def segments(
             is_all = prod(map(len, choices)) <= MOST_CHOICES
             is_complete &= is_all
             tried = product(*choices) if is_all else _uniform(choices)
-            segments = (_segment(model, begin, end, choice) for choice in tried)
-            segments_found = improving(segments, _load_and_time)
-            ending[end] += segments_found
-            times = [
-                segment.nanoseconds for segment in segments_found if segment.load <= floor
-            ] + apart
+            costs = ((*_load_and_time(model, begin, end, choice), choice) for choice in tried)
+            best = improving(costs, lambda cost: cost[:2])
+            ending[low + width] += [(low, load, (time,), choice) for load, time, choice in best]
+            times = [time for load, time, _ in best if load <= floor] + apart
             if times:
                 fastest[begin, end] = min(times)
     return ending, is_complete
@@ -244,8 +224,14 @@ def _rows(model: PartitionModel, layer: int, gene: Gene) -> int:
     return model.heights[layer] if gene is None else model.table.part_rows(layer, gene)
 
 
-def _segment(model: PartitionModel, begin: int, end: int, genes: tuple[Gene, ...]) -> Segment:
-    """A segment with everything outside of it whole."""
+def _load_and_time(
+    model: PartitionModel, begin: int, end: int, genes: tuple[Gene, ...]
+) -> tuple[int, int]:
+    """Live elements and nanoseconds of a segment with everything outside of it whole.
+
+    begin, end: positions of its separators; -1 before the first layer, the number of layers behind
+    the last.
+    """
     layers, edges = len(model.heights), model.table.edges
     # Layers outside are whole: what is live inside does not depend on them.
     rows = model.part_rows((*(None,) * (begin + 1), *genes, *(None,) * (layers - end)))
@@ -262,8 +248,7 @@ def _segment(model: PartitionModel, begin: int, end: int, genes: tuple[Gene, ...
             size = edge.elements if inner is None else capacities[inner] * edges[inner].row_elements
             live.append((max(start, low), min(stop, high), size))
     load = largest_load(*zip(*live, strict=True)) if live else 0
-    time = sum(model.nanoseconds(layer, rows[layer]) for layer in done)
-    return Segment(load, time, genes, begin, end)
+    return load, sum(model.nanoseconds(layer, rows[layer]) for layer in done)
 
 
 def _uniform(choices: Sequence[tuple[Gene, ...]]) -> Iterator[tuple[Gene, ...]]:
