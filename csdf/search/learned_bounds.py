@@ -85,14 +85,14 @@ class Cuts:
         self._cuts.append(cut)
         LOG.debug("cut %d: one of the variables above %s", number + 1, cut.limits)
         key = (len(cut.limits), number)
-        index = bisect(self._order, key)
-        self._order.insert(index, key)
+        position = bisect(self._order, key)
+        self._order.insert(position, key)
         self._dearest += sum(
             (limit + self._steps[index]) * max(1, self._weights[index])
             for index, limit in cut.limits.items()
         )
         self._require_room(())
-        if self._table is not None and not self._table.take(number, cut, index):
+        if self._table is not None and not self._table.take(number, cut, position):
             self._table = None
 
     def bound(self, capacities: Sequence[int]) -> tuple[int, InsufficientRegion | None]:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from csdf.errors import InvalidGraph, counted
 from planners.fifo.timing.cluster import Cluster, WordPort
 
-LEAST_DEPTH = 2  # with one word a FIFO of the library cannot be read and written by turns
+# FIFOs of the FINN library need two words to be read and written in alternation.
+LEAST_DEPTH = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

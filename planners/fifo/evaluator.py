@@ -43,8 +43,10 @@ class TimedDesign(Protocol):
     def restricted(self, layers: Iterable[int], depths: Depths) -> TimedPart: ...  # noqa: D102
 
 
-QUESTION_EFFORT = 150  # microseconds of a usual machine for an answer, besides its simulation
-LATEST = 64  # answers of each kind that are compared with a new question
+QUESTION_EFFORT = 150  # microseconds of a typical machine for an answer without its simulation
+# Latest answers of each kind that may answer a new question by monotonicity. Each
+# comparison is linear in the number of layers.
+LATEST = 64
 
 
 class DesignEvaluator:

@@ -35,11 +35,13 @@ Chain = tuple[tuple[int, int], ...]  # FIFOs, and how often each counts
 Spend = Callable[[int], None]  # of the microseconds of a step; may end the work by raising
 
 FEWEST_SLOTS, MOST_SLOTS = 6, 64  # frames whose times are kept
-ROOM = 12_000_000  # times that are kept, where that allows more than the fewest slots
-MOST_TIMES = 1_000_000_000  # for memory
-MOST_FRAMES = 3_000  # simulated, before giving up
-EVENTS = 56  # that are timed and traced in a microsecond of a usual machine
-LOOKS = (2, 4, 8, 16, 32, 64)  # frames after which a cycle is looked for; then every 64
+# Stored times of one simulation, if that is more than the minimum number of slots; about 100 MB.
+ROOM = 12_000_000
+MOST_TIMES = 1_000_000_000  # stored times above which a design is rejected; 8 GB
+MOST_FRAMES = 3_000  # simulated frames without a recurrence, after which the answer is unknown
+EVENTS = 56  # timed and traced in a microsecond of a typical machine
+# Frames after which a critical cycle is searched for; then every 64.
+LOOKS = (2, 4, 8, 16, 32, 64)
 
 INSIDE, DATA, SPACE, LOCK = range(4)  # kinds of waits: in a layer, and of a FIFO
 

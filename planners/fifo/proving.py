@@ -38,8 +38,12 @@ Look = Callable[[], None]
 
 # Effort of a linear program in microseconds of a usual machine, and for each factor of a column in it.
 PROGRAM_EFFORT, FACTOR_EFFORT = 2000, 4
-EFFORT = 64  # simulations for a part, before others have their turn; twice as many in every round
-MOST_SINGLY = 4  # chains of a region up to which each is grown as far as it goes, by itself
+# Simulations of a part before the next part is searched; each round doubles them, so that a hard part
+# does not use up the effort of the others.
+EFFORT = 64
+# Chains of an infeasible region up to which each chain is extended alone to its maximum. More chains
+# are extended together.
+MOST_SINGLY = 4
 Trial = dict[int, int]  # depths of some FIFOs of a part, all others being at their most
 
 
@@ -395,8 +399,9 @@ class _FifoCluster:
 
 Length = tuple[Chain, int]  # a chain that is so deep at least
 
-SECONDS = 60.0  # for a linear program, which takes some thousandths
-CLOSE = 1e-6  # to a whole number
+# Limit of one linear program, which takes milliseconds: a safeguard, not part of the effort.
+SECONDS = 60.0
+CLOSE = 1e-6  # distance of a float from an integer below which it counts as that integer
 
 
 class _DepthNode(NamedTuple):

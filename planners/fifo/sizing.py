@@ -33,11 +33,14 @@ from planners.fifo.proving import Parts
 Depths = tuple[int, ...]
 MemoryCost = Callable[[int, int], int]  # of a depth and a width in bits
 
-LARGE = 500_000  # events a frame, above which depths are grown in a hurry
+# Events of a frame above which the first sufficient depth is accepted without trying smaller ones.
+LARGE = 500_000
 # Frames of a large design that are simulated for single FIFOs before any depths are known.
 FRAMES_ALONE = 10
-EXCHANGES = 4  # times as much work goes to the proof as to exchanges, which seldom find anything
-SHARES = (1, 2, 4, 8, 16, 32)  # of the depth of a FIFO that are moved elsewhere at once
+# Ratio of the work on the proof to the work on exchanges of depth, which rarely save bits.
+EXCHANGES = 4
+# An exchange moves 1/1, 1/2, ... of the removable depth of a FIFO to others.
+SHARES = (1, 2, 4, 8, 16, 32)
 
 
 class SizingWhy(Why):
@@ -499,10 +502,11 @@ def _exchange(
     return None
 
 
-AT_ONCE = 0.15  # of the time, for a proof before anything else
-BEGINNING = 0.3  # of what is left then, for the fewest bits
-ELEMENTS = 0.65  # of the rest, for the fewest elements
-FINISH = 0.9  # of what is left after a proof, for the fewest bits
+# Shares of the effort of a search, in this order; each is a share of the remaining effort.
+AT_ONCE = 0.15  # proof by cycles of events, before any search
+BEGINNING = 0.3  # fewest bits
+ELEMENTS = 0.65  # fewest elements, whose proof also bounds the bits
+FINISH = 0.9  # fewest bits again, after the proof
 
 
 class _Cheapest:

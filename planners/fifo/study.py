@@ -30,9 +30,11 @@ from planners.fifo.event_graph import EventCycle, EventGraph, Spend, spend_nothi
 from planners.fifo.sizing import MemoryCost, Sizing, cheapest_depths, smallest_depths
 
 Stops = Callable[[], Stop]  # one for each search
-POINTS = 8  # of a front between the max. rate and the least memory
-FRAMES = 2  # that FINN simulates
-SHALLOW = 32  # its optimize_depth: what is more than 2 becomes 32 at least
+POINTS = 8  # of a front between the max. rate and the minimum memory
+# Frames of FINN's own simulation, and the depth to which it raises every FIFO deeper than 2
+# (its optimize_depth).
+FRAMES = 2
+SHALLOW = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

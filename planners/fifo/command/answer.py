@@ -21,8 +21,8 @@ from planners.fifo.sizing import Sizing
 from planners.fifo.study import Depths, Study
 
 SHOWN_LAYERS = 5
-SHOWN_NAMES = 4  # of a deadlock, the words for those left out being one
-HERTZ = 10**6  # of a megahertz
+SHOWN_NAMES = 4  # entries of a deadlock; the last may be the count of omitted entries
+HERTZ = 10**6  # in a megahertz
 FEWEST = {"elements": "fewest elements", "bram": "fewest block RAMs", "lut": "fewest LUTs"}
 HEADS = {"bram": "BRAM_18K", "lut": "LUTs"}  # the other objectives are named as they are chosen
 

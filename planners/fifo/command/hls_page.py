@@ -23,7 +23,8 @@ from planners.fifo.command.page_sections import (
 from planners.fifo.hls.depths import CallSizing
 from planners.fifo.hls.reduction import total_cost
 
-MOST_WORDS = 2_000_000  # of a call, 160 MB of times; of a longer one no picture is simulated
+# Words of a call above which no picture is drawn: their times take 160 MB.
+MOST_WORDS = 2_000_000
 
 
 def call_page(answer: CallAnswer, sizing: CallSizing, origin: Origin) -> str:

@@ -34,8 +34,9 @@ from planners.fifo.design import Design
 from planners.fifo.event_graph import EventCycle, EventGraph
 from planners.fifo.study import Depths, Study, period_of
 
-FRAMES = 3  # that are drawn
-MOST_EVENTS = 3_000_000  # of these frames; more are not simulated for a picture
+FRAMES = 3  # drawn frames
+# Events of these frames above which no picture is drawn, for time and memory.
+MOST_EVENTS = 3_000_000
 
 
 def occupancies(

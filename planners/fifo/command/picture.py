@@ -13,7 +13,7 @@ from csdf.status import Status
 from csdf.units import rate_in_words
 from planners.fifo.sizing import Sizing
 
-HERTZ = 10**6  # of a megahertz
+HERTZ = 10**6  # in a megahertz
 PROVED, OPEN = "proved the smallest", "found, down to the proved bound"
 
 

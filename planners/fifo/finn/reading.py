@@ -23,8 +23,9 @@ Folding = Mapping[str, Mapping[str, Any]]  # attributes by the names of nodes
 FIFO = "StreamingFIFO"
 CONVERTER = "StreamingDataWidthConverter"
 CONVERTED = "(converter)"  # how layers end that no file has
-SHAPES = ("Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity")  # of ONNX: order stays
-PASSED = ("TLastMarker", FIFO, *SHAPES)  # words pass them as they are
+# ONNX operators that keep the order of elements.
+SHAPES = ("Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity")
+PASSED = ("TLastMarker", FIFO, *SHAPES)  # nodes that forward words unchanged
 ESTIMATE = "cycles_estimate"
 
 

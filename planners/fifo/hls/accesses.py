@@ -31,7 +31,7 @@ from planners.fifo.hls.pipelines import (
 from planners.kernels.stage_times import READ, WRITE
 
 COLUMNS = ("process", "loop", "iteration", "fifo", "read|write", "stage")
-MOST = 10**12  # of a number in the file
+MOST = 10**12  # maximum of a number in the file
 
 
 @dataclass(slots=True)

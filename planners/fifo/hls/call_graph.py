@@ -17,7 +17,9 @@ from planners.fifo.hls.call import CallModel, is_memory
 from planners.fifo.hls.pipelines import Again, Event, StagedFifo, Track
 from planners.kernels.stage_times import NEED, READ, RELEASE, WRITE
 
-MOST_PHASES = 200_000  # of all processes
+# Phases of all processes above which the graph is rejected: rates are written phase
+# by phase.
+MOST_PHASES = 200_000
 PIPO_BUFFERS = 2
 
 Rates = dict[tuple[int, int], list[int]]  # by FIFO and kind: tokens of each phase

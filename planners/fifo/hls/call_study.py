@@ -24,7 +24,8 @@ from planners.fifo.hls.pipelines import Skew, StagedDesign
 from planners.fifo.hls.reduction import total_cost
 from planners.fifo.sizing import SizingWhy
 
-MOST_TRIED = 50_000_000  # stages of the calls that look for depths that are not needed
+# Total stages of the calls that search for unneeded depth, about 2 s by EVENTS of call.py.
+MOST_TRIED = 50_000_000
 Staging = Callable[[Skew], StagedDesign]  # the design for a skew
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from planners.fifo.hls.call import ROOM, CallModel, Outcome, Waited
 
-MOST_STEPS = 64  # of a cycle on the longest path
+MOST_STEPS = 64  # longest repeated part of the critical path that is searched for, in waits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -36,13 +36,15 @@ from planners.fifo.hls.reduction import (
 from planners.fifo.sizing import Sizing, SizingWhy, smallest_depths, variables_of
 
 STEPPED = ("bram", "lut")  # objectives that cost in steps
-MOST_ROUNDS = 8  # of guessing which places are memories
-FEW = 0.25  # of the effort, for depths with few block RAMs
-FIRST = 0.1  # of the rest, for other depths to begin with, and for memories that there have to be
-SHARE = 0.8  # of the rest, for a search for the fewest bits before others
-BEGINNING = 0.3  # of the effort for a cost in steps, for the fewest bits before it
+# Rounds in which the set of groups that are memories is corrected by the depths found for it.
+MOST_ROUNDS = 8
+# Shares of the effort of a search, in this order; each is a share of the remaining effort.
+FEW = 0.25  # depths with few block RAMs
+FIRST = 0.1  # further initial depths, and groups that are memories in every solution
+SHARE = 0.8  # fewest bits, before other objectives
+BEGINNING = 0.3  # fewest bits, before a cost that is a step function
 POINTS = 8  # of a front in bits
-FASTEST = 0.25  # seconds of effort for the fastest point of a front that is not complete
+FASTEST = 0.25  # seconds of effort for the fastest point of an incomplete front
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

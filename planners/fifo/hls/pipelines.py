@@ -33,7 +33,9 @@ from planners.fifo.hls.synthesis_report import ReportedLoop, SynthesisReport
 from planners.fifo.hls.trace import Access, Iteration, LoopExecution, RepeatedIterations, Trace
 from planners.kernels.stage_times import NEED, READ, RELEASE, WRITE
 
-LOOP_GAP = 2  # stages from the last of a loop to the first of the next one
+# Stages from the last stage of a loop to the first stage of the next loop, as in RTL simulations of
+# Vitis HLS 2023.2.
+LOOP_GAP = 2
 UNCONDITIONAL, GUARDED = 1, 2  # stages of reads
 
 

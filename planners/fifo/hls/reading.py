@@ -200,7 +200,7 @@ def with_depths(source: ProjectFacts, depths: Mapping[str, int]) -> str:
     return DEPTH.sub(lambda match: f"{match[1]}{depths.get(match[2], int(match[3]))}", source.text)
 
 
-COMPUTING = 10  # cycles of latency assumed where there are products
+COMPUTING = 10  # assumed cycles of latency of a layer with products
 POINTWISE = (
     "relu", "linear", "leaky_relu", "thresholded_relu", "elu", "selu", "prelu", "sigmoid",
     "hard_sigmoid", "tanh", "hard_tanh", "softmax", "softplus", "softsign", "binary_tanh",

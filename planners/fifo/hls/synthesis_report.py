@@ -65,7 +65,7 @@ def read_skews(folder: Path) -> dict[str, int]:
 
 WHOLE = "csynth.xml"
 ENDS = ("_csynth.xml", "_csynth.xml.gz")  # of the report of one module
-MOST_BYTES = 1 << 30  # of a report, unpacked
+MOST_BYTES = 1 << 30  # of an unpacked report: a limit against archives that expand without end
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

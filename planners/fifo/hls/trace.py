@@ -50,7 +50,8 @@ FLAGS = (
     "-fno-strict-aliasing",
 )
 COMPILING_SECONDS, COMPILING_BYTES = 300, 2 << 30
-STACKS_BYTES = 8 << 30  # address space for the stacks of 256 waiting processes
+# Address space for the stacks of 256 waiting processes, 32 MB each; pages are allocated on use.
+STACKS_BYTES = 8 << 30
 FILE_BYTES = 1 << 28  # limit of each file that the program writes, including its trace
 SHIPPED = frozenset(path.name for path in INCLUDE.glob("*.h"))
 OPENS = re.compile(r"\bfopen\b|\bfreopen\b|fstream\b|\bopen\s*\(")  # opens a file

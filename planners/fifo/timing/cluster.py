@@ -19,8 +19,9 @@ from csdf.errors import InvalidGraph
 from planners.kernels.event_times import NONE
 
 Numbers = NDArray[np.int64]
-MOST_EVENTS = 50_000_000  # in one sequence, for memory
-MOST_CYCLES = 2**39  # of a frame, a latency or an interval
+MOST_EVENTS = 50_000_000  # of one sequence; 400 MB of times
+# Cycles of a frame, a latency or an interval: sums over all frames then fit int64.
+MOST_CYCLES = 2**39
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -218,7 +219,7 @@ def is_thinning(cluster: Cluster) -> bool:
     return bool(((slack >= 0) & (slack + delays[before] >= delays[-last:])).all())
 
 
-COPYING = 3  # cycles from a read to the write that depends on it, where nothing is computed
+COPYING = 3  # cycles from a read to the dependent write of a layer that copies words
 DSP58_LANES = 3  # with more the core of mvu.sv is taken
 DSP58_SETUP, DSP58_STAGE = 0.741, 0.605  # ns, of mvu_vvu_8sx9_dsp58.sv
 LATENCIES = {  # of HLS layers: a guess for each, by operator; others as COPYING
@@ -230,7 +231,8 @@ LATENCIES = {  # of HLS layers: a guess for each, by operator; others as COPYING
     "StreamingDataWidthConverter": 2,
     "UpsampleNearestNeighbour": 2,
 }
-ADDER_TREES = ("MVAU", "VVAU")  # one more cycle for each level of the tree of SIMD inputs
+# The adder tree over SIMD inputs adds a cycle for each of its levels.
+ADDER_TREES = ("MVAU", "VVAU")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
