@@ -237,7 +237,7 @@ def _stores(draft: Draft, layer: Layer, types: Quantization) -> bool:
 def _grows(smaller: Shape, larger: Shape) -> bool:
     """Whether a map has the rows of another one, and further rows."""
     has_more_rows = smaller.is_map and larger.is_map and larger.rows > smaller.rows
-    return has_more_rows and _with_rows(larger, smaller.rows) == smaller
+    return has_more_rows and with_rows(larger, smaller.rows) == smaller
 
 
 def with_heads_as_columns(model: Model) -> Model:
@@ -343,11 +343,11 @@ def without_oldest_rows(draft: Draft, previous: Layer) -> Edit | None:
         first = _unread_rows(readers)
         if first >= previous.shape.rows:
             return None
-        shape = _with_rows(window.shape, window.shape.rows - first)
+        shape = with_rows(window.shape, window.shape.rows - first)
         edited = [replace(window, shape=shape), replace(following, shape=shape)]
     if not first:
         return None
-    shape = _with_rows(previous.shape, previous.shape.rows - first)
+    shape = with_rows(previous.shape, previous.shape.rows - first)
     state = replace(draft.network.initial_states[previous.name], dims=shape.dims)
     edited.append(replace(previous, operator=state, shape=shape))
     layers: dict[str, tuple[Layer, ...]] = {layer.name: (layer,) for layer in edited}
@@ -379,8 +379,8 @@ def _first_row(layer: Layer) -> int | None:
     return cut.start
 
 
-def _with_rows(shape: Shape, rows: int) -> Shape:
-    """The shape with another number of rows."""
+def with_rows(shape: Shape, rows: int) -> Shape:
+    """Return the shape of a feature map with another number of rows."""
     return Shape(dims=(shape.dims[0], rows, shape.dims[2]))
 
 

@@ -1,10 +1,13 @@
-"""From windows to streams: a network over a window that slides becomes one that takes new rows only.
+"""Streaming form of a network on a sliding window: each frame brings only the new rows.
 
-The window of a network without a state slides by a hop of some rows. Layers that look at rows through
-windows of their own, and pad none, give the same rows in the next window, further up: so a frame is a
-hop, each such layer computes the rows that are new, and what later layers need of earlier rows stays
-in rings (cnn2csdf.rings). A layer that needs all rows works on the whole window. From the frame on in
-which the window is full, the results are those of the network on that window.
+The input of a network without state is a window that slides by a hop of some rows. A layer with a
+window of its own and without padding along the rows computes the same rows for the next window,
+further up. So each such layer computes only the rows that are new, and a ring (cnn2csdf.rings)
+retains the earlier rows that its consumers need. A layer that needs all rows reads the ring and the
+new rows. Once the window is full, the results are those of the network on that window.
+
+Example: a convolution of 3 rows on a window of 8 rows computes 6 rows. With a hop of 2 rows it reads
+a ring of 2 earlier rows and the 2 new rows, and computes 2 rows.
 """
 
 from __future__ import annotations
@@ -16,8 +19,7 @@ from cnn2csdf import operators as op
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.operators import Input, Next, Previous
 from cnn2csdf.rewriting import Draft, Edit, rewritten
-from cnn2csdf.rings import input_in_place, with_rings, with_views
-from cnn2csdf.shape import Shape
+from cnn2csdf.rings import input_in_place, with_rings, with_rows, with_views
 from cnn2csdf.weights import Model
 from csdf.arguments import Positive, public
 from csdf.errors import InvalidNetwork, counted
@@ -25,21 +27,20 @@ from csdf.errors import InvalidNetwork, counted
 SHOWN = 4  # layers that a refusal names
 
 
-class Sliding(NamedTuple):
-    """The rows of a tensor that are new in a hop, and the layer that writes them."""
+class NewRows(NamedTuple):
+    """The rows of a tensor that are new in a hop: the layer that computes them, and their number."""
 
     layer: str
-    new: int
+    rows: int
 
 
 @public
 def as_stream(model: Model, hop: Positive) -> Model:
-    """Return the network whose frames are a hop of new rows of the window of a network.
+    """Return the streaming form of a network: its inputs have `hop` rows, its results are the same.
 
-    The inputs have `hop` rows. All state is zero before the first frame, after each layer as well:
-    results count from the frame on in which as many rows have come as the window has. Raises
-    InvalidNetwork, naming the layers, where rows of a window are padded, or where a hop is no whole
-    number of rows of some layer.
+    All rings begin with zeros, so results are valid from the frame that fills the window
+    (`first_result`). Raises InvalidNetwork, naming the layers, if rows of a window are padded, or if
+    a hop is no whole number of rows of a layer.
     """
     if model.network.keeps_state:
         raise InvalidNetwork(
@@ -50,13 +51,13 @@ def as_stream(model: Model, hop: Positive) -> Model:
 
 
 def first_result(network: Network, hop: int) -> int:
-    """Return how many frames come before the first result: the window fills. network: of the window."""
+    """Return the number of frames before the first valid result. network: on the whole window."""
     with_maps = _with_maps(with_views(Model(network=network))).network
     return -(-max(layer.shape.rows for layer in with_maps.inputs) // hop) - 1
 
 
 def _with_maps(model: Model) -> Model:
-    """Return the model whose inputs are maps where they only get axes of size one to become maps."""
+    """Return the model with inputs that are feature maps, if only axes of size one are missing."""
     return rewritten(model, input_as_map)
 
 
@@ -76,19 +77,24 @@ def input_as_map(draft: Draft, layer: Layer) -> Edit | None:
 
 
 class _Streaming:
-    """A network of windows while it is rewritten to hops."""
+    """A network on a window while it is rewritten to its streaming form.
+
+    layers, ends: of the streaming form; the ends store rings for the next frame. sliding: the new
+    rows of each tensor that has any. windows: the layer that joins a ring of so many rows of a tensor
+    with its new rows.
+    """
 
     def __init__(self, model: Model, hop: int) -> None:
         self._model, self._network, self._hop = model, model.network, hop
         self._layers: list[Layer] = []
         self._ends: list[Layer] = []
-        self._sliding: dict[str, Sliding] = {}  # by layers of the network
+        self._sliding: dict[str, NewRows] = {}  # by layer of the network
         self._weights = None if model.weights is None else dict(model.weights)
         self._windows: dict[tuple[str, int], str] = {}
         self._names = {layer.name for layer in self._network.layers}
 
     def model(self) -> Model:
-        """Return the model of hops."""
+        """Return the streaming form."""
         self._require_no_padding()
         for layer in self._network.layers:
             if layer.is_input:
@@ -125,23 +131,21 @@ class _Streaming:
                 f"{counted(self._hop, 'row')} needs an input of channels x rows x columns with more "
                 "rows than the hop"
             )
-        shape = _with_rows(layer.shape, self._hop)
+        shape = with_rows(layer.shape, self._hop)
         self._layers.append(replace(layer, operator=Input(dims=shape.dims), shape=shape))
-        self._sliding[layer.name] = Sliding(layer.name, self._hop)
+        self._sliding[layer.name] = NewRows(layer.name, self._hop)
 
     def _new_rows(self, layer: Layer) -> int | None:
-        """The number of rows that a layer computes in a hop; None if it needs or writes all rows."""
+        """The number of rows that a layer computes in a hop; None if it reads or computes all rows."""
         if layer.is_output or not layer.shape.is_map or layer.shape.rows == 1:
             return None
         sliding_inputs = [self._sliding.get(name) for name in layer.inputs]
         if not sliding_inputs or None in sliding_inputs:
             return None
-        before = {
-            sliding_input.new for sliding_input in sliding_inputs if sliding_input is not None
-        }
-        if len(before) > 1:
+        counts = {tensor.rows for tensor in sliding_inputs if tensor is not None}
+        if len(counts) > 1:
             return None
-        new, stride = before.pop(), 1
+        new, stride = counts.pop(), 1
         operator, cut, dims = layer.operator, layer.operator.cut, layer.operator.constant_dims or ()
         is_row_by_row = operator.is_elementwise or operator.joined_axis in (0, 2)
         if operator.sliding_window is not None:
@@ -179,9 +183,9 @@ class _Streaming:
         if cut is not None and cut.axis == 1:
             rows = (new - 1) * cut.step + 1
             operator = op.Slice(axis=1, start=0, stop=rows, step=cut.step)
-        shape = _with_rows(layer.shape, new)
+        shape = with_rows(layer.shape, new)
         self._layers.append(replace(layer, operator=operator, inputs=tuple(inputs), shape=shape))
-        self._sliding[layer.name] = Sliding(layer.name, new)
+        self._sliding[layer.name] = NewRows(layer.name, new)
 
     def _whole(self, name: str) -> str:
         """The layer that has all rows of a tensor."""
@@ -192,17 +196,18 @@ class _Streaming:
 
     def _rows(self, source: Layer, first: int, end: int) -> str:
         """The layer that holds rows [first, end) of the window of a tensor."""
-        new, height = self._sliding[source.name].new, source.shape.rows
-        kept = height - new - first
-        if kept <= 0:
-            return self._cut(source.name, source, -kept, end - first, new)
-        key = (source.name, kept)
+        new = self._sliding[source.name].rows
+        retained = source.shape.rows - new - first
+        if retained <= 0:
+            return self._cut(source.name, source, -retained, end - first, new)
+        key = (source.name, retained)
         if key not in self._windows:
-            self._windows[key] = self._joined(source, kept)
-        return self._cut(self._windows[key], source, 0, end - first, kept + new)
+            self._windows[key] = self._joined(source, retained)
+        return self._cut(self._windows[key], source, 0, end - first, retained + new)
 
-    def _cut(self, name: str, source: Layer, first: int, rows: int, there: int) -> str:
-        if (first, rows) == (0, there):
+    def _cut(self, name: str, source: Layer, first: int, rows: int, height: int) -> str:
+        """The layer of some rows of a layer of this height, from the first row; it itself for all."""
+        if (first, rows) == (0, height):
             return name
         self._layers.append(
             replace(
@@ -210,19 +215,19 @@ class _Streaming:
                 name=self._free(f"{source.name} rows {first} to {first + rows}"),
                 operator=op.Slice(axis=1, start=first, stop=first + rows),
                 inputs=(name,),
-                shape=_with_rows(source.shape, rows),
+                shape=with_rows(source.shape, rows),
                 epilogue=(),
                 stored=(),
             )
         )
         return self._layers[-1].name
 
-    def _joined(self, source: Layer, kept: int) -> str:
-        """Add the ring of the last `kept` rows of earlier frames and the new rows of this frame."""
-        new = self._sliding[source.name].new
+    def _joined(self, source: Layer, retained: int) -> str:
+        """Add a ring of the last rows of earlier frames; return its window with the new rows."""
+        new = self._sliding[source.name].rows
         variable = self._free(f"{source.name} kept")
         begin = 0 if source.quantization is None else source.quantization.zero_point
-        old = _with_rows(source.shape, kept)
+        old = with_rows(source.shape, retained)
         bare = replace(source, epilogue=(), stored=())
         previous = replace(
             bare,
@@ -236,7 +241,7 @@ class _Streaming:
             name=self._free(f"{source.name} window"),
             operator=op.Concatenation(axis=1),
             inputs=(variable, source.name),
-            shape=_with_rows(source.shape, kept + new),
+            shape=with_rows(source.shape, retained + new),
         )
         self._layers += [previous, window]
         self._ends.append(
@@ -254,7 +259,3 @@ class _Streaming:
             name += "'"
         self._names.add(name)
         return name
-
-
-def _with_rows(shape: Shape, rows: int) -> Shape:
-    return Shape(dims=(shape.dims[0], rows, shape.dims[2]))

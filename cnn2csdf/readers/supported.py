@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import dis
 import inspect
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from importlib import import_module
-from types import MappingProxyType
+from types import CodeType, FunctionType, MappingProxyType, ModuleType
 from typing import Any, NamedTuple
 
 from cnn2csdf.operators.operator import Operator
 from cnn2csdf.readers.darknet import KINDS
-from cnn2csdf.readers.layers_of_converters import layer_kinds, plain
 from cnn2csdf.readers.tflite.folding import EVALUATORS
 from cnn2csdf.readers.tflite.model_file import NAMES
 from cnn2csdf.readers.tflite.reader import CONVERTERS
 
+HOME = "cnn2csdf."  # functions elsewhere add no layers
 GENERAL = {  # what holds for all operators of a reader
     "ONNX": "opset 7 or newer; a batch of one; quantised: 8 and 16 bits",
     "TensorFlow Lite": "one graph; a batch of one at its inputs",
@@ -73,7 +75,7 @@ def _of_onnx() -> Iterator[Supported]:
     ).attributes_by_kind()
     for name in sorted(converters):
         convert = converters[name]
-        layers, attributes = layer_kinds(convert), attributes_known.get(name, {})
+        layers, attributes = _layer_kinds(convert), attributes_known.get(name, {})
         yield Supported("ONNX", name, _in_words(convert), (), layers, attributes)
     for name in sorted(composed.keys() - converters.keys()):
         yield Supported("ONNX", name, "the operators that it stands for", is_opened=True)
@@ -91,7 +93,7 @@ def _of_tflite() -> Iterator[Supported]:
             name,
             RESTRICTIONS.get(name, ""),
             types=("float32", *IN_INTEGERS.get(name, ())),
-            layers=layer_kinds(convert),
+            layers=_layer_kinds(convert),
             attributes=getattr(convert, "keywords", {}),
         )
 
@@ -105,8 +107,60 @@ def _of_darknet() -> Iterator[Supported]:
 
 def _in_words(convert: Callable[..., Any]) -> str:
     """The first sentence of what a converter says it does."""
-    said = (inspect.getdoc(plain(convert)) or "").partition("\n\n")[0]
+    said = (inspect.getdoc(_plain(convert)) or "").partition("\n\n")[0]
     return " ".join(said.split()).removeprefix("Add ").rstrip(".")
+
+
+def _layer_kinds(convert: Callable[..., Any]) -> tuple[type[Operator], ...]:
+    """The classes of layers that a converter names, or a function that it calls, by name.
+
+    Methods are not followed: a graph that is being read adds only layers that move elements itself.
+    """
+    kinds: set[type[Operator]] = set()
+    seen: set[Callable[..., Any]] = set()
+    pending = [_plain(convert)]
+    while pending:
+        function = pending.pop()
+        if function in seen or not isinstance(function, FunctionType):
+            continue
+        seen.add(function)
+        for value in _named(function):
+            if isinstance(value, type) and issubclass(value, Operator):
+                kinds.add(value)
+            elif (
+                callable(value) and str(getattr(value, "__module__", "")).startswith(HOME)
+            ) or isinstance(value, partial):
+                pending.append(_plain(value))
+    concrete = [kind for kind in kinds if not inspect.isabstract(kind)]
+    return tuple(sorted(concrete, key=lambda kind: kind.__name__))
+
+
+def _plain(convert: Callable[..., Any]) -> Callable[..., Any]:
+    """The function inside decorators and partial calls."""
+    while True:
+        inside = inspect.unwrap(convert)
+        inside = inside.func if isinstance(inside, partial) else inside
+        if inside is convert:
+            return convert
+        convert = inside
+
+
+def _named(function: FunctionType) -> Iterator[Any]:
+    """The values that the global names in a function stand for, and the values it encloses."""
+    codes = [function.__code__]
+    for code in codes:
+        codes += [co_const for co_const in code.co_consts if isinstance(co_const, CodeType)]
+        module: ModuleType | None = None
+        for step in dis.get_instructions(code):
+            value = None
+            if step.opname == "LOAD_GLOBAL":
+                value = function.__globals__.get(step.argval)
+            elif module is not None and step.opname in ("LOAD_ATTR", "LOAD_METHOD"):
+                value = getattr(module, step.argval, None)
+            module = value if isinstance(value, ModuleType) else None
+            yield value
+    for cell in function.__closure__ or ():
+        yield cell.cell_contents
 
 
 NO_LAYER = "no layer computes it"

@@ -5,8 +5,8 @@ from functools import partial
 
 import pytest
 
-from cnn2csdf import masks, rings, simplify, streams
 from cnn2csdf import operators as op
+from cnn2csdf import rings, simplify, streams, tokens
 from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.dtypes import Element, Quantization, Stored
 from cnn2csdf.operators import Next, Previous
@@ -186,7 +186,7 @@ WHOLE_MODELS = {
         ("relu", op.Activation(function="relu"), "rows first"),
         ("channels first", op.Transpose(permutation=(2, 0, 1)), "relu"),
     ),
-    masks.with_masks_of_readers: built(
+    tokens.with_masks_of_readers: built(
         ("image", op.Input(dims=(1, 4, 4))),
         ("mask", op.Input(dims=(1, 4, 4))),
         ("far", op.Elementwise(function="multiply", constant=(1, 1, 1)), "mask"),
@@ -218,7 +218,7 @@ def test_the_example_in_the_docstring_is_what_a_rule_does(rule, model):
 
 @pytest.mark.parametrize("rewrite", WHOLE_MODELS, ids=lambda rewrite: rewrite.__name__)
 def test_a_rewrite_leaves_its_own_result_as_it_is(rewrite):
-    if rewrite is not masks.with_masks_of_readers:  # whose copies are layers of masks as well
+    if rewrite is not tokens.with_masks_of_readers:  # whose copies are layers of masks as well
         once = rewrite(WHOLE_MODELS[rewrite])
         assert sketch(rewrite(once)) == sketch(once)
 
