@@ -637,6 +637,7 @@ class Embedding(Operator):
     """
 
     depends_on_all = True
+    half_roles = ("table",)
     entries: int
     width: int
 

@@ -435,6 +435,33 @@ static void attention_values(const run *r, const layer *l, range rows, range col
     finish_region(l, &out, rows, columns);
 }
 
+/* Rows of a table by their numbers, negative ones from its end on; beyond its ends that of the end. */
+typedef struct {
+    int32_t entries;
+    real_weights table;
+} real_embedding;
+
+static void look_up_rows(const run *r, const layer *l, range rows, range columns)
+{
+    const real_embedding *e = l->parameters;
+    view in = input_view(r, l, 0);
+    view out = output_view(r, l);
+    int32_t y;
+    int32_t x;
+    int32_t c;
+    for (y = rows.first; y < rows.end; y++) {
+        for (x = columns.first; x < columns.end; x++) {
+            element *to = row_at(&out, y) + column_at(&out, x);
+            int32_t position = (int32_t)row_at(&in, y)[column_at(&in, x)];
+            position = smaller(larger((position < 0) ? (position + e->entries) : position, 0), e->entries - 1);
+            for (c = 0; c < out.channels; c++) {
+                to[c] = weight_at(e->table, (position * out.channels) + c);
+            }
+        }
+    }
+    finish_region(l, &out, rows, columns);
+}
+
 /* Gates: of an LSTM in, out, forget, new; of a GRU update, reset, new. What is given: all that is
    found, what is found last, or the cell behind it. */
 enum { LSTM, GRU, PLAIN };

@@ -460,30 +460,6 @@ static void gather_maps(const run *r, const layer *l, range rows, range columns)
     finish_region(l, &out, rows, columns);
 }
 
-/* Rows of a table by their numbers, negative ones from its end on; beyond its ends that of the end. */
-typedef struct {
-    int32_t entries;
-    const element *table;
-} embedding;
-
-static void look_up_rows(const run *r, const layer *l, range rows, range columns)
-{
-    const embedding *e = l->parameters;
-    view in = input_view(r, l, 0);
-    view out = output_view(r, l);
-    int32_t y;
-    int32_t x;
-    for (y = rows.first; y < rows.end; y++) {
-        for (x = columns.first; x < columns.end; x++) {
-            int32_t position = (int32_t)row_at(&in, y)[column_at(&in, x)];
-            position = smaller(larger((position < 0) ? (position + e->entries) : position, 0), e->entries - 1);
-            copy_elements(row_at(&out, y) + column_at(&out, x), e->table + (position * out.channels),
-                          out.channels);
-        }
-    }
-    finish_region(l, &out, rows, columns);
-}
-
 /* Listed positions of a tensor that is no map: pieces before the axis, positions along it, elements behind. */
 typedef struct {
     int32_t pieces;

@@ -126,7 +126,13 @@ static void unpool(const run *r, const layer *l, range rows, range columns)
     finish_region(l, &out, rows, columns);
 }
 
-/* Rows of a table of integers by their numbers, which are real; else as look_up_rows. */
+/* Rows of a table of integers by their numbers, which are real: negative ones from its end on; beyond
+   its ends that of the end. */
+typedef struct {
+    int32_t entries;
+    const element *table;
+} embedding;
+
 static void look_up_integers(const run *r, const layer *l, range rows, range columns)
 {
     const embedding *e = l->parameters;

@@ -158,8 +158,8 @@ def _gather_points(one: Described, _operator: op.GatherPoints) -> KernelCall:
 
 
 def _embedding(one: Described, operator: op.Embedding) -> KernelCall:
-    table = one.symbol("table", one.weights["table"])
-    return one.call("look_up_rows", "embedding", operator.entries, table)
+    table = one.real_weights("table", one.weights["table"])
+    return one.call("look_up_rows", "real_embedding", operator.entries, table)
 
 
 def _picked(one: Described, axis: int, listed: int, places: str | None) -> KernelCall:

@@ -104,23 +104,28 @@ def tflite_model():
 
 
 def onnx_model(folder):
-    """A normalisation behind a convolution, a matrix of rows, and an LSTM."""
+    """A normalisation behind a convolution, rows of a table, a matrix of rows, and an LSTM."""
     constants = {
+        "e": halves((9, 6), 10),
         "k": halves((18, 3, 3, 3), 1), "scale": halves((18,), 2), "shift": halves((18,), 3),
         "mean": halves((18,), 4), "variance": np.abs(halves((18,), 5)) + np.float16(0.5),
         "m": halves((6, 10), 6),
         "w": halves((1, 28, 10), 7), "r": halves((1, 28, 7), 8), "b": halves((1, 56), 9),
     }  # fmt: skip
+    casts = [*constants]
+    constants["axis"] = np.array([1], np.int64)
     make_node = onnx.helper.make_node
     batch = [f"{name} 4" for name in ("scale", "shift", "mean", "variance")]
     nodes = [
-        *(
-            make_node("Cast", [name], [f"{name} 4"], to=onnx.TensorProto.FLOAT)
-            for name in constants
-        ),
+        *(make_node("Cast", [name], [f"{name} 4"], to=onnx.TensorProto.FLOAT) for name in casts),
         make_node("Conv", ["x", "k 4"], ["c"], pads=[1, 1, 1, 1]),
         make_node("BatchNormalization", ["c", *batch], ["n"]),
-        make_node("MatMul", ["n", "m 4"], ["p"]),
+        make_node("Cast", ["x"], ["numbers"], to=onnx.TensorProto.INT64),
+        make_node("ReduceMax", ["numbers"], ["last"], axes=[1, 3], keepdims=0),
+        make_node("Gather", ["e 4", "last"], ["rows"]),
+        make_node("Unsqueeze", ["rows", "axis"], ["u"]),
+        make_node("Add", ["n", "u"], ["s"]),
+        make_node("MatMul", ["s", "m 4"], ["p"]),
         make_node("ReduceMean", ["p"], ["q"], axes=[2], keepdims=0),
         make_node("Transpose", ["q"], ["t"], perm=[1, 0, 2]),
         make_node("LSTM", ["t", "w 4", "r 4", "b 4"], ["y"], hidden_size=7),
@@ -150,8 +155,8 @@ def plans_of(network):
     [
         # of both convolutions, the channels' own, the transposed one, and the matrix
         ("tflite", 21 * 45 + 21 * 9 + 9 * 21 + 4 * 4 * 9 + 19 * 672),
-        # of the convolution, the matrix, and the gates of the LSTM
-        ("onnx", 18 * 27 + 6 * 10 + 28 * (10 + 7)),
+        # of the convolution, the table, the matrix, and the gates of the LSTM
+        ("onnx", 18 * 27 + 9 * 6 + 6 * 10 + 28 * (10 + 7)),
     ],
 )
 def test_weights_of_float16_take_two_bytes_of_flash(kind, numbers, tmp_path):
