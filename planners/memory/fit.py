@@ -63,7 +63,7 @@ from planners.memory.orders import (
 )
 from planners.memory.plain_plans import ends_of, layer_by_layer
 from planners.memory.request import FitRequest, fit_request, plan_times
-from planners.memory.search import WIDTHS, Finding, method_of
+from planners.memory.search import WIDTHS, PlanSearch, method_of
 from planners.memory.stages import StageTable
 from planners.memory.stateful import stateful_plan
 from planners.plan.carried_out import require_carried_out
@@ -297,35 +297,35 @@ def _methods_of_orders(
     network = request.network
     terms = {"is_streamed": is_streamed, "is_hopeless": is_hopeless}
     if request.order != SEARCHED_ORDER or is_hopeless or is_chain(network):
-        finding = _searched(request, external, network, stop, **terms)
-        return finding.methods, finding.ended
+        search = _searched(request, external, network, stop, **terms)
+        return search.methods, search.ended
     first, others = canonical_orders(
         network,
         element_bytes=request.element_bytes,
         external=external,
         stop=stop.question(ORDER_SHARE),
     )
-    findings: list[Finding] = []
+    searches: list[PlanSearch] = []
     ended: Reason | None = None
     for ordered, stop_of_order in _with_stops(first, others, stop):
-        finding = _searched(request, external, ordered, stop_of_order, **terms)
-        findings.append(finding)
-        if len(findings) <= len(first):
-            ended = ended or finding.ended
-        is_cut_short = finding.ended is not None and not finding.ended.has(Ended.EFFORT)
+        search = _searched(request, external, ordered, stop_of_order, **terms)
+        searches.append(search)
+        if len(searches) <= len(first):
+            ended = ended or search.ended
+        is_cut_short = search.ended is not None and not search.ended.has(Ended.EFFORT)
         if is_cut_short and stop.is_over():
             break
     else:
         # A plan of another order may be smaller at first, and larger once both are improved.
-        _improve_stages(findings[: len(first)], stop.question(STAGES_SHARE))
-        _improve_stages(findings[len(first) :], stop.question(STAGES_SHARE))
+        _improve_stages(searches[: len(first)], stop.question(STAGES_SHARE))
+        _improve_stages(searches[len(first) :], stop.question(STAGES_SHARE))
         if all(ordered.layers != network.layers for ordered in first):
-            finding = _searched(request, external, network, stop.question(1.0), **terms)
-            findings.append(finding)
-            ended = ended or finding.ended
+            search = _searched(request, external, network, stop.question(1.0), **terms)
+            searches.append(search)
+            ended = ended or search.ended
     methods: list[FitMethod] = []
-    for finding in findings:
-        methods = _of_both_orders(methods, finding.methods)
+    for search in searches:
+        methods = _of_both_orders(methods, search.methods)
     return methods, ended
 
 
@@ -344,12 +344,12 @@ def _with_stops(
         yield ordered, shared.part(share=1 / (len(others) - number))
 
 
-def _improve_stages(findings: Sequence[Finding], stop: Stop) -> None:
+def _improve_stages(searches: Sequence[PlanSearch], stop: Stop) -> None:
     """Search other stage orders for the plans on the Pareto front of several searches."""
-    pairs = [(finding, method) for finding in findings for method in finding.methods]
+    pairs = [(search, method) for search in searches for method in search.methods]
     front = improving(pairs, lambda pair: (pair[1].mac_ratio, pair[1].ram_bytes))
-    for finding, method in front:
-        finding.improve(method, stop.part(share=0.5))  # most for the fewest MACs
+    for search, method in front:
+        search.improve(method, stop.part(share=0.5))  # most for the fewest MACs
 
 
 def _searched(
@@ -360,11 +360,11 @@ def _searched(
     *,
     is_streamed: bool,
     is_hopeless: bool,
-) -> Finding:
+) -> PlanSearch:
     """Return the completed search of a network with this layer order."""
     table = StageTable(ordered, element_bytes=request.element_bytes, outside=external)
     room = request.room
-    finding = Finding(
+    search = PlanSearch(
         topological_order(ordered, carries=True),
         table,
         is_streamed=is_streamed,
@@ -375,11 +375,11 @@ def _searched(
         times=plan_times(table, request.platform, request.durations, request.parameter_bytes),
         stop=stop,
     )
-    finding.run()
-    least = min(method.with_state for method in finding.methods)
+    search.run()
+    least = min(method.with_state for method in search.methods)
     if room is not None and not is_hopeless and least > room:
-        finding.run_without_ram(stop.question(1.0))
-    return finding
+        search.run_without_ram(stop.question(1.0))
+    return search
 
 
 def _of_both_orders(methods: Sequence[FitMethod], ordered: Sequence[FitMethod]) -> list[FitMethod]:

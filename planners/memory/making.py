@@ -57,8 +57,8 @@ def bounded_plan(
         Default: offsets are searched, and a result may overlap dead rows of the input of its group.
     """
     is_joined = offsets is None
-    makings, again = _makings(course, table, groups, is_streamed=is_streamed, is_joined=is_joined)
-    plans = [(making.plan(offsets), making.least) for making in makings]
+    builders, again = _builders(course, table, groups, is_streamed=is_streamed, is_joined=is_joined)
+    plans = [(builder.plan(offsets), builder.least) for builder in builders]
     plan, least = min(plans, key=lambda candidate: candidate[0].arena_bytes)
     return replace(plan, rematerialised=again), least
 
@@ -72,8 +72,8 @@ def smaller_plan(
     than: int,
 ) -> StreamingPlan | None:
     """Return the smallest plan of a chain of groups; None if no lower bound is below `than` bytes."""
-    makings, again = _makings(course, table, groups, is_streamed=is_streamed, is_joined=True)
-    plans = [making.plan(None) for making in makings if making.least < than]
+    builders, again = _builders(course, table, groups, is_streamed=is_streamed, is_joined=True)
+    plans = [builder.plan(None) for builder in builders if builder.least < than]
     if not plans:
         return None
     return replace(min(plans, key=lambda plan: plan.arena_bytes), rematerialised=again)
@@ -103,18 +103,18 @@ def plan_with_blocks(
     blocks: block of a group, by the number of the group, in addition to line buffers, accumulators
         and staging buffer.
     """
-    making = _Making(course, table, groups, {}, blocks=blocks, has_leads=False)
-    return making.plan(None), making.least
+    builder = _PlanBuilder(course, table, groups, {}, blocks=blocks, has_leads=False)
+    return builder.plan(None), builder.least
 
 
-def _makings(
+def _builders(
     course: TopologicalOrder,
     table: StageTable,
     groups: Sequence[GroupWay],
     *,
     is_streamed: bool,
     is_joined: bool,
-) -> tuple[list[_Making], tuple[Span, ...]]:
+) -> tuple[list[_PlanBuilder], tuple[Span, ...]]:
     """Return the candidate plans of a chain of groups, and the spans of recomputed layers.
 
     is_joined: whether tensors may be aliases inside host tensors.
@@ -133,16 +133,16 @@ def _tried(
     table: StageTable,
     groups: Sequence[GroupGeometry],
     aliases: Mapping[str, Alias],
-) -> Iterator[_Making]:
+) -> Iterator[_PlanBuilder]:
     """Yield the groups with different sets of aliases; the caller chooses the smallest plan.
 
     Among equal plans the first is chosen, which has the fewest copies: tensors that a group would
     keep in line buffers may be stored in a whole host instead.
     """
     variants = [
-        _Making(course, table, groups, aliases, is_eager=True),
-        _Making(course, table, groups, aliases),
-        _Making(course, table, groups, {}),
+        _PlanBuilder(course, table, groups, aliases, is_eager=True),
+        _PlanBuilder(course, table, groups, aliases),
+        _PlanBuilder(course, table, groups, {}),
     ]
     for number, variant in enumerate(variants):
         if variant.aliases not in [before.aliases for before in variants[:number]]:
@@ -161,7 +161,7 @@ def _groups(
             yield table.group(stages, course.at(0) if is_streamed and number == 0 else None)
 
 
-class _Making:
+class _PlanBuilder:
     """Plan builder: sizes the buffers of a chain of groups, then places the buffers in the arena.
 
     least: lower bound on the arena, in bytes.

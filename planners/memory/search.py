@@ -96,7 +96,7 @@ def method_of(
     )
 
 
-class Finding:
+class PlanSearch:
     """Search for the memory plans of a network; `ended` is the reason if the stop ended the search."""
 
     def __init__(

@@ -148,7 +148,7 @@ def test_hosts_whose_long_life_costs_more_than_the_copy_are_left_out():
 
 def eager_alone(*given):
     """The plan in which as many tensors as can lie in others."""
-    return [making._Making(*given, is_eager=True)]
+    return [making._PlanBuilder(*given, is_eager=True)]
 
 
 @pytest.fixture
