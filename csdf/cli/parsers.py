@@ -256,10 +256,11 @@ def add_time_limit(
         default=default,
         help=f"{what}, such as 30s, 500ms or 2m; default: {end}",
     )
-    _add_memory_limit(parser)
+    add_memory_limit(parser)
 
 
-def _add_memory_limit(parser: argparse._ActionsContainer) -> None:
+def add_memory_limit(parser: argparse._ActionsContainer) -> None:
+    """Add how much memory the work may use."""
     parser.add_argument(
         "--memory-limit",
         type=answers.size,
@@ -292,7 +293,7 @@ def add_effort(parser: argparse._ActionsContainer, what: str, default: float) ->
         action="store_true",
         help="accept the best answer so far if the time limit ends the search",
     )
-    _add_memory_limit(parser)
+    add_memory_limit(parser)
 
 
 PERIODIC = r"periodic-([1-9][0-9]{0,5})"

@@ -132,6 +132,7 @@ def command_parser() -> argparse.ArgumentParser:
         f"{SECONDS:g}s for the analyses of the graph; the plan of a network counts its steps, as in "
         "csdf fit",
     )
+    parsers.add_memory_limit(parser)
     for reader in readers.values():
         reader.add_options(parser)
     concurrency.add_concurrency(parser)
