@@ -27,6 +27,7 @@ from cnn2csdf.geometry import Range
 from cnn2csdf.granularity import require_few_columns, require_few_parts
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.parameters import multiply_accumulates
+from cnn2csdf.rings import rings_of
 from planners.memory.line_buffers import Keeping, KeptRows, kept_places, kept_rows
 from planners.plan.accumulators import has_wide_sums, sums_over_rows, works_by_channels
 from planners.plan.aliases import aliases_of
@@ -77,6 +78,7 @@ class StageTable:
     element_bytes: bytes of an element of all tensors; default: the bytes of each tensor's element
         type.
     outside: inputs, and results without a consumer, that are stored in memory outside the arena.
+    state_rings: number of variables that are ring buffers of rows.
     """
 
     def __init__(
@@ -92,6 +94,7 @@ class StageTable:
         self.network = network
         self.element_bytes = element_bytes
         self.outside = outside
+        self.state_rings = len(rings_of(network))
         self._needs = Needs(network)
         self._readers = network.consumers
         self._found: dict[Stage, Geometry] = {}

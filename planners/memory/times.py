@@ -78,6 +78,9 @@ def stage_loops(table: StageTable, stage: Stage, known: Table | None = None) -> 
             times = columns if loop[1] == "rows" else 1
             counts[loop] += number * times * made // rows
         counts["firing", "columns" if strips else "calls"] += calls * columns
+        if table.state_rings:  # each view of a tensor is compared with the window of each ring
+            views = calls * columns * (1 + len(layer.inputs))
+            counts["firing", "rings seen"] = views * table.state_rings
         loops_of[name] = counts
     loops_of[stage.result]["firing", "firings"] += geometry.firings.count
     return loops_of
@@ -102,10 +105,16 @@ def group_loops(table: StageTable, stages: Sequence[Stage]) -> Loops:
 
 
 def frame_loops(table: StageTable) -> Loops:
-    """Return the loops around all groups: start of a frame, copies of inputs and results."""
+    """Return the loops around all groups: start of a frame, copies of inputs, results and state."""
     ends = (*table.network.inputs, *table.network.outputs)
     copied = sum(table.tensor_bytes(end.name) for end in ends)
-    return Counter({("frame", "frames"): 1, ("frame", "bytes copied"): copied})
+    return Counter(
+        {
+            ("frame", "frames"): 1,
+            ("frame", "bytes copied"): copied,
+            ("frame", "variables"): len(table.network.variables),
+        }
+    )
 
 
 FEMTO = Fraction(10**15)  # a second; as a rate of bytes it makes transfers free

@@ -10,6 +10,7 @@ from cnn2csdf.execution.calibration import calibrated_weights
 from cnn2csdf.network import Network
 from cnn2csdf.operators.activations import ACTIVATIONS
 from cnn2csdf.operators.elementwise import ELEMENTWISE, REDUCTIONS
+from cnn2csdf.streams import as_stream
 from cnn2csdf.weights import Model, random_weights
 from tests.planners.code import test_short_libraries, test_wide_integers
 from tests.planners.code.calibrated import integer_model, real_model
@@ -29,6 +30,7 @@ def samples():
     together = [
         (form, WHOLE, tuple((one.__name__, seed, form) for one, seed, of in specs if of == form))
         for form in FORMS
+        if any(of == form for *_, of in specs)
     ]
     alone = [
         (f"{one.__name__}:{seed}:{form}", ways, ((one.__name__, seed, form),))
@@ -658,6 +660,26 @@ def streamed(seed):
     return builder.network()
 
 
+def windows(seed):
+    """Convolutions over rows, one behind another: as streams they keep rows of their inputs."""
+    draw = random.Random(seed)
+    builder = NetworkBuilder(f"windows{seed}")
+    channels = draw.choice((4, 8, 16))
+    last = builder.input((channels, draw.choice((12, 16, 20)), 1))
+    for _ in range(1 + seed % 6):
+        is_depthwise = draw.choice((False, False, True))
+        filters = channels if is_depthwise else draw.choice((4, 8, 12))
+        layer = op.Convolution(
+            filters=filters,
+            window=op.Window(kernel=(draw.choice((2, 3, 4)), 1)),
+            groups=channels if is_depthwise else 1,
+        )
+        channels = filters
+        last = builder.add(op.Activation(function="relu"), builder.add(layer, last))
+    builder.output(last)
+    return builder.network()
+
+
 def orders(seed):
     """Places in another order."""
     draw = random.Random(seed)
@@ -677,6 +699,11 @@ def given(model, _seed):
     return model
 
 
+def hops(network, seed):
+    """A network in integers that reads one or two new rows a frame."""
+    return as_stream(integer_model(network, seed), 1 + seed % 2)
+
+
 FORMS = {
     "integers": integer_model,
     "reals": real_model,
@@ -687,6 +714,7 @@ FORMS = {
     "typed single": typed_single,
     "converted": given,
     "converted single": given,
+    "hops": hops,
 }
 SAMPLES = (
     (small, range(6), ("reals",)),
@@ -742,5 +770,6 @@ ALONE = (
     (moves, range(3), ("integers",), STRIPS),
     (dense, (0, 2), ("integers",), STRIPS),
     (reshaped, range(1), ("integers",), STRIPS),
+    (windows, range(12), ("hops",), WHOLE),
 )
-KINDS = {one.__name__: one for one, *_ in SAMPLES}
+KINDS = {one.__name__: one for one, *_ in (*SAMPLES, *ALONE)}
