@@ -27,6 +27,7 @@ WORD, VECTOR = 4, 16  # values that meet weights at once: with SMLAD, with Heliu
 WORDS, LANES = 4, 8  # channels of a depthwise convolution at once: in words, in vectors of Helium
 FEW, MOST_GATHERED = 16, 256  # values in a row of a window, and in a window, that is gathered first
 TABLE = "Table"
+BEHIND = "behind "  # before the words of a function that follows a kernel
 GUESSED = "other"  # the kernel that stands for those that were not counted
 Counts = dict[str, int]
 Loops = Mapping[tuple[str, str], int]  # by kernel and loop
@@ -122,12 +123,18 @@ def work(platform: Platform, layer: Layer, inputs: Sequence[Shape], element_byte
 def known_loops(
     layer: Layer, inputs: Sequence[Shape], found: Loops, table: Mapping[str, object]
 ) -> Loops:
-    """Return the loops; operations and elements instead of kernels that a table does not have."""
+    """Return the loops; operations and elements instead of kernels that a table does not have.
+
+    Of an unknown function behind a known kernel, only the elements count.
+    """
     unknown = {kernel for kernel, _ in found} - table.keys()
     if not unknown:
         return found
     loops_known = {loop: number for loop, number in found.items() if loop[0] not in unknown}
     instead = {"operations": operations(layer, inputs), **_moved(layer, inputs)}
+    if all(kernel.startswith(BEHIND) for kernel in unknown):
+        elements = sum(found.get((kernel, "elements"), 0) for kernel in unknown)
+        instead = {"operations": elements, "read": elements}
     return loops_known | {(GUESSED, name): number for name, number in instead.items()}
 
 
@@ -182,7 +189,7 @@ def _behind(shape: Shape, operators: Sequence[op.Operator]) -> dict[tuple[str, s
     """The loops of functions of real numbers that follow what a kernel makes."""
     counts_of: Counter[tuple[str, str]] = Counter()
     for operator in operators:
-        kernel = f"behind {operator.in_words()}"
+        kernel = f"{BEHIND}{operator.in_words()}"
         counts_of[kernel, "elements"] += shape.elements
         counts_of[kernel, "places"] += shape.height * shape.width if shape.is_map else 1
     return dict(counts_of)

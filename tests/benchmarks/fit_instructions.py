@@ -35,6 +35,7 @@ WAYS = ("layer by layer", "row by row", "least")
 LEAST = 200  # instructions below which errors count less
 FRAME_WEIGHT = 3  # of the relative error of a frame, beside that of a stage
 HERTZ = 10**9
+FEW_ZEROS, MANY_ZEROS = "products, few of zero", "products, many of zero"  # few if not sampled
 AROUND = ("frame", "firing")  # kernels that are named where they take nothing, too
 UNUSED = {  # loops that a core's kernels do not have
     "m4": r"vectors|bare.*|cut.*|.*fours|.* (8|16)",
@@ -102,6 +103,9 @@ def fitted(rows, core):
     for (kernel, loop), each in zip(names, found / scales, strict=True):
         if each > 0.005 or kernel in AROUND:
             table[kernel][loop] = Fraction(round(100 * float(each)), 100)
+    for kernel in table.keys() - {kernel for kernel, loop in names if loop == MANY_ZEROS}:
+        if FEW_ZEROS in table[kernel]:
+            table[kernel][MANY_ZEROS] = table[kernel][FEW_ZEROS]
     table["other"] = other(table)
     return table
 

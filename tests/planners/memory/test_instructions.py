@@ -8,7 +8,7 @@ import pytest
 from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.catalogue.networks import from_catalogue
-from cnn2csdf.instructions import loops, work
+from cnn2csdf.instructions import known_loops, loops, work
 from cnn2csdf.platforms import NANOSECONDS, PLATFORMS, platform_named
 from cnn2csdf.readers.model_files import read_model
 from cnn2csdf.simplify import simplified
@@ -155,6 +155,17 @@ def test_state_in_rings_costs_a_look_for_each_view_and_ring():
     )
     assert counts["firing", "calls"] == 1
     assert counts["firing", "rings seen"] == 2 * 2  # views of the window and of the result
+
+
+def test_an_unknown_function_behind_a_known_kernel_costs_its_elements():
+    network = convolution(2, 2)
+    layer = network.layer("c")
+    kernel = {("Convolution.real", "places"): 4}
+    behind = {("behind multiply", "elements"): 20, ("behind multiply", "places"): 4}
+    guessed = known_loops(
+        layer, network.input_shapes(layer), kernel | behind, {"Convolution.real": {}}
+    )
+    assert guessed == kernel | {("other", "operations"): 20, ("other", "read"): 20}
 
 
 def test_a_least_memory_plan_is_slower_than_its_macs_tell():
