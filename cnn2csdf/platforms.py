@@ -179,7 +179,7 @@ class Platform:
     (the roofline of Williams, Waterman and Patterson, CACM 52(4), 2009, with a cost to start), where
     the bytes are the rows it consumes, those it writes, and all parameters of its layer. hertz: cycles
     a second, where they are known. memories: of a board, the nearest first. On a core the operations
-    are instructions of the emitted C, at the slow end of their cycles.
+    are instructions of the emitted C, at the maximum of their cycles.
     """
 
     operations_per_second: Fraction
@@ -203,7 +203,7 @@ class Platform:
 
 
 def core_platform(core: Core) -> Platform:
-    """Return the platform that a core is, at the slow end of its cycles."""
+    """Return the platform that a core is, at the maximum of its cycles."""
     speed = core.hertz / core.most
     loops = (
         *(("firing", "firings"), ("firing", "calls")),
@@ -277,7 +277,7 @@ PLATFORMS: Mapping[str, Platform] = {
     # loads and taken branches two or more (Cortex-M0+ and Cortex-M4: the tables of instructions with
     # their cycles in section 3.3; 32-cycle multipliers of a Cortex-M0+ are not meant). Cortex-M7, M33
     # and M55 may issue two instructions at once (sections on the processor's features), and an
-    # instruction of Helium goes through in two beats. The slow end is the same for all: no manual
+    # instruction of Helium goes through in two beats. The maximum is the same for all: no manual
     # says what a mean loop takes. Clocks are those of common boards.
     "cortex-m0plus": _microcontroller("m0plus", 48, 1),
     "cortex-m4": _microcontroller("m4", 168, 1),

@@ -429,7 +429,7 @@ def _too_slow(times: Iterable[int | None], request: FitRequest) -> Reason:
     time = nanoseconds_in_words(fastest)
     if platform is not None and platform.core is not None:
         at_best = platform.core.at_best(fastest)
-        end = " even at the fast end" if at_best > most else " at the slow end"
+        end = " even at the minimum" if at_best > most else " at the maximum"
         number, unit = nanoseconds_in_words(at_best).split()
         time = f"{number}{'' if time.endswith(f' {unit}') else f' {unit}'} to {time}"
     return because(
@@ -696,10 +696,8 @@ GIVEN = "loaded plan"
 class GivenWhy(Why):
     """Reasons for the answer about a loaded plan."""
 
-    CHECKED = "the loaded plan works this network; no other was looked for"
-    CHECKED_PART = (
-        "the loaded plan works layers {first}:{end} of this network; no other was looked for"
-    )
+    CHECKED = "the loaded plan is valid for this network; no search"
+    CHECKED_PART = "the loaded plan is valid for layers {first}:{end} of this network; no search"
     TOO_LARGE = "the loaded plan takes {needed} bytes of RAM, {ram} are there"
 
 

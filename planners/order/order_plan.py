@@ -14,10 +14,10 @@ class OrderWhy(Why):
     """The reasons for the status of an order."""
 
     CUT = "each order has a step of {bound} bytes: the least over all sets of steps before it"
-    EXHAUSTED = "the search for an order of fewer bytes came to its end"
+    EXHAUSTED = "the search for an order of fewer bytes is complete"
     NO_STEP = "there is no step"
-    TIMED = "the search of all orders within the positions came to its end"
-    SELECTED = "the search of all alternatives came to its end"
+    TIMED = "the search of all orders within the positions is complete"
+    SELECTED = "the search of all alternatives is complete"
     PRICE = "no order takes fewer than {bound} bytes; not all were searched for a lower price"
     STATES = "no more states are stored; no order takes fewer than {bound} bytes"
     ENDED = "{end}; no order takes fewer than {bound} bytes"

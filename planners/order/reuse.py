@@ -32,7 +32,7 @@ class ReuseWhy(Why):
     """The reasons for the status of an arena with prices of reuse."""
 
     BOUND = "no order takes fewer than {bound} bytes"
-    EXHAUSTED = "the search of all orders and pairs came to its end"
+    EXHAUSTED = "the search of all orders and pairs is complete"
     PRICE = "no order takes fewer than {bound} bytes; not all were searched for a lower price"
     OTHER = "chosen for its arena; no order takes fewer than {bound} bytes"
     NOT_ALL = "not all orders and pairs were searched; no order takes fewer than {bound} bytes"

@@ -174,7 +174,7 @@ def _platform(options: argparse.Namespace) -> str:
     if options.durations:
         return name
     if chosen.core is not None:
-        return f"{name}, not calibrated: {chosen.core.in_words()}, the slow end"
+        return f"{name}, not calibrated: {chosen.core.in_words()}, the maximum"
     return (
         f"{name}: {rate_in_words(chosen.operations_per_second, 4)} operations/s, "
         f"{rate_in_words(chosen.bytes_per_second, 4)} bytes/s, "

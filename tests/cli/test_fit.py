@@ -194,7 +194,7 @@ def test_a_rate_that_the_platform_does_not_reach_is_a_no(run):
     assert code == 1
     line = output.splitlines()[0]
     assert re.search(
-        r": does not fit: too slow even at the fast end: [\d.]+ to [\d.]+ ms a frame predicted, "
+        r": does not fit: too slow even at the minimum: [\d.]+ to [\d.]+ ms a frame predicted, "
         r"10 us allowed$",
         line,
     )
@@ -204,9 +204,9 @@ def test_a_rate_that_the_platform_does_not_reach_is_a_no(run):
 def test_a_rate_between_both_ends_of_the_prediction_says_the_end_that_is_too_slow(answer, run):
     _, found = answer("fit", "resnet8", *INT8, "--ram", "64kB")
     slow = min(way["predicted_nanoseconds"] for way in found["methods"])
-    rate = 2 * 10**9 // slow  # half the slow end, which is four times the fast end
+    rate = 2 * 10**9 // slow  # half the maximum, which is four times the minimum
     line = run("fit", "resnet8", *INT8, "--ram", "64kB", "--fps", rate)[1].splitlines()[0]
-    assert ": does not fit: too slow at the slow end: " in line
+    assert ": does not fit: too slow at the maximum: " in line
 
 
 def test_whole_layers_need_what_cnn_memory_says_of_one_arena(answer):

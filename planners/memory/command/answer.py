@@ -174,8 +174,8 @@ def timing(one: Fit, platform: Platform) -> str:
             "not reach; not comparable with cortex-*, whose instructions are counted"
         )
     guessed = f"; a guess for {', '.join(one.uncounted)}" if one.uncounted else ""
-    fast = f", the fast end is {float(core.least / core.most):.4g}x" if one.slow is None else ""
-    return f"not calibrated: {core.in_words()}, the slow end is shown{fast}{guessed}"
+    fast = f", the minimum is {float(core.least / core.most):.4g}x" if one.slow is None else ""
+    return f"not calibrated: {core.in_words()}, the maximum is shown{fast}{guessed}"
 
 
 def _peak(platform: Platform) -> str:
