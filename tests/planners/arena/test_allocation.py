@@ -17,7 +17,7 @@ def test_nothing_needs_nothing():
     assert (plan.peak, plan.status) == (0, Status.OPTIMAL)
 
 
-def test_what_takes_no_room_still_gets_an_offset():
+def test_an_empty_buffer_gets_an_offset():
     plan = plan_arena(problem_of(("empty", 0, 0, 9), ("never", 5, 3, 3, {"offset": 8})))
     assert plan.offsets == {"empty": 0, "never": 8}
     assert plan.peak == 0

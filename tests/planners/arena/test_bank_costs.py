@@ -71,7 +71,7 @@ def test_a_search_that_ends_has_a_choice_and_a_bound():
         check_plan(plan)
 
 
-def test_a_named_bank_is_kept_whatever_it_costs():
+def test_a_named_bank_is_kept_at_any_cost():
     named = Buffer(name="x", size=2, start=0, end=2, bank="slow", accesses=5)
     banks = Bank(name="fast", capacity=9), Bank(name="slow", capacity=9, cost=3)
     found = plan_banks(Problem(name="named", buffers=(named,), banks=banks))

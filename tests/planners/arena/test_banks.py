@@ -31,7 +31,7 @@ def test_the_preferred_bank_is_filled_first():
         check_plan(found.plans[bank.name], capacity=bank.capacity)
 
 
-def test_a_buffer_lies_in_the_bank_it_names():
+def test_a_buffer_is_placed_in_the_bank_it_names():
     problem = problem_of(("a", 5, 0, 2, {"bank": "slow"}), ("b", 3, 0, 2), banks=(FAST, SLOW))
     found = plan_banks(problem)
     assert set(found.plans["slow"].offsets) == {"a"}
@@ -44,7 +44,7 @@ def test_more_than_all_capacities_is_infeasible():
     assert "live at step 1: buffers 'a', 'b': 29 bytes" in str(found.reason)
 
 
-def test_what_names_a_bank_too_small_is_infeasible():
+def test_a_buffer_larger_than_its_named_bank_is_infeasible():
     problem = problem_of(("a", 9, 0, 2, {"bank": "fast"}), banks=(FAST, SLOW))
     found = plan_banks(problem)
     assert found.status == Status.INFEASIBLE
@@ -68,7 +68,7 @@ def test_two_banks_of_10_hold_6_5_5_and_4():
     ]
 
 
-def test_what_fits_together_but_in_no_choice_of_banks_is_infeasible():
+def test_buffers_that_fit_no_assignment_to_banks_are_infeasible():
     # 18 bytes in banks of 10 and 10: two of three sixes would have to lie in one of them.
     rows = [(f"b{i}", 6, 0, 1) for i in range(3)]
     banks = Bank(name="one", capacity=10), Bank(name="two", capacity=10)

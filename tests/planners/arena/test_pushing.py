@@ -78,7 +78,7 @@ def test_pushing_finds_the_least_peak_of_small_problems(problem):
 
 
 @pytest.mark.parametrize("backend", BOTH)
-def test_every_plan_on_the_way_down_is_one(backend):
+def test_every_intermediate_plan_is_valid(backend):
     problem = crowded(count=40, seed=3)
     blocks, first, search = started(problem, backend)
     plans = lowest_found(blocks, first, search, tries=300)
@@ -97,7 +97,7 @@ def test_compiled_and_plain_kernels_find_the_same_plans():
     assert plain == compiled
 
 
-def test_a_search_cut_into_slices_finds_what_the_whole_finds():
+def test_a_search_in_slices_gives_the_plan_of_one_long_run():
     problem = crowded(count=40, seed=5)
     blocks, _, whole = started(problem, PLAIN)
     _, _, cut = started(problem, PLAIN)

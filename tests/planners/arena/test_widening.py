@@ -102,7 +102,7 @@ def test_beams_find_no_plan_below_the_least_peak(problem):
 
 
 @pytest.mark.parametrize("backend", BOTH)
-def test_every_plan_on_the_way_down_is_one(backend):
+def test_every_intermediate_plan_is_valid(backend):
     problem = cut_up(count=40, seed=3)
     plans = lowest_found(problem, backend, slice_=500, slices=20)
     peaks = [max(plan[b.name] + b.size for b in problem.buffers) for plan in plans]
@@ -113,7 +113,7 @@ def test_every_plan_on_the_way_down_is_one(backend):
 
 @needs_compiled
 @pytest.mark.parametrize("alignment", [1, 16])
-def test_pieces_of_a_rectangle_fill_it_again(alignment):
+def test_a_rectangle_cut_in_pieces_is_packed_without_gaps(alignment):
     problem = cut_up(count=60, seed=5, alignment=alignment)
     plans = lowest_found(problem, compiler.COMPILED, slice_=10_000, slices=20)
     assert max(plans[-1][b.name] + b.size for b in problem.buffers) == 64 * alignment
@@ -127,7 +127,7 @@ def test_compiled_and_plain_kernels_find_the_same_plans():
     assert plain == lowest_found(problem, compiler.COMPILED, slice_=700, slices=6)
 
 
-def test_a_search_cut_into_slices_finds_what_the_whole_finds():
+def test_a_search_in_slices_gives_the_plan_of_one_long_run():
     backend = compiler.backend(fits=True)
     problem = cut_up(count=40, seed=6)
     whole = lowest_found(problem, backend, slice_=10**6, slices=4)
@@ -136,7 +136,7 @@ def test_a_search_cut_into_slices_finds_what_the_whole_finds():
     assert whole == cut[: len(whole)]
 
 
-def test_what_conflicts_with_all_others_lies_at_the_bottom():
+def test_a_block_in_conflict_with_all_others_is_placed_lowest():
     # x and y live all the time, 3 and 4 bytes; a and b need 5 bytes one after the other.
     problem = problem_of(("a", 5, 0, 1), ("x", 3, 0, 2), ("b", 5, 1, 2), ("y", 4, 0, 2))
     blocks, bound, search = started(problem, PLAIN)

@@ -51,7 +51,7 @@ def test_an_objective_other_than_bits_says_its_own_cost(capsys):
 
 
 @pytest.mark.parametrize("objective", ["bram", "lut"])
-def test_memories_cost_what_csdf_buffers_says(objective, capsys):
+def test_costs_of_memories_equal_those_of_csdf_buffers(objective, capsys):
     graph = EventGraph(read_design(str(RESIDUAL), TimingOptions(), {}))
     main(["fifo", "finn", str(RESIDUAL), "--objective", objective, "--json"])
     found = json.loads(capsys.readouterr().out)
@@ -75,7 +75,7 @@ def test_equal_memories_have_the_fewest_bits_or_say_how_many_there_could_be(caps
     assert found.least_bits is None or found.least_bits <= fewest
 
 
-def test_the_way_of_a_deadlock_is_short_in_words_and_whole_in_json(capsys):
+def test_a_deadlock_cycle_is_shortened_in_text_and_complete_in_json(capsys):
     main(["fifo", "finn", str(RESIDUAL)])
     line = line_of(capsys.readouterr().out, "depth")
     main(["fifo", "finn", str(RESIDUAL), "--json"])
@@ -116,12 +116,12 @@ def test_where_no_memory_is_needed_the_front_is_the_max_rate(capsys):
         (Fraction(10**6), "1 million"),
     ],
 )  # fmt: skip
-def test_rates_are_said_without_an_exponent(rate, text):
+def test_rates_are_printed_without_an_exponent(rate, text):
     # 200 MHz, 98 cycles/frame: 2,040,816 frames/s.
     assert rate_in_words(rate) == text
 
 
-def test_a_picture_tells_proved_points_from_others():
+def test_a_picture_marks_proved_points():
     pytest.importorskip("matplotlib")
     from planners.fifo.command.picture import OPEN, PROVED, front_picture
 
@@ -143,12 +143,12 @@ def test_a_picture_tells_proved_points_from_others():
     ("objective", "what"),
     [("bits", "fewer bits"), ("elements", "fewer elements"), ("lut", "cheaper memories")],
 )
-def test_the_reason_says_what_was_proved(objective, what, capsys):
+def test_the_reason_names_the_proof(objective, what, capsys):
     main(["fifo", "finn", str(RESIDUAL), "--objective", objective, "--json"])
     assert what in json.loads(capsys.readouterr().out)["smallest"]["reason"]
 
 
-def test_what_was_assumed_is_in_the_order_of_its_numbers():
+def test_assumptions_are_listed_by_number():
     remarks = ["latency 10", "latency 2", "latency 3"]
     assert sorted(remarks, key=by_number) == [
         "latency 2", "latency 3", "latency 10",
@@ -188,7 +188,7 @@ def test_all_layers_that_are_too_slow_are_counted(capsys):
     assert "more parallelism in 3 layers slower than 2303 cycles" in capsys.readouterr().out
 
 
-def test_where_the_cycles_are_a_bound_from_above_the_rate_is_one_from_below():
+def test_an_upper_bound_on_cycles_is_a_lower_bound_on_the_rate():
     found = study(read_design(str(RESIDUAL), TimingOptions(), {}), only_live=True)
     cycle = replace(found.shallow.cycle, period=Fraction(4000), is_bound=True)
     found = replace(found, shallow=replace(found.shallow, cycle=cycle))

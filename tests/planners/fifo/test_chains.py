@@ -135,7 +135,7 @@ def coverings(draw):
 
 @settings(max_examples=60, deadline=None)
 @given(coverings(), st.data())
-def test_the_cheapest_depths_outside_all_regions_are_those_of_brute_force(drawn, data):
+def test_the_cheapest_allowed_depths_equal_brute_force(drawn, data):
     weights, most, regions = drawn
     top = [7 if one is None else one for one in most]  # a chain of limit 12 is left by 7 + 7
     hidden = data.draw(st.integers(0, len(regions)))

@@ -67,7 +67,7 @@ def test_depths_that_deadlock_have_no_occupancy():
         occupancies(design, [2] * len(design.fifos), Fraction(100))
 
 
-def test_a_deadlock_is_told_as_a_cycle_of_layers_and_fifos_of_the_design():
+def test_a_deadlock_is_reported_as_a_cycle_of_layers_and_fifos():
     answer = study(fork())
     design, cycle = answer.design, answer.shallow.cycle
     told = list(waits(design, answer.shallow))

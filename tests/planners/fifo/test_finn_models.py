@@ -179,7 +179,7 @@ def test_costs_agree_with_finn():
     assert cost(FifoCore(style="vivado", depth=4096), 12) == (2 * 12, 4)
 
 
-def test_a_chain_of_cores_holds_what_they_hold_together():
+def test_a_chain_of_cores_has_the_sum_of_their_depths():
     design = fork()
     one = [
         (FifoCore(style="rtl", depth=9),)

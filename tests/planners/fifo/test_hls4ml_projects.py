@@ -58,7 +58,7 @@ def test_a_convolution_takes_its_reuse_factor_for_each_pixel(project):
     assert max_rate(EventGraph(design_of(project)))[0] == 36 * 4
 
 
-def test_the_short_way_of_a_fork_deadlocks_in_depth_two(project):
+def test_the_short_branch_of_a_fork_deadlocks_at_depth_two(project):
     design = design_of(project)
     cycle = period_of(EventGraph(design), [2] * 5)
     assert cycle.period is None

@@ -29,7 +29,7 @@ from tests.reference.stage_simulation import processes_of, simulated_cycles
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_a_call_takes_the_cycles_of_its_stages_simulated_one_by_one(seed):
+def test_a_call_takes_the_cycles_of_a_cycle_by_cycle_simulation(seed):
     rng = random.Random(seed)
     trace, report = small.random_design(rng)
     for skew in (0, 2):
@@ -40,7 +40,7 @@ def test_a_call_takes_the_cycles_of_its_stages_simulated_one_by_one(seed):
             assert model.outcome(depths).cycles == simulated_cycles(trace, stages, depths)
 
 
-def test_the_words_in_fifos_over_time_are_those_of_a_simulation_of_each_cycle():
+def test_fifo_occupancy_over_time_equals_a_cycle_by_cycle_simulation():
     compared = 0
     for seed in range(30):
         rng = random.Random(seed)
@@ -62,7 +62,7 @@ def test_the_words_in_fifos_over_time_are_those_of_a_simulation_of_each_cycle():
     assert compared > 5  # FIFOs that were full
 
 
-def test_the_last_word_of_a_plain_pipe_is_read_as_soon_as_it_is_there():
+def test_the_last_word_of_a_pipe_is_read_as_soon_as_it_arrives():
     # The source writes word k in stage k + 2. The sink reads it a cycle later, in its stage k + 1, so
     # it is 2 cycles behind; its last stage is 9 + 5 for 10 words and depth 6.
     assert small.model(small.pipe(10)).outcome([2]).cycles == 2 + 9 + 5
@@ -94,7 +94,7 @@ def test_lanes_with_a_skew_need_two_words_more_than_it(skew):
     assert model.outcome([skew + 2]).cycles == free
 
 
-def test_a_deadlock_is_told_as_processes_that_wait_for_one_another():
+def test_a_deadlock_is_reported_as_a_cycle_of_waiting_processes():
     trace, report = small.branch()
     outcome = small.model((trace, report)).outcome([2, 2, 2])
     assert outcome.cycles is None
@@ -106,7 +106,7 @@ def test_a_deadlock_is_told_as_processes_that_wait_for_one_another():
     assert outcome.holding == (0,)
 
 
-def test_a_fifo_as_deep_as_it_ever_holds_is_never_full():
+def test_a_fifo_as_deep_as_its_maximum_occupancy_never_blocks():
     model = small.model(small.branch(5, 7))
     for place in range(3):
         depths = [9, 3, 2]
@@ -389,7 +389,7 @@ def test_a_template_is_the_process_of_its_instance_in_the_report(process, module
     )
 
 
-def test_of_two_instances_of_a_template_the_one_with_these_iterations_counts():
+def test_template_instances_are_told_apart_by_their_iterations():
     loops = [
         small.loop("put", [RepeatedIterations(words, ((small.write(words == 20),),))])
         for words in (10, 20)
@@ -414,7 +414,7 @@ def test_of_two_instances_of_a_template_the_one_with_these_iterations_counts():
 @pytest.mark.parametrize(
     "text", ["", "<a/>", "<profile/>", "<!DOCTYPE a [<!ENTITY b 'c'>]><profile/>"]
 )
-def test_what_is_no_report_is_refused(tmp_path, text):
+def test_a_file_that_is_no_report_is_rejected(tmp_path, text):
     path = tmp_path / "csynth.xml"
     path.write_text(text)
     with pytest.raises(UnreadableFile, match=r"csynth\.xml"):

@@ -260,5 +260,5 @@ def disagreements(seed, count, folder, compiler=COMPILER):
 
 
 @pytest.mark.slow
-def test_random_programs_of_numbers_give_what_python_gives(tmp_path):
+def test_random_expressions_evaluate_as_in_python(tmp_path):
     assert disagreements(1, 80, tmp_path) == []

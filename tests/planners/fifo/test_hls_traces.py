@@ -67,7 +67,7 @@ def design_of(text):
     return design, source
 
 
-def test_instrumenting_takes_nothing_away_and_keeps_line_numbers():
+def test_instrumentation_keeps_the_text_and_line_numbers():
     text = PIPE.replace("s.write(i);", "if (i) s.write(i); else\n do s.write(i); while (0);")
     design, source = design_of(text)
     instrument(design, design.functions["top"][0])
@@ -139,7 +139,7 @@ def test_sources_without_a_clear_top_function_are_refused(tmp_path, text, top, r
 
 @pytest.mark.slow
 @needs_compiler
-def test_a_trace_has_what_each_iteration_does_in_order(tmp_path):
+def test_a_trace_lists_the_accesses_of_each_iteration_in_order(tmp_path):
     text = """\
 #include <hls_stream.h>
 #include <ap_fixed.h>
@@ -346,7 +346,7 @@ HOSTILE = [
 @pytest.mark.slow
 @needs_compiler
 @pytest.mark.parametrize(("text", "reason"), HOSTILE, ids=[one[1][:24] for one in HOSTILE])
-def test_programs_that_come_to_no_end_are_refused_in_one_line(tmp_path, monkeypatch, text, reason):
+def test_programs_that_do_not_end_are_rejected_in_one_line(tmp_path, monkeypatch, text, reason):
     scratch = tmp_path / "scratch"
     scratch.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(scratch))

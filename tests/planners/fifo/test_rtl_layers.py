@@ -136,7 +136,7 @@ def test_widening_is_that_of_the_verilog(ratio, made, rates):
 
 @instances
 @given(st.integers(2, 6), st.integers(1, 20), refusing)
-def test_narrowing_is_that_of_the_verilog_but_for_one_clause(ratio, words, rates):
+def test_narrowing_equals_the_verilog_except_one_clause(ratio, words, rates):
     cluster = rtl.narrowing(words, ratio, bits=8 * ratio)
     ours, theirs = ports(cluster, recurrences.narrowing(ratio, with_clause=False), rates)
     assert ours == theirs
@@ -177,7 +177,7 @@ def test_thresholding_is_that_of_the_verilog(steps, deep, words, rates):
 
 @instances
 @given(st.integers(1, 24), st.integers(2, 4), st.integers(1, 3), st.integers(4, 10), refusing)
-def test_a_matrix_unit_is_that_of_the_verilog(synapse, neuron, vectors, core, rates):
+def test_a_matrix_unit_is_timed_as_in_the_verilog(synapse, neuron, vectors, core, rates):
     cluster = rtl.matrix_vector(vectors, (synapse, neuron), core, bits=(8, 8))
     ours, theirs = ports(cluster, recurrences.matrix_vector(synapse, neuron, core), rates)
     assert ours == theirs

@@ -399,7 +399,7 @@ def test_a_proof_that_begins_with_deep_fifos_ends_with_the_smallest(deep):
     assert evaluator.critical_cycle(depths) is None
 
 
-def test_a_period_that_rests_on_a_lock_is_said_to_be_one_at_most():
+def test_a_period_limited_by_a_lock_is_printed_as_an_upper_bound():
     # A result is written core + 2 = 10 cycles after its step and read one later; 3 later follows the
     # step of the result depth + 2 behind it: 4 results in 14 cycles, 24 in a frame.
     units = [rtl.matrix_vector(12, (1, 2), 8, bits=(2, 3)), rtl.pipeline(24, 4, 5, bits=(3, 2))]

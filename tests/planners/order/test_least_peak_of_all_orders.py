@@ -92,7 +92,7 @@ def branches(count, wide, narrow):
     return OrderProblem(name="branches", sizes=sizes, steps=tuple(steps), outputs=("joined",))
 
 
-def test_branches_that_widen_run_one_after_another():
+def test_widening_branches_run_sequentially():
     plan = plan_order(branches(4, wide=100, narrow=10))
     # All widened first: the image, freed after the fourth, and 4 * 100, then 10 for the first result.
     assert plan.file_peak == 410

@@ -47,7 +47,7 @@ def test_the_search_over_any_schedule_knows_a_matrix_product():
     assert [least_of_any_schedule(work, room) for room in (3, 4, 5, 9)] == [17, 14, 13, 12]
 
 
-def test_a_group_is_not_bound_by_weights_that_meet_padding_or_make_what_nobody_needs():
+def test_unused_weights_and_outputs_are_not_in_the_bound_of_a_group():
     network = layers_from_text(HALF_SEEN)
     found = NetworkSearch(network, 1).best(200 * 1024)
     # Of 3x3 places the stride of 5 looks at one, in the corner: it sees 2x2 places with 2x2 weights.
@@ -106,7 +106,7 @@ def test_one_layer_alone_and_in_a_group_moves_the_same_in_a_large_buffer(network
     assert alone.bound_bytes == least_with_any_buffer(work_of(networks[0]))
 
 
-def test_what_nobody_reads_is_not_written_nor_bounded():
+def test_unread_results_are_neither_written_nor_bounded():
     builder = NetworkBuilder("dead end")
     frame = builder.input((1, 2, 2))
     layer = op.Convolution(filters=1, window=op.Window(kernel=(1, 1)), has_bias=False)

@@ -111,7 +111,7 @@ def walked(group, parts):
 
 @given(pairs())
 @settings(max_examples=60, deadline=None)
-def test_a_pair_moves_and_holds_what_a_walk_over_its_places_counts(case):
+def test_traffic_and_buffer_of_a_pair_equal_a_walk_over_its_pixels(case):
     found = pair_traffic(*case)
     assert (found.input, found.weights, found.halo, found.output, found.held) == walked(*case)
 
@@ -184,7 +184,7 @@ def test_a_layer_alone_reads_and_writes_its_output():
 
 @given(pairs(), st.integers(4, 400))
 @settings(max_examples=25, deadline=None)
-def test_no_cut_that_fits_moves_less_than_the_one_found(case, room):
+def test_no_feasible_tiling_moves_less_than_the_chosen_tiling(case, room):
     group, parts = case
     other, best = pair_traffic(group, parts), least_pair_traffic(group, room)
     is_searched = 1 in parts  # along both axes only the fewest parts of a size are looked at

@@ -91,7 +91,7 @@ def test_no_schedule_at_all_moves_less_than_a_bound(sizes, room):
     assert least <= minimum_traffic(layer, buffer_bytes=room, element_bytes=1).total_bytes
 
 
-def test_compulsory_counts_what_takes_part():
+def test_compulsory_traffic_counts_used_elements_only():
     # A stride of 2 over 5 x 5 with a 1 x 1 kernel: 9 places of each of 4 channels.
     layer = ConvolutionLoops(
         name="projection", filters=3, channels=4, input_rows=5, input_columns=5, stride=(2, 2)

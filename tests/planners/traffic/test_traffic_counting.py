@@ -82,7 +82,7 @@ def test_strides_over_elements_leave_them_outside():
     assert transfers(layer, nest).input == 5 * 16
 
 
-def test_groups_move_one_after_another():
+def test_a_grouped_convolution_moves_each_array_once():
     # Depthwise: each channel with its own filter, all of it in the buffer; nothing moves twice.
     layer = ConvolutionLoops(
         name="depthwise",

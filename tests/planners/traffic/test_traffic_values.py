@@ -32,7 +32,7 @@ def test_a_convolution_has_the_output_of_its_layer():
     assert (group_of(found).filters, group_of(found).channels) == (2, 3)
 
 
-def test_a_fully_connected_layer_is_a_convolution_of_one_place():
+def test_a_fully_connected_layer_is_a_convolution_of_one_pixel():
     made = network()
     found = convolution_of(made, made.layer("dense"))
     assert (found.channels, found.filters) == (made.layer("conv").shape.elements, 10)
@@ -61,7 +61,7 @@ def test_sizes_that_make_no_convolution_are_refused(change, message):
         ConvolutionLoops(name="wrong", **sizes)
 
 
-def test_what_is_no_nest_is_refused():
+def test_an_invalid_loop_nest_is_rejected():
     with pytest.raises(InvalidPlan, match="each array once"):
         LoopNest(order=(Array.INPUT,) * 3, tiles=((1,) * 6,) * 3)
     with pytest.raises(InvalidPlan, match="tiles of 2 rows do not lie in tiles of 1"):
@@ -83,7 +83,7 @@ def test_a_listing_shows_loops_and_transfers():
     ]
 
 
-def test_a_listing_says_what_stays_and_what_comes_back():
+def test_a_listing_names_resident_and_reloaded_arrays():
     pairs = (64, 64), (30, 30), (20, 20), (56, 56), (3, 3), (3, 3)
     nest = nest_of((Array.WEIGHTS, Array.INPUT, Array.OUTPUT), pairs, NestLoop.ROWS)
     assert listing(published_layer(), nest).splitlines() == [

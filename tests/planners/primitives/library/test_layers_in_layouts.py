@@ -86,7 +86,7 @@ def test_a_layer_is_the_same_in_both_layouts(operator, layout):
 
 @pytest.mark.parametrize("layout", [CHW, HWC])
 @pytest.mark.parametrize("operator", IN_BOTH, ids=str)
-def test_a_layer_allocates_what_it_declares_at_most(operator, layout):
+def test_a_layer_allocates_at_most_its_declared_workspace(operator, layout):
     # Maps have 24 * 33 * 30 * 4 = 95 kB; objects of Python and small tables take a few thousand.
     run, _, _, prepared = ready(model_with(operator), layout)
     run()

@@ -60,7 +60,7 @@ def assert_equal(found, expected, size):
     assert np.abs(found - expected).max() <= size * largest
 
 
-def test_there_are_over_a_hundred_ways_and_each_has_its_own_name():
+def test_over_a_hundred_primitives_have_distinct_names():
     ways = {(one.name, one.input_layout, one.output_layout) for one in PRIMITIVES}
     assert len(ways) == len(PRIMITIVES) > 100
     assert all(primitive_of((p.name, p.input_layout, p.output_layout)) is p for p in PRIMITIVES)

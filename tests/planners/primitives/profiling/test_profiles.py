@@ -188,7 +188,7 @@ def test_a_duplicate_entry_of_a_profile_is_refused():
 
 
 @pytest.mark.slow
-def test_every_way_of_every_layer_is_measured_in_a_worker():
+def test_every_primitive_of_every_layer_is_measured_in_a_worker():
     network, seen = small_network(), []
     profile = profile_network(network, effort=ONCE, budget=Stop(report=seen.append))
     found = [(o.layer, o.primitive, o.input_layout, o.output_layout) for o in profile.layers]
@@ -233,7 +233,7 @@ def test_equal_layers_are_measured_once_and_share_their_times():
     assert {"conv2", "conv3"} & timed == set()
 
 
-def test_what_the_watch_raises_ends_the_measurement():
+def test_an_exception_of_the_watch_ends_the_measurement():
     def watch(_):
         raise GaveUp("no more time")
 
@@ -324,7 +324,7 @@ def test_medians_and_quartiles_leave_the_first_run_out():
     assert found == [(30, 20)]
 
 
-def test_ways_take_turns_and_hopeless_ones_are_timed_once():
+def test_primitives_are_timed_alternately_and_slow_ones_once():
     clock, log = Clock(), []
     candidates = [
         clock.candidate(count(10, 0), log, "fast"),

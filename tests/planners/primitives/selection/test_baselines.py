@@ -83,7 +83,7 @@ def test_the_front_is_at_least_as_good_as_each_family_alone(problem, objective):
         assert best.nanoseconds <= one.selection.nanoseconds
 
 
-def test_a_family_alone_is_taken_wherever_it_can_be():
+def test_a_single_family_is_chosen_wherever_it_applies():
     network = network_of("resnet8")
     problem = selection_problem(network, profile_of(network))
     names = families(problem)["winograd"]

@@ -51,7 +51,7 @@ def test_more_memory_never_costs_time_and_more_time_never_memory(problem, object
     assert sizes == sorted(sizes, key=lambda one: -one.memory)
 
 
-def test_an_infeasible_answer_names_what_would_do():
+def test_an_infeasible_answer_names_the_minimum():
     problem = resnet8()
     for objective in Objective:
         front = trade_off(problem, objective)
@@ -74,7 +74,7 @@ def test_the_front_of_the_solver_lies_on_the_front():
 
 
 @pytest.mark.parametrize("end", [GaveUp("the budget is used up"), KeyboardInterrupt()])
-def test_what_ends_early_gives_what_fits_by_then(end):
+def test_a_search_that_ends_early_returns_the_best_fitting_plan(end):
     def look(_):
         raise end
 

@@ -11,7 +11,7 @@ from planners.primitives.selection.solver import quiet_output
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="C's output is reached on POSIX only")
 
 
-def test_only_what_is_printed_within_is_dropped(capfd):
+def test_only_output_printed_inside_the_block_is_dropped(capfd):
     printf = ctypes.CDLL(None).puts
     printf(b"before")
     with quiet_output():
@@ -23,7 +23,7 @@ def test_only_what_is_printed_within_is_dropped(capfd):
     assert capfd.readouterr().out.split() == ["before", "after"]
 
 
-def test_an_error_within_leaves_the_output_as_it_was(capfd):
+def test_an_error_inside_the_block_restores_the_output(capfd):
     with pytest.raises(ValueError, match="within"), quiet_output():
         raise ValueError("within")
     print("after", flush=True)

@@ -94,7 +94,7 @@ def test_billions_of_bytes_and_nanoseconds_are_counted_to_the_last_one(seed):
 
 
 @pytest.mark.parametrize("wrong", [1, 2, 3])
-def test_a_solver_that_says_infeasible_of_what_can_be_is_asked_in_other_digits(monkeypatch, wrong):
+def test_a_wrong_infeasible_of_the_solver_is_checked_in_other_digits(monkeypatch, wrong):
     # HiGHS does so in about one of 30,000 random questions. A "no" is decided without it.
     problem = large_problem(0)
     memory, best = min((size, time) for time, size in all_pairs(problem, Objective.NETWORK))

@@ -22,7 +22,7 @@ def test_a_front_is_rows_of_growing_memory_and_shrinking_time():
     assert "<svg" in front._repr_html_()
 
 
-def test_a_selection_states_what_it_adds_up_to():
+def test_a_selection_states_its_totals():
     front = front_of("squeezenet1_0")
     selection = front.selection(front.fastest)
     found = json.loads(json.dumps(selection.to_json()))

@@ -146,7 +146,7 @@ def test_a_larger_buffer_never_moves_more(group, buffer):
 @pytest.mark.slow
 @given(schedules(branches))
 @settings(max_examples=80, deadline=None)
-def test_no_schedule_needs_less_than_is_said_at_once(schedule):
+def test_no_schedule_needs_less_than_the_quick_bound(schedule):
     tables = CutTables(schedule.group)
     said = minimum_working_bytes(schedule.tiles, tables)
     if schedule.hold is Hold.ALL_MAPS:
@@ -171,7 +171,7 @@ def search_bound(group):
 
 
 @pytest.mark.slow
-def test_only_what_moves_less_is_an_answer():
+def test_only_schedules_below_the_limit_are_returned():
     search = GroupSearch(slides_pair())
     best = search.best(2**17)
     assert search.best(2**17, best.total) is None
@@ -185,7 +185,7 @@ def test_tile_counts_are_the_fewest_for_each_largest_part():
     assert tile_counts(7) == (1, 2, 3, 4, 7)
 
 
-def test_what_moves_one_element_less_than_the_limit_is_found():
+def test_a_schedule_one_element_below_the_limit_is_found():
     # All fits, so the best moves just the bound: a limit of one element more must not prune it.
     search = GroupSearch(slides_pair())
     assert search.best(10**9, search.bound + 1).total == search.bound

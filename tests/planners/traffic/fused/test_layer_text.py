@@ -31,7 +31,7 @@ def test_a_chain_of_layers():
         ("conv:5x5x4,4,9x9", "a window of 9x9 does not fit into 5x5"),
     ],
 )
-def test_what_is_wrong_is_shown(text, complaint):
+def test_an_invalid_text_is_rejected_with_its_part(text, complaint):
     assert is_layer_text(text)
     with pytest.raises(InvalidNetwork, match=complaint):
         layers_from_text(text)

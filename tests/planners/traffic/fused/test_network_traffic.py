@@ -283,7 +283,7 @@ def test_branches_that_are_joined_are_read_side_by_side():
     assert found.total_bytes == found.bound_bytes == 100 + 50 + 8 + 6 + 90 + 16
 
 
-def test_what_another_kind_of_layer_reads_in_a_view_goes_to_dram():
+def test_a_view_read_by_another_kind_of_layer_goes_to_dram():
     found = NetworkSearch(fire_module(op.Softmax(axis=0)), 1).best(10_000)
     # Joined are 8 maps of 25 places: written, read, written, and read by the last layer.
     assert found.total_bytes == 100 + 50 + 8 + 6 + 90 + 16 + 4 * 200
@@ -301,7 +301,7 @@ def test_a_result_that_shows_another_is_bounded_once():
     assert found.total_bytes == found.bound_bytes == 50 + 75 + 50 + 6 + 4
 
 
-def test_no_group_adds_a_view_of_what_it_makes():
+def test_no_group_adds_a_view_of_its_own_result():
     builder = NetworkBuilder("view")
     frame = builder.input((2, 5, 5))
     left = builder.add(convolution(1, 1), frame, name="left")
@@ -315,7 +315,7 @@ def test_no_group_adds_a_view_of_what_it_makes():
     assert not list(groups_of(stages, 1, 3))
 
 
-def test_what_a_later_stride_skips_is_in_no_bound():
+def test_rows_skipped_by_a_later_stride_are_not_in_the_bound():
     # Every other row and column of the first layer's output is read, so a quarter of the frame.
     network = chain(convolution(2, 1), convolution(2, 1, 2), dims=(2, 6, 6))
     found = NetworkSearch(network, 1).best(1000)
@@ -434,7 +434,7 @@ def test_a_fused_group_of_mixed_elements_runs_in_its_bytes():
                 assert run.input + run.weights + run.output <= one.total_bytes
 
 
-def test_what_a_quantised_network_ends_with_does_not_hide_what_it_reads():
+def test_a_final_dequantisation_does_not_hide_the_inputs_of_a_network():
     # A conversion to single precision is the last layer: frames and weights are read all the same.
     found = NetworkSearch(quantised_chain(), 1).best(10_000)
     assert found.bound_bytes == 144 + 144 + 144

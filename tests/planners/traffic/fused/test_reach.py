@@ -10,7 +10,7 @@ from tests.planners.traffic.fused.groups import reaches
 
 @given(st.integers(1, 12).flatmap(reaches), st.integers(0, 2**12 - 1))
 @settings(max_examples=120, deadline=None)
-def test_what_outputs_need_is_what_their_windows_see(reach, mask):
+def test_the_inputs_of_outputs_are_those_in_their_windows(reach, mask):
     outputs = [one for one in range(reach.outputs) if mask >> one & 1]
     seen = {
         output * reach.stride - reach.padding + step * reach.dilation
@@ -26,7 +26,7 @@ def test_a_stride_above_the_kernel_leaves_gaps():
     assert reach.needed(places(0, 4)) == 0b1010101
 
 
-def test_kernel_places_that_see_padding_alone_do_not_live():
+def test_kernel_positions_over_padding_only_are_not_live():
     # 3 places on an input of one, padded by one on both sides: only the middle one sees it.
     assert ReceptiveField(inputs=1, outputs=1, kernel=3, padding=1).live_kernel(1) == 0b010
 
