@@ -27,22 +27,42 @@ def command_parser() -> argparse.ArgumentParser:
         notes="Sizes: MB is 1,000,000 bytes and MiB 2^20; kB, KiB, GB, GiB and plain bytes too.",
     )
     shared.add_model_options(parser)
+    _add_question(parser)
+    parsers.add_time_limit(
+        parser,
+        "limit for measuring, and for the search, which ends with the best plan so far",
+        default=None,
+    )
+    _add_times(parser)
+    parsers.add_json_option(parser)
+    parsers.add_plot_option(parser, "the front")
+    parsers.add_output_option(
+        parser, "the plan: maps, transformed tensors and workspaces in one arena, in JSON", "json"
+    )
+    return parser
+
+
+def _add_question(parser: argparse.ArgumentParser) -> None:
+    """Add the limits, the meaning of memory, and the solver."""
     limits = parser.add_mutually_exclusive_group()
     limits.add_argument(
         "--max-memory",
         type=answers.size,
         metavar="SIZE",
-        help="at most, of what --objective counts, weights among it; e.g. 20MB; minimises time",
+        help="maximum of the memory of --objective, with weights; e.g. 20MB; minimises time",
     )
     limits.add_argument(
-        "--time", type=_nanoseconds, metavar="TIME", help="limit, e.g. 50ms; minimises memory"
+        "--time",
+        type=_nanoseconds,
+        metavar="TIME",
+        help="maximum time, e.g. 50ms; minimises memory",
     )
     parser.add_argument(
         "--objective",
         choices=OBJECTIVES,
         default=OBJECTIVES[0],
-        help="what memory is: network (default): workspaces, weights and transformed tensors of all "
-        "layers together; workspace: the largest workspace of a layer, which all use in turn",
+        help="memory that counts; network (default): workspaces, weights and transformed tensors of "
+        "all layers together; workspace: the largest workspace of a layer, shared by all layers",
     )
     parser.add_argument(
         "--accounting",
@@ -59,14 +79,13 @@ def command_parser() -> argparse.ArgumentParser:
         "--solver",
         choices=("dp", "ilp"),
         default="dp",
-        help="dp (default): dynamic programming, the whole front at once; ilp: an integer program in "
-        f"HiGHS, one for each question, its front at {BUDGETS} memories; both exact",
+        help="dp (default): dynamic programming, which gives the whole front; ilp: an integer program "
+        f"in HiGHS for each question, with a front at {BUDGETS} memories; both are exact",
     )
-    parsers.add_time_limit(
-        parser,
-        "limit for measuring, and for the search, which ends with the best plan so far",
-        default=None,
-    )
+
+
+def _add_times(parser: argparse.ArgumentParser) -> None:
+    """Add where the times of primitives come from, and how they are measured."""
     group = parser.add_argument_group("times of primitives")
     group.add_argument(
         "--profile", metavar="FILE", help="a table (CSV) of a profile, instead of measuring now"
@@ -75,14 +94,14 @@ def command_parser() -> argparse.ArgumentParser:
         "--save-profile",
         type=parsers.output_file(),
         metavar="FILE",
-        help="write what was measured, for later",
+        help="write the measured times, for --profile",
     )
     group.add_argument(
         "--without",
         nargs="+",
         metavar="NAME",
         default=[],
-        help="leave out primitives whose names begin so, e.g. fourier, which has no C in csdf deploy",
+        help="leave out primitives whose names begin with NAME, e.g. fourier, which has no C code",
     )
     group.add_argument(
         "--repeats",
@@ -94,17 +113,15 @@ def command_parser() -> argparse.ArgumentParser:
     group.add_argument(
         "--run",
         action="store_true",
-        help="run the plan: time, and output against the whole network",
+        help="run the plan: print its time and compare its output with the whole network",
     )
     group.add_argument(
-        "--seed", type=answers.integer, metavar="N", default=0, help="of frame and random weights"
+        "--seed",
+        type=answers.integer,
+        metavar="N",
+        default=0,
+        help="seed of the frame and random weights",
     )
-    parsers.add_json_option(parser)
-    parsers.add_plot_option(parser, "the front")
-    parsers.add_output_option(
-        parser, "the plan: maps, transformed tensors and workspaces in one arena, in JSON", "json"
-    )
-    return parser
 
 
 def _check(options: argparse.Namespace) -> None:
