@@ -227,38 +227,23 @@ class GroupMoves:
         partitions = list(islice(section.partitions(), self.most_partitions + 1))
         if len(partitions) > self.most_partitions:
             yield section.move(section.stage((name,), 1) for name in section.layers)
-            yield from self.around_attention(section)
+            yield from self.coarse_partitions(section)
             return
         for runs in sorted(partitions, key=len):
             if len(runs) > 1:
                 yield from self._with_rows(section, runs)
 
-    def around_attention(self, section: OrderSection) -> Iterator[GroupMove]:
-        """Yield moves in which attention scores stay inside a stage, column by column.
+    def coarse_partitions(self, section: OrderSection) -> Iterator[GroupMove]:
+        """Yield moves of a section that has too many partitions, with stages as long as possible.
 
-        Stages are as long as possible, in three variants: only stages that begin with scores;
-        stages that end with a product with weights or before scores; all stages.
+        Of four variants, two retain attention scores inside a stage, column by column: only stages
+        that begin with scores; stages that end with a product with weights or before scores. Two are
+        for all layers: fanout-free stages, in which each inner tensor has one reader, so that no two
+        readers recompute rows of a tensor; all stages.
         """
-        layers, network = section.layers, section.table.network
-        operators = [network.layer(name).operator for name in layers]
-        is_score = [
-            operator.attention is not None and operator.attention.gives == "scores"
-            for operator in operators
-        ]
-        is_end = [operator.filter_bank is not None for operator in operators]
-        stage_ends = section.table.stage_ends(layers)
-        for variant in ("scores", "products", "all"):
-            runs: list[tuple[str, ...]] = []
-            begin = 0
-            while begin < len(layers):
-                last = len(layers) if variant != "scores" or is_score[begin] else begin + 1
-                if variant == "products":
-                    inner = range(begin + 1, len(layers))
-                    last = next((n for n in inner if is_end[n - 1] or is_score[n]), last)
-                end = max(end for end in stage_ends[begin] if end <= last)
-                runs.append(layers[begin:end])
-                begin = end
-            if len(runs) < len(layers):
+        variants = ("scores", "products", "fanout-free", "all")
+        for runs in dict.fromkeys(_longest_runs(section, variant) for variant in variants):
+            if len(runs) < len(section.layers):
                 yield section.move(section.stage(run, 1) for run in runs)
 
     def _with_rows(
@@ -477,6 +462,33 @@ def batches(layers: Sequence[str], table: StageTable) -> Sequence[int]:
     if len(layers) == 1 or height == 1:
         return (1,)
     return [rows for rows in ROWS_AT_A_TIME if rows < height] + [height]
+
+
+def _longest_runs(section: OrderSection, variant: str) -> tuple[tuple[str, ...], ...]:
+    """Return the partition of a section into the longest stages of a variant of coarse partitions."""
+    layers, network = section.layers, section.table.network
+    operators = [network.layer(name).operator for name in layers]
+    is_score = [
+        operator.attention is not None and operator.attention.gives == "scores"
+        for operator in operators
+    ]
+    is_end = [operator.filter_bank is not None for operator in operators]
+    readers = network.consumers
+    is_shared = [len(readers[name]) > 1 for name in layers]
+    stage_ends = section.table.stage_ends(layers)
+    runs: list[tuple[str, ...]] = []
+    begin = 0
+    while begin < len(layers):
+        last = len(layers) if variant != "scores" or is_score[begin] else begin + 1
+        inner = range(begin + 1, len(layers))
+        if variant == "products":
+            last = next((n for n in inner if is_end[n - 1] or is_score[n]), last)
+        elif variant == "fanout-free":
+            last = next((n for n in inner if is_shared[n - 1]), last)
+        end = max(end for end in stage_ends[begin] if end <= last)
+        runs.append(layers[begin:end])
+        begin = end
+    return tuple(runs)
 
 
 def _best(every: list[tuple[MoveCost, GroupMove]]) -> list[tuple[MoveCost, GroupMove]]:

@@ -104,8 +104,9 @@ def depth_first_order(network: Network) -> tuple[str, ...]:
     """Return the postorder of a depth-first search from the outputs.
 
     Inputs of a layer are visited in their order. A concatenation is moved directly before its first
-    reader: its inputs can be read by rows until then. A layer that a separator does not need follows
-    the separator. Inputs and outputs of the network are omitted.
+    reader: its inputs can be read by rows until then. So is a sum that only a sum with no other sum
+    reads: both can be one stage. A layer that a separator does not need follows the separator.
+    Inputs and outputs of the network are omitted.
     """
     unread = [layer.name for layer in network.layers if not network.consumers[layer.name]]
     outputs = {layer.name: None for layer in network.outputs}
@@ -121,14 +122,28 @@ def depth_first_order(network: Network) -> tuple[str, ...]:
         else:
             order[waiting.pop()] = None
     place = {name: number for number, name in enumerate(order)}
+    readers = network.consumers
     for name in reversed(order):
-        if network.layer(name).operator.is_view and len(network.layer(name).inputs) > 1:
-            place[name] = min(
-                (place[reader] for reader in network.consumers[name]), default=place[name]
-            )
+        if _waits_for_reader(network, name, readers[name]):
+            place[name] = min((place[reader] for reader in readers[name]), default=place[name])
     in_turn = sorted(order, key=lambda name: place[name])
     steps = [name for name in in_turn if name not in inputs and name not in outputs]
     return _through_separators(network, steps)
+
+
+def _waits_for_reader(network: Network, name: str, readers: Sequence[str]) -> bool:
+    """Whether a layer is a concatenation, or a sum whose only reader sums it and no other sum."""
+
+    def is_sum(layer: Layer) -> bool:
+        return layer.operator.elementwise_function is not None and len(layer.inputs) > 1
+
+    layer = network.layer(name)
+    if len(layer.inputs) < 2 or layer.operator.is_view:
+        return layer.operator.is_view and len(layer.inputs) > 1
+    if len(readers) != 1 or not is_sum(network.layer(readers[0])):
+        return False
+    sums = [source for source in network.layer(readers[0]).inputs if is_sum(network.layer(source))]
+    return sums == [name]
 
 
 def structural_keys(network: Network) -> dict[str, str]:

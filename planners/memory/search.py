@@ -500,7 +500,7 @@ class HeadGroups:
         """Return the stages of a section with the minimum bytes inside the group, and these bytes."""
         single = section.move(section.stage((name,), 1) for name in section.layers)
         candidates = []
-        for move in (single, *self._moves.around_attention(section)):
+        for move in (single, *self._moves.coarse_partitions(section)):
             if any(map(section.table.repeats, move.stages)):
                 continue
             cost = self._moves.cost(move, WHOLE, section.table)

@@ -12,8 +12,11 @@ from csdf.errors import InvalidArgument
 from csdf.time_limit import Stop
 from planners.memory.answer import WHOLE_LAYERS
 from planners.memory.fit import fit
+from planners.memory.moves import GroupMoves, OrderSection
+from planners.memory.order import topological_order
 from planners.memory.orders import FILE_ORDER, canonical_orders, depth_first_order, in_order
 from planners.memory.several import run_plan
+from planners.memory.stages import StageTable
 from planners.plan.carried_out import require_carried_out
 from tests.planners.memory.streamed import random_frame
 from tests.planners.memory.test_streamed_runs import require_equal
@@ -139,6 +142,58 @@ def test_a_concatenation_that_is_joined_again_comes_directly_before_its_reader()
     joined = builder.add(op.Concatenation(axis=0), pair, relu("three"), name="joined")
     builder.output(joined)
     assert depth_first_order(builder.network()) == ("one", "two", "three", "pair", "joined")
+
+
+def test_a_sum_that_another_sum_alone_reads_comes_directly_before_it():
+    builder = NetworkBuilder("fused resolutions")
+    image = builder.input((3, 8, 8), name="image")
+    sources = [pooled(builder, image, name) for name in ("one", "two", "three")]
+    pair = builder.add(op.Elementwise(function="add"), *sources[:2], name="pair")
+    joined = builder.add(op.Elementwise(function="add"), pair, sources[2], name="joined")
+    builder.output(joined)
+    assert depth_first_order(builder.network()) == ("one", "two", "three", "pair", "joined")
+
+
+def pooled(builder, source, name):
+    window = op.Window(kernel=(2, 2), stride=(2, 2), padding=(0,) * 4)
+    return builder.add(op.Pooling(function="max", window=window), source, name=name)
+
+
+def test_stages_of_branches_begin_behind_the_tensors_that_two_layers_read():
+    network = in_order(residual_branches(), depth_first_order(residual_branches()))
+    course = topological_order(network)
+    moves = GroupMoves(course, StageTable(network, element_bytes=1))
+    layers = course.between(0, 1)
+    section = OrderSection(0, 1, tuple(layer.name for layer in layers), moves.table)
+    assert len(layers) == 14
+    partitions = [
+        [stage.layers for stage in move.stages] for move in moves.coarse_partitions(section)
+    ]
+    branches = [(f"second{number}", f"third{number}", f"sum{number}") for number in range(3)]
+    one, two, three = branches[0], (*branches[1], "pair"), (*branches[2], "joined")
+    assert [("first0",), one, ("first1",), two, ("first2",), three] in partitions
+    # A stage of all layers would compute the first layer of each branch twice.
+    assert partitions[-1] != partitions[-2]
+
+
+def residual_branches():
+    """Three branches, each a convolution and a residual block behind it, and the sum of all."""
+    builder = NetworkBuilder("residual branches")
+    image = builder.input((3, 8, 8), name="image")
+
+    def convolution(name, source):
+        window = op.Window(kernel=(3, 3), stride=(1, 1), padding=(1,) * 4)
+        return builder.add(op.Convolution(filters=4, window=window), source, name=name)
+
+    sums = []
+    for number in range(3):
+        first = convolution(f"first{number}", image)
+        third = convolution(f"third{number}", convolution(f"second{number}", first))
+        sums.append(builder.add(op.Elementwise(function="add"), first, third, name=f"sum{number}"))
+    pair = builder.add(op.Elementwise(function="add"), *sums[:2], name="pair")
+    joined = builder.add(op.Elementwise(function="add"), pair, sums[2], name="joined")
+    builder.output(convolution("last", joined))
+    return builder.network()
 
 
 def with_two_images(*, late_first):

@@ -86,19 +86,29 @@ def test_one_answer_for_every_order_of_the_file_below_the_plan_of_each_order():
 
 @pytest.mark.slow
 @pytest.mark.skipif(not ORDER.exists(), reason="needs ../shared/order beside the checkout")
-def test_a_cell_with_activations_takes_one_answer_from_all_files_by_a_random_order(tmp_path):
-    name = "nasnet_a_normal_28_relu"
+@pytest.mark.parametrize(
+    ("name", "fewest_bytes", "most_macs"),
+    [
+        # Depth first, and in the order of the lowest peak, 376,320 bytes without recomputation.
+        ("nasnet_a_normal_28_relu", 302_592, 1),
+        # Depth first 367,634 bytes, where stages of branches begin with the layers that they share.
+        ("hrnet_w18_stages34_nb1", 357_518, 2),
+    ],
+)
+def test_a_network_takes_one_answer_from_all_files_by_a_random_order(
+    name, fewest_bytes, most_macs, tmp_path
+):
     instance = json.loads((ORDER / "instances" / f"{name}.json").read_text())
     build = runpy.run_path(str(ORDER / "to_onnx.py"))["build"]
     figures = []
-    for seed in range(2):
-        path = tmp_path / f"{seed}.onnx"
-        build(instance, nodes_in_random_order(instance, seed), path)
+    for order in (instance["file_order"], nodes_in_random_order(instance, 1)):
+        path = tmp_path / f"{len(figures)}.onnx"
+        build(instance, order, path)
         answer = planned(simplified(read_model(path)).network)
         figures.append([(way.name, way.ram_bytes, way.mac_ratio) for way in answer.methods])
     assert figures[0] == figures[1]
-    # Depth first, and in the order of the lowest peak, 376,320 bytes without recomputation.
-    assert fewest_macs(answer) <= 302_592
+    methods = [method for method in answer.methods if method.mac_ratio <= most_macs]
+    assert min(method.ram_bytes for method in methods) <= fewest_bytes
 
 
 def nodes_in_random_order(instance, seed):
