@@ -123,18 +123,26 @@ typedef struct {
 } real_weights;
 
 #if SOME_WEIGHTS_ARE_HALVES
-/* The number of two bytes in single precision, exactly. Compilers need no type for it. */
-static element single_of(uint16_t half)
+/* Zero, subnormal numbers, which are steps of 2^-24, and infinity, which has the largest exponent. */
+static element single_of_extreme(uint16_t half)
 {
-    uint32_t sign = (half & 0x8000U) << 16U;
+    uint32_t bits = half & 0x7FFFU;
+    float number = (bits < 0x0400U) ? ((float)(int32_t)bits * 5.9604644775390625e-8f) : INFINITY;
+    return ((half & 0x8000U) != 0U) ? -number : number;
+}
+#endif
+
+#if SOME_WEIGHTS_ARE_HALVES
+/* The number of two bytes in single precision, exactly: exponents differ by 112. Compilers need no type
+   for it. */
+INLINED static element single_of(uint16_t half)
+{
     uint32_t bits = half & 0x7FFFU;
     float number;
-    if (bits < 0x0400U) { /* zero and subnormal numbers: steps of 2^-24 */
-        number = (float)(int32_t)bits * 5.9604644775390625e-8f;
-        return (sign != 0U) ? -number : number;
+    if ((bits - 0x0400U) >= 0x7800U) {
+        return single_of_extreme(half);
     }
-    /* Exponents differ by 112; infinity has the largest of both. */
-    bits = sign | ((bits + ((bits < 0x7C00U) ? 0x1C000U : 0x38000U)) << 13U);
+    bits = ((bits + 0x1C000U) << 13U) | ((half & 0x8000U) << 16U);
     (void)memcpy(&number, &bits, sizeof number);
     return number;
 }
@@ -142,7 +150,7 @@ static element single_of(uint16_t half)
 
 #if SOME_WEIGHTS_ARE_HALVES
 /* So many weights become singles at a time, for up to so many values and filters. */
-enum { SINGLE_VALUES = 4, SINGLE_FILTERS = 16 };
+enum { SINGLE_VALUES = 2, SINGLE_FILTERS = 16 };
 #endif
 
 #if SOME_WEIGHTS_ARE_HALVES
