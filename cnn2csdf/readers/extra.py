@@ -18,6 +18,4 @@ def with_onnx(module: str, name: str) -> ModuleType:
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] != "onnx":
             raise
-        raise CsdfError(
-            f"{name}: ONNX files need onnx: pip install '.[cnn]' in the checkout"
-        ) from None
+        raise CsdfError(f"{name}: ONNX files need onnx: pip install onnx") from None

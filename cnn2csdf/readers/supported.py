@@ -68,7 +68,7 @@ def _of_onnx() -> Iterator[Supported]:
         runtime = import_module("cnn2csdf.onnx_files.reader").kinds()
         composed = import_module("cnn2csdf.onnx_files.compositions").COMPOSITIONS
     except ModuleNotFoundError:
-        yield Supported("ONNX", "(none)", "needs onnx: pip install '.[cnn]' in the checkout")
+        yield Supported("ONNX", "(none)", "needs onnx: pip install onnx")
         return
     attributes_known = import_module(
         "cnn2csdf.onnx_files.conversion.elementwise"

@@ -226,7 +226,7 @@ def _searched(
 
 def _remark_on_proofs(status: Status) -> None:
     if status in (Status.FEASIBLE, Status.UNKNOWN) and prover() is None:
-        remark(PROGRAM, "OR-Tools proves more of small graphs: pip install '.[cp]' in the checkout")
+        remark(PROGRAM, "OR-Tools proves more of small graphs: pip install ortools")
 
 
 def _with_least_buffers(

@@ -261,9 +261,7 @@ def _yaml_parser(name: str) -> Any:
     except ModuleNotFoundError as error:
         if error.name is None or error.name.split(".")[0] != "yaml":
             raise
-        raise CsdfError(
-            f"{name}: YAML files need PyYAML: pip install '.[yaml]' in the checkout"
-        ) from None
+        raise CsdfError(f"{name}: YAML files need PyYAML: pip install pyyaml") from None
 
 
 def _member(found: JsonValue, folder: PurePath) -> ApplicationNetwork:

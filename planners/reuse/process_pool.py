@@ -43,7 +43,7 @@ def cluster_executor(evaluate: Evaluate, address: str) -> AbstractContextManager
         if error.name is None or error.name.split(".")[0] not in ("dask", "distributed"):
             raise
         raise CsdfError(
-            f"{address}: a cluster needs dask and distributed: pip install '.[cluster]' in the checkout"
+            f"{address}: a cluster needs dask and distributed: pip install dask distributed"
         ) from None
     executor: AbstractContextManager[Executor] = module.dask_cluster(evaluate, address)
     return executor

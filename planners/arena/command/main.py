@@ -280,9 +280,7 @@ def _by_cp_sat(problem: Problem, options: argparse.Namespace) -> MemoryPlan:
     try:
         module = import_module("planners.arena.cp_sat")
     except ModuleNotFoundError:
-        raise CsdfError(
-            "--method cp-sat needs ortools: pip install '.[cp]' in the checkout"
-        ) from None
+        raise CsdfError("--method cp-sat needs ortools: pip install ortools") from None
     with answers.working(f"{problem.name}: OR-Tools is searching"):
         budget = stop_after(options.time_limit, effort=options.effort)
         plan: MemoryPlan = module.plan_with_cp_sat(problem, budget=budget)
