@@ -17,7 +17,6 @@ import numpy as np
 from cnn2csdf.quantized_layers import StoredAs
 from planners.code.c_text import number as number_text
 from planners.code.parts import comment, source
-from planners.code.status import require
 
 SCALE_EXPONENTS = range(-100, 41)  # of scales for integer arithmetic: no result is subnormal
 _MANTISSA_BITS = 24  # of single precision
@@ -165,25 +164,24 @@ class LibraryPorts:
     ) -> str:
         cases = "".join(
             f"""    case {self._macro(port)}_NUMBER:
-        if (IS_OUTSIDE(count, {self._macro(port)}_ELEMENTS + 1)) {{
-            status = {self._capitals}_WRONG_NUMBER;
-        }} else {{
+        if (!IS_OUTSIDE(count, {self._macro(port)}_ELEMENTS + 1)) {{
             for (i = 0; i < count; i++) {{
                 {statement(port)}
             }}
+            status = {self._capitals}_OK;
         }}
         break;
 """
             for port in ports
         )
-        missing = "IS_MISSING(values) || IS_MISSING(elements)"
+        missing, wrong = f"{self._capitals}_NULL_POINTER", f"{self._capitals}_WRONG_NUMBER"
         return f"""{self._signature(name, parameters)}
 {{
-    {self.library}_status status = {self._capitals}_OK;
+    {self.library}_status status = (IS_MISSING(values) || IS_MISSING(elements)) ? {missing}
+                                                                            : {wrong};
     int32_t i;
-{require(self.library, missing, "NULL_POINTER")}    switch (number) {{
+    switch ((status == {wrong}) ? number : -1) {{
 {cases}    default:
-        status = {self._capitals}_WRONG_NUMBER;
         break;
     }}
     return status;
