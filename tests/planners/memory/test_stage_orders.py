@@ -93,6 +93,8 @@ def test_one_answer_for_every_order_of_the_file_below_the_plan_of_each_order():
         ("nasnet_a_normal_28_relu", 302_592, 1),
         # Depth first 367,634 bytes, where stages of branches begin with the layers that they share.
         ("hrnet_w18_stages34_nb1", 357_518, 2),
+        # 135,168 bytes where no plan of more multiply-accumulates is improved.
+        ("inception_v4_c_8", 130_944, 2),
     ],
 )
 def test_a_network_takes_one_answer_from_all_files_by_a_random_order(
