@@ -135,9 +135,12 @@ def gelu(node: TfliteNode, assembly: TfliteAssembly) -> None:
 def prelu(node: TfliteNode, assembly: TfliteAssembly) -> None:
     """Add a rectifier with a trained slope for each channel, for all, or for each element."""
     slope, shape = assembly.constant(node, 1), assembly.shape(node, 0)
+    # Of a matrix the first axis is that of the channels, and slopes lie along the last one.
+    dims = assembly.tensor(node, 0).dims
+    is_by_channel = assembly.axes(node, dims)[:1] == (len(dims) - 1,)
     if slope.size == 1:
         slope = np.repeat(slope, shape.channels)
-    if slope.size != shape.channels or slope.size != prod(slope.shape[-1:]):
+    elif not is_by_channel or not slope.size == shape.channels == prod(slope.shape[-1:]):
         _add_slopes(node, assembly)
         return
     trained = [assembly.trained(node, 1, "slope", slope.reshape(-1))]

@@ -61,6 +61,7 @@ CASES = {
     "slopes of rows": sloped((3, 1, 1)),
     "one slope": sloped((1, 1, 1)),
     "slopes of a vector": sloped((1,), (1, 6)),
+    "slopes of columns of a square": sloped((4,), (1, 4, 4)),
     "rows of int8": looked_up("int8"),
     "rows of uint8": looked_up("uint8"),
     "rows of int16": looked_up("int16"),
@@ -114,6 +115,15 @@ def test_positions_that_cannot_be_scattered_to_end_in_one_message(positions, dim
 def test_scattered_integers_with_a_zero_point_are_refused():
     content, _, _ = scattered([[[1]]], (3, 2), dtype="int8", scales=(0.5,), zero=4)
     with pytest.raises(UnsupportedOperator, match="zero point"):
+        parse_tflite(content, "one.tflite")
+
+
+def test_slopes_of_columns_of_integers_are_refused():
+    types = {"dtype": "int8", "scales": (0.1,)}
+    slope = constant("slope", np.array([1, 2, 3, 4], np.int8), (0.1,))
+    tensors = [Tensor("x", (1, 4, 4), **types), slope, Tensor("y", (1, 4, 4), **types)]
+    content = tflite_bytes(tensors, [Node("PRELU", [0, 1], [2])], [0], [2])
+    with pytest.raises(UnsupportedOperator, match="slopes of shape"):
         parse_tflite(content, "one.tflite")
 
 
