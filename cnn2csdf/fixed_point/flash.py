@@ -74,7 +74,9 @@ def _parameters(network: Network) -> Arrays:
             if is_float:
                 element_size = HALF_BYTES if layer.reads_halves(role) else SINGLE_BYTES
             size *= element_size
-            key = stored.name or (layer.name, role)
+            # Numbers that one layer reads in two bytes and another in four are stored twice.
+            is_half = is_float and element_size == HALF_BYTES
+            key = stored.name or (layer.name, role), is_half
             first, before = arrays.get(key, (layer.name, 0))
             arrays[key] = first, max(before, size)
     return arrays

@@ -11,7 +11,7 @@ import numpy as np
 
 from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
-from cnn2csdf.dtypes import Quantization
+from cnn2csdf.dtypes import Element, Quantization, Stored
 from cnn2csdf.network import Shape
 from cnn2csdf.onnx_files.graph_values import GraphValues
 from cnn2csdf.onnx_files.nodes import OnnxNode, shortest_decimal, unsupported
@@ -189,10 +189,7 @@ class OnnxAssembly:
         quantization: Quantization | None = None,
     ) -> str:
         step = step if isinstance(step, Weighted) else Weighted(step, {})
-        stored = [
-            self.values.stored(role, weight.tensor, weight.axis)
-            for role, weight in step.weights.items()
-        ]
+        stored = [self._stored(role, numbers) for role, numbers in step.weights.items()]
         source = self.builder.layer(sources[0]).quantization
         if source is not None and source.element is self.values.element(tensor):
             quantization = quantization or source  # where integers are moved or pooled as they are
@@ -210,6 +207,11 @@ class OnnxAssembly:
                 for role, numbers in step.weights.items()
             }
         return layer
+
+    def _stored(self, role: str, numbers: Numbers) -> Stored:
+        stored = self.values.stored(role, numbers.tensor, numbers.axis)
+        is_half = stored.element is Element.FLOAT16
+        return replace(stored, element=Element.FLOAT32) if is_half and numbers.is_scaled else stored
 
     def quantize(self, tensor: str, quantization: Quantization) -> Quantization:
         """Return how a tensor of integers is quantised: so, if nothing before it has said how."""
@@ -352,6 +354,7 @@ class Numbers(NamedTuple):
     tensor: str
     read: Callable[[], Array]
     axis: int = 0  # of the tensor, along which the output channels lie
+    is_scaled: bool = False  # numbers other than those of the tensor: float16 may not hold them
 
 
 class Weighted(NamedTuple):

@@ -32,7 +32,9 @@ def gemm(node: OnnxNode, assembly: OnnxAssembly) -> None:
 
     axis = 0 if is_by_units else 1
     if vectors == 1:
-        weights: dict[str, Numbers] = {"matrix": Numbers(matrix, lambda: by_inputs().T, axis)}
+        weights: dict[str, Numbers] = {
+            "matrix": Numbers(matrix, lambda: by_inputs().T, axis, is_scaled=alpha != 1)
+        }
         if node.input(2) is not None:
             numbers = assembly.vector(node, 2, "the bias", units)
             beta = node.real("beta", 1.0)
@@ -44,7 +46,7 @@ def gemm(node: OnnxNode, assembly: OnnxAssembly) -> None:
         return
     if node.integer("transA", 0):
         raise unsupported(node, "transA is not supported for a matrix that is not a vector")
-    weights = {"matrix": Numbers(matrix, by_inputs, axis)}
+    weights = {"matrix": Numbers(matrix, by_inputs, axis, is_scaled=alpha != 1)}
     beta, steps = node.real("beta", 1.0), []
     if node.input(2) is not None:
         tensor, dims = assembly.trained(node, 2, "the bias")

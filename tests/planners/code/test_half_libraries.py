@@ -168,6 +168,33 @@ def test_weights_of_float16_take_two_bytes_of_flash(kind, numbers, tmp_path):
     assert written.weight_bytes == flash_bytes(model.network)
 
 
+@pytest.mark.parametrize(
+    ("nodes", "matrix_bytes"),
+    [
+        # alpha times a number of float16 is not one of float16
+        ([("Gemm", ["v", "m 4"], {"alpha": 0.3})], 4 * 36),
+        # the addition reads the numbers of the matrix in single precision
+        ([("MatMul", ["x", "m 4"], {}), ("Add", ["y0", "m 4"], {})], (2 + 4) * 36),
+    ],
+    ids=["scaled", "read by an addition too"],
+)
+def test_flash_counts_numbers_of_float16_that_c_holds_in_four_bytes(nodes, matrix_bytes, tmp_path):
+    make_node = onnx.helper.make_node
+    made = [
+        make_node("Cast", ["m"], ["m 4"], to=onnx.TensorProto.FLOAT),
+        make_node("Flatten", ["x"], ["v"]),
+        *(
+            make_node(kind, inputs, ["y" if number == len(nodes) - 1 else f"y{number}"], **options)
+            for number, (kind, inputs, options) in enumerate(nodes)
+        ),
+    ]
+    dims = (1, 6) if nodes[0][0] == "Gemm" else (1, 6, 6)
+    content = graph_model(made, inputs={"x": dims}, constants={"m": halves((6, 6))})
+    model = simplified(read_model(saved(content, tmp_path), with_weights=True))
+    written = library(model, plans_of(model.network)[0], name="halves").written
+    assert flash_bytes(model.network) == written.weight_bytes == matrix_bytes
+
+
 @needs_compiler
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", MODELS)
