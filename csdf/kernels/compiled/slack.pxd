@@ -23,6 +23,7 @@ cpdef outgoing(
 @cython.locals(
     waiting=int64_t, reached=int64_t, i=int64_t, node=int64_t, closing=int64_t, out=int64_t,
     edge=int64_t, target=int64_t, begin=int64_t, increase=int64_t,
+    moved=int64_t, at=int64_t, child=int64_t,
 )
 cpdef int64_t better_cycle(
     int64_t[::1] out_start, int64_t[::1] out_edge, int64_t[::1] out_target,
@@ -31,14 +32,6 @@ cpdef int64_t better_cycle(
     int64_t[::1] gain, int64_t[::1] entry, int64_t[::1] heap, int64_t[::1] place,
     int64_t[::1] touched, int64_t[::1] cycle, int64_t[::1] answer,
 )
-
-@cython.locals(moved=int64_t, at=int64_t, child=int64_t)
-cdef void remove_root(
-    int64_t[::1] gain, int64_t[::1] heap, int64_t[::1] place, int64_t waiting,
-) noexcept
-
-@cython.locals(at=int64_t)
-cdef void sift_up(int64_t[::1] gain, int64_t[::1] heap, int64_t[::1] place, int64_t node) noexcept
 
 @cython.locals(back=int64_t, steps=int64_t)
 cdef int64_t node_of_cycle(
