@@ -32,7 +32,7 @@ def improving(points: Iterable[Point], pair: Callable[[Point], tuple[Any, Any]])
 def front_of_chains(
     ending: Sequence[Sequence[tuple[int, int, tuple[int, ...], Point]]], compared: int | None = None
 ) -> list[tuple[int, tuple[int, ...], tuple[Point, ...]]]:
-    """Return the Pareto front of the chains of links from place 0 to the last index: peaks and costs.
+    """Return the Pareto front of the chains of links from the first place to the last: peaks and costs.
 
     ending: the links that end at each place, each with the place where it begins, its peak, its costs,
     and what it is. The peak of a chain is the largest of its links, and costs add up. Costs compare as

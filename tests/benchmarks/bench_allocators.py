@@ -82,7 +82,9 @@ def ours(problem, limit):
 
 def interpreter(problem, limit):
     """The rule of TensorFlow Lite Micro, in the model that gives its recorded arenas."""
-    arena = InterpreterArena(problem=problem, tensors=0, persistent=0, temporary=0, not_known=())
+    arena = InterpreterArena(
+        problem=problem, tensors=0, persistent=0, temporary=0, not_known=(), kinds=()
+    )
     if not limit:
         raise _Ready
     return arena.head(arena.placed({}))
