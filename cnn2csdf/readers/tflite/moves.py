@@ -248,7 +248,7 @@ def scatter(node: TfliteNode, assembly: TfliteAssembly) -> None:
         rows = [(0, 1), (0, 0)]
         steps += op.padding_steps((count, width), rows, mode="constant", value=0.0)
     steps.append(op.Gather(axis=0, places=tuple(places.tolist())))
-    steps.append(op.Reshape(dims=frame_dims(assembly.output(node).dims, is_map=False)))
+    steps.append(op.Reshape(dims=frame_dims(tuple(dims), is_map=False)))
     if assembly.is_map(node.outputs[0]):
         steps.append(op.Transpose(permutation=TO_MAP))
     assembly.add(node, *steps, sources=[assembly.as_in_file(node, 1)], turns=False)

@@ -112,6 +112,14 @@ def test_positions_that_cannot_be_scattered_to_end_in_one_message(positions, dim
         parse_tflite(content, "one.tflite")
 
 
+def test_a_scattered_result_of_another_shape_than_the_file_says_is_refused():
+    tensors = [constant("at", np.array([[1]], np.int32)), Tensor("x", (1, 3))]
+    tensors += [constant("dims", np.array([2, 3], np.int32)), Tensor("y", (3, 2))]
+    content = tflite_bytes(tensors, [Node("SCATTER_ND", [0, 1, 2], [3])], [1], [3])
+    with pytest.raises(UnsupportedOperator, match="the file says"):
+        parse_tflite(content, "one.tflite")
+
+
 def test_scattered_integers_with_a_zero_point_are_refused():
     content, _, _ = scattered([[[1]]], (3, 2), dtype="int8", scales=(0.5,), zero=4)
     with pytest.raises(UnsupportedOperator, match="zero point"):
