@@ -130,7 +130,10 @@ def _limit_memory(process: int) -> None:
         resource = import_module("resource")
         # A program that has ended already is no error.
         with suppress(ProcessLookupError, AttributeError):
-            resource.prlimit(process, resource.RLIMIT_AS, (MOST_BYTES, MOST_BYTES))
+            _, hard = resource.prlimit(process, resource.RLIMIT_AS)
+            # A lower inherited limit stays: to raise it takes a privilege.
+            if hard == resource.RLIM_INFINITY or hard > MOST_BYTES:
+                resource.prlimit(process, resource.RLIMIT_AS, (MOST_BYTES, MOST_BYTES))
 
 
 def sdf3(folder: str | None) -> Program | None:
@@ -141,9 +144,9 @@ def sdf3(folder: str | None) -> Program | None:
     """
     names = ("sdf3analysis-sdf", "sdf3analysis-csdf")
     places = [""] if folder is None else [folder, os.path.join(folder, "build/release/Linux/bin")]
-    for index in places:
+    for place in places:
         programs = {
-            name: shutil.which(os.path.join(index, name) if index else name) for name in names
+            name: shutil.which(os.path.join(place, name) if place else name) for name in names
         }
         if any(programs.values()):
             break

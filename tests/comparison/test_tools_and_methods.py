@@ -1,6 +1,7 @@
 """`csdf compare` beside programs that print what SDF3 and Kiter print."""
 
 import re
+import subprocess
 import sys
 import textwrap
 import tomllib
@@ -262,3 +263,16 @@ def test_a_method_that_fails_has_no_answer():
     method = SimpleNamespace(__name__="method", throughput=throughput)
     (found,) = compare_method("m", method, read_graph(EXAMPLE), seconds=5.0, stop=Stop())
     assert (found.verdict, found.reason) == ("no answer", "KeyError: 'alpha'")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="memory of programs is limited on Linux only")
+def test_a_program_runs_under_a_memory_limit_below_that_of_the_comparison():
+    limited = (
+        "import resource; from csdf.comparison.tools import printed; "
+        "resource.setrlimit(resource.RLIMIT_AS, (2**31, 2**31)); "
+        "print(printed(['sh', '-c', 'ulimit -v'], 20))"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", limited], capture_output=True, text=True, check=True
+    )
+    assert ran.stdout.strip() == str(2**31 // 1024)  # kilobytes
