@@ -208,16 +208,13 @@ def _analyse(graph: Graph, method: str, stop: Stop) -> Analysis:
     result = inconsistency = unknown = None
     try:
         repetitions = repetition_vector(graph)
-        report_progress, copies = (
-            telling(stop, f"analysing {graph.name}"),
-            parsers.copies_of(method),
-        )
+        reporting_stop, copies = telling(stop, f"analysing {graph.name}"), parsers.copies_of(method)
         if copies is None:
-            result = throughput(graph, method=cast(Method, method), budget=report_progress)
+            result = throughput(graph, method=cast(Method, method), budget=reporting_stop)
         else:
             from csdf.analysis.schedules import periodic_throughput  # slow to import, seldom needed
 
-            result = periodic_throughput(graph, copies, budget=report_progress)
+            result = periodic_throughput(graph, copies, budget=reporting_stop)
     except InconsistentGraph as error:
         inconsistency = error
     except GaveUp as error:

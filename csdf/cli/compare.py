@@ -182,7 +182,7 @@ def _programs(options: argparse.Namespace) -> list[Program]:
         sdf3: options.sdf3 or (os.environ.get("SDF3_BIN") if is_asked else None),
         kiter: options.kiter or (os.environ.get("KITER_BIN") if is_asked else None),
     }
-    wanted = [find(index) for find, index in places.items() if index or is_asked]
+    wanted = [find(path) for find, path in places.items() if path or is_asked]
     programs = [program for program in wanted if program is not None]
     if not programs and not options.method:
         raise CsdfError(

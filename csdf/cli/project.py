@@ -52,8 +52,8 @@ class Project:
         """Return the error about a key, with its line."""
         begin = self.text.find(f"[{self.header}]") if self.header else 0
         key_line = re.compile(rf"^\s*[\"']?{re.escape(key)}[\"']?\s*[.=]", re.MULTILINE)
-        index = key_line.search(self.text, max(begin, 0))
-        line = f", line {self.text.count(chr(10), 0, index.end()) + 1}" if index else ""
+        found_line = key_line.search(self.text, max(begin, 0))
+        line = f", line {self.text.count(chr(10), 0, found_line.end()) + 1}" if found_line else ""
         return UnreadableFile(f"{self.path}{line}: {key}: {words}")
 
     def texts(self, key: str) -> list[str]:

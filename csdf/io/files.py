@@ -130,11 +130,11 @@ def write_texts(texts: Mapping[str, str | bytes]) -> None:
     and new files and their folders are removed. Raises UnwritableFile.
     """
     older: dict[str, bytes | None] = {}
-    temporary_paths: list[str] = []
+    new_folders: list[str] = []
     try:
         for path, text in texts.items():
             folder = os.path.dirname(path)
-            temporary_paths += _missing_folders(folder)
+            new_folders += _missing_folders(folder)
             make_folder(folder or os.curdir)
             require_writable(path)
             older[path] = _content(path)
@@ -145,7 +145,7 @@ def write_texts(texts: Mapping[str, str | bytes]) -> None:
                 write_text(path, content)
             elif os.path.isfile(path):
                 os.unlink(path)
-        for folder in reversed(temporary_paths):
+        for folder in reversed(new_folders):
             with suppress(OSError):  # another program may have put a file there
                 os.rmdir(folder)
         raise

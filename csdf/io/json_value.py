@@ -139,8 +139,8 @@ class JsonValue:
             raise self.refusal("expected an object")
         if key not in self.value:
             raise self.refusal(f"the key {key!r} is missing")
-        index = f"{self.place}.{key}" if self.place else key
-        return JsonValue(self.value[key], self.file, index)
+        path = f"{self.place}.{key}" if self.place else key
+        return JsonValue(self.value[key], self.file, path)
 
     def items(self) -> Iterator[JsonValue]:
         """Yield the entries of a list."""

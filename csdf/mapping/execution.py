@@ -269,11 +269,11 @@ def _finisher(platform: Platform, name: str, factor: int) -> Callable[[int, int]
     def finish(start: int, work: int) -> int:
         if not work:
             return start
-        index = (start - offset) % wheel
-        left = max(0, slice_ticks - index)
+        elapsed = (start - offset) % wheel
+        left = max(0, slice_ticks - elapsed)
         if work <= left:
             return start + work
         turns, remainder = divmod(work - left - 1, slice_ticks)
-        return start - index + wheel + turns * wheel + remainder + 1
+        return start - elapsed + wheel + turns * wheel + remainder + 1
 
     return finish

@@ -309,7 +309,7 @@ def _is_allowed(problem: Problem, groups: Groups) -> bool:
     for group in groups:
         members = _by_name(problem, group)
         fixed = {buffer.offset for buffer in members if buffer.offset is not None}
-        if len(fixed) > 1 or any(index % b.alignment for index in fixed for b in members):
+        if len(fixed) > 1 or any(offset % b.alignment for offset in fixed for b in members):
             return False
         for first, second in combinations(members, 2):
             pair = frozenset((first.name, second.name))

@@ -94,8 +94,8 @@ class Blocks:
     def highest(self, capacity: int) -> list[int]:
         """Return the largest offset of each block with which it ends within this many bytes."""
         return [
-            min(index, (capacity - room) // self.unit) if fixed else (capacity - room) // self.unit
-            for index, room, fixed in zip(self.lowest, self.room, self.is_fixed, strict=True)
+            min(offset, (capacity - room) // self.unit) if fixed else (capacity - room) // self.unit
+            for offset, room, fixed in zip(self.lowest, self.room, self.is_fixed, strict=True)
         ]
 
     def peak(self, offsets: Sequence[int]) -> int:
@@ -111,11 +111,11 @@ class Blocks:
         """
         if self.by_lifetime:
             return True
-        start, index = self.neighbour_start, self.lowest
+        start, lowest = self.neighbour_start, self.lowest
         return not any(
             self.is_fixed[self.neighbour[entry]]
-            and index[block] + self.rise[entry] > index[self.neighbour[entry]]
-            and index[self.neighbour[entry]] + self.lift[entry] > index[block]
+            and lowest[block] + self.rise[entry] > lowest[self.neighbour[entry]]
+            and lowest[self.neighbour[entry]] + self.lift[entry] > lowest[block]
             for block in range(len(self))
             if self.is_fixed[block]
             for entry in range(start[block], start[block + 1])
@@ -195,8 +195,8 @@ def blocks_of(problem: Problem, groups: Sequence[Sequence[str]] = ()) -> Blocks:
         room=room,
         size=[scale.rounded(size) for size in room],
         alignment=[scale.alignment(block) for block in members],
-        lowest=[0 if index is None else index // scale.unit for index in fixed],
-        is_fixed=[index is not None for index in fixed],
+        lowest=[0 if offset is None else offset // scale.unit for offset in fixed],
+        is_fixed=[offset is not None for offset in fixed],
         neighbour_start=start,
         neighbour=neighbour,
         rise=rise,

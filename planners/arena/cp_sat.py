@@ -92,9 +92,11 @@ def _offset(
     """Return the offset of a block, a multiple of its alignment below the peak."""
     minimum = blocks.lowest[block]
     highest = sum(blocks.size) + sum(blocks.alignment) + sum(blocks.lowest)
-    index = model.new_int_var(minimum, minimum if blocks.is_fixed[block] else highest, f"at{block}")
+    offset = model.new_int_var(
+        minimum, minimum if blocks.is_fixed[block] else highest, f"at{block}"
+    )
     if blocks.alignment[block] > 1:
         step = model.new_int_var(0, highest, f"step{block}")
-        model.add(index == blocks.alignment[block] * step)
-    model.add(blocks.unit * index + blocks.room[block] <= peak)
-    return index
+        model.add(offset == blocks.alignment[block] * step)
+    model.add(blocks.unit * offset + blocks.room[block] <= peak)
+    return offset

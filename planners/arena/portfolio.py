@@ -141,7 +141,7 @@ class PartSearch:
 
     @property
     def lower_bound(self) -> int:
-        """The proved minimum of bytes of all plans of the blocks."""
+        """A proved lower bound on the bytes of a plan of the blocks."""
         return self.evidence.peak
 
     def step(self, goal: int | None) -> int:

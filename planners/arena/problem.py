@@ -53,7 +53,7 @@ class Buffer:
         if not isinstance(self.name, str):
             raise InvalidPlan(f"a buffer has name {self.name!r}; expected a text")
         places = {"offset": self.offset, "hint": self.hint}
-        stated = {what: index for what, index in places.items() if index is not None}
+        stated = {what: offset for what, offset in places.items() if offset is not None}
         numbers = {"size": self.size, "start": self.start, "end": self.end, **stated}
         numbers |= {"accesses": self.accesses}
         require_integers(f"buffer {self.name!r}", InvalidPlan, alignment=self.alignment, **numbers)
@@ -69,10 +69,10 @@ class Buffer:
             raise InvalidPlan(
                 f"buffer {self.name!r} has alignment {self.alignment}; expected at least 1"
             )
-        for what, index in stated.items():
-            if index < 0 or index % self.alignment:
+        for what, offset in stated.items():
+            if offset < 0 or offset % self.alignment:
                 raise InvalidPlan(
-                    f"buffer {self.name!r} has {what} {index}; "
+                    f"buffer {self.name!r} has {what} {offset}; "
                     f"expected a multiple of its alignment {self.alignment}, at least 0"
                 )
 

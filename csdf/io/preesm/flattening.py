@@ -209,26 +209,24 @@ class Flattening:
                 continue
             node, name = level.graph.nodes[end[0]], "/".join((*above, end[0]))
             rate, count = level.rate(*end), firings.get(end[0], 1)
-            role_text = f"delay {shown(delay.name)} starts anew in each iteration, and its {role}"
+            problem = f"delay {shown(delay.name)} starts anew in each iteration, and its {role}"
             if node.refinement is not None or node.kind in INTERFACES:
-                role_text = f"{role_text} {shown(end[0])} is no plain actor, which is not read"
-                raise level.graph.refusal(delay.line, role_text)
+                problem = f"{problem} {shown(end[0])} is no plain actor, which is not read"
+                raise level.graph.refusal(delay.line, problem)
             if not 1 <= count <= MOST_PHASES:
-                role_text = (
-                    f"{role_text} {shown(end[0])} fires {count} times; expected 1 to {MOST_PHASES}"
+                problem = (
+                    f"{problem} {shown(end[0])} fires {count} times; expected 1 to {MOST_PHASES}"
                 )
-                raise level.graph.refusal(delay.line, role_text)
+                raise level.graph.refusal(delay.line, problem)
             self._moves += count
             if self._moves > MOST_MOVES:
-                role_text = (
+                problem = (
                     f"actors at delays that start anew fire more than {MOST_MOVES} times in all"
                 )
-                raise level.graph.refusal(delay.line, f"{role_text}; expected at most so many")
+                raise level.graph.refusal(delay.line, f"{problem}; expected at most so many")
             if role in ("setter", "getter") and rate * count != tokens:
-                role_text = (
-                    f"{role_text} {shown(end[0])} moves {counted(rate * count, 'token')} then"
-                )
-                raise level.graph.refusal(delay.line, f"{role_text}; expected its {tokens}")
+                problem = f"{problem} {shown(end[0])} moves {counted(rate * count, 'token')} then"
+                raise level.graph.refusal(delay.line, f"{problem}; expected its {tokens}")
             is_input = role in ("target", "getter")
             self._connect(level, ("target" if is_input else "source", name, end[1]), delay.line)
             begin = {"source": tokens, "getter": produced}.get(role, 0)

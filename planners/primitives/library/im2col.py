@@ -76,13 +76,13 @@ class Lowered(Primitive):
             channels = slice(group * depth, (group + 1) * depth)
             if self.is_by_rows:
                 lowered = cells.reshape(rows, columns, *sizes.kernel, depth)
-                target = by_places(source, self.input_layout)[:, :, channels]
-                compiled(kernels.rows, sizes.largest)(target, sizes.steps, first, lowered)
+                source_part = by_places(source, self.input_layout)[:, :, channels]
+                compiled(kernels.rows, sizes.largest)(source_part, sizes.steps, first, lowered)
                 seen = lowered.reshape(rows * columns, sizes.seen).T
             else:
                 lowered = cells.reshape(depth, *sizes.kernel, rows, columns)
-                target = by_channels(source, self.input_layout)[channels]
-                compiled(kernels.columns, sizes.largest)(target, sizes.steps, first, lowered)
+                source_part = by_channels(source, self.input_layout)[channels]
+                compiled(kernels.columns, sizes.largest)(source_part, sizes.steps, first, lowered)
                 seen = lowered.reshape(sizes.seen, rows * columns)
             filters = slice(group * sizes.group_filters, (group + 1) * sizes.group_filters)
             places = slice(first * columns, (first + rows) * columns)
