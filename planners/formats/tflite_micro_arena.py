@@ -3,7 +3,8 @@
 The arena has two ends. At its head lie tensors and the scratch of kernels, at offsets of a greedy
 planner or of the file. At its tail is persistent data: a struct for each tensor and node, options and
 data of each kernel, variables. While it is being filled, lists of requests and of lifetimes lie
-between them. All of it is counted as the allocator takes it, with the reference kernels.
+between them. All of it is counted as the allocator takes it, with the reference kernels
+or those of a library.
 
 Source: tflite-micro 90b983c, tensorflow/lite/micro: micro_allocator.cc, micro_allocation_info.cc,
 micro_interpreter.cc, memory_planner/greedy_memory_planner.cc, kernels/. The sizes of structs are what
@@ -15,6 +16,7 @@ compression and records of allocations (options of FULLY_CONNECTED and SVDF: mea
 from __future__ import annotations
 
 import struct
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
@@ -31,6 +33,7 @@ from cnn2csdf.readers.tflite.model_file import (
 from csdf.errors import UnreadableFile
 from csdf.status import Status, Why, because
 from planners.arena.problem import Buffer, MemoryPlan, Problem
+from planners.formats.kernel_libraries import KernelLibrary
 
 ALIGNMENT = 16  # MicroArenaBufferAlignment
 MOST_REQUESTS = 12  # kMaxScratchBuffersPerOp: room that is kept for the requests of the next kernel
@@ -130,6 +133,14 @@ class InterpreterArena:
             "register": [registration(kind) for kind in self.kinds],
         }
 
+    @property
+    def scratch(self) -> int:
+        """The bytes of scratch of the operator that requests most."""
+        totals: Counter[int] = Counter()
+        for buffer in self.problem.buffers:
+            totals[buffer.start] += 0 if buffer.name.isdigit() else buffer.size
+        return max(totals.values(), default=0)
+
     def in_words(self, head: int) -> str:
         """Return the least arena and its parts in one line."""
         summary = self.to_json(head)
@@ -206,13 +217,16 @@ def registration(kind: str) -> str:
     return METHODS.get(kind, f"Add{''.join(words)}")
 
 
-def interpreter_arena(content: bytes, name: str, build: int = DEVICE) -> InterpreterArena:
+def interpreter_arena(
+    content: bytes, name: str, build: int = DEVICE, library: KernelLibrary | None = None
+) -> InterpreterArena:
     """Return what TensorFlow Lite Micro takes for a file, on a DEVICE or in its PACKAGE for Python.
 
-    Raises UnreadableFile, with the name, for a damaged file and tensors of unknown sizes.
+    library: whose kernels it has on the DEVICE; None: the reference kernels. Raises UnreadableFile,
+    with the name, for a damaged file and tensors of unknown sizes.
     """
     try:
-        return _Count(graphs_of(content), build).arena(name)
+        return _Count(graphs_of(content), build, library).arena(name)
     except UnreadableFile as error:
         raise UnreadableFile(f"{name}: {error}") from None
 
@@ -230,8 +244,10 @@ class _Tail:
 class _Count:
     """The allocations for the graphs of a file."""
 
-    def __init__(self, graphs: Sequence[TfliteGraph], build: int) -> None:
-        self._graphs, self._build = graphs, build
+    def __init__(
+        self, graphs: Sequence[TfliteGraph], build: int, library: KernelLibrary | None
+    ) -> None:
+        self._graphs, self._build, self._library = graphs, build, library
         self._firsts = [sum(len(g.tensors) for g in graphs[:n]) for n in range(len(graphs))]
         self._lives: dict[str, list[int]] = {}  # first and last time
         self._sizes: dict[str, int] = {}
@@ -245,13 +261,15 @@ class _Count:
             for name, size in self._sizes.items()
             if name in self._lives
         )
-        kinds = {node.kind for graph in self._graphs for node in graph.nodes}
+        nodes = [(node, graph) for graph in self._graphs for node in graph.nodes]
+        kinds, library = {node.kind for node, _ in nodes}, self._library
+        guesses = {node.kind for node, graph in nodes if library and library.is_guess(node, graph)}
         return InterpreterArena(
             problem=Problem(name=name, buffers=buffers),
             tensors=sum(len(graph.tensors) for graph in self._graphs),
             persistent=persistent,
             temporary=temporary,
-            not_known=tuple(sorted(kinds - set(KERNELS))),
+            not_known=tuple(sorted(kinds - set(KERNELS) | guesses)),
             kinds=tuple(sorted(kinds)),
         )
 
@@ -275,7 +293,7 @@ class _Count:
             for tensor in (*node.inputs, *node.outputs):
                 if tensor >= 0:
                     self._touch(number, tensor)
-            for index, size in enumerate(scratch_of(node, graph)):
+            for index, size in enumerate(self._scratch(node, graph)):
                 name = f"scratch {index} of operator {node.number}"
                 name += f" of graph {number}" if number else ""
                 self._sizes[name] = _aligned(size)
@@ -296,6 +314,14 @@ class _Count:
         name = str(self._firsts[graph] + tensor)
         self._sizes[name] = _aligned(_bytes(tensor_read))
         self._lives.setdefault(name, [self._time, self._time])[1] = self._time
+
+    def _scratch(self, node: TfliteNode, graph: TfliteGraph) -> tuple[int, ...]:
+        beside = () if self._library is None else self._library.request(node, graph).scratch
+        return scratch_of(node, graph) + beside
+
+    def _persistent(self, node: TfliteNode, graph: TfliteGraph) -> tuple[int, ...]:
+        beside = () if self._library is None else self._library.request(node, graph).persistent
+        return persistent_of(node, graph) + beside
 
     def _tail(self) -> tuple[int, int]:
         """Return the persistent bytes, and the extent of the temporary ones."""
@@ -318,16 +344,19 @@ class _Count:
                 tail.take(options, min(maximum, options & -options))
         for graph, node in nodes:
             is_float = node.kind == "LOG_SOFTMAX" and graph.tensors[node.inputs[0]].width == 4
-            if (data := KERNELS.get(node.kind, UNKNOWN)[1][build]) and not is_float:
+            data = KERNELS.get(node.kind, UNKNOWN)[1][build]
+            if self._library is not None:
+                data = self._library.data.get(node.kind, data)
+            if data and not is_float:
                 tail.take(data)
         reach, requests = 0, 0
         for graph, node in nodes:  # kernels are prepared one after another
-            for size in persistent_of(node, graph):
+            for size in self._persistent(node, graph):
                 tail.take(size)
             if node.kind == "ASSIGN_VARIABLE" and graph.handles.get(node.inputs[0]) in variables:
                 variables.remove(graph.handles[node.inputs[0]])  # it has its bytes from here on
                 tail.take(_bytes(graph.tensors[node.inputs[1]]))
-            requests += len(scratch_of(node, graph))
+            requests += len(self._scratch(node, graph))
             read = sum(
                 sum(self._records(graph.tensors[n]))
                 for n in (*node.inputs, *node.outputs)

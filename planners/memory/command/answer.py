@@ -151,7 +151,7 @@ def as_lines(
         if fit.hop is not None:
             lines.append(_hop(fit.hop))
         lines += alternatives(fit)
-        lines += [f"  TFLM     {text}" for text in of_interpreter]
+        lines += of_interpreter
     if len(fits) > 1:
         lines += _together(all_of)
     for fit, check in zip(fits, checks, strict=False):

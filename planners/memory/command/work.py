@@ -8,7 +8,6 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
-from pathlib import PurePath
 
 from cnn2csdf.commands.cnn import chosen
 from cnn2csdf.commands.cnn import options as shared
@@ -21,16 +20,18 @@ from csdf.cli import answers, loading
 from csdf.cli.frame import output
 from csdf.cli.frame.long_work import stop_after
 from csdf.errors import CsdfError
-from csdf.io.files import read_bytes
 from csdf.status import Status
 from csdf.time_limit import Stop
 from csdf.units import bytes_in_words, time_in_words
-from planners.arena.allocation import plan_arena
-from planners.formats.tflite_micro_arena import InterpreterArena, interpreter_arena
 from planners.memory.alternatives import answer_with_alternatives
 from planners.memory.answer import RESIDENT, SEARCHED, Fit, Hop, SlowTraffic
 from planners.memory.command.answer import Check, as_json, as_lines, remark_on_elements, verified
 from planners.memory.command.beside import checked_fit
+from planners.memory.command.interpreted import (
+    interpreters_as_json,
+    interpreters_in_words,
+    interpreters_of,
+)
 from planners.memory.command.main import memories_of_options
 from planners.memory.fit import answer
 from planners.memory.memories import FRONT, slow_front
@@ -40,8 +41,6 @@ from planners.plan.carried_out import format_own_plans
 from planners.plan.plan import StreamingPlan
 from planners.plan.ram import RamBeside
 from planners.plan.text import plans_for, worked_part
-
-STEPS = 200  # of the search for an interpreter's arena; the plans of 17 files tried took less
 
 
 def work(options: argparse.Namespace) -> int:
@@ -71,18 +70,15 @@ def work(options: argparse.Namespace) -> int:
     shown = [(fit.best or fit.least).plan for fit in fits]
     plans = list(zip(networks, shown, strict=True))
     text = format_own_plans(plans) if options.output else ""
-    arenas = [_interpreted(source, options) for source in options.models]
+    arenas = [interpreters_of(source, options) for source in options.models]
     if options.json:
         document = as_json(all_of, checks, seconds)
         values = document.get("networks", [document])
-        for value, arena in zip(values, arenas, strict=True):
-            value |= {} if arena is None else {"interpreter": arena[0].to_json(arena[1])}
+        for value, planned in zip(values, arenas, strict=True):
+            value |= interpreters_as_json(planned)
         print(json.dumps(document, indent=2))
     else:
-        interpreted = [
-            () if arena is None else (arena[0].in_words(arena[1]), arena[0].resolver_in_words())
-            for arena in arenas
-        ]
+        interpreted = [list(interpreters_in_words(planned)) for planned in arenas]
         print(answers.in_words(as_lines(all_of, checks, seconds, interpreted), options))
         for plan in shown if options.show_plan else ():
             print(f"\n{plan}")
@@ -108,20 +104,6 @@ def work(options: argparse.Namespace) -> int:
         output.write("csdf fit", options.plot_tradeoff, text)
     is_cut_short = any(fit.is_cut_short for fit in fits) and not options.best_effort
     return _exit_code(all_of, checks, is_cut_short=is_cut_short)
-
-
-def _interpreted(source: str, options: argparse.Namespace) -> tuple[InterpreterArena, int] | None:
-    """Return the arena of TensorFlow Lite Micro for a file, and the bytes of tensors and scratch.
-
-    None for other files, and if the question is about other element types or a loaded plan.
-    """
-    is_other = not source.lower().endswith(".tflite") or options.is_element_given
-    if is_other or options.plan is not None or options.hop is not None:
-        return None
-    arena = interpreter_arena(read_bytes(source), PurePath(source).stem)
-    if arena.not_known:
-        return arena, arena.head(arena.placed({}))
-    return arena, arena.settled(plan_arena(arena.problem, budget=Stop(steps=STEPS))).peak
 
 
 def _given_plans(options: argparse.Namespace) -> Sequence[StreamingPlan | None]:

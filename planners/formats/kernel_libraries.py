@@ -1,0 +1,380 @@
+"""Scratch and own data of optimised kernels in the arena of TensorFlow Lite Micro, by layer shapes.
+
+Scratch lives while its operator runs, beside the scratch of the reference kernel. Sources: CMSIS-NN
+4ab83cc, Source/*/arm_*_get_buffer_sizes_s8.c (7.0.0: less for grouped convolutions), compiled by
+gcc, with the kernels of tflite-micro 90b983c, lite/micro/kernels/cmsis_nn, optimised for speed;
+ESP-NN 1.1.2 and 1.2.3, src/*/*_esp32s3.c, with the kernels of esp-tflite-micro 1.4.0, kernels/esp_nn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+from cnn2csdf.readers.tflite.model_file import Tensor, TfliteGraph, TfliteNode
+
+WORD = 4  # bytes of an accumulator
+DEPTHWISE_BLOCK = 124  # channels of a depthwise convolution at a time, MVE
+MOST_DEPTHWISE_OUTPUTS = 1  # of one input channel; above it is a convolution, MVE by gcc
+LARGEST_WHOLE_INPUT = 40 * 1024  # bytes of a 3x3 depthwise input in scratch; above it is in strips
+LARGEST_WIDE_INPUT = 48 * 1024  # the same in int16, with the filter
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """Sizes of buffers of one kernel: during its operator, and from preparation on."""
+
+    scratch: tuple[int, ...] = ()
+    persistent: tuple[int, ...] = ()
+
+
+Kernel = Callable[[TfliteNode, TfliteGraph], Request]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelLibrary:
+    """A version of a kernel library, built for one instruction set.
+
+    kernels: requests of int8 kernels, by operator. data: bytes of the data of a kernel where they
+    differ from those of the reference kernel. uncounted: operators whose requests are not counted.
+    int8_only: operators whose requests for other integers are not counted.
+    """
+
+    name: str
+    version: str
+    build: str
+    kernels: Mapping[str, Kernel]
+    data: Mapping[str, int] = field(default_factory=dict)
+    uncounted: frozenset[str] = frozenset()
+    int8_only: frozenset[str] = frozenset()
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.version}, {self.build}"
+
+    def request(self, node: TfliteNode, graph: TfliteGraph) -> Request:
+        """Return what a kernel requests beside the reference kernel."""
+        kernel = self.kernels.get(node.kind)
+        return Request() if kernel is None or not _is_int8(node, graph) else kernel(node, graph)
+
+    def is_guess(self, node: TfliteNode, graph: TfliteGraph) -> bool:
+        """Return whether the requests of a node are not counted."""
+        if node.kind in self.uncounted:
+            return True
+        is_float = all(tensor.width == WORD for tensor in _activations(node, graph)[:1])
+        return node.kind in self.int8_only and not is_float and not _is_int8(node, graph)
+
+
+def _activations(node: TfliteNode, graph: TfliteGraph) -> list[Tensor]:
+    """Return the inputs of a node without biases."""
+    return [graph.tensors[number] for number in node.inputs[:2] if number >= 0]
+
+
+def _is_int8(node: TfliteNode, graph: TfliteGraph) -> bool:
+    """Return whether input, filter and output are of int8."""
+    tensors = [*_activations(node, graph), *(graph.tensors[number] for number in node.outputs[:1])]
+    return all(tensor.element is not None and tensor.element.value == "int8" for tensor in tensors)
+
+
+def _rounded(size: int, multiple: int) -> int:
+    return -(-size // multiple) * multiple
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Convolution:
+    """The shapes of a convolution; each of height and width, rows first.
+
+    batch: of the input. channels: of input, filter and output. pads: before the first row and column.
+    """
+
+    batch: int
+    size: tuple[int, int]
+    kernel: tuple[int, int]
+    result: tuple[int, int]
+    channels: tuple[int, int, int]
+    strides: tuple[int, int]
+    dilation: tuple[int, int]
+    pads: tuple[int, int]
+
+    @property
+    def taps(self) -> int:
+        """The elements of a channel of the filter."""
+        return self.kernel[0] * self.kernel[1]
+
+    @property
+    def window(self) -> int:
+        """The elements of the input under the filter."""
+        return self.taps * self.channels[0]
+
+    def padded(self, rows: int, columns: int) -> int:
+        """Return the elements of a channel of the input with so many more rows and columns."""
+        return (self.size[0] + rows) * (self.size[1] + columns)
+
+    def beyond(self) -> tuple[int, int]:
+        """Return rows and columns of the windows of all strides that the input does not have."""
+        axes = zip(self.size, self.kernel, self.result, self.strides, strict=True)
+        rows, columns = (out * stride + tap - 1 - size for size, tap, out, stride in axes)
+        return rows, columns
+
+
+def convolution_of(node: TfliteNode, graph: TfliteGraph) -> Convolution | None:
+    """Return the shapes of CONV_2D and DEPTHWISE_CONV_2D; None where a tensor has not four axes."""
+    dims = [graph.tensors[number].dims for number in (*node.inputs[:2], *node.outputs[:1])]
+    if len(dims) != 3 or any(len(axes) != 4 for axes in dims) or node.options is None:
+        return None
+    (batch, *size, channels), (_, *kernel, depth), (_, *result, outputs) = dims
+    options, first = node.options, 4 if node.kind == "CONV_2D" else 5  # of dilation, columns first
+    strides = options.integer(2, "i"), options.integer(1, "i")
+    dilation = options.integer(first + 1, "i", 1), options.integer(first, "i", 1)
+    is_same = options.integer(0, "b") == 0
+    pads = [
+        max(0, (out - 1) * stride + (taps - 1) * step + 1 - extent) // 2 if is_same else 0
+        for extent, taps, out, stride, step in zip(
+            size, kernel, result, strides, dilation, strict=True
+        )
+    ]
+    return Convolution(
+        batch=batch,
+        size=(size[0], size[1]),
+        kernel=(kernel[0], kernel[1]),
+        result=(result[0], result[1]),
+        channels=(channels, depth, outputs),
+        strides=strides,
+        dilation=dilation,
+        pads=(pads[0], pads[1]),
+    )
+
+
+def by_shapes(formula: Callable[[Convolution], int]) -> Kernel:
+    """Return the requests of a kernel whose scratch is a formula of the shapes of a convolution."""
+
+    def requests(node: TfliteNode, graph: TfliteGraph) -> Request:
+        shapes = convolution_of(node, graph)
+        size = 0 if shapes is None else formula(shapes)
+        return Request(scratch=(size,) if size > 0 else ())
+
+    return requests
+
+
+def _is_pointwise(layer: Convolution) -> bool:
+    is_plain = layer.pads == (0, 0) and layer.kernel == layer.dilation == (1, 1)
+    return is_plain and layer.channels[0] == layer.channels[1]
+
+
+def arm_dsp_convolution(layer: Convolution) -> int:
+    """Return the bytes of two columns of int16, or none for pointwise convolutions."""
+    return 0 if _is_pointwise(layer) else 2 * 2 * _rounded(layer.window, 4)
+
+
+def arm_mve_convolution(layer: Convolution) -> int:
+    """Return the bytes of four columns in whole vectors; less for kernels of one row."""
+    if _is_pointwise(layer):
+        return 0
+    columns = 4 * _rounded(layer.window, 16)
+    channels = layer.channels[0]
+    is_row = layer.size[0] == layer.kernel[0] == layer.dilation[0] == layer.dilation[1] == 1
+    if not is_row or layer.strides[1] * channels % 4 or channels != layer.channels[1]:
+        return columns
+    pad, stride, taps, width = layer.pads[1], layer.strides[1], layer.kernel[1], layer.result[1]
+    total = (width - 1) * stride + taps - layer.size[1]
+    odd = total % 2 if total >= 0 else -(-total % 2)  # as C divides
+    right = max(1, (pad + odd + stride - 1) // stride) if pad + odd else 0
+    left = max(1, (pad + stride - 1) // stride) if pad else 0
+    if right + left > width:
+        return columns
+    after = right * channels if odd else pad * channels
+    return max((taps + pad) * channels, (taps - 1) * channels + after)
+
+
+def _is_blocked(layer: Convolution) -> bool:
+    is_single = layer.channels[0] == layer.channels[2] and layer.batch == 1
+    return is_single and layer.dilation == (1, 1)
+
+
+def arm_dsp_depthwise(layer: Convolution) -> int:
+    """Return the bytes of one window of int16, or none for 3x3 kernels and for channel multipliers."""
+    is_small = layer.kernel == (3, 3) and max(layer.pads) <= 1
+    return 2 * layer.window if _is_blocked(layer) and not is_small else 0
+
+
+def arm_mve_depthwise(layer: Convolution) -> int:
+    """Return the bytes of four windows of a block of channels, or of a convolution and its filter."""
+    channels, _, outputs = layer.channels
+    if channels == 1 and outputs > MOST_DEPTHWISE_OUTPUTS:
+        as_convolution = replace(layer, channels=(1, 1, outputs))
+        return arm_mve_convolution(as_convolution) + outputs * layer.taps
+    return 4 * DEPTHWISE_BLOCK * layer.taps if _is_blocked(layer) else 0
+
+
+def arm_dsp_average(node: TfliteNode, graph: TfliteGraph) -> Request:
+    """Return the sums of all channels."""
+    return Request(scratch=(WORD * graph.tensors[node.outputs[0]].dims[-1],))
+
+
+def arm_fully_connected(*, has_vectors: bool) -> Kernel:
+    """Return the requests of FULLY_CONNECTED; has_vectors: for MVE, which sums the weights before."""
+
+    def requests(node: TfliteNode, graph: TfliteGraph) -> Request:
+        filters, result = graph.tensors[node.inputs[1]], graph.tensors[node.outputs[0]].dims
+        if len(result) > 2 and filters.dims[-1] % 4 == 0:  # as a convolution, quantized by channel
+            return Request(scratch=() if filters.scales.size > 1 else (2 * WORD * result[-1],))
+        if not has_vectors:
+            return Request()
+        constants = [graph.tensors[number] for number in node.inputs[1:3] if number >= 0]
+        if all(tensor.is_constant for tensor in constants):
+            return Request(persistent=(WORD * result[-1],))
+        return Request(scratch=(WORD * result[-1],))
+
+    return requests
+
+
+def arm_mve_svdf(node: TfliteNode, graph: TfliteGraph) -> Request:
+    """Return the sums of the weights of each filter."""
+    return Request(persistent=(WORD * graph.tensors[node.inputs[1]].dims[0],))
+
+
+def _esp_pointwise(layer: Convolution, margin: int) -> int | None:
+    """Return the bytes of a pointwise convolution; None for others."""
+    if layer.kernel != (1, 1) or layer.pads != (0, 0) or layer.strides != (1, 1):
+        return None
+    channels, wide = layer.channels[0], _rounded(layer.channels[0], 8)
+    area = layer.padded(0, 0)
+    copied = area * wide if channels % 8 else 0
+    return copied + wide * layer.channels[2] + (16 * wide if area >= 8 else 0) + margin
+
+
+def _esp_general(layer: Convolution, margin: int) -> int:
+    """Return the bytes of the padded input, of the filter in whole vectors, and of sums."""
+    channels, _, outputs = layer.channels
+    rows, columns = layer.pads
+    copied = layer.padded(2 * rows, 2 * columns) * channels if any(layer.pads) else 0
+    return copied + layer.taps * _rounded(channels, 16) * outputs + margin + WORD * outputs
+
+
+def esp_1_1_convolution(layer: Convolution) -> int:
+    """Return the scratch of a convolution, ESP-NN 1.1."""
+    pointwise = _esp_pointwise(layer, 32)
+    return _esp_general(layer, 32) if pointwise is None else pointwise
+
+
+def esp_1_2_convolution(layer: Convolution) -> int:
+    """Return the scratch of a convolution, ESP-NN 1.2: more copies of filter and input."""
+    pointwise = _esp_pointwise(layer, 64)
+    if pointwise is not None:
+        return pointwise
+    channels, _, outputs = layer.channels
+    row = layer.kernel[1] * channels
+    if row < 16 <= layer.window:  # the windows are copied one by one
+        return 96 + WORD * outputs + (outputs + 1) * _rounded(layer.window, 16)
+    filters = _rounded(row, 16) * layer.kernel[0] * outputs
+    rows, columns = (max(0, size) for size in layer.beyond())
+    beyond = layer.padded(rows, columns) * channels if rows or columns else 0
+    return _esp_general(layer, 64) + filters + beyond
+
+
+def _esp_padding(layer: Convolution) -> tuple[int, int]:
+    """Return the rows and columns that 3x3 depthwise kernels add."""
+    return (2 * layer.pads[0], 2 * layer.pads[1]) if any(layer.pads) else layer.beyond()
+
+
+def esp_1_1_depthwise(layer: Convolution) -> int:
+    """Return the scratch of a depthwise convolution, ESP-NN 1.1."""
+    channels, _, outputs = layer.channels
+    multiplier = outputs // channels
+    wide = 2 * (layer.taps * outputs + layer.padded(0, 0) * channels) + 16
+    if multiplier == 1 and channels % 8 == 0 and layer.kernel == (3, 3):
+        if channels % 16:
+            return wide
+        added = _esp_padding(layer)
+        return 9 * channels + 16 + (layer.padded(*added) * channels if any(added) else 0)
+    return wide if multiplier % 4 == 0 else 32
+
+
+def esp_1_2_depthwise(layer: Convolution) -> int:
+    """Return the scratch of a depthwise convolution, ESP-NN 1.2."""
+    channels, _, outputs = layer.channels
+    multiplier = outputs // channels
+    wide = 2 * (layer.taps * outputs + layer.padded(0, 0) * channels) + 32
+    if multiplier != 1:
+        return wide if multiplier % 4 == 0 else 32
+    if channels % 8:
+        return _esp_padded_channels(layer) if channels > 3 else 32
+    if layer.kernel == (3, 3):
+        return wide if channels == 8 else _esp_three_by_three(layer)
+    if wide - 32 <= LARGEST_WIDE_INPUT:
+        return wide
+    return 2 * layer.window + 2 * layer.size[1] * layer.window // layer.kernel[1] + 32
+
+
+def _esp_three_by_three(layer: Convolution) -> int:
+    """Return the bytes of filter and padded input; of strips of it, or in whole vectors of channels."""
+    channels = layer.channels[0]
+    if channels % 16 == 0:
+        rows, columns = _esp_padding(layer)
+        whole = layer.padded(rows, columns) * channels if rows or columns else 0
+        strip = (layer.size[1] + columns) * 3 * channels
+        return 9 * channels + 16 + (whole if whole <= LARGEST_WHOLE_INPUT else strip)
+    beyond = [max(0, size) for size in layer.beyond()]
+    rows, columns = (2 * pad + size for pad, size in zip(layer.pads, beyond, strict=True))
+    elements = 9 + layer.padded(rows, columns) + layer.result[0] * layer.result[1]
+    return elements * _rounded(channels, 16) + 64
+
+
+def _esp_padded_channels(layer: Convolution) -> int:
+    """Return the bytes of filter, input, result and three words a channel, each in whole vectors."""
+    channels = _rounded(layer.channels[0], 8)
+    filters = _rounded(2 * layer.taps * channels, 16)
+    before = _rounded(filters + 2 * layer.padded(0, 0) * channels, 16)
+    result = layer.result[0] * layer.result[1] * channels
+    return _rounded(before + result, 16) + 3 * WORD * channels + 16
+
+
+def esp_softmax(node: TfliteNode, graph: TfliteGraph) -> Request:
+    """Return a word for each element along the second axis."""
+    dims = graph.tensors[node.inputs[0]].dims
+    return Request(scratch=(WORD * dims[1],) if len(dims) > 1 else ())
+
+
+ARM_VERSION, ARM_DATA = "4ab83cc", {
+    "AVERAGE_POOL_2D": 36, "CONV_2D": 60, "DEPTHWISE_CONV_2D": 60, "FULLY_CONNECTED": 72,
+    "MAX_POOL_2D": 36, "SOFTMAX": 64, "SVDF": 40,
+}  # fmt: skip
+ARM_UNCOUNTED = frozenset(("BATCH_MATMUL", "TRANSPOSE_CONV", "UNIDIRECTIONAL_SEQUENCE_LSTM"))
+ARM_INT8 = frozenset(("AVERAGE_POOL_2D", "CONV_2D", "FULLY_CONNECTED", "SVDF"))
+ESP_DATA = {"CONV_2D": 60, "DEPTHWISE_CONV_2D": 60, "SOFTMAX": 60}
+LIBRARIES = (
+    KernelLibrary(
+        name="CMSIS-NN", version=ARM_VERSION, build="DSP",
+        kernels={
+            "CONV_2D": by_shapes(arm_dsp_convolution),
+            "DEPTHWISE_CONV_2D": by_shapes(arm_dsp_depthwise),
+            "FULLY_CONNECTED": arm_fully_connected(has_vectors=False),
+            "AVERAGE_POOL_2D": arm_dsp_average,
+        },
+        data=ARM_DATA, uncounted=ARM_UNCOUNTED, int8_only=ARM_INT8,
+    ),
+    KernelLibrary(
+        name="CMSIS-NN", version=ARM_VERSION, build="MVE",
+        kernels={
+            "CONV_2D": by_shapes(arm_mve_convolution),
+            "DEPTHWISE_CONV_2D": by_shapes(arm_mve_depthwise),
+            "FULLY_CONNECTED": arm_fully_connected(has_vectors=True),
+            "SVDF": arm_mve_svdf,
+        },
+        data=ARM_DATA, uncounted=ARM_UNCOUNTED, int8_only=ARM_INT8,
+    ),
+    *(
+        KernelLibrary(
+            name="ESP-NN", version=version, build="ESP32-S3",
+            kernels={
+                "CONV_2D": by_shapes(convolution),
+                "DEPTHWISE_CONV_2D": by_shapes(depthwise),
+                "SOFTMAX": esp_softmax,
+            },
+            data=ESP_DATA,
+        )
+        for version, convolution, depthwise in (
+            ("1.1.2", esp_1_1_convolution, esp_1_1_depthwise),
+            ("1.2.3", esp_1_2_convolution, esp_1_2_depthwise),
+        )
+    ),
+)  # fmt: skip
