@@ -69,7 +69,7 @@ def critical_circuit(graph: IndexedGraph, state: SteadyState) -> Circuit:
     O(firings in the steady part) at worst.
     """
     recorded = state.causes
-    largest = ranges.causes(
+    largest = ranges.largest_in_causes(
         graph, recorded.firings, time=state.time, begin=max(recorded.record, default=0)
     )
     backend = compiler.backend(fits=largest <= compiler.INT64_SUM_LIMIT)

@@ -57,8 +57,8 @@ class _Rings(NamedTuple):
 
 def fits(graph: IndexedGraph, firings: Sequence[int]) -> bool:
     """Whether 64 bits hold the tokens and times of very many iterations of this many firings."""
-    time = ranges.iteration_time(graph, firings) << ITERATION_BITS
-    return max(time, ranges.execution(graph, firings)) <= compiler.INT64_SUM_LIMIT
+    time = ranges.sequential_time(graph, firings) << ITERATION_BITS
+    return max(time, ranges.largest_in_execution(graph, firings)) <= compiler.INT64_SUM_LIMIT
 
 
 class Execution:
@@ -78,7 +78,7 @@ class Execution:
         self._stop = stop_of(budget)
         self._graph = graph
         self._firings = list(firings)
-        self._iteration_time = ranges.iteration_time(graph, firings)
+        self._iteration_time = ranges.sequential_time(graph, firings)
         self._backend = compiler.backend(fits=fits(graph, firings))
         minimum = FUEL if self._backend.is_compiled else PLAIN_FUEL
         # Firings of actors with many ports take longer; and each call looks at every actor first.

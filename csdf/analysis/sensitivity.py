@@ -331,7 +331,7 @@ class _Rooms:
         ratio = self._height_period
         largest = max(map(abs, height), default=0)
         limit = backend.limit // 4
-        sums = ranges.slack_sum(ratio.as_integer_ratio(), largest, max(times))
+        sums = ranges.largest_in_rooms(ratio.as_integer_ratio(), largest, max(times))
         if nodes * sums > limit:
             return False
         room = backend.blank(edges.number)
@@ -398,7 +398,10 @@ class _Rooms:
     ) -> tuple[list[int], int, int] | None:
         """The edges of a cycle with a smaller ratio, its room and its members; None if none has."""
         backend = self._backend
-        if ranges.better_cycle(trial, scale, len(nodes), self._largest_room) > backend.limit:
+        if (
+            ranges.largest_in_better_cycle(trial, scale, len(nodes), self._largest_room)
+            > backend.limit
+        ):
             backend = compiler.PLAIN
         answer = backend.blank(3)
         for node in nodes:

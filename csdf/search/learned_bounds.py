@@ -112,7 +112,7 @@ class Cuts:
 
     def _require_room(self, capacities: Sequence[int]) -> None:
         """Go over to plain integers before numbers that 64 bits do not hold."""
-        largest = ranges.cuts(self._dearest, capacities, self._steps)
+        largest = ranges.largest_in_cuts(self._dearest, capacities, self._steps)
         if self._backend.is_compiled and largest > compiler.INT64_SUM_LIMIT:
             self._backend, self._table = compiler.PLAIN, None
 
@@ -276,7 +276,7 @@ class Cycles:
     def _require_room(self, capacities: Sequence[int]) -> None:
         """Go over to plain integers before numbers that 64 bits do not hold."""
         variables = len(self._weights)
-        largest = ranges.demands(self._factors, self._cost, variables, capacities)
+        largest = ranges.largest_in_demands(self._factors, self._cost, variables, capacities)
         if self._backend.is_compiled and largest > compiler.INT64_SUM_LIMIT:
             self._backend, self._table = compiler.PLAIN, None
 

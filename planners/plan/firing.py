@@ -96,7 +96,7 @@ class FiringGroup:
     ) -> None:
         self._stages = stages
         rows = max(stage.most_rows for stage in stages)
-        largest = ranges.firing_rows(rows, row_bytes, strips)
+        largest = ranges.largest_in_firing_rows(rows, row_bytes, strips)
         self.backend = compiler.backend(fits=largest <= compiler.INT64_SUM_LIMIT)
         self._maker = {stage.result: place for place, stage in enumerate(stages)}
         self.group = self._group()

@@ -15,7 +15,7 @@ from csdf.analysis.throughput import throughput
 from csdf.errors import UnreadableFile
 from csdf.io.graph_files import read_graph
 from csdf.io.preesm import flattening
-from csdf.io.preesm.flattening import value_of
+from csdf.io.preesm.expressions import value_of
 from csdf.io.preesm.reader import parse_pi
 from csdf.model.exact import MalformedText
 

@@ -1,21 +1,18 @@
-"""A PREESM graph and the graphs within its actors as one, and the expressions of its numbers.
+"""Flattening of a PREESM graph: the graphs within its actors become part of one graph.
 
-Expressions have numbers, names of parameters, + - * / ^ and %, comparisons and && || of truth values
-(1 and 0), brackets, and the functions of FUNCTIONS. Values are fractions, so that width/2 of an odd
-width is no whole number and is refused as a rate. What is not rational, such as the logarithm, is
-refused by name.
+`FlattenedGraph` computes the parameters, rates and firings of one level; `Flattening` connects the
+levels through their interfaces.
 """
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import zip_longest
-from math import ceil, floor, gcd, isqrt, lcm
+from math import gcd, lcm
 
 from csdf.errors import UnreadableFile, counted
 from csdf.io import files
@@ -28,14 +25,15 @@ from csdf.io.preesm.document import (
     found_file,
     parse_document,
 )
+from csdf.io.preesm.expressions import expression_tokens, shortened, value_of
 from csdf.io.preesm.scenario import PiScenario
-from csdf.model.exact import MalformedText, shown, signed_rational
+from csdf.model.exact import MalformedText, shown
 
 MOST_ACTORS = 100_000
 MOST_LEVELS = 20
 MOST_GRAPHS = 10_000
-MOST_PHASES = 100_000  # firings in an iteration of an actor at a delay that starts anew
-MOST_MOVES = 2_000_000  # of firings at all such delays together
+MOST_PHASES = 100_000  # firings in an iteration of an actor at a local delay
+MOST_MOVES = 2_000_000  # firings at all local delays together
 
 End = tuple[str, str]  # an actor, or an actor that stands for a graph, and its port
 
@@ -70,9 +68,11 @@ class Flow:
 class Flattening:
     """All actors of a graph and of the graphs within them.
 
-    times: of each actor by type of processor; under no name, 0, where nothing says them. rates: of
-    each port of an actor. phases: firings in an iteration of its level, of each actor with a port in
-    `flows`: the tokens of fifos whose delay starts anew. Raises UnreadableFile.
+    times: durations of each actor, by type of processor; {"": 0} for an actor without durations.
+    rates: tokens that a firing moves through each port of an actor.
+    flows: the tokens of FIFOs with a local delay (PREESM's term; here a delay that starts anew).
+    phases: firings of each actor with a port in `flows`, in an iteration of its level.
+    Raises UnreadableFile.
     """
 
     def __init__(
@@ -114,7 +114,7 @@ class Flattening:
     def _add(
         self, graph: PiGraph, given: Mapping[str, Fraction], above: tuple[str, ...], depth: int
     ) -> FlattenedGraph:
-        """Collect the actors and fifos of a level; above: the actors that it is in."""
+        """Collect the actors and FIFOs of a level; above: the actors that enclose it."""
         level = FlattenedGraph(graph, given, self._scenario)
         connected = {end for fifo in graph.fifos for end in (fifo.source, fifo.target)}
         for node in graph.nodes.values():
@@ -146,11 +146,11 @@ class Flattening:
     def _add_flows(
         self, level: FlattenedGraph, fifo: PreesmFifo, delay: PreesmNode, above: tuple[str, ...]
     ) -> None:
-        """Add what passes a fifo whose queue begins anew in each iteration of the level.
+        """Add the token flows of a FIFO with a local delay: its queue begins anew in each iteration.
 
         The queue holds the tokens of the delay, then those of the producer. The consumer takes the
-        first ones and leaves as many as the delay has, which the getter takes. Without a setter the
-        first tokens are there; without a getter the last ones are dropped.
+        first tokens and leaves as many as the delay has; the getter takes the rest. Without a setter
+        the first tokens are initial tokens; without a getter the last tokens are dropped.
         Source: Arrestier, Desnos, Pelcat, Heulot, Juarez, Menard, Delays and states in dataflow models
         of computation, SAMOS 2018.
         """
@@ -158,7 +158,7 @@ class Flattening:
             "setter": delay.setter, "source": fifo.source, "target": fifo.target,
             "getter": delay.getter,
         }  # fmt: skip
-        moved = self._places_in_queue(level, ends, fifo, delay, above)
+        moved = self._queue_intervals(level, ends, fifo, delay, above)
         for giver, taker in (
             ("setter", "target"), ("setter", "getter"), ("source", "target"), ("source", "getter"),
         ):  # fmt: skip
@@ -172,8 +172,8 @@ class Flattening:
                     Flow(
                         source=("/".join((*above, source[0])), source[1]),
                         target=("/".join((*above, target[0])), target[1]),
-                        production=_within(produced, shared),
-                        consumption=_within(consumed, shared),
+                        production=_overlaps(produced, shared),
+                        consumption=_overlaps(consumed, shared),
                         type=fifo.type,
                     )
                 )
@@ -182,7 +182,7 @@ class Flattening:
             if source is not None:
                 self._outputs.remove(("/".join((*above, source[0])), source[1]))
 
-    def _places_in_queue(
+    def _queue_intervals(
         self,
         level: FlattenedGraph,
         ends: Mapping[str, End | None],
@@ -190,7 +190,7 @@ class Flattening:
         delay: PreesmNode,
         above: tuple[str, ...],
     ) -> dict[str, list[tuple[int, int]]]:
-        """Return the places in the queue of an iteration that each firing of each end moves."""
+        """Return, for each end, the interval of queue positions that each of its firings moves."""
         firings = level.firings
         tokens = level.natural(fifo.delay or "0", delay.name, delay.line, "delay")
         produced, consumed = (
@@ -203,36 +203,37 @@ class Flattening:
                 f"an iteration puts {counted(produced, 'token')} into this fifo, and takes {consumed}; "
                 "expected as many",
             )
-        places = {}
+        intervals = {}
         for role, end in ends.items():
             if end is None:
                 continue
             node, name = level.graph.nodes[end[0]], "/".join((*above, end[0]))
             rate, count = level.rate(*end), firings.get(end[0], 1)
-            problem = f"delay {shown(delay.name)} starts anew in each iteration, and its {role}"
+            subject = f"{role} {shown(end[0])}"
+            subject = f"delay {shown(delay.name)} starts anew in each iteration, and its {subject}"
             if node.refinement is not None or node.kind in INTERFACES:
-                problem = f"{problem} {shown(end[0])} is no plain actor, which is not read"
-                raise level.graph.refusal(delay.line, problem)
+                message = f"{subject} is no plain actor, which is not read"
+                raise level.graph.refusal(delay.line, message)
             if not 1 <= count <= MOST_PHASES:
-                problem = (
-                    f"{problem} {shown(end[0])} fires {count} times; expected 1 to {MOST_PHASES}"
-                )
-                raise level.graph.refusal(delay.line, problem)
+                message = f"{subject} fires {count} times; expected 1 to {MOST_PHASES}"
+                raise level.graph.refusal(delay.line, message)
             self._moves += count
             if self._moves > MOST_MOVES:
-                problem = (
+                message = (
                     f"actors at delays that start anew fire more than {MOST_MOVES} times in all"
                 )
-                raise level.graph.refusal(delay.line, f"{problem}; expected at most so many")
+                raise level.graph.refusal(delay.line, f"{message}; expected at most so many")
             if role in ("setter", "getter") and rate * count != tokens:
-                problem = f"{problem} {shown(end[0])} moves {counted(rate * count, 'token')} then"
-                raise level.graph.refusal(delay.line, f"{problem}; expected its {tokens}")
+                message = (
+                    f"{subject} moves {counted(rate * count, 'token')} then; expected its {tokens}"
+                )
+                raise level.graph.refusal(delay.line, message)
             is_input = role in ("target", "getter")
             self._connect(level, ("target" if is_input else "source", name, end[1]), delay.line)
             begin = {"source": tokens, "getter": produced}.get(role, 0)
-            places[role] = [(begin + k * rate, begin + (k + 1) * rate) for k in range(count)]
+            intervals[role] = [(begin + k * rate, begin + (k + 1) * rate) for k in range(count)]
             self.phases[name] = count
-        return places
+        return intervals
 
     def _add_actor(self, level: FlattenedGraph, node: PreesmNode, above: tuple[str, ...]) -> None:
         name = "/".join((*above, node.name))
@@ -255,7 +256,9 @@ class Flattening:
             except MalformedText as error:
                 raise UnreadableFile(f"{where} {error}") from None
             if value < 0:
-                raise UnreadableFile(f"{where} {shown(text)} is {_told(value)}, which is negative")
+                raise UnreadableFile(
+                    f"{where} {shown(text)} is {shortened(value)}, which is negative"
+                )
         if not times and node.kind == "actor" and not self._assume_zero_times:
             raise level.graph.refusal(
                 node.line,
@@ -339,9 +342,9 @@ class Flattening:
         self._ends.add(end)
 
 
-def _within(places: list[tuple[int, int]], shared: tuple[int, int]) -> tuple[int, ...]:
-    """Return how many places of each interval lie in the shared one."""
-    return tuple(max(0, min(end, shared[1]) - max(begin, shared[0])) for begin, end in places)
+def _overlaps(intervals: list[tuple[int, int]], shared: tuple[int, int]) -> tuple[int, ...]:
+    """Return the length of the overlap of each interval with the shared interval."""
+    return tuple(max(0, min(end, shared[1]) - max(begin, shared[0])) for begin, end in intervals)
 
 
 SET_OUTSIDE = "cfg_in_iface"
@@ -389,7 +392,7 @@ class FlattenedGraph:
             return []
         inputs = self.graph.configured[node.name]
         try:
-            tokens = _tokens(node.expression)
+            tokens = expression_tokens(node.expression)
         except MalformedText as error:
             raise self.graph.refusal(node.line, f"parameter {shown(node.name)}: {error}") from None
         names = {
@@ -451,7 +454,7 @@ class FlattenedGraph:
         except MalformedText as error:
             raise self.graph.refusal(line, f"{what}: {error}") from None
         if value.denominator != 1 or value < 0:
-            problem = f"{shown(text)} is {_told(value)}, not an integer >= 0"
+            problem = f"{shown(text)} is {shortened(value)}, not an integer >= 0"
             raise self.graph.refusal(line, f"{what}: {problem}")
         return value.numerator
 
@@ -547,217 +550,3 @@ class FlattenedGraph:
                     f"{shown(node.name)} is connected with no interface, so that nothing says how "
                     "often it fires; such a graph is not flattened",
                 )
-
-
-MOST_DEPTH = 50  # brackets and functions within one another
-MOST_BITS = 4096  # of a value
-MOST_TEXT = 10_000  # characters
-
-_TOKEN = re.compile(
-    r"\s*(?:([0-9]+\.?[0-9]*(?:[eE][+-]?[0-9]{1,3})?|\.[0-9]+)|([A-Za-z_][A-Za-z_0-9.]*)"
-    r"|(<=|>=|==|!=|&&|\|\||[-+*/^%(),<>!]))"
-)
-_LEVELS = (("||",), ("&&",), ("==", "!="), ("<", ">", "<=", ">="), ("+", "-"), ("*", "/", "%"))
-
-
-def value_of(text: str, names: Mapping[str, Fraction]) -> Fraction:
-    """Return the value of an expression. Raises MalformedText."""
-    if len(text) > MOST_TEXT:
-        raise MalformedText(f"expression {shown(text)} has more than {MOST_TEXT} characters")
-    return _RateParser(text, names).value()
-
-
-def _tokens(text: str) -> list[str]:
-    tokens, at = [], 0
-    text = text.rstrip()
-    while at < len(text):
-        match = _TOKEN.match(text, at)
-        if match is None:
-            raise MalformedText(
-                f"expression {shown(text)}: {shown(text[at:].strip())} has no meaning"
-            )
-        tokens.append(match[match.lastindex or 0])
-        at = match.end()
-    return tokens
-
-
-class _RateParser:
-    """Recursive descent over the tokens of one expression."""
-
-    def __init__(self, text: str, names: Mapping[str, Fraction]) -> None:
-        self._text = text
-        self._names = names
-        self._tokens = _tokens(text)
-        self._at = 0
-        self._depth = 0
-
-    def value(self) -> Fraction:
-        value = self._level(0)
-        if self._at < len(self._tokens):
-            raise self._fault(f"{shown(self._tokens[self._at])} is not expected")
-        return value
-
-    def _level(self, level: int) -> Fraction:
-        """Operators of one precedence, from the left."""
-        if level == len(_LEVELS):
-            return self._signed()
-        value = self._level(level + 1)
-        while self._next() in _LEVELS[level]:
-            operator, right = self._take(), self._level(level + 1)
-            if operator in ("/", "%") and not right:
-                raise self._fault("division by zero")
-            value = self._checked(Fraction(OPERATORS[operator](value, right)))
-        return value
-
-    def _signed(self) -> Fraction:
-        sign = 1
-        while self._next() in ("-", "+", "!"):
-            token = self._take()
-            if token == "!":
-                return sign * self._nested(lambda: Fraction(not self._signed()))
-            sign = -sign if token == "-" else sign
-        return sign * self._power()
-
-    def _power(self) -> Fraction:
-        base = self._operand()
-        if self._next() != "^":
-            return base
-        self._take()
-        exponent = self._nested(self._signed)
-        if exponent.denominator != 1:
-            raise self._fault(f"a power of {_told(exponent)} is not rational")
-        if not base and exponent < 0:
-            raise self._fault("division by zero")
-        if base in (0, 1, -1):  # whatever the exponent, not large
-            return Fraction(1) if not exponent else base if exponent % 2 else abs(base)
-        bits = max(base.numerator.bit_length(), base.denominator.bit_length())
-        if abs(exponent) * bits > 2 * MOST_BITS:
-            raise self._fault(f"a number of more than {MOST_BITS} bits")
-        return self._checked(Fraction(base**exponent.numerator))
-
-    def _operand(self) -> Fraction:
-        token = self._take()
-        if token == "(":
-            value = self._nested(lambda: self._level(0))
-            self._expect(")")
-            return value
-        if token[0].isdigit() or token[0] == ".":
-            return self._checked(signed_rational(token))
-        if not (token[0].isalpha() or token[0] == "_"):
-            raise self._fault(f"{shown(token)} is not expected")
-        if self._next() == "(":
-            return self._call(token)
-        if token not in self._names:
-            raise self._fault(f"there is no parameter {token!r}")
-        return self._names[token]
-
-    def _call(self, name: str) -> Fraction:
-        values: list[Fraction] = []
-        while not values or self._next() == ",":
-            self._take()  # the bracket, or a comma
-            values.append(self._nested(lambda: self._level(0)))
-        self._expect(")")
-        if name not in FUNCTIONS:
-            functions = ", ".join(FUNCTIONS)
-            raise self._fault(f"the function {name!r} is not computed; expected one of {functions}")
-        counts, function = FUNCTIONS[name]
-        if len(values) not in counts:
-            raise self._fault(f"{name} of {counted(len(values), 'value')}")
-        value = function(*values)
-        if value is None:
-            arguments = ", ".join(map(_told, values))
-            raise self._fault(f"{name} of {arguments} is no number that is computed here")
-        return self._checked(value)
-
-    def _nested(self, part: Callable[[], Fraction]) -> Fraction:
-        self._depth += 1
-        if self._depth > MOST_DEPTH:
-            raise self._fault(f"more than {MOST_DEPTH} brackets within one another")
-        value = part()
-        self._depth -= 1
-        return value
-
-    def _checked(self, value: Fraction) -> Fraction:
-        if max(value.numerator.bit_length(), value.denominator.bit_length()) > MOST_BITS:
-            raise self._fault(f"a number of more than {MOST_BITS} bits")
-        return value
-
-    def _next(self) -> str:
-        return self._tokens[self._at] if self._at < len(self._tokens) else ""
-
-    def _take(self) -> str:
-        token = self._next()
-        if not token:
-            raise self._fault("it ends too early")
-        self._at += 1
-        return token
-
-    def _expect(self, expected: str) -> None:
-        if self._next() != expected:
-            raise self._fault(f"{expected!r} is missing")
-        self._at += 1
-
-    def _fault(self, what: str) -> MalformedText:
-        return MalformedText(f"expression {shown(self._text)}: {what}")
-
-
-def _told(value: Fraction) -> str:
-    text = str(value)
-    return text if len(text) <= 40 else f"{text[:37]}..."
-
-
-def _root(value: Fraction) -> Fraction | None:
-    if value < 0:
-        return None
-    up, down = isqrt(value.numerator), isqrt(value.denominator)
-    root = Fraction(up, down)
-    return root if root * root == value else None
-
-
-def _geometric_sum(first: Fraction, ratio: Fraction, terms: Fraction) -> Fraction | None:
-    """The sum of this many terms that begin with the first, or None where it is no sum of a few."""
-    bits = max(ratio.numerator.bit_length(), ratio.denominator.bit_length(), 1)
-    if terms.denominator != 1 or not 0 <= terms * bits <= MOST_BITS:
-        return None
-    return first * sum((ratio**power for power in range(int(terms))), Fraction(0))
-
-
-def _largest_exponent(base: Fraction, number: Fraction) -> Fraction | None:
-    """The largest power of the base that divides the number; None unless both are such integers."""
-    if base.denominator != 1 or number.denominator != 1 or base < 2 or number < 1:
-        return None
-    exponent, left = 0, int(number)
-    while left % int(base) == 0:
-        left //= int(base)
-        exponent += 1
-    return Fraction(exponent)
-
-
-OPERATORS: dict[str, Callable[[Fraction, Fraction], Fraction | bool]] = {
-    "+": lambda a, b: a + b,
-    "-": lambda a, b: a - b,
-    "*": lambda a, b: a * b,
-    "/": lambda a, b: a / b,
-    "%": lambda a, b: a - b * int(a / b),  # as JEP, with the sign of what is divided
-    "<": lambda a, b: a < b,
-    ">": lambda a, b: a > b,
-    "<=": lambda a, b: a <= b,
-    ">=": lambda a, b: a >= b,
-    "==": lambda a, b: a == b,
-    "!=": lambda a, b: a != b,
-    "&&": lambda a, b: bool(a) and bool(b),
-    "||": lambda a, b: bool(a) or bool(b),
-}
-Function = Callable[..., Fraction | None]
-FUNCTIONS: dict[str, tuple[range, Function]] = {  # how many values each takes
-    "if": (range(3, 4), lambda condition, yes, no: yes if condition else no),
-    "min": (range(1, 100), lambda *values: min(values)),
-    "max": (range(1, 100), lambda *values: max(values)),
-    "floor": (range(1, 2), lambda value: Fraction(floor(value))),
-    "ceil": (range(1, 2), lambda value: Fraction(ceil(value))),
-    "round": (range(1, 2), lambda value: Fraction(floor(value + Fraction(1, 2)))),
-    "abs": (range(1, 2), abs),
-    "sqrt": (range(1, 2), _root),
-    "geo_sum": (range(3, 4), _geometric_sum),
-    "pow_div_max": (range(2, 3), _largest_exponent),
-}
