@@ -202,12 +202,13 @@ class Contents:
         return [buffer for buffer in self._problem.buffers if buffer.name in chosen]
 
     def counts(self, buffer: Buffer) -> bool:
-        """Whether its bytes count among those alive at one time: no other may lie over it."""
+        """Whether the bytes count towards the load: no other buffer may overlap them."""
         return buffer.takes_bytes and buffer.name not in self._yielding
 
     def can_fit(self, bank: Bank, names: Names) -> bool | None:
         """Return whether the buffers fit into the bank; None if that stayed undecided."""
-        buffers = self.named(names)  # what may lie over another buffer is not counted as alive
+        buffers = self.named(names)
+        # Buffers that may overlap another buffer do not add to the load.
         lives = [(b.start, b.end, b.size) for b in buffers if b.name not in self._yielding]
         # The load at one time is a lower bound of any plan: such sets need no search.
         if max(loads(lives).values(), default=0) > bank.capacity:
@@ -217,7 +218,7 @@ class Contents:
             is_free
             and sum(buffer.size for buffer in buffers if buffer.takes_bytes) <= bank.capacity
         ):
-            return True  # each can have bytes of its own, so that nobody need search
+            return True  # the buffers fit one after another: no search
         if len(self._known) >= MOST_PLANS:
             raise GaveUp(because(BankWhy.MOST_PLANS, most=MOST_PLANS))
         status = self.plan(bank, names).status
@@ -292,9 +293,9 @@ class BankSearch:
         return None
 
     def _banks_for(self, filling: Filling, number: int, before: int) -> Iterator[int]:
-        """The numbers of banks to try: one of several empty ones of a capacity, none twice.
+        """Indices of the banks to try for a buffer; of empty banks with one capacity only the first.
 
-        A buffer that may change places with the one before it in every plan begins at its bank.
+        A buffer that is interchangeable with its predecessor begins at the bank of the predecessor.
         """
         first, previous, current = 0, self._free[number - 1], self._free[number]
         is_paired = not self._paired.isdisjoint((previous.name, current.name))

@@ -117,7 +117,8 @@ def frame_loops(table: StageTable) -> Loops:
     )
 
 
-FEMTO = Fraction(10**15)  # a second; as a rate of bytes it makes transfers free
+# Femtoseconds of a second. As a rate in bytes per second it makes transfers free.
+FEMTO = Fraction(10**15)
 Work = Mapping[str, int]
 
 
@@ -248,7 +249,7 @@ class PlanTimes:
         return apportioned(self.of(plan), nanoseconds_of)
 
     def _parts(self, stage: Stage) -> dict[str, Fraction]:
-        """The time of a stage by layer, before rounding up."""
+        """Time of a stage in nanoseconds by layer, before the time of the stage is rounded up."""
         table = self._table
         if stage.tiles is not None:
             tiles = self.tile_times.by_layer(TileRanges(table.network, stage))
@@ -272,20 +273,15 @@ class PlanTimes:
         """
         network, copies = worked_layers(self._table.network, plan.rematerialised)
         platform, measured = self._given
-        given = self._table.network
-        if measured is not None:
-            measured = dict(measured)
+        work_with_copies = None if measured is None else dict(measured)
+        if work_with_copies is not None:
             for layer in network.layers:
-                layer_before = given.layer(copies.get(layer.name, Copy(layer.name)).layer)
-                part = (
-                    measured[layer_before.name]
-                    * layer.shape.elements
-                    // layer_before.shape.elements
-                )
-                is_cut = layer.operator.moves and layer.operator != layer_before.operator
-                measured[layer.name] = 0 if is_cut else part
+                original = self._table.network.layer(copies.get(layer.name, Copy(layer.name)).layer)
+                is_cut = layer.operator.moves and layer.operator != original.operator
+                work = work_with_copies[original.name] * layer.shape.elements
+                work_with_copies[layer.name] = 0 if is_cut else work // original.shape.elements
         table = self._table.of(network)
-        times = PlanTimes(table, platform, self._parameter_bytes, measured)
+        times = PlanTimes(table, platform, self._parameter_bytes, work_with_copies)
         return times, replace(plan, rematerialised=()), copies
 
     def of_stage(self, stage: Stage) -> int:

@@ -104,10 +104,15 @@ class FiringGroup:
         self.order = self._order()
 
     def _group(self) -> Any:
-        """The stages as the flat arrays of the kernel."""
+        """The stages as the flat arrays of the kernel.
+
+        By stage: count: firings; made: begin of its rows in `numbers`; reading: begin of its readings;
+        reader: begin of its readers in `use`. By reading, stage after stage: maker: producer; user:
+        consumer; upto, first: begins in `numbers` of the rows read per firing. use: readings by maker.
+        """
         numbers = self.backend.array(())
         count, made, reading, maker, upto, first, user = [], [], [0], [], [], [], []
-        for place, stage in enumerate(self._stages):
+        for index, stage in enumerate(self._stages):
             begin = len(numbers)
             numbers.extend(stage.numbers)
             count.append(stage.count)
@@ -118,13 +123,13 @@ class FiringGroup:
                     maker.append(self._maker[needs.tensor])
                     upto.append(begin)
                     first.append(begin + len(needs.upto))
-                    user.append(place)
+                    user.append(index)
                 begin += len(needs.upto) + len(needs.first)
             reading.append(len(maker))
         use = sorted(range(len(maker)), key=maker.__getitem__)
         reader = [0]
-        for place in range(len(self._stages)):
-            reader.append(reader[-1] + maker.count(place))
+        for index in range(len(self._stages)):
+            reader.append(reader[-1] + maker.count(index))
         make = self.backend.array
         users = tuple(map(make, (reader, use, user, [0] * len(count))))
         columns = map(make, (count, made, reading, maker, upto, first))

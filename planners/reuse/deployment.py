@@ -1,16 +1,18 @@
-"""The final plan of an application: an arena, a position in it for each buffer, and what fires when.
+"""The final plan of an application: its arena, the offset of each buffer, and the firing order.
 
-In the form of all plans it is one plan for each network, all in the same arena. A partition is a group,
-whose stages fire in the order of its schedule. A tensor that one partition makes and another reads is
-stored whole; where both may work at the same time it is handed over from one buffer to another. Edges
-that lie in one place are one buffer with several readers.
+`streaming_plans` returns one plan for each network, all in the same arena. A partition is a group,
+whose stages fire in the order of its schedule. A tensor between two partitions is stored whole; if both
+partitions may run at the same time, it is copied from one buffer to the next. Edges with the same
+offset are one buffer with several consumers.
 
-Networks take turns: frame by frame, where their partitions take turns too. A network all of whose
-partitions are in one parallel set is a pipeline, each partition a frame behind the one before, which is
-drained before another network has its turn, since that may write over its double buffers. Pipelines of
-one set work at the same time. Where a set has only some of the partitions of a network these run in
-sequence too: other partitions share bytes with the double buffer between them, so no second frame may
-start before the first ends.
+Execution order of the partitions of a network:
+
+- All in one parallel set: a pipeline, each partition one frame after its predecessor. The pipeline is
+  drained before another network runs, because that network may overwrite its double buffers. Pipelines
+  of one parallel set run at the same time.
+- Only some in a parallel set: in sequence. Other partitions share bytes with the double buffer between
+  them, so the second frame starts after the first has ended.
+- None in a parallel set: in sequence. The networks alternate frame by frame.
 """
 
 from __future__ import annotations
@@ -36,7 +38,7 @@ from planners.reuse.placement import offset_problem
 class PlannedFiring(NamedTuple):
     """A part of a layer: output rows [first_row, end_row) of one frame."""
 
-    layer: int  # its place among the layers of the partition
+    layer: int  # its index among the layers of the partition
     phase: int
     first_row: int
     end_row: int
@@ -62,12 +64,12 @@ class PlannedStay(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedBuffer:
-    """Bytes for what one layer writes for another, in the schedule of the partitions it stays in.
+    """A buffer between the producer and the consumer of a connection.
 
-    input: which of the consumer's inputs it is, counted from 0. Several buffers of one connection
-    are its copies in a pipeline, in their order; each is copied to the next when the last partition
-    that it stays in has finished a frame. in_place: its producer writes it over what it reads.
-    row_bytes: of one row of all maps; what is no stack of maps is a single row.
+    input: index of the consumer's input. stays: steps in which the buffer is in use, by partition.
+    Several buffers of one connection are its copies in a pipeline, in their order; each is copied to
+    the next when the last partition of its stays has finished a frame. in_place: the producer
+    overwrites its own input. row_bytes: of one row of all maps; a tensor without rows is one row.
     """
 
     name: str
@@ -83,20 +85,20 @@ class PlannedBuffer:
 
     @property
     def rows(self) -> int:
-        """How many rows it keeps: row r of a frame lies in place r % rows."""
+        """Rows that fit into the ring buffer: row r of a frame has index r % rows."""
         return self.size // self.row_bytes
 
     @property
     def connection(self) -> tuple[str, str, str, int]:
-        """Its connection, which copies in a pipeline have in common."""
+        """The connection, the same for all its copies in a pipeline."""
         return self.network, self.producer, self.consumer, self.input
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deployment:
-    """All that it takes to run an application in one memory. Sizes and offsets in bytes.
+    """Buffers, schedules and parallel sets of an application in one memory. Sizes in bytes.
 
-    status, reason, lower_bound: of the arena, as in planners.arena.problem. weights: bytes in no
+    status, reason, lower_bound: of the arena, as in planners.arena.problem. weights: bytes outside the
     arena. parallel: sets of partitions that run at the same time.
     """
 
@@ -113,9 +115,9 @@ class Deployment:
 
 
 def deployment(evaluator: Evaluator, plan: ReusePlan, memory: MemoryPlan) -> Deployment:
-    """Return the final plan of a chromosome whose buffers lie as `memory` says.
+    """Return the final plan of a chromosome with the offsets of `memory`.
 
-    Raises InvalidPlan if the checker refuses it, or if it was made for other buffers or lifetimes.
+    Raises InvalidPlan if the checker rejects `memory`, or if `memory` has other buffers or lifetimes.
     """
     check_plan(memory)
     _require_made_for(evaluator, plan, memory)
@@ -143,36 +145,34 @@ def deployment(evaluator: Evaluator, plan: ReusePlan, memory: MemoryPlan) -> Dep
 
 
 def _require_made_for(evaluator: Evaluator, plan: ReusePlan, memory: MemoryPlan) -> None:
-    """The plan may keep apart more than it has to, but nothing less, and no shorter."""
-    offsets_problem, wanted = memory.problem, offset_problem(evaluator, plan)
-    either = [
+    """Require the buffers and lifetimes of the chromosome, and at least its conflicts."""
+    offsets_problem, required = memory.problem, offset_problem(evaluator, plan)
+    buffers, required_buffers = (
         {(buffer.name, buffer.size, buffer.start, buffer.end) for buffer in problem.buffers}
-        for problem in (offsets_problem, wanted)
-    ]
-    if either[0] != either[1]:
+        for problem in (offsets_problem, required)
+    )
+    if buffers != required_buffers:
         raise InvalidPlan(f"{offsets_problem.name}: the buffers are not those of the chromosome")
-    apart = {frozenset(pair) for pair in offsets_problem.conflicts}
-    for pair in wanted.conflicts:
-        if frozenset(pair) not in apart:
+    conflicts = {frozenset(pair) for pair in offsets_problem.conflicts}
+    for pair in required.conflicts:
+        if frozenset(pair) not in conflicts:
             raise InvalidPlan(
                 f"{offsets_problem.name}: {pair} do not conflict; they run in parallel"
             )
     edges = {edge.name: edge for edge in plan.edges}
     sizes = {buffer.name: buffer.size for buffer in offsets_problem.buffers}
-    for pair in offsets_problem.may_overlap:  # the same rows of one tensor in the same places
-        tensors = {
-            (edges[edge_number].member, edges[edge_number].connection.producer)
-            for edge_number in pair
-        }
-        places = {(memory.offsets[edge_number], sizes[edge_number]) for edge_number in pair}
-        if len(tensors) > 1 or len(places) > 1:
+    # Buffers may overlap if they hold the same rows of one tensor at the same offset.
+    for pair in offsets_problem.may_overlap:
+        tensors = {(edges[name].member, edges[name].connection.producer) for name in pair}
+        extents = {(memory.offsets[name], sizes[name]) for name in pair}
+        if len(tensors) > 1 or len(extents) > 1:
             raise InvalidPlan(f"{offsets_problem.name}: {pair} are used together, but share bytes")
 
 
 def _buffers(evaluator: Evaluator, plan: ReusePlan, memory: MemoryPlan) -> Iterator[PlannedBuffer]:
     partitions = [partition.name for _, partition in evaluator.application.partitions]
     sizes = {buffer.name: buffer.size for buffer in memory.problem.buffers}
-    over = {
+    in_place = {
         written
         for read, written in memory.problem.in_place
         if memory.offsets[read] == memory.offsets[written]
@@ -193,7 +193,7 @@ def _buffers(evaluator: Evaluator, plan: ReusePlan, memory: MemoryPlan) -> Itera
                 PlannedStay(partitions[stay.partition], *span)
                 for stay, span in zip(edge.stays, spans, strict=True)
             ),
-            in_place=edge.name in over,
+            in_place=edge.name in in_place,
         )
 
 
@@ -208,31 +208,32 @@ def _firings(evaluator: Evaluator, plan: ReusePlan, partition: int) -> Iterator[
 
 
 def streaming_plans(
-    application: Application, found: Deployment, *, element_bytes: int | None = None
+    application: Application, planned: Deployment, *, element_bytes: int | None = None
 ) -> tuple[StreamingPlan, ...]:
     """Return the plans of all networks of an application, in their order.
 
-    element_bytes: of every element; None where each tensor has its own. The arena of a plan ends where
-    the last buffer of its network ends. Raises ExecutionError where the networks of a parallel set do
-    not work at the same time as a whole.
+    element_bytes: of each element; None if each tensor has its own. The arena of a plan ends at the
+    end of the highest buffer of its network. Raises ExecutionError if a parallel set joins networks but
+    has only some partitions of a network.
     """
-    concurrent = concurrent_partitions(found)
+    concurrent = concurrent_partitions(planned)
     return tuple(
-        _streaming_plan(member, found, concurrent, element_bytes) for member in application.members
+        _streaming_plan(member, planned, concurrent, element_bytes)
+        for member in application.members
     )
 
 
-def concurrent_partitions(found: Deployment) -> dict[str, str]:
-    """Return for each partition that may work at the same time as others the names of all of them.
+def concurrent_partitions(planned: Deployment) -> dict[str, str]:
+    """Return for each partition of a pipeline the names of all partitions that run at the same time.
 
-    Raises ExecutionError where a set joins different networks but not the whole of each: what one
-    hands from partition to partition may then lie under the buffers of the other.
+    Raises ExecutionError if a set joins networks but has only some partitions of a network: tensors
+    between these partitions may then overlap the buffers of the other network.
     """
     networks: dict[str, set[str]] = defaultdict(set)
-    for partition in found.partitions:
+    for partition in planned.partitions:
         networks[partition.network].add(partition.name)
-    words: dict[str, str] = {}
-    for group in map(set, found.parallel):
+    concurrent_names: dict[str, str] = {}
+    for group in map(set, planned.parallel):
         partly = [
             name
             for name, partitions_of in networks.items()
@@ -246,25 +247,25 @@ def concurrent_partitions(found: Deployment) -> dict[str, str]:
                     f"{outside} of others, but not the whole of {network!r} does"
                 )
         if not partly:
-            names = [partition.name for partition in found.partitions if partition.name in group]
-            words |= dict.fromkeys(names, ", ".join(names))
-    return words
+            names = [partition.name for partition in planned.partitions if partition.name in group]
+            concurrent_names |= dict.fromkeys(names, ", ".join(names))
+    return concurrent_names
 
 
 def _streaming_plan(
     member: ApplicationNetwork,
-    found: Deployment,
+    planned: Deployment,
     concurrent: Mapping[str, str],
     element_bytes: int | None,
 ) -> StreamingPlan:
-    """The plan of a network of a deployment; its buffers in one place are one buffer."""
-    partitions = [partition for partition in found.partitions if partition.network == member.name]
-    number = {partition.name: place for place, partition in enumerate(partitions)}
+    """The plan of a network of a deployment; buffers of a tensor at one offset become one buffer."""
+    partitions = [partition for partition in planned.partitions if partition.network == member.name]
+    number = {partition.name: index for index, partition in enumerate(partitions)}
     home = {
-        layer: place for place, partition in enumerate(partitions) for layer in partition.layers
+        layer: index for index, partition in enumerate(partitions) for layer in partition.layers
     }
     begins = [0, *accumulate(len(partition.firings) for partition in partitions)]
-    buffers = [buffer for buffer in found.buffers if buffer.network == member.name]
+    buffers = [buffer for buffer in planned.buffers if buffer.network == member.name]
     copies: dict[tuple[str, str, str, int], list[PlannedBuffer]] = defaultdict(list)
     for buffer in buffers:
         copies[buffer.connection].append(buffer)
@@ -279,19 +280,19 @@ def _streaming_plan(
 
     rings: list[StreamBuffer] = []
     last_firings: dict[str, int] = {}
-    for (producer, offset, size, begin, _), same in together.items():
-        ends = [copy.stays[-1] for copy in same]
-        is_whole = any(home[producer] != home[copy.consumer] for copy in same)
+    for (producer, offset, size, begin, _), edges in together.items():
+        ends = [edge.stays[-1] for edge in edges]
+        is_whole = any(home[producer] != home[edge.consumer] for edge in edges)
         ring = StreamBuffer(
-            name=name(same[0]),
+            name=name(edges[0]),
             kind=Kind.WHOLE if is_whole else Kind.RING,
             tensor=producer,
-            rows=same[0].rows,
+            rows=edges[0].rows,
             size=size,
             offset=offset,
             begin=begin,
             end=max(number[stay.partition] for stay in ends) + 1,
-            readers=tuple(dict.fromkeys(copy.consumer for copy in same)),
+            readers=tuple(dict.fromkeys(edge.consumer for edge in edges)),
         )
         rings.append(ring)
         last_firings[ring.name] = max(begins[number[stay.partition]] + stay.last for stay in ends)
@@ -300,8 +301,8 @@ def _streaming_plan(
             order=tuple(partition.layers[firing.layer] for firing in partition.firings),
             transfers=tuple(
                 Transfer(source=name(source), target=name(target))
-                for copy in copies.values()
-                for source, target in pairwise(copy)
+                for copies_of_edge in copies.values()
+                for source, target in pairwise(copies_of_edge)
                 if target.stays[0].partition == partition.name
             ),
             concurrent=concurrent.get(partition.name),
@@ -312,7 +313,7 @@ def _streaming_plan(
         member.network,
         rings,
         groups,
-        rows={  # of a part of each layer: those of its first firing
+        rows={  # of each layer: the output rows of its first firing
             partition.layers[firing.layer]: firing.end_row - firing.first_row
             for partition in partitions
             for firing in partition.firings

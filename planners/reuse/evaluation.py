@@ -6,8 +6,9 @@ each edge with which the graph can run, the schedule of each partition, and the 
 share. The rows that neighbouring windows have in common stay in the buffer of the edge: there is no
 self-loop buffer in addition to it, as in the published example.
 
-Time: a partition carries out its firings in sequence, as long as the platform says; partitions
-that are pipelined work on different frames at the same time, so the longest decides; others add up.
+Time: the firings of a partition run in sequence and take the times of the platform. Pipelined
+partitions run at the same time on different frames, so the longest time counts; the times of other
+partitions add up.
 Source: Minakova and Stefanov, TODAES 28(1), 2022, Algorithm 10 of the thesis.
 """
 
@@ -125,13 +126,13 @@ class Buffers(NamedTuple):
 
 
 class Evaluator:
-    """An application whose chromosomes are evaluated, each once: `count` says how many were.
+    """Evaluator of the chromosomes of an application, with a cache of the last MOST_EVALUATIONS.
 
-    share: how edges share whole buffers; by default Algorithm 8. An evaluation is remembered until
-    MOST_EVALUATIONS others came after it. models: of the partitions, in their order. groups: which
-    parallel set each partition is in. units: partitions that run at the same time, together; the others
-    alone. parallel: for each edge buffer, as bits, those in use in
-    partitions that run in parallel to its own.
+    count: number of evaluated chromosomes. share: how edges share whole buffers; by default
+    Algorithm 8. models: of the partitions, in their order. groups: index of the parallel set of each
+    partition. units: sets of partitions that run at the same time; another partition is a set of its
+    own. parallel: for each edge buffer a bit mask of the buffers in use in partitions that run in
+    parallel to its partition.
     """
 
     def __init__(

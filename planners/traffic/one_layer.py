@@ -261,21 +261,21 @@ class NestSearch:
     def _of(
         self, choice: _Choice, room: int, below: int, stop: Stop
     ) -> Iterator[tuple[int, LoopNest]]:
-        """Better and better nests of a choice, with what they move: rows of the maps in blocks."""
+        """Ever better nests of a choice with their traffic; the row options are searched in blocks."""
         group, sizes = self._group, self._sizes
         backend = compiler.backend(fits=self.most(room) <= compiler.INT64_SUM_LIMIT)
         filters, channels = (
             backend.array(
                 number
                 for option in options
-                # The kernel wants what the weights hold behind what the other array holds.
+                # The kernel reads the tile size of the other array first, then that of the weights.
                 for number in (*(option[1::-1] if is_turned else option[:2]), option.rounds)
             )
             for options, loop in (
                 (choice.filters, NestLoop.FILTERS),
                 (choice.channels, NestLoop.CHANNELS),
             )
-            for is_turned in [arrays_moved_by(choice.order, loop)[0] is Array.WEIGHTS]
+            for is_turned in (arrays_moved_by(choice.order, loop)[0] is Array.WEIGHTS,)
         )
         columns = backend.view(choice.columns.costs.ravel().tolist())
         layer = backend.kernel(kernel.ConvolutionShape)(
@@ -293,15 +293,15 @@ class NestSearch:
                 filters, channels, backend.view(rows.costs.ravel().tolist()), columns
             )
             backend.kernel(kernel.minimum_traffic)(choices, layer, answer)
-            total, *places = backend.take(answer, range(kernel.ANSWER))
+            total, *indices = backend.take(answer, range(kernel.ANSWER))
             if total < below:
                 below = total
-                yield total, _nest(choice._replace(rows=rows), places)
+                yield total, _nest(choice._replace(rows=rows), indices)
 
 
-def _nest(choice: _Choice, places: Sequence[int]) -> LoopNest:
-    """The nest of the options at these places: of filters, channels, rows, columns."""
-    filters, channels, row, column = places
+def _nest(choice: _Choice, indices: Sequence[int]) -> LoopNest:
+    """The nest of the options with these indices: of filters, channels, rows, columns."""
+    filters, channels, row, column = indices
     pairs: dict[NestLoop, Sequence[int]] = {
         NestLoop.FILTERS: choice.filters[filters][:2],
         NestLoop.CHANNELS: choice.channels[channels][:2],
@@ -341,7 +341,8 @@ def bands_around(order: Order, loop: NestLoop) -> int:
 class AxisOptions(NamedTuple):
     """Tile sizes along rows or columns with their costs, fewest reads first.
 
-    costs: (N, 6), in the order of planners.kernels.loop_nests.
+    costs: (N, 6), in the order of planners.kernels.loop_nests: output positions and kernel positions
+    held, input elements held and read, rounds of the weights and of the output.
     tiles: (N, 4): of output positions in the two arrays that they move, then of kernel positions.
     """
 
@@ -366,8 +367,8 @@ class AxisTiles:
 
     def __init__(self, axis: ReceptiveField, cuts: Cuts) -> None:
         self._axis = axis
-        self._places = cuts(axis.outputs)
-        self._taps = cuts(max(1, len(axis.live)))
+        self._output_tiles = cuts(axis.outputs)
+        self._kernel_tiles = cuts(max(1, len(axis.live)))
         self._known: dict[tuple[Order, int], AxisOptions] = {}
         self._reads: tuple[Numbers, Numbers] | None = None
 
@@ -381,50 +382,57 @@ class AxisTiles:
             costs, tiles = self.every(order, way, stop)
             keys = costs[:, 3] * costs[:, 4] * costs[:, 5], *costs.T, *tiles.T
             ordered = np.lexsort(keys[::-1])
-            sizes = np.empty(0, dtype=np.int64)
+            front = np.empty(0, dtype=np.int64)
             for begin in range(0, len(ordered), BLOCK):
                 stop.look()
                 stop.spend(OPTIONS_EFFORT)
                 block = ordered[begin : begin + BLOCK]
-                block = block[~_is_beaten(costs[block], costs[sizes]).any(axis=1)]
+                block = block[~_is_beaten(costs[block], costs[front]).any(axis=1)]
                 by_another = np.tril(_is_beaten(costs[block], costs[block]), -1).any(axis=1)
-                sizes = np.append(sizes, block[~by_another])
-            self._known[order, way] = AxisOptions(costs[sizes], tiles[sizes])
+                front = np.append(front, block[~by_another])
+            self._known[order, way] = AxisOptions(costs[front], tiles[front])
         return self._known[order, way]
 
     def every(self, order: Order, way: int, budget: Budget = None) -> AxisOptions:
         """Return all tiles for an order, including dominated ones."""
         if self._reads is None:
-            self._reads = all_input_reads(self._axis, self._places, self._taps, budget)
-        index, step = AXES[0]
-        downs, taken = _of_loop(order, index, self._places), _of_loop(order, step, self._taps)
-        downs, taken = downs.repeat(len(taken), axis=0), np.tile(taken, (len(downs), 1))
-        largest, moved = (array[..., downs[:, 2], taken[:, 2]] for array in self._reads)
-        held_output = downs[:, arrays_moved_by(order, index).index(Array.OUTPUT)]
-        held_weights = taken[:, arrays_moved_by(order, step).index(Array.WEIGHTS)]
-        costs = held_output, held_weights, largest, moved[way], downs[:, 3], taken[:, 3]
-        return AxisOptions(np.stack(costs, axis=1), np.hstack([downs[:, :2], taken[:, :2]]))
+            self._reads = all_input_reads(
+                self._axis, self._output_tiles, self._kernel_tiles, budget
+            )
+        output_loop, kernel_loop = AXES[0]
+        outputs = _loop_options(order, output_loop, self._output_tiles)
+        taps = _loop_options(order, kernel_loop, self._kernel_tiles)
+        # Cross product: each option of the output loop with each option of the kernel loop.
+        outputs, taps = outputs.repeat(len(taps), axis=0), np.tile(taps, (len(outputs), 1))
+        largest, moved = (reads[..., outputs[:, 2], taps[:, 2]] for reads in self._reads)
+        held_output = outputs[:, arrays_moved_by(order, output_loop).index(Array.OUTPUT)]
+        held_weights = taps[:, arrays_moved_by(order, kernel_loop).index(Array.WEIGHTS)]
+        costs = held_output, held_weights, largest, moved[way], outputs[:, 3], taps[:, 3]
+        return AxisOptions(np.stack(costs, axis=1), np.hstack([outputs[:, :2], taps[:, :2]]))
 
 
-def _of_loop(order: Order, loop: NestLoop, pairs: tuple[Pair, ...]) -> Numbers:
-    """Tile pairs to try, the number of the input tile, and the rounds of the third array.
+def _loop_options(order: Order, loop: NestLoop, pairs: tuple[Pair, ...]) -> Numbers:
+    """Options of one loop, (N, 4): tile sizes of its two arrays, index of the input tile, rounds.
 
-    All pairs, except where the inner array's tile size costs nothing: if it is not the input, and
-    no third array inside would be transferred again. It holds one element then.
+    The rounds count the transfers of the third array. All pairs of tile sizes are options, with one
+    exception: the inner array is not the input, and no third array inside it is transferred again. A
+    larger tile of the inner array then saves no traffic, and it holds one element.
     """
     length, bands = pairs[0][0], bands_around(order, loop)
     _, second = arrays_moved_by(order, loop)
-    numbers = {pair: number for number, pair in enumerate(pairs)}
+    index_of = {pair: index for index, pair in enumerate(pairs)}
     is_free = second is not Array.INPUT and bands < 2
-    tried = [(outer, 1) for outer in dict.fromkeys(pair[0] for pair in pairs)] if is_free else pairs
+    options = (
+        [(outer, 1) for outer in dict.fromkeys(pair[0] for pair in pairs)] if is_free else pairs
+    )
     return np.array(
         [
             (
                 *pair,
-                numbers[pair if second is Array.INPUT else (length, pair[0])],
+                index_of[pair if second is Array.INPUT else (length, pair[0])],
                 tiles_of(length, *pair[:bands]),
             )
-            for pair in tried
+            for pair in options
         ],
         dtype=np.int64,
     )

@@ -101,33 +101,35 @@ def blocks_of(network: Network, plan: StreamingPlan) -> dict[str, list[FiringRow
     ) -> None:
         """Record a block."""
         result, spans = tensors[layer.name], [needed[source] for source in layer.inputs]
-        input_types = [tensors[source] for source in layer.inputs]
-        fits = _lie_together(result, rows, None)
-        pairs = list(zip(input_types, spans, strict=True))
-        together = fits and all(_lie_together(source, span, layer.name) for source, span in pairs)
+        sources = [tensors[source] for source in layer.inputs]
+        is_result_contiguous = _is_contiguous(result, rows, None)
+        is_contiguous = is_result_contiguous and all(
+            _is_contiguous(source, span, layer.name)
+            for source, span in zip(sources, spans, strict=True)
+        )
         above = size = 0
-        can_gather = together
+        can_gather = is_contiguous
         if (window := getattr(layer.operator, "window", None)) is not None:
-            (begin, end), source = spans[0], input_types[0]
+            (begin, end), source = spans[0], sources[0]
             above = begin - rows[0] * window.stride[0] + window.padding[0]
             size = (end - begin) * source.layer.shape.row_elements
-            can_gather = fits and begin < end and _has_places_together(source)
-        block = FiringRows(rows[1] - rows[0], above, size, together, can_gather)
+            can_gather = is_result_contiguous and begin < end and _has_contiguous_rows(source)
+        block = FiringRows(rows[1] - rows[0], above, size, is_contiguous, can_gather)
         blocks.setdefault(layer.name, []).append(block)
 
     PlanMachine(worked_network(network, plan.rematerialised), plan, watch=watch).run()
     return {name: blocks for name, blocks in blocks.items() if name not in moved}
 
 
-def _has_places_together(tensor: HeldTensor) -> bool:
+def _has_contiguous_rows(tensor: HeldTensor) -> bool:
     """Whether the pixels of a row are contiguous, for elements of one byte."""
     return tensor.place_bytes * tensor.layer.shape.width == tensor.layer.shape.row_elements
 
 
-def _lie_together(tensor: HeldTensor, rows: Range, reader: str | None) -> bool:
+def _is_contiguous(tensor: HeldTensor, rows: Range, reader: str | None) -> bool:
     """Whether rows of a tensor are contiguous in memory, and the pixels of each row as well."""
     size = tensor.layer.shape.row_elements
-    if rows[0] >= rows[1] or not _has_places_together(tensor):
+    if rows[0] >= rows[1] or not _has_contiguous_rows(tensor):
         return False
     first = tensor.place(rows[0], reader)
     return all(tensor.place(row, reader) == first + (row - rows[0]) * size for row in range(*rows))
@@ -279,7 +281,7 @@ def _has_equal_bits(one: Described, function: str) -> bool:
             is_plain = function == "depthwise_conv" or groups == 1
             beside = (*window.padding, *window.overhang)
             is_within = not any(beside) if window.kernel == (1, 1) else min(beside) >= 0
-            is_read = function == "convolve" or _has_what_is_read(window, one)
+            is_read = function == "convolve" or _covers_input_pixels(window, one)
             is_counted = _is_counted_in_16_bits(window, groups, one)
             is_like = is_plain and is_within and is_read and is_counted
             return is_like and _has_plain_sums(one, "kernel")
@@ -329,7 +331,7 @@ def _sums_fit(one: Described) -> bool:
     return bool(np.abs(sums).max() < 2**31)
 
 
-def _has_what_is_read(window: Window, one: Described) -> bool:
+def _covers_input_pixels(window: Window, one: Described) -> bool:
     """Whether each depthwise window covers an input pixel, a 3 x 3 window in its middle column."""
     if window.dilation != (1, 1):  # the kernel for dilated windows does not assume this
         return True

@@ -116,17 +116,21 @@ def verdict(found: Study, megahertz: Fraction, objective: str) -> str:
         unit = {"elements": "element", "bram": "BRAM_18K", "lut": "LUT"}[objective]
         cost = f"{sizing.bits} {unit}" if unit == "BRAM_18K" else answers.counted(sizing.bits, unit)
         size = f"{cost} ({size}{ties})"
-    cycle = found.shallow.cycle
-    is_stuck = cycle is not None and cycle.period is None and not cycle.is_bound
-    dead = "; depth 2 would deadlock" if is_stuck else ""
+    shallow_cycle = found.shallow.cycle
+    is_deadlock = (
+        shallow_cycle is not None and shallow_cycle.period is None and not shallow_cycle.is_bound
+    )
+    remarks = "; depth 2 would deadlock" if is_deadlock else ""
     if max(sizing.depths) == LEAST_DEPTH:
-        dead = "; depth 2 is enough"
+        remarks = "; depth 2 is enough"
     cycle = None if found.written is None else found.written.cycle
     if cycle is not None and (
         cycle.period is None or (sizing.period is not None and cycle.period > sizing.period)
     ):
-        dead += f"; chains of cores {'may be' if cycle.is_bound else 'are'} slower: see 'written'"
-    return f"FIFOs of {size} for {goal}: {in_proof(sizing, objective)}{dead}"
+        remarks += (
+            f"; chains of cores {'may be' if cycle.is_bound else 'are'} slower: see 'written'"
+        )
+    return f"FIFOs of {size} for {goal}: {in_proof(sizing, objective)}{remarks}"
 
 
 def _facts(
@@ -253,14 +257,14 @@ def front_text(
     design: Design, points: Sequence[Sizing], megahertz: Fraction, objective: str = "bits"
 ) -> list[str]:
     """Return the trade-off between the objective and the rate as a table, with the bits."""
-    costs = () if objective == "bits" else (HEADS.get(objective, objective),)
-    rows = [(*costs, "bits", "cycles/frame", "frames/s", "proved")]
+    cost_head = () if objective == "bits" else (HEADS.get(objective, objective),)
+    rows = [(*cost_head, "bits", "cycles/frame", "frames/s", "proved")]
     for point in points:
         period = point.period or Fraction(1)
         speed = rate_in_words(megahertz * HERTZ / period)
-        bits_column = (str(point.bits),) if costs else ()
+        cost = (str(point.bits),) if cost_head else ()
         bits = str(design.bits(point.depths))
-        rows.append((*bits_column, bits, answers.number(period), speed, in_proof(point, objective)))
+        rows.append((*cost, bits, answers.number(period), speed, in_proof(point, objective)))
     ends = dict.fromkeys(f"{row[-4]} bits at {row[-2]} frames/s" for row in (rows[1], rows[-1]))
     title = f"{design.name}: {answers.counted(len(points), 'Pareto point')}; {' to '.join(ends)}"
     return [title, *table(rows), answers.Detail(f"  design     {_size(design)}")]

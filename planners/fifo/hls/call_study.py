@@ -1,9 +1,9 @@
 """The answer of `csdf fifo hls`: cycles, what limits them, deadlocks, and smallest depths.
 
-Lanes may be read later than the report says (skew). Cycles in given depths are told for no skew,
-together with the effect of the assumed skew; depths are found for the assumed skew, so that they
-suffice for every smaller skew. Several runs are traces of one design for several inputs: the depths
-found suffice for all of them.
+Lanes may be read later than the report says: this delay is the skew. The cycles in the depths of the
+source are reported without skew, and again with the assumed skew. Depths are searched for the assumed
+skew; they suffice for each smaller skew as well. Several runs are traces of one design for several
+inputs: the depths suffice for all runs.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Staging = Callable[[Skew], StagedDesign]  # the design for a skew
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tried:
-    """Depths to compare with: without skew, and with the skew that is assumed.
+    """Outcomes of a call in fixed depths: without skew, and with the assumed skew.
 
     deadlocks_from: the least skew with a deadlock; None if there is none up to the assumed one.
     """
@@ -44,12 +44,14 @@ class Tried:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallStudy:
-    """The answer for one design; of several runs, for the first, but the sizing is for all.
+    """The answer for one design: for the first of several runs, except that the sizing is for all runs.
 
-    least: what no depths are faster than. sizing: the depths found; plain: those without skew, where
-    one was assumed. points: of the front, and whether they are all. idle: places never full in the
-    depths of the source. unneeded: places whose depth in the source could be 2 without a change of
-    the cycles, neither without skew nor with the skew that is assumed.
+    least: the call in unbounded FIFOs, which no depths make faster. given: the depths of the source;
+    shallow: depth 2 for each FIFO. sizing: smallest depths for the assumed skew; plain: smallest depths
+    without skew, None if no skew is assumed. points: of the Pareto front; is_complete: whether
+    the front has no other point. idle: indices of the FIFOs that are never full in the depths of the
+    source. unneeded: indices of the FIFOs whose depth in the source could be 2 without a change of the
+    cycles, both without skew and with the assumed skew.
     """
 
     model: CallModel
@@ -91,10 +93,10 @@ def study(runs: Sequence[Staging], question: Question, stops: Callable[[], Stop]
             raise InvalidGraph("the runs have different FIFOs; they have to be of one design")
     spend = stops().finishing().charge
     minimum = fewest_cycles(nominal, spend)
-    given_depths, shallow = nominal.given, (LEAST_DEPTH,) * len(nominal.members)
-    first_run = _tried(first, given_depths, question.skew, spend, has_path=True)
-    at_least = _tried(first, shallow, question.skew, spend)
-    why = first_run.outcome
+    least_depths = (LEAST_DEPTH,) * len(nominal.members)
+    given = _tried(first, nominal.given, question.skew, spend, has_path=True)
+    shallow = _tried(first, least_depths, question.skew, spend)
+    outcome = given.outcome
     points: tuple[CallSizing, ...] = ()
     is_complete = False
     sizing = plain = None
@@ -114,20 +116,20 @@ def study(runs: Sequence[Staging], question: Question, stops: Callable[[], Stop]
         plain = plain and _unproved(plain, nominal, question, uncalibrated)
     return CallStudy(
         model=model, skew=question.skew, largest_skew=nominal.design.largest_skew, least=minimum,
-        given=first_run, shallow=at_least,
-        limit=None if why.cycles is None else limit(nominal, why), sizing=sizing, plain=plain,
+        given=given, shallow=shallow,
+        limit=None if outcome.cycles is None else limit(nominal, outcome), sizing=sizing, plain=plain,
         points=points, is_complete=is_complete and not uncalibrated, uncalibrated=uncalibrated,
-        idle=tuple(index for index in range(len(given_depths)) if index not in why.full),
-        unneeded=_unneeded(first, first_run, question.skew, spend),
+        idle=tuple(index for index in range(len(given.depths)) if index not in outcome.full),
+        unneeded=_unneeded(first, given, question.skew, spend),
     )  # fmt: skip
 
 
 def _unproved(
     sizing: CallSizing, model: CallModel, question: Question, uncalibrated: Sequence[str]
 ) -> CallSizing:
-    """Take back what rests on cycles that were never compared with RTL.
+    """Withdraw a proof that rests on cycles that were never compared with RTL.
 
-    A deadlock in any depths needs no cycles, and stays proved.
+    The proof of a deadlock in any depths uses no cycles and remains.
     """
     reason = because(SizingWhy.UNCALIBRATED, accesses="; ".join(uncalibrated))
     floor = total_cost(model, [LEAST_DEPTH] * len(model.members), question.objective)
@@ -140,9 +142,9 @@ def _unproved(
     return sizing
 
 
-def _unneeded(models: _Models, first_run: Tried, skew: Skew, spend: Spend) -> tuple[int, ...]:
-    """Places whose depth could be 2 by itself; or the ones known when the clock ends the work."""
-    model, nominal, depths = models.at(skew), models.at(0), first_run.depths
+def _unneeded(models: _Models, given: Tried, skew: Skew, spend: Spend) -> tuple[int, ...]:
+    """Indices of FIFOs that could have depth 2, one at a time; up to the end of the time limit."""
+    model, nominal, depths = models.at(skew), models.at(0), given.depths
     if nominal.events * len(depths) > MOST_TRIED:
         return ()
     indices = []
@@ -151,8 +153,8 @@ def _unneeded(models: _Models, first_run: Tried, skew: Skew, spend: Spend) -> tu
             trial = (*depths[:index], LEAST_DEPTH, *depths[index + 1 :])
             if (
                 depth > LEAST_DEPTH
-                and _is_no_slower(nominal, trial, first_run.outcome, spend)
-                and (model is nominal or _is_no_slower(model, trial, first_run.assumed, spend))
+                and _is_no_slower(nominal, trial, given.outcome, spend)
+                and (model is nominal or _is_no_slower(model, trial, given.assumed, spend))
             ):
                 indices.append(index)
     return tuple(indices)
@@ -179,11 +181,12 @@ class _Models:
 def _tried(
     models: _Models, depths: tuple[int, ...], skew: Skew, spend: Spend, *, has_path: bool = False
 ) -> Tried:
+    """Simulate a call in these depths; bisect for the least skew that deadlocks."""
     nominal = models.at(0)
     outcome = nominal.outcome(depths, has_path=has_path, spend=spend)
     largest = nominal.design.largest_skew
     assumed = models.at(skew).outcome(depths, spend=spend)
-    first = 0 if outcome.cycles is None else None
+    deadlocks_from = 0 if outcome.cycles is None else None
     if outcome.cycles is not None and assumed.cycles is None:
         low, high = 0, largest if skew is None else min(skew, largest)
         while high - low > 1:  # more skew is never faster
@@ -192,12 +195,12 @@ def _tried(
                 high = middle
             else:
                 low = middle
-        first = high
-    return Tried(depths=depths, outcome=outcome, assumed=assumed, deadlocks_from=first)
+        deadlocks_from = high
+    return Tried(depths=depths, outcome=outcome, assumed=assumed, deadlocks_from=deadlocks_from)
 
 
 def _is_no_slower(model: CallModel, depths: tuple[int, ...], than: Outcome, spend: Spend) -> bool:
-    """Whether a call in these depths takes no more cycles; never where the other one deadlocks."""
+    """Whether a call in these depths takes at most the cycles of an outcome without deadlock."""
     if than.cycles is None:
         return False
     cycles = model.outcome(depths, limit=than.cycles, spend=spend).cycles
@@ -207,31 +210,27 @@ def _is_no_slower(model: CallModel, depths: tuple[int, ...], than: Outcome, spen
 def _for_all(
     models: Sequence[CallModel], question: Question, stops: Callable[[], Stop]
 ) -> CallSizing:
-    """Depths for the question in every run: for each place the largest that a run needs."""
+    """Depths that suffice in each run: for each FIFO the largest depth that a run needs."""
     sizings = [_for_one(model, question, stops()) for model in models]
     best = sizings[0]
-    if len(sizings) == 1 or any(not sizing_of_run.depths for sizing_of_run in sizings):
-        return next((sizing_of_run for sizing_of_run in sizings if not sizing_of_run.depths), best)
-    depths = tuple(
-        # The maximum over the runs suffices by monotonicity, but memories can be slower: it is
-        # simulated again below.
-        max(row)
-        for row in zip(*(sizing_of_run.depths for sizing_of_run in sizings), strict=True)
-    )
+    if len(sizings) == 1 or any(not sizing.depths for sizing in sizings):
+        return next((sizing for sizing in sizings if not sizing.depths), best)
+    # The maximum over the runs suffices by monotonicity, but memories can be slower: the outcomes
+    # below check it.
+    depths = tuple(map(max, zip(*(sizing.depths for sizing in sizings), strict=True)))
     cost = total_cost(models[0], depths, question.objective)
     # Depths for all runs are depths for each run: the largest bound holds.
-    bound = max(sizing_of_run.lower_bound for sizing_of_run in sizings)
+    bound = max(sizing.lower_bound for sizing in sizings)
     outcomes = [model.outcome(depths) for model in models]
     is_enough = all(
-        outcome.cycles is not None
-        and (sizing_of_run.goal is None or outcome.cycles <= sizing_of_run.goal)
-        for outcome, sizing_of_run in zip(outcomes, sizings, strict=True)
+        outcome.cycles is not None and (sizing.goal is None or outcome.cycles <= sizing.goal)
+        for outcome, sizing in zip(outcomes, sizings, strict=True)
     )
     status = Status.OPTIMAL if cost <= bound else Status.FEASIBLE
     return replace(
         best, depths=depths, cost=cost, lower_bound=min(bound, cost), cycles=outcomes[0].cycles,
         status=status if is_enough else Status.UNKNOWN,
-        evaluations=sum(sizing_of_run.evaluations for sizing_of_run in sizings),
+        evaluations=sum(sizing.evaluations for sizing in sizings),
     )  # fmt: skip
 
 

@@ -3,7 +3,8 @@
 A report is csynth.xml of the whole design, or a file <module>_csynth.xml for each module in one folder;
 each may be packed by gzip. The tag of a loop is its flattened nest, label after label: loop10_loop11.
 
-Schedules of Vitis HLS: by how many stages the lanes of an array of streams are read apart. A
+A schedule of Vitis HLS contains the pipeline stage of each read of a lane. The skew is the
+difference in stages between the first and the last read of the lanes of one array of streams. A
 solution has a file <module>.verbose.sched.rpt for each module, in .autopilot/db. It lists the
 states of each pipeline, `Pipeline-0 : II = 1, D = 12, States = { 2 3 4 }`, and the operations of
 each state, `ST_3 : Operation 40 [1/1] (1.2ns) ---> "%v = read i32 @_ssdm_op_Read.ap_fifo..., i32
@@ -32,7 +33,7 @@ READING = re.compile(
 
 
 def read_skews(folder: Path) -> dict[str, int]:
-    """Return by module how many stages the reads of the lanes of one array are apart, at most.
+    """Return the skew of each module in pipeline stages: the maximum over its arrays of streams.
 
     Raises UnreadableFile for a folder without such files.
     """
@@ -45,17 +46,18 @@ def read_skews(folder: Path) -> dict[str, int]:
     skews = {}
     for file in files:
         text = read_text(file)
-        stage: dict[str, int] = {}
+        stages: dict[str, int] = {}
         for number, pipeline in enumerate(PIPELINE.finditer(text)):
             for index, state in enumerate(pipeline[1].split()):
-                stage.setdefault(state, index + number * 10**6)  # pipelines are kept apart
+                # Pipeline n has the stages from n * 10^6 on, so the pipelines share no stage.
+                stages.setdefault(state, index + number * 10**6)
         lanes: dict[tuple[str, int], list[int]] = {}
         for reading in READING.finditer(text):
-            if (index := stage.get(reading[1], -1)) < 0:
+            if (index := stages.get(reading[1], -1)) < 0:
                 continue
             array = re.sub(r"(_\d+)+$", "", reading[2])
             lanes.setdefault((array, index // 10**6), []).append(index)
-        if stage:
+        if stages:
             module = file.name.removesuffix(END)
             skews[module] = max(
                 (max(lane_times) - min(lane_times) for lane_times in lanes.values()), default=0

@@ -65,7 +65,7 @@ def stationary_weights(
 ) -> WeightPlacement | None:
     """Return the stationary weights that save the most traffic; None if the schedule does not fit.
 
-    wanted: working bytes of each layer.
+    working_bytes: of each layer.
     weights: bytes of the weights of each layer.
     buffer: bytes of the buffer.
     tiles: number of tiles of the schedule.
@@ -112,6 +112,7 @@ class _ScheduleCandidate:
     def __init__(self, schedule: FusedSchedule, maps_moved: int) -> None:
         self.schedule = schedule
         self.maps_moved = maps_moved
+        # Until the working bytes are computed: a limit that they are known to exceed, at first 0.
         self._needs: tuple[WorkingBytes, ...] | int = 0
 
     def needs(self, tables: CutTables, limit: int) -> tuple[WorkingBytes, ...] | None:
