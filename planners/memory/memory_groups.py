@@ -38,13 +38,13 @@ from planners.plan.layer_copies import Rewritten
 from planners.plan.plan import ACCUMULATOR_BYTES, Mode, Stage
 from planners.plan.write_buffers import block_bytes, smallest_block
 
-MOST_WAYS = 3  # from least bytes to least work, of stages between two separators
+MOST_VARIANTS = 3  # from fewest bytes to fewest MACs, of stages between two separators
 WIDTH = 12  # labels inside a group, as the first search of csdf fit has
 LONGEST_RUN = 32  # layers of a group that is not between separators
-ROW_BLOCKS = (2, 4, 8)  # rows a firing, besides one, where firings cost something by themselves
+ROW_BLOCKS = (2, 4, 8)  # rows per firing, in addition to 1, if a firing has a start-up cost
 MOST_TILES = 12  # of columns
-ENOUGH_TILES = 2  # numbers of tiles that fit, after which the search for more ends
-MOST_MISSES = 3  # consecutive ends without a number of tiles that fits
+ENOUGH_GROUPS = 2  # groups of different tile counts that fit, after which the search ends
+MOST_MISSES = 3  # consecutive ends of groups for which no tile count fits
 LONGEST_SPAN = 48  # layers of a group in column tiles
 
 # Effort of the search, in microseconds of a usual machine.
@@ -89,7 +89,7 @@ class GroupCandidates:
         outside = frozenset(course.at(cut) for cut in range(len(course.separators)))
         inner = StageTable(course.network, element_bytes=table.element_bytes, outside=outside)
         self._moves = GroupMoves(course, inner)
-        self._narrow = self._narrow_places()
+        self._boundaries = self._tiling_boundaries()
         self._cut_at = {place: cut for cut, place in enumerate(course.separators)}
         self._found: dict[int, list[MemoryGroup]] = {}
 
@@ -100,11 +100,11 @@ class GroupCandidates:
             if self._untiled is not None:
                 groups = [*self._untiled.at(begin), *self._column_tiled_groups(begin)]
             else:
-                groups = list(self._runs(begin))
+                groups = list(self._row_by_row_groups(begin))
             if self._longest is None and self._untiled is None:
                 groups += self._single_stages(begin)
                 for end, stages in self._stages_between(begin, self._fast, (True, False)):
-                    groups += self._ways(begin, end, stages)
+                    groups += self._variants(begin, end, stages)
             kept: dict[tuple[int, str | None, Names], list[MemoryGroup]] = {}
             for group in sorted(groups, key=lambda group: (group.fast, group.costs)):
                 key = group.end, group.streamed, group.in_place
@@ -120,24 +120,27 @@ class GroupCandidates:
             ]
         return self._found[begin]
 
-    def _runs(self, begin: int) -> Iterator[MemoryGroup]:
-        """Groups of layers row by row, each layer a stage, while they fit; also the first layer alone.
+    def _row_by_row_groups(self, begin: int) -> Iterator[MemoryGroup]:
+        """Groups of layers that are executed row by row, and the first layer alone in one firing.
 
-        A group of the first layer alone computes all rows in one firing.
+        Each layer is a stage. A run is extended layer by layer until it exceeds the fast memory.
         """
         first = self.layers[begin]
         whole = Stage(layers=(first,), rows=self.table.height(first))
-        yield from self._ways(begin, begin + 1, (whole,))
+        yield from self._variants(begin, begin + 1, (whole,))
         blocks = [(1, 1)]
-        if self.costs.scale:  # firings cost something by themselves
-            blocks += [(rows, rest_rows) for rows in ROW_BLOCKS for rest_rows in (1, rows)]
-        for rows, rest_rows in blocks:
-            yield from self._run(begin, rows, rest_rows)
+        # More rows per firing amortise its start-up cost.
+        if self.costs.scale:
+            blocks += [(rows, weightless) for rows in ROW_BLOCKS for weightless in (1, rows)]
+        for rows, rows_without_weights in blocks:
+            yield from self._row_by_row_run(begin, rows, rows_without_weights)
 
-    def _run(self, begin: int, rows: int, others: int) -> Iterator[MemoryGroup]:
+    def _row_by_row_run(
+        self, begin: int, rows: int, rows_without_weights: int
+    ) -> Iterator[MemoryGroup]:
         """Groups of layers row by row, with the same rows in each firing.
 
-        rows: of a firing of layers with weights; others: of a firing of other layers.
+        rows: of a firing of a layer with weights; rows_without_weights: of a firing of another layer.
         """
         network = self.course.network
         stages: list[Stage] = []
@@ -146,10 +149,12 @@ class GroupCandidates:
             layer = network.layer(self.layers[end - 1])
             is_summed = sums_over_rows(network, layer) and not layer.operator.scatters_rows
             mode = Mode.ACCUMULATING if is_summed else Mode.ROWS
-            rows_each = min(rows if layer.name in self.costs.sizes else others, layer.shape.rows)
+            rows_each = min(
+                rows if layer.name in self.costs.sizes else rows_without_weights, layer.shape.rows
+            )
             rows_each = 1 if is_summed else rows_each
             stages.append(Stage(layers=(layer.name,), rows=rows_each, mode=mode))
-            groups = list(self._ways(begin, end, stages))
+            groups = list(self._variants(begin, end, stages))
             yield from groups
             if not groups:
                 return
@@ -159,19 +164,19 @@ class GroupCandidates:
         for end in range(begin + 2, min(len(self.layers), begin + LONGEST_STAGE) + 1):
             layers = self.layers[begin:end]
             if self.table.can_go_by_channels(layers):
-                yield from self._ways(begin, end, (Stage(layers=layers, mode=Mode.CHANNELS),))
+                yield from self._variants(begin, end, (Stage(layers=layers, mode=Mode.CHANNELS),))
             if self.table.can_be_stage(layers):
                 for rows in batches(layers, self.table):
-                    yield from self._ways(begin, end, (Stage(layers=layers, rows=rows),))
+                    yield from self._variants(begin, end, (Stage(layers=layers, rows=rows),))
 
     def _stages_between(
-        self, begin: int, most: int, streamed: Sequence[bool]
+        self, begin: int, limit: int, streamed: Sequence[bool]
     ) -> Iterator[tuple[int, list[Stage]]]:
-        """Yield later separators, with the stages of groups up to there that fit into `most` bytes."""
+        """Yield later separators, with the stages of groups up to there that fit into `limit` bytes."""
         cut = self._cut_at.get(begin)
         if cut is None or begin == len(self.layers):
             return
-        limits = LabelLimits(most, ANY_WORK, WIDTH)
+        limits = LabelLimits(limit, ANY_WORK, WIDTH)
         for is_streamed in streamed:
             search = GroupLabels(self._moves, cut, limits, self.stop, is_streamed=is_streamed)
             labels_by_end = defaultdict[int, list[tuple[int, int, Labels, int]]](list)
@@ -181,7 +186,7 @@ class GroupCandidates:
                 labels_by_end[end] += [(*both, labels, place) for place, both in enumerate(numbers)]
             for end, labels_of_end in labels_by_end.items():
                 best = improving(labels_of_end, lambda label: label[:2])
-                for _, _, labels, number in best[:: -(-len(best) // MOST_WAYS)]:
+                for _, _, labels, number in best[:: -(-len(best) // MOST_VARIANTS)]:
                     moves = search.moves_of(labels, number)
                     stages = [stage for move in moves for stage in move.stages]
                     yield self.course.separators[end], stages
@@ -189,18 +194,22 @@ class GroupCandidates:
     def _column_tiled_groups(self, begin: int) -> Iterator[MemoryGroup]:
         """Yield groups of layers in column tiles, for rows that are too long; slices are read in place.
 
-        A single tile is a candidate for groups that read several tensors, or read their own
+        Tiling begins and ends where few bytes are live: a slice is read, and a result written, at each
+        boundary. A single tile is a candidate for groups that read several tensors or their own
         results.
         """
         ends = {begin + 1}
-        if not begin or begin in self._narrow:
+        if not begin or begin in self._boundaries:
             ends |= {
-                position for position in self._narrow if begin < position <= begin + LONGEST_SPAN
+                position
+                for position in self._boundaries
+                if begin < position <= begin + LONGEST_SPAN
             }
         rows = [(end, [Stage(layers=(layer,)) for layer in self.layers[begin:end]]) for end in ends]
-        most = MOST_TILES // 2 * self._fast
+        # Tiles overlap: each of MOST_TILES tiles may need up to twice its share of the bytes.
+        limit = MOST_TILES // 2 * self._fast
         by_end = defaultdict[int, dict[tuple[Stage, ...], None]](dict)
-        for end, stages in chain(self._stages_between(begin, most, (True,)), rows):
+        for end, stages in chain(self._stages_between(begin, limit, (True,)), rows):
             by_end[end][tuple(stages)] = None
         misses = 0
         for end in sorted(ends):
@@ -211,7 +220,7 @@ class GroupCandidates:
             if misses == MOST_MISSES and len(self.layers) > MOST_CHOSEN:
                 return
 
-    def _narrow_places(self) -> set[int]:
+    def _tiling_boundaries(self) -> set[int]:
         """Return the indices of the order at which the live bytes have a local minimum.
 
         For a small network, all indices are returned.
@@ -243,7 +252,10 @@ class GroupCandidates:
     def _groups_by_tile_count(
         self, begin: int, end: int, stages: Sequence[Stage]
     ) -> list[MemoryGroup] | None:
-        """Groups with the fewest tiles that fit, and with more tiles and fewer bytes; or None."""
+        """Groups with the fewest tiles that fit, and with more tiles and fewer bytes.
+
+        None if no tile count fits; an empty list if a group without tiles makes tiles unnecessary.
+        """
         inside, results = self.layers[begin:end], self._results(begin, end)
         if not {stage.result for stage in stages}.issuperset(results):
             return None
@@ -251,18 +263,23 @@ class GroupCandidates:
         geometries = tuple(map(self.table.geometry, stages))
         whole = self._group(begin, end, geometries, None, results, is_limited=False)
         assert whole is not None
-        fewest = 1 if len(part.inputs) > 1 or whole.fixed else 2
-        if fewest == 2:  # with the rows of its one source, which would be copied
+        # A single tile of a group with one source is the same as the group without tiles.
+        minimum = 1 if len(part.inputs) > 1 or whole.fixed else 2
+        if minimum == 2:
+            # The group without tiles copies the rows of its one source: its bytes include them.
             source = part.inputs[0].name
             whole = self._group(begin, end, geometries, source, results, is_limited=False)
             assert whole is not None
-        tiles, enough = max(fewest, whole.fast // (2 * self._fast)), ENOUGH_TILES
+        # n tiles need about 1/n of the bytes: begin at half the number of tiles that should fit.
+        tiles, wanted = max(minimum, whole.fast // (2 * self._fast)), ENOUGH_GROUPS
+        # A group that fits twice gains nothing from tiles, except by the single tile.
         if 2 * whole.fast <= self._fast:
-            enough = 2 - fewest  # one tile, if any
+            wanted = 2 - minimum
+        # A small network has few groups: all tile counts are tried.
         if len(self.layers) <= MOST_CHOSEN:
-            tiles, enough = 1, MOST_TILES
-        least, groups = self._fast + 1, list[MemoryGroup]()
-        while tiles <= MOST_TILES and len(groups) < enough:
+            tiles, wanted = 1, MOST_TILES
+        limit, groups = self._fast + 1, list[MemoryGroup]()
+        while tiles <= MOST_TILES and len(groups) < wanted:
             self.stop.spend(TILE_EFFORT * tiles * len(inside))
             columns = in_columns(part, inside, tiles)
             parts = (
@@ -271,40 +288,27 @@ class GroupCandidates:
             if parts is None:
                 return groups or None
             fast = max(part.fast for part in parts)
-            if len(parts) == tiles and fast < least:
-                least = fast
-                total = sum((Counter(part.read) for part in parts), Counter[str]())
-                blocks = {
-                    name: max(part.blocks[part.results[place]] for part in parts)
-                    for place, name in enumerate(results)
-                }
-                group = whole._replace(
-                    streamed=None,
-                    fast=fast,
-                    blocks=blocks,
-                    work=sum(part.work for part in parts),
-                    read=dict(total),
-                    in_place=frozenset(total),
-                    fixed=frozenset(),
-                    tiles=parts,
-                )
-                groups.append(group)
+            if len(parts) == tiles and fast < limit:
+                limit = fast
+                groups.append(_tiled_group(whole, results, parts))
+            # Until a tile count fits, jump to one less than the count at which the largest tile should.
             tiles += 1 if groups else max(1, tiles * fast // self._fast - tiles - 1)
-        return groups if groups or not enough else None
+        return groups if groups or not wanted else None
 
     def _group_of_each_tile(
-        self, begin: int, end: int, found: Rewritten[ColumnTile], stages: Sequence[Stage]
+        self, begin: int, end: int, columns: Rewritten[ColumnTile], stages: Sequence[Stage]
     ) -> tuple[MemoryGroup, ...] | None:
         """The groups of the tiles, up to the first that does not fit; None if tiles are impossible."""
-        inside, network = self.layers[begin:end], found.network
+        inside, network = self.layers[begin:end], columns.network
         table, groups = self.table.of(network), dict[int, MemoryGroup]()
-        count = len(found.parts)
+        count = len(columns.parts)
+        # From the middle, where tiles have most columns: these exceed the memory first.
         for number in sorted(range(count), key=lambda index: abs(2 * index + 1 - count)):
-            tile = found.parts[number]  # from the middle, where tiles have most columns
-            worked = stages_of_tile(network, tile, inside, stages)
-            if worked is None:
+            tile = columns.parts[number]
+            stages_tiled = stages_of_tile(network, tile, inside, stages)
+            if stages_tiled is None:
                 return None
-            geometries = tuple(map(table.geometry, worked))
+            geometries = tuple(map(table.geometry, stages_tiled))
             group = self._group(
                 begin, end, geometries, None, tile.results, table=table, is_limited=False
             )
@@ -317,7 +321,7 @@ class GroupCandidates:
                 break
         return tuple(groups[number] for number in sorted(groups))
 
-    def _ways(self, begin: int, end: int, stages: Sequence[Stage]) -> Iterator[MemoryGroup]:
+    def _variants(self, begin: int, end: int, stages: Sequence[Stage]) -> Iterator[MemoryGroup]:
         """Variants of a group that fit: no tensor copied, or one source copied row by row."""
         table = self.table
         geometries = tuple(table.geometry(stage) for stage in stages)
@@ -332,10 +336,11 @@ class GroupCandidates:
                         read[source] += (rows or 0) * table.row_bytes_read(name, source)
                         in_place -= {source} if rows is None else set()
         results = self._results(begin, end)
-        made = {geometry.stage.result: geometry.stage for geometry in geometries}
-        if not made.keys() >= set(results) or any(
+        produced = {geometry.stage.result: geometry.stage for geometry in geometries}
+        # A stage that scatters rows writes pixels of a whole result.
+        if not produced.keys() >= set(results) or any(
             stage.mode is Mode.ACCUMULATING and table.network.layer(name).operator.scatters_rows
-            for name, stage in made.items()  # these write pixels of a whole result
+            for name, stage in produced.items()
         ):
             return
         for streamed in (None, *read):
@@ -445,3 +450,23 @@ class GroupCandidates:
             stop=self.stop,
             longest=self._longest,
         )
+
+
+def _tiled_group(
+    whole: MemoryGroup, results: tuple[str, ...], tiles: tuple[MemoryGroup, ...]
+) -> MemoryGroup:
+    """Return the group that executes these tiles one after another, reading slices in place."""
+    read = sum((Counter(tile.read) for tile in tiles), Counter[str]())
+    return whole._replace(
+        streamed=None,
+        fast=max(tile.fast for tile in tiles),
+        blocks={
+            name: max(tile.blocks[tile.results[index]] for tile in tiles)
+            for index, name in enumerate(results)
+        },
+        work=sum(tile.work for tile in tiles),
+        read=dict(read),
+        in_place=frozenset(read),
+        fixed=frozenset(),
+        tiles=tiles,
+    )

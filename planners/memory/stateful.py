@@ -1,13 +1,13 @@
 """Plans of networks with a state: layer by layer, with the state at the bottom of the arena.
 
-Buffers that later frames need keep their offset: rows of ring buffers, variables, internal state of
-layers. Above them are the tensors of the current frame; tensors with disjoint lifetimes share bytes. A
-frame has few rows, so its tensors are stored whole.
+The buffers that later frames read are rows of ring buffers, variables, and internal state of layers.
+Their offsets stay the same from frame to frame. The tensors of the current frame are above them;
+tensors with disjoint lifetimes share bytes. A frame has few rows, so its tensors are stored whole.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -40,8 +40,8 @@ SUMS = ": sums"  # suffix of the name of a layer: its accumulators
 class BoundedPlan(NamedTuple):
     """A plan, a lower bound on the arena of its buffers, and the bytes of separate buffers.
 
-    separate_bytes: each tensor has its own bytes for the whole frame; row by row a ring buffer, with
-    room for the rows that a firing computes.
+    separate_bytes: the arena if no two buffers share bytes. Each tensor is stored whole; in a plan
+    row by row it is a ring buffer with the additional rows of one firing.
     """
 
     plan: StreamingPlan
@@ -89,9 +89,9 @@ class _StatefulPlanning:
             for layer in network.layers
             if not layer.is_end and layer.name not in self._windows
         ]
-        self._summed = self._rows_that_are_summed()
-        made_with = set(self._summed.values())
-        firsts = [layer for layer in self._layers if layer.name not in made_with]
+        self._summed = self._reduced_by_row()
+        reductions = set(self._summed.values())
+        firsts = [layer for layer in self._layers if layer.name not in reductions]
         self._groups = [
             [first, network.layer(self._summed[first.name])]
             if first.name in self._summed
@@ -102,13 +102,13 @@ class _StatefulPlanning:
             layer.name: number for number, group in enumerate(self._groups) for layer in group
         }
         self._aliases = {
-            alias.tensor: alias for layer in self._layers for alias in self._inside(layer)
+            alias.tensor: alias for layer in self._layers for alias in self._channel_alias(layer)
         }
 
-    def _rows_that_are_summed(self) -> dict[str, str]:
-        """Return the layers with a single live row, each with the reduction that reads it.
+    def _reduced_by_row(self) -> dict[str, str]:
+        """Return the layers that are computed row by row, each with the reduction that reads it.
 
-        A layer is included if one row and the accumulators are smaller than the whole tensor.
+        One row of such a layer and the accumulators of the reduction are smaller than the whole tensor.
         """
         network, consumers = self._network, self._network.consumers
         followers = {}
@@ -121,7 +121,7 @@ class _StatefulPlanning:
                     followers[layer.name] = readers[0].name
         return followers
 
-    def _inside(self, layer: Layer) -> list[Alias]:
+    def _channel_alias(self, layer: Layer) -> list[Alias]:
         """Return the alias of a channel slice of a single pixel in the tensor that it is cut from."""
         source = layer.inputs[0]
         cut = layer.operator.cut
@@ -136,12 +136,12 @@ class _StatefulPlanning:
             or source in self._external
         ):
             return []
-        is_alike = layer.name not in self._network.results and (
+        has_same_values = layer.name not in self._network.results and (
             layer.quantization == self._network.layer(source).quantization
         )
-        return [Alias(layer.name, source, channel=cut.start)] if is_alike else []
+        return [Alias(layer.name, source, channel=cut.start)] if has_same_values else []
 
-    def _may_lie_over(self, layer: Layer, source: Layer) -> bool:
+    def _may_overwrite(self, layer: Layer, source: Layer) -> bool:
         """Whether a layer may overwrite its input in place, element by element."""
         if layer.operator.converts and not layer.epilogue:
             is_narrower = self._bytes(layer) <= self._bytes(source)
@@ -176,43 +176,55 @@ class _StatefulPlanning:
         problem = self._problem(empty)
         reason = because(ArenaWhy.NO_SMALLER, steps=MOST_STEPS)
         arena = plan_arena(problem, budget=stop_of(budget).part(steps=MOST_STEPS, reason=reason))
-        buffers, end, outside = list(kept), top + arena.peak, top + arena.peak
-        for buffer in problem.buffers:
-            layer = self._network.layer(buffer.name.removesuffix(SUMS))
-            is_line = layer.name in self._summed
-            kind = Kind.LINE if is_line else Kind.WHOLE
-            buffers.append(
-                StreamBuffer(
-                    name=buffer.name,
-                    kind=kind if buffer.name == layer.name else Kind.ACCUMULATORS,
-                    tensor=layer.name,
-                    rows=1 if is_line or buffer.name != layer.name else layer.shape.rows,
-                    size=buffer.size,
-                    offset=top + arena.offsets[buffer.name],
-                    begin=buffer.start,
-                    end=buffer.end,
-                )
-            )
+        end = top + arena.peak
+        buffers = (
+            *kept,
+            *(
+                self._frame_buffer(buffer, top + arena.offsets[buffer.name])
+                for buffer in problem.buffers
+            ),
+            *self._external_buffers(end),
+            *(
+                StreamBuffer.of_group(Kind.STAGING, last.name, number, size=0)
+                for number, (*_, last) in enumerate(self._groups)
+            ),
+        )
+        plan = replace(empty, buffers=buffers, arena_bytes=end)
+        return BoundedPlan(plan, top + arena.lower_bound, top + sum(map(self._bytes, self._layers)))
+
+    def _frame_buffer(self, buffer: Buffer, offset: int) -> StreamBuffer:
+        """Return the buffer of a tensor of the current frame, or of the accumulators of a reduction."""
+        layer = self._network.layer(buffer.name.removesuffix(SUMS))
+        has_accumulators = buffer.name != layer.name
+        is_line = layer.name in self._summed
+        kind = Kind.LINE if is_line else Kind.WHOLE
+        return StreamBuffer(
+            name=buffer.name,
+            kind=Kind.ACCUMULATORS if has_accumulators else kind,
+            tensor=layer.name,
+            rows=1 if is_line or has_accumulators else layer.shape.rows,
+            size=buffer.size,
+            offset=offset,
+            begin=buffer.start,
+            end=buffer.end,
+        )
+
+    def _external_buffers(self, end: int) -> Iterator[StreamBuffer]:
+        """Yield the buffers in the caller's memory, numbered on from the end of the arena."""
         for name in sorted(self._external):
             layer = self._network.layer(name)
-            outside += -outside % self._unit(layer)
-            buffers.append(
-                StreamBuffer(
-                    name=name,
-                    kind=Kind.EXTERNAL,
-                    tensor=name,
-                    rows=layer.shape.rows,
-                    size=self._bytes(layer),
-                    offset=outside,
-                    begin=0,
-                    end=len(groups),
-                )
+            end += -end % self._unit(layer)
+            yield StreamBuffer(
+                name=name,
+                kind=Kind.EXTERNAL,
+                tensor=name,
+                rows=layer.shape.rows,
+                size=self._bytes(layer),
+                offset=end,
+                begin=0,
+                end=len(self._groups),
             )
-            outside += self._bytes(layer)
-        for number, (*_, last) in enumerate(self._groups):
-            buffers.append(StreamBuffer.of_group(Kind.STAGING, last.name, number, size=0))
-        plan = replace(empty, buffers=tuple(buffers), arena_bytes=end)
-        return BoundedPlan(plan, top + arena.lower_bound, top + sum(map(self._bytes, self._layers)))
+            end += self._bytes(layer)
 
     def _stage(self, layer: Layer) -> Stage:
         """Return the execution mode of a layer: whole, row by row, or accumulating rows."""
@@ -224,18 +236,18 @@ class _StatefulPlanning:
 
     def _kept(self, groups: int) -> tuple[list[StreamBuffer], int]:
         """Return the buffers retained between frames, widest elements first, and their end."""
-        wanted: list[tuple[int, Layer, Kind, int]] = []
+        retained: list[tuple[int, Layer, Kind, int]] = []
         for layer in self._network.layers:
             if layer.is_input and layer.operator.is_state:
-                wanted.append((self._unit(layer), layer, Kind.KEPT, self._bytes(layer)))
+                retained.append((self._unit(layer), layer, Kind.KEPT, self._bytes(layer)))
             elif size := state_bytes(self._network, layer):
                 kept = layer.operator.kept(self._network.input_shapes(layer)).values()
                 unit = max(variable.element.bytes for variable in kept)
-                wanted.append((unit, layer, Kind.STATE, size))
-        pieces, end = [], 0
-        for unit, layer, kind, size in sorted(wanted, key=lambda piece: -piece[0]):
+                retained.append((unit, layer, Kind.STATE, size))
+        buffers, end = [], 0
+        for unit, layer, kind, size in sorted(retained, key=lambda entry: -entry[0]):
             end += -end % (unit if kind is Kind.KEPT else 1)
-            pieces.append(
+            buffers.append(
                 StreamBuffer(
                     name=f"{layer.name} kept",
                     kind=kind,
@@ -248,11 +260,13 @@ class _StatefulPlanning:
                 )
             )
             end += size
+        # The tensors of the frame begin here: their offsets are relative to this end, so it is a
+        # multiple of the widest alignment among them. Quantized tensors without accumulators need none.
         widest = max(map(self._unit, self._network.layers))
-        widest = widest if self._element_bytes or self._is_real() else 1
-        return pieces, end + -end % (ACCUMULATOR_BYTES if self._summed else widest)
+        widest = widest if self._element_bytes or self._is_unquantized() else 1
+        return buffers, end + -end % (ACCUMULATOR_BYTES if self._summed else widest)
 
-    def _is_real(self) -> bool:
+    def _is_unquantized(self) -> bool:
         return all(layer.quantization is None for layer in self._network.layers)
 
     def _problem(self, plan: StreamingPlan) -> Problem:
@@ -287,7 +301,7 @@ class _StatefulPlanning:
                     size=self._bytes(layer) // parts,
                     start=self._step.get(name, 0),
                     end=ends[name] + 1,
-                    alignment=self._unit(layer) if self._is_real() else 1,
+                    alignment=self._unit(layer) if self._is_unquantized() else 1,
                 )
             )
         for name in self._summed.values():
@@ -299,16 +313,16 @@ class _StatefulPlanning:
                 alignment=ACCUMULATOR_BYTES,
             )
             buffers.append(sums)
-        names_read = {buffer.name for buffer in buffers} - set(self._summed)
+        whole_buffers = {buffer.name for buffer in buffers} - set(self._summed)
         pairs = [
             (layer.inputs[0], layer.name)
             for layer in self._layers
-            if names_read.issuperset((layer.inputs[0], layer.name))
+            if whole_buffers.issuperset((layer.inputs[0], layer.name))
             and ends[layer.inputs[0]] == self._step[layer.name]
-            and self._may_lie_over(layer, self._network.layer(layer.inputs[0]))
+            and self._may_overwrite(layer, self._network.layer(layer.inputs[0]))
         ]
         # A reduction writes its result after the last row, which the result may overlap.
-        over = [pair for pair in self._summed.items() if pair[1] in names_read]
+        over = [pair for pair in self._summed.items() if pair[1] in whole_buffers]
         return Problem(
             name=self._network.name,
             buffers=tuple(buffers),
