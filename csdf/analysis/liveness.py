@@ -119,7 +119,8 @@ class IterationRun(UntimedRun):
             for channel in self.outputs[actor]:
                 self.tokens[channel] += count * self._produced[channel]
             self.firings[actor] += count * self.graph.phases[actor]
-        elif not super().advance(actor):
+        # An actor of one phase that cannot fire a cycle cannot fire its phase.
+        elif self.graph.phases[actor] == 1 or not super().advance(actor):
             return False
         self._steps += 1
         if self._steps > STEPS:
@@ -131,7 +132,11 @@ class IterationRun(UntimedRun):
         count = (self.most[actor] - self.firings[actor]) // self.graph.phases[actor]
         for channel in self.inputs[actor]:
             if self.graph.producer[channel] != actor:
-                count = min(count, self.tokens[channel] // self._consumed[channel])
+                allowed = self.tokens[channel] // self._consumed[channel]
+                if allowed < count:
+                    if not allowed:
+                        return 0
+                    count = allowed
             elif not self._loop_allows_a_cycle(channel):
                 return 0
         return count

@@ -7,10 +7,12 @@ from the part of the previous search that no firing has changed.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, MutableSequence, Sequence
 
 from csdf.analysis.consistency import cycle_vector
 from csdf.analysis.liveness import IterationRun
+from csdf.kernels import compile as compiler
+from csdf.kernels import waiting
 from csdf.model.graph import Graph
 from csdf.model.indexed import indexed
 from csdf.time_limit import Budget, stop_of
@@ -27,31 +29,41 @@ def added_tokens(
     numbers = indexed(graph)
     added = [0] * len(numbers.channel_names)
     run = IterationRun(numbers, list(cycle_vector(graph).values()), stop_of(budget))
-    waiting = WaitingPath(run)
+    blocking = BlockingCycles(run)
     ready: list[int] | None = None
     while not run.completes(ready):
-        waiting.update()
-        cycle = waiting.cycle()
-        actor, channel = cycle[choose(len(cycle))]
+        blocking.update()
+        cycle = blocking.cycle()
+        actor = cycle[choose(len(cycle))]
+        channel = blocking.channel(actor)
         missing = run.needed(actor, channel) - run.tokens[channel]
         run.tokens[channel] += missing
         added[channel] += missing
         run.fired.clear()
-        waiting.forget(actor)
+        blocking.forget(actor)
         ready = [actor]
     return dict(zip(numbers.channel_names, added, strict=True))
 
 
-class WaitingPath:
-    """The path from the first unfinished actor to the actors that it waits for, up to a repetition.
+class BlockingCycles:
+    """A blocking cycle of each state of a run, from its first unfinished actor on.
 
-    The path is kept between searches, up to its first actor that no longer waits for the same actor.
+    The path to the cycle is kept between searches, up to its first actor whose tokens have changed. The
+    channel that an actor waits for is kept until then, also while the actor is not on the path.
     """
 
     def __init__(self, run: IterationRun) -> None:
         self._run = run
-        self._path: list[tuple[int, int]] = []  # actor, and the channel that lacks tokens
-        self._position: dict[int, int] = {}
+        # Every number is an index of an actor or of a channel.
+        backend = compiler.backend(fits=True)
+        absent = [waiting.ABSENT] * len(run.most)
+        self._extend = backend.kernel(waiting.extend)
+        self._shorten = backend.kernel(waiting.shorten)
+        self._actors: MutableSequence[int] = backend.blank(len(run.most))
+        self._position, self._awaited = backend.array(absent), backend.array(absent)
+        self._path = backend.kernel(waiting.WaitingPath)(
+            self._actors, self._position, self._awaited, backend.array(run.graph.producer)
+        )
 
     def update(self) -> None:
         """Remove what the latest firings may have changed: their actors and all consumers."""
@@ -63,26 +75,33 @@ class WaitingPath:
 
     def forget(self, actor: int) -> None:
         """Remove the actor from the path, with all actors after it."""
-        position = self._position.get(actor)
-        if position is not None:
-            for removed, _ in self._path[position:]:
-                del self._position[removed]
-            del self._path[position:]
+        self._awaited[actor] = waiting.ABSENT
+        if self._position[actor] != waiting.ABSENT:
+            self._shorten(self._path, self._position[actor])
 
-    def cycle(self) -> list[tuple[int, int]]:
-        """Return the actors of a blocking cycle, each with the channel for whose tokens it waits."""
-        run, path, position = self._run, self._path, self._position
-        first = run.first_unfinished()
-        if first is None:
-            raise AssertionError("a blocked execution has an unfinished actor")
-        if path and path[0][0] != first:
-            self.forget(path[0][0])
-        actor = run.graph.producer[path[-1][1]] if path else first
-        while actor not in position:
-            channel = run.lacking(actor)
-            if channel is None:
-                raise AssertionError("a blocked actor lacks a token")
-            position[actor] = len(path)
-            path.append((actor, channel))
-            actor = run.graph.producer[channel]
-        return path[position[actor] :]
+    def cycle(self) -> Sequence[int]:
+        """Return the actors of a blocking cycle, each waiting for the next."""
+        path, awaited, producer = self._path, self._awaited, self._run.graph.producer
+        if path.length == 0:
+            first = self._run.first_unfinished()
+            if first is None:
+                raise AssertionError("a blocked execution has an unfinished actor")
+            self._extend(path, first)
+        while True:
+            last = self._actors[path.length - 1]
+            if awaited[last] == waiting.ABSENT:
+                awaited[last] = self._lacking(last)
+            following = producer[awaited[last]]
+            if self._position[following] != waiting.ABSENT:
+                return self._actors[self._position[following] : path.length]
+            self._extend(path, following)
+
+    def _lacking(self, actor: int) -> int:
+        channel = self._run.lacking(actor)
+        if channel is None:
+            raise AssertionError("a blocked actor lacks a token")
+        return channel
+
+    def channel(self, actor: int) -> int:
+        """Return the channel for whose tokens an actor of the latest cycle waits."""
+        return int(self._awaited[actor])
