@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from cnn2csdf.readers.tflite.model_file import graphs_of
 from planners.formats.kernel_libraries import (
     LIBRARIES,
     Convolution,
@@ -10,6 +11,7 @@ from planners.formats.kernel_libraries import (
     arm_dsp_depthwise,
     arm_mve_convolution,
     arm_mve_depthwise,
+    convolution_of,
     esp_1_1_convolution,
     esp_1_1_depthwise,
     esp_1_2_convolution,
@@ -59,6 +61,11 @@ WAKE_WORDS = {
     "mww_v2_hey_mycroft": (23628, 23760, 31760),
     "mww_v2_vad": (16772, 16848, 24848),
 }
+# Arenas recorded on a Cortex-M4 with CMSIS-NN, less than an alignment below those predicted.
+ON_CORTEX_M4 = {
+    "ic_resnet8_int8": 54996, "kws_int8": 22820, "lenet300_int8": 4912, "mcunet_vww1_int8": 219808,
+    "micro_speech_int8": 6836, "person_detect_int8": 82308, "simple_add_int8": 49604,
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -153,3 +160,30 @@ def test_wake_words_need_more_with_a_newer_library_than_their_manifests_say(name
     sizes = [arena.size(arena.head(arena.placed({}))) for arena in arenas]
     assert sizes == wanted
     assert abs(sizes[0] - manifest) < manifest // 100
+
+
+@each(
+    "name", [name for name in ON_CORTEX_M4 if (SHARED / f"networks/tflite/{name}.tflite").exists()]
+)
+def test_the_recorded_arena_with_a_library_is_predicted_up_to_alignment(name):
+    arena, _ = with_library((SHARED / f"networks/tflite/{name}.tflite").read_bytes(), DSP)
+    size = arena.size(arena.head(arena.placed({})))
+    assert 0 <= size - ON_CORTEX_M4[name] < 16
+
+
+def shapes_in_file(kind, dims, weights, result, options):
+    layer = [Tensor("x", dims, "int8", (0.1,), 0), constant("w", np.ones(weights, np.int8), (1.0,))]
+    content = one_node(kind, layer, Tensor("y", result, "int8", (0.1,), 0), options)
+    graph = graphs_of(content)[0]
+    return convolution_of(graph.nodes[0], graph)
+
+
+def test_shapes_are_read_with_rows_before_columns():
+    options = [(0, "b", 0), (1, "i", 1), (2, "i", 2), (3, "b", 0), (4, "i", 3), (5, "i", 1)]
+    layer = shapes_in_file("CONV_2D", (1, 9, 12, 6), (4, 3, 5, 6), (1, 5, 12, 4), options)
+    assert (layer.strides, layer.dilation, layer.pads) == ((2, 1), (1, 3), (1, 6))
+    assert (layer.kernel, layer.channels) == ((3, 5), (6, 6, 4))
+    options = [(0, "b", 1), (1, "i", 3), (2, "i", 1), (3, "i", 2), (5, "i", 1), (6, "i", 2)]
+    layer = shapes_in_file("DEPTHWISE_CONV_2D", (1, 9, 12, 2), (1, 3, 3, 4), (1, 5, 4, 4), options)
+    assert (layer.strides, layer.dilation, layer.pads) == ((1, 3), (2, 1), (0, 0))
+    assert layer.channels == (2, 4, 4)
