@@ -1,9 +1,10 @@
-"""A run row by row against the reference."""
+"""Comparison of a run row by row with the reference, the run layer by layer."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from math import isnan
 from typing import Any
 
 import numpy as np
@@ -34,9 +35,9 @@ class Difference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verification(Shown):
-    """The outputs of a run row by row beside those of the reference.
+    """Outputs of a run row by row compared with those of the reference.
 
-    differences: for each frame, by output layer. run: with the peaks of the buffers.
+    differences: of each frame, by output layer. run: the run itself, with the peaks of the buffers.
     """
 
     differences: tuple[dict[str, Difference], ...]
@@ -89,7 +90,7 @@ def table_entries(network: Network) -> dict[str, int]:
 
 
 def random_tensor(layer: Layer, generator: np.random.Generator, below: int = 128) -> Array:
-    """Return a random output of a layer, of the type of its elements; whole ones are below a number."""
+    """Return a random output of a layer, of its element type; integers are less than `below`."""
     if layer.quantization is not None:
         limits = np.iinfo(layer.array_type)
         return generator.integers(
@@ -125,19 +126,19 @@ def verify(
 
 
 def differences(
-    found: Sequence[Frame], references: Sequence[Frame]
+    outputs: Sequence[Frame], references: Sequence[Frame]
 ) -> tuple[dict[str, Difference], ...]:
     """Return how far each output of each frame is from its reference."""
     return tuple(
         {name: difference(ours[name], reference[name]) for name in reference}
-        for ours, reference in zip(found, references, strict=True)
+        for ours, reference in zip(outputs, references, strict=True)
     )
 
 
 def worst_of(differences: Iterable[Mapping[str, Difference]]) -> Difference:
     """Return the largest relative difference of all frames and outputs."""
-    differences_all = [difference for frame in differences for difference in frame.values()]
+    # NaN first: it compares as false with every number, so max alone would depend on the order.
     return max(
-        differences_all,
-        key=lambda difference: (difference.relative != difference.relative, difference.relative),
+        (difference for frame in differences for difference in frame.values()),
+        key=lambda difference: (isnan(difference.relative), difference.relative),
     )

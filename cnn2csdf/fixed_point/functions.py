@@ -1,6 +1,8 @@
 """Functions of stored integers, bit by bit as TensorFlow Lite Micro computes them.
 
-Of 8-bit integers by exponentials in fixed point, of 16-bit integers by tables with interpolation.
+Functions of 8-bit integers are computed with exponentials in fixed point, those of 16-bit integers
+with tables and linear interpolation. Qm.n is a 32-bit integer with m integer bits and n fraction bits:
+its value is the integer / 2 ** n. Q0.31 and Q4.27 are the formats of most functions.
 Described from tensorflow/tflite-micro: tensorflow/lite/micro/kernels (activations_common.cc,
 elementwise.cc, elu.cc, hard_swish_common.cc, leaky_relu_common.cc, logistic_common.cc,
 prelu_common.cc, tanh.cc) and tensorflow/lite/kernels/internal (common.h; in reference
@@ -33,11 +35,11 @@ from cnn2csdf.integers import (
     stored,
 )
 
-WHOLE_BITS = 4  # integer bits of the fixed-point arguments of sigmoid and tanh
-LEAST, LARGEST_SHORT = -(2**15), 2**15 - 1
+WHOLE_BITS = 4  # integer bits of the arguments of sigmoid and tanh: Q4.27
+INT16_MIN, INT16_MAX = -(2**15), 2**15 - 1
 
 Function = Callable[..., Array]
-"""Stored integers, how they and the result are quantised, parameters -> stored integers."""
+"""(stored integers, their quantisation, quantisation of the result, parameters) -> stored integers."""
 
 
 def _ratio(given: Quantization, result: Quantization) -> float:
@@ -55,7 +57,7 @@ def _relu(values: Array, given: Quantization, result: Quantization) -> Array:
 def _clip(
     values: Array, given: Quantization, _result: Quantization, low: float, high: float
 ) -> Array:
-    """Stored integers within limits by the scale of the input; they are not rescaled."""
+    """Stored integers clipped to limits in the scale of the input, without rescaling."""
     least, largest = (
         None if np.isinf(limit) else quantized(np.array(limit), given) for limit in (low, high)
     )
@@ -73,7 +75,7 @@ def _leaky_relu(values: Array, given: Quantization, result: Quantization, slope:
 def prelu(
     values: Array, slopes: Array, given: Quantization, trained: Quantization, result: Quantization
 ) -> Array:
-    """Return stored integers, those below zero times slopes, which are stored integers too."""
+    """Return stored integers: elements below zero multiplied by slopes, which are stored integers."""
     whole, factors = centred(values, given), centred(slopes, trained)
     above = rescaled(whole, *multiplier(_ratio(given, result)))
     ratio = given.scale * trained.scale / result.scale
@@ -82,21 +84,25 @@ def prelu(
     )
 
 
-def _scaled(whole: Integers, given: Quantization) -> tuple[Integers, int]:
-    """Integers with four bits before the point, and from where on there is no room for them."""
+def _q4_27_arguments(whole: Integers, given: Quantization) -> tuple[Integers, int]:
+    """Q4.27 arguments, and the radius beyond which the input saturates."""
     integer, exponent = multiplier(float(np.float32(given.scale)) * 2 ** (31 - WHOLE_BITS))
     radius = input_radius(WHOLE_BITS, exponent)
     inside = np.clip(whole, -radius, radius)
     return rescaled(inside, integer, exponent), radius
 
 
-def _saturated(found: Integers, whole: Integers, radius: int, result: Quantization) -> Array:
+def _stored_saturated(
+    computed: Integers, whole: Integers, radius: int, result: Quantization
+) -> Array:
+    """Stored results; inputs beyond the radius have the smallest or the largest stored integer."""
     limits = np.iinfo(result.element.value)
-    found = np.where(whole <= -radius, limits.min, np.where(whole >= radius, limits.max, found))
-    return np.clip(found, limits.min, limits.max).astype(result.element.value)
+    inside = np.where(whole >= radius, limits.max, computed)
+    saturated = np.where(whole <= -radius, limits.min, inside)
+    return np.clip(saturated, limits.min, limits.max).astype(result.element.value)
 
 
-def _by_real_numbers(
+def _in_single_precision(
     values: Array,
     given: Quantization,
     result: Quantization,
@@ -111,32 +117,33 @@ def _by_real_numbers(
 def _sigmoid(values: Array, given: Quantization, result: Quantization) -> Array:
     if given.element is Element.UINT8 or given.is_unsigned:
         unity = np.float32(1)
-        return _by_real_numbers(values, given, result, lambda real: unity / (unity + np.exp(-real)))
+        return _in_single_precision(
+            values, given, result, lambda real: unity / (unity + np.exp(-real))
+        )
     whole = centred(values, given)
     if given.element is Element.INT16:
         return short_sigmoid(whole, given.scale).astype(np.int16)
-    scaled, radius = _scaled(whole, given)
-    # 1 / (1 + e ** -x) as fractions of 2 ** 31; x has four bits before the point.
+    scaled, radius = _q4_27_arguments(whole, given)
+    # 1 / (1 + e ** -x) in Q0.31 for x in Q4.27.
     positive = reciprocal_of_one_plus(exponential(-np.abs(scaled), 4))
     reciprocal = np.where(scaled > 0, positive, LARGEST - positive)
-    return _saturated(
+    return _stored_saturated(
         divided_by_power(np.where(scaled == 0, HALF, reciprocal), 23) - 128, whole, radius, result
     )
 
 
 def _hyperbolic_tangent(values: Array, given: Quantization, result: Quantization) -> Array:
     if given.element is Element.UINT8 or given.is_unsigned:
-        return _by_real_numbers(values, given, result, np.tanh)
+        return _in_single_precision(values, given, result, np.tanh)
     whole = centred(values, given)
     if given.element is Element.INT16:
-        # Tanh x of 16-bit integers of that scale, in steps of 1 / 2 ** 15.
+        # tanh x in Q0.15.
         return _short_tanh(_short_scaled(whole, given.scale, EXACT_SHIFTS["tanh"])).astype(np.int16)
-    scaled, radius = _scaled(whole, given)
-    # Tanh x as fractions of 2 ** 31; x has four bits before the point.
-    # Read with five integer bits instead of four, the same 32 bits are 2 x.
+    scaled, radius = _q4_27_arguments(whole, given)
+    # tanh x = 2 / (1 + e ** -2x) - 1 in Q0.31 for x in Q4.27: read as Q5.26, the same 32 bits are 2 x.
     powers = exponential(-np.abs(scaled), 5)
-    hyperbolic = _exponentials_saturated((_twice_reciprocal(powers) - 2**29) * 4)
-    return _saturated(
+    hyperbolic = _saturated_to_int32((_twice_reciprocal(powers) - 2**29) * 4)
+    return _stored_saturated(
         divided_by_power(
             np.where(scaled == 0, 0, np.where(scaled < 0, -hyperbolic, hyperbolic)), 24
         ),
@@ -154,7 +161,7 @@ def _absolute(values: Array, given: Quantization, result: Quantization) -> Array
 
 
 def _elu(values: Array, given: Quantization, result: Quantization, alpha: float) -> Array:
-    """In single precision, element by element."""
+    """ELU in single precision, element by element."""
     single = np.float32
     real = single(given.scale) * centred(values, given).astype(single)
     exponential = np.where(
@@ -168,7 +175,7 @@ def _elu(values: Array, given: Quantization, result: Quantization, alpha: float)
 def _short_multiplier(ratio: float) -> tuple[int, int]:
     """A 15-bit integer and an exponent."""
     integer, exponent = multiplier(ratio)
-    return min((integer + 2**15) >> 16, LARGEST_SHORT), exponent
+    return min((integer + 2**15) >> 16, INT16_MAX), exponent
 
 
 def _short_high_product(left: Integers, right: int) -> Integers:
@@ -179,19 +186,24 @@ def _short_high_product(left: Integers, right: int) -> Integers:
 
 
 def _hard_swish(values: Array, given: Quantization, result: Quantization) -> Array:
-    """A number times a gate that grows from zero to one between -3 and 3, all in 16 bits."""
+    """Product of x and a gate that rises linearly from 0 at -3 to 1 at 3, all in 16 bits."""
+    # 1. Eight-bit inputs get seven fraction bits more.
     fine = given.scale / 128
     factor, shift = _short_multiplier(fine / result.scale)
     gate_factor, gate_shift = _short_multiplier(fine / (3 / 2**15))
     fine_values = centred(values, given) * 128
+    # 2. The gate is x / 3 in Q0.15, saturated: shifted left by all bits but one, multiplied by the
+    #    rounded factor, then shifted by the last bit, so that the product keeps its precision.
     gate = fine_values
     if gate_shift > 0:
-        gate = np.clip(gate * 2 ** (gate_shift - 1), LEAST, LARGEST_SHORT)
+        gate = np.clip(gate * 2 ** (gate_shift - 1), INT16_MIN, INT16_MAX)
     gate = _short_high_product(gate, gate_factor)
     if gate_shift > 0:
-        gate = np.clip(gate * 2, LEAST, LARGEST_SHORT)
+        gate = np.clip(gate * 2, INT16_MIN, INT16_MAX)
     gate = divided_by_power(gate, max(-gate_shift, 0))
+    # 3. From -1 to 1 in Q0.15 to 0 to 1 in Q0.15.
     gate = (gate + 2**15) >> 1
+    # 4. The product with x in the scale of the result, rounded towards zero, then shifted right.
     product = gate * _short_high_product(fine_values, factor)
     shortened = np.where(product >= 0, product >> 15, -(-product >> 15))
     return stored(divided_by_power(shortened, max(-shift, 0)), result)
@@ -202,25 +214,24 @@ ROOT_BITS = 20  # fraction bits of an inverse square root
 
 @lru_cache(maxsize=1024)  # the integers of a table of 8 bits are asked for again by each table
 def inverse_root(value: int) -> tuple[int, int]:
-    """1 / sqrt(value) as a 31-bit integer and an exponent, for a whole number from 1 on.
+    """1 / sqrt(value) as a 31-bit integer and an exponent, for an integer of at least 1.
 
-    Five Newton steps in fixed point with three bits before the point.
+    Five Newton steps in Q3.28: r -> 3/2 r - value/2 r ** 3.
     """
     if value == 1:
         return LARGEST, 0
     right = 11
     while value >= 2**29:
         value, right = value // 4, right + 1
-    pairs = (32 - value.bit_length() - 1) // 2 - 1  # of bits, by which there is room above
+    # Shifts by pairs of bits, whose square root is a shift, until the value fills 28 or 29 bits.
+    pairs = (32 - value.bit_length() - 1) // 2 - 1
     right -= pairs
     operand = np.int64(value << 2 * pairs) >> 1
     half, estimate = divided_by_power(operand, 1), np.full((), 2**28, np.int64)
     for _ in range(5):
-        cube = _exponentials_saturated(
-            high_product(high_product(estimate, estimate), estimate) * 2**6
-        )
+        cube = _saturated_to_int32(high_product(high_product(estimate, estimate), estimate) * 2**6)
         step = high_product(3 * 2**27, estimate) - high_product(half, cube)
-        estimate = _exponentials_saturated(step * 2**3)
+        estimate = _saturated_to_int32(step * 2**3)
     integer = int(high_product(estimate, 1518500250))  # sqrt(1 / 2)
     return (integer << -right, 0) if right < 0 else (integer, -right)
 
@@ -253,7 +264,7 @@ FUNCTIONS: dict[str, Function] = {
 }
 
 
-EXPONENTIALS = (  # e ** -(1/4, 1/2, 1, 2, ...) as fractions of 2**31
+EXPONENTIALS = (  # e ** -(1/4, 1/2, 1, 2, ...) in Q0.31
     1672461947,
     1302514674,
     790015084,
@@ -262,13 +273,13 @@ EXPONENTIALS = (  # e ** -(1/4, 1/2, 1, 2, ...) as fractions of 2**31
     720401,
     242,
 )
-DIFFERENCE_BITS = 5  # integer bits of the fixed-point exponents of a softmax
+DIFFERENCE_BITS = 5  # integer bits of the exponents of a softmax: Q5.26
 
 
 def exponential(values: Integers, whole_bits: int = DIFFERENCE_BITS) -> Integers:
-    """Return e ** x for x <= 0, as fractions of 2 ** 31; x has this many bits before the point.
+    """Return e ** x in Q0.31 for x <= 0; x has `whole_bits` integer bits.
 
-    A polynomial around -1/8 below a quarter, times a factor for each bit above.
+    A polynomial around -1/8 for x modulo 1/4, times a factor of EXPONENTIALS for each higher bit.
     """
     lowest = 31 - whole_bits - 2  # bit of a quarter
     quarter = 2**lowest
@@ -287,33 +298,33 @@ def exponential(values: Integers, whole_bits: int = DIFFERENCE_BITS) -> Integers
 
 
 def _twice_reciprocal(values: Integers) -> Integers:
-    """2 / (1 + x) for 0 <= x <= 1, with two bits before the point, in three Newton steps."""
+    """2 / (1 + x) in Q2.29 for 0 <= x <= 1 in Q0.31, by three Newton steps."""
     half = (values + LARGEST + 1) // 2
     reciprocal = 1515870810 + high_product(half, -1010580540)  # 48 / 17 - 32 / 17 * half
     for _ in range(3):
         step = high_product(reciprocal, 2**29 - high_product(half, reciprocal))
-        reciprocal = reciprocal + _exponentials_saturated(step * 4)
+        reciprocal = reciprocal + _saturated_to_int32(step * 4)
     return reciprocal
 
 
 def reciprocal_of_one_plus(values: Integers) -> Integers:
-    """Return 1 / (1 + x) for 0 <= x <= 1, both as fractions of 2 ** 31."""
-    return _exponentials_saturated(_twice_reciprocal(values) * 2)
+    """Return 1 / (1 + x) for 0 <= x <= 1, both in Q0.31."""
+    return _saturated_to_int32(_twice_reciprocal(values) * 2)
 
 
-def _exponentials_saturated(values: Integers) -> Integers:
+def _saturated_to_int32(values: Integers) -> Integers:
     return np.clip(values, -LARGEST - 1, LARGEST)
 
 
 def input_radius(whole_bits: int, exponent: int) -> int:
-    """Return the largest integer that has room when it is multiplied with 2 ** exponent."""
+    """Return the largest integer whose product with 2 ** exponent fits into this fixed-point format."""
     return int((2**whole_bits - 1) * 2 ** (31 - whole_bits) // 2**exponent)
 
 
 def softmax_of(values: Integers, scale: float, axis: Any, bits: int = 8) -> Integers:
-    """Return a softmax of 8-bit integers along axes, as stored in this many bits.
+    """Return a softmax of 8-bit integers along axes, stored in `bits` bits.
 
-    The scale of the result is 1 / 2 ** bits, its zero point the least integer.
+    The scale of the result is 1 / 2 ** bits, its zero point the smallest integer.
     """
     integer, exponent = multiplier(min(float(np.float32(scale)) * 2**26, LARGEST))
     radius = -input_radius(DIFFERENCE_BITS, exponent)
@@ -329,17 +340,17 @@ def softmax_of(values: Integers, scale: float, axis: Any, bits: int = 8) -> Inte
     return result
 
 
-STEPS = 512  # of a table over all 16-bit integers
+TABLE_STEPS = 512  # intervals of a table over all 16-bit integers
 # Exact shifts of `curve_steps` for scales that are powers of two, by function.
 EXACT_SHIFTS = {"sigmoid": range(1), "tanh": range(2)}
-LAST = 255  # of the table of the sigmoid: all above is one
+LAST_TABLE_INDEX = 255  # of the table of the sigmoid: 1 from here on
 
 
 @cache
 def sigmoid_table() -> Integers:
-    """Return sigmoids of i / 24 as fractions of 2 ** 16, less half of the error between them."""
-    places = np.arange(LAST)
-    here, between, after = (2**16 / (1 + np.exp(-(places + shift) / 24)) for shift in (0, 0.5, 1))
+    """Return sigmoids of i / 24 times 2 ** 16, minus half of the interpolation error at i + 1/2."""
+    indices = np.arange(LAST_TABLE_INDEX)
+    here, between, after = (2**16 / (1 + np.exp(-(indices + shift) / 24)) for shift in (0, 0.5, 1))
     error = (here + after) / 2 - between
     table = np.floor(here - error / 2 + 0.5).astype(np.int64)
     result: Integers = np.append(table, 2**16 - 1)
@@ -349,14 +360,14 @@ def sigmoid_table() -> Integers:
 def curve_steps(scale: float, exact_shifts: range) -> tuple[int, int]:
     """Return factor and shift from stored integers to steps of 1 / (3 * 4096).
 
-    A shift alone for powers of two that have room; a 15-bit factor otherwise.
+    A shift alone for powers of two with a shift in `exact_shifts`; otherwise a 15-bit factor.
     """
     power = log2(float(np.float32(scale)))
     shift = 12 + round(power)
     if abs(power - round(power)) < 1e-3 and shift in exact_shifts:
         return 3 << shift, 0
     factor, shift = float(np.float32(scale)) * 4096 * 3, 0
-    while factor <= LARGEST_SHORT / 2 and shift <= 30:
+    while factor <= INT16_MAX / 2 and shift <= 30:
         factor, shift = factor * 2, shift + 1
     return int(factor), shift
 
@@ -368,11 +379,14 @@ def _short_scaled(values: Integers, scale: float, exact_shifts: range) -> Intege
 
 
 def short_sigmoid(values: Integers, scale: float) -> Integers:
-    """Return 1 / (1 + e ** -x) of 16-bit integers of that scale, in steps of 1 / 2 ** 15."""
+    """Return 1 / (1 + e ** -x) in Q0.15, for 16-bit integers of this scale."""
     scaled = _short_scaled(values, scale, EXACT_SHIFTS["sigmoid"])
-    place, rest, table = np.abs(scaled) >> 9, np.abs(scaled) & 511, sigmoid_table()
-    left, right = table[np.minimum(place, LAST - 1)], table[np.minimum(place, LAST - 1) + 1]
-    interpolated = np.where(place >= LAST, LARGEST_SHORT << 10, (left << 9) + rest * (right - left))
+    index, rest, table = np.abs(scaled) >> 9, np.abs(scaled) & 511, sigmoid_table()
+    inner = np.minimum(index, LAST_TABLE_INDEX - 1)
+    left, right = table[inner], table[inner + 1]
+    interpolated = np.where(
+        index >= LAST_TABLE_INDEX, INT16_MAX << 10, (left << 9) + rest * (right - left)
+    )
     result: Integers = (
         np.where(scaled >= 0, interpolated + 512, (1 << 25) - interpolated + 511) >> 10
     )
@@ -380,68 +394,68 @@ def short_sigmoid(values: Integers, scale: float) -> Integers:
 
 
 def power_steps(power: int) -> tuple[int, int, int]:
-    """Return factor, what is added to round, and shift from a scale to steps of 1 / (3 * 4096).
-
-    power: of two, the scale.
-    """
+    """Return factor, rounding summand and shift from a scale 2 ** power to steps of 1 / (3 * 4096)."""
     shift = 12 + power
     return (3 << shift, 0, 0) if shift >= 0 else (3, 1 << (-shift - 1), -shift)
 
 
 def power_hyperbolic_tangent(values: Integers, power: int) -> Integers:
-    """Return tanh x of 16-bit integers whose scale is that power of two, in 1 / 2 ** 15."""
+    """Return tanh x in Q0.15, for 16-bit integers of scale 2 ** power."""
     factor, half, shift = power_steps(power)
     return _short_tanh((values * factor + half) >> shift)
 
 
 def _short_tanh(scaled: Integers) -> Integers:
-    """Of integers in steps of 1 / (3 * 4096)."""
-    place, rest, table = np.abs(scaled) >> 8, np.abs(scaled) & 255, sigmoid_table()
-    left, right = table[np.minimum(place, LAST - 1)], table[np.minimum(place, LAST - 1) + 1]
-    interpolated = np.where(place >= LAST, 0xFFFF << 8, (left << 8) + rest * (right - left))
+    """Tanh x = 2 sigmoid(2 x) - 1 in Q0.15, for integers in steps of 1 / (3 * 4096)."""
+    index, rest, table = np.abs(scaled) >> 8, np.abs(scaled) & 255, sigmoid_table()
+    inner = np.minimum(index, LAST_TABLE_INDEX - 1)
+    left, right = table[inner], table[inner + 1]
+    interpolated = np.where(
+        index >= LAST_TABLE_INDEX, 0xFFFF << 8, (left << 8) + rest * (right - left)
+    )
     above = interpolated - (1 << 23) + 128
     result: Integers = np.where(scaled >= 0, above, -interpolated + (1 << 23) + 127) >> 8
     return result
 
 
 def _table(largest: float, zero: int, function: Callable[[Array], Array]) -> Integers:
-    """A function of 16-bit integers i at every 128th of them, in steps of 2 / (2 ** 16 - 1).
+    """A function at every 128th 16-bit integer i, in steps of 2 / (2 ** 16 - 1).
 
-    largest: (i - zero) / (2 ** 16 - 1) times that is what the function takes. From each value half
-    of the error of interpolation in the middle is taken away. All in single precision.
+    largest: the argument of the function is largest * (i - zero) / (2 ** 16 - 1). Half of the
+    interpolation error in the middle of an interval is subtracted. All in single precision.
     """
     single = np.float32
     scale, unit = single(largest) / single(2**16 - 1), single(2.0) / single(2**16 - 1)
-    first, last = scale * single(LEAST - zero), scale * single(LARGEST_SHORT - zero)
-    step = (last - first) / single(STEPS)
-    inverse = single(2**16) / (unit * single(LARGEST_SHORT) - unit * single(LEAST))
-    places = first + np.arange(STEPS + 1).astype(single) * step
-    values = function(places) * inverse
+    first, last = scale * single(INT16_MIN - zero), scale * single(INT16_MAX - zero)
+    step = (last - first) / single(TABLE_STEPS)
+    inverse = single(2**16) / (unit * single(INT16_MAX) - unit * single(INT16_MIN))
+    arguments = first + np.arange(TABLE_STEPS + 1).astype(single) * step
+    values = function(arguments) * inverse
     here, after = away_from_zero(values[:-1]), values[1:]
-    between = away_from_zero(function(places[:-1] + step / single(2)) * inverse)
+    between = away_from_zero(function(arguments[:-1] + step / single(2)) * inverse)
     error = away_from_zero((after + here) / single(2)) - between
     end = away_from_zero(function(np.array([last])) * inverse)
     table = np.append(here - away_from_zero(error / single(2)), end)
-    result: Integers = np.clip(table, LEAST, LARGEST_SHORT).astype(np.int64)
+    result: Integers = np.clip(table, INT16_MIN, INT16_MAX).astype(np.int64)
     return result
 
 
 def _looked_up(values: Integers, table: Integers) -> Integers:
-    place, rest = 256 + (values >> 7), values & 127
-    result: Integers = table[place] + (((table[place + 1] - table[place]) * rest + 64) >> 7)
+    index, rest = 256 + (values >> 7), values & 127
+    result: Integers = table[index] + (((table[index + 1] - table[index]) * rest + 64) >> 7)
     return result
 
 
 @cache
 def exponential_table() -> Integers:
-    """Return e ** x at 513 places from -10 to 0."""
-    return _table(10.0, LARGEST_SHORT, np.exp)
+    """Return e ** x at 513 points from -10 to 0."""
+    return _table(10.0, INT16_MAX, np.exp)
 
 
 @cache
 def reciprocal_table() -> Integers:
-    """Return 1 / (1 + x) at 513 places from 0 to 1."""
-    return _table(1.0, LEAST, lambda values: 1 / (1 + values))
+    """Return 1 / (1 + x) at 513 points from 0 to 1."""
+    return _table(1.0, INT16_MIN, lambda values: 1 / (1 + values))
 
 
 def softmax_multiplier(scale: float) -> tuple[int, int]:
@@ -450,16 +464,16 @@ def softmax_multiplier(scale: float) -> tuple[int, int]:
 
 
 def short_softmax(values: Integers, scale: float, axis: Any) -> Integers:
-    """Return a softmax of 16-bit integers along axes, in steps of 1 / 2 ** 15."""
+    """Return a softmax of 16-bit integers along axes, in Q0.15."""
     ratio = softmax_multiplier(scale)
-    beyond = rescaled(values - values.max(axis=axis, keepdims=True), *ratio) + LARGEST_SHORT
-    powers = _looked_up(np.clip(beyond, LEAST, LARGEST_SHORT), exponential_table())
+    beyond = rescaled(values - values.max(axis=axis, keepdims=True), *ratio) + INT16_MAX
+    powers = _looked_up(np.clip(beyond, INT16_MIN, INT16_MAX), exponential_table())
     sums = powers.sum(axis=axis, keepdims=True)
     lead = 32 - np.frexp(sums.astype(np.float64))[1]  # leading zeros of 32 bits
     shifted = ((sums << (lead - 1)) + (1 << 13)) >> 14
-    centred = np.clip(shifted - ((1 << 15) + (1 << 16)), LEAST, LARGEST_SHORT)
+    centred = np.clip(shifted - ((1 << 15) + (1 << 16)), INT16_MIN, INT16_MAX)
     shares = _looked_up(centred, reciprocal_table())
     shift = 31 - lead
     quotient = (powers * shares + (1 << (shift - 1))) >> shift
-    result: Integers = np.clip(quotient, 0, LARGEST_SHORT)
+    result: Integers = np.clip(quotient, 0, INT16_MAX)
     return result

@@ -50,7 +50,7 @@ def onnx_bytes(model: Model) -> bytes:
     size = sum(4 * array.size for roles in model.weights.values() for array in roles.values())
     if size > LARGEST_MESSAGE_BYTES:
         raise InvalidNetwork(f"{size} bytes of weights do not fit into one ONNX file")
-    drawing = _Drawing(layer.name for layer in model.network.layers)
+    builder = _GraphBuilder(layer.name for layer in model.network.layers)
     # The tensor of each layer: called as the first output that reads it, if any.
     tensors = {layer.name: layer.name for layer in model.network.layers}
     for layer in model.network.outputs:
@@ -65,7 +65,7 @@ def onnx_bytes(model: Model) -> bytes:
     for layer in model.network.layers:
         inputs = model.network.input_shapes(layer)
         try:
-            drawing.add_layer(layer, inputs, model.weights.get(layer.name, {}), tensors)
+            builder.add_layer(layer, inputs, model.weights.get(layer.name, {}), tensors)
         except InvalidNetwork as error:
             raise InvalidNetwork(f"layer {layer.name!r}: {error}") from None
     read, outputs = (
@@ -76,9 +76,9 @@ def onnx_bytes(model: Model) -> bytes:
         for layers in (model.network.inputs, model.network.outputs)
     )
     constants = [
-        numpy_helper.from_array(constant, name) for name, constant in drawing.constants.items()
+        numpy_helper.from_array(constant, name) for name, constant in builder.constants.items()
     ]
-    graph = helper.make_graph(drawing.nodes, model.network.name, read, outputs, constants)
+    graph = helper.make_graph(builder.nodes, model.network.name, read, outputs, constants)
     written = helper.make_model(
         graph,
         opset_imports=[helper.make_opsetid("", OPSET)],
@@ -94,18 +94,22 @@ def _file_dims(layer: Layer) -> Dims:
     return file_dims or layer.shape.dims
 
 
-Constant = tuple[str, NDArray[Any]]  # its role, its value
-NOTHING = np.empty(0)  # of an input left out
+Constant = tuple[str, NDArray[Any]]  # role, value
+NOTHING = np.empty(0)  # value of an omitted input
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenNode:
-    """A node of the chain that replaces a layer; each reads the output of the node before it.
+    """A node of the chain that replaces a layer; each node reads the output of the node before it.
 
-    constants: read behind the tensors; None is an input left out. reads: which inputs of the layer
-    it reads as well; by default the first node reads all, a later one none. order: which of all
-    these comes first, second, and so on; by default as they are. output: which of the node's
-    outputs is wanted; outputs: how many it has.
+    constants: read after the tensors; None is an omitted input.
+    reads: indices of the inputs of the layer that the node reads in addition; by default the first
+    node reads all, a later node none.
+    order: permutation of all inputs of the node; by default tensors, inputs of the layer, constants.
+    output, outputs: index of the output that the next node reads, and the number of outputs.
+    starts: the node begins a second branch: it does not read the output of the node before it, which
+    waits until a node joins it.
+    joins: the node reads the outputs of all branches, oldest first, not only the last output.
     """
 
     op_type: str
@@ -144,16 +148,16 @@ class _Operands:
     weights: Mapping[str, Array]
 
     def trained(self) -> tuple[Constant, ...]:
-        """Return all weights, in the order in which the operator names them and ONNX reads them."""
+        """Return all weights; the order of their names in the operator is that of ONNX."""
         return tuple(self.weights.items())
 
     def with_batch(self, array: Array) -> Array:
-        """Return a constant with a batch axis, where it has as many axes as the result."""
+        """Return a constant, with a batch axis if it has as many axes as the output."""
         return array[None] if array.ndim == len(self.output.dims) else array
 
 
-class _Drawing:
-    """Collects nodes and constants; keeps their names apart."""
+class _GraphBuilder:
+    """Collects nodes and constants, with unique names."""
 
     def __init__(self, names: Iterable[str]) -> None:
         self.nodes: list[onnx.NodeProto] = []
@@ -180,7 +184,7 @@ class _Drawing:
             if layer.operator.file_dims is not None:
                 file_shape = Shape(dims=layer.operator.file_dims)
                 self._add(
-                    _seen_as(file_shape, layer.shape.dims),
+                    _reinterpreted(file_shape, layer.shape.dims),
                     [layer.name],
                     tensors[layer.name],
                     f"{layer.name} seen",
@@ -189,30 +193,31 @@ class _Drawing:
             return
         if isinstance(layer.operator, op.Output):
             if layer.operator.dims is not None:
-                nodes = _seen_as(inputs[0], layer.operator.dims)
+                nodes = _reinterpreted(inputs[0], layer.operator.dims)
                 self._add(nodes, read, layer.name, f"{layer.name} seen", {})
             elif read[0] != layer.name:
                 copy = self._free_name(f"{layer.name} copy")
                 self.nodes.append(helper.make_node("Identity", read, [layer.name], name=copy))
             return
         chain = (layer.operator, *layer.epilogue)
-        for place, operator in enumerate(chain):
-            is_last = place == len(chain) - 1
-            name = layer.name if place == 0 else self._free_name(f"{layer.name}.{place - 1}")
-            target = tensors[layer.name] if is_last else self._free_name(f"{layer.name} {place}")
-            prefix = "" if place == 0 else f"{place - 1}."
+        for step, operator in enumerate(chain):
+            is_last = step == len(chain) - 1
+            name = layer.name if step == 0 else self._free_name(f"{layer.name}.{step - 1}")
+            target = tensors[layer.name] if is_last else self._free_name(f"{layer.name} {step}")
+            prefix = "" if step == 0 else f"{step - 1}."
             step_weights = {
                 role: np.asarray(weights[prefix + role], dtype=np.float32)
                 for role in operator.trained(inputs)
                 if prefix + role in weights
             }
-            stored = {
-                stored.role.removeprefix(prefix): stored.name
-                for stored in layer.stored
-                if stored.name is not None and stored.role.startswith(prefix)
+            constant_names = {
+                constant.role.removeprefix(prefix): constant.name
+                for constant in layer.stored
+                if constant.name is not None and constant.role.startswith(prefix)
             }
             operands = _Operands(inputs=inputs, output=layer.shape, weights=step_weights)
-            self._add(_WRITERS[type(operator)](operator, operands), read, target, name, stored)
+            nodes = _WRITERS[type(operator)](operator, operands)
+            self._add(nodes, read, target, name, constant_names)
             read, inputs = [target], (layer.shape,)
 
     def _add(
@@ -221,24 +226,25 @@ class _Drawing:
         inputs: Sequence[str],
         target: str,
         name: str,
-        stored: Mapping[str, str],
+        constant_names: Mapping[str, str],
     ) -> None:
         """Add the nodes of one operator; the last writes `target` and gets the name.
 
-        stored: by role, what the constants are called that several layers may share.
+        constant_names: names, by role, of constants that several layers may share.
         """
+        # Outputs of the open branches; the last is that of the node before.
         current: list[str] = []
-        for place, node in enumerate(nodes):
-            is_last = place == len(nodes) - 1
-            everything = range(len(inputs)) if place == 0 else ()
+        for position, node in enumerate(nodes):
+            is_last = position == len(nodes) - 1
+            everything = range(len(inputs)) if position == 0 else ()
             reads = everything if node.reads is None else node.reads
             before = [] if node.starts else current if node.joins else current[-1:]
             tensors = [*before, *(inputs[index] for index in reads)]
             constants = []
             for constant in node.constants:
                 role, value = constant or ("", NOTHING)
-                key = (stored.get(role, ""), value.shape)
-                if constant is None or (role in stored and key in self._shared):
+                key = (constant_names.get(role, ""), value.shape)
+                if constant is None or (role in constant_names and key in self._shared):
                     constants.append("" if constant is None else self._shared[key])
                     continue
                 constants.append(self._free_name(f"{name}.{role}"))
@@ -294,15 +300,13 @@ def _cast(kind: int) -> WrittenNode:
 def _trained(
     constants: Constants, operands: _Operands, *, batch: bool
 ) -> tuple[tuple[Constant, ...], tuple[int, ...]]:
-    """Trained operands, with a batch axis where wanted, and the order of all operands."""
-    places = [place for place, _ in constants]
-    total = len(operands.inputs) + len(places)
-    tensors = [position for position in range(total) if position not in places]
-    arrays = {place: operands.weights[constant_role(place)] for place in places}
-    operands_given = tuple(
-        (constant_role(role), array[None] if batch else array) for role, array in arrays.items()
-    )
-    return operands_given, tuple([*tensors, *places].index(position) for position in range(total))
+    """Constant operands, with a batch axis if `batch`, and the order of all operands."""
+    positions = [position for position, _ in constants]
+    total = len(operands.inputs) + len(positions)
+    tensors = [position for position in range(total) if position not in positions]
+    arrays = [(role, operands.weights[role]) for role in map(constant_role, positions)]
+    trained = tuple((role, array[None] if batch else array) for role, array in arrays)
+    return trained, tuple([*tensors, *positions].index(position) for position in range(total))
 
 
 def _activation(operator: op.Activation, operands: _Operands) -> Nodes:
@@ -376,17 +380,17 @@ def _elementwise(operator: op.Elementwise, operands: _Operands) -> Nodes:
 
 def _choice(operator: op.Choice, operands: _Operands) -> Nodes:
     """The condition is cast to a truth value; a trained condition is a truth value already."""
-    places = [place for place, _ in operator.constants]
-    arrays_given = [
-        (constant_role(place), operands.weights[constant_role(place)]) for place in places
+    positions = [position for position, _ in operator.constants]
+    constants = [
+        (role, operands.with_batch(operands.weights[role]))
+        for role in map(constant_role, positions)
     ]
-    constants = [(role, operands.with_batch(array)) for role, array in arrays_given]
-    has_condition = 0 in places
+    has_condition = 0 in positions
     if has_condition:
-        first = places.index(0)
+        first = positions.index(0)
         constants[first] = (constants[first][0], constants[first][1] != 0)
-    tensors = [place for place in range(3) if place not in places]
-    order = tuple([*tensors, *places].index(place) for place in range(3))
+    tensors = [position for position in range(3) if position not in positions]
+    order = tuple([*tensors, *positions].index(position) for position in range(3))
     if has_condition:
         return [node("Where", *constants, order=order)]
     reads = tuple(range(1, len(tensors)))
@@ -407,14 +411,14 @@ def _tensor_product(operator: op.TensorProduct, operands: _Operands) -> Nodes:
     return [node("Einsum", *constants, order=order, equation=equation), *ends]
 
 
-def _joined(operator: op.ConstantConcatenation, operands: _Operands) -> Nodes:
+def _constant_concatenation(operator: op.ConstantConcatenation, operands: _Operands) -> Nodes:
     constants, order = _trained(operator.constants, operands, batch=True)
     return [node("Concat", *constants, order=order, axis=operator.axis + 1)]
 
 
 def _embedding(_: op.Embedding, operands: _Operands) -> Nodes:
     looked_up = node("Gather", *operands.trained(), order=(1, 0))
-    return [_cast(INTEGER), looked_up, _turned(0, 1, 4, 2, 3), _reshaped(operands.output.dims)]
+    return [_cast(INTEGER), looked_up, _transpose(0, 1, 4, 2, 3), _reshaped(operands.output.dims)]
 
 
 def _recurrence(operator: op.Recurrence, operands: _Operands) -> Nodes:
@@ -508,7 +512,7 @@ def _padding(
 
 
 def _convolution(operator: op.Convolution, operands: _Operands) -> Nodes:
-    """Rows of an overhang are zero, like the rows of the padding."""
+    """An overhang becomes padding: rows and columns of both are zero."""
     attributes = _attributes(_overhang_as_padding(operator.window))
     convolution = node("Conv", *operands.trained(), **attributes, group=operator.groups)
     return [*_crop(operator.window), convolution]
@@ -526,7 +530,10 @@ def _transposed(operator: op.TransposedConvolution, operands: _Operands) -> Node
 
 
 def _pooling(operator: op.Pooling, operands: _Operands) -> Nodes:
-    """An overhang becomes ceil mode, or padding that counts not."""
+    """An overhang becomes ceil_mode=1 where ONNX then computes the same overhang, otherwise padding.
+
+    Padding is no substitute in an average that counts its padding: an overhang never counts.
+    """
     window, is_average = operator.window, operator.function == "average"
     shape = operands.inputs[0]
     top, left, bottom, right = (min(amount, 0) for amount in window.padding)
@@ -571,12 +578,12 @@ Writer = Callable[[Any, _Operands], Nodes]
 
 
 def _plain(op_type: str, **fields: str) -> Writer:
-    """The writer of one node that reads all weights; fields of the operator by attribute."""
+    """Writer of a single node that reads all weights. fields: attribute=field of the operator."""
 
     def written(operator: op.Operator, operands: _Operands) -> Nodes:
         attributes = {name: getattr(operator, field) for name, field in fields.items()}
         if "axis" in attributes:
-            attributes["axis"] += 1  # behind the batch
+            attributes["axis"] += 1  # the batch axis is first
         return [node(op_type, *operands.trained(), **attributes)]
 
     return written
@@ -630,19 +637,19 @@ def _matrix_product(_: op.MatrixProduct, operands: _Operands) -> Nodes:
     return [node("MatMul", *trained[:1]), *(node("Add", bias) for bias in trained[1:])]
 
 
-TO_PLACES, TO_MAP = (0, 2, 3, 1), (0, 3, 1, 2)  # of a map: its channels behind, and in front again
+CHANNELS_LAST, CHANNELS_FIRST = (0, 2, 3, 1), (0, 3, 1, 2)  # permutations of the axes of a map
 
 
-def _turned(*order: int) -> WrittenNode:
+def _transpose(*order: int) -> WrittenNode:
     return node("Transpose", perm=order)
 
 
-def _seen_as(source: Shape, dims: Sequence[int]) -> Nodes:
-    """The elements of a tensor in memory order, a map pixel by pixel, with other dims."""
-    nodes = [_turned(*TO_PLACES)] if source.is_map else []
+def _reinterpreted(source: Shape, dims: Sequence[int]) -> Nodes:
+    """Nodes that read the elements in memory order (a map pixel by pixel) as a tensor of other dims."""
+    nodes = [_transpose(*CHANNELS_LAST)] if source.is_map else []
     if len(dims) != 3:
         return [*nodes, _reshaped(dims)]
-    return [*nodes, _reshaped((dims[1], dims[2], dims[0])), _turned(*TO_MAP)]
+    return [*nodes, _reshaped((dims[1], dims[2], dims[0])), _transpose(*CHANNELS_FIRST)]
 
 
 def _layer_normalization(operator: op.LayerNormalization, operands: _Operands) -> Nodes:
@@ -651,7 +658,7 @@ def _layer_normalization(operator: op.LayerNormalization, operands: _Operands) -
     if (operator.axis, operator.last) != (0, 0):
         raise InvalidNetwork(f"a normalisation over the axes {operator.axis} to {operator.last}")
     inner = node("LayerNormalization", *operands.trained(), axis=-1, epsilon=operator.epsilon)
-    return [_turned(*TO_PLACES), inner, _turned(*TO_MAP)]
+    return [_transpose(*CHANNELS_LAST), inner, _transpose(*CHANNELS_FIRST)]
 
 
 def _place_order(operator: op.PlaceOrder, operands: _Operands) -> Nodes:
@@ -659,26 +666,29 @@ def _place_order(operator: op.PlaceOrder, operands: _Operands) -> Nodes:
     order = (0, 1, *(axis + 2 for axis in operator.permutation))
     return [
         _reshaped((channels, *operator.sizes)),
-        _turned(*order),
+        _transpose(*order),
         _reshaped(operands.output.dims),
     ]
 
 
 def _attention(operator: op.AttentionProduct, operands: _Operands) -> Nodes:
-    """Both operands as heads x groups x tokens x numbers of a head, multiplied as matrices."""
+    """Matrix product of both operands as heads x groups x tokens x elements of a head.
+
+    The second operand is a second branch, which the product joins.
+    """
     heads, groups, nodes = operator.heads, operator.groups, Nodes()
     for index, shape in enumerate(operands.inputs):
         channels, rows, width = shape.dims
         inner = channels * width // heads
         cut = node("Reshape", _integers("dims", 1, heads, inner, rows), reads=(index,))
-        turned = node("Transpose", reads=(index,), perm=(0, 3, 1, 2))
-        begin = turned if width == heads else cut
-        nodes += [replace(begin, starts=index > 0), _turned(0, 1, 3, 2)]
+        permuted = node("Transpose", reads=(index,), perm=(0, 3, 1, 2))
+        begin = permuted if width == heads else cut
+        nodes += [replace(begin, starts=index > 0), _transpose(0, 1, 3, 2)]
         nodes += [_reshaped((heads, groups, rows // groups, inner))]
-        nodes += [_turned(0, 1, 2, 4, 3)] if index and operator.gives == "scores" else []
+        nodes += [_transpose(0, 1, 2, 4, 3)] if index and operator.gives == "scores" else []
     channels, rows, _ = operands.output.dims
     nodes += [replace(node("MatMul"), joins=True), _reshaped((heads, rows, channels))]
-    return [*nodes, _turned(0, 3, 2, 1)]
+    return [*nodes, _transpose(0, 3, 2, 1)]
 
 
 _WRITERS: Mapping[type, Writer] = {
@@ -688,7 +698,7 @@ _WRITERS: Mapping[type, Writer] = {
     op.ChannelShuffle: _channel_shuffle,
     op.Choice: _choice,
     op.Concatenation: _plain("Concat", axis="axis"),
-    op.ConstantConcatenation: _joined,
+    op.ConstantConcatenation: _constant_concatenation,
     op.Convolution: _convolution,
     op.DepthToSpace: _depth_to_space,
     op.Elementwise: _elementwise,
@@ -698,7 +708,7 @@ _WRITERS: Mapping[type, Writer] = {
     op.Gather: lambda operator, _: [
         node("Gather", _integers("places", *operator.places), axis=operator.axis + 1)
     ],
-    op.GatherPoints: lambda _one, _operands: [
+    op.GatherPoints: lambda _operator, _operands: [
         node("Cast", to=INTEGER, reads=(1,)),
         node("GatherND", reads=(0,), order=(1, 0), batch_dims=1),
     ],
@@ -731,8 +741,8 @@ _WRITERS: Mapping[type, Writer] = {
     op.SpaceToDepth: _space_to_depth,
     op.TensorProduct: _tensor_product,
     op.Transpose: lambda operator, _: [
-        node("Transpose", perm=[0, *(1 + at for at in operator.permutation)])
+        node("Transpose", perm=[0, *(1 + axis for axis in operator.permutation)])
     ],
     op.TransposedConvolution: _transposed,
-    op.View: lambda operator, operands: _seen_as(operands.inputs[0], operator.dims),
+    op.View: lambda operator, operands: _reinterpreted(operands.inputs[0], operator.dims),
 }

@@ -1,10 +1,9 @@
 """Networks from the JSON files of a published tool for memory reuse.
 
 Source of the format: Minakova and Stefanov, Memory-Throughput Trade-off for CNN-Based Applications
-at the Edge, ACM TODAES 28(1), 2022. A layer there stands for an operator with others fused behind
-it; its sizes are the truth, and its padding follows from them.
-
-It checks the stated layers and connections and maps each layer to an operator with fused operators.
+at the Edge, ACM TODAES 28(1), 2022. A layer of the format is an operator with fused operators after
+it. Its stated sizes are authoritative; its padding is computed from them. The reader checks the
+stated layers and connections and converts each layer to an operator with an epilogue.
 """
 
 from __future__ import annotations
@@ -83,7 +82,7 @@ class _Assembly:
     contradictions: list[str] = field(default_factory=list)
 
     def add(self, stated: StatedLayer, sources: tuple[str, ...]) -> None:
-        """Add a layer behind its sources; note where it is not what it states."""
+        """Add a layer after its sources; record contradictions to its stated sizes."""
         if stated.kind == INPUT:
             self._add(stated.name, op.Input(dims=stated.writes.dims), sources)
             return
@@ -92,7 +91,7 @@ class _Assembly:
             sources = (self._free(wanted),)
             self._add(sources[0], op.Input(dims=presumed_input(stated).dims), ())
         shapes = [self.layers[source].shape for source in sources]
-        # What is fused behind a layer, in order.
+        # The fused operators after the layer, in order.
         fused: list[op.Operator] = []
         for word in stated.fused:
             if word not in FUSED:
@@ -100,6 +99,7 @@ class _Assembly:
                     f"layer {stated.name!r}: fused operator {word!r} is unknown"
                 )
             operator = FUSED[word]
+            # Inference folds a batch normalisation right after a convolution into its weights.
             is_folded = isinstance(operator, op.BatchNormalization) and stated.kind in CONVOLUTIONS
             if operator is not None and (fused or not is_folded):
                 fused.append(operator)
@@ -113,7 +113,7 @@ class _Assembly:
         self._compare(stated, shapes, self.layers[stated.name].shape)
 
     def close(self, sources: dict[str, tuple[str, ...]]) -> None:
-        """Add an output behind each layer that nothing reads."""
+        """Add an output after each layer without successors."""
         read = {source for producers in sources.values() for source in producers}
         unread = [name for name in sources if name not in read and not self.layers[name].is_output]
         for name in unread:

@@ -1,4 +1,8 @@
-"""Operators of ONNX that move elements, repeat them or pick them from a list, as layers."""
+"""ONNX operators that move, repeat or select elements, converted to layers.
+
+Dims of the file include the batch axis, dims of a layer do not: a first axis of size 1 is the batch
+axis, unless it is the only axis. Axes of the file are converted by `OnnxAssembly.frame_axis`.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +22,7 @@ Range = tuple[int, int, int]  # start, stop, step
 
 
 def reshape(node: OnnxNode, assembly: OnnxAssembly) -> None:
-    """Add a layer that gives the same elements other dims, which no frame changes."""
+    """Add a reshape to the dims of the output, without the batch axis."""
     dims = assembly.values.dims(node.outputs[0])
     frame = dims[1:] if len(dims) > 1 and dims[0] == 1 else dims
     if not frame:
@@ -27,7 +31,7 @@ def reshape(node: OnnxNode, assembly: OnnxAssembly) -> None:
 
 
 def transpose(node: OnnxNode, assembly: OnnxAssembly) -> None:
-    """Add a layer with another order of axes; the batch axis may move as well."""
+    """Add a permutation of axes; a batch axis that moves becomes an axis of the frame first."""
     tensor = assembly.dynamic(node, 0)
     rank = len(assembly.values.dims(tensor))
     permutation = node.integers("perm") or tuple(reversed(range(rank)))
@@ -42,7 +46,7 @@ def transpose(node: OnnxNode, assembly: OnnxAssembly) -> None:
 
 
 def channel_shuffle(node: OnnxNode, assembly: OnnxAssembly) -> None:
-    """Add a shuffle: made from reshape, transpose and reshape, no operator of ONNX."""
+    """Add a channel shuffle, which a rewrite found as reshape, transpose and reshape in the file."""
     assembly.add(node, op.ChannelShuffle(groups=node.integer("groups", 1)), inputs=node.inputs)
 
 
@@ -53,7 +57,7 @@ def concatenation(node: OnnxNode, assembly: OnnxAssembly) -> None:
     wanted = node.integer("axis", 1)
     axes = {assembly.frame_axis_or_batch(node, name, wanted) for name in tensors}
     if None in axes or len(axes) > 1:
-        # Frames one after another, such as two states: their batch is an axis as others are.
+        # A concatenation along the batch axis, such as of two states: this becomes a frame axis.
         _concatenate_with_batch(node, assembly, operands)
         return
     if len(tensors) == len(operands):
@@ -70,7 +74,7 @@ def concatenation(node: OnnxNode, assembly: OnnxAssembly) -> None:
 def _concatenate_with_batch(
     node: OnnxNode, assembly: OnnxAssembly, operands: Sequence[str]
 ) -> None:
-    """Add a concatenation of tensors with all axes of the file."""
+    """Add a concatenation of tensors whose batch axis is an axis of the frame."""
     axis = node.integer("axis", 1) % len(assembly.values.dims(operands[0]))
     constants, weights = assembly.constant_operands(operands, assembly.values.dims)
     tensors = [
@@ -86,7 +90,7 @@ def _concatenate_with_batch(
 
 
 def split(node: OnnxNode, assembly: OnnxAssembly) -> None:
-    """Add a slice for each output that is read."""
+    """Add a slice for each output."""
     tensor = assembly.dynamic(node, 0)
     wanted = node.integer("axis", 0)
     axis = assembly.frame_axis(node, tensor, wanted)
@@ -101,26 +105,25 @@ def split(node: OnnxNode, assembly: OnnxAssembly) -> None:
 
 
 def slices(node: OnnxNode, assembly: OnnxAssembly) -> None:
-    """Add a slice for each axis that is cut; one that does nothing where none is."""
+    """Add a slice for each axis that the node shortens or reverses; an identity without such axes."""
     tensor = assembly.dynamic(node, 0)
     dims = assembly.values.dims(tensor)
-    assembly.values.dims(node.outputs[0])  # refuses to keep nothing
+    assembly.values.dims(node.outputs[0])  # refuses an empty output
     operators: list[op.Operator] = []
     for axis, (start, stop, step) in _ranges(node, assembly, tensor).items():
         if (start, stop, step) == (0, dims[axis], 1):
             continue
-        ours = assembly.frame_axis(node, tensor, axis)
-        places = range(start, stop, step)
+        frame_axis = assembly.frame_axis(node, tensor, axis)
         operators.append(
-            op.Slice(axis=ours, start=start, stop=stop, step=step)
+            op.Slice(axis=frame_axis, start=start, stop=stop, step=step)
             if step > 0
-            else picked(ours, tuple(places))
+            else picked(frame_axis, tuple(range(start, stop, step)))
         )
     assembly.add(node, *(operators or [op.Identity()]))
 
 
 def _ranges(node: OnnxNode, assembly: OnnxAssembly, tensor: str) -> dict[int, Range]:
-    """Return the range that is kept of each axis that the node names."""
+    """Return the retained range of each axis that the node names."""
     dims = assembly.values.dims(tensor)
     # Starts, stops, axes and steps: attributes before opset 10.
     if node.opset < 10:
@@ -148,25 +151,25 @@ def _ranges(node: OnnxNode, assembly: OnnxAssembly, tensor: str) -> dict[int, Ra
 
 
 def pad(node: OnnxNode, assembly: OnnxAssembly) -> None:
-    """Add elements around a tensor along any axis, or cut them off: constant, reflect, edge."""
+    """Add constant, reflect or edge padding along any axes; negative padding crops."""
     tensor = assembly.dynamic(node, 0)
     dims, rank = assembly.shape(tensor).dims, len(assembly.values.dims(tensor))
     mode = node.text("mode", "constant")
     if mode not in ("constant", "reflect", "edge"):
         raise unsupported(node, f"mode {mode!r} is not supported")
-    # Amounts before each axis, then behind each.
+    # The paddings before all axes, then those after all axes.
     if node.opset < 11:
         listed, axes, value = node.integers("pads") or (), None, node.real("value", 0.0)
     else:
         value = (assembly.reals(node, 2, "the padding value") or (0.0,))[0]
         listed = assembly.integers(node, 1, "the padding") or ()
         axes = assembly.integers(node, 3, "the axes")
-    places = range(rank) if axes is None else axes
-    if len(listed) != 2 * len(places) or not all(-rank <= axis < rank for axis in places):
-        raise UnreadableFile(f"{node}: {len(listed)} pads for {len(places)} axes")
+    padded = range(rank) if axes is None else axes
+    if len(listed) != 2 * len(padded) or not all(-rank <= axis < rank for axis in padded):
+        raise UnreadableFile(f"{node}: {len(listed)} pads for {len(padded)} axes")
     amounts = [(0, 0)] * len(dims)
-    for place, axis in enumerate(places):
-        amount = (listed[place], listed[len(places) + place])
+    for number, axis in enumerate(padded):
+        amount = (listed[number], listed[len(padded) + number])
         frame_axis = assembly.frame_axis_or_batch(node, tensor, axis)
         if frame_axis is not None:
             amounts[frame_axis] = amount
@@ -177,7 +180,7 @@ def pad(node: OnnxNode, assembly: OnnxAssembly) -> None:
 
 
 def depth_to_space(node: OnnxNode, assembly: OnnxAssembly) -> None:
-    """Add a layer that spreads channels over blocks of places."""
+    """Add a layer that spreads channels over blocks of pixels (depth to space)."""
     block = _block(node, assembly.map_shape(node, 0))
     orders = {"DCR": "block first", "CRD": "channel first"}
     mode = node.text("mode", "DCR")
@@ -203,7 +206,7 @@ Dims = tuple[int, ...]
 
 
 def gather(node: OnnxNode, assembly: OnnxAssembly) -> None:
-    """Add a slice or a list of places that are constant, or an embedding: rows of a constant table."""
+    """Add a Slice or Gather for constant indices, an Embedding for a constant table."""
     if assembly.is_static(node.required(0)):
         _embedding(node, assembly)
         return
@@ -219,7 +222,7 @@ def gather(node: OnnxNode, assembly: OnnxAssembly) -> None:
     else:
         size = assembly.shape(tensor).dims[axis]
         if not all(-size <= index < size for index in indices):
-            raise UnreadableFile(f"{node}: indices beyond the {size} places of axis {wanted}")
+            raise UnreadableFile(f"{node}: indices beyond the {size} elements of axis {wanted}")
         steps = [picked(axis, tuple(index % size for index in indices))]
     if axis is None or len(shape) != 1:
         steps.append(op.Reshape(dims=(dims[1:] if dims[:1] == (1,) else dims) or (1,)))
@@ -227,16 +230,16 @@ def gather(node: OnnxNode, assembly: OnnxAssembly) -> None:
 
 
 def _embedding(node: OnnxNode, assembly: OnnxAssembly) -> None:
-    """Add the look-up of rows of a table, for each number of the frame one."""
+    """Add an embedding: the row of a constant table for each integer of the frame."""
     table, dims = assembly.trained(node, 0, "the table")
     numbers = assembly.dynamic(node, 1)
     if len(dims) != 2 or node.integer("axis", 0) not in (0, -2):
         listed = "x".join(map(str, dims))
         raise unsupported(node, f"a table of {listed} that the frame looks up is not supported")
-    places = assembly.shape(numbers).elements
+    count = assembly.shape(numbers).elements
     entries, width = dims
     steps: list[Step] = [
-        op.Reshape(dims=(1, places, 1)),
+        op.Reshape(dims=(1, count, 1)),
         Weighted(op.Embedding(entries=entries, width=width), {"table": assembly.numbers(table)}),
         op.Transpose(permutation=(1, 2, 0)),
         op.Reshape(dims=frame_of(assembly.values.dims(node.outputs[0])).dims),
@@ -245,7 +248,7 @@ def _embedding(node: OnnxNode, assembly: OnnxAssembly) -> None:
 
 
 def gather_nd(node: OnnxNode, assembly: OnnxAssembly) -> None:
-    """Add elements at constant indices, or at indices of the frame in tensors with a batch of one."""
+    """Add a selection of elements at constant indices, or at indices that another tensor contains."""
     tensor = assembly.dynamic(node, 0)
     if not assembly.is_static(node.required(1)):
         _gather_points(node, assembly, tensor, node.required(1))
@@ -258,17 +261,17 @@ def gather_nd(node: OnnxNode, assembly: OnnxAssembly) -> None:
     numbers = np.array(indices).reshape(-1, depth)
     sizes = np.array(dims[:depth])
     if (numbers < -sizes).any() or (numbers >= sizes).any():
-        raise UnreadableFile(f"{node}: indices beyond the places of {'x'.join(map(str, dims))}")
+        raise UnreadableFile(f"{node}: indices beyond the dims {'x'.join(map(str, dims))}")
     rows = np.ravel_multi_index(tuple((numbers % sizes).T), tuple(dims[:depth]))
-    behind, pieces = prod(dims[depth:]), prod(dims[:depth])
-    steps: list[Step] = [op.Reshape(dims=(pieces, behind))]
+    width, pieces = prod(dims[depth:]), prod(dims[:depth])
+    steps: list[Step] = [op.Reshape(dims=(pieces, width))]
     if rows.tolist() != list(range(pieces)):
         steps.append(picked(0, tuple(rows.tolist())))
     assembly.add(node, *steps, op.Reshape(dims=frame_of(out).dims))
 
 
 def _gather_points(node: OnnxNode, assembly: OnnxAssembly, tensor: str, indices: str) -> None:
-    """Add elements at indices that the frame gives; those of a batch of one are left out."""
+    """Add a selection at indices from a tensor; both tensors have a batch axis (batch_dims = 1)."""
     axes = (assembly.batch_axes(tensor), assembly.batch_axes(indices))
     if axes != (1, 1) or node.integer("batch_dims", 0) != 1:
         raise unsupported(node, "indices of the frame are read with batch_dims = 1 only")
@@ -282,17 +285,17 @@ def _gather_points(node: OnnxNode, assembly: OnnxAssembly, tensor: str, indices:
     assembly.add(node, *steps, inputs=(tensor, indices))
 
 
-def picked(axis: int, places: Dims) -> op.Operator:
-    """Return the operator that takes these places along an axis."""
-    steps = {behind - before for before, behind in pairwise(places)} or {1}
+def picked(axis: int, indices: Dims) -> op.Operator:
+    """Return a Slice for indices in equal steps along an axis, otherwise a Gather."""
+    steps = {after - before for before, after in pairwise(indices)} or {1}
     step = steps.pop()
     if not steps and step > 0:
-        return op.Slice(axis=axis, start=places[0], stop=places[-1] + 1, step=step)
-    return op.Gather(axis=axis, places=places)
+        return op.Slice(axis=axis, start=indices[0], stop=indices[-1] + 1, step=step)
+    return op.Gather(axis=axis, places=indices)
 
 
 def expand(node: OnnxNode, assembly: OnnxAssembly) -> None:
-    """Add a repetition for each axis that grows; nothing where the shape stays."""
+    """Add a repetition for each axis that grows; an identity if the shape is unchanged."""
     expanded(node, assembly, assembly.dynamic(node, 0))
 
 
@@ -312,7 +315,7 @@ def tile(node: OnnxNode, assembly: OnnxAssembly) -> None:
 
 
 def _repeat(node: OnnxNode, assembly: OnnxAssembly, tensor: str, dims: Dims, times: Dims) -> None:
-    """Add layers that give the tensor these dims, then repeat it along each axis."""
+    """Add a reshape to these dims, then a repetition along each axis."""
     if len(times) != len(dims):
         raise UnreadableFile(f"{node}: {len(times)} repeats for {len(dims)} axes")
     is_batch = dims[0] == 1 == times[0] and len(dims) > 1
@@ -326,5 +329,5 @@ def _repeat(node: OnnxNode, assembly: OnnxAssembly, tensor: str, dims: Dims, tim
 
 
 def frame_of(dims: Dims) -> Shape:
-    """Return the shape of one frame of a tensor with these dims, its batch of one left out."""
+    """Return the shape of a frame of a tensor with these dims: without a batch axis of size 1."""
     return Shape(dims=(dims[1:] if len(dims) > 1 and dims[0] == 1 else dims) or (1,))
