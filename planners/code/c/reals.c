@@ -124,7 +124,7 @@ typedef struct {
 
 #if SOME_WEIGHTS_ARE_HALVES
 /* Zero, subnormal numbers, which are steps of 2^-24, and infinity, which has the largest exponent. */
-static element single_of_extreme(uint16_t half)
+static inline element single_of_extreme(uint16_t half)
 {
     uint32_t bits = half & 0x7FFFU;
     float number = (bits < 0x0400U) ? ((float)(int32_t)bits * 5.9604644775390625e-8f) : INFINITY;
@@ -134,9 +134,14 @@ static element single_of_extreme(uint16_t half)
 
 #if SOME_WEIGHTS_ARE_HALVES
 /* The number of two bytes in single precision, exactly: exponents differ by 112. Compilers need no type
-   for it. */
+   for it. Every Cortex-M with a floating-point unit converts. */
 INLINED static element single_of(uint16_t half)
 {
+#if (defined(WORDS_MEET) || defined(HELIUM)) && defined(__ARM_FP) && (__ARM_ARCH_PROFILE == 'M')
+    float number;
+    __asm__("vcvtb.f32.f16 %0, %1" : "=t"(number) : "t"((uint32_t)half));
+    return number;
+#else
     uint32_t bits = half & 0x7FFFU;
     float number;
     if ((bits - 0x0400U) >= 0x7800U) {
@@ -145,35 +150,92 @@ INLINED static element single_of(uint16_t half)
     bits = ((bits + 0x1C000U) << 13U) | ((half & 0x8000U) << 16U);
     (void)memcpy(&number, &bits, sizeof number);
     return number;
+#endif
+}
+#endif
+
+#if SOME_WEIGHTS_ARE_HALVES && defined(HELIUM) && (__ARM_FEATURE_MVE & 2)
+/* vcvtb.f32.f16 q3, q3 as a number: GNU as 2.40 writes other registers into that instruction. */
+INLINED static float32x4_t four_singles(const uint16_t *halves)
+{
+    register uint32x4_t bits __asm__("q3") = vldrhq_u32(halves);
+    __asm__(".inst.w 0xFE3F6E07" : "+w"(bits));
+    return vreinterpretq_f32_u32(bits);
 }
 #endif
 
 #if SOME_WEIGHTS_ARE_HALVES
-/* So many weights become singles at a time, for up to so many values and filters. */
-enum { SINGLE_VALUES = 2, SINGLE_FILTERS = 16 };
+/* Each weight becomes a single in a register. stride: from the weights of a value to the next. */
+static void add_eight_half_products(element *restrict sums, const element *restrict values,
+                                    const uint16_t *restrict weights, int32_t count, int32_t stride)
+{
+    const element *end = values + count;
+#if defined(HELIUM) && (__ARM_FEATURE_MVE & 2)
+    float32x4_t low = vld1q_f32(sums);
+    float32x4_t high = vld1q_f32(sums + 4);
+    for (; values < end; values++) {
+        low = vaddq_f32(low, vmulq_n_f32(four_singles(weights), *values));
+        high = vaddq_f32(high, vmulq_n_f32(four_singles(weights + 4), *values));
+        weights += stride;
+    }
+    vst1q_f32(sums, low);
+    vst1q_f32(sums + 4, high);
+#elif defined(__AVX2__) && defined(__F16C__)
+    __m256 all = _mm256_loadu_ps(sums);
+    for (; values < end; values++) {
+        __m256 with = _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)weights));
+        all = _mm256_add_ps(all, _mm256_mul_ps(with, _mm256_set1_ps(*values)));
+        weights += stride;
+    }
+    _mm256_storeu_ps(sums, all);
+#else
+    element a = sums[0];
+    element b = sums[1];
+    element c = sums[2];
+    element d = sums[3];
+    element e = sums[4];
+    element f = sums[5];
+    element g = sums[6];
+    element h = sums[7];
+    for (; values < end; values++) {
+        element v = *values;
+        a += v * single_of(weights[0]);
+        b += v * single_of(weights[1]);
+        c += v * single_of(weights[2]);
+        d += v * single_of(weights[3]);
+        e += v * single_of(weights[4]);
+        f += v * single_of(weights[5]);
+        g += v * single_of(weights[6]);
+        h += v * single_of(weights[7]);
+        weights += stride;
+    }
+    sums[0] = a;
+    sums[1] = b;
+    sums[2] = c;
+    sums[3] = d;
+    sums[4] = e;
+    sums[5] = f;
+    sums[6] = g;
+    sums[7] = h;
+#endif
+}
 #endif
 
 #if SOME_WEIGHTS_ARE_HALVES
 static void add_half_products(element *restrict sums, const element *restrict values,
                               const uint16_t *restrict weights, int32_t count, int32_t block)
 {
-    element singles[SINGLE_VALUES * SINGLE_FILTERS];
-    int32_t done;
-    int32_t first;
     int32_t i;
     int32_t j;
-    for (done = 0; done < block; done += SINGLE_FILTERS) {
-        int32_t filters = smaller(block - done, SINGLE_FILTERS);
-        for (first = 0; first < count; first += SINGLE_VALUES) {
-            int32_t some = smaller(count - first, SINGLE_VALUES);
-            for (i = 0; i < some; i++) {
-                const uint16_t *from = weights + ((first + i) * block) + done;
-                for (j = 0; j < filters; j++) {
-                    singles[(i * filters) + j] = single_of(from[j]);
-                }
-            }
-            add_single_products(sums + done, values + first, singles, some, filters);
+    int32_t done = 0;
+    for (; (block - done) >= 8; done += 8) {
+        add_eight_half_products(sums + done, values, weights + done, count, block);
+    }
+    for (i = 0; (done < block) && (i < count); i++) {
+        for (j = done; j < block; j++) {
+            sums[j] += values[i] * single_of(weights[j]);
         }
+        weights += block;
     }
 }
 #endif
