@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
 from math import prod
@@ -100,6 +100,7 @@ class Network(Shown):
     name: str
     layers: tuple[Layer, ...]
     _layers: dict[str, Layer] = field(init=False, compare=False, repr=False)
+    _consumers: dict[str, tuple[str, ...]] = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         if not self.layers:
@@ -116,7 +117,12 @@ class Network(Shown):
             if not layer.inputs and not layer.is_input:
                 raise InvalidNetwork(f"layer {layer.name!r} has no input")
             layers_before[layer.name] = layer
+        readers: dict[str, list[str]] = {name: [] for name in layers_before}
+        for connection in self.connections:
+            readers[connection.producer].append(connection.consumer)
+        consumers = {name: tuple(readers_of) for name, readers_of in readers.items()}
         object.__setattr__(self, "_layers", layers_before)
+        object.__setattr__(self, "_consumers", consumers)
 
     def layer(self, name: str) -> Layer:
         """Return the layer of that name; raise InvalidNetwork if there is none."""
@@ -136,12 +142,9 @@ class Network(Shown):
                 yield Connection(producer=source, consumer=layer.name, index=index)
 
     @property
-    def consumers(self) -> dict[str, tuple[str, ...]]:
+    def consumers(self) -> Mapping[str, tuple[str, ...]]:
         """For each layer, the names of its readers; a layer that reads it twice is named twice."""
-        readers: dict[str, list[str]] = {layer.name: [] for layer in self.layers}
-        for connection in self.connections:
-            readers[connection.producer].append(connection.consumer)
-        return {name: tuple(readers_of) for name, readers_of in readers.items()}
+        return self._consumers
 
     @property
     def inputs(self) -> tuple[Layer, ...]:

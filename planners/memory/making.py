@@ -17,7 +17,7 @@ rows 0 to 4 are written while row 2 is still read: the ring has 3 rows.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, islice
 from typing import NamedTuple
@@ -58,8 +58,7 @@ def bounded_plan(
     """
     is_joined = offsets is None
     builders, again = _builders(course, table, groups, is_streamed=is_streamed, is_joined=is_joined)
-    plans = [(builder.plan(offsets), builder.least) for builder in builders]
-    plan, least = min(plans, key=lambda candidate: candidate[0].arena_bytes)
+    plan, least = min(_improving(builders, offsets=offsets), key=_arena_bytes)
     return replace(plan, rematerialised=again), least
 
 
@@ -73,10 +72,29 @@ def smaller_plan(
 ) -> StreamingPlan | None:
     """Return the smallest plan of a chain of groups; None if no lower bound is below `than` bytes."""
     builders, again = _builders(course, table, groups, is_streamed=is_streamed, is_joined=True)
-    plans = [builder.plan(None) for builder in builders if builder.least < than]
-    if not plans:
-        return None
-    return replace(min(plans, key=lambda plan: plan.arena_bytes), rematerialised=again)
+    smallest = min(_improving(builders, than=than), key=_arena_bytes, default=None)
+    return None if smallest is None else replace(smallest[0], rematerialised=again)
+
+
+def _improving(
+    builders: Iterable[_PlanBuilder],
+    *,
+    offsets: Mapping[str, int] | None = None,
+    than: int | None = None,
+) -> Iterator[tuple[StreamingPlan, int]]:
+    """Yield plans with their lower bounds, except where the bound excludes a smaller plan.
+
+    offsets: as in `bounded_plan`. than: as in `smaller_plan`.
+    """
+    for builder in builders:
+        if than is None or builder.least < than:
+            plan = builder.plan(offsets)
+            than = plan.arena_bytes if than is None else min(than, plan.arena_bytes)
+            yield plan, builder.least
+
+
+def _arena_bytes(bounded: tuple[StreamingPlan, int]) -> int:
+    return bounded[0].arena_bytes
 
 
 class GroupBlock(NamedTuple):
@@ -114,7 +132,7 @@ def _builders(
     *,
     is_streamed: bool,
     is_joined: bool,
-) -> tuple[list[_PlanBuilder], tuple[Span, ...]]:
+) -> tuple[Iterator[_PlanBuilder], tuple[Span, ...]]:
     """Return the candidate plans of a chain of groups, and the spans of recomputed layers.
 
     is_joined: whether tensors may be aliases inside host tensors.
@@ -125,7 +143,7 @@ def _builders(
         table = table.of(course.network)
     made = list(_groups(course, table, groups, is_streamed=is_streamed))
     aliases = table.aliases if is_joined else {}
-    return list(_tried(course, table, made, aliases)), again
+    return _tried(course, table, made, aliases), again
 
 
 def _tried(
@@ -139,14 +157,14 @@ def _tried(
     Among equal plans the first is chosen, which has the fewest copies: tensors that a group would
     keep in line buffers may be stored in a whole host instead.
     """
-    variants = [
-        _PlanBuilder(course, table, groups, aliases, is_eager=True),
-        _PlanBuilder(course, table, groups, aliases),
-        _PlanBuilder(course, table, groups, {}),
-    ]
-    for number, variant in enumerate(variants):
-        if variant.aliases not in [before.aliases for before in variants[:number]]:
-            yield variant
+    aliases_before: set[tuple[Alias, ...]] = set()
+    for candidates, is_eager in ((aliases, True), (aliases, False), ({}, False)):
+        if not candidates and () in aliases_before:
+            return
+        builder = _PlanBuilder(course, table, groups, candidates, is_eager=is_eager)
+        if builder.aliases not in aliases_before:
+            aliases_before.add(builder.aliases)
+            yield builder
 
 
 def _groups(

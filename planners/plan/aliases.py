@@ -8,7 +8,7 @@ the longest. Along rows, or of vectors, the inputs follow each other in the host
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from math import prod
 from typing import NamedTuple
 
@@ -58,7 +58,6 @@ class _AxisTensors:
         barred: Collection[str],
     ) -> None:
         self._network, self._axis, self._element_bytes = network, axis, element_bytes
-        self._consumers = network.consumers
         self._results = network.results
         ends = {layer.name for layer in (*network.inputs, *network.outputs)}
         self._barred = ends | set(barred)
@@ -122,12 +121,7 @@ class _AxisTensors:
         return (
             self._fits(layer.shape, host_layer.shape)
             and self._are_alike(layer, host_layer)
-            and is_reached(
-                self._network,
-                layer,
-                in_one_piece=self._axis == ROWS,
-                consumers=self._consumers,
-            )
+            and is_reached(self._network, layer, in_one_piece=self._axis == ROWS)
         )
 
     def _fits(self, one: Shape, other: Shape) -> bool:
@@ -141,21 +135,15 @@ class _AxisTensors:
         )
 
 
-def is_reached(
-    network: Network,
-    layer: Layer,
-    *,
-    in_one_piece: bool,
-    consumers: Mapping[str, Sequence[str]] | None = None,
-) -> bool:
+def is_reached(network: Network, layer: Layer, *, in_one_piece: bool) -> bool:
     """Whether the maker and all readers of a tensor reach it where it lies in a host.
 
     in_one_piece: whether its places follow one another there; otherwise they have to go from place to
-    place. A tensor of one place is always in one piece. consumers: of the network, if they are known.
+    place. A tensor of one place is always in one piece.
     """
     if in_one_piece or layer.shape.height * layer.shape.width == 1:
         return True
-    readers = map(network.layer, (consumers or network.consumers)[layer.name])
+    readers = map(network.layer, network.consumers[layer.name])
     return layer.operator.writes_by_pixels and all(reader.operator.by_pixels for reader in readers)
 
 
