@@ -16,7 +16,7 @@ from csdf.time_limit import Stop
 from planners.memory.fit import fit
 from planners.memory.orders import FILE_ORDER, in_order
 from planners.memory.several import run_plan
-from planners.memory.stage_orders import shifted
+from planners.memory.stage_orders import PLAN_EFFORT, StageOrders, shifted
 from planners.order.heuristics import random_order
 from planners.plan.carried_out import require_carried_out
 from tests.planners.memory.streamed import random_frame
@@ -130,6 +130,22 @@ def test_a_plan_with_other_orders_of_stages_computes_the_same_in_its_bytes():
         run = run_plan(model, method.plan, frame)
         require_equal(run.outputs, run_layer_by_layer(model, frame))
         assert run.high_water_bytes <= method.ram_bytes
+
+
+def test_without_a_budget_the_search_of_stage_orders_ends_after_counted_work(monkeypatch):
+    stages = []
+    planned_in_full = StageOrders._planned
+
+    def counted(orders, chain, than, stop):
+        stages.append(sum(len(move.stages) for group in chain.groups for move in group.moves))
+        return planned_in_full(orders, chain, than, stop)
+
+    monkeypatch.setattr(StageOrders, "_planned", counted)
+    monkeypatch.setattr("planners.memory.fit.STAGES_EFFORT", 0.02)
+    fit(inception_block(), element_bytes=1)
+    most = 20_000 // PLAN_EFFORT + max(stages)
+    # The first orders and the others are two searches.
+    assert most // 2 < sum(stages) <= 2 * most
 
 
 @pytest.mark.parametrize("seed", range(20))
