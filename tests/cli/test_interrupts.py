@@ -46,6 +46,12 @@ def test_after_ctrl_c_the_best_so_far_is_shown_and_the_exit_code_is_3(
 
 
 @pytest.mark.parametrize("interrupted", [1], indirect=True)
+def test_ctrl_c_ends_the_searches_of_the_networks_that_follow_too(run, interrupted):
+    code, output, _ = run("fit", "resnet8", "keyword_spotting:rows=13")
+    assert (code, output.count("the search ended early: interrupted")) == (3, 2)
+
+
+@pytest.mark.parametrize("interrupted", [1], indirect=True)
 def test_ctrl_c_before_any_answer_is_3_too(run, interrupted):
     code, output, _ = run("analyze", GRAPHS / "modem.xml")
     assert (code, "reason          interrupted" in output) == (3, True)

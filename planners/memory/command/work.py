@@ -20,7 +20,7 @@ from csdf.cli import answers, loading
 from csdf.cli.frame import output
 from csdf.cli.frame.long_work import stop_after
 from csdf.errors import CsdfError
-from csdf.status import Status
+from csdf.status import Ended, Status
 from csdf.time_limit import Stop
 from csdf.units import bytes_in_words, time_in_words
 from planners.memory.alternatives import answer_with_alternatives
@@ -49,10 +49,13 @@ def work(options: argparse.Namespace) -> int:
         raise CsdfError("--show-plan prints words; with --json leave it out, and give -o plan.json")
     memories = memories_of_options(options)
     begin = time.perf_counter()
-    answers_found = [
-        _fitted(source, plan, options, memories)
-        for source, plan in zip(options.models, _given_plans(options), strict=True)
-    ]
+    answers_found: list[tuple[Network, Fit, Check | None]] = []
+    for source, plan in zip(options.models, _given_plans(options), strict=True):
+        # Ctrl-C ends the searches of all networks: those that follow have their first plans only.
+        is_interrupted = any(fit.reason.has(Ended.INTERRUPTED) for _, fit, _ in answers_found)
+        answers_found.append(
+            _fitted(source, plan, options, memories, is_interrupted=is_interrupted)
+        )
     networks = [network for network, _, _ in answers_found]
     fits = [fit for _, fit, _ in answers_found]
     seconds = time.perf_counter() - begin
@@ -141,10 +144,12 @@ def _fitted(
     plan: StreamingPlan | None,
     options: argparse.Namespace,
     memories: Sequence[BoardMemory],
+    *,
+    is_interrupted: bool,
 ) -> tuple[Network, Fit, Check | None]:
     """Return the network of a file or a built-in model, its answer, and the result of a run, if any.
 
-    plan: the plan to check.
+    plan: the plan to check. is_interrupted: whether the search ends at once.
     """
     model = chosen.read_source(source, options, with_weights=options.verify, knows_state=True)
     window = model.network
@@ -162,7 +167,8 @@ def _fitted(
             beside=RamBeside(reserve_bytes=options.reserve),
         )
     else:
-        fit = _answered(_request(model.network, options, memories), source, options)
+        request = _request(model.network, options, memories)
+        fit = _answered(request, source, options, is_interrupted=is_interrupted)
     if options.hop is not None:
         hop = _beside_window(model.network, window, source, options)
         fit = replace(fit, hop=hop)
@@ -216,8 +222,12 @@ def _request(
     )
 
 
-def _answered(request: FitRequest, source: str, options: argparse.Namespace) -> Fit:
+def _answered(
+    request: FitRequest, source: str, options: argparse.Namespace, *, is_interrupted: bool = False
+) -> Fit:
     stop = _stop(options, f"{source}: line buffers and strips")
+    if is_interrupted:
+        stop.interrupt()
     return answer_with_alternatives(request, stop)
 
 
