@@ -13,6 +13,7 @@ from csdf.analysis.bound_channels import why_unlimited
 from csdf.analysis.consistency import repetition_vector
 from csdf.analysis.throughput import METHODS, Method, Throughput, throughput
 from csdf.cli import answers, parsers
+from csdf.cli.frame.batches import graph_files, in_order
 from csdf.cli.frame.long_work import limited, telling
 from csdf.cli.frame.output import remark
 from csdf.cli.options import concurrency
@@ -55,6 +56,7 @@ class Analysis(NamedTuple):
 def work(options: argparse.Namespace) -> int:
     """Analyse the files; return the exit code of the worst answer."""
     options.json = options.json or options.json_lines
+    options.file = graph_files(options.file)
     if options.symbolic or any(len(values) > 1 for _, values in options.set):
         from csdf.cli import parameters  # with SymPy, which takes long to import
 
@@ -82,7 +84,10 @@ def command_parser() -> argparse.ArgumentParser:
         work=work,
     )
     parser.add_argument(
-        "file", nargs="+", metavar="FILE", help=f"{parsers.GRAPH_HELP}; several: one row each"
+        "file",
+        nargs="+",
+        metavar="FILE",
+        help=f"{parsers.GRAPH_HELP}; several, or a folder: one row each",
     )
     parser.add_argument(
         "--method",
@@ -126,8 +131,6 @@ def _analyse_all(options: argparse.Namespace) -> int:
     task = partial(_print_row, width=width, options=options)
     if options.workers == 1:
         return max(map(task, options.file))
-    from csdf.cli.frame.batches import in_order  # for parallel work alone
-
     return max(in_order(task, options.file, options.workers))
 
 

@@ -14,14 +14,14 @@ from typing import Any, NamedTuple
 import csdf.entries as entries
 from csdf.cli import answers, parsers
 from csdf.cli.frame import output
-from csdf.cli.frame.batches import in_order
+from csdf.cli.frame.batches import graph_files, in_order
 from csdf.cli.frame.long_work import stop_after
 from csdf.cli.frame.output import remark
 from csdf.cli.options import concurrency
 from csdf.comparison.comparison import AGREES, DIFFERS, NO_ANSWER, NOT_ASKED, Verdict, compare
 from csdf.comparison.methods import ABOVE, compare_method
 from csdf.comparison.tools import QUESTIONS, Program, kiter, sdf3
-from csdf.errors import CsdfError, GaveUp, UnreadableFile
+from csdf.errors import CsdfError, GaveUp
 from csdf.io.files import suffix_of
 from csdf.io.latex import booktabs, escaped
 from csdf.model.graph import Graph
@@ -62,7 +62,7 @@ def command_parser() -> argparse.ArgumentParser:
         "file",
         nargs="*",
         metavar="FILE",
-        help=f"{parsers.GRAPH_HELP}; default: the graphs of `csdf examples`",
+        help=f"{parsers.GRAPH_HELP}; or a folder; default: the graphs of `csdf examples`",
     )
     parser.add_argument(
         "--sdf3",
@@ -88,7 +88,11 @@ def command_parser() -> argparse.ArgumentParser:
         help=f"of {', '.join(QUESTIONS)}; default: all",
     )
     parsers.add_time_limit(parser, "for each answer of a tool, and of csdf", SECONDS)
-    parsers.add_json_option(parser)
+    form = parser.add_mutually_exclusive_group()
+    parsers.add_json_option(form)
+    form.add_argument(
+        "--json-lines", action="store_true", help="print one JSON object a line for each file"
+    )
     parsers.add_table_option(parser, "a row for each graph")
     concurrency.add_workers(parser)
     concurrency.add_concurrency(parser)
@@ -113,14 +117,11 @@ class ComparedFile(NamedTuple):
 
 def work(options: argparse.Namespace) -> int:
     """Compare the graphs one by one; return 1 for a difference."""
-    for path in options.file:
-        if not os.path.exists(path):
-            raise UnreadableFile(f"{path}: there is no such file")
+    files = graph_files(options.file) or _examples()
     programs = _programs(options)
     methods = {name: entries.method(name) for name in options.method}
     verdicts_of: dict[str, list[Verdict]] = {}
     code = answers.ANSWERED
-    files = options.file or _examples()
     task = partial(_compared_file, programs=programs, methods=methods, options=options)
     try:
         for path, compared in zip(files, in_order(task, files, options.workers), strict=False):
@@ -138,7 +139,9 @@ def work(options: argparse.Namespace) -> int:
         for path, rows in verdicts_of.items()
         for verdict in rows
     ]
-    answers.show({"verdicts": listed, "summary": _counts(verdicts)}, _summary(verdicts), options)
+    if not options.json_lines:
+        row = {"verdicts": listed, "summary": _counts(verdicts)}
+        answers.show(row, _summary(verdicts), options)
     if options.table:
         output.write(options.program, options.table, _table(verdicts_of))
     is_different = any(verdict.verdict == DIFFERS for verdict in verdicts)
@@ -152,20 +155,26 @@ def _compared_file(
     methods: Mapping[str, ModuleType],
     options: argparse.Namespace,
 ) -> ComparedFile:
-    """Compare the graph of a file, and print each verdict unless the answer is JSON."""
+    """Compare the graph of a file; print each verdict, or after all of them a line of JSON."""
     verdicts: list[Verdict] = []
     width = max(map(len, [*(program.name for program in programs), *methods]))
     try:
         for verdict in _compared(path, programs, methods, options, stop_after(None)):
             verdicts.append(verdict)
-            if not options.json:
+            if not (options.json or options.json_lines):
                 lines = _lines(path, verdict, width, is_first=len(verdicts) == 1)
                 print(answers.one_text(lines), flush=True)
     except (GaveUp, KeyboardInterrupt):
         return ComparedFile(verdicts, answers.UNKNOWN)
     except CsdfError as error:
         remark(options.program, str(error))
+        if options.json_lines:
+            row = {"file": path, "error": str(error), "exit_code": answers.UNUSABLE}
+            print(answers.json_text(row, indent=None), flush=True)
         return ComparedFile(verdicts, answers.UNUSABLE)
+    if options.json_lines:
+        row = {"file": path, "verdicts": [verdict.to_json() for verdict in verdicts]}
+        print(answers.json_text(row, indent=None), flush=True)
     return ComparedFile(verdicts, answers.ANSWERED)
 
 

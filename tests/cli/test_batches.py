@@ -3,6 +3,7 @@
 import json
 import re
 import signal
+from pathlib import Path
 
 import pytest
 
@@ -24,6 +25,22 @@ def test_a_missing_file_does_not_stop_the_graphs_after_it(run, command):
     assert lines[1]["exit_code"] == 2
     assert lines[1]["error"] == "missing.xml: cannot be read: No such file or directory"
     assert lines[1]["error"] in remarks
+
+
+@pytest.mark.parametrize("command", ["pareto", "analyze"])
+def test_a_folder_stands_for_its_graphs_in_the_order_of_names(run, tmp_path, command):
+    for name, path in (("b.xml", EXAMPLE), ("a.xml", STUCK), ("readme.md", EXAMPLE)):
+        (tmp_path / name).write_bytes(Path(path).read_bytes())
+    code, output, _ = run(command, tmp_path, "--json-lines")
+    files = [json.loads(line)["file"] for line in output.splitlines()]
+    assert (code, files) == (1, [str(tmp_path / "a.xml"), str(tmp_path / "b.xml")])
+
+
+@pytest.mark.parametrize("command", ["pareto", "analyze", "compare"])
+def test_a_folder_without_a_graph_is_refused(run, tmp_path, command):
+    code, output, remarks = run(command, tmp_path)
+    assert (code, output) == (2, "")
+    assert "no graph in this folder; expected files .json or .xml" in remarks
 
 
 @pytest.mark.parametrize("command", ["pareto", "schedule"])

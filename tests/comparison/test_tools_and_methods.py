@@ -1,10 +1,12 @@
 """`csdf compare` beside programs that print what SDF3 and Kiter print."""
 
+import json
 import re
 import subprocess
 import sys
 import textwrap
 import tomllib
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -149,6 +151,22 @@ def test_graphs_compared_by_two_workers_have_the_verdicts_of_one(run, install, t
     assert without_times("--workers", 2) == (code, output, remarks)
     assert "SDF3, front: 1 agree" in output
     assert "broken.xml" in remarks
+
+
+def test_a_folder_is_compared_with_a_line_of_json_for_each_graph(run, install, tmp_path):
+    folder = tmp_path / "graphs"
+    folder.mkdir()
+    (folder / "b.xml").write_bytes(Path(EXAMPLE).read_bytes())
+    (folder / "a.json").write_text("{}")
+    (folder / "notes.txt").write_text("no graph")
+    words = ("compare", folder, *install(), "--questions", "throughput", "--json-lines")
+    code, output, remarks = run(*words)
+    wrong, compared = map(json.loads, output.splitlines())
+    assert code == wrong["exit_code"] == 2
+    assert wrong["file"] == str(folder / "a.json")
+    assert wrong["error"] in remarks
+    assert compared["file"] == str(folder / "b.xml")
+    assert [verdict["verdict"] for verdict in compared["verdicts"]] == ["agrees", "agrees"]
 
 
 def test_without_any_tool_the_options_are_named(run, monkeypatch, tmp_path):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import io
+import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import redirect_stderr, redirect_stdout
@@ -17,9 +18,36 @@ from typing import Any, NamedTuple, TypeVar
 from csdf.cli.frame.output import ANSWERED, UNKNOWN, remark
 from csdf.cli.frame.refusals import CommandEnd, refusal_as_json, run_guarded
 from csdf.cli.frame.streams import Remarks
+from csdf.errors import UnreadableFile
+from csdf.io.files import suffix_of
 
 Result = TypeVar("Result")
 Work = Callable[[argparse.Namespace], int]
+
+
+GRAPH_SUFFIXES = (".json", ".xml")
+
+
+def graph_files(paths: Sequence[str]) -> list[str]:
+    """Return the paths, with each folder replaced by the graph files in it, in the order of names.
+
+    Raises UnreadableFile for a folder without a graph file, or that cannot be listed.
+    """
+    files: list[str] = []
+    for path in paths:
+        if not os.path.isdir(path):
+            files.append(path)
+            continue
+        try:
+            names = sorted(os.listdir(path))
+        except OSError as error:
+            raise UnreadableFile(f"{path}: cannot be read: {error.strerror}") from None
+        listed = [os.path.join(path, name) for name in names if suffix_of(name) in GRAPH_SUFFIXES]
+        if not listed:
+            expected = " or ".join(GRAPH_SUFFIXES)
+            raise UnreadableFile(f"{path}: no graph in this folder; expected files {expected}")
+        files.extend(listed)
+    return files
 
 
 class FileAnswer(NamedTuple):
@@ -41,7 +69,7 @@ def work_on_all(
     was_interrupted: Callable[[], bool],
 ) -> int:
     """Do the work on each file; return the exit code of the worst answer."""
-    paths = options.file
+    paths = options.file = graph_files(options.file)
     if len(paths) == 1 and not options.json_lines:
         options.file = paths[0]
         return work(options)

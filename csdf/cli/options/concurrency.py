@@ -44,7 +44,9 @@ def add_concurrency(parser: argparse._ActionsContainer) -> None:
 
 def add_files(parser: argparse.ArgumentParser, what: str = parsers.GRAPH_HELP) -> None:
     """Add several files, each with an answer, and how these answers are printed and computed."""
-    parser.add_argument("file", nargs="+", metavar="FILE", help=f"{what}; several: one answer each")
+    parser.add_argument(
+        "file", nargs="+", metavar="FILE", help=f"{what}; several, or a folder: one answer each"
+    )
     parser.add_argument(
         "--json-lines",
         action="store_true",
