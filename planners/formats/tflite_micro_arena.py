@@ -15,7 +15,6 @@ compression and records of allocations (options of FULLY_CONNECTED and SVDF: mea
 
 from __future__ import annotations
 
-import struct
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -23,12 +22,10 @@ from math import prod
 from typing import Any
 
 from cnn2csdf.readers.tflite.model_file import (
-    IDENTIFIER,
     Tensor,
     TfliteGraph,
     TfliteNode,
     graphs_of,
-    root_record,
 )
 from csdf.errors import UnreadableFile
 from csdf.status import Status, Why, because
@@ -51,9 +48,10 @@ CUSTOM_METHODS = {
     "ethos-u": "AddEthosU",
 }
 Pair = tuple[int, int]  # bytes on a device, bytes in the package
-DEVICE, PACKAGE = 0, 1  # their places
+DEVICE, PACKAGE = 0, 1  # their indices
 
-INTERPRETER = ((36, 104), (44, 72), (36, 272), (8, 16))  # arena, planner, allocator, of options
+# Objects of the interpreter: arena, planner, allocator, and allocator of options.
+ARENA_BUFFER, MEMORY_PLANNER, ALLOCATOR, OPTIONS_ALLOCATOR = (36, 104), (44, 72), (36, 272), (8, 16)
 GRAPH, EVAL_TENSOR, NODE = (8, 24), (12, 24), (32, 64)
 TENSOR, QUANTIZATION, HANDLE = (32, 64), (12, 24), (4, 8)
 REQUEST, LIFETIME, POINTER = (12, 16), (24, 32), (4, 8)
@@ -94,7 +92,7 @@ KERNELS: Mapping[str, tuple[Pair, Pair]] = {  # options, and data; each on a dev
         "ZEROS_LIKE",
     ), ((0, 0), (0, 0))),
 }  # fmt: skip
-UNKNOWN = ((16, 16), (64, 64))  # of a kernel that is not in the list: about what the others have
+UNKNOWN = ((16, 16), (64, 64))  # a guess for other kernels: about the average of the list
 CHANNELS = {"CONV_2D": 0, "DEPTHWISE_CONV_2D": 3, "TRANSPOSE_CONV": 0}  # axis of the filter
 REDUCTIONS = ("MEAN", "SUM", "REDUCE_MAX", "REDUCE_MIN")
 CALLS = {"CALL_ONCE": (0,), "IF": (0, 1), "WHILE": (0, 1)}  # fields of options: numbers of graphs
@@ -102,12 +100,12 @@ CALLS = {"CALL_ONCE": (0,), "IF": (0, 1), "WHILE": (0, 1)}  # fields of options:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InterpreterArena:
-    """Sizes of all that one file takes in the arena, apart from the offsets of its tensors.
+    """Sizes of all objects of one file in the arena, without the offsets of its tensors.
 
     problem: tensors by their numbers, graph after graph, and scratch by kernel; sizes are rounded up
-    as the interpreter does. tensors: how many the file has. persistent: bytes at the tail. temporary:
-    bytes that must be free in its place, and between, while the arena is filled. not_known: kinds of
-    kernels whose data is a guess. kinds: of all operators, which a program registers.
+    to the alignment. tensors: number of tensors in the file. persistent: bytes at the tail. temporary:
+    bytes before the tail that must be free while the arena is filled. not_known: kinds of kernels whose
+    data is a guess. kinds: of all operators, which a program registers.
     """
 
     problem: Problem
@@ -232,7 +230,7 @@ def interpreter_arena(
 
 
 class _Tail:
-    """The end of the arena that grows downwards."""
+    """The tail of the arena, which grows downwards."""
 
     def __init__(self) -> None:
         self.used = 0
@@ -296,7 +294,7 @@ class _Count:
             for index, size in enumerate(self._scratch(node, graph)):
                 name = f"scratch {index} of operator {node.number}"
                 name += f" of graph {number}" if number else ""
-                self._sizes[name] = _aligned(size)
+                self._sizes[name] = aligned(size)
                 self._lives[name] = [begin, self._time]
         for tensor in graph.outputs:
             self._touch(number, tensor)
@@ -312,7 +310,7 @@ class _Count:
         ):
             return
         name = str(self._firsts[graph] + tensor)
-        self._sizes[name] = _aligned(_bytes(tensor_read))
+        self._sizes[name] = aligned(_bytes(tensor_read))
         self._lives.setdefault(name, [self._time, self._time])[1] = self._time
 
     def _scratch(self, node: TfliteNode, graph: TfliteGraph) -> tuple[int, ...]:
@@ -324,10 +322,10 @@ class _Count:
         return persistent_of(node, graph) + beside
 
     def _tail(self) -> tuple[int, int]:
-        """Return the persistent bytes, and the extent of the temporary ones."""
+        """Return the persistent bytes, and the bytes of temporary data at the peak of allocation."""
         build, graphs, tail = self._build, self._graphs, _Tail()
         pointer = POINTER[build]
-        for pair in INTERPRETER:
+        for pair in (ARENA_BUFFER, MEMORY_PLANNER, ALLOCATOR, OPTIONS_ALLOCATOR):
             tail.take(pair[build], pointer)
         if variables := {name for graph in graphs for name in graph.handles.values()}:
             tail.take(VARIABLES[build])
@@ -349,7 +347,7 @@ class _Count:
                 data = self._library.data.get(node.kind, data)
             if data and not is_float:
                 tail.take(data)
-        reach, requests = 0, 0
+        peak_while_allocating = requests = 0
         for graph, node in nodes:  # kernels are prepared one after another
             for size in self._persistent(node, graph):
                 tail.take(size)
@@ -362,7 +360,10 @@ class _Count:
                 for n in (*node.inputs, *node.outputs)
                 if n >= 0
             )
-            reach = max(reach, tail.used + REQUEST[build] * (requests + MOST_REQUESTS) + read)
+            peak_while_allocating = max(
+                peak_while_allocating,
+                tail.used + REQUEST[build] * (requests + MOST_REQUESTS) + read,
+            )
         tail.take(HANDLE[build] * requests, pointer)
         for graph in graphs:
             for tensor in graph.tensors:
@@ -371,14 +372,14 @@ class _Count:
         tensors = sum(len(graph.tensors) for graph in graphs)
         planning = REQUEST[build] * (requests + MOST_REQUESTS) + pointer * len(graphs)
         planning += LIFETIME[build] * (tensors + requests)
-        planning = _aligned(planning) + PLANNER_BYTES * len(self._sizes)
-        reach = max(reach, tail.used + planning)
+        planning = aligned(planning) + PLANNER_BYTES * len(self._sizes)
+        peak_while_allocating = max(peak_while_allocating, tail.used + planning)
         for ends in (graphs[0].inputs, graphs[0].outputs):
             tail.take(pointer * len(ends))
             for number in ends:
                 for size in self._records(graphs[0].tensors[number]):
                     tail.take(size, pointer if size % pointer == 0 else 4)
-        return tail.used, reach - tail.used
+        return tail.used, peak_while_allocating - tail.used
 
     def _records(self, tensor: Tensor) -> Iterator[int]:
         """Yield the sizes of what describes a tensor to a kernel or to the caller."""
@@ -441,68 +442,6 @@ def _bytes(tensor: Tensor) -> int:
     return prod(tensor.dims) * tensor.width
 
 
-def _aligned(size: int) -> int:
+def aligned(size: int) -> int:
+    """Return the size, rounded up to the alignment of the arena."""
     return -(-size // ALIGNMENT) * ALIGNMENT
-
-
-NAME = "OfflineMemoryAllocation"
-FIELDS, BUFFERS, METADATA = 8, 4, 6  # of the table of a model
-
-
-def with_offline_plan(content: bytes, plan: bytes) -> bytes:
-    """Return a TensorFlow Lite file with that plan, instead of its present one.
-
-    A new beginning is put before the file: a table of the model that points into the old bytes, which
-    stay as they are. Raises UnreadableFile for a damaged file, or one with data behind its tables.
-    """
-    model = root_record(content)
-    buffers = model.records(BUFFERS)
-    if any(buffer.integer(1, "Q") > 1 for buffer in buffers):
-        raise UnreadableFile("has weights after its tables; a plan cannot be put into such a file")
-    metadata = [(entry, entry.integer(1, "I")) for entry in model.records(METADATA)]
-    foreign = [entry for entry, _ in metadata if entry.text(0) != NAME]
-    earlier = [number for entry, number in metadata if entry.text(0) == NAME]
-    number = earlier[0] if earlier and earlier[0] < len(buffers) else len(buffers)
-    count = max(len(buffers), number + 1)
-    table = 8 + 4 + 2 * FIELDS  # behind the file's identifier and the table's list of fields
-    lists = table + 4 + 4 * FIELDS
-    entries = lists + 4 + 4 * count
-    entry = entries + 4 + 4 * (len(foreign) + 1)  # the metadata: its fields, then itself
-    name = entry + 8 + 12
-    holder = name + 4 + len(NAME) // 4 * 4 + 4  # the buffer
-    data = -(-(holder + 8 + 8 + 4) // ALIGNMENT) * ALIGNMENT
-    begin = -(-(data + len(plan)) // ALIGNMENT) * ALIGNMENT  # of the old file
-    appended = bytearray(begin)
-
-    def put(index: int, form: str, *values: int | bytes) -> None:
-        struct.pack_into(f"<{form}", appended, index, *values)
-
-    def point(index: int, target: int) -> None:
-        put(index, "I", target - index)
-
-    put(0, "I4s", table, IDENTIFIER)
-    put(8, "HH", 4 + 2 * FIELDS, 4 + 4 * FIELDS)
-    put(table, "i", table - 8)
-    for field in range(FIELDS):
-        index, target = table + 4 + 4 * field, model.position(field) if field else None
-        target = {BUFFERS: lists, METADATA: entries}.get(field, target and begin + target)
-        if not field:
-            put(index, "I", model.integer(0, "I"))
-        elif target is not None:
-            point(index, target)
-        if not field or target is not None:
-            put(12 + 2 * field, "H", index - table)
-    put(lists, "I", count)
-    for index, buffer in enumerate(buffers):
-        point(lists + 4 + 4 * index, begin + buffer.begin)
-    point(lists + 4 + 4 * number, holder + 8)
-    put(entries, "I", len(foreign) + 1)
-    for index, metadata_entry in enumerate(foreign):
-        point(entries + 4 + 4 * index, begin + metadata_entry.begin)
-    point(entries + 4 + 4 * len(foreign), entry + 8)
-    put(entry, "HHHHiIi", 8, 12, 4, 8, 8, name - entry - 12, number)
-    put(name, f"I{len(NAME)}s", len(NAME), NAME.encode())
-    put(holder, "HHHHiI", 6, 8, 4, 0, 8, data - 4 - holder - 12)
-    put(data - 4, "I", len(plan))
-    appended[data : data + len(plan)] = plan
-    return bytes(appended) + content

@@ -14,7 +14,8 @@ from csdf.io.files import read_bytes
 from planners.arena.checker import check_plan
 from planners.arena.problem import MemoryPlan, Problem
 from planners.formats.tflite_micro import offline_plan
-from planners.formats.tflite_micro_arena import interpreter_arena, with_offline_plan
+from planners.formats.tflite_micro_arena import interpreter_arena
+from planners.formats.tflite_offline_plan import with_offline_plan
 from planners.memory.command.beside import as_json, fit_beside, in_words
 from planners.memory.plain_plans import whole_tensors
 

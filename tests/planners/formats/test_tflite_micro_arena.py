@@ -25,8 +25,8 @@ from planners.formats.tflite_micro_arena import (
     InterpreterArena,
     interpreter_arena,
     registration,
-    with_offline_plan,
 )
+from planners.formats.tflite_offline_plan import with_offline_plan
 from tests.cnn2csdf.readers.tflite_cases import NAMES, case
 from tests.cnn2csdf.readers.tflite_models import small_network
 from tests.shared_data import SHARED, each
