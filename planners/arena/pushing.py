@@ -1,4 +1,4 @@
-"""Blocks that push others out of their places, until all lie within a capacity."""
+"""Search by ejection chains: blocks eject others until all are placed within a capacity."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class PushingSearch:
         count = len(blocks)
         self.field = field
         self._search = backend.kernel(ejection_kernel.search)
-        self._lower = backend.kernel(ejection_kernel.lower)
+        self._eject_above_highest = backend.kernel(ejection_kernel.eject_above_highest)
         self._size, alignment = field.sizes
         self._is_fixed = backend.array(int(fixed) for fixed in blocks.is_fixed)
         self._alignment = alignment
@@ -55,15 +55,15 @@ class PushingSearch:
         self._capacity = capacity
         backend, blocks = self.field.backend, self.field.blocks
         highest = backend.array(blocks.highest(capacity))
-        self._places = backend.kernel(ejection_kernel.BlockRooms)(
+        self._rooms = backend.kernel(ejection_kernel.BlockRooms)(
             self._alignment, highest, self._is_fixed
         )
-        self._lower(self._places, self._shelf)
+        self._eject_above_highest(self._rooms, self._shelf)
 
     def run(self, limit: int) -> int:
         """Place at most this many waiting blocks; return FOUND or UNDECIDED."""
         field = self.field
-        return int(self._search(self._places, field.conflicts, self._size, self._shelf, limit))
+        return int(self._search(self._rooms, field.conflicts, self._size, self._shelf, limit))
 
     @property
     def tried(self) -> int:

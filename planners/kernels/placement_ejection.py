@@ -1,7 +1,9 @@
-"""A search for offsets within a capacity: blocks push others out, which look for a place again.
+"""A search for offsets within a capacity by ejection chains: a placed block ejects its conflicts.
 
-B blocks are numbered from 0; sizes and offsets are whole numbers. The conflicts are those of
-planners/kernels/placement.py. A block is placed, or it waits.
+B blocks are numbered from 0; sizes and offsets are whole numbers. A block is placed, or it waits. The
+conflicts are those of planners/kernels/placement.py. For the entry of block b and a neighbour, `rise`
+is how far above the offset of b a higher neighbour must begin, and `lift` how far above the offset of
+the neighbour a higher block b must begin: without overlap, the size of the lower block.
 """
 
 from __future__ import annotations
@@ -9,16 +11,16 @@ from __future__ import annotations
 UNDECIDED = 0  # the limit was reached: call again to go on
 FOUND = 1  # no block waits: `begin` holds the offsets
 
-FIXED_PRICE = 2**44  # of a block that may not be pushed out; above the sum of all other prices
-FULL = 512  # the first price; prices are seen as up to half more: not always the least one wins
-SHIFTS = 3  # blocks drawn after each push, which may move to other free places
+FIXED_PRICE = 2**44  # of a block that may not be ejected; above the sum of all other prices
+FULL = 512  # the first price; compared prices get a random factor from 1 to below 1.5
+SHIFTS = 3  # blocks drawn after each ejection, which may move to other free offsets
 MASK = 2**40 - 1  # of the random numbers, of which the upper 24 bits are used
 
 
 class BlockRooms:
-    """The room of blocks, which lie at multiples of `alignment` up to `highest`. All (B,).
+    """Permitted offsets of the blocks: multiples of `alignment` up to `highest`. All (B,).
 
-    is_fixed: 1 if the block stays where it is.
+    is_fixed: 1 if the block keeps its offset.
     """
 
     def __init__(self, alignment, highest, is_fixed):
@@ -29,14 +31,14 @@ class BlockRooms:
 
 
 class Shelf:
-    """The placed blocks, the waiting ones, and what it costs to push a block out.
+    """The placed blocks, the waiting blocks, and the price of each block if it is ejected.
 
     begin, end: (B,) of placed blocks. is_placed: (B,). price: (B,) multiples of FULL, or FIXED_PRICE.
     is_sparse: 1 if few blocks conflict. upward: (B,) the first `placed` entries are the placed blocks
     in order of `begin`; by_end: the same in order of `end`; neither where `is_sparse`. waiting: (B,)
-    the first `waits` entries are the others. tried: placements so far. entry_of: (B,) zeros. below,
-    above: (B + 1,) scratch, the places around the neighbours of one block; below_block, above_block:
-    (B + 1,) which neighbours.
+    the first `waits` entries are the waiting blocks. tried: placements so far. entry_of: (B,) zeros.
+    below, above: (B + 1,) scratch, offsets of one block next to its neighbours, see `look`;
+    below_block, above_block: (B + 1,) the neighbours of these offsets.
     """
 
     def __init__(self, begin, end, price, waiting, array, seed, is_sparse):
@@ -59,14 +61,15 @@ class Shelf:
         self.tried = 0
         self.waits = 0
         self.random = seed
-        self.least = 0  # price of the place that was chosen last
+        self.least = 0  # price of the offset that was chosen last
 
 
-def search(places, conflicts, size, shelf, limit):
+def search(rooms, conflicts, size, shelf, limit):
     """Place the blocks that wait, at most this many times; return FOUND or UNDECIDED.
 
-    A waiting block, drawn at random, is placed where the blocks that it ejects cost least. They wait in
-    its stead, and its own price rises. Then some blocks move to free places, to join the gaps.
+    A waiting block, drawn at random, is placed where the blocks that it ejects cost least. The ejected
+    blocks wait, and the price of the placed block rises. Then some blocks move to free offsets, to join
+    the gaps.
 
     Sources: Nagata and Braysy, A powerful route minimization heuristic for the vehicle routing problem
     with time windows, Operations Research Letters 37(5), 2009 (prices count failed insertions); here
@@ -76,10 +79,10 @@ def search(places, conflicts, size, shelf, limit):
         if shelf.waits == 0:
             return FOUND
         shelf.tried += 1
-        turn = below(shelf, shelf.waits)
+        turn = random_below(shelf, shelf.waits)
         block = shelf.waiting[turn]
-        near = look(places, conflicts, shelf, block)
-        place = cheapest(places, shelf, block, near)
+        near = look(rooms, conflicts, shelf, block)
+        offset = cheapest(rooms, shelf, block, near)
         # Each offset would eject a fixed block: draw another waiting block.
         if shelf.least >= FIXED_PRICE:
             continue
@@ -89,35 +92,36 @@ def search(places, conflicts, size, shelf, limit):
             # Penalty counter of Nagata and Braysy: a block that was hard to insert costs more to
             # eject.
             shelf.price[block] += FULL
-            push_out(conflicts, shelf, block, place)
-        put(size, shelf, block, place)
+            push_out(conflicts, shelf, block, offset)
+        put(size, shelf, block, offset)
         if shelf.least > 0:
             # Perturbation after an ejection: moves to free offsets join gaps.
-            shift_some(places, conflicts, size, shelf, block)
+            shift_some(rooms, conflicts, size, shelf, block)
     return FOUND if shelf.waits == 0 else UNDECIDED
 
 
-def below(shelf, limit):
+def random_below(shelf, limit):
     """Return a random number below the limit."""
     # Linear congruential generator modulo 2^40; the low bits have short periods and are dropped.
     shelf.random = (shelf.random * 1664525 + 1013904223) & MASK
     return (shelf.random >> 16) * limit >> 24
 
 
-def look(places, conflicts, shelf, block):
-    """Write down the places around each placed neighbour of a block; return how many neighbours.
+def look(rooms, conflicts, shelf, block):
+    """List the offsets of a block next to each placed neighbour; return the number of neighbours.
 
-    `below`: the highest position of the block under the neighbour, `above`: the lowest upon it, each in
-    ascending order.
+    shelf.below: the highest offset of the block below the neighbour; shelf.above: the lowest offset
+    above the neighbour; each in ascending order.
     """
     if shelf.is_sparse == 1:
-        return look_at_conflicts(places, conflicts, shelf, block)
-    unit = places.alignment[block]
+        return look_at_conflicts(rooms, conflicts, shelf, block)
+    unit = rooms.alignment[block]
     for entry in range(conflicts.start[block], conflicts.start[block + 1]):
         shelf.entry_of[conflicts.neighbour[entry]] = entry + 1
     unders = 0
     uppers = 0
-    for position in range(shelf.placed):  # without branches, which nothing could foresee
+    # Without branches, which the processor would mispredict.
+    for position in range(shelf.placed):
         neighbour = shelf.upward[position]
         shelf.below_block[unders] = neighbour
         unders += shelf.entry_of[neighbour] > 0
@@ -137,9 +141,9 @@ def look(places, conflicts, shelf, block):
     return unders
 
 
-def look_at_conflicts(places, conflicts, shelf, block):
-    """Do what `look` does with the conflicts of the block alone, sorted by where they begin and end."""
-    unit = places.alignment[block]
+def look_at_conflicts(rooms, conflicts, shelf, block):
+    """Do the same as `look` for sparse conflicts: visit only those of the block, and sort them."""
+    unit = rooms.alignment[block]
     near = 0
     for entry in range(conflicts.start[block], conflicts.start[block + 1]):
         neighbour = conflicts.neighbour[entry]
@@ -191,12 +195,12 @@ def insert_pair(numbers, blocks, count, number, block):
     blocks[hole] = block
 
 
-def cheapest(places, shelf, block, near):
+def cheapest(rooms, shelf, block, near):
     """Return the offset of a block that ejects the cheapest blocks; set `least` to their price.
 
-    Tried are the ends of the room, and the places that touch a neighbour.
+    Candidates are the lowest and the highest offset, and the offsets that touch a neighbour.
     """
-    top = places.highest[block] // places.alignment[block] * places.alignment[block]
+    top = rooms.highest[block] // rooms.alignment[block] * rooms.alignment[block]
     shelf.below[near] = top
     shelf.above[near] = top
     price = 0
@@ -205,82 +209,82 @@ def cheapest(places, shelf, block, near):
     ties = 0
     chosen = 0
     least = 0
-    here = 0
+    offset = 0
     while entered < near and shelf.below[entered] < 0:
         price += shelf.price[shelf.below_block[entered]]
         entered += 1
     while True:
-        while left < near and shelf.above[left] <= here:
+        while left < near and shelf.above[left] <= offset:
             price -= shelf.price[shelf.above_block[left]]
             left += 1
         seen = price
         # Diversification: a random factor from 1 to below 1.5 lets dearer offsets win at times.
         if price > 0 and price < FIXED_PRICE:
-            seen = price // FULL * (FULL + below(shelf, FULL // 2))
+            seen = price // FULL * (FULL + random_below(shelf, FULL // 2))
         if ties == 0 or seen < least:
             ties = 1
             least = seen
-            chosen = here
+            chosen = offset
         elif seen == least:
             ties += 1
             # Reservoir sampling: each of the equally cheap offsets is chosen with equal
             # probability.
-            if below(shelf, ties) == 0:
-                chosen = here
-        if here >= top:
+            if random_below(shelf, ties) == 0:
+                chosen = offset
+        if offset >= top:
             break
-        while entered < near and shelf.below[entered] <= here:
+        while entered < near and shelf.below[entered] <= offset:
             price += shelf.price[shelf.below_block[entered]]
             entered += 1
-        here = min(shelf.below[entered], shelf.above[left], top)
+        offset = min(shelf.below[entered], shelf.above[left], top)
     shelf.least = least
     return chosen
 
 
-def free_place(places, shelf, block, near):
-    """Return a random free position of the block other than its own, or -1; tried as in `cheapest`."""
-    top = places.highest[block] // places.alignment[block] * places.alignment[block]
+def free_offset(rooms, shelf, block, near):
+    """Return a random free offset of the block other than its own, or -1; candidates of `cheapest`."""
+    top = rooms.highest[block] // rooms.alignment[block] * rooms.alignment[block]
     shelf.below[near] = top
     shelf.above[near] = top
     entered = 0
     left = 0
     ties = 0
     chosen = -1
-    here = 0
+    offset = 0
     while entered < near and shelf.below[entered] < 0:
         entered += 1
     while True:
-        while left < near and shelf.above[left] <= here:
+        while left < near and shelf.above[left] <= offset:
             left += 1
         # Every interval entered has been left again: no neighbour conflicts with this offset.
-        if entered == left and here != shelf.begin[block]:
+        if entered == left and offset != shelf.begin[block]:
             ties += 1
-            if below(shelf, ties) == 0:
-                chosen = here
-        if here >= top:
+            if random_below(shelf, ties) == 0:
+                chosen = offset
+        if offset >= top:
             return chosen
-        while entered < near and shelf.below[entered] <= here:
+        while entered < near and shelf.below[entered] <= offset:
             entered += 1
-        here = min(shelf.below[entered], shelf.above[left], top)
+        offset = min(shelf.below[entered], shelf.above[left], top)
 
 
-def push_out(conflicts, shelf, block, place):
+def push_out(conflicts, shelf, block, offset):
     """Eject all blocks that conflict with a block at this offset."""
     for entry in range(conflicts.start[block], conflicts.start[block + 1]):
         neighbour = conflicts.neighbour[entry]
         if shelf.is_placed[neighbour] == 0:
             continue
         at = shelf.begin[neighbour]
-        if at < place + conflicts.rise[entry] and place < at + conflicts.lift[entry]:
+        if at < offset + conflicts.rise[entry] and offset < at + conflicts.lift[entry]:
             take(shelf, neighbour)
             shelf.waiting[shelf.waits] = neighbour
             shelf.waits += 1
 
 
-def put(size, shelf, block, place):
+def put(size, shelf, block, offset):
     """Place a block."""
-    shelf.begin[block] = place
-    shelf.end[block] = place + size[block]
+    shelf.begin[block] = offset
+    shelf.end[block] = offset + size[block]
     shelf.is_placed[block] = 1
     if shelf.is_sparse == 0:
         insert(shelf.upward, shelf.begin, shelf.placed, block)
@@ -322,7 +326,7 @@ def remove(order, key, last, block):
         order[position] = order[position + 1]
 
 
-def shift_some(places, conflicts, size, shelf, pushed):
+def shift_some(rooms, conflicts, size, shelf, pushed):
     """Draw some blocks; blocks with another free offset move there.
 
     Where few blocks conflict they are drawn of those in conflict with the one that was placed.
@@ -330,23 +334,25 @@ def shift_some(places, conflicts, size, shelf, pushed):
     first = conflicts.start[pushed]
     for _ in range(SHIFTS):
         if shelf.is_sparse == 1:
-            block = conflicts.neighbour[first + below(shelf, conflicts.start[pushed + 1] - first)]
+            block = conflicts.neighbour[
+                first + random_below(shelf, conflicts.start[pushed + 1] - first)
+            ]
         else:
-            block = below(shelf, len(shelf.begin))
-        if shelf.is_placed[block] == 0 or places.is_fixed[block] == 1:
+            block = random_below(shelf, len(shelf.begin))
+        if shelf.is_placed[block] == 0 or rooms.is_fixed[block] == 1:
             continue
-        near = look(places, conflicts, shelf, block)
-        place = free_place(places, shelf, block, near)
-        if place >= 0:
+        near = look(rooms, conflicts, shelf, block)
+        offset = free_offset(rooms, shelf, block, near)
+        if offset >= 0:
             take(shelf, block)
-            put(size, shelf, block, place)
+            put(size, shelf, block, offset)
 
 
-def lower(places, shelf):
-    """Let all wait that are placed above their highest places."""
+def eject_above_highest(rooms, shelf):
+    """Eject all blocks that are placed above their highest offsets."""
     for block in range(len(shelf.begin)):
-        is_free = shelf.is_placed[block] == 1 and places.is_fixed[block] == 0
-        if is_free and shelf.begin[block] > places.highest[block]:
+        is_free = shelf.is_placed[block] == 1 and rooms.is_fixed[block] == 0
+        if is_free and shelf.begin[block] > rooms.highest[block]:
             take(shelf, block)
             shelf.waiting[shelf.waits] = block
             shelf.waits += 1

@@ -10,7 +10,7 @@ the plain form runs on unbounded integers.
 | placement.lowest_fit, fit_by_time, put_by_time | `lowest_fit` |
 | placement_search.search | `placement_search` |
 | placement_beam.search | `placement_beam`; sums that tell rows apart are made modulo 2^64 |
-| placement_ejection.search, put, lower | `placement_ejection` |
+| placement_ejection.search, put, eject_above_highest | `placement_ejection` |
 | placement_corners.search | `placement_corners` |
 | loop_nests.minimum_traffic | `loop_nests` |
 | event_times.advance, growth, trace | `event_times` |

@@ -316,7 +316,7 @@ static void push(Solve *solve, Blocks *blocks)
             blocks->aimed = goal;
             for (int64_t k = 0; k < count; k++)
                 blocks->places.highest.at[k] = floor_of(goal - blocks->room.at[k], blocks->unit);
-            placement_ejection_lower(&blocks->places, blocks->shelf);
+            placement_ejection_eject_above_highest(&blocks->places, blocks->shelf);
         }
         if (placement_ejection_search(&blocks->places, &blocks->conflicts, blocks->size, blocks->shelf,
                                       end - blocks->shelf->tried) == placement_ejection_FOUND) {

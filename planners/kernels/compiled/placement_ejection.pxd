@@ -17,26 +17,26 @@ cdef class Shelf:
     cdef int64_t placed, waits, random, least, is_sparse
 
 
-@cython.locals(_=int64_t, turn=int64_t, block=int64_t, near=int64_t, place=int64_t)
+@cython.locals(_=int64_t, turn=int64_t, block=int64_t, near=int64_t, offset=int64_t)
 cpdef int64_t search(
-    BlockRooms places, Conflicts conflicts, int64_t[::1] size, Shelf shelf, int64_t limit
+    BlockRooms rooms, Conflicts conflicts, int64_t[::1] size, Shelf shelf, int64_t limit
 )
 
-cdef int64_t below(Shelf shelf, int64_t limit) noexcept
+cdef int64_t random_below(Shelf shelf, int64_t limit) noexcept
 
 @cython.locals(
     unit=int64_t, entry=int64_t, unders=int64_t, uppers=int64_t, position=int64_t, neighbour=int64_t,
     under=int64_t, upper=int64_t, k=int64_t,
 )
 cdef int64_t look(
-    BlockRooms places, Conflicts conflicts, Shelf shelf, int64_t block
+    BlockRooms rooms, Conflicts conflicts, Shelf shelf, int64_t block
 ) noexcept
 
 @cython.locals(
     unit=int64_t, entry=int64_t, near=int64_t, neighbour=int64_t, upper=int64_t
 )
 cdef int64_t look_at_conflicts(
-    BlockRooms places, Conflicts conflicts, Shelf shelf, int64_t block
+    BlockRooms rooms, Conflicts conflicts, Shelf shelf, int64_t block
 ) noexcept
 
 @cython.locals(step=int64_t, k=int64_t, number=int64_t, block=int64_t, hole=int64_t)
@@ -51,21 +51,21 @@ cdef void insert_pair(
 
 @cython.locals(
     top=int64_t, price=int64_t, entered=int64_t, left=int64_t, ties=int64_t, chosen=int64_t,
-    least=int64_t, here=int64_t, seen=int64_t,
+    least=int64_t, offset=int64_t, seen=int64_t,
 )
-cdef int64_t cheapest(BlockRooms places, Shelf shelf, int64_t block, int64_t near) noexcept
+cdef int64_t cheapest(BlockRooms rooms, Shelf shelf, int64_t block, int64_t near) noexcept
 
 @cython.locals(
-    top=int64_t, entered=int64_t, left=int64_t, ties=int64_t, chosen=int64_t, here=int64_t,
+    top=int64_t, entered=int64_t, left=int64_t, ties=int64_t, chosen=int64_t, offset=int64_t,
 )
-cdef int64_t free_place(BlockRooms places, Shelf shelf, int64_t block, int64_t near) noexcept
+cdef int64_t free_offset(BlockRooms rooms, Shelf shelf, int64_t block, int64_t near) noexcept
 
 @cython.locals(entry=int64_t, neighbour=int64_t, at=int64_t)
 cdef void push_out(
-    Conflicts conflicts, Shelf shelf, int64_t block, int64_t place
+    Conflicts conflicts, Shelf shelf, int64_t block, int64_t offset
 ) noexcept
 
-cpdef int64_t put(int64_t[::1] size, Shelf shelf, int64_t block, int64_t place)
+cpdef int64_t put(int64_t[::1] size, Shelf shelf, int64_t block, int64_t offset)
 
 @cython.locals(hole=int64_t)
 cdef void insert(
@@ -79,10 +79,10 @@ cdef void remove(
     int64_t[::1] order, int64_t[::1] key, int64_t last, int64_t block
 ) noexcept
 
-@cython.locals(_=int64_t, first=int64_t, block=int64_t, near=int64_t, place=int64_t)
+@cython.locals(_=int64_t, first=int64_t, block=int64_t, near=int64_t, offset=int64_t)
 cdef void shift_some(
-    BlockRooms places, Conflicts conflicts, int64_t[::1] size, Shelf shelf, int64_t pushed
+    BlockRooms rooms, Conflicts conflicts, int64_t[::1] size, Shelf shelf, int64_t pushed
 ) noexcept
 
 @cython.locals(block=int64_t, is_free=cython.bint)
-cpdef int64_t lower(BlockRooms places, Shelf shelf)
+cpdef int64_t eject_above_highest(BlockRooms rooms, Shelf shelf)
