@@ -1,27 +1,22 @@
 """Smallest depths of all FIFOs of a design by greedy growth, exchange, and proof part by part.
 
-Each FIFO with all others unbounded gives depths that no answer goes below. Where these do not suffice
-together, the cheapest FIFO on the critical cycle gets deeper, and then all are made narrow: no single
-one can be less. Then two methods alternate while time allows: depth of one FIFO is exchanged for
-fewer bits in another, and the smallest depths are found and proved part by part. Turns are counted in
-events, not in seconds, so more time only ever continues what less time did: no answer becomes worse by
-it.
+1. The depth of each FIFO with all others unbounded is a lower bound.
+2. Where these depths do not suffice together, the cheapest FIFO on the critical cycle gets deeper.
+3. The depths are made minimal: no single depth can be reduced.
+4. Two methods alternate until the time limit. One exchanges depth of a FIFO for fewer bits in another
+   FIFO; the other computes and proves the smallest depths of parts of the design.
 
-Where memories cost in steps (block RAMs, LUTs) the search is in csdf.search.memory_cost, which
-`csdf buffers --objective` uses as well. Where it proves the least cost at once, the rest of the time
-goes to the fewest bits, which break ties. Else the depths of the fewest bits and of the fewest elements
-are looked at, too: they bound the cost from above, and the search goes on from where it was.
+Turns are counted in events, not in seconds: a longer search continues a shorter one, so its answer is
+never worse.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 
-from csdf.errors import GaveUp
 from csdf.search.least import reduced
-from csdf.search.memory_cost import StepSearch
 from csdf.search.variables import Variable
 from csdf.status import Ended, Reason, Status, Why, because
 from csdf.time_limit import ENDS, Stop, reason_of
@@ -31,7 +26,6 @@ from planners.fifo.event_graph import EventCycle
 from planners.fifo.proving import Parts
 
 Depths = tuple[int, ...]
-MemoryCost = Callable[[int, int], int]  # of a depth and a width in bits
 
 # Events of a frame above which the first sufficient depth is accepted without trying smaller ones.
 LARGE = 500_000
@@ -54,21 +48,22 @@ class SizingWhy(Why):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sizing:
-    """Depths in the order of the FIFOs, and what is known about them.
+    """Depths in the order of the FIFOs, with their cost and its proof.
 
-    period: the one asked for, None for no deadlock. status: optimal if no depths of fewer bits do, of
-    all whole numbers from 2 on, in the model of the design; feasible with a proved bound of the bits;
-    infeasible if no depths do, with the critical cycle; unknown if none were found in time.
-    is_narrow: whether it was found out that no single depth can be less. least_bits: where something
-    else than bits was to be small, the bits that any depths for the period have at least.
+    period: the maximum period; None if the design only has to be free of deadlock. status: optimal if
+    no cheaper depths suffice, of all whole numbers from 2 on, in the model of the design; feasible with
+    a proved lower bound of the cost; infeasible if no depths suffice, with the critical cycle; unknown
+    if the time limit ended the search before any depths were found. cost: in bits, or in the unit of
+    the objective. is_minimal: whether it is proved that no single depth can be reduced. least_bits: for
+    an objective other than bits, a lower bound on the bits of depths for the period.
     """
 
     period: Fraction | None
     status: Status
     depths: Depths
-    bits: int
+    cost: int
     lower_bound: int
-    is_narrow: bool
+    is_minimal: bool
     cycle: EventCycle | None
     evaluations: int
     reason: Reason
@@ -82,8 +77,8 @@ class Sizing:
 
     @property
     def gap(self) -> Fraction:
-        """How far the bits may be above the smallest, relative to the bound."""
-        return Fraction(self.bits - self.lower_bound, max(1, self.lower_bound))
+        """Maximum excess of the cost over the minimum, relative to the lower bound."""
+        return Fraction(self.cost - self.lower_bound, max(1, self.lower_bound))
 
 
 def smallest_depths(
@@ -101,17 +96,6 @@ def smallest_depths(
     below. known: depths that suffice, which are the answer where no others are found in time.
     """
     return _Smallest(graph, period, stop or Stop(), weights, floor, known).answer()
-
-
-def cheapest_depths(
-    graph: TimedDesign, period: Fraction | None, cost: MemoryCost, *, stop: Stop | None = None
-) -> Sizing:
-    """Return depths of the least cost with at most this period, or without deadlock if it is None.
-
-    Bits and bound of the answer are costs. Of all depths found that cost the same, those with the
-    fewest bits are taken.
-    """
-    return _Cheapest(graph, period, cost, stop or Stop()).answer()
 
 
 def held_back(evaluator: DesignEvaluator, period: Fraction | None) -> EventCycle | None:
@@ -151,8 +135,8 @@ class _Smallest:
         self._floor = tuple(floor or [LEAST_DEPTH] * len(fifos))
         self._start = self._least = self._floor
         self._bound = self._size(self._floor)
-        self._is_narrow = False
-        self._fewer = 1  # times the work of the proof is that of smaller depths
+        self._is_minimal = False
+        self._proof_ratio = 1  # work of the proof per work of the search for smaller depths
         self._parts: Parts | None = None
 
     def _size(self, depths: Sequence[int]) -> int:
@@ -161,7 +145,7 @@ class _Smallest:
     def answer(self) -> Sizing:
         """Return the smallest depths, or the best by the time the stop ends the work.
 
-        The clock and an interrupt alone keep an answer from being narrow.
+        Only the time limit or an interrupt can leave depths that are not minimal.
         """
         proof = because(SizingWhy.PROVED, of=self._of)
         try:
@@ -188,18 +172,18 @@ class _Smallest:
             self._evaluator.spend = self._spend
         elif is_large:
             self._look_alone()
-            for narrower in narrowed(
+            for smaller in minimal_depths(
                 self._evaluator, self._grow(is_hurried=True), self._floor, self._weights
             ):
-                self._take(narrower)
-            self._is_narrow = True
+                self._take(smaller)
+            self._is_minimal = True
             self._evaluator.spend = self._spend
         self._least = tuple(map(max, least_depths(self._evaluator), self._floor))
         self._start, self._bound = self._least, self._size(self._least)
         parts = Parts(self._evaluator, self._least, self._weights, self._floor, self._look)
         self._parts = parts
         if not is_large:  # else in turns with the proof
-            self._narrow(self._grow())
+            self._make_minimal(self._grow())
         self._evaluator.spend = self._spend
         return parts
 
@@ -230,21 +214,21 @@ class _Smallest:
                 self._take(grown_depths)
         return self._start
 
-    def _narrow(self, depths: Depths) -> None:
+    def _make_minimal(self, depths: Depths) -> None:
         variables = variables_of(self._least, self._weights)
         for reduced_depths in reduced(variables, depths, self._evaluator.suffices, is_close=True):
             self._take(reduced_depths)
             depths = reduced_depths
-        self._is_narrow |= depths == self._best
+        self._is_minimal |= depths == self._best
 
     def _take(self, depths: Depths) -> None:
         if self._best and self._size(depths) >= self._size(self._best):
             return
-        self._best, self._is_narrow = depths, False
+        self._best, self._is_minimal = depths, False
         if self._parts is not None:
             self._parts.sufficient = depths
         if self._size(depths) <= self._bound:
-            self._is_narrow = True
+            self._is_minimal = True
             raise _BoundReached
 
     def _prove(self, parts: Parts) -> None:
@@ -258,27 +242,27 @@ class _Smallest:
             if is_smaller and self._evaluator.suffices(depths):
                 self._take(depths)
                 exchanges = self._exchanges(parts)
-            end = self._evaluator.work + (self._evaluator.work - spent) // self._fewer
+            end = self._evaluator.work + (self._evaluator.work - spent) // self._proof_ratio
             while self._evaluator.work < end and next(exchanges, None):
                 pass
             spent = self._evaluator.work
 
     def _exchanges(self, parts: Parts) -> Iterator[bool]:
         """Take ever cheaper depths, depth of one FIFO being exchanged for depth of another FIFO."""
-        if not self._is_narrow:
+        if not self._is_minimal:
             variables = variables_of(self._least, self._weights)
             for better in reduced(variables, self._best, self._evaluator.suffices, is_close=True):
                 self._take(better)
                 yield True
-            self._is_narrow = True
-        self._fewer = EXCHANGES
+            self._is_minimal = True
+        self._proof_ratio = EXCHANGES
         for better in exchanged(
             self._evaluator, self._best, self._least, parts.most, self._weights
         ):
             self._take(better)
             yield True
-        if not self._is_narrow:
-            self._narrow(self._best)
+        if not self._is_minimal:
+            self._make_minimal(self._best)
 
     def _look(self) -> None:
         """Look at the stop, and whether the bound has reached what was found."""
@@ -295,9 +279,9 @@ class _Smallest:
         size = self._size(self._best)
         bound = min(self._bound, size) if size else self._bound
         return Sizing(
-            period=self._period, status=status, depths=self._best, bits=size,
+            period=self._period, status=status, depths=self._best, cost=size,
             lower_bound=size if status is Status.OPTIMAL else bound,
-            is_narrow=self._is_narrow, cycle=cycle, evaluations=self._evaluator.count,
+            is_minimal=self._is_minimal, cycle=cycle, evaluations=self._evaluator.count,
             reason=reason,
         )  # fmt: skip
 
@@ -311,7 +295,7 @@ def variables_of(minimum: Sequence[int], weights: Sequence[int]) -> list[Variabl
 
 
 def least_depths(evaluator: DesignEvaluator) -> Depths:
-    """Return for each FIFO the least depth that does if all others have no bound."""
+    """Return for each FIFO the minimum depth that suffices if all others are unbounded."""
     return tuple(
         least_depth(evaluator, index) for index in range(len(evaluator.graph.design.fifos))
     )
@@ -325,28 +309,28 @@ def least_depth(
     above: int = LEAST_DEPTH - 1,
     enough: int | None = None,
 ) -> int:
-    """Return the least depth of one FIFO that does; by default all others have no bound.
+    """Return the minimum depth of one FIFO that suffices; by default all others are unbounded.
 
-    depths: of the others. above: a depth that is too small. enough: one that may do.
+    depths: of the other FIFOs. above: a depth that is too small. enough: a depth that may suffice.
     """
     fifos = evaluator.graph.design.fifos
     trial: list[int | None] = [None] * len(fifos) if depths is None else list(depths)
 
-    def does(depth: int) -> bool:
+    def is_sufficient(depth: int) -> bool:
         trial[index] = depth
         return evaluator.suffices(trial)
 
     low, high, step = above + 1, enough, 1
-    if does(low):
+    if is_sufficient(low):
         return low
     # Galloping: without an upper bound the step doubles until a depth suffices.
-    if high is None or high <= low or not does(high):
-        while not does(low + step):
+    if high is None or high <= low or not is_sufficient(high):
+        while not is_sufficient(low + step):
             low, step = low + step, 2 * step
         high = low + step
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if does(middle) else (middle, high)
+        low, high = (low, middle) if is_sufficient(middle) else (middle, high)
     return high
 
 
@@ -416,10 +400,10 @@ def _repair(
         yield
 
 
-def narrowed(
+def minimal_depths(
     evaluator: DesignEvaluator, depths: Depths, floor: Sequence[int], weights: Sequence[int]
 ) -> Iterator[Depths]:
-    """Yield ever smaller depths that suffice; of the last ones no single one can be less.
+    """Yield ever smaller depths that suffice; no single depth of the last can be reduced.
 
     FIFOs are bisected in sequence, the one that costs the most above its floor first. Space
     that no element uses any more goes at once, from all FIFOs.
@@ -500,142 +484,3 @@ def _exchange(
             )
             return tuple(exchange)
     return None
-
-
-# Shares of the effort of a search, in this order; each is a share of the remaining effort.
-AT_ONCE = 0.15  # proof by cycles of events, before any search
-BEGINNING = 0.3  # fewest bits
-ELEMENTS = 0.65  # fewest elements, whose proof also bounds the bits
-FINISH = 0.9  # fewest bits again, after the proof
-
-
-class _Cheapest:
-    """The search for the least cost, and its intermediate results."""
-
-    def __init__(
-        self, graph: TimedDesign, period: Fraction | None, cost: MemoryCost, stop: Stop
-    ) -> None:
-        self._graph, self._period = graph, period
-        self._fifos = graph.design.fifos
-        self._stop = self._part = stop
-        self._found: list[Depths] = []
-        self._narrow: set[Depths] = set()  # no depth of these can be less by itself
-        self._evaluator = DesignEvaluator(
-            graph, required=period, only_live=period is None, spend=self._spend
-        )
-        self._cost = cost
-        floor = [LEAST_DEPTH] * len(self._fifos)
-        variables = variables_of(floor, [1] * len(floor))
-        self._search = StepSearch(self._evaluator, variables, self._price, self._look)
-
-    def _look(self) -> None:
-        self._part.look()
-
-    def _spend(self, microseconds: int) -> None:
-        self._part.charge(microseconds)
-
-    def _price(self, index: int, depth: int) -> int:
-        return self._cost(depth, self._fifos[index].bits)
-
-    def answer(self) -> Sizing:
-        """Return the cheapest depths, or the best found with a bound if the stop ends the work."""
-        is_proved = self._is_proved(self._stop.part(share=AT_ONCE))
-        # After a proof of the cost only ties are left to break, by bits.
-        share = FINISH if is_proved else BEGINNING
-        begin = smallest_depths(self._graph, self._period, stop=self._stop.part(share=share))
-        if not begin.depths:
-            return begin
-        self._found.append(begin.depths)
-        if begin.is_narrow:
-            self._narrow.add(begin.depths)
-        reason, bits = None if is_proved else self._compared(), self._graph.design.bits
-        best = min(
-            self._found, key=lambda candidate: (self._search.total(candidate), bits(candidate))
-        )
-        cost, bound = self._search.total(best), self._search.lower_bound
-        is_proved = reason is None or cost == bound
-        return replace(
-            begin,
-            status=Status.OPTIMAL if is_proved else Status.FEASIBLE,
-            depths=best,
-            bits=cost,
-            lower_bound=cost if is_proved else bound,
-            is_narrow=best in self._narrow,
-            evaluations=begin.evaluations + self._evaluator.count,
-            least_bits=begin.lower_bound,
-            reason=because(SizingWhy.CHEAPEST) if reason is None or is_proved else reason,
-        )
-
-    def _is_proved(self, stop: Stop) -> bool:
-        """Whether the least cost is found until then."""
-        self._part = stop
-        try:
-            if held_back(self._evaluator, self._period) is not None:
-                return False
-            self._take(self._search.cheapest(self._evaluator.reaches))
-        except GaveUp:
-            return False
-        finally:
-            self._part = self._stop
-        return True
-
-    def _compared(self) -> Reason | None:
-        """Look at the fewest elements, then for a proof; return why there is none."""
-        elements = smallest_depths(
-            self._graph, self._period, stop=self._stop.part(share=ELEMENTS),
-            weights=[1] * len(self._fifos),
-        )  # fmt: skip
-        if elements.depths:
-            self._take(elements.depths)
-        try:
-            self._descend()
-            if min(map(self._search.total, self._found)) > self._search.lower_bound:
-                self._take(self._search.cheapest(self._evaluator.reaches))
-        except ENDS as end:
-            return reason_of(end)
-        return None
-
-    def _descend(self) -> None:
-        """Take steps down from all depths found, each at first as large as it can be at its cost."""
-        # Depths of the fewest bits or elements are upper bounds that best-first search has not met.
-        for start in sorted(self._found, key=self._search.total):
-            depths = tuple(map(self._search.end, range(len(start)), start))
-            while (less := self._stepped(depths)) is not None:
-                depths = less
-            if self._search.total(depths) < self._search.total(start):
-                self._take(depths)
-
-    def _stepped(self, depths: Depths) -> Depths | None:
-        """Cheaper depths that suffice: one FIFO a step down, and if need be another a step up."""
-        for position in sorted(
-            range(len(depths)), key=lambda index: -self._price(index, depths[index])
-        ):
-            below = self._search.below(position, depths[position])
-            if below is None:
-                continue
-            trial = (*depths[:position], below, *depths[position + 1 :])
-            cycle = self._evaluator.critical_cycle(trial)
-            if cycle is None:
-                return trial
-            for fifo in cycle.fifos:
-                more = self._search.end(fifo, trial[fifo] + 1)
-                enlarged = (*trial[:fifo], more, *trial[fifo + 1 :])
-                if self._search.total(enlarged) >= self._search.total(depths):
-                    continue
-                if self._evaluator.suffices(enlarged):
-                    return enlarged
-        return None
-
-    def _take(self, depths: Depths) -> None:
-        """Note depths that suffice, reduced while time allows."""
-        self._found.append(depths)
-        suffices = self._evaluator.suffices
-        try:
-            minimum = least_depths(self._evaluator)
-            variables = variables_of(minimum, [fifo.bits for fifo in self._fifos])
-            # Within one cost step depths can still shrink; users read them as the minimum.
-            for less in reduced(variables, depths, suffices, is_close=True):
-                self._found[-1] = less
-        except ENDS:
-            return
-        self._narrow.add(self._found[-1])

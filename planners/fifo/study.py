@@ -14,6 +14,7 @@ import numpy as np
 from csdf.errors import GaveUp
 from csdf.status import Status
 from csdf.time_limit import Stop
+from planners.fifo.cheapest_memories import MemoryCost, cheapest_depths
 from planners.fifo.cores import (
     CoreCost,
     FifoCore,
@@ -27,7 +28,7 @@ from planners.fifo.cores import (
 from planners.fifo.design import LEAST_DEPTH, Design
 from planners.fifo.evaluator import DesignEvaluator
 from planners.fifo.event_graph import EventCycle, EventGraph, Spend, spend_nothing
-from planners.fifo.sizing import MemoryCost, Sizing, cheapest_depths, smallest_depths
+from planners.fifo.sizing import Sizing, smallest_depths
 
 Stops = Callable[[], Stop]  # one for each search
 POINTS = 8  # of a front between the max. rate and the minimum memory
@@ -258,7 +259,7 @@ def front(
         ]
     in_order = sorted(
         ((point, reached) for point, reached in timed if reached is not None),
-        key=lambda pair: (pair[0].bits, pair[1], design.bits(pair[0].depths)),
+        key=lambda pair: (pair[0].cost, pair[1], design.bits(pair[0].depths)),
     )
     front_points: list[Sizing] = []
     for point, reached in in_order:
@@ -275,8 +276,8 @@ def _as_chains(sizing: Sizing, written: Depths, minimum: Sizing) -> tuple[Sizing
     period = None if written.cycle is None else written.cycle.period
     if period is None or sizing.period is None or period <= sizing.period:
         return sizing, period
-    bound = min(minimum.lower_bound, sizing.bits)
-    status = Status.OPTIMAL if bound == sizing.bits else Status.FEASIBLE
+    bound = min(minimum.lower_bound, sizing.cost)
+    status = Status.OPTIMAL if bound == sizing.cost else Status.FEASIBLE
     return replace(sizing, lower_bound=bound, status=status), period
 
 

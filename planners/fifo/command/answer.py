@@ -114,7 +114,7 @@ def verdict(found: Study, megahertz: Fraction, objective: str) -> str:
         ties = "" if sizing.least_bits is None else f", at least {sizing.least_bits}"
         ties = ", no fewer" if sizing.least_bits == bits else ties
         unit = {"elements": "element", "bram": "BRAM_18K", "lut": "LUT"}[objective]
-        cost = f"{sizing.bits} {unit}" if unit == "BRAM_18K" else answers.counted(sizing.bits, unit)
+        cost = f"{sizing.cost} {unit}" if unit == "BRAM_18K" else answers.counted(sizing.cost, unit)
         size = f"{cost} ({size}{ties})"
     shallow_cycle = found.shallow.cycle
     is_deadlock = (
@@ -184,10 +184,10 @@ def _facts(
         if found.written is not None and found.written.cycle is not None:
             period = found.written.cycle.period
             prefix = "at most " if found.written.cycle.is_bound else ""
-            does = (
+            speed = (
                 "DEADLOCK" if period is None else f"{prefix}{answers.number(period)} cycles/frame"
             )
-            yield "written", f"rounded up to the cores: {found.written.bits} bits, {does}"
+            yield "written", f"rounded up to the cores: {found.written.bits} bits, {speed}"
 
 
 def _rate(period: Fraction, megahertz: Fraction, *, is_bound: bool = False) -> str:
@@ -235,11 +235,11 @@ def in_proof(sizing: Sizing, objective: str = "bits") -> str:
     best = FEWEST.get(objective, "smallest")
     if sizing.status is Status.OPTIMAL:
         return f"proved the {best}"
-    narrow = "; no FIFO alone can be shallower" if sizing.is_narrow else ""
+    remark = "; no FIFO alone can be shallower" if sizing.is_minimal else ""
     gap = sizing.gap
     above = "less than 0.1%" if gap < Fraction(1, 1000) else f"at most {float(gap):.1%}"
     unit = "bits " if objective == "bits" else ""
-    return f"{above} above the {best} ({sizing.lower_bound} {unit}or more){narrow}"
+    return f"{above} above the {best} ({sizing.lower_bound} {unit}or more){remark}"
 
 
 def table(rows: Sequence[Sequence[str]]) -> list[str]:
@@ -262,7 +262,7 @@ def front_text(
     for point in points:
         period = point.period or Fraction(1)
         speed = rate_in_words(megahertz * HERTZ / period)
-        cost = (str(point.bits),) if cost_head else ()
+        cost = (str(point.cost),) if cost_head else ()
         bits = str(design.bits(point.depths))
         rows.append((*cost, bits, answers.number(period), speed, in_proof(point, objective)))
     ends = dict.fromkeys(f"{row[-4]} bits at {row[-2]} frames/s" for row in (rows[1], rows[-1]))
@@ -355,8 +355,8 @@ def _sizing_json(design: Design, sizing: Sizing) -> dict[str, Any]:
         "status": sizing.status,
         "reason": sizing.reason,
         "period": sizing.period,
-        "bits": design.bits(sizing.depths) if sizing.depths else sizing.bits,
-        "cost": sizing.bits,  # what was to be small; lower_bound is of it
+        "bits": design.bits(sizing.depths) if sizing.depths else sizing.cost,
+        "cost": sizing.cost,  # what was to be small; lower_bound is of it
         "lower_bound": sizing.lower_bound,
         "depths": design.named(sizing.depths) if sizing.depths else {},
         "evaluations": sizing.evaluations,

@@ -26,14 +26,14 @@ def front_picture(
     """
     figure = Figure(figsize=(7.2, 4.2), layout="constrained")
     axes = figure.add_subplot()
-    costs = [point.bits for point in points]
+    costs = [point.cost for point in points]
     speeds = [float(megahertz * HERTZ / (point.period or 1)) for point in points]
     axes.step(costs, speeds, where="post", color="#357", linewidth=1.3)
     for point, speed in zip(points, speeds, strict=True):
         if is_open := point.status is not Status.OPTIMAL:
-            axes.plot([point.lower_bound, point.bits], [speed, speed], color="#999", linewidth=1)
+            axes.plot([point.lower_bound, point.cost], [speed, speed], color="#999", linewidth=1)
         axes.plot(
-            [point.bits], [speed], "o", color="#357", markersize=4, mfc="white" if is_open else "#357",
+            [point.cost], [speed], "o", color="#357", markersize=4, mfc="white" if is_open else "#357",
             label=OPEN if is_open else PROVED,
         )  # fmt: skip
     axes.set_xlabel(f"{unit} in all FIFOs")

@@ -20,6 +20,7 @@ from csdf.errors import CsdfError, UnreadableFile, UnwritableFile
 from csdf.io.files import write_text
 from csdf.search.memory_cost import OBJECTIVES, UNITS
 from csdf.status import Status
+from planners.fifo.cheapest_memories import MemoryCost
 from planners.fifo.command import hls4ml
 from planners.fifo.command.answer import (
     as_json,
@@ -40,7 +41,6 @@ from planners.fifo.finn.reading import (
 )
 from planners.fifo.hls.call import cost as hls_cost
 from planners.fifo.hls.reading import project_design, read_source, with_depths
-from planners.fifo.sizing import MemoryCost
 from planners.fifo.study import Study, front, study
 from planners.fifo.timing.cluster import TimingOptions
 

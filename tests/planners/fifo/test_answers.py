@@ -12,11 +12,12 @@ from csdf.search.memory_cost import OBJECTIVES
 from csdf.status import Status
 from csdf.time_limit import Stop
 from csdf.units import rate_in_words
+from planners.fifo.cheapest_memories import cheapest_depths
 from planners.fifo.command.answer import as_text, by_number, in_proof
 from planners.fifo.cores import chain_cost, cheapest_chain, split_cores, with_cores
 from planners.fifo.event_graph import EventGraph
 from planners.fifo.finn.reading import read_design
-from planners.fifo.sizing import cheapest_depths, smallest_depths
+from planners.fifo.sizing import smallest_depths
 from planners.fifo.study import front, max_rate, period_of, study
 from planners.fifo.timing.cluster import TimingOptions
 from tests.cli.schemas import require_valid
@@ -61,7 +62,7 @@ def test_costs_of_memories_equal_those_of_csdf_buffers(objective, capsys):
     if objective == "bram":
         assert own == found["resources"]["BRAM_18K"]
     asked, _ = max_rate(graph)
-    assert cheapest_depths(graph, asked, price).bits == own
+    assert cheapest_depths(graph, asked, price).cost == own
 
 
 def test_equal_memories_have_the_fewest_bits_or_say_how_many_there_could_be(capsys):
@@ -127,7 +128,7 @@ def test_a_picture_marks_proved_points():
 
     proved = smallest_depths(EventGraph(read_design(str(RESIDUAL), TimingOptions(), {})), None)
     proved = replace(proved, period=Fraction(98))
-    other = replace(proved, status=Status.FEASIBLE, bits=proved.bits + 9)
+    other = replace(proved, status=Status.FEASIBLE, cost=proved.cost + 9)
 
     def texts(points):
         picture = front_picture("n", points, "elements", Fraction(200), "svg")
@@ -158,10 +159,10 @@ def test_assumptions_are_listed_by_number():
 def test_a_positive_gap_is_never_printed_as_zero():
     graph = EventGraph(read_design(str(RESIDUAL), TimingOptions(), {}))
     proved = smallest_depths(graph, None)
-    open_ = replace(proved, status=Status.FEASIBLE, bits=4832, lower_bound=4830)
+    open_ = replace(proved, status=Status.FEASIBLE, cost=4832, lower_bound=4830)
     assert Fraction(2, 4830) == open_.gap < Fraction(1, 1000)
     assert "less than 0.1% above the smallest (4830 bits or more)" in in_proof(open_)
-    alone = replace(open_, is_narrow=True)
+    alone = replace(open_, is_minimal=True)
     assert in_proof(alone).endswith("or more); no FIFO alone can be shallower")
     assert "above the fewest LUTs (4830 or more)" in in_proof(open_, "lut")
 
@@ -220,8 +221,8 @@ def test_a_chain_of_shift_registers_is_proved_to_need_no_block_ram():
     )
     for found in (whole, split):
         assert found.sizing.status is Status.OPTIMAL
-        assert found.sizing.bits == found.cost.blocks  # what is claimed is what is built
-    assert (whole.sizing.bits, split.sizing.bits) == (1, 0)
+        assert found.sizing.cost == found.cost.blocks  # what is claimed is what is built
+    assert (whole.sizing.cost, split.sizing.cost) == (1, 0)
     assert split.written.cycle.period is not None
     # A chain passes a word on a cycle later, so a point has the period of what is built.
     (point,) = front(fork(3, 300), is_split=True, cost=OBJECTIVES["bram"])

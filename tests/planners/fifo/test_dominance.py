@@ -143,7 +143,7 @@ def test_no_smaller_depths_of_a_fork_reach_the_max_rate():
     assert period_of(graph, found.depths).period == full
     evaluator = DesignEvaluator(graph, required=full)
     tried = 0
-    for depths in cheaper([one.bits for one in made.fifos], found.bits):
+    for depths in cheaper([one.bits for one in made.fifos], found.cost):
         assert evaluator.critical_cycle(depths) is not None
         tried += 1
     assert tried > 100

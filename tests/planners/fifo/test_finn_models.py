@@ -302,9 +302,9 @@ def test_depths_of_real_designs_are_proved_the_smallest_at_max_rate(model):
     graph = EventGraph(read_design(str(model), OPTIONS))
     full, _ = max_rate(graph)
     found = smallest_depths(graph, full)
-    assert (found.status, found.lower_bound) == ("optimal", found.bits)
+    assert (found.status, found.lower_bound) == ("optimal", found.cost)
     assert period_of(graph, found.depths).period == full
-    assert found.bits <= graph.design.bits(automatic_depths(graph, full))
+    assert found.cost <= graph.design.bits(automatic_depths(graph, full))
 
 
 @pytest.mark.slow
@@ -313,7 +313,7 @@ def test_the_residual_design_needs_no_fewer_bits_than_cuts_of_single_depths_prov
     # A search that knew no sums of depths had found 3114 bits, and proved that 3072 are needed.
     graph = EventGraph(read_design(str(DESIGNS / "resnet_small_t20000.onnx"), OPTIONS))
     full, _ = max_rate(graph)
-    assert 3072 <= smallest_depths(graph, full).bits < 3114
+    assert 3072 <= smallest_depths(graph, full).cost < 3114
 
 
 @NO_DESIGNS
@@ -341,5 +341,5 @@ def test_depth_files_of_full_size_builds_are_read(name):
 def test_a_rate_between_has_a_size_between():
     graph = EventGraph(read_design(RESIDUAL, OPTIONS))
     full, _ = max_rate(graph)
-    sizes = [smallest_depths(graph, one).bits for one in (None, Fraction(3000), full)]
+    sizes = [smallest_depths(graph, one).cost for one in (None, Fraction(3000), full)]
     assert sizes == sorted(sizes)

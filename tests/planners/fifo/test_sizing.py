@@ -9,11 +9,12 @@ from csdf.analysis.throughput import throughput
 from csdf.errors import GaveUp
 from csdf.search.memory_cost import StepSearch
 from csdf.time_limit import Stop
+from planners.fifo.cheapest_memories import cheapest_depths
 from planners.fifo.evaluator import DesignEvaluator
 from planners.fifo.event_graph import EventGraph
 from planners.fifo.finn.reading import read_design
 from planners.fifo.proving import Parts
-from planners.fifo.sizing import cheapest_depths, exchanged, grown, least_depths, smallest_depths
+from planners.fifo.sizing import exchanged, grown, least_depths, smallest_depths
 from planners.fifo.study import automatic_depths, max_rate, period_of
 from planners.fifo.timing import rtl
 from planners.fifo.timing.cluster import TimingOptions
@@ -147,7 +148,7 @@ def test_no_smaller_depths_reach_the_max_rate(kinds):
     assert found.status == "optimal"
     assert period_of(graph, found.depths).period == full
     for depths in every(design, 6):  # brute force over all smaller ones
-        if design.bits(depths) < found.bits:
+        if design.bits(depths) < found.cost:
             assert period_of(graph, depths).period > full
 
 
@@ -179,7 +180,7 @@ def test_no_cheaper_depths_of_a_fork_reach_a_rate(costs, more):
     evaluator = DesignEvaluator(graph, required=asked)
     assert evaluator.critical_cycle(found.depths) is None
     for depths in every(design, 9):  # brute force over all cheaper ones
-        if sum(map(int.__mul__, depths, costs)) < found.bits:
+        if sum(map(int.__mul__, depths, costs)) < found.cost:
             assert evaluator.critical_cycle(depths) is not None
 
 
@@ -200,13 +201,13 @@ def test_no_depths_of_a_fork_have_cheaper_memories(words, fixed, more):
     def price(depths):
         return sum(cost(depth, one.bits) for depth, one in zip(depths, design.fifos, strict=True))
 
-    assert (found.status, found.bits) == ("optimal", price(found.depths))
+    assert (found.status, found.cost) == ("optimal", price(found.depths))
     assert evaluator.critical_cycle(found.depths) is None
     for depths in every(design, 9):  # brute force over all cheaper ones
-        if price(depths) < found.bits:
+        if price(depths) < found.cost:
             assert evaluator.critical_cycle(depths) is not None
     ended = cheapest_depths(graph, asked, cost, stop=Stop(steps=3))
-    assert ended.lower_bound <= found.bits <= ended.bits
+    assert ended.lower_bound <= found.cost <= ended.cost
 
 
 def without_proof(*_):
@@ -228,7 +229,7 @@ def test_memories_cost_no_more_than_under_another_objective(words, more):
     for weights in (None, [1] * len(fifos)):
         other = smallest_depths(graph, asked, weights=weights)
         price = sum(cost(depth, one.bits) for depth, one in zip(other.depths, fifos, strict=True))
-        assert found.bits <= price
+        assert found.cost <= price
     assert DesignEvaluator(graph, required=asked).critical_cycle(found.depths) is None
 
 
@@ -236,8 +237,8 @@ def test_of_equally_expensive_memories_the_fewest_bits_win():
     graph = EventGraph(fork())
     full, _ = max_rate(graph)
     found = cheapest_depths(graph, full, lambda depth, bits: depth // 100)
-    assert graph.design.bits(found.depths) == smallest_depths(graph, full).bits
-    assert (found.status, found.bits) == ("optimal", 0)
+    assert graph.design.bits(found.depths) == smallest_depths(graph, full).cost
+    assert (found.status, found.cost) == ("optimal", 0)
 
 
 @settings(max_examples=10, deadline=None)
@@ -251,7 +252,7 @@ def test_more_time_never_gives_a_worse_answer(costs, more):
     ]
     assert found[0].depths
     for less, longer in pairwise(found):
-        assert longer.bits <= less.bits
+        assert longer.cost <= less.cost
         assert longer.lower_bound >= less.lower_bound
 
 
@@ -265,7 +266,7 @@ def test_a_large_design_has_a_bound_before_any_depths_are_known(monkeypatch):
     found = smallest_depths(graph, full, stop=Stop(effort=0))
     assert found.depths
     assert found.lower_bound > graph.design.bits([2] * len(fifos))
-    assert smallest_depths(graph, full).bits == 194  # as on the page
+    assert smallest_depths(graph, full).cost == 194  # as on the page
 
 
 @pytest.mark.parametrize("large", [0, 500_000])
@@ -276,7 +277,7 @@ def test_no_single_fifo_can_be_shallower_however_small_the_effort(monkeypatch, l
         full, _ = max_rate(graph)
         for more in (0, 3, 20):
             found = smallest_depths(graph, full + more, stop=Stop(effort=0))
-            assert found.is_narrow
+            assert found.is_minimal
             for place, depth in enumerate(found.depths):
                 for less in range(2, depth):  # each depth is simulated anew
                     trial = (*found.depths[:place], less, *found.depths[place + 1 :])
@@ -314,7 +315,7 @@ def test_no_smaller_depths_of_a_fork_run():
     assert found.status == "optimal"
     assert period_of(graph, found.depths).period is not None
     for depths in every(design, 9):
-        if design.bits(depths) < found.bits:
+        if design.bits(depths) < found.cost:
             assert period_of(graph, depths).period is None
 
 
@@ -378,7 +379,7 @@ def test_compiled_and_plain_kernels_find_the_same(monkeypatch, backend):
     found = smallest_depths(graph, full)
     monkeypatch.undo()
     again = EventGraph(fork())
-    assert (found.bits, found.status) == (smallest_depths(again, full).bits, "optimal")
+    assert (found.cost, found.status) == (smallest_depths(again, full).cost, "optimal")
 
 
 @pytest.mark.parametrize("deep", [(5,), (2, 5), tuple(range(8))])
@@ -395,7 +396,7 @@ def test_a_proof_that_begins_with_deep_fifos_ends_with_the_smallest(deep):
     start = tuple(60 if one in deep else depth for one, depth in enumerate(smallest.depths))
     *_, last = parts.proved(start)
     depths = [last[one] for one in range(len(weights))]
-    assert design.bits(depths) == smallest.bits == parts.lower_bound
+    assert design.bits(depths) == smallest.cost == parts.lower_bound
     assert evaluator.critical_cycle(depths) is None
 
 
