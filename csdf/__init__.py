@@ -122,9 +122,9 @@ if TYPE_CHECKING:
     from csdf.model.graph import Graph as Graph
     from csdf.model.schedule import Firing as Firing
     from csdf.model.schedule import PeriodicSchedule as PeriodicSchedule
+    from csdf.parameters.builder import ParametricBuilder as ParametricBuilder
     from csdf.parameters.consistency import SymbolicRepetitions as SymbolicRepetitions
     from csdf.parameters.consistency import symbolic_repetitions as symbolic_repetitions
-    from csdf.parameters.graph import ParametricBuilder as ParametricBuilder
     from csdf.parameters.graph import ParametricGraph as ParametricGraph
     from csdf.parameters.graph import read_parametric_graph as read_parametric_graph
     from csdf.parameters.sweep import Sweep as Sweep

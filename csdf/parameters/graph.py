@@ -7,11 +7,10 @@ with the same lines in its messages.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from importlib import import_module
@@ -25,7 +24,7 @@ from csdf.io import files, json_graph
 from csdf.io.json_value import JsonValue
 from csdf.model.exact import Exact, MalformedText, exact, natural, rational
 from csdf.model.expression import Expression, has_names
-from csdf.model.graph import FORMAT, VERSION, Graph
+from csdf.model.graph import FORMAT, Graph
 from csdf.names import meant
 
 Term = Fraction | Expression  # a number, or what it depends on
@@ -35,9 +34,9 @@ Values = Mapping[str, Fraction]  # of the parameters
 PROBES = (1, 2, 3, 4, 5, 6, 8, 12)  # values of a parameter that an unknown graph is tried with
 MOST_PROBES = 40
 MOST_PHASES = 100_000  # of an actor; each of its terms is looked at by itself
-NUMBERS = ("production", "consumption", "release")
+RATE_KEYS = ("production", "consumption", "release")
 NO_EXPRESSIONS = (".csv", ".pi", ".scenario")  # suffixes of other formats of graphs
-SCALARS = ("initial_tokens", "capacity", "token_size")
+SCALAR_KEYS = ("initial_tokens", "capacity", "token_size")
 
 _ATTRIBUTE = re.compile(
     r"""<!--.*?-->|\b(?:rate|time|initialTokens|sz|size|capacity|release)\s*=\s*("[^"<]*"|'[^'<]*')""",
@@ -116,7 +115,7 @@ class ParametricGraph:
         """
         first: CsdfError | None = None
         tried = product(PROBES, repeat=len(self.parameters))
-        for _, numbers in zip(range(MOST_PROBES), sorted_by_sum(tried), strict=False):
+        for _, numbers in zip(range(MOST_PROBES), probe_order(tried), strict=False):
             values = {
                 name: Fraction(value) for name, value in zip(self.parameters, numbers, strict=True)
             }
@@ -139,8 +138,8 @@ class ParametricGraph:
         return [*self.further_expressions, *_expressions_of([*self._rates, *self.actors.values()])]
 
 
-def sorted_by_sum(tried: Iterable[tuple[int, ...]]) -> Iterable[tuple[int, ...]]:
-    """Return combinations of small numbers, equal ones and small ones first, if they are few."""
+def probe_order(tried: Iterable[tuple[int, ...]]) -> Iterable[tuple[int, ...]]:
+    """Return the first MOST_PROBES combinations: few different values first, then small sums."""
     combinations = [combination for _, combination in zip(range(MOST_PROBES), tried, strict=False)]
     return sorted(combinations, key=lambda combination: (len(set(combination)), sum(combination)))
 
@@ -164,7 +163,7 @@ def read_parametric_graph(
         raise UnreadableFile(f"{name}: expressions are read in SDF3 XML (.xml) and JSON (.json)")
     content = files.read_bytes(path, most)
     if files.suffix_of(name) == ".json" or content.lstrip()[:1] == b"{":
-        return _from_json(files.decoded(content, name), name)
+        return from_json(files.decoded(content, name), name)
     options = {"assume_zero_times": assume_zero_times, "buffer_sizes": buffer_sizes, "most": most}
     return _from_xml(content, name, options)
 
@@ -185,7 +184,7 @@ class _Gaps:
         self._numbers: dict[str, int] = {}
 
     def mark(self, text: str) -> str:
-        """Return what stands for an expression. Raises MalformedText."""
+        """Return the gap for an expression. Raises MalformedText."""
         expression = Expression(text)
         number = self._numbers.setdefault(expression.text, len(self.listed))
         if number == len(self.listed):
@@ -193,20 +192,21 @@ class _Gaps:
         return f"@{number}@"
 
     def term(self, text: str) -> Term:
-        """Return the number or the expression that an entry is. Raises MalformedText."""
+        """Return the number or the expression of an entry. Raises MalformedText."""
         gap = _GAP.fullmatch(text.strip())
         return rational(text) if gap is None else self.listed[int(gap[1])]
 
 
 def _from_xml(content: bytes, name: str, options: Mapping[str, Any]) -> ParametricGraph:
+    # At run time, so that JSON files with parameters do not load the XML reader.
     source = import_module("csdf.io.sdf3.source")
     actor_texts = import_module("csdf.io.sdf3.actors")
     reader = import_module("csdf.io.sdf3.reader")
     text = source.open_document(content, name, options["most"]).text
     text = re.sub(r"\A\s*<\?xml[^>]*\?>", lambda match: "\n" * match[0].count("\n"), text)
     gaps = _Gaps()
-    pattern = _ATTRIBUTE.sub(lambda match: _with_gaps(match, gaps, text, name), text)
-    document = source.open_document(pattern.encode(), name, options["most"])
+    template = _ATTRIBUTE.sub(lambda match: _with_gaps(match, gaps, text, name), text)
+    document = source.open_document(template.encode(), name, options["most"])
     zero = bool(options["assume_zero_times"])
     texts = actor_texts.read_actor_texts(document, assume_zero_times=zero)
     channels = reader.read_channel_texts(document, texts)
@@ -241,15 +241,15 @@ def _from_xml(content: bytes, name: str, options: Mapping[str, Any]) -> Parametr
         listed.append(
             ParametricChannel(name=channel.name, production=made, consumption=taken, **ends)
         )
-    shown_ones = {*_expressions_of(times.values())}
-    shown_ones.update(
+    rates_and_durations = {*_expressions_of(times.values())}
+    rates_and_durations.update(
         _expressions_of(
             [rates for channel in listed for rates in (channel.production, channel.consumption)]
         )
     )
 
     def filled(values: Values) -> Graph:
-        document = _fill(pattern, gaps, values, name)
+        document = _fill(template, gaps, values, name)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return reader.parse_sdf3(document.encode(), name, **options)  # type: ignore[no-any-return]
@@ -257,21 +257,18 @@ def _from_xml(content: bytes, name: str, options: Mapping[str, Any]) -> Parametr
     return ParametricGraph(
         name=import_module("csdf.io.sdf3.document").graph_name(document),
         actors=times, channels=tuple(listed), _filled=filled,
-        further_expressions=tuple(term for term in gaps.listed if term not in shown_ones),
+        further_expressions=tuple(term for term in gaps.listed if term not in rates_and_durations),
     )  # fmt: skip
 
 
 def _with_gaps(found: re.Match[str], gaps: _Gaps, text: str, name: str) -> str:
-    """An attribute with a gap for each of its expressions."""
+    """Return an attribute with a gap instead of each expression."""
     if found[1] is None or not has_names(found[1]):
         return found[0]
     quote, value = found[1][0], found[1][1:-1]
     head = found[0][: -len(found[1])]
     try:
-        parts = [
-            sign if sign in (",", ";") else gaps.mark(sign) if has_names(sign) else sign
-            for sign in _entries(value)
-        ]
+        parts = [gaps.mark(entry) if has_names(entry) else entry for entry in _entries(value)]
     except MalformedText as error:
         line = text.count("\n", 0, found.start()) + 1
         raise UnreadableFile(f"{name}:{line}: {head.strip(' =')} {error}") from None
@@ -279,19 +276,19 @@ def _with_gaps(found: re.Match[str], gaps: _Gaps, text: str, name: str) -> str:
 
 
 def _entries(value: str) -> list[str]:
-    """The entries of a list and the signs between them; commas within brackets are no such signs."""
+    """Split a list into entries and separators; commas within brackets separate no entries."""
     words, depth = [""], 0
-    for sign in value:
-        depth += (sign == "(") - (sign == ")")
-        if sign in ",;" and depth == 0:
-            words += [sign, ""]
+    for character in value:
+        depth += (character == "(") - (character == ")")
+        if character in ",;" and depth == 0:
+            words += [character, ""]
         else:
-            words[-1] += sign
+            words[-1] += character
     return words
 
 
 def _sequence(text: str, phases: int, gaps: _Gaps) -> Terms:
-    """The numbers and expressions of each phase; numbers may have a count before them."""
+    """Numbers and expressions, one for each phase; `3*n` is n in three phases."""
     terms: list[Term] = []
     for entry in text.split(","):
         count, star, value = entry.partition("*")
@@ -303,8 +300,8 @@ def _expressions_of(lists: Iterable[Terms]) -> list[Expression]:
     return [term for terms in lists for term in terms if isinstance(term, Expression)]
 
 
-def _fill(pattern: str, gaps: _Gaps, values: Values, name: str) -> str:
-    """The text with numbers for its gaps; each stands in the line of its expression."""
+def _fill(template: str, gaps: _Gaps, values: Values, name: str) -> str:
+    """Fill the gaps of a text with numbers, each in the line of its expression."""
     texts: dict[int, str] = {}
 
     def number(gap: re.Match[str]) -> str:
@@ -313,14 +310,15 @@ def _fill(pattern: str, gaps: _Gaps, values: Values, name: str) -> str:
             try:
                 texts[index] = str(gaps.listed[index].value(values))
             except MalformedText as error:
-                line = pattern.count("\n", 0, gap.start()) + 1
+                line = template.count("\n", 0, gap.start()) + 1
                 raise UnreadableFile(f"{name}:{line}: {error}") from None
         return texts[index]
 
-    return _GAP.sub(number, pattern)
+    return _GAP.sub(number, template)
 
 
-def _from_json(text: str, name: str) -> ParametricGraph:
+def from_json(text: str, name: str) -> ParametricGraph:
+    """Return the graph with parameters of a JSON text. Raises UnreadableFile."""
     document = JsonValue.parse(text, name)
     if document["format"].text() != FORMAT:
         raise document["format"].refusal(f"expected {FORMAT!r}")
@@ -336,9 +334,9 @@ def _from_json(text: str, name: str) -> ParametricGraph:
     channels = []
     for channel in document["channels"].items():
         production, consumption = (
-            tuple(_term(entry, gaps) for entry in channel[key].items()) for key in NUMBERS[:2]
+            tuple(_term(entry, gaps) for entry in channel[key].items()) for key in RATE_KEYS[:2]
         )
-        scalars += [_term(channel[key], gaps) for key in SCALARS if not channel[key].is_null]
+        scalars += [_term(channel[key], gaps) for key in SCALAR_KEYS if not channel[key].is_null]
         if not channel["release"].is_null:
             scalars += [_term(entry, gaps) for entry in channel["release"].items()]
         channels.append(
@@ -394,10 +392,10 @@ def _filled_json(document: JsonValue, values: Values) -> Graph:
     whole["channels"] = []
     for channel in document["channels"].items():
         computed = dict(channel.value)
-        for key in NUMBERS:
+        for key in RATE_KEYS:
             if not channel[key].is_null:
                 computed[key] = [_whole(entry, values) for entry in channel[key].items()]
-        for key in SCALARS:
+        for key in SCALAR_KEYS:
             if not channel[key].is_null:
                 computed[key] = _whole(channel[key], values)
         whole["channels"].append(computed)
@@ -429,96 +427,3 @@ def _whole(entry: JsonValue, values: Values) -> int:
     if number.denominator != 1:
         raise entry.refusal(f"its value is {number}; expected an integer")
     return int(number)
-
-
-Number = Exact  # an integer, a fraction, or a text with a number or an expression
-
-
-class ParametricBuilder:
-    """Collects actors and channels with expressions; `graph()` returns the graph with parameters.
-
-    As with GraphBuilder a single time or rate stands for all phases, and a shorter list repeats.
-    """
-
-    def __init__(self, name: str = "graph") -> None:
-        self._name = name
-        self._actors: dict[str, list[Any]] = {}
-        self._channels: list[dict[str, Any]] = []
-
-    def actor(
-        self, name: str, times: Number | Sequence[Number], *, overlap: bool = True
-    ) -> ParametricBuilder:
-        """Add an actor with the duration of each of its phases; see GraphBuilder.actor."""
-        if name in self._actors:
-            raise CsdfError(f"two actors are named {name!r}")
-        self._actors[name] = _listed(times)
-        if not overlap:
-            self.channel(name, 1, name, 1, initial_tokens=1, name=f"{name} self-loop")
-        return self
-
-    def channel(
-        self,
-        producer: str,
-        production: Number | Sequence[Number],
-        consumer: str,
-        consumption: Number | Sequence[Number],
-        *,
-        initial_tokens: Number = 0,
-        capacity: Number | None = None,
-        token_size: Number | None = None,
-        name: str | None = None,
-    ) -> ParametricBuilder:
-        """Add a channel; without a name it is called after its actors."""
-        wanted = title = name or f"{producer} to {consumer}"
-        taken = {channel["name"] for channel in self._channels}
-        number = 2
-        while name is None and title in taken:
-            title, number = f"{wanted} {number}", number + 1
-        self._channels.append(
-            {
-                "name": title, "producer": producer, "consumer": consumer,
-                "production": _listed(production), "consumption": _listed(consumption),
-                "initial_tokens": _plain(initial_tokens), "capacity": _plain(capacity),
-                "release": None, "token_size": _plain(token_size),
-            }
-        )  # fmt: skip
-        return self
-
-    def graph(self) -> ParametricGraph:
-        """Return the graph with parameters. Raises UnreadableFile naming what is wrong."""
-        phases = {name: len(times) for name, times in self._actors.items()}
-        ends = (("producer", "production"), ("consumer", "consumption"))
-        for channel in self._channels:
-            for end, rates in ends:
-                phases[channel[end]] = lcm(phases.get(channel[end], 1), len(channel[rates]))
-        channels = [
-            channel
-            | {
-                rates: channel[rates] * (phases[channel[end]] // len(channel[rates]))
-                for end, rates in ends
-            }
-            for channel in self._channels
-        ]
-        actors = [
-            {"name": name, "durations": times * (phases[name] // len(times)), "processors": []}
-            for name, times in self._actors.items()
-        ]
-        document = {
-            "format": FORMAT, "version": VERSION, "name": self._name, "time_unit": "1",
-            "throughput_constraint": None, "actors": actors, "channels": channels, "origin": None,
-        }  # fmt: skip
-        return _from_json(json.dumps(document), f"graph {self._name!r}")
-
-
-def _listed(values: Any) -> list[Any]:
-    is_list = isinstance(values, Sequence) and not isinstance(values, str)
-    numbers = [_plain(value) for value in values] if is_list else [_plain(values)]
-    if not numbers:
-        raise CsdfError("a list of rates or durations is empty; give at least one")
-    return numbers
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, float):
-        raise CsdfError(f"{value!r} is not exact; write it as text")
-    return str(value) if isinstance(value, Fraction) else value

@@ -54,7 +54,7 @@ class Instance(Shown):
 
     @property
     def size(self) -> int | None:
-        """Of the least storage; None where it is not known."""
+        """The minimum storage size; None if unknown."""
         storage = self.storage
         return None if storage is None or storage.point is None else storage.point.size
 
@@ -120,10 +120,11 @@ def sweep(
 ) -> Sweep:
     """Return the graph at all combinations of the values of its parameters.
 
-    change: of each instance, such as self-loops that limit auto-concurrency; it returns also the
-    channels that are no storage. repetitions: of the graph, as expressions; with these a period may be
-    a formula divided by the divisor of the repetition vector. Periods come first, then storage, with
-    what is left of the budget.
+    change: returns a changed instance, such as with self-loops that limit auto-concurrency, and the
+    channels that are not storage.
+    repetitions: symbolic repetition vector; with it the formula of a period may be f(n) / d(n), d(n)
+    being the divisor that reduces the vector to the smallest integers.
+    budget: all periods are computed first, then storage with the rest of the budget.
     """
     wanted = prod(map(len, values.values()))
     if wanted > MOST_VALUES:
@@ -158,7 +159,7 @@ def sweep(
     )
     try:
         formulas = _formulas(varied, instances, repetitions)
-    except ENDS:  # the time was over when the last value was known
+    except ENDS:  # the budget ended after the last value
         formulas = {}
     return Sweep(
         name=graph.name, parameters=names, instances=tuple(instances), is_complete=is_complete,
@@ -167,13 +168,14 @@ def sweep(
 
 
 class _Analyses:
-    """Answers about instances; storage is known again where only durations differ."""
+    """Analyses of instances; consecutive instances that differ only in durations share storage."""
 
     def __init__(
         self, graph: ParametricGraph, change: Callable[[Graph], tuple[Graph, Sequence[str]]]
     ) -> None:
         self._graph, self._change = graph, change
-        self._known: dict[Graph, SmallestStorage] = {}
+        # A cache of one entry: instances of the same untimed graph are usually consecutive.
+        self._latest: tuple[Graph, SmallestStorage] | None = None
 
     def instance(
         self,
@@ -215,17 +217,17 @@ class _Analyses:
             replace(actor, durations=(1,) * actor.phases, processors=()) for actor in graph.actors
         )
         untimed = replace(graph, actors=actors, origin=None, time_unit=Fraction(1))
-        storage = self._known.get(untimed)
-        if storage is None:
-            storage = smallest_storage(untimed, SearchSpace(excluded=list(loops)), budget=stop)
-            if storage.status is Status.OPTIMAL:
-                self._known = {untimed: storage}
+        if self._latest is not None and self._latest[0] == untimed:
+            return self._latest[1]
+        storage = smallest_storage(untimed, SearchSpace(excluded=list(loops)), budget=stop)
+        if storage.status is Status.OPTIMAL:
+            self._latest = untimed, storage
         return storage
 
     def segments(
         self, parameter: str, combinations: Sequence[Mapping[str, Fraction]], stop: Stop
     ) -> tuple[LinearSegment, ...]:
-        """Return the period as a function of a parameter of durations alone; else nothing."""
+        """Return the period as a function of a parameter; () unless only durations depend on it."""
         fixed = combinations[0]
         lines = {}
         if not self._graph.is_only_in_durations(parameter):
@@ -276,7 +278,7 @@ class _NotLinear(Exception):
 def _linear(
     term: Fraction | Expression, parameter: str, fixed: Mapping[str, Fraction]
 ) -> Line | None:
-    """A term as a linear function of the parameter, all others being fixed; None where it is none."""
+    """A term as a linear function of the parameter, the others fixed; None for a nonlinear term."""
     if isinstance(term, Fraction):
         return term, Fraction(0)
     values: dict[str, Any] = {name: (value, Fraction(0)) for name, value in fixed.items()}
@@ -289,32 +291,34 @@ def _linear(
 
 
 def _applied(operator: str, operands: list[Line]) -> Line:
+    """Apply an operator or function to linear functions. Raises _NotLinear."""
     if len(operands) == 1 and operator == "-":
         return -operands[0][0], -operands[0][1]
     if operator in "+-" and len(operands) == 2:
         sign = 1 if operator == "+" else -1
-        (base, slope), (factor, more) = operands
-        return base + sign * factor, slope + sign * more
+        (left, left_slope), (right, right_slope) = operands
+        return left + sign * right, left_slope + sign * right_slope
+    # Constants: evaluated exactly as an expression of their own.
     if not any(slope for _, slope in operands):
         numbers = {f"x{index}": base for index, (base, _) in enumerate(operands)}
         call = f"{operator}({', '.join(numbers)})" if operator.isalpha() else operator.join(numbers)
         return Expression(call).value(numbers), Fraction(0)
     if operator == "*" and not (operands[0][1] and operands[1][1]):
-        (base, slope), (factor, more) = operands
-        return base * factor, base * more + slope * factor
+        (left, left_slope), (right, right_slope) = operands
+        return left * right, left * right_slope + left_slope * right
     if operator == "/" and not operands[1][1]:
         return operands[0][0] / operands[1][0], operands[0][1] / operands[1][0]
     raise _NotLinear
 
 
 def _formulas(
-    varied: Sequence[str], found: Sequence[Instance], repetitions: SymbolicRepetitions | None
+    varied: Sequence[str], instances: Sequence[Instance], repetitions: SymbolicRepetitions | None
 ) -> dict[str, Formula]:
-    """The formulas of what was computed, where one parameter goes through a range in equal steps."""
-    if len(varied) != 1 or len(found) < 4 or len(found) > MOST_FITTED:
+    """Formulas of period and storage, if a single parameter has integer values in equal steps."""
+    if len(varied) != 1 or len(instances) < 4 or len(instances) > MOST_FITTED:
         return {}
     name = varied[0]
-    numbers = [instance.values[name] for instance in found]
+    numbers = [instance.values[name] for instance in instances]
     step = numbers[1] - numbers[0]
     is_even = all(after - before == step for before, after in pairwise(numbers))
     if not is_even or step <= 0 or any(number.denominator != 1 for number in numbers):
@@ -323,26 +327,27 @@ def _formulas(
         Fraction(instance.size)
         if instance.storage and instance.size and instance.storage.status is Status.OPTIMAL
         else None
-        for instance in found
+        for instance in instances
     ]
-    places = [int(number) for number in numbers]
-    periods = [instance.period for instance in found]
+    arguments = [int(number) for number in numbers]
+    periods = [instance.period for instance in instances]
     formulas = {
-        "period": piecewise(name, places, periods),
-        "storage": piecewise(name, places, sizes),
+        "period": piecewise(name, arguments, periods),
+        "storage": piecewise(name, arguments, sizes),
     }
     if repetitions is not None and len(repetitions.cycles) == 1:
-        by = {
-            index: repetitions.divisor_at(instance.values)
-            for index, instance in zip(places, found, strict=True)
+        # A period times its divisor often has a simpler formula than the period.
+        divisors = {
+            argument: repetitions.divisor_at(instance.values)
+            for argument, instance in zip(arguments, instances, strict=True)
             if instance.period is not None
         }
         scaled = [
-            None if period is None else period * by[index]
-            for index, period in zip(places, periods, strict=True)
+            None if period is None else period * divisors[argument]
+            for argument, period in zip(arguments, periods, strict=True)
         ]
-        whole = piecewise(name, places, scaled)
+        whole = piecewise(name, arguments, scaled)
         if whole is not None and cost(whole) + 1 < cost(formulas["period"]):
             words = repetitions.divisors[0], repetitions.latex["divisors"][0]
-            formulas["period"] = replace(whole, divisor=words, divisors=by)
-    return {what: formula for what, formula in formulas.items() if formula is not None}
+            formulas["period"] = replace(whole, divisor=words, divisors=divisors)
+    return {name: formula for name, formula in formulas.items() if formula is not None}

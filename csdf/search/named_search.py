@@ -333,7 +333,7 @@ class NamedSearch:
         return period
 
     def finished(self, point: ParetoPoint) -> ParetoPoint:
-        """Return a point of a front as it is shown."""
+        """Return a point as it is listed in the front; subclasses compute further fields."""
         return point
 
     def named_point(self, capacities: Mapping[str, int], *, is_ended: bool) -> ParetoPoint:

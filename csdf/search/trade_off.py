@@ -1,4 +1,4 @@
-"""The storage/throughput front, point by point, and the smallest storage for one requirement."""
+"""Pareto front of storage size and throughput, and the smallest storage for one period."""
 
 from __future__ import annotations
 
@@ -87,12 +87,14 @@ def _smallest_live(graph: Graph, space: SearchSpace, stop: Stop) -> SmallestStor
     except ENDS as end:
         return search.smallest(Status.UNKNOWN, reason_of(end))
     pieces: list[SmallestStorage] = []
+    # Each piece reports progress on top of the bound and evaluations of the pieces before.
     bound = done = 0
     for block in _untimed_blocks(graph, space):
-        rest = _behind(stop, bound, done)
-        pieces.append(_smallest_fast(block, _part_of(space, block), None, rest))
+        stop_of_piece = _after(stop, bound, done)
+        pieces.append(_smallest_fast(block, _part_of(space, block), None, stop_of_piece))
         bound, done = bound + pieces[-1].lower_bound, done + pieces[-1].evaluations
-    capacities = search.whole_iterations()  # what no piece has narrowed
+    # Channels outside all pieces get room for a whole iteration, so that they never block.
+    capacities = search.whole_iterations()
     for piece in pieces:
         capacities |= {} if piece.point is None else piece.point.capacities
     weakest = next((piece for piece in pieces if piece.status != Status.OPTIMAL), None)
@@ -118,7 +120,7 @@ def _is_live(search: NamedSearch, stop: Stop) -> bool:
         return search.best_period is not None
 
 
-def _behind(stop: Stop, bound: int, done: int) -> Stop:
+def _after(stop: Stop, bound: int, done: int) -> Stop:
     """The stop of one piece, with the bound and the evaluations of the pieces before it."""
 
     def as_whole(piece: Progress) -> Progress:
@@ -136,8 +138,8 @@ def _untimed_blocks(graph: Graph, space: SearchSpace) -> list[Graph]:
         replace(actor, durations=(1,) * actor.phases, processors=()) for actor in graph.actors
     )
     untimed = replace(graph, actors=actors, origin=None)
-    counted = {*(space.fixed or {}), *(name for group in space.shared for name in group)}
-    if space.with_self_loops or any(graph.channel(name).is_self_loop for name in counted):
+    counted_channels = {*(space.fixed or {}), *(name for group in space.shared for name in group)}
+    if space.with_self_loops or any(graph.channel(name).is_self_loop for name in counted_channels):
         return [untimed]
     return live_blocks(untimed, space.shared)
 
@@ -165,8 +167,10 @@ def _smallest_fast(
     if not is_possible:
         return search.smallest(Status.INFEASIBLE, search.refusal(_fast_enough(required)))
     try:
+        # The search for a single point, with a narrowed answer at hand when the budget ends.
         point = search.only_point(_fast_enough(required))
     except ENDS as end:
+        # Feasible: the smallest sufficient distribution found by narrowing.
         return search.narrowed(_fast_enough(required), reason_of(end))
     if point is None and not search.is_exhausted:
         return search.narrowed(_fast_enough(required), search.reason)
@@ -188,11 +192,11 @@ def sufficient_capacities(
     period: Exact | None = None,
     budget: Budget = None,
 ) -> ParetoPoint | None:
-    """Return capacities beyond which nothing improves: none can be less, all others being equal.
+    """Return capacities that reach a period and of which no single capacity can be smaller.
 
-    They reach the given period, by default the period of the graph without bounds. Found by narrowing,
-    in a few evaluations a channel; `smallest_storage` may find a smaller sum. None if there are none.
-    Raises GaveUp where `budget` ends the work.
+    period: by default that of the graph without bounds. The capacities are found by narrowing, in a
+    few evaluations for each channel; `smallest_storage` may find a smaller sum. None if no capacities
+    reach the period. Raises GaveUp if `budget` ends the search.
     """
     search = NamedSearch(graph, space, stop_of(budget))
     required = search.best_period
@@ -204,9 +208,9 @@ def sufficient_capacities(
 
 
 class FrontSearch:
-    """The search for the front of one graph, to the extent that is asked for.
+    """Search for the Pareto front of a graph, up to the requested extent.
 
-    search: makes of a stop the search for its points. unit: of the sizes.
+    search: returns the search for the points, given its stop. unit: unit of the sizes.
     """
 
     def __init__(
@@ -234,8 +238,11 @@ class FrontSearch:
             if best is None:
                 is_complete, reason = True, search.refusal(_better_than(None, Fraction(1)))
             else:
+                # A sequential execution raises the lower bounds before the first point.
                 search.run_ahead()
                 if not self._extent.is_limited:
+                    # Large graphs: sufficient distributions for a few periods between the extremes,
+                    # which are listed as unproved points if the search ends early.
                     search.outline()
                 is_complete = self._follow()
                 reason = reason if is_complete else search.reason
@@ -265,7 +272,7 @@ class FrontSearch:
         )
 
     def _follow(self) -> bool:
-        """Find point after point; whether the last one is as fast as the graph without bounds."""
+        """Find all points; return whether the last point is as fast as the graph without bounds."""
         search, factor = self._search, self._extent.factor
         best: Fraction | None = None
         while True:
@@ -363,7 +370,7 @@ class Extent:
 
 
 def extent_of(max_size: int | None, points: int | None, gap: Exact) -> Extent:
-    """Return the extent; a gap may be a text such as "5%". Raises InvalidArgument for what is none."""
+    """Return the extent; a gap may be a text such as "5%". Raises InvalidArgument."""
     is_percent = isinstance(gap, str) and gap.endswith("%")
     try:
         share = exact(str(gap)[:-1] if is_percent else gap, "gap", InvalidArgument)

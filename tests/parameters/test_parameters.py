@@ -13,8 +13,9 @@ from csdf.analysis.consistency import repetition_vector
 from csdf.analysis.throughput import throughput
 from csdf.errors import CsdfError, InconsistentGraph, UnreadableFile
 from csdf.io.graph_files import read_graph
+from csdf.parameters.builder import ParametricBuilder
 from csdf.parameters.formula import piecewise
-from csdf.parameters.graph import ParametricBuilder, read_parametric_graph
+from csdf.parameters.graph import read_parametric_graph
 from csdf.parameters.sweep import sweep
 
 FRAMES = Path(__file__).parents[2] / "models" / "parametric" / "frames.xml"
