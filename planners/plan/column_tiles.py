@@ -23,9 +23,9 @@ from planners.plan.layer_copies import (
     Copy,
     LayerCopies,
     Rewritten,
+    replaced_layers,
     sharing,
     side_by_side,
-    with_layers,
 )
 from planners.plan.plan import Mode, Stage
 from planners.plan.regions import COLUMNS, Needs, can_be_tiled, even_ends, hull
@@ -163,8 +163,9 @@ class _Tiling:
         for place, result in enumerate(self._results):
             made.append(side_by_side(result, [tile.results[place] for tile in tiles_made], WIDTH))
         last = self._layers[-1].name
-        network = with_layers(self._network, last, made, without=self._inside)
-        network = replace(network, layers=_in_order(network.layers))
+        # A layer between those of the span may read what a later layer of the span makes.
+        layers = replaced_layers(self._network, last, made, without=self._inside)
+        network = replace(self._network, layers=_in_order(layers))
         return Rewritten(network=network, copies=self._added.copies, parts=tuple(tiles_made))
 
     def _needed(self, layer: Layer, wanted: Range) -> Iterator[tuple[str, Range]]:

@@ -27,9 +27,9 @@ from planners.plan.layer_copies import (
     Rewritten,
     named,
     needed_for,
+    replaced_layers,
     sharing,
     side_by_side,
-    with_layers,
 )
 
 
@@ -117,7 +117,8 @@ def _by_groups(
     results = [layers[-1] for _, layers in spans]
     joined = side_by_side(network.layer(inside[-1]), results, ROWS)
     layers_added = [*added.made.values(), joined]
-    return with_layers(network, inside[0], layers_added, without=inside), spans
+    layers = replaced_layers(network, inside[0], layers_added, without=inside)
+    return replace(network, layers=layers), spans
 
 
 def _of_group(name: str, group: int) -> str:
@@ -205,7 +206,10 @@ class _Heads:
         gone = set(self._axes) | (set(left) - behind)
         added = [*self._added.made.values(), joined]
         self._known |= self._added.copies
-        return with_layers(self._network, self._inside[0], added, without=gone, shared=self._front)
+        layers = replaced_layers(
+            self._network, self._inside[0], added, without=gone, shared=self._front
+        )
+        return replace(self._network, layers=layers)
 
     def _head(self, head: int) -> list[str]:
         """The layers of a head in execution order: for its keys, for its values, then all others."""

@@ -2,7 +2,7 @@
 
 A copy computes its original, one head of it or some of its columns, under a name of its own, and
 shares the arrays of the original. A rewrite adds copies with `LayerCopies`, and writes the network with
-`with_layers`. planners.plan.copied_layers proves that such a network computes the same.
+`replaced_layers`. planners.plan.copied_layers proves that such a network computes the same.
 """
 
 from __future__ import annotations
@@ -77,15 +77,15 @@ class LayerCopies:
         return self.add(layer, wanted, Copy(source))
 
 
-def with_layers(
+def replaced_layers(
     network: Network,
     before: str,
     added: Sequence[Layer],
     *,
     without: Collection[str],
     shared: Collection[str] = (),
-) -> Network:
-    """Return the network with layers added before a layer, and without some layers.
+) -> tuple[Layer, ...]:
+    """Return the layers with some added before a layer, and without some others.
 
     shared: layers that have copies, whose arrays get names.
     """
@@ -95,7 +95,7 @@ def with_layers(
             layers += added
         if layer.name not in without:
             layers.append(sharing(network, layer) if layer.name in shared else layer)
-    return replace(network, layers=tuple(layers))
+    return tuple(layers)
 
 
 def side_by_side(layer: Layer, parts: Sequence[str], axis: int) -> Layer:

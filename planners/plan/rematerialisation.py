@@ -26,8 +26,8 @@ from planners.plan.layer_copies import (
     Rewritten,
     arrays_of,
     needed_for,
+    replaced_layers,
     sharing,
-    with_layers,
 )
 from planners.plan.plan import Span
 
@@ -72,13 +72,14 @@ def done_twice(course: TopologicalOrder, begin: int, end: int) -> Rewritten[tupl
             early_layer = sharing(network, network.layer(name))
             early.append(replace(early_layer, name=names.get(name, name), inputs=inputs))
     order = (*(layer.name for layer in early), *(name for name in inside if name not in sums))
-    rewritten = with_layers(
+    layers = replaced_layers(
         network,
         inside[0],
         early,
         without={layer.name for layer in early},
         shared={copy.layer for copy in copies.values()},
     )
+    rewritten = replace(network, layers=layers)
     return Rewritten(network=rewritten, copies=copies, parts=(order,))
 
 
