@@ -49,7 +49,7 @@ def drawn_options(model, seed, *, has_flash):
     """Return options of `fit` with random memories: a fast and a slow one, and a flash."""
     source = Random(seed)
     most = max(layer.shape.elements * layer.element_bytes for layer in model.network.layers)
-    fast = source.randint(most // 8 + 40, 2 * most)
+    fast = source.randint(most // 8 + 40, max(most // 8 + 40, 2 * most))
     if not has_flash:
         slow = Memory(name="psram", size=10**6, is_slow=True)
         return {"memories": (Memory(name="sram", size=fast), slow)}
