@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import groupby
+from typing import NamedTuple
 
 from planners.code.layer_descriptor import is_of_reals
 from planners.code.machines import (
@@ -38,6 +39,7 @@ from planners.code.parts import (
     reachable,
 )
 
+HALVES = "SOME_WEIGHTS_ARE_HALVES"
 FRAME, SCHEDULING = "csdf_kernels.h", "csdf_scheduler.h"
 AMONG_INTEGERS = "csdf_float_among_integers.h"
 ARITHMETIC = (
@@ -70,7 +72,7 @@ class KernelUse:
 
     elements: the element type of the arena, a part of the header names. reals: floating-point kernels
     of a quantised network; conversions: conversions between both types. scheduler: functions that
-    the C file of the network calls.
+    the C file of the network calls. has_halves: whether some weights take two bytes.
     """
 
     elements: str
@@ -79,6 +81,14 @@ class KernelUse:
     scheduler: tuple[str, ...]
     reals: frozenset[str] = frozenset()
     conversions: frozenset[str] = frozenset()
+    has_halves: bool = False
+
+
+class Build(NamedTuple):
+    """What the kernels are written for. zeros: macros that are 0 for all networks."""
+
+    target: Target
+    zeros: frozenset[str]
 
 
 class KernelFiles:
@@ -86,7 +96,9 @@ class KernelFiles:
 
     def __init__(self, uses: Mapping[str, KernelUse], target: Target) -> None:
         """uses: the kernels of each network, by the name of its library."""
-        self._uses, self._target = uses, target
+        has_halves = any(use.has_halves for use in uses.values())
+        zeros = frozenset[str]() if has_halves else frozenset({HALVES})
+        self._uses, self._build = uses, Build(target, zeros)
         self._variants: tuple[Machine | None, ...] = (*machines_of(target), None)
         self.headers: dict[str, str] = {}
         self._included: dict[str, list[str]] = {name: [] for name in uses}
@@ -119,7 +131,7 @@ class KernelFiles:
         for name, use in self._uses.items():
             for place in self._reached(use, None):
                 if place.file in SHARED:
-                    texts[place] = _part_of(place, self._target, None).text
+                    texts[place] = _part_of(place, self._build, None).text
                     users.setdefault(place, set()).add(name)
             self._included[name].append(f'#include "{FRAME}"')
         pieces = self._guarded(_ordered(texts, SHARED), texts, users)
@@ -133,7 +145,7 @@ class KernelFiles:
                 machine: {name: self._reached(use, machine) for name, use in uses.items()}
                 for machine in self._variants
             },
-            self._target,
+            self._build,
         )
         parts = (
             ("arithmetic", "Arithmetic", split.arithmetic),
@@ -154,7 +166,7 @@ class KernelFiles:
         """Add a header that all machines share, unless it is empty; return its include line."""
         if not places:
             return []
-        texts = {place: _part_of(place, self._target, None).text for place in places}
+        texts = {place: _part_of(place, self._build, None).text for place in places}
         head = [LANES] if elements == "float" and file.endswith("_layers.h") else []
         pieces = self._guarded(places, texts, {place: split.users(place) for place in places})
         self._add(file, topic, [*head, *pieces])
@@ -167,7 +179,7 @@ class KernelFiles:
             places = [
                 place for place in _ordered(split.inner, files) if split.users(place, machine)
             ]
-            texts = {place: _part_of(place, self._target, machine).text for place in places}
+            texts = {place: _part_of(place, self._build, machine).text for place in places}
             users = {place: split.users(place, machine) for place in places}
             pieces = [*self._guarded(places, texts, users)]
             file = f"csdf_{elements}_{'portable' if machine is None else machine.name}.h"
@@ -188,8 +200,8 @@ class KernelFiles:
         texts: dict[Place, str] = {}
         users: dict[Place, set[str]] = {}
         files = (*REALS, *added_sources(), *CONVERSIONS)
-        parts = _parts(files, self._target, None)
-        conversions = _parts(CONVERSIONS, self._target, None)
+        parts = _parts(files, self._build, None)
+        conversions = _parts(CONVERSIONS, self._build, None)
         for name, use in self._uses.items():
             if not use.reals:
                 continue
@@ -206,7 +218,7 @@ class KernelFiles:
     def _add_scheduler(self) -> None:
         texts: dict[Place, str] = {}
         users: dict[Place, set[str]] = {}
-        parts = _parts(SCHEDULER, self._target, None)
+        parts = _parts(SCHEDULER, self._build, None)
         for name, use in self._uses.items():
             for place in reachable(use.scheduler, parts):
                 texts[place] = parts[place].text
@@ -217,7 +229,7 @@ class KernelFiles:
 
     def _reached(self, use: KernelUse, machine: Machine | None) -> set[Place]:
         """The definitions that a network uses on a machine."""
-        return reachable(use.wanted, _parts(use.files, self._target, machine))
+        return reachable(use.wanted, _parts(use.files, self._build, machine))
 
     def _guarded(
         self, order: Sequence[Place], texts: Mapping[Place, str], users: Mapping[Place, set[str]]
@@ -232,7 +244,7 @@ class _Split:
     """The definitions of one element type: arithmetic, inner loops and layers."""
 
     def __init__(
-        self, reached: Mapping[Machine | None, Mapping[str, set[Place]]], target: Target
+        self, reached: Mapping[Machine | None, Mapping[str, set[Place]]], build: Build
     ) -> None:
         self._reached = reached
         places = set().union(
@@ -246,12 +258,12 @@ class _Split:
                     for place in places
                     if any(place in places_of_use for places_of_use in names.values())
                 },
-                target,
+                build,
                 machine,
             )
             for machine, names in reached.items()
         }
-        dependent = {place for place in places if self._differs(place, target)}
+        dependent = {place for place in places if self._differs(place, build)}
         behind = set().union(*(_closure(dependent, _reversed(edges)) for edges in needs.values()))
         before = set().union(*(_closure(dependent, edges) for edges in needs.values()))
         self.inner = dependent | (behind & before)
@@ -270,17 +282,17 @@ class _Split:
             if place in places
         }
 
-    def _differs(self, place: Place, target: Target) -> bool:
+    def _differs(self, place: Place, build: Build) -> bool:
         """Whether the text or the users of a definition differ between machines."""
         variants = list(self._reached)
         if any(self.users(place, machine) != self.users(place, None) for machine in variants):
             return True
-        texts = {_part_of(place, target, machine).text for machine in variants}
+        texts = {_part_of(place, build, machine).text for machine in variants}
         return len(texts) > 1
 
 
 @cache
-def _variant(file: str, target: Target, machine: Machine | None) -> tuple[Definition | None, ...]:
+def _variant(file: str, build: Build, machine: Machine | None) -> tuple[Definition | None, ...]:
     """The definitions of a C file for a machine; None for a definition that the machine lacks.
 
     Structures are specialised for the target, not for the machine: the headers that all machines
@@ -290,36 +302,36 @@ def _variant(file: str, target: Target, machine: Machine | None) -> tuple[Defini
     words = frozenset() if machine is None else machine.words
     for part in parts_of(file):
         possible, defined = (
-            (words_of(target), frozenset[str]()) if is_structure(part) else (words, words)
+            (words_of(build.target), frozenset[str]()) if is_structure(part) else (words, words)
         )
-        text = specialised(part.text, possible, defined)
+        text = specialised(part.text, possible, defined, build.zeros)
         parts.append(as_part(text) if text else None)
     return tuple(parts)
 
 
 @cache
 def _parts(
-    files: tuple[str, ...], target: Target, machine: Machine | None
+    files: tuple[str, ...], build: Build, machine: Machine | None
 ) -> Mapping[Place, Definition]:
     """The definitions of several C files for a machine, in order."""
     return {
         Place(file, number): part
         for file in files
-        for number, part in enumerate(_variant(file, target, machine))
+        for number, part in enumerate(_variant(file, build, machine))
         if part is not None
     }
 
 
-def _part_of(place: Place, target: Target, machine: Machine | None) -> Definition:
-    part = _variant(place.file, target, machine)[place.number]
+def _part_of(place: Place, build: Build, machine: Machine | None) -> Definition:
+    part = _variant(place.file, build, machine)[place.number]
     return part or Definition("", frozenset(), frozenset())
 
 
 def _dependencies(
-    places: set[Place], target: Target, machine: Machine | None
+    places: set[Place], build: Build, machine: Machine | None
 ) -> dict[Place, set[Place]]:
     """The definitions that each definition refers to."""
-    parts = {place: _part_of(place, target, machine) for place in places}
+    parts = {place: _part_of(place, build, machine) for place in places}
     by_name = {name: place for place, part in parts.items() for name in part.names}
     return {
         place: {by_name[word] for word in part.words if word in by_name} - {place}

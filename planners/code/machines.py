@@ -82,6 +82,7 @@ Target = str | None  # of TARGETS; None: code for all machines, of which the com
 _OF_KERNELS = {"m4": CORTEX_M4, "m55": CORTEX_M55, "m0plus": CORTEX_M0PLUS, "riscv32": RV32}
 _DIRECTIVE = re.compile(r"^#(if|ifdef|ifndef|elif|else|endif)\b\s*(.*)$")
 _COMMENT = re.compile(r"/\*.*?\*/")
+_NAME = re.compile(r"\w+")
 _DEFINED = re.compile(r"defined\((\w+)\)")
 
 
@@ -144,18 +145,27 @@ class _Branch(NamedTuple):
 
 
 @cache
-def specialised(text: str, possible: frozenset[str], defined: frozenset[str] = frozenset()) -> str:
+def specialised(
+    text: str,
+    possible: frozenset[str],
+    defined: frozenset[str] = frozenset(),
+    zeros: frozenset[str] = frozenset(),
+) -> str:
     """Return C without the branches of machines that have none of some macros.
 
     possible: macros of machines that stay conditions. defined: macros that are known to be defined.
-    All other macros of WORDS are taken as not defined.
+    All other macros of WORDS are taken as not defined. zeros: macros of networks, such as
+    SOME_WEIGHTS_ARE_HALVES, that are known to be 0.
     """
     lines = iter(text.splitlines())
-    return "\n".join(_specialised(lines, possible - defined, defined))
+    return "\n".join(_specialised(lines, possible - defined, defined, zeros))
 
 
 def _specialised(
-    lines: Iterator[str], possible: frozenset[str], defined: frozenset[str]
+    lines: Iterator[str],
+    possible: frozenset[str],
+    defined: frozenset[str],
+    zeros: frozenset[str],
 ) -> Iterator[str]:
     for line in lines:
         match = _DIRECTIVE.match(line)
@@ -163,7 +173,7 @@ def _specialised(
             yield line
         else:
             branches, end = _branches(match, lines)
-            yield from _without_dead(branches, end, possible, defined)
+            yield from _without_dead(branches, end, possible, defined, zeros)
 
 
 def _branches(first: re.Match[str], lines: Iterator[str]) -> tuple[list[_Branch], str]:
@@ -190,15 +200,19 @@ def _condition(match: re.Match[str]) -> str:
 
 
 def _without_dead(
-    branches: Sequence[_Branch], end: str, possible: frozenset[str], defined: frozenset[str]
+    branches: Sequence[_Branch],
+    end: str,
+    possible: frozenset[str],
+    defined: frozenset[str],
+    zeros: frozenset[str],
 ) -> Iterator[str]:
     """Yield an `#if` without the branches that are known to be dead."""
     word = "if"
     for branch in branches:
-        condition = simplified_condition(branch.condition, possible, defined)
+        condition = simplified_condition(branch.condition, possible, defined, zeros)
         if condition == "0":
             continue
-        body = _specialised(iter(branch.lines), possible, defined)
+        body = _specialised(iter(branch.lines), possible, defined, zeros)
         if condition == "1":
             if word == "if":
                 yield from body
@@ -215,34 +229,39 @@ def _without_dead(
 
 
 def simplified_condition(
-    condition: str, possible: frozenset[str], defined: frozenset[str] = frozenset()
+    condition: str,
+    possible: frozenset[str],
+    defined: frozenset[str] = frozenset(),
+    zeros: frozenset[str] = frozenset(),
 ) -> str:
     """Return a condition of the preprocessor in which the macros of machines are known; "1" or "0".
 
-    A condition that names no machine is returned as it is.
+    A condition that names no machine, and no macro of `zeros`, is returned as it is.
     """
     words = set(_DEFINED.findall(condition))
-    if not (words & WORDS) - possible:
+    if not (words & WORDS) - possible and zeros.isdisjoint(_NAME.findall(condition)):
         return condition
     text = _DEFINED.sub(r"defined_\1", condition)
     text = text.replace("&&", " and ").replace("||", " or ").replace("!", " not ")
     tree = ast.parse(text.strip(), mode="eval").body
-    value = _simplified(tree, possible, defined)
+    value = _simplified(tree, possible, defined, zeros)
     return str(int(value)) if isinstance(value, bool) else _in_c(value)
 
 
 def _simplified(
-    node: ast.expr, possible: frozenset[str], defined: frozenset[str]
+    node: ast.expr, possible: frozenset[str], defined: frozenset[str], zeros: frozenset[str]
 ) -> bool | ast.expr:
     match node:
+        case ast.Name(id=name) if name in zeros:
+            return False
         case ast.Name(id=name) if name.removeprefix("defined_") in WORDS - possible:
             return name.removeprefix("defined_") in defined
         case ast.UnaryOp(op=ast.Not(), operand=operand):
-            value = _simplified(operand, possible, defined)
+            value = _simplified(operand, possible, defined, zeros)
             return not value if isinstance(value, bool) else ast.UnaryOp(ast.Not(), value)
         case ast.BoolOp(op=operator, values=operands):
             decides = isinstance(operator, ast.Or)
-            values = [_simplified(operand, possible, defined) for operand in operands]
+            values = [_simplified(operand, possible, defined, zeros) for operand in operands]
             if decides in values:
                 return decides
             remaining = [value for value in values if not isinstance(value, bool)]

@@ -356,6 +356,7 @@ class _SourceWriter:
             scheduler=tuple(functions),
             reals=reals,
             conversions=frozenset(wanted),
+            has_halves=self.tables.some_weights_are_halves,
         )
         text = SourceText(
             before=self.macros.text(),
