@@ -21,7 +21,7 @@ from csdf.cli.options import concurrency
 from csdf.comparison.comparison import AGREES, DIFFERS, NO_ANSWER, NOT_ASKED, Verdict, compare
 from csdf.comparison.methods import ABOVE, compare_method
 from csdf.comparison.tools import QUESTIONS, Program, kiter, sdf3
-from csdf.errors import CsdfError, GaveUp
+from csdf.errors import CsdfError, GaveUp, UnreadableFile
 from csdf.io.files import suffix_of
 from csdf.io.latex import booktabs, escaped
 from csdf.model.graph import Graph
@@ -118,6 +118,8 @@ class ComparedFile(NamedTuple):
 def work(options: argparse.Namespace) -> int:
     """Compare the graphs one by one; return 1 for a difference."""
     files = graph_files(options.file) or _examples()
+    if not any(map(os.path.exists, files)):  # otherwise each missing file has its own line
+        raise UnreadableFile(f"{files[0]}: there is no such file")
     programs = _programs(options)
     methods = {name: entries.method(name) for name in options.method}
     verdicts_of: dict[str, list[Verdict]] = {}

@@ -145,8 +145,8 @@ def test_a_missing_file_is_refused(run, tmp_path):
     )
 
 
-def test_a_folder_is_refused(run, tmp_path):
-    assert_refused(run("analyze", tmp_path), "analyze", tmp_path, "is a folder; expected a file")
+def test_a_folder_without_a_graph_is_refused(run, tmp_path):
+    assert_refused(run("analyze", tmp_path), "analyze", tmp_path, "no graph in this folder")
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may read everything")

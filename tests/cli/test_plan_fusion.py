@@ -141,7 +141,7 @@ def test_a_plan_of_some_layers_is_checked_and_run_on_them(fuse, run, tmp_path, l
     assert fuse(MODEL, "--layers", layers, "--ram", "600kB", "-o", path)[0] == 0
     code, output, _ = run("fit", MODEL, "--plan", path, "--verify")
     assert code == 0
-    assert f"works layers {layers} of this network" in output
+    assert f"is valid for layers {layers} of this network" in output
     found = json.loads(path.read_text())
     path.write_text(json.dumps(found | {"layers": [0, 99]}))
     code, _, error = run("fit", MODEL, "--plan", path)

@@ -69,7 +69,7 @@ def limits(findings: GraphFindings) -> list[str]:
     if len(cycle.actors) == 1 and len(cycle.channels) == 1:
         name = cycle.actors[0]
         count = findings.repetitions[name]
-        sentence = "Only faster or overlapping firings of these actors shorten the period."
+        sentence = "Only faster or overlapping firings of this actor shorten the period."
         if name in _useless(findings):
             sentence = (
                 "Other cycles allow no less: only all of them together give a shorter period."
