@@ -2,7 +2,7 @@
 
 A stored integer q stands for scale * (q - zero point). Scales are numbers in single precision.
 In fixed point, what is rescaled is multiplied with a 31-bit integer and shifted, and rounded twice:
-halves away from zero each time. Described from tensorflow/tflite-micro,
+halves up in the product, away from zero in the shift. Described from tensorflow/tflite-micro,
 tensorflow/lite/kernels/internal/common.cc and quantization_util.cc, and from google/gemmlowp,
 fixedpoint/fixedpoint.h.
 """
@@ -50,7 +50,7 @@ def multipliers(reals: Iterable[float]) -> tuple[Integers, Integers]:
 def high_product(left: ArrayLike, right: ArrayLike) -> Integers:
     """Return the rounded upper half of twice a product of 32-bit integers.
 
-    Halves go away from zero. Saturates only at (-2**31) * (-2**31), which multipliers never are.
+    Halves go up: -1/2 becomes 0. Saturates only at (-2**31) * (-2**31), which multipliers never are.
     """
     product = np.asarray(left, np.int64) * np.asarray(right, np.int64)
     nudged = product + np.where(product >= 0, HALF, 1 - HALF)

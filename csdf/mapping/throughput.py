@@ -169,10 +169,10 @@ def ordered_graph(graph: Graph, orders: Map[str, StaticOrder]) -> Graph:
     """Return the graph whose self-timed execution obeys the static orders.
 
     Prefixes are executed first: the graph begins with the tokens and phases that they leave, so that
-    its transient is another one and its period is the period of the mapping. An actor has as many
-    phases as
-    its list has firings of it, and `p: a before b` carries a token from each firing of a to the firing
-    of b that comes next on p. The processor's actors thus fire one at a time.
+    its transient is another one and its period is the period of the mapping. An actor has the least
+    common multiple of its phases and of its firings in its list as phases, and `p: a before b` carries
+    a token from each firing of a to the firing of b that comes next on p. The processor's actors
+    thus fire one at a time.
     Raises OrderDeadlock where the prefixes cannot be executed.
     Source: Damavandpeyma et al., Schedule-extended synchronous dataflow graphs, IEEE TCAD 2013, for
     SDF graphs; phases make it smaller.

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from importlib import import_module
-from itertools import product
+from itertools import islice, product
 from math import lcm
 from typing import Any
 
@@ -114,8 +114,7 @@ class ParametricGraph:
         Raises UnreadableFile with what is wrong at the first values, where none will do.
         """
         first: CsdfError | None = None
-        tried = product(PROBES, repeat=len(self.parameters))
-        for _, numbers in zip(range(MOST_PROBES), probe_order(tried), strict=False):
+        for numbers in probe_order(len(self.parameters)):
             values = {
                 name: Fraction(value) for name, value in zip(self.parameters, numbers, strict=True)
             }
@@ -138,10 +137,15 @@ class ParametricGraph:
         return [*self.further_expressions, *_expressions_of([*self._rates, *self.actors.values()])]
 
 
-def probe_order(tried: Iterable[tuple[int, ...]]) -> Iterable[tuple[int, ...]]:
-    """Return the first MOST_PROBES combinations: few different values first, then small sums."""
-    combinations = [combination for _, combination in zip(range(MOST_PROBES), tried, strict=False)]
-    return sorted(combinations, key=lambda combination: (len(set(combination)), sum(combination)))
+def probe_order(count: int) -> list[tuple[int, ...]]:
+    """Return MOST_PROBES combinations of `count` values: few different values first, then small sums.
+
+    Combinations of one value are among them, however many parameters there are.
+    """
+    equal = [(value,) * count for value in PROBES]
+    combinations = dict.fromkeys([*equal, *islice(product(PROBES, repeat=count), MOST_PROBES)])
+    order = sorted(combinations, key=lambda values: (len(set(values)), sum(values)))
+    return order[:MOST_PROBES]
 
 
 @public

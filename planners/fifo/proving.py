@@ -54,7 +54,7 @@ class _Enough(Exception):
 class Parts:
     """A search that proves the smallest depths.
 
-    least: what no answer is below, found out; floor: what none may be below. weights: of a word.
+    minimum: what no answer is below, found out; floor: what none may be below. weights: of a word.
     sufficient: depths of all FIFOs that suffice, once some are known. most: what none need exceed.
     """
 
@@ -419,7 +419,7 @@ class Covering:
     program, with columns from 0 to 1, this is a lower bound, and mostly a close one; where a column is
     neither, both are tried, the cheaper first.
 
-    places: of the FIFOs; least, most, weights: of all FIFOs of the design, None for no end.
+    indices: of the FIFOs; minimum, maximum, weights: of all FIFOs of the design, None for no end.
     """
 
     def __init__(

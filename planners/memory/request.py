@@ -70,7 +70,7 @@ class FitRequest:
         return method.with_state + (0 if self.beside is None else self.beside.bytes)
 
     def has_room_for(self, method: FitMethod) -> bool:
-        """Whether arena and state of a method fit into this remaining RAM."""
+        """Whether arena and state of a method fit into the RAM."""
         return self.ram is None or self.needed_ram(method) <= self.ram
 
 

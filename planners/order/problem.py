@@ -62,7 +62,8 @@ class OrderProblem:
     A tensor that no step writes is an input: live from the start. A tensor is live from the step that
     writes it, until the last step that reads it; outputs are live until the end, an input that no step
     reads likewise. A step takes the bytes that are live before it, plus the bytes of the tensors that
-    it writes, unless it overwrites a tensor. Weights and scratch are not counted.
+    it writes, unless it overwrites a tensor. The scratch of a step counts
+    while it runs; weights do not count.
 
     Raises InvalidGraph for a name that is not a tensor, two writers, a cycle, or an overwritten tensor
     that is smaller than the result.
@@ -104,7 +105,7 @@ class OrderProblem:
             for tensor in step.writes:
                 if tensor in writers:
                     before = writers[tensor]
-                    self._refuse(f"tensor {tensor!r} is written by {before!r} and by {where}")
+                    self._refuse(f"tensor {tensor!r} is written by {before} and by {where}")
                 writers[tensor] = where
             self._check_overwrites(step)
             self._check_alternatives(step)

@@ -43,7 +43,9 @@ ROUNDS = (
     ((30, 1024), (60, 1024), (120, 2048), (240, 4096)),
     ((25, 1024), (80, 2048), (200, 4096), (400, 8192)),
 )
-LARGEST_STEP = 256  # by which a bound falls after a failure before it falls by 1
+LARGEST_STEP = (
+    256  # after a search that ended early, a longer step is quartered, a shorter one is 1
+)
 
 
 @public
@@ -363,7 +365,8 @@ def _improve_window(
 ) -> list[int]:
     """Return the steps of a window in an order of a peak as low as searches of this size find.
 
-    The bound falls by a step that doubles with each success, and starts again at 1 after a failure.
+    The bound falls by a step that doubles with each success. Where no order exists below it, the next
+    step is half of the gap that is left; where a search ends early, the step is shorter.
     """
     goal = start | sum(1 << step for step in window)
     peak = max(machine.costs(window, start))

@@ -490,7 +490,7 @@ def smallest_of_each(
 def least_live(
     evaluator: Evaluator, problem: ReuseProblem, *, random: Random, stop: Stop
 ) -> Chromosome:
-    """Return the chromosome with the least live bytes of each network: a lower bound on its arena.
+    """Return the chromosome with the least live bytes of each network that its climb finds.
 
     If `stop` ends the climbs, the remaining networks run row by row.
     """
@@ -534,7 +534,7 @@ class _Climbs:
             for genes_of_member in self._genes_of_member
         ]
         self._memory_of: list[dict[Chromosome, int]] = [{} for _ in self._genes_of_member]
-        self._calls_left = 0  # calls
+        self._calls_left = 0
 
     def climb_each(self, most: int | None) -> None:
         """Climb each network once; most: calls for each, None for EVALUATIONS_PER_GENE calls per gene.

@@ -308,3 +308,11 @@ def test_other_commands_take_one_value(run, tmp_path):
     assert (code, "has 4 values; expected one" in remarks) == (2, True)
     code, _, remarks = run("buffers", FRAMES)
     assert (code, "give values, such as --set n=4" in remarks) == (2, True)
+
+
+def test_values_are_found_where_all_of_three_parameters_are_at_least_2():
+    builder = ParametricBuilder().actor("a", 1).actor("b", 1)
+    for name in ("k", "m", "n"):
+        builder.channel("a", f"{name} - 1", "b", f"{name} - 1", name=f"rate of {name}")
+    values, _ = builder.graph().sample()
+    assert values == {"k": 2, "m": 2, "n": 2}

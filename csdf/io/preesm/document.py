@@ -259,7 +259,8 @@ class _GraphReader:
         if delay is not None:
             if delay.kind != "delay":
                 raise UnreadableFile(
-                    f"{self._file}:{delay.line}: delay {shown(delay.name)} is none, which is not read"
+                    f"{self._file}:{delay.line}: {shown(delay.name)} is used as a delay, but is a "
+                    f"node of the kind {shown(delay.kind)}"
                 )
             tokens = delay.expression or tokens
         return PreesmFifo(

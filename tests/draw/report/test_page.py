@@ -84,7 +84,10 @@ def test_two_actors_that_are_always_at_work_are_only_together_a_way_to_a_shorter
     told = ReadPage(report_page(findings(graph, faster=tuple(faster)))).texts["summary"]
     assert "only all of them together" in told
     assert "Only faster or overlapping firings" not in told
-    assert "Only faster or overlapping firings" in ReadPage(report_page(findings(graph))).texts["summary"]
+    assert (
+        "Only faster or overlapping firings"
+        in ReadPage(report_page(findings(graph))).texts["summary"]
+    )
 
 
 def test_the_summary_names_the_period_and_who_waits():
