@@ -85,7 +85,7 @@ class KernelUse:
 
 
 class Build(NamedTuple):
-    """What the kernels are written for. zeros: macros that are 0 for all networks."""
+    """Target of the kernels. zeros: macros that are 0 for all networks."""
 
     target: Target
     zeros: frozenset[str]
