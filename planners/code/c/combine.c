@@ -452,8 +452,8 @@ static void look_up_rows(const run *r, const layer *l, range rows, range columns
     for (y = rows.first; y < rows.end; y++) {
         for (x = columns.first; x < columns.end; x++) {
             element *to = row_at(&out, y) + column_at(&out, x);
-            int32_t position = (int32_t)row_at(&in, y)[column_at(&in, x)];
-            position = smaller(larger((position < 0) ? (position + e->entries) : position, 0), e->entries - 1);
+            int32_t number = (int32_t)row_at(&in, y)[column_at(&in, x)];
+            int32_t position = counted_from_ends(number, e->entries);
             for (c = 0; c < out.channels; c++) {
                 to[c] = weight_at(e->table, (position * out.channels) + c);
             }

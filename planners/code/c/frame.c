@@ -244,6 +244,12 @@ static int32_t clamped(int32_t position, int32_t limit)
     return smaller(larger(position, 0), limit - 1);
 }
 
+/* Negative positions count from the end; beyond both ends the last position there. */
+static int32_t counted_from_ends(int32_t position, int32_t limit)
+{
+    return clamped((position < 0) ? (position + limit) : position, limit);
+}
+
 /* The rows of an input of so many rows that some output rows need. */
 static range rows_of(const rule *r, range wanted, int32_t limit)
 {

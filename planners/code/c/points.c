@@ -29,9 +29,8 @@ static int32_t position_at(const gathering_points *p, const view *positions, int
     for (axis = 0; axis < p->axes; axis++) {
         const element *at =
             numbered(positions, p->positions_are_map, height, (number * p->axes) + axis, unit);
-        int32_t coordinate = (int32_t)real_at(at, 0);
-        coordinate += (coordinate < 0) ? p->sizes[axis] : 0;
-        position = (position * p->sizes[axis]) + clamped(coordinate, p->sizes[axis]);
+        int32_t coordinate = counted_from_ends((int32_t)real_at(at, 0), p->sizes[axis]);
+        position = (position * p->sizes[axis]) + coordinate;
     }
     return position;
 }
@@ -142,8 +141,8 @@ static void look_up_integers(const run *r, const layer *l, range rows, range col
     int32_t x;
     for (y = rows.first; y < rows.end; y++) {
         for (x = columns.first; x < columns.end; x++) {
-            int32_t position = (int32_t)real_at(row_at(&in, y) + column_at(&in, x), 0);
-            position = smaller(larger((position < 0) ? (position + e->entries) : position, 0), e->entries - 1);
+            int32_t number = (int32_t)real_at(row_at(&in, y) + column_at(&in, x), 0);
+            int32_t position = counted_from_ends(number, e->entries);
             copy_elements(row_at(&out, y) + column_at(&out, x), e->table + (position * out.channels),
                           out.channels);
         }
