@@ -35,12 +35,14 @@ SYMBOLS = (  # of a library, behind its name and a line
     *("invoke", "output", "profile_begin", "profile_end", "push_row", "quantize_input", "reset"),
     *("restore", "results", "run", "save", "state", "test"),
 )
-SIZES = ("arena", "kept", "saved", "scratch")  # of a library, in macros: NAME_ARENA_BYTES
+# Of a library, in macros that a port of that name would define again: NAME_ARENA_ELEMENTS, and the
+# status NAME_WRONG_NUMBER beside the NAME_INPUT_NUMBER of each input.
+MACRO_STEMS = ("arena", "kept", "saved", "scratch", "wrong")
 
 
 def reserved(library: str) -> tuple[str, ...]:
     """Return the identifiers that no parameter of a library may have."""
-    return (*WORDS, *sorted(MACROS), *SIZES, *(f"{library}_{symbol}" for symbol in SYMBOLS))
+    return (*WORDS, *sorted(MACROS), *MACRO_STEMS, *(f"{library}_{symbol}" for symbol in SYMBOLS))
 
 
 def memory_parameters(library: str, memories: Sequence[Memory]) -> tuple[str, ...]:

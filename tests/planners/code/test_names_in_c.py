@@ -31,7 +31,7 @@ TEMPLATES = Path(planners.code.__file__).parent
 TYPES = {f"{sign}int{bits}_t" for sign in ("", "u") for bits in (8, 16, 32, 64)} | {"size_t"}
 ALIKE = [
     *("a b", "a_b", "a-b", "A.b", "a_b_2", "a b 2", "é", "", "2", "n_2"),
-    *("net_input", "net_state"),
+    *("net_input", "net_state", "wrong", "arena", "saved"),
 ]
 LIBC = ["exp", "index", "time", "y0", "remove", "memcpy", "printf", "signal", "div", "abs", "log"]
 
