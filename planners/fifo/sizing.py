@@ -1,10 +1,10 @@
-"""Smallest depths of all FIFOs of a design by greedy growth, exchange, and proof part by part.
+"""Smallest depths of all FIFOs of a design: greedy growth, exchanges of depth, and a proof.
 
 1. The depth of each FIFO with all others unbounded is a lower bound.
 2. Where these depths do not suffice together, the cheapest FIFO on the critical cycle gets deeper.
 3. The depths are made minimal: no single depth can be reduced.
 4. Two methods alternate until the time limit. One exchanges depth of a FIFO for fewer bits in another
-   FIFO; the other computes and proves the smallest depths of parts of the design.
+   FIFO; the other proves the smallest depths of subsets of the FIFOs (planners.fifo.proving).
 
 Turns are counted in events, not in seconds: a longer search continues a shorter one, so its answer is
 never worse.
@@ -23,7 +23,7 @@ from csdf.time_limit import ENDS, Stop, reason_of
 from planners.fifo.design import LEAST_DEPTH
 from planners.fifo.evaluator import DesignEvaluator, TimedDesign
 from planners.fifo.event_graph import EventCycle
-from planners.fifo.proving import Parts
+from planners.fifo.proving import DepthProof
 
 Depths = tuple[int, ...]
 
@@ -51,11 +51,11 @@ class Sizing:
     """Depths in the order of the FIFOs, with their cost and its proof.
 
     period: the maximum period; None if the design only has to be free of deadlock. status: optimal if
-    no cheaper depths suffice, of all whole numbers from 2 on, in the model of the design; feasible with
-    a proved lower bound of the cost; infeasible if no depths suffice, with the critical cycle; unknown
-    if the time limit ended the search before any depths were found. cost: in bits, or in the unit of
-    the objective. is_minimal: whether it is proved that no single depth can be reduced. least_bits: for
-    an objective other than bits, a lower bound on the bits of depths for the period.
+    no cheaper depths suffice in the model of the design, all integers from 2 on being allowed; feasible
+    with a proved lower bound of the cost; infeasible if no depths suffice, with the critical cycle;
+    unknown if the time limit ended the search before any depths were found. cost: in bits, or in the
+    unit of the objective. is_minimal: whether it is proved that no single depth can be reduced.
+    least_bits: for an objective other than bits, a lower bound on the bits of depths for the period.
     """
 
     period: Fraction | None
@@ -71,7 +71,7 @@ class Sizing:
 
     @property
     def is_cut_short(self) -> bool:
-        """Whether the clock ended the search of an answer that is not proved."""
+        """Whether the time limit ended the search before a proof."""
         is_open = self.status in (Status.FEASIBLE, Status.UNKNOWN)
         return is_open and self.reason.has(Ended.TIME_LIMIT)
 
@@ -92,14 +92,14 @@ def smallest_depths(
 ) -> Sizing:
     """Return the smallest depths with at most this period, or without deadlock if it is None.
 
-    weights: what an element of each FIFO costs; by default its bits. floor: depths that none goes
-    below. known: depths that suffice, which are the answer where no others are found in time.
+    weights: cost of an element of each FIFO, by default its bits. floor: the smallest depths that are
+    allowed. known: sufficient depths to begin with.
     """
-    return _Smallest(graph, period, stop or Stop(), weights, floor, known).answer()
+    return _DepthSearch(graph, period, stop or Stop(), weights, floor, known).answer()
 
 
 def held_back(evaluator: DesignEvaluator, period: Fraction | None) -> EventCycle | None:
-    """Return what holds a design back even with FIFOs without end; None if some depths suffice."""
+    """Return a cycle above the period that remains with unbounded FIFOs; None if depths suffice."""
     slowest = evaluator.slowest()
     if period is not None and evaluator.alone(slowest) > period:
         return EventCycle(period=evaluator.alone(slowest), fifos=(), layers=(slowest,))
@@ -107,11 +107,11 @@ def held_back(evaluator: DesignEvaluator, period: Fraction | None) -> EventCycle
 
 
 class _BoundReached(Exception):
-    """The bound has reached what was found."""
+    """The lower bound has reached the cost of the best depths."""
 
 
-class _Smallest:
-    """A question about a design: what was found so far, and what is proved."""
+class _DepthSearch:
+    """The search for the smallest depths of a design: the best depths so far, and the lower bound."""
 
     def __init__(
         self,
@@ -137,13 +137,13 @@ class _Smallest:
         self._bound = self._size(self._floor)
         self._is_minimal = False
         self._proof_ratio = 1  # work of the proof per work of the search for smaller depths
-        self._parts: Parts | None = None
+        self._proof: DepthProof | None = None
 
     def _size(self, depths: Sequence[int]) -> int:
         return sum(map(int.__mul__, depths, self._weights))
 
     def answer(self) -> Sizing:
-        """Return the smallest depths, or the best by the time the stop ends the work.
+        """Return the smallest depths, or the best depths when the stop ends the search.
 
         Only the time limit or an interrupt can leave depths that are not minimal.
         """
@@ -162,10 +162,11 @@ class _Smallest:
             return self._sizing(status, reason_of(end))
         return self._sizing(Status.OPTIMAL, proof)
 
-    def _find(self) -> Parts:
-        """Find depths that are minimal one by one; return what proves the smallest.
+    def _find(self) -> DepthProof:
+        """Find depths of which no single depth can be reduced; return the proof to continue with.
 
-        A large design has some at once, grown from the floor: elements then wait in few FIFOs.
+        Depths of a large design grow from the floor before any lower bound is computed, so that a
+        short search has an answer.
         """
         is_large = self._evaluator.graph.design.events > LARGE
         if self._has_begun:
@@ -180,23 +181,23 @@ class _Smallest:
             self._evaluator.spend = self._spend
         self._least = tuple(map(max, least_depths(self._evaluator), self._floor))
         self._start, self._bound = self._least, self._size(self._least)
-        parts = Parts(self._evaluator, self._least, self._weights, self._floor, self._look)
-        self._parts = parts
-        if not is_large:  # else in turns with the proof
+        proof = DepthProof(self._evaluator, self._least, self._weights, self._floor, self._look)
+        self._proof = proof
+        if not is_large:  # the depths of a large design are reduced in alternation with the proof
             self._make_minimal(self._grow())
         self._evaluator.spend = self._spend
-        return parts
+        return proof
 
     def _spend(self, microseconds: int) -> None:
         self._stop.charge(microseconds)
 
     def _spend_whatever(self, microseconds: int) -> None:
-        """Count work that is finished whatever the effort."""
+        """Count the effort of a step that may exceed the limit."""
         self._stop.spend(microseconds)
         self._finishing.look()
 
     def _look_alone(self) -> None:
-        """Find least depths of FIFOs by themselves, for a bound, as long as that takes few frames."""
+        """Raise the bound by minimum depths of single FIFOs, within a limit of simulated frames."""
         minimum = list(self._floor)
         for index in range(len(minimum)):
             if self._evaluator.work > FRAMES_ALONE * self._evaluator.graph.design.events:
@@ -205,7 +206,7 @@ class _Smallest:
             self._bound = self._size(minimum)
 
     def _grow(self, *, is_hurried: bool = False) -> Depths:
-        maximum = [None] * len(self._start) if self._parts is None else self._parts.most
+        maximum = [None] * len(self._start) if self._proof is None else self._proof.maximum
         for grown_depths, is_enough in grown(
             self._evaluator, self._start, maximum, is_hurried=is_hurried
         ):
@@ -225,30 +226,30 @@ class _Smallest:
         if self._best and self._size(depths) >= self._size(self._best):
             return
         self._best, self._is_minimal = depths, False
-        if self._parts is not None:
-            self._parts.sufficient = depths
+        if self._proof is not None:
+            self._proof.sufficient = depths
         if self._size(depths) <= self._bound:
             self._is_minimal = True
             raise _BoundReached
 
-    def _prove(self, parts: Parts) -> None:
-        """Look by turns for smaller depths and for a proof that there are none."""
+    def _prove(self, proof: DepthProof) -> None:
+        """Alternate between the proof and exchanges of depth, in proportion to their events."""
         spent = self._evaluator.work
-        exchanges = self._exchanges(parts)
-        for proved in parts.proved(self._best):
+        exchanges = self._exchanges(proof)
+        for proved in proof.proved(self._best):
             self._note_bound()
             depths = tuple(proved.get(index, depth) for index, depth in enumerate(self._best))
             is_smaller = self._size(depths) < self._size(self._best)
             if is_smaller and self._evaluator.suffices(depths):
                 self._take(depths)
-                exchanges = self._exchanges(parts)
+                exchanges = self._exchanges(proof)
             end = self._evaluator.work + (self._evaluator.work - spent) // self._proof_ratio
             while self._evaluator.work < end and next(exchanges, None):
                 pass
             spent = self._evaluator.work
 
-    def _exchanges(self, parts: Parts) -> Iterator[bool]:
-        """Take ever cheaper depths, depth of one FIFO being exchanged for depth of another FIFO."""
+    def _exchanges(self, proof: DepthProof) -> Iterator[bool]:
+        """Reduce the cost by exchanging depth of a FIFO for depth of another; yield after each step."""
         if not self._is_minimal:
             variables = variables_of(self._least, self._weights)
             for better in reduced(variables, self._best, self._evaluator.suffices, is_close=True):
@@ -257,7 +258,7 @@ class _Smallest:
             self._is_minimal = True
         self._proof_ratio = EXCHANGES
         for better in exchanged(
-            self._evaluator, self._best, self._least, parts.most, self._weights
+            self._evaluator, self._best, self._least, proof.maximum, self._weights
         ):
             self._take(better)
             yield True
@@ -265,15 +266,15 @@ class _Smallest:
             self._make_minimal(self._best)
 
     def _look(self) -> None:
-        """Look at the stop, and whether the bound has reached what was found."""
+        """Look at the stop, and at whether the bound has reached the cost of the best depths."""
         self._stop.look()
         self._note_bound()
         if self._best and self._bound >= self._size(self._best):
             raise _BoundReached
 
     def _note_bound(self) -> None:
-        if self._parts is not None:
-            self._bound = max(self._bound, self._parts.lower_bound)
+        if self._proof is not None:
+            self._bound = max(self._bound, self._proof.lower_bound)
 
     def _sizing(self, status: Status, reason: Reason, cycle: EventCycle | None = None) -> Sizing:
         size = self._size(self._best)
@@ -287,7 +288,7 @@ class _Smallest:
 
 
 def variables_of(minimum: Sequence[int], weights: Sequence[int]) -> list[Variable]:
-    """Return the depths as the searches of the engine choose them."""
+    """Return the depths as variables of the engine's searches."""
     return [
         Variable(channels=(), least=depth, step=1, weight=weight)
         for depth, weight in zip(minimum, weights, strict=True)
@@ -341,11 +342,11 @@ def grown(
     *,
     is_hurried: bool = False,
 ) -> Iterator[tuple[Depths, bool]]:
-    """Yield ever larger depths, and whether they suffice: the last ones do.
+    """Yield increasing depths with whether they suffice; the last depths suffice.
 
-    Of FIFOs that are too small together, the FIFO with the fewest bits a frame grows: there a waiting
-    element is cheapest. maximum: depth that a FIFO need not exceed; None if unbounded, and such FIFOs
-    grow first. is_hurried: accept the first sufficient depth.
+    Of FIFOs that are too small together, the FIFO with the fewest bits per frame grows: there a waiting
+    element is cheapest. maximum: depth that a FIFO need not exceed; FIFOs without one (None) grow
+    first. is_hurried: accept the first sufficient depth.
     """
     current, fifos = list(start), evaluator.graph.design.fifos
     while True:
@@ -353,19 +354,19 @@ def grown(
         trial: list[int | None] = [*current]
         while (cycle := evaluator.critical_cycle(trial)) is not None:
             # Unbounding the FIFOs of one cycle shows the next independent cycle at the same depths.
-            groups.append(cycle.fifos)  # without a FIFO in common with those before
-            trial = [None if at in cycle.fifos else capacity for at, capacity in enumerate(trial)]
+            groups.append(cycle.fifos)
+            trial = [None if at in cycle.fifos else depth for at, depth in enumerate(trial)]
         if not groups:
             break
         for group in groups:
-            in_turn = sorted(
+            cheapest_first = sorted(
                 group,
                 key=lambda index: (
                     maximum[index] is not None,
                     fifos[index].bits * fifos[index].words,
                 ),
             )
-            for _ in _repair(evaluator, current, in_turn, is_hurried=is_hurried):
+            for _ in _repair(evaluator, current, cheapest_first, is_hurried=is_hurried):
                 yield tuple(current), False
     yield tuple(current), True
 
@@ -373,21 +374,21 @@ def grown(
 def _repair(
     evaluator: DesignEvaluator, current: list[int], group: Sequence[int], *, is_hurried: bool
 ) -> Iterator[None]:
-    """Let the first FIFOs of a group grow until it suffices, all others unbounded."""
+    """Deepen the first FIFOs of a group until it suffices, all FIFOs outside unbounded."""
     trial: list[int | None] = [depth if at in group else None for at, depth in enumerate(current)]
-    grow = []
+    growing = []
     for index in group:
-        grow.append(index)
+        growing.append(index)
         trial[index] = None
         if evaluator.suffices(trial):
             break
     # The FIFO that made the group suffice comes first; the earlier FIFOs may then stay small.
-    for index in reversed(grow):
+    for index in reversed(growing):
         # The maximum occupancy without a bound is a depth that suffices: an upper end for
         # bisection.
         enough = evaluator.max_occupancy(trial, index)
         if is_hurried and enough is not None:
-            # In a hurry at most three simulations replace a bisection of up to log2(depth).
+            # At most three simulations replace a bisection of up to log2(depth).
             for depth in sorted((current[index], enough // 64, enough // 8, enough)):
                 trial[index] = depth
                 if depth >= enough or (depth >= LEAST_DEPTH and evaluator.suffices(trial)):
@@ -403,10 +404,10 @@ def _repair(
 def minimal_depths(
     evaluator: DesignEvaluator, depths: Depths, floor: Sequence[int], weights: Sequence[int]
 ) -> Iterator[Depths]:
-    """Yield ever smaller depths that suffice; no single depth of the last can be reduced.
+    """Yield decreasing sufficient depths; no single depth of the last can be reduced.
 
-    FIFOs are bisected in sequence, the one that costs the most above its floor first. Space
-    that no element uses any more goes at once, from all FIFOs.
+    The depths are bisected one FIFO after another, in the order of their cost above the floor. After
+    each success every FIFO is cut to its maximum occupancy.
     """
     current = evaluator.occupied(depths)
     yield current
@@ -436,9 +437,10 @@ def exchanged(
     maximum: Sequence[int | None],
     weights: Sequence[int],
 ) -> Iterator[Depths]:
-    """Yield after each attempt the cheapest depths so far: a FIFO gets less, and another one grows.
+    """Yield the cheapest depths so far after each exchange of depth between two FIFOs.
 
-    First all depth above the least of a FIFO, the most expensive first, then half of it, and so on.
+    An attempt removes a share of the depth of a FIFO above its minimum: all of it, then half, and so
+    on, the FIFO with the highest removable cost first.
     """
     current = depths
     # Large exchanges first; halved shares reach depths that large steps jump over.
@@ -464,7 +466,7 @@ def _exchange(
     maximum: Sequence[int | None],
     weights: Sequence[int],
 ) -> Depths | None:
-    """Cheaper depths with so much less in one FIFO and more in one other, if there are any."""
+    """Cheaper sufficient depths: `fewer` elements less in a FIFO, more in another; or None."""
     trial = list(depths)
     trial[index] -= fewer
     cycle = evaluator.critical_cycle(trial)

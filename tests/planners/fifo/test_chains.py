@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from planners.fifo.evaluator import DesignEvaluator
 from planners.fifo.event_graph import EventGraph, total_depth
-from planners.fifo.proving import Covering
+from planners.fifo.region_covering import RegionCovering
 from planners.fifo.study import max_rate
 from planners.fifo.timing import rtl
 from planners.fifo.timing.cluster import is_word_by_word
@@ -139,7 +139,7 @@ def test_the_cheapest_allowed_depths_equal_brute_force(drawn, data):
     weights, most, regions = drawn
     top = [7 if one is None else one for one in most]  # a chain of limit 12 is left by 7 + 7
     hidden = data.draw(st.integers(0, len(regions)))
-    covering = Covering(
+    covering = RegionCovering(
         range(len(weights)),
         [2] * len(weights),
         [7 if one is None else one for one in most],

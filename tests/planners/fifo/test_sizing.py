@@ -13,7 +13,7 @@ from planners.fifo.cheapest_memories import cheapest_depths
 from planners.fifo.evaluator import DesignEvaluator
 from planners.fifo.event_graph import EventGraph
 from planners.fifo.finn.reading import read_design
-from planners.fifo.proving import Parts
+from planners.fifo.proving import DepthProof
 from planners.fifo.sizing import exchanged, grown, least_depths, smallest_depths
 from planners.fifo.study import automatic_depths, max_rate, period_of
 from planners.fifo.timing import rtl
@@ -392,11 +392,11 @@ def test_a_proof_that_begins_with_deep_fifos_ends_with_the_smallest(deep):
     evaluator = DesignEvaluator(graph, required=full)
     weights = [one.bits for one in design.fifos]
     floor = [2] * len(weights)
-    parts = Parts(evaluator, least_depths(evaluator), weights, floor, lambda: None)
+    proof = DepthProof(evaluator, least_depths(evaluator), weights, floor, lambda: None)
     start = tuple(60 if one in deep else depth for one, depth in enumerate(smallest.depths))
-    *_, last = parts.proved(start)
+    *_, last = proof.proved(start)
     depths = [last[one] for one in range(len(weights))]
-    assert design.bits(depths) == smallest.cost == parts.lower_bound
+    assert design.bits(depths) == smallest.cost == proof.lower_bound
     assert evaluator.critical_cycle(depths) is None
 
 
