@@ -23,7 +23,7 @@ from planners.arena.problem import Buffer, MemoryPlan, Pair, Problem
 CHECKED = 2000  # buffers up to which every plan is shown to the checker
 FOR_HINTS = 5  # orders that are tried around what is hinted
 MOST_NAMED = 8  # buffers in a message
-MOST_PAIRS = 6  # of which all choices are tried; beyond, all pairs together or none
+MOST_CHOICES = 64  # of pairs that are all searched; beyond, two maximal choices, and no pair
 
 Groups = tuple[tuple[str, ...], ...]  # buffers that share an offset
 
@@ -272,20 +272,29 @@ def choices(problem: Problem) -> tuple[list[Groups], bool]:
     pairs = [
         pair for pair in problem.in_place if all(b.takes_bytes for b in _by_name(problem, pair))
     ]
-    # All subsets would be 2**pairs problems; beyond the limit two of them are searched, and the
-    # bound comes from the relaxation.
-    if len(pairs) > MOST_PAIRS:
-        chosen: list[Pair] = []  # as many as go together, taken one after another
-        for pair in pairs:
-            if _is_allowed(problem, _groups([*chosen, pair])):
-                chosen.append(pair)
-        return [_groups(chosen), ()], False
-    choices = (
-        _groups(combination)
-        for count in range(len(pairs), -1, -1)
-        for combination in combinations(pairs, count)
-    )
-    return list(dict.fromkeys(choice for choice in choices if _is_allowed(problem, choice))), True
+    subsets: list[tuple[int, ...]] = [()]
+    # A subset is allowed only where each part of it is, so that pairs are added one after another.
+    # Beyond the limit three choices are searched, and the bound comes from the relaxation.
+    for number, pair in enumerate(pairs):
+        subsets += [
+            (*subset, number)
+            for subset in subsets
+            if _is_allowed(problem, _groups([*(pairs[k] for k in subset), pair]))
+        ]
+        if len(subsets) > MOST_CHOICES:
+            as_many = (_maximal(problem, pairs), _maximal(problem, pairs[::-1]), ())
+            return list(dict.fromkeys(as_many)), False
+    subsets.sort(key=lambda subset: (-len(subset), subset))
+    return list(dict.fromkeys(_groups([pairs[k] for k in subset]) for subset in subsets)), True
+
+
+def _maximal(problem: Problem, pairs: Sequence[Pair]) -> Groups:
+    """Return the groups of as many pairs as are allowed together, taken one after another."""
+    chosen: list[Pair] = []
+    for pair in pairs:
+        if _is_allowed(problem, _groups([*chosen, pair])):
+            chosen.append(pair)
+    return _groups(chosen)
 
 
 def relaxed(problem: Problem) -> Problem:

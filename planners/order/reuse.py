@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
-from itertools import combinations, islice, product
+from itertools import combinations
 from typing import Any, NamedTuple
 
 from csdf.arguments import public
@@ -13,7 +13,7 @@ from csdf.status import Reason, Status, Why, because
 from csdf.time_limit import ENDS, Budget, Progress, Stop, reason_of, stop_of
 from planners.arena.allocation import plan_arena
 from planners.arena.problem import MemoryPlan, Pair, Problem
-from planners.order.lifetimes import pairs_in_place, tensor_lifetimes
+from planners.order.lifetimes import tensor_lifetimes
 from planners.order.order_plan import OrderPlan
 from planners.order.problem import OrderProblem, ReusePrice, peak_of
 from planners.order.search import EFFORT, plan_order, simple_orders
@@ -24,7 +24,6 @@ MOST_ARENAS = 400
 # Orders that are enumerated. Where a graph has more, the answer has the lower bound of live bytes.
 MOST_ORDERS = 5000
 MOST_STEPS = 40
-MOST_IN_PLACE = 64  # choices in an order of the tensors that steps overwrite
 EFFORT_OF_AN_ARENA = 0.5  # processor seconds, counted as work
 
 
@@ -195,15 +194,12 @@ class _ReuseSearch:
         ]
 
     def _search(self, order: tuple[str, ...], stop: Stop) -> None:
-        """Search an order with each choice of the tensors that steps overwrite."""
+        """Search an order whose live tensors, or pairs in place, differ from those before."""
         problem = tensor_lifetimes(self._graph, order)
-        live_together = _live_together(problem)
-        choices = product(*pairs_in_place(self._graph, order))
-        for in_place in islice(choices, MOST_IN_PLACE):
-            if (live_together, in_place) not in self._seen:
-                self._seen.add((live_together, in_place))
-                self._search_pairs(order, replace(problem, in_place=in_place), stop)
-        self.is_complete &= next(choices, None) is None
+        dependencies = _live_together(problem), problem.in_place
+        if dependencies not in self._seen:
+            self._seen.add(dependencies)
+            self._search_pairs(order, problem, stop)
 
     def _search_pairs(self, order: tuple[str, ...], problem: Problem, stop: Stop) -> None:
         """Branch and bound over pairs in an order: a pair that shares bytes is kept apart, or paid."""

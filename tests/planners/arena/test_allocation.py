@@ -6,7 +6,7 @@ from csdf.errors import GaveUp, InvalidPlan
 from csdf.status import Status
 from csdf.time_limit import Stop
 from planners.arena import blocks
-from planners.arena.allocation import plan_arena
+from planners.arena.allocation import choices, plan_arena
 from planners.arena.checker import check_plan
 from planners.arena.problem import Buffer, Problem
 from tests.planners.problems import problem_of
@@ -70,6 +70,15 @@ def test_a_long_chain_in_place_is_proved_by_the_relaxed_bound():
     pairs = tuple((f"t{n}", f"t{n + 1}") for n in range(11))
     plan = plan_arena(problem_of(*rows, in_place=pairs))
     assert (plan.peak, plan.status) == (8, Status.OPTIMAL)
+
+
+def test_a_sum_of_four_tensors_may_overwrite_any_one_of_them():
+    # Two sums with four pairs each: 5 * 5 choices, as the tensors of a sum are live together.
+    rows = [(f"{term}{n}", 8, 2 * n, 2 * n + 2) for n in range(2) for term in "abcd"]
+    rows += [(f"sum{n}", 8, 2 * n + 1, 2 * n + 3) for n in range(2)]
+    pairs = tuple((f"sum{n}", f"{term}{n}") for n in range(2) for term in "abcd")
+    groups, is_complete = choices(problem_of(*rows, in_place=pairs))
+    assert (len(groups), is_complete) == (25, True)
 
 
 def test_fixed_offsets_that_collide_are_an_error_not_an_answer():

@@ -2,7 +2,7 @@
 
 import random
 from dataclasses import replace
-from itertools import combinations, pairwise
+from itertools import combinations, pairwise, product
 
 import pytest
 
@@ -11,6 +11,7 @@ from csdf.status import Status
 from csdf.time_limit import Stop
 from planners.arena.allocation import plan_arena
 from planners.arena.checker import check_plan
+from planners.order.heuristics import file_order
 from planners.order.lifetimes import tensor_lifetimes
 from planners.order.order_plan import OrderWhy
 from planners.order.problem import OrderProblem, ReusePrice, Step, StepAlternative, peak_of
@@ -226,6 +227,55 @@ def test_a_step_overwrites_the_tensor_that_costs_nothing():
         plan = plan_reuse(problem, price_limit=limit)
         assert (plan.arena.peak, plan.price, plan.status) == (21, 0, Status.OPTIMAL)
         assert plan.arena.offsets["b"] == plan.arena.offsets["c"]
+
+
+def sums_in_place():
+    """Sums that may overwrite either of two tensors, as rows of result, bytes and tensors read."""
+    rows = [
+        ("t0", 5, "i"), ("t1", 8, "t0 i"), ("t2", 5, "t0 t1"), ("t3", 3, "i"), ("t4", 3, "t0 t3"),
+        ("t5", 2, "t2 i"), ("t6", 5, "t2 t4"),
+    ]  # fmt: skip
+    steps = tuple(
+        Step(
+            name=f"to {result}",
+            reads=tuple(reads.split()),
+            writes=(result,),
+            overwrites=tuple(reads.split()) if result in ("t2", "t4") else (),
+        )
+        for result, _, reads in rows
+    )
+    sizes = {"i": 1} | {result: size for result, size, _ in rows}
+    return OrderProblem(name="sums", sizes=sizes, steps=steps, outputs=("t6",))
+
+
+def arenas_of_single_tensors(buffers):
+    """The arena for each choice of one tensor that each result overwrites, the first ones first."""
+    pairs = {}
+    for result, tensor in buffers.in_place:
+        pairs.setdefault(result, []).append((result, tensor))
+    return [plan_arena(replace(buffers, in_place=row)).peak for row in product(*pairs.values())]
+
+
+def test_a_sum_overwrites_the_tensor_that_leaves_the_smallest_arena():
+    graph = sums_in_place()
+    buffers = tensor_lifetimes(graph, [step.name for step in graph.steps])
+    plan = plan_arena(buffers)
+    check_plan(plan)
+    # t4 over t0, the first tensor that dies at it, leaves a gap of one byte.
+    assert arenas_of_single_tensors(buffers) == [15, 14]
+    assert (plan.peak, plan.status) == (14, Status.OPTIMAL)
+    assert plan.offsets["t4"] == plan.offsets["t3"]
+
+
+def test_no_choice_of_the_tensors_to_overwrite_has_a_smaller_arena():
+    several = 0
+    for seed in range(60):
+        graph = random_problem(seed, MOST_STEPS)
+        buffers = tensor_lifetimes(graph, graph.named(file_order(graph.numbered)))
+        arenas = arenas_of_single_tensors(buffers)
+        several += len(arenas) > 1
+        assert plan_arena(buffers).peak == min(arenas), seed
+    assert several > 3
 
 
 def test_an_order_chosen_for_its_arena_has_its_own_peak():
