@@ -4,6 +4,8 @@ Needs Debian's make, gcc-arm-none-eabi, libnewlib-arm-none-eabi, qemu-system-arm
 gcc-riscv64-unknown-elf, picolibc-riscv64-unknown-elf, qemu-system-misc.
 """
 
+import json
+import re
 import shutil
 import subprocess
 from collections import Counter
@@ -35,7 +37,10 @@ CORES = {
     ),
 }
 WORK = 2 * 10**5  # multiply-accumulates that are counted at least, in frames of a smaller network
+SECONDS = 300  # after which a program is stopped
 MOST_FRAMES, TURNS = 40, 1000  # TURNS: of what counts, alone
+TIMED_OUT = 124  # exit status of `timeout`
+OVERFLOW = re.compile(r"region `(\w+)' overflowed by (\d+) bytes")  # of the linker
 FILLED = """
     {{
         {kind} *values = {name};
@@ -46,12 +51,28 @@ FILLED = """
 VALUES = {"float": "(float)draw() / 32768.0f - 1.0f"}  # other elements: the integers drawn
 
 
+class Counts(dict):
+    """Counts by a digest of the C in a file of JSON lines; a text is the reason why there is none."""
+
+    def __init__(self, path):
+        """Read the file, if there is one."""
+        self.path = Path(path)
+        lines = self.path.read_text().splitlines() if self.path.exists() else []
+        super().__init__(map(json.loads, lines))
+
+    def __setitem__(self, digest, numbers):
+        """Append a count to the file."""
+        super().__setitem__(digest, numbers)
+        with self.path.open("a") as file:
+            file.write(json.dumps([digest, numbers]) + "\n")
+
+
 def counted(made, network, plan, core, known):
     """Return instructions of a frame of a library, and of the firings of each stage, by its result.
 
     Random numbers come in. What counts the stages takes instructions of its own, which are taken off.
-    known: what was counted before, by a digest of the C, where it is kept. Raises RuntimeError with
-    what was said where no program was made.
+    known: counts by a digest of the C, to which new counts are added. Raises RuntimeError with the
+    reason where nothing was counted.
     """
     frames = max(1, min(MOST_FRAMES, WORK // max(plan.multiply_accumulates, 1)))
     program = _program(made.written, frames)
@@ -59,7 +80,10 @@ def counted(made, network, plan, core, known):
     digest = sha256("".join(texts).encode()).hexdigest()[:16]
     if digest not in known:
         known[digest] = _numbers(made, program, core)
-    around, within, total, *spent = known[digest]
+    numbers = known[digest]
+    if isinstance(numbers, str):
+        raise RuntimeError(numbers)  # noqa: TRY004 - the reason why nothing was counted
+    around, within, total, *spent = numbers
     firings = _firings(network, plan)
     stages = Counter()
     for name, number in zip(made.written.stages, spent, strict=True):
@@ -79,7 +103,7 @@ def _firings(network, plan):
 
 
 def _numbers(made, program, core):
-    """The numbers that the program prints."""
+    """The numbers that the program prints, or the reason why there are none."""
     with TemporaryDirectory() as folder:
         write_folder(folder, made.files)
         Path(folder, "test/count.c").write_text(program)
@@ -89,14 +113,16 @@ def _numbers(made, program, core):
         words = ("BUILD=build/counted", "TESTS=test/count.c", "COUNTED=-DCOUNTED")
         flags = "WARNINGS=-std=c99 -w -DNET_PROFILE"
         given = ("ICOUNT=-icount shift=0", *words, flags, *CORES[core])
-        ran = subprocess.run(
-            ["make", "-s", "-C", folder, *given, "qemu"], capture_output=True, text=True
-        )
-    said = ran.stdout + ran.stderr
-    numbers = [int(line) for line in said.split() if line.isdigit()]
-    if ran.returncode or len(numbers) != 3 + len(made.written.stages):
-        raise RuntimeError(said[-500:])
-    return numbers
+        words = ["timeout", str(SECONDS), "make", "-s", "-C", folder, *given, "qemu"]
+        ran = subprocess.run(words, capture_output=True, text=True)
+    printed = ran.stdout + ran.stderr
+    numbers = [int(line) for line in printed.split() if line.isdigit()]
+    if not ran.returncode and len(numbers) == 3 + len(made.written.stages):
+        return numbers
+    if ran.returncode == TIMED_OUT:
+        return f"not compiled and executed within {SECONDS} s"
+    overflow = OVERFLOW.search(printed)
+    return f"{overflow[2]} bytes beyond {overflow[1]}" if overflow else printed[-300:]
 
 
 def _program(written, frames):
