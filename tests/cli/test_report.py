@@ -7,6 +7,10 @@ from fractions import Fraction
 
 import pytest
 
+from cnn2csdf.builder import NetworkBuilder
+from cnn2csdf.catalogue.efficientnet import squeeze_excite
+from cnn2csdf.onnx_files.writer import onnx_bytes
+from cnn2csdf.weights import Model, random_weights
 from csdf.analysis.bound_channels import with_capacities
 from csdf.analysis.consistency import repetition_vector
 from csdf.analysis.self_timed import self_timed_execution
@@ -265,14 +269,24 @@ def test_a_page_says_that_a_network_fits_where_csdf_fit_does(
     assert (": fits: " in output or "It fits" in output) == does_fit
 
 
-@pytest.mark.slow
-def test_separate_buffers_row_by_row_are_not_advertised_where_one_arena_is_smaller(report):
-    # int8 efficientnet_b0: by rows in separate buffers 3.241 MB, by layers in one arena 1.506 MB.
-    _, page, output, _ = report("efficientnet_b0", "--element-bytes", 1)
+def test_separate_buffers_row_by_row_are_not_advertised_where_one_arena_is_smaller(
+    report, tmp_path
+):
+    # Each squeeze-and-excitation holds its whole input: row by row, all three live at once.
+    pytest.importorskip("onnx")
+    builder = NetworkBuilder("squeezed")
+    values = builder.input((16, 24, 24))
+    for number in range(3):
+        values = squeeze_excite(builder, values, f"block{number}", squeezed=4)
+    builder.output(values)
+    network = builder.network()
+    path = tmp_path / "squeezed.onnx"
+    path.write_bytes(onnx_bytes(Model(network=network, weights=random_weights(network, 0))))
+    _, page, output, _ = report(path, "--element-bytes", 1)
     rows = page.texts["memory"]
-    assert "3.241 MB" in rows
-    assert "1.506 MB" in rows  # the whole arena, with its state
-    assert "17.21 MB" not in output  # each tensor apart is never the measure
+    assert "27.76 kB" in rows
+    assert "18.45 kB" in rows  # one arena, layer by layer
+    assert "36.97 kB" not in output  # each tensor apart is never the measure
     assert "of RAM, 1x MACs" in output
 
 
