@@ -17,6 +17,7 @@ VALUES = {"csdf.errors", "csdf.status", "csdf.model", "csdf.model.shown"}
 VALUES |= {
     "csdf.entries",
     "csdf.arguments",
+    "csdf.deprecation",
     "csdf.gc_pause",
     "csdf.log",
     "csdf.names",
@@ -40,6 +41,7 @@ MAY_IMPORT = {  # layer: the other layers it may import; a module belongs to the
         *("csdf.errors", "csdf.log", "csdf.memory_limit", "csdf.status", "csdf.units"),
     },
     "csdf.arguments": {"csdf.errors", "csdf.model", "csdf.time_limit"},
+    "csdf.deprecation": set(),
     "csdf.entries": {"csdf.errors"},
     "csdf.gc_pause": set(),
     "csdf.names": set(),

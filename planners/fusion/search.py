@@ -140,11 +140,15 @@ def merged(groups: Configuration) -> Configuration:
     return tuple(joined)
 
 
-class FusionPoint(NamedTuple):
-    """A group, or a configuration of groups, with its peak memory in bytes and its cost.
+class FusionCost(NamedTuple):
+    """Time and MACs of groups."""
 
-    Costs compare lexicographically: time, then MACs.
-    """
+    nanoseconds: int
+    multiply_accumulates: int
+
+
+class FusionPoint(NamedTuple):
+    """A group, or a configuration of groups, with its peak memory in bytes, its time and its MACs."""
 
     memory: int
     nanoseconds: int
@@ -152,9 +156,9 @@ class FusionPoint(NamedTuple):
     groups: Configuration
 
     @property
-    def cost(self) -> tuple[int, int]:
-        """Time and MACs, which add up over groups."""
-        return self.nanoseconds, self.multiply_accumulates
+    def cost(self) -> FusionCost:
+        """Time and MACs, which add up over groups and compare lexicographically."""
+        return FusionCost(self.nanoseconds, self.multiply_accumulates)
 
 
 def options(course: TopologicalOrder, terms: Terms, budget: Budget = None) -> Iterator[FusionPoint]:

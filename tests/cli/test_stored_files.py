@@ -1,18 +1,26 @@
 """Files that an earlier version wrote are still read, as docs/stability.md promises.
 
 The files were written by 0.11.0: `csdf convert`, `csdf map`, `csdf fit`, `csdf plan reuse` with
-`--checkpoint`. A new version of a format gets a new folder; files of the last major version stay.
+`--checkpoint`, `csdf plan primitives --save-profile`. A release with a new form of a file gets a folder
+of its own; files of the last major version stay.
 """
 
+import json
 import shutil
 from pathlib import Path
 
 import pytest
 
+from csdf.cli.about.schema import schema, schema_names
+from planners import read_plan
+from planners.plan.text import VERSION
+from planners.reuse.executors import FORMAT
+
 MODELS = Path(__file__).parents[2] / "models"
 STORED = Path(__file__).with_name("files_of_0_11")
 EXAMPLE = MODELS / "graphs" / "csdf_example.xml"
-PLATFORM = MODELS / "platforms" / "two_with_a_bus.json"
+PLATFORM = STORED / "platform.json"
+CUT = "checkpoint"  # one object a line
 REUSE = ("plan", "reuse", "samos_example", "--element-bytes", "1", "--method", "nsga2")
 
 
@@ -29,6 +37,15 @@ REUSE = ("plan", "reuse", "samos_example", "--element-bytes", "1", "--method", "
             "as planned: 2.626 kB of RAM",
         ),
         (("fit", "samos_example", "--plan", STORED / "reuse_plan.json"), "as planned: 2.274 kB"),
+        (
+            ("fit", "samos_example", "samos_example", "--plan", STORED / "two_plans.json"),
+            "in one arena: fit: 3.362 kB of RAM",
+        ),
+        (("scenarios", STORED / "scenarios.json"), "worst-case period 140"),
+        (
+            ("plan", "primitives", "samos_example", "--profile", STORED / "profile.csv"),
+            "samos_example: 2.795 ms, 45.73 kB",
+        ),
     ],
 )
 def test_a_file_of_an_earlier_version_is_read(run, words, said):
@@ -44,3 +61,25 @@ def test_a_search_goes_on_from_a_checkpoint_of_an_earlier_version(run, tmp_path)
     assert (code, "2.537 kB with weights" in printed) == (0, True)
     # All four chromosomes of this search were scored before.
     assert checkpoint.read_text() == (STORED / "checkpoint.json").read_text()
+
+
+def test_a_plan_of_an_earlier_version_in_two_memories_is_read():
+    plan = read_plan(STORED / "memories_plan.json")
+    assert [(memory.name, memory.size) for memory in plan.memories] == [("tcm", 886), ("ram", 1024)]
+
+
+def test_each_form_of_a_file_is_stored_in_every_version():
+    """A form with a new version: store files of that release, and go on reading the old ones."""
+    documents = [json.loads(path.read_text()) for path in STORED.glob("*.json") if path.stem != CUT]
+    stored = {
+        (document.get("format", "fit-plan"), document["version"])
+        for entry in documents
+        for document in (entry if isinstance(entry, list) else [entry])
+    }
+    versions = {
+        name: schema(name).get("properties", {}).get("version", {}) for name in schema_names()
+    }
+    read = {(name, version["const"]) for name, version in versions.items() if "const" in version}
+    assert stored == read
+    assert ("fit-plan", VERSION) in stored
+    assert json.loads((STORED / f"{CUT}.json").read_text().splitlines()[0])["format"] == FORMAT
