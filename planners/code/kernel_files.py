@@ -18,7 +18,9 @@ from typing import NamedTuple
 
 from planners.code.layer_descriptor import is_of_reals
 from planners.code.machines import (
+    NO_SWITCHES,
     Machine,
+    Switches,
     Target,
     machines_of,
     specialised,
@@ -39,7 +41,6 @@ from planners.code.parts import (
     reachable,
 )
 
-HALVES = "SOME_WEIGHTS_ARE_HALVES"
 FRAME, SCHEDULING = "csdf_kernels.h", "csdf_scheduler.h"
 AMONG_INTEGERS = "csdf_float_among_integers.h"
 ARITHMETIC = (
@@ -72,7 +73,8 @@ class KernelUse:
 
     elements: the element type of the arena, a part of the header names. reals: floating-point kernels
     of a quantised network; conversions: conversions between both types. scheduler: functions that
-    the C file of the network calls. has_halves: whether some weights take two bytes.
+    the C file of the network calls. switches: macros in conditions of the kernels, such as
+    SOME_WEIGHTS_ARE_HALVES, with their values.
     """
 
     elements: str
@@ -81,14 +83,14 @@ class KernelUse:
     scheduler: tuple[str, ...]
     reals: frozenset[str] = frozenset()
     conversions: frozenset[str] = frozenset()
-    has_halves: bool = False
+    switches: Switches = NO_SWITCHES
 
 
 class Build(NamedTuple):
-    """Target of the kernels. zeros: macros that are 0 for all networks."""
+    """Target of the kernels. switches: with the same value in all networks."""
 
     target: Target
-    zeros: frozenset[str]
+    switches: Switches
 
 
 class KernelFiles:
@@ -96,9 +98,8 @@ class KernelFiles:
 
     def __init__(self, uses: Mapping[str, KernelUse], target: Target) -> None:
         """uses: the kernels of each network, by the name of its library."""
-        has_halves = any(use.has_halves for use in uses.values())
-        zeros = frozenset[str]() if has_halves else frozenset({HALVES})
-        self._uses, self._build = uses, Build(target, zeros)
+        shared = frozenset.intersection(*(use.switches for use in uses.values()))
+        self._uses, self._build = uses, Build(target, shared)
         self._variants: tuple[Machine | None, ...] = (*machines_of(target), None)
         self.headers: dict[str, str] = {}
         self._included: dict[str, list[str]] = {name: [] for name in uses}
@@ -111,8 +112,10 @@ class KernelFiles:
 
     def before_tables(self, name: str) -> str:
         """Return C that includes the kernels of a network; its tables follow."""
-        defined = f"#define {_macro(name)}\n" if len(self._uses) > 1 else ""
-        return defined + "\n".join(self._included[name])
+        defined = [f"#define {_macro(name)}"] if len(self._uses) > 1 else []
+        varying = sorted(self._uses[name].switches - self._build.switches)
+        defined += [f"#define {switch} {int(value)}" for switch, value in varying]
+        return "\n".join([*defined, *self._included[name]])
 
     def behind_tables(self) -> str:
         """Return C that includes the functions that walk through the tables."""
@@ -229,7 +232,8 @@ class KernelFiles:
 
     def _reached(self, use: KernelUse, machine: Machine | None) -> set[Place]:
         """The definitions that a network uses on a machine."""
-        return reachable(use.wanted, _parts(use.files, self._build, machine))
+        build = Build(self._build.target, use.switches)
+        return reachable(use.wanted, _parts(use.files, build, machine))
 
     def _guarded(
         self, order: Sequence[Place], texts: Mapping[Place, str], users: Mapping[Place, set[str]]
@@ -304,7 +308,7 @@ def _variant(file: str, build: Build, machine: Machine | None) -> tuple[Definiti
         possible, defined = (
             (words_of(build.target), frozenset[str]()) if is_structure(part) else (words, words)
         )
-        text = specialised(part.text, possible, defined, build.zeros)
+        text = specialised(part.text, possible, defined, build.switches)
         parts.append(as_part(text) if text else None)
     return tuple(parts)
 

@@ -78,6 +78,9 @@ TARGETS: Mapping[str, tuple[Machine, ...]] = {  # the machines of each, that of 
     HOST: (AVX2, SSE2),
     PORTABLE: (),
 }
+# Macros of networks, such as SOME_WEIGHTS_ARE_HALVES, with the value that they are known to have.
+Switches = frozenset[tuple[str, bool]]
+NO_SWITCHES: Switches = frozenset()
 Target = str | None  # of TARGETS; None: code for all machines, of which the compiler chooses
 _OF_KERNELS = {"m4": CORTEX_M4, "m55": CORTEX_M55, "m0plus": CORTEX_M0PLUS, "riscv32": RV32}
 _DIRECTIVE = re.compile(r"^#(if|ifdef|ifndef|elif|else|endif)\b\s*(.*)$")
@@ -149,23 +152,22 @@ def specialised(
     text: str,
     possible: frozenset[str],
     defined: frozenset[str] = frozenset(),
-    zeros: frozenset[str] = frozenset(),
+    switches: Switches = NO_SWITCHES,
 ) -> str:
     """Return C without the branches of machines that have none of some macros.
 
     possible: macros of machines that stay conditions. defined: macros that are known to be defined.
-    All other macros of WORDS are taken as not defined. zeros: macros of networks, such as
-    SOME_WEIGHTS_ARE_HALVES, that are known to be 0.
+    All other macros of WORDS are taken as not defined.
     """
     lines = iter(text.splitlines())
-    return "\n".join(_specialised(lines, possible - defined, defined, zeros))
+    return "\n".join(_specialised(lines, possible - defined, defined, switches))
 
 
 def _specialised(
     lines: Iterator[str],
     possible: frozenset[str],
     defined: frozenset[str],
-    zeros: frozenset[str],
+    switches: Switches,
 ) -> Iterator[str]:
     for line in lines:
         match = _DIRECTIVE.match(line)
@@ -173,7 +175,7 @@ def _specialised(
             yield line
         else:
             branches, end = _branches(match, lines)
-            yield from _without_dead(branches, end, possible, defined, zeros)
+            yield from _without_dead(branches, end, possible, defined, switches)
 
 
 def _branches(first: re.Match[str], lines: Iterator[str]) -> tuple[list[_Branch], str]:
@@ -204,15 +206,15 @@ def _without_dead(
     end: str,
     possible: frozenset[str],
     defined: frozenset[str],
-    zeros: frozenset[str],
+    switches: Switches,
 ) -> Iterator[str]:
     """Yield an `#if` without the branches that are known to be dead."""
     word = "if"
     for branch in branches:
-        condition = simplified_condition(branch.condition, possible, defined, zeros)
+        condition = simplified_condition(branch.condition, possible, defined, switches)
         if condition == "0":
             continue
-        body = _specialised(iter(branch.lines), possible, defined, zeros)
+        body = _specialised(iter(branch.lines), possible, defined, switches)
         if condition == "1":
             if word == "if":
                 yield from body
@@ -232,36 +234,37 @@ def simplified_condition(
     condition: str,
     possible: frozenset[str],
     defined: frozenset[str] = frozenset(),
-    zeros: frozenset[str] = frozenset(),
+    switches: Switches = NO_SWITCHES,
 ) -> str:
     """Return a condition of the preprocessor in which the macros of machines are known; "1" or "0".
 
-    A condition that names no machine, and no macro of `zeros`, is returned as it is.
+    A condition that names no machine, and no switch, is returned as it is.
     """
     words = set(_DEFINED.findall(condition))
-    if not (words & WORDS) - possible and zeros.isdisjoint(_NAME.findall(condition)):
+    names = {name for name, _ in switches}
+    if not (words & WORDS) - possible and names.isdisjoint(_NAME.findall(condition)):
         return condition
     text = _DEFINED.sub(r"defined_\1", condition)
     text = text.replace("&&", " and ").replace("||", " or ").replace("!", " not ")
     tree = ast.parse(text.strip(), mode="eval").body
-    value = _simplified(tree, possible, defined, zeros)
+    value = _simplified(tree, possible, defined, switches)
     return str(int(value)) if isinstance(value, bool) else _in_c(value)
 
 
 def _simplified(
-    node: ast.expr, possible: frozenset[str], defined: frozenset[str], zeros: frozenset[str]
+    node: ast.expr, possible: frozenset[str], defined: frozenset[str], switches: Switches
 ) -> bool | ast.expr:
     match node:
-        case ast.Name(id=name) if name in zeros:
-            return False
+        case ast.Name(id=name) if {(name, True), (name, False)} & switches:
+            return (name, True) in switches
         case ast.Name(id=name) if name.removeprefix("defined_") in WORDS - possible:
             return name.removeprefix("defined_") in defined
         case ast.UnaryOp(op=ast.Not(), operand=operand):
-            value = _simplified(operand, possible, defined, zeros)
+            value = _simplified(operand, possible, defined, switches)
             return not value if isinstance(value, bool) else ast.UnaryOp(ast.Not(), value)
         case ast.BoolOp(op=operator, values=operands):
             decides = isinstance(operator, ast.Or)
-            values = [_simplified(operand, possible, defined, zeros) for operand in operands]
+            values = [_simplified(operand, possible, defined, switches) for operand in operands]
             if decides in values:
                 return decides
             remaining = [value for value in values if not isinstance(value, bool)]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 
 from planners.code.calls.cmsis_nn import CmsisNN
@@ -16,6 +19,25 @@ REAL_LIMITS = """#define LEAST_OF_REALS (-INFINITY)
 #define MOST_OF_REALS INFINITY
 #define SLOTS_OF_REALS ((int32_t)(sizeof(real) / sizeof(slot)))
 """
+_DEFINITION = re.compile(r"^#define (\w+)(?:.*\\\n)*.*\n", re.MULTILINE)
+_EMPTY_CONDITION = re.compile(r"^#if.*\n(?:#el.*\n)*#endif\n", re.MULTILINE)
+_EMPTY_LINES = re.compile(r"\n{3,}")
+
+
+def without_unused_macros(text: str, words: Set[str]) -> str:
+    """Return C without the macros that neither the text nor other C mentions.
+
+    words: that the other C mentions.
+    """
+    mentions = Counter(re.findall(r"\w+", text))
+    definitions = Counter(match[1] for match in _DEFINITION.finditer(text))
+    unused = {
+        name for name, count in definitions.items() if mentions[name] == count and name not in words
+    }
+    if not unused:
+        return _EMPTY_LINES.sub("\n\n", text)
+    shorter = _DEFINITION.sub(lambda match: "" if match[1] in unused else match[0], text)
+    return without_unused_macros(_EMPTY_CONDITION.sub("", shorter), words)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,22 +60,35 @@ class MacroWriter:
     def _schedule(self) -> Schedule:
         return self.interface.schedule
 
-    def _sum_macros(self) -> str:
-        """C macros: whether assembly may store the sums of any layer, of all layers, and of a layer.
+    @property
+    def switches(self) -> Mapping[str, bool]:
+        """Macros in conditions of the kernels, with their values.
 
-        The assembly for Cortex-M reads weights as stored, and subtracts no zero points from them.
+        FACTORS_ARE_SMALL and SUMS_ARE_NARROW: whether assembly may store the sums of any layer. The
+        assembly for Cortex-M reads weights as stored, and subtracts no zero points from them.
         """
         tables = self._schedule.tables
         kinds = {(False, False)} if tables.weights_have_zeros else tables.sum_kinds
         small, narrow = (any(kind) for kind in zip(*(kinds or {(True, True)}), strict=True))
-        of_layer = [str(int(small)), str(int(narrow))]
-        if tables.sums_are_mixed:
-            of_layer = ["((to)->has_small_factors != 0)", "((to)->has_narrow_sums != 0)"]
-        return f"""#define FACTORS_ARE_SMALL {int(small)}
-#define SUMS_ARE_NARROW {int(narrow)}
-#define SUMS_ARE_MIXED {int(tables.sums_are_mixed)}
-#define HAS_SMALL_FACTORS(to) {of_layer[0]}
-#define HAS_NARROW_SUMS(to) {of_layer[1]}
+        return {
+            "WEIGHTS_HAVE_ZEROS": tables.weights_have_zeros,
+            "SOME_WEIGHTS_ARE_HALVES": tables.some_weights_are_halves,
+            "SUMS_ROUND_ONCE": tables.sums_round_once,
+            "FACTORS_ARE_SMALL": small,
+            "SUMS_ARE_NARROW": narrow,
+            "SUMS_ARE_MIXED": tables.sums_are_mixed,
+        }
+
+    def _sums_of_layer(self) -> str:
+        """C macros: whether assembly may store the sums of a layer."""
+        if not self._schedule.calls.is_integer:
+            return ""
+        small, narrow = "((to)->has_small_factors != 0)", "((to)->has_narrow_sums != 0)"
+        if not self._schedule.tables.sums_are_mixed:
+            small = str(int(self.switches["FACTORS_ARE_SMALL"]))
+            narrow = str(int(self.switches["SUMS_ARE_NARROW"]))
+        return f"""#define HAS_SMALL_FACTORS(to) {small}
+#define HAS_NARROW_SUMS(to) {narrow}
 """
 
     def text(self) -> str:
@@ -63,7 +98,6 @@ class MacroWriter:
         helium = helium_macros(self.target) if schedule.calls.is_integer else ""
         variables = len(self.interface.network.variables)
         included = "" if self.cmsis_nn is None else "#include <arm_nnfunctions.h>\n"
-        tables = schedule.tables
         has_left = schedule.has_tiles or bool(schedule.write_buffers)
         forgets = "((void)0)"
         if variables:
@@ -81,10 +115,7 @@ typedef slot element;
 {helium}#define LEAST ({self._limits()[0]})
 #define MOST ({self._limits()[1]})
 #define SLOTS 1
-#define WEIGHTS_HAVE_ZEROS {int(tables.weights_have_zeros)}
-#define SOME_WEIGHTS_ARE_HALVES {int(tables.some_weights_are_halves)}
-#define SUMS_ROUND_ONCE {int(tables.sums_round_once)}
-{self._sum_macros()}{REAL_LIMITS if has_reals else ""}#define GROUPS {len(self._schedule.plan.groups)}
+{self._sums_of_layer()}{REAL_LIMITS if has_reals else ""}#define GROUPS {len(schedule.plan.groups)}
 #define MOST_TAPS {schedule.most_taps}
 #define MOST_GATHERED {schedule.most_gathered}
 #define FEW {GATHERED_ROW}

@@ -41,7 +41,7 @@ from planners.code.parts import (
     used,
 )
 from planners.code.ports import LibraryPort, LibraryPorts
-from planners.code.prologue import MacroWriter
+from planners.code.prologue import MacroWriter, without_unused_macros
 from planners.code.schedule import PersistentAccumulators, Schedule
 from planners.code.unsigned_as_signed import SIGNED, as_signed, can_change_in_place
 from planners.plan.plan import StreamingPlan
@@ -112,10 +112,10 @@ def with_shared_kernels(members: Sequence[Written], target: Target = None) -> tu
 
 
 def _joined(name: str, text: SourceText, files: KernelFiles) -> str:
-    """The C of a network between the headers that it includes."""
-    return "\n\n".join([
-        text.before, files.before_tables(name), text.tables, files.behind_tables(), text.behind
-    ])  # fmt: skip
+    """The C of a network between the headers that it includes, without macros that nothing uses."""
+    pieces = [files.before_tables(name), text.tables, files.behind_tables(), text.behind]
+    macros = without_unused_macros(text.before, mentioned([*files.headers.values(), *pieces]))
+    return "\n\n".join([macros, *pieces])
 
 
 def library_sources(
@@ -316,14 +316,8 @@ class _SourceWriter:
 
     def _source(self) -> tuple[KernelUse, SourceText]:
         """The kernels that the C uses, and the rest of it."""
-        macros = {
-            "WEIGHTS_HAVE_ZEROS": self.tables.weights_have_zeros,
-            "SOME_WEIGHTS_ARE_HALVES": self.tables.some_weights_are_halves,
-            "SUMS_ROUND_ONCE": self.tables.sums_round_once,
-            "SUMS_ARE_MIXED": self.tables.sums_are_mixed,
-        }
-        defined = frozenset(name for name, is_defined in macros.items() if is_defined)
-        structures = structures_of(self._files(), defined)
+        switches = frozenset(self.macros.switches.items())
+        structures = structures_of(self._files(), frozenset(name for name, on in switches if on))
         tables = self.schedule.text(structures)
         wanted = self.tables.wanted | {"tensor", "argument", "layer", "stage", "reader", "group"}
         wanted |= {"step", self.macros.sweep, "turns", "duplicate"}
@@ -356,7 +350,7 @@ class _SourceWriter:
             scheduler=tuple(functions),
             reals=reals,
             conversions=frozenset(wanted),
-            has_halves=self.tables.some_weights_are_halves,
+            switches=switches,
         )
         text = SourceText(
             before=self.macros.text(),

@@ -383,9 +383,6 @@ static int32_t make_all_lanes(element *to, const convolution *c, const receptive
     int32_t bend = smaller(field->bend, field->across.end);
     const trained *weights = c->weights + first;
     patch parts[2];
-    if (WEIGHTS_HAVE_ZEROS != 0) {
-        return 0;
-    }
     parts[0] = lanes_patch(c, field, field->across.first, bend);
     parts[1].from = parts[0].from + parts[0].count;
     parts[1].count = 0;

@@ -251,7 +251,11 @@ static void depthwise_pixel(const void *numbers, const receptive_field *field, e
 {
     const convolution *c = numbers;
     int32_t count = channels.end - channels.first;
+#if WEIGHTS_HAVE_ZEROS
+    int32_t from = 0;
+#else
     int32_t from = make_all_lanes(to, c, field, channels.first, count);
+#endif
     total sums[LANES];
     for (; from < count; from += LANES) {
         int32_t first = channels.first + from;

@@ -54,13 +54,15 @@ def made(*kinds, **options):
     return library(model, fit(model.network, searched=()).methods[0].plan, name="net0", **options)
 
 
+ASSEMBLY = "meet_blocks"  # of sums of 30 bits, for the DSP extension of a Cortex-M4
 ALL = ("plain", "wide", "large", "plain", "wide", "large")
 
 
 def test_a_layer_with_wide_sums_leaves_the_others_their_assembly():
-    text = made(*ALL, target="cortex-m4").written.source
-    assert "#define SUMS_ARE_NARROW 1\n" in text
-    kinds = [(line.count("_factors = 1"), line.count("_sums = 1")) for line in flags_in(text)]
+    written = made(*ALL, target="cortex-m4").written
+    assert ASSEMBLY in written.whole_source
+    flags = flags_in(written.source)
+    kinds = [(line.count("_factors = 1"), line.count("_sums = 1")) for line in flags]
     assert kinds == [{"plain": (1, 1), "wide": (1, 0), "large": (0, 0)}[kind] for kind in ALL]
 
 
@@ -72,11 +74,10 @@ def flags_in(text):
 
 @pytest.mark.parametrize("kind", ["plain", "wide", "large"])
 def test_layers_of_one_kind_need_no_flags(kind):
-    text = made(kind, kind, target="cortex-m4").written.source
-    assert "#define SUMS_ARE_MIXED 0\n" in text
-    assert f"#define SUMS_ARE_NARROW {int(kind == 'plain')}\n" in text
-    assert f"#define FACTORS_ARE_SMALL {int(kind != 'large')}\n" in text
-    assert ".has_narrow_sums" not in text
+    on_m4, on_m55 = (made(kind, kind, target=f"cortex-{core}").written for core in ("m4", "m55"))
+    assert (ASSEMBLY in on_m4.whole_source) == (kind == "plain")
+    assert ("make_blocks" in on_m55.whole_source) == (kind != "large")
+    assert ".has_narrow_sums" not in on_m4.source
 
 
 def test_sums_are_bounded_by_the_weights_and_not_by_their_number():
@@ -85,8 +86,7 @@ def test_sums_are_bounded_by_the_weights_and_not_by_their_number():
     weights = {name: {**arrays, "bias": bias} for name, arrays in model.weights.items()}
     model = replace(model, weights=weights)
     plan = fit(model.network, searched=()).methods[0].plan
-    text = library(model, plan, name="net0").written.source
-    assert "#define SUMS_ARE_NARROW 1\n" in text
+    assert ASSEMBLY in library(model, plan, name="net0").written.whole_source
 
 
 @pytest.mark.slow

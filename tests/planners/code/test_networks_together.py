@@ -19,13 +19,14 @@ from tests.planners.code.test_quantised_libraries import (
     random_plan,
     wide,
 )
+from tests.planners.code.test_weights_with_zeros import shifted
 from tests.planners.code.test_writing_libraries import planned, small
 
 pytestmark = pytest.mark.slow
 
 
 def members():
-    """Real numbers by row, real numbers resident, integers."""
+    """Real numbers by row, real numbers resident, integers, weights with zero points."""
     found = []
     for name, input_ in (
         ("keyword_spotting:rows=25", "rows"),
@@ -39,7 +40,9 @@ def members():
         model = simplified(quantised(network, 1), ("fuse-activation",))
         plan = random_plan(model.network, 1, is_streamed=False, element_bytes=1)
         found.append(Member(model=model, plan=plan))
-    return found
+    model = shifted(quantised(wide(), 2), 2)  # the weights of no other network have zero points
+    plan = random_plan(model.network, 2, is_streamed=False, element_bytes=1)
+    return [*found, Member(model=model, plan=plan)]
 
 
 def build(folder, files):

@@ -25,6 +25,7 @@ from planners.code.machines import (
     specialised,
     target_of_platform,
 )
+from planners.code.prologue import without_unused_macros
 from planners.code.several import Member, write_libraries
 from planners.memory.fit import fit
 from tests.cli.running import run
@@ -104,6 +105,25 @@ def test_a_branch_of_another_machine_leaves_the_text():
     helium = "#if defined(HELIUM)\na\n#else\nd\n#endif"
     assert specialised(text, frozenset({"HELIUM"})) == helium
     assert specialised(text, WORDS) == text
+
+
+def test_conditions_on_macros_of_networks_are_decided():
+    switches = frozenset({("HALVES", False), ("NARROW", True)})
+    text = "#if HALVES\na\n#elif NARROW && defined(HELIUM)\nb\n#else\nc\n#endif"
+    assert specialised(text, WORDS, switches=switches) == (
+        "#if defined(HELIUM)\nb\n#else\nc\n#endif"
+    )
+    assert specialised(text, frozenset(), switches=switches) == "c"
+    assert specialised(text, WORDS) == text
+
+
+def test_macros_that_nothing_uses_are_left_out():
+    text = (
+        "#define A 1\n#define B(x) (x) + \\\n    A\n#define C 2\n"
+        "#ifdef P\n#define D 1\n#else\n#define D 0\n#endif\n#define E C\n"
+    )
+    assert without_unused_macros(text, {"E"}) == "#define C 2\n#define E C\n"
+    assert without_unused_macros(text, {"B", "D", "E"}) == text
 
 
 def test_a_target_is_the_core_of_a_platform():
