@@ -22,7 +22,7 @@ from typing import NamedTuple, Protocol
 from cnn2csdf.geometry import Range
 from cnn2csdf.network import Network
 from csdf.errors import InvalidPlan
-from planners.plan.plan import Kind, Mode, PlannedStage, Stage, StreamBuffer, StreamingPlan
+from planners.plan.plan import Kind, Mode, Stage, StreamBuffer, StreamingPlan
 from planners.plan.running_stage import RunningStage, streamed_input_stage
 
 
@@ -60,14 +60,14 @@ class PlacedStage:
             return "COPIED"
         if self.running.is_streamed_input:
             return "ARRIVING"
-        if self.running.planned.stage.accumulating_layer is not None:
+        if self.running.stage.accumulating_layer is not None:
             return "BY_PARTS"
         return {
             Mode.ROWS: "BY_ROWS",
             Mode.ACCUMULATING: "INTO_SUMS",
             Mode.CHANNELS: "BY_CHANNELS",
             Mode.TILES: "BY_TILES",
-        }[self.running.planned.stage.mode]
+        }[self.running.stage.mode]
 
     @property
     def sources(self) -> tuple[str, ...]:
@@ -102,8 +102,7 @@ def _copying_stages(
         source, target = buffers[transfer.source], buffers[transfer.target]
         name = source.tensor
         stage = Stage(layers=(name,), rows=network.layer(name).shape.rows)
-        planned = PlannedStage(stage=stage, strips=())
-        yield RunningStage(planned, network, name), BufferCopy(source, (target,))
+        yield RunningStage(stage, network, name), BufferCopy(source, (target,))
     if group.streamed_input is not None and plan.is_copied(number):
         rings = tuple(
             buffer
@@ -204,9 +203,9 @@ def require_in_c(plan: StreamingPlan, inputs: Collection[str]) -> None:
     if plan.memories and any(buffer.kind is Kind.EXTERNAL for buffer in plan.buffers):
         raise InvalidPlan("no C code for tensors outside the arena beside several memories")
     for stage in (stage for group in plan.groups for stage in group.stages):
-        if stage.stage.result in inputs:
+        if stage.result in inputs:
             raise InvalidPlan(
-                f"no C code for input {stage.stage.result!r}, one of several, as it comes by rows"
+                f"no C code for input {stage.result!r}, one of several, as it comes by rows"
             )
 
 

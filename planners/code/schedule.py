@@ -106,7 +106,7 @@ class Schedule:
         # Tensors of the plan: inputs, and those of all layers in their stages.
         input_names = [layer.name for layer in self.network.inputs]
         computed = [
-            name for group in plan.groups for stage in group.stages for name in stage.stage.layers
+            name for group in plan.groups for stage in group.stages for name in stage.layers
         ]
         self._rings = rings_of(self.network)
         variables = [previous.name for previous, _ in self.network.variables]
@@ -120,7 +120,7 @@ class Schedule:
         )
         self._slices: dict[str, ChannelShare] = {}
         for placed in self.stages:
-            self._slices |= slices_of(self.network, placed.running.planned.stage)
+            self._slices |= slices_of(self.network, placed.running.stage)
         self._numbers = {name: number for number, name in enumerate(self.tensors)}
         self._producers = {
             stage.running.result: stage for stage in self.stages if stage.copied is None
@@ -448,7 +448,7 @@ class Schedule:
         first_source = len(self._inputs)
         self._inputs.append(self._argument_row(running.result, 0, NULL, NULL, source_number))
         fields = (
-            *("COPIED", running.planned.stage.rows, len(running.targets), 0, 0, NULL),
+            *("COPIED", running.stage.rows, len(running.targets), 0, 0, NULL),
             *(f"&inputs[{first_source}]", 0, 1, f"&tensors[{self._buffer_number(targets[0])}]"),
         )
         self._stages.append(f"{{{', '.join(map(str, fields))}}},")
@@ -476,7 +476,7 @@ class Schedule:
         if len(running.targets) > MOST_ROWS:
             raise InvalidPlan(f"stage {running.result!r} fires more than {MOST_ROWS} times")
         fields = (
-            *(stage.mode, running.planned.stage.rows, len(running.targets)),
+            *(stage.mode, running.stage.rows, len(running.targets)),
             *(self._first_row(stage), self._accumulators_or_tiling(stage), layers, sources),
             *(0 if running.is_streamed_input else len(running.layers), len(stage.sources)),
             f"&tensors[{self._numbers[running.result]}]",
@@ -491,7 +491,7 @@ class Schedule:
         running = stage.running
         buffer = write_buffer(self.plan, running.result, stage.group)
         assert buffer is not None
-        rows, _ = smallest_block(self.network, running.planned.stage)
+        rows, _ = smallest_block(self.network, running.stage)
         pixel = rows * channels_of(running.layers[-1].shape) * self.width_of(running.result)
         columns = self.elements(buffer.size) // pixel
         tensor = f"&tensors[{self._numbers[running.result]}]"
@@ -506,9 +506,7 @@ class Schedule:
         Operands are numbered within the stage: its layers first, then the tensors of other stages.
         """
         layer = descriptor.layer
-        operand_number = {
-            name: number for number, name in enumerate(stage.running.planned.stage.layers)
-        }
+        operand_number = {name: number for number, name in enumerate(stage.running.stage.layers)}
         operand_number |= {
             name: len(operand_number) + number for number, name in enumerate(stage.sources)
         }
@@ -516,7 +514,7 @@ class Schedule:
         first_step, steps = self.calls.steps_behind(descriptor)
         for index, source in enumerate(layer.inputs):
             rows = self.tables.rule(self._access_rule(layer, index, ROWS))
-            is_inside = source in stage.running.planned.stage.layers
+            is_inside = source in stage.running.stage.layers
             columns = NULL
             if is_inside and stage.mode in ("BY_ROWS", "BY_PARTS"):
                 columns = self.tables.rule(self._access_rule(layer, index, COLUMNS))
@@ -580,7 +578,7 @@ class Schedule:
         if stage.mode == "BY_TILES" and layer.name != stage.running.result:
             return self._offset(layer.name, Kind.TILE, stage.group), 0, 0
         offset = 0
-        for name, rows, columns in stage.running.planned.strips:
+        for name, rows, columns in stage.running.stage.strips:
             if name == layer.name:
                 # At least one row: C divides by the rows, even if no firing needs the strip.
                 return offset, max(rows, 1), columns
@@ -599,7 +597,7 @@ class Schedule:
         With channel blocks, the accumulators follow the strips of the stage.
         """
         if stage.mode == "BY_PARTS":
-            strips = stage.running.planned.strips
+            strips = stage.running.stage.strips
             return sum(
                 rows * columns * self._buffered_channels(name) for name, rows, columns in strips
             )
@@ -616,7 +614,7 @@ class Schedule:
         def offset(name: str, kind: Kind) -> int:
             return self._offset(name, kind, stage.group)
 
-        tiling = tiling_of(self.network, stage.running.planned.stage, offset, self.tables)
+        tiling = tiling_of(self.network, stage.running.stage, offset, self.tables)
         self._tilings.append(tiling)
         return len(self._tilings) - 1
 

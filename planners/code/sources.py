@@ -428,5 +428,5 @@ def _require_fit(model: Model, plan: StreamingPlan) -> None:
         )
     for group in plan.groups:
         for stage in group.stages:
-            for name in stage.stage.layers:
+            for name in stage.layers:
                 network.layer(name)

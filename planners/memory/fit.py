@@ -771,7 +771,7 @@ def _places(network: Network, plan: StreamingPlan) -> tuple[str, str]:
     outside = {buffer.tensor for buffer in plan.buffers if buffer.kind is Kind.EXTERNAL}
     inputs = {layer.name for layer in network.inputs}
     source = EXTERNAL if inputs & outside else RESIDENT
-    made = {stage.stage.result for group in plan.groups for stage in group.stages}
+    made = {stage.result for group in plan.groups for stage in group.stages}
     arrives = plan.groups[0].streamed_input is not None and not plan.is_copied(0)
     is_streamed = arrives or bool(inputs & made)
     source = ROWS if is_streamed else source

@@ -533,8 +533,8 @@ def in_fast_memory(
     read = sum(
         bytes_read
         for group in plan.groups
-        for planned in group.stages
-        for bytes_read in table.weight_reads(table.geometry(planned.stage)).values()
+        for stage in group.stages
+        for bytes_read in table.weight_reads(table.geometry(stage)).values()
     )
     slow = [memory.name for memory in layout.slow]
     flash = None if layout.flash is None else layout.flash.name

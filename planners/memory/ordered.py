@@ -19,7 +19,6 @@ from planners.plan.firing import turns_of
 from planners.plan.plan import (
     Kind,
     PlannedGroup,
-    PlannedStage,
     Stage,
     StreamBuffer,
     StreamingPlan,
@@ -128,7 +127,7 @@ class _PartwisePlan:
 
     def plan(self) -> StreamingPlan:
         groups = tuple(self._group(number) for number in range(len(self._groups)))
-        stages = [stage.stage for group in groups for stage in group.stages]
+        stages = [stage for group in groups for stage in group.stages]
         return StreamingPlan(
             network=self._network.name,
             element_bytes=self._table.element_bytes,
@@ -143,7 +142,7 @@ class _PartwisePlan:
         ring_names = {ring.name for ring in self._rings}
         fired = set(group.order) - set(self._staying)
         stages = [
-            PlannedStage(stage=Stage(layers=(layer.name,), rows=self._rows[layer.name]), strips=())
+            Stage(layers=(layer.name,), rows=self._rows[layer.name])
             for layer in self._network.layers
             if layer.name in fired and layer.name != self._streamed_input
         ]
@@ -189,7 +188,7 @@ class _PartwisePlan:
                 readers=ring.readers if copies[ring.tensor] > 1 else (),
             )
         for number, group in enumerate(groups):
-            result = group.stages[-1].stage.result if group.stages else group.streamed_input
+            result = group.stages[-1].result if group.stages else group.streamed_input
             yield StreamBuffer(
                 name="staging",
                 kind=Kind.STAGING,

@@ -131,10 +131,10 @@ class StageOrders:
         chain, plan = candidate.chain, candidate.plan
         live = _live_bytes(plan)
         results = {
-            planned.stage.result
+            stage.result
             for group, live_bytes in zip(plan.groups, live, strict=True)
             if live_bytes == max(live)
-            for planned in group.stages
+            for stage in group.stages
         }
         return [
             (number, place)

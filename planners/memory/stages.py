@@ -17,7 +17,7 @@ columns x 8 bytes = 768 bytes, and no row is recomputed.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate, pairwise
 
@@ -38,7 +38,6 @@ from planners.plan.plan import (
     Kind,
     Mode,
     PlannedGroup,
-    PlannedStage,
     Stage,
     StreamBuffer,
     Strip,
@@ -52,9 +51,8 @@ from planners.plan.weight_reads import WeightReads
 class Geometry:
     """Memory, firings and MACs of a stage.
 
-    stage: layers of the stage, in execution order.
+    stage: layers of the stage, in execution order, with the column strip of each inner tensor.
     firings: rows that each firing reads and writes.
-    strips: column strip of each inner tensor.
     strip_bytes: staging bytes of a firing: strips, and accumulators over channel blocks.
     accumulator: bytes of accumulators that are live from the first firing to the last.
     work: MACs of a frame, including recomputed rows.
@@ -64,7 +62,6 @@ class Geometry:
 
     stage: Stage
     firings: StageFirings
-    strips: tuple[Strip, ...] = ()
     strip_bytes: int = 0
     accumulator: int = 0
     work: int
@@ -258,7 +255,9 @@ class StageTable:
     def geometry(self, stage: Stage) -> Geometry:
         """Return the geometry of a stage. The layers have to satisfy `can_be_stage`."""
         if stage not in self._found:
-            self._found[stage] = self._worked_out(stage)
+            geometry = self._worked_out(stage)
+            # A stage of a plan has its strips, a candidate of a search has none.
+            self._found[stage] = self._found[geometry.stage] = geometry
         return self._found[stage]
 
     def group(self, stages: Sequence[Stage], streamed_input: str | None = None) -> GroupGeometry:
@@ -292,9 +291,8 @@ class StageTable:
         )
         strips = tuple(self._strips(stage, ranges))
         return Geometry(
-            stage=stage,
+            stage=replace(stage, strips=strips),
             firings=StageFirings(result=stage.result, readings=readings, made=(0, *ends)),
-            strips=strips,
             strip_bytes=sum(self._strip_bytes(stage, strip) for strip in strips)
             + self._sums(stage, ranges),
             work=sum(self._work(name, ranges[name]) for name in stage.layers),
@@ -491,9 +489,7 @@ class GroupGeometry:
     def planned(self, order: tuple[Turns, ...] = ()) -> PlannedGroup:
         """Return the group of a plan. order: as in PlannedGroup."""
         return PlannedGroup(
-            stages=tuple(
-                PlannedStage(stage=stage.stage, strips=stage.strips) for stage in self.stages
-            ),
+            stages=tuple(geometry.stage for geometry in self.stages),
             streamed_input=self.streamed_input,
             order=order,
         )

@@ -27,7 +27,6 @@ from planners.plan.plan import (
     Kind,
     Mode,
     PlannedGroup,
-    PlannedStage,
     Stage,
     StreamBuffer,
     StreamingPlan,
@@ -157,8 +156,7 @@ class _StatefulPlanning:
     def plan(self, budget: Budget) -> BoundedPlan:
         """Return the plan, with its lower bound."""
         groups = tuple(
-            PlannedGroup(stages=tuple(PlannedStage(stage=self._stage(layer)) for layer in group))
-            for group in self._groups
+            PlannedGroup(stages=tuple(map(self._stage, group))) for group in self._groups
         )
         kept, top = self._kept(len(groups))
         work = sum(

@@ -51,7 +51,7 @@ def stage_loops(table: StageTable, stage: Stage, known: Table | None = None) -> 
         and elements.
     """
     network, geometry = table.network, table.geometry(stage)
-    strips = {strip.layer: strip.columns for strip in geometry.strips}
+    strips = {strip.layer: strip.columns for strip in geometry.stage.strips}
     loops_of: dict[str, Loops] = {}
     for name in stage.layers:
         counts: Loops = Counter()
@@ -191,7 +191,7 @@ class PlanTimes:
         if plan.rematerialised:
             times, worked, _ = self._worked(plan)
             return times.of(worked)
-        groups = [[stage.stage for stage in group.stages] for group in plan.groups]
+        groups = [group.stages for group in plan.groups]
         total = sum(sum(map(self.of_stage, group)) + self.interleaving(group) for group in groups)
         return total + self.around_groups()
 
@@ -235,7 +235,7 @@ class PlanTimes:
         )
         nanoseconds_of[self._table.network.outputs[0].name] += times.around_groups()
         for group in worked.groups:
-            stages = [stage.stage for stage in group.stages]
+            stages = group.stages
             firings = [times._table.geometry(stage).firings.count for stage in stages]
             between = Fraction(times.interleaving(stages), sum(firings) or 1)
             if not stages and group.streamed_input is not None:  # which is collected

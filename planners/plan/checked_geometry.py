@@ -14,7 +14,7 @@ from cnn2csdf import operators as op
 from cnn2csdf.geometry import Range, Region
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.parameters import multiply_accumulates
-from planners.plan.plan import Mode, PlannedStage, Stage
+from planners.plan.plan import Mode, Stage
 
 _Needed = Callable[[Layer, int, Range], Range]  # of an input, by a range of the output
 Spans = tuple[Range, ...]  # by row or column of an output: what of an input it needs, not clipped
@@ -128,19 +128,19 @@ def _hull(spans: list[Range]) -> Range:
 class CheckedFirings:
     """The firings of a stage: the rows that each makes, and the rows that it needs."""
 
-    def __init__(self, planned: PlannedStage, needs: InputNeeds, *, is_input: bool = False) -> None:
+    def __init__(self, stage: Stage, needs: InputNeeds, *, is_input: bool = False) -> None:
         """is_input: whether the stage brings rows of an input from outside."""
         network = needs.network
-        self.planned = planned
-        self.result = planned.stage.result
-        self.layers = [network.layer(name) for name in planned.stage.layers]
+        self.stage = stage
+        self.result = stage.result
+        self.layers = [network.layer(name) for name in stage.layers]
         self.is_streamed_input = is_input or self.layers[0].is_input
         self.fired = 0
         self.targets: list[Range] = []
         self.needs: dict[str, list[Range]] = {}
         self.ranges: list[dict[str, Range]] = []
-        height, rows = self.layers[-1].shape.rows, planned.stage.rows
-        if planned.stage.mode is Mode.ACCUMULATING:
+        height, rows = self.layers[-1].shape.rows, stage.rows
+        if stage.mode is Mode.ACCUMULATING:
             self._add_up(needs, height)
             return
         self.targets = [(row, min(row + rows, height)) for row in range(0, height, rows)]
@@ -186,8 +186,7 @@ class CheckedFirings:
 
 def streamed_input_firings(needs: InputNeeds, name: str) -> CheckedFirings:
     """Return the firings that bring an input, each a row."""
-    planned = PlannedStage(stage=Stage(layers=(name,), rows=1))
-    return CheckedFirings(planned, needs, is_input=True)
+    return CheckedFirings(Stage(layers=(name,)), needs, is_input=True)
 
 
 class _Bands(NamedTuple):

@@ -178,7 +178,7 @@ def variable_updates(network: Network, plan: StreamingPlan) -> list[VariableUpda
             layers = {windows[source].new, *network.consumers[source]}
         group = 0
         for number, planned in enumerate(plan.groups):
-            if any(layers & set(stage.stage.layers) for stage in planned.stages):
+            if any(layers & set(stage.layers) for stage in planned.stages):
                 group = number
         updates.append(VariableUpdate(group, previous.name, source))
     return sorted(updates, key=lambda update: update.group)

@@ -33,7 +33,7 @@ class CheckedWeightReads:
 
         A convolution reads its filters for each pixel of the result, another layer its matrix once.
         """
-        layer, stage = self._network.layer(name), firings.planned.stage
+        layer, stage = self._network.layer(name), firings.stage
         size = bytes_of_weights(self._network, layer, self._element_bytes)
         if stage.mode is Mode.ACCUMULATING:  # a row of the matrix for a row of the input
             return 0 if firings.fired else size
@@ -181,12 +181,12 @@ def _stored_stages(network: Network, plan: StreamingPlan) -> dict[tuple[str, int
     whole = {buffer.tensor: buffer for buffer in plan.buffers if buffer.kind is Kind.WHOLE}
     stored = {}
     for number, group in enumerate(plan.groups):
-        for planned in group.stages:
-            result = planned.stage.result
+        for stage in group.stages:
+            result = stage.result
             buffer = whole.get(hosts.get(result, result))
             memory = None if buffer is None else plan.memory_of(buffer)
             if memory is not None and memory.is_slow and not _is_joined(network, result, hosts):
-                stored[result, number] = planned.stage
+                stored[result, number] = stage
     return stored
 
 

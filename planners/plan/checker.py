@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import combinations, pairwise, permutations, product
 
 from cnn2csdf.network import Layer, Network
@@ -41,7 +42,6 @@ from planners.plan.plan import (
     Alias,
     Kind,
     Mode,
-    PlannedStage,
     Stage,
     StreamBuffer,
     StreamingPlan,
@@ -132,8 +132,8 @@ class _Checked:
         """Raise InvalidPlan for the violations that are visible without executing the plan."""
         self._require_layers()
         self._require_streamed_input()
-        for _, planned in self._stages():
-            self._require_stage(planned)
+        for _, stage in self._stages():
+            self._require_stage(stage)
         for buffer in self._plan.buffers:
             self._require_buffer(buffer)
         for alias in self._plan.aliases:
@@ -172,20 +172,18 @@ class _Checked:
             if (buffer.begin, buffer.end) != (0, len(self._plan.groups)):
                 raise InvalidPlan(f"buffer {buffer.name!r} stays, but some groups do not have it")
 
-    def _stages(self) -> Iterator[tuple[int, PlannedStage]]:
+    def _stages(self) -> Iterator[tuple[int, Stage]]:
         for number, group in enumerate(self._plan.groups):
-            for planned in group.stages:
-                yield number, planned
+            for stage in group.stages:
+                yield number, stage
 
     def _require_layers(self) -> None:
         """Require each layer once, after the layers that it reads."""
         of = f"the plan of network {self._plan.network!r}"
         layers_executed = self._worked
-        for number, planned in self._stages():
-            for name in planned.stage.layers:
-                if name in self._inputs and planned.stage != Stage(
-                    layers=(name,), rows=planned.stage.rows
-                ):
+        for number, stage in self._stages():
+            for name in stage.layers:
+                if name in self._inputs and stage != Stage(layers=(name,), rows=stage.rows):
                     raise InvalidPlan(f"{of} works input {name!r} with others, or not by rows")
                 if name not in layers_executed:
                     raise InvalidPlan(
@@ -218,8 +216,7 @@ class _Checked:
         whole = {buffer.tensor for buffer in self._plan.buffers if buffer.has_all_rows}
         return whole | {alias.tensor for alias in self._plan.aliases if alias.host in whole}
 
-    def _require_stage(self, planned: PlannedStage) -> None:
-        stage = planned.stage
+    def _require_stage(self, stage: Stage) -> None:
         named = f"the stage that makes {stage.result!r}"
         if not 1 <= stage.rows <= self._height(stage.result):
             raise InvalidPlan(
@@ -241,12 +238,12 @@ class _Checked:
             ends = stage.tiles.row_ends[-1], stage.tiles.column_ends[-1]
             if ends != (shape.height, shape.width) or stage.rows != shape.rows:
                 raise InvalidPlan(f"{named} has tiles that end at {ends}; the result is {shape}")
-        self._require_parts(planned, named)
+        self._require_parts(stage, named)
         is_swept = stage.mode is Mode.ROWS
         inside = stage.layers[:-1] if is_swept else ()
-        if tuple(name for name, _, _ in planned.strips) != inside:
+        if tuple(name for name, _, _ in stage.strips) != inside:
             raise InvalidPlan(f"{named} has strips of other layers than those before its last")
-        for name, rows, columns in planned.strips:
+        for name, rows, columns in stage.strips:
             shape = self._network.layer(name).shape
             if not (rows <= shape.rows and 1 <= columns <= shape.width):
                 raise InvalidPlan(
@@ -306,8 +303,7 @@ class _Checked:
             and all(works_on_blocks(layer, is_first=False) for layer in chain[1:-1])
         )
 
-    def _require_parts(self, planned: PlannedStage, named: str) -> None:
-        stage = planned.stage
+    def _require_parts(self, stage: Stage, named: str) -> None:
         if stage.accumulating_layer is None:
             if stage.channel_blocks != 1:
                 raise InvalidPlan(
@@ -561,7 +557,7 @@ class _Checked:
             if plan.is_copied(number)
         }
         made = dict.fromkeys([*self._inputs, *self._variables], 0)
-        made |= {planned.stage.result: number for number, planned in self._stages()}
+        made |= {stage.result: number for number, stage in self._stages()}
         self._require_transfers(made)
         for buffer in plan.buffers:
             if not buffer.has_rows:
@@ -639,9 +635,9 @@ class _Checked:
         Where none names the layer, that is the one without readers, in which the tensor was made.
         """
         readers = [
-            (self._worked[name], number, planned.stage.layers)
-            for number, planned in self._stages()
-            for name in planned.stage.layers
+            (self._worked[name], number, stage.layers)
+            for number, stage in self._stages()
+            for name in stage.layers
         ]
         last = len(self._plan.groups) - 1
         readers += [
@@ -683,9 +679,7 @@ class _Checked:
             for turn in group.order:
                 for name, count in Counter(turn.results).items():
                     turns[name] += turn.times * count
-            firings = {
-                s.stage.result: len(CheckedFirings(s, self._needs).targets) for s in group.stages
-            }
+            firings = {s.result: len(CheckedFirings(s, self._needs).targets) for s in group.stages}
             if group.streamed_input is not None:
                 firings[group.streamed_input] = self._height(group.streamed_input)
             for name in sorted({*turns, *firings}):
@@ -696,23 +690,22 @@ class _Checked:
                     )
 
     def _require_work(self) -> None:
-        work = sum(self._work(planned) for _, planned in self._stages())
+        work = sum(self._work(stage) for _, stage in self._stages())
         if self._plan.multiply_accumulates != work:
             raise InvalidPlan(
                 f"the plan counts {self._plan.multiply_accumulates} multiply-accumulates; of this "
                 f"network it takes {work}"
             )
 
-    def _work(self, planned: PlannedStage) -> int:
+    def _work(self, stage: Stage) -> int:
         """Multiply-accumulates of a stage, rows and tiles that are computed again included."""
-        stage = planned.stage
         if stage.mode is Mode.TILES:
             return TiledStage(stage, self._needs).multiply_accumulates
         layers = [self._network.layer(name) for name in stage.layers]
         costs = [multiply_accumulates(n, self._network.input_shapes(n)) for n in layers]
         if stage.mode is not Mode.ROWS or layers[0].is_input:
             return sum(costs)
-        ranges = CheckedFirings(planned, self._needs).ranges
+        ranges = CheckedFirings(stage, self._needs).ranges
         return sum(
             macs
             // layer.shape.rows
@@ -744,12 +737,14 @@ def require_layouts(network: Network, plan: StreamingPlan) -> None:
 
     for number, group in enumerate(plan.groups):
         whole = [b for b in plan.buffers if b.kind is Kind.WHOLE and b.begin <= number < b.end]
-        for planned in group.stages:
-            stage, primitive, result = planned.stage, planned.primitive, planned.stage.result
+        for stage in group.stages:
+            primitive, result = stage.primitive, stage.result
             reads = writes = PLACES
             if primitive is not None:
                 reads, writes = primitive.reads, primitive.writes
-                if stage != Stage(layers=(result,), rows=network.layer(result).shape.rows):
+                if replace(stage, primitive=None) != Stage(
+                    layers=(result,), rows=network.layer(result).shape.rows
+                ):
                     raise InvalidPlan(
                         f"primitive {primitive.name!r} makes {result!r}, which does not work whole"
                     )

@@ -154,7 +154,7 @@ class PlanMachine:
 
     def read_weights(self, stage: CheckedFirings) -> None:
         """Count the weights that the next firing of a stage reads, and require that they are intact."""
-        for name in stage.planned.stage.layers:
+        for name in stage.stage.layers:
             if weights := self._weights.get(name):
                 read = self.weight_reads.of_firing(stage, name)
                 self._read_weights(weights.copied or weights.resident, read)
@@ -231,7 +231,7 @@ class PlanMachine:
 
     def run(self) -> None:
         """Execute all groups. Raises ExecutionError where the plan cannot be executed."""
-        made = {stage.stage.result for group in self.plan.groups for stage in group.stages}
+        made = {stage.result for group in self.plan.groups for stage in group.stages}
         for layer in self.network.inputs:
             if layer.name == self.plan.groups[0].streamed_input and not self.plan.is_copied(0):
                 continue
@@ -533,22 +533,22 @@ class _GroupRun:
             for row in range(first, end):
                 machine.put(tensor, row, self._streamed_row(stage, row))
             return
-        if stage.planned.stage.mode is Mode.TILES:
+        if stage.stage.mode is Mode.TILES:
             machine.read_weights(stage)
             TileWork(
                 machine,
                 self.tensors,
-                stage.planned.stage,
+                stage.stage,
                 lambda name, kind: machine._buffer(name, kind, self.number),
                 self.number,
             ).run()
             return
         machine.read_weights(stage)
         self._spoil_scratch(stage)
-        if stage.planned.stage.mode is Mode.ACCUMULATING:
+        if stage.stage.mode is Mode.ACCUMULATING:
             self._add(stage, tensor)
             return
-        if stage.planned.stage.mode is Mode.CHANNELS:
+        if stage.stage.mode is Mode.CHANNELS:
             self._sum_channels(stage, tensor)
             return
         if len(stage.layers) > 1:
@@ -748,7 +748,7 @@ def require_intact(
     if stage.is_streamed_input:
         return
     machine.require_weights([layer.name for layer in stage.layers])
-    if stage.planned.stage.mode is Mode.ACCUMULATING:
+    if stage.stage.mode is Mode.ACCUMULATING:
         return
     result = tensors[stage.result]
     inside = {layer.name for layer in stage.layers}

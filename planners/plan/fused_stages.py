@@ -81,10 +81,10 @@ class FusedFiring:
         self._tensors = tensors
         self._stage = stage
         self._ranges = stage.ranges[stage.fired]
-        self._parts = stage.planned.stage.channel_blocks
+        self._parts = stage.stage.channel_blocks
         self._inside = {layer.name: layer for layer in stage.layers}
         names = list(self._inside)
-        accumulating_layer = stage.planned.stage.accumulating_layer
+        accumulating_layer = stage.stage.accumulating_layer
         self._sliced = (
             set(names[: names.index(accumulating_layer)]) if accumulating_layer else set()
         )
@@ -109,7 +109,7 @@ class FusedFiring:
 
     def _placed_strips(self, base: int) -> tuple[dict[str, HeldStrip], int]:
         strips: dict[str, HeldStrip] = {}
-        for name, rows, columns in self._stage.planned.strips:
+        for name, rows, columns in self._stage.stage.strips:
             layer = self._inside[name]
             channels = self._held.get(name, layer.shape.channels)
             strips[name] = HeldStrip(layer, self._ranges[name], rows, columns, base, channels)

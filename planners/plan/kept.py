@@ -27,7 +27,7 @@ def take_overs(network: Network, plan: StreamingPlan) -> tuple[TakeOver, ...]:
         name: number
         for number, group in enumerate(plan.groups)
         for stage in group.stages
-        for name in stage.stage.layers
+        for name in stage.layers
     }
     windows, consumers = rings_of(network), network.consumers
     takeovers = []

@@ -136,12 +136,28 @@ class Tiles:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NamedPrimitive:
+    """How a layer is computed, and the layouts of the tensors that it reads and writes."""
+
+    name: str
+    reads: str
+    writes: str
+
+    def __post_init__(self) -> None:
+        for layout in (self.reads, self.writes):
+            if layout not in LAYOUTS:
+                raise InvalidPlan(f"layout {layout!r}; expected one of {', '.join(LAYOUTS)}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
     """Fused layers in execution order, and the rows of the result that a firing computes.
 
     The last layer writes the result. channel_blocks: the number of passes of a firing over the columns.
     Each pass computes one block of the channels of the layers before the accumulating layer, which
-    holds partial sums of its rows between passes. tiles: the tiles of a stage of mode TILES.
+    holds partial sums of its rows between passes. tiles: the tiles of a stage of mode TILES. strips:
+    in a plan, of all layers but the last in mode ROWS; a search leaves them to the geometry.
+    primitive: chosen for a stage of one whole layer.
     """
 
     layers: tuple[str, ...]
@@ -150,6 +166,8 @@ class Stage:
     channel_blocks: int = 1
     accumulating_layer: str | None = None
     tiles: Tiles | None = None
+    strips: tuple[Strip, ...] = ()
+    primitive: NamedPrimitive | None = None
 
     def __post_init__(self) -> None:
         if not self.layers:
@@ -241,29 +259,6 @@ class StreamBuffer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NamedPrimitive:
-    """How a layer is computed, and the layouts of the tensors that it reads and writes."""
-
-    name: str
-    reads: str
-    writes: str
-
-    def __post_init__(self) -> None:
-        for layout in (self.reads, self.writes):
-            if layout not in LAYOUTS:
-                raise InvalidPlan(f"layout {layout!r}; expected one of {', '.join(LAYOUTS)}")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlannedStage:
-    """A stage with its strips, and the primitive that is chosen for a stage of one whole layer."""
-
-    stage: Stage
-    strips: tuple[Strip, ...] = ()
-    primitive: NamedPrimitive | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Turns:
     """Firings that follow one another, this many times: the results of the stages that fire."""
 
@@ -301,7 +296,7 @@ class PlannedGroup:
     arena, may run at the same time.
     """
 
-    stages: tuple[PlannedStage, ...]
+    stages: tuple[Stage, ...]
     streamed_input: str | None = None
     order: tuple[Turns, ...] = ()
     transfers: tuple[Transfer, ...] = ()
@@ -532,16 +527,15 @@ def _group_in_words(group: PlannedGroup, *, is_copied: bool) -> Iterator[str]:
     if group.streamed_input is not None:
         how = "copied into a ring buffer" if is_copied else "taken as they arrive"
         yield from _wrapped(f"rows of {group.streamed_input}, {how}")
-    for planned in group.stages:
-        yield from _wrapped(f"{_stage_in_words(planned)}: {', '.join(planned.stage.layers)}")
-        for strip in planned.strips:
+    for stage in group.stages:
+        yield from _wrapped(f"{_stage_in_words(stage)}: {', '.join(stage.layers)}")
+        for strip in stage.strips:
             rows, columns = counted(strip.rows, "row"), counted(strip.columns, "column")
             yield from _wrapped(f"  strip of {strip.layer}: {rows}, {columns}", "    ")
 
 
-def _stage_in_words(planned: PlannedStage) -> str:
+def _stage_in_words(stage: Stage) -> str:
     """Return the mode of a stage in words, with its blocks and its primitive."""
-    stage = planned.stage
     words = f"{counted(stage.rows, 'row')} a firing"
     if stage.tiles is not None:
         words = f"{stage.tiles} tiles, halo {'cached' if stage.tiles.halo_cached else 'recomputed'}"
@@ -551,7 +545,7 @@ def _stage_in_words(planned: PlannedStage) -> str:
         words = "feature map by feature map"
     if stage.channel_blocks > 1:
         words += f", {stage.channel_blocks} channel blocks"
-    return words if planned.primitive is None else f"{words}, {planned.primitive.name}"
+    return words if stage.primitive is None else f"{words}, {stage.primitive.name}"
 
 
 def _buffer_in_words(buffer: StreamBuffer) -> str:

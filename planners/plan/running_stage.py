@@ -4,26 +4,26 @@ from __future__ import annotations
 
 from cnn2csdf.geometry import Range
 from cnn2csdf.network import Layer, Network
-from planners.plan.plan import Mode, PlannedStage, Stage
+from planners.plan.plan import Mode, Stage
 
 
 class RunningStage:
     """A stage at work."""
 
-    def __init__(self, planned: PlannedStage, network: Network, source: str | None) -> None:
-        self.planned = planned
-        self.result = planned.stage.result
-        self.layers = [network.layer(name) for name in planned.stage.layers]
+    def __init__(self, stage: Stage, network: Network, source: str | None) -> None:
+        self.stage = stage
+        self.result = stage.result
+        self.layers = [network.layer(name) for name in stage.layers]
         is_input = self.layers[0].is_input  # one of several, a stage of its own
         self.is_streamed_input = source is not None or is_input
         self.fired = 0
         last = self.layers[-1]
-        if planned.stage.mode is Mode.ACCUMULATING:
+        if stage.mode is Mode.ACCUMULATING:
             first, end = rows_of_input(network, last, 0, (0, last.shape.rows))
             self.targets: list[Range] = [(0, 0)] * (end - first - 1) + [(0, last.shape.rows)]
             self.needs = {last.inputs[0]: [(row, row + 1) for row in range(first, end)]}
             return
-        rows = planned.stage.rows
+        rows = stage.rows
         self.targets = [
             (begin, min(begin + rows, last.shape.rows)) for begin in range(0, last.shape.rows, rows)
         ]
@@ -84,5 +84,4 @@ def _hull(one: Range | None, other: Range) -> Range:
 
 def streamed_input_stage(network: Network, name: str) -> RunningStage:
     """Return the stage that brings an input, a row a firing."""
-    planned = PlannedStage(stage=Stage(layers=(name,), rows=1), strips=())
-    return RunningStage(planned, network, name)
+    return RunningStage(Stage(layers=(name,)), network, name)

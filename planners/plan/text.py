@@ -1,14 +1,14 @@
 """Memory plans as JSON: what `csdf fit -o` writes, read back.
 
-The keys of an object are the fields of its type in planners.plan.plan; those of a stage stand beside
-its strips. A document is one plan, or a list of plans for several networks. The network itself is not
-in it: a plan that was read for a network has to pass planners.plan.checker.
+The keys of an object are the fields of its type in planners.plan.plan. A document is one plan, or a
+list of plans for several networks. The network itself is not in it: a plan that was read for a network
+has to pass planners.plan.checker.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from enum import Enum
 from functools import cache
@@ -22,7 +22,7 @@ from csdf.errors import CsdfError, InvalidPlan, UnreadableFile, counted
 from csdf.io.files import decoded, read_bytes, write_text
 from csdf.io.json_value import JsonValue
 from planners.plan.checker import require_apart
-from planners.plan.plan import Stage, StreamingPlan
+from planners.plan.plan import StreamingPlan
 from planners.plan.regions import layer_range
 
 VERSION = 7  # of the keys
@@ -45,11 +45,7 @@ def _as_json(value: Any) -> Any:
         return [_as_json(part) for part in value]
     if value is None or isinstance(value, str | int):
         return value
-    row: dict[str, Any] = {}
-    for name in get_type_hints(type(value)):
-        entry = _as_json(getattr(value, name))
-        row |= entry if name == "stage" else {name: entry}
-    return row
+    return {name: _as_json(getattr(value, name)) for name in _hints(value.__class__)}
 
 
 def format_plans(plans: Sequence[StreamingPlan]) -> str:
@@ -90,20 +86,12 @@ def _plan(found: JsonValue) -> StreamingPlan:
 
 
 def _object(found: JsonValue, kind: Any) -> Any:
-    """An object of a type; the keys of a stage stand beside its strips."""
-    values = {
-        name: _object(found, Stage) if hint is Stage else _parsed(found[name], hint, name)
-        for name, hint in _hints(kind).items()
-    }
+    """An object of a type."""
+    values = {name: _parsed(found[name], hint, name) for name, hint in _hints(kind).items()}
     try:
         return kind(**values)
     except InvalidPlan as error:
         raise found.refusal(str(error)) from None
-
-
-def _keys(kind: Any) -> Iterator[str]:
-    for name, hint in _hints(kind).items():
-        yield from _keys(Stage) if hint is Stage else (name,)
 
 
 def _parsed(found: JsonValue, kind: Any, key: str) -> Any:
@@ -127,7 +115,7 @@ def _parsed(found: JsonValue, kind: Any, key: str) -> Any:
         if found.text() not in kinds:
             raise found.refusal(f"expected one of {', '.join(kinds)}")
         return kinds[found.text()]
-    found.require_keys(tuple(_keys(kind)), form=f"version {VERSION}")
+    found.require_keys(tuple(_hints(kind)), form=f"version {VERSION}")
     return _object(found, kind)
 
 

@@ -39,7 +39,6 @@ from planners.plan.plan import (
     Kind,
     NamedPrimitive,
     PlannedGroup,
-    PlannedStage,
     Stage,
     StreamBuffer,
     StreamingPlan,
@@ -321,9 +320,9 @@ def planned_primitives(
     for at, layer in enumerate(works):
         buffers.append(buffer("staging", Kind.STAGING, layer.name, 0, begin=at, end=at + 1))
         name, reads, writes = selection[layer.name]
-        stage = PlannedStage(
-            stage=Stage(layers=(layer.name,), rows=layer.shape.rows),
-            strips=(),
+        stage = Stage(
+            layers=(layer.name,),
+            rows=layer.shape.rows,
             primitive=NamedPrimitive(name=name, reads=reads, writes=writes),
         )
         transfers = tuple(
@@ -383,16 +382,16 @@ class _PlanExecution:
                     self._view(target)[...] = self._view(source)
                 else:
                     change_layout(self._view(source), source.layout, self._view(target))
-            for planned in group.stages:
-                self._work(number, planned)
+            for stage in group.stages:
+                self._work(number, stage)
         last = len(plan.groups) - 1
         return {layer.name: self._by_channels(layer, last).copy() for layer in network.outputs}
 
-    def _work(self, number: int, planned: PlannedStage) -> None:
-        layer = self._model.network.layer(planned.stage.result)
-        if planned.primitive is None:
+    def _work(self, number: int, stage: Stage) -> None:
+        layer = self._model.network.layer(stage.result)
+        if stage.primitive is None:
             raise InvalidPlan(f"layer {layer.name!r} has no primitive")
-        implementation = planned.primitive.name, planned.primitive.reads, planned.primitive.writes
+        implementation = stage.primitive.name, stage.primitive.reads, stage.primitive.writes
         prepared = prepared_layer(self._model, layer, implementation)
         scratch = [
             buffer

@@ -168,9 +168,9 @@ def executions(answer: FitAnswer) -> dict[str, str]:
     methods_of: dict[str, list[str]] = {}
     for group in answer.plan.groups:
         for stage in group.stages:
-            for name in stage.stage.layers:
+            for name in stage.layers:
                 origin = copies[name].layer if name in copies else name
-                methods_of.setdefault(origin, []).append(_way(stage.stage, group))
+                methods_of.setdefault(origin, []).append(_way(stage, group))
     return {
         name: " and ".join(dict.fromkeys(methods))
         + (", computed again" if len(methods) > 1 else "")

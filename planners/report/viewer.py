@@ -81,7 +81,7 @@ def _executed(answer: FitAnswer) -> dict[str, int]:
     groups: dict[str, int] = {}
     for number, group in enumerate(answer.plan.groups):
         for stage in group.stages:
-            for name in stage.stage.layers:
+            for name in stage.layers:
                 groups.setdefault(copies[name].layer if name in copies else name, number)
     return groups
 

@@ -63,9 +63,9 @@ def stage_and_frame_loops(table, plan):
     stages, around = {}, Counter(frame_loops(table))
     for group in plan.groups:
         for one in group.stages:
-            for counts in stage_loops(table, one.stage).values():
-                stages.setdefault(one.stage.result, Counter()).update(counts)
-        around.update(group_loops(table, [one.stage for one in group.stages]))
+            for counts in stage_loops(table, one).values():
+                stages.setdefault(one.result, Counter()).update(counts)
+        around.update(group_loops(table, group.stages))
     return stages | {None: sum(stages.values(), around)}
 
 

@@ -98,7 +98,7 @@ def _firings(network, plan):
     table, found = StageTable(worked_layers(network, plan.rematerialised)[0]), Counter()
     for group in plan.groups:
         for one in group.stages:
-            found[one.stage.result] += table.geometry(one.stage).firings.count
+            found[one.result] += table.geometry(one).firings.count
     return found
 
 

@@ -34,7 +34,7 @@ from planners.code.status import (
     status_declared,
     with_checksum,
 )
-from planners.plan.plan import Kind, PlannedStage, StreamBuffer, StreamingPlan
+from planners.plan.plan import Kind, Stage, StreamBuffer, StreamingPlan
 from planners.primitives.library.primitive import ELEMENT_BYTES
 from planners.primitives.profile import CHW, HWC
 
@@ -113,14 +113,14 @@ class _ProgramWriter:
         for copy in group.transfers:
             source, target = self._buffers[copy.source], self._buffers[copy.target]
             yield f"{self.calls.change(self._lying(source), self._lying(target))},"
-        for planned in group.stages:
-            yield self._work(number, planned)
+        for stage in group.stages:
+            yield self._work(number, stage)
 
-    def _work(self, number: int, planned: PlannedStage) -> str:
-        layer = self.network.layer(planned.stage.result)
-        if planned.primitive is None or len(planned.stage.layers) > 1:
+    def _work(self, number: int, stage: Stage) -> str:
+        layer = self.network.layer(stage.result)
+        if stage.primitive is None or len(stage.layers) > 1:
             raise InvalidPlan(f"layer {layer.name!r} has no primitive, beside layers that have one")
-        way = planned.primitive.name, planned.primitive.reads, planned.primitive.writes
+        way = stage.primitive.name, stage.primitive.reads, stage.primitive.writes
         scratch = next(
             (
                 buffer

@@ -39,7 +39,7 @@ def firings_and_lives(
     fired: dict[str, tuple[int, int]] = {}  # the first and the last firing that makes each result
     for step, name in enumerate(order):
         fired[name] = fired.get(name, (step, step))[0], step
-    stages = [stage.stage for group in plan.groups for stage in group.stages]
+    stages = [stage for group in plan.groups for stage in group.stages]
     maker = {name: stage.result for stage in stages for name in stage.layers}
     lives = []
     for buffer in plan.buffers:
@@ -65,7 +65,7 @@ def firings_and_lives(
 def _order(table: StageTable, group: PlannedGroup) -> list[str]:
     if group.order:
         return list(results_in_order(group.order))
-    firings: list[StageFirings] = [table.geometry(stage.stage).firings for stage in group.stages]
+    firings: list[StageFirings] = [table.geometry(stage).firings for stage in group.stages]
     source = group.streamed_input
     if source is not None:
         firings.insert(0, made_by_rows(source, table.height(source), 1))

@@ -67,7 +67,7 @@ def test_a_layer_inside_a_stage_reads_its_ring_and_not_slow_memory(tmp_path):
     model = integer_model(residual_block())
     memories = Memory(name="sram", size=560), Memory(name="psram", size=10**5, is_slow=True)
     plan = fit(model, memories=memories).best.plan
-    assert len(plan.groups[0].stages[-1].stage.layers) == 3
+    assert len(plan.groups[0].stages[-1].layers) == 3
     assert [buffer.kind for buffer in plan.buffers if "convolution 3" in buffer.readers] == [
         Kind.RING
     ]

@@ -77,7 +77,7 @@ def in_parts(model, seed, **options):
     """A plan of the space in which a stage works in parts, of some dozens that are drawn; or none."""
     for attempt in range(60):
         plan = random_plan(model.network, 100 * seed + attempt, parts=(2, 3, 4, 16), **options)
-        if any(one.stage.accumulating_layer for group in plan.groups for one in group.stages):
+        if any(one.accumulating_layer for group in plan.groups for one in group.stages):
             return plan
     return None
 

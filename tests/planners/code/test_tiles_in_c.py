@@ -140,7 +140,7 @@ def test_random_tiles_give_in_c_what_the_whole_gives(compiler, tmp_path, monkeyp
     ]
     assert len(cases) > 10
     assert {one.kind for _, plan in cases for one in plan.buffers}.issuperset(OF_TILES)
-    stages = [one.stage for _, plan in cases for group in plan.groups for one in group.stages]
+    stages = [one for _, plan in cases for group in plan.groups for one in group.stages]
     assert {one.mode for one in stages} == {Mode.TILES, Mode.ROWS}  # beside whole layers
     assert run_all(libraries(cases), tmp_path, (*FLAGS, *COMPILERS[compiler])) == []
 

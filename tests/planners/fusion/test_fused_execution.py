@@ -165,16 +165,15 @@ def test_a_tile_over_what_its_layer_reads_is_refused():
 def with_tiles(plan, **changes):
     """The plan with the tiles of its first group changed."""
     first, *rest = plan.groups
-    (planned,) = first.stages
-    stage = replace(planned.stage, tiles=replace(planned.stage.tiles, **changes))
-    group = replace(first, stages=(replace(planned, stage=stage),))
+    (stage,) = first.stages
+    group = replace(first, stages=(replace(stage, tiles=replace(stage.tiles, **changes)),))
     return replace(plan, groups=(group, *rest))
 
 
 @pytest.mark.parametrize("way", [GroupMode.RECOMPUTED, GroupMode.CACHED])
 def test_tiles_that_are_not_those_of_the_plan_are_refused(way):
     plan = fusion_plan(TILED, GROUPS[way], TERMS).plan
-    tiles = plan.groups[0].stages[0].stage.tiles
+    tiles = plan.groups[0].stages[0].tiles
     with pytest.raises(InvalidPlan, match="tiles that end at"):
         require_carried_out(TILED.network, with_tiles(plan, row_ends=tiles.row_ends[:-1]))
     with pytest.raises(InvalidPlan, match=r"multiply-accumulates|asked for"):

@@ -196,7 +196,7 @@ def test_a_span_without_heads_is_refused():
 def test_places_of_an_image_are_put_in_the_order_of_tokens_as_rows_come():
     model, found = fitted("mixture", 1)
     plan = found.least.plan
-    stages = [one.stage for group in plan.groups for one in group.stages]
+    stages = [one for group in plan.groups for one in group.stages]
     moving = {one.name for one in model.network.layers if isinstance(one.operator, op.PlaceOrder)}
     (scattering,) = [one for one in stages if one.mode is Mode.ACCUMULATING]
     assert scattering.result in moving

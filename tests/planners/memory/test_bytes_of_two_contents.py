@@ -17,7 +17,6 @@ from planners.plan.plan import (
     Kind,
     Mode,
     PlannedGroup,
-    PlannedStage,
     Stage,
     StreamBuffer,
     StreamingPlan,
@@ -66,7 +65,7 @@ def plan_of_pooled_twice(*, largest_sums):
         element_bytes=4,
         groups=(
             PlannedGroup(
-                stages=tuple(PlannedStage(stage=stage) for stage in stages),
+                stages=tuple(stages),
                 streamed_input="x",
                 order=(
                     Turns(times=6, results=("x", "average", "largest")),
@@ -131,7 +130,7 @@ def test_resident_weights_that_a_later_layer_overwrites_are_refused():
     plan = fit(model, memories=memories(2 * 256 + 2 * 144)).best.plan
     resident = [one for one in plan.buffers if one.kind is Kind.RESIDENT]
     assert len(resident) == 2
-    first = min(resident, key=lambda one: plan.groups[0].stages[0].stage.result != one.tensor)
+    first = min(resident, key=lambda one: plan.groups[0].stages[0].result != one.tensor)
     last = next(
         one
         for one in plan.buffers

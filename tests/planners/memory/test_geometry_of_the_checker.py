@@ -45,7 +45,7 @@ def test_firings_of_plans_make_and_need_the_same_rows():
             ours, theirs = CheckedFirings(planned, needs), RunningStage(planned, network, None)
             assert (ours.targets, ours.needs) == (theirs.targets, theirs.needs)
             assert list(ours.needs) == list(theirs.needs)
-            if planned.stage.mode is not Mode.ACCUMULATING and theirs.needs:
+            if planned.mode is not Mode.ACCUMULATING and theirs.needs:
                 assert ours.ranges == theirs.ranges
             compared += len(ours.targets)
     assert compared > 1000
@@ -54,7 +54,7 @@ def test_firings_of_plans_make_and_need_the_same_rows():
 def test_tiles_of_plans_hold_and_compute_the_same_rectangles():
     compared = 0
     for network, plan in cases():
-        for stage in (one.stage for group in plan.groups for one in group.stages):
+        for stage in (stage for group in plan.groups for stage in group.stages):
             if stage.tiles is None:
                 continue
             ours, theirs = TiledStage(stage, InputNeeds(network)), TileRanges(network, stage)

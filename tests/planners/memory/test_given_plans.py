@@ -107,11 +107,9 @@ WRONG = {
     "its rows take": lambda plan: with_buffers(plan, Kind.WHOLE, size=lambda one: one.size - 4),
     "all tensors of the network": lambda plan: replace(plan, arena_bytes=10**9),
     "cannot be carried out": lambda plan: with_buffers(plan, Kind.LINE, offset=lambda one: 0),
-    "makes 9 rows of 1": lambda plan: with_stage(
-        plan, lambda one: replace(one, stage=replace(one.stage, rows=9))
-    ),
+    "makes 9 rows of 1": lambda plan: with_stage(plan, lambda one: replace(one, rows=9)),
     "which no layer sums": lambda plan: with_stage(
-        plan, lambda one: replace(one, stage=replace(one.stage, channel_blocks=2))
+        plan, lambda one: replace(one, channel_blocks=2)
     ),
     "only the one input": lambda plan: replace(
         plan, groups=tuple(replace(one, streamed_input="softmax") for one in plan.groups)
@@ -144,7 +142,7 @@ def test_what_is_read_again_does_not_work_in_parts():
     table = StageTable(network)
     assert table.accumulating_layer((first, second)) is None
     stages = [
-        group.stages[0].stage
+        group.stages[0]
         for seed in range(30)
         for group in random_plan(network, seed, is_streamed=False, parts=(2, 4)).groups
     ]
@@ -157,13 +155,11 @@ def test_a_plan_in_which_it_does_is_refused_by_the_machine():
     plan = next(
         plan
         for plan in (random_plan(network, seed, is_streamed=False) for seed in range(30))
-        if len(plan.groups[0].stages[0].stage.layers) == 3
+        if len(plan.groups[0].stages[0].layers) == 3
     )
     wrong = with_stage(
         plan,
-        lambda one: replace(
-            one, stage=replace(one.stage, channel_blocks=2, accumulating_layer=second)
-        ),
+        lambda one: replace(one, channel_blocks=2, accumulating_layer=second),
     )
     with pytest.raises(InvalidPlan, match="cannot sum channel blocks"):
         require_carried_out(network, wrong)

@@ -94,8 +94,8 @@ def test_the_time_of_a_layer_is_that_of_its_kernel_and_of_the_calls_around_it():
     assert [len(group.stages) for group in plan.groups] == [1] * len(plan.groups)
     times, table = layer_times(network, plan, platform=platform), platform.core.table
     for group in plan.groups:
-        layer = network.layer(group.stages[0].stage.result)
-        calls = -(-layer.shape.rows // group.stages[0].stage.rows)
+        layer = network.layer(group.stages[0].result)
+        calls = -(-layer.shape.rows // group.stages[0].rows)
         turns = work(platform, layer, network.input_shapes(layer), 1) + table["frame"]["groups"]
         turns += calls * sum(table["firing"].get(one, 0) for one in ("calls", "firings"))
         turns += calls * table["frame"].get("firings", 0)
@@ -148,10 +148,10 @@ def test_state_in_rings_costs_a_look_for_each_view_and_ring():
     assert frame_loops(table)["frame", "variables"] == 2
     plan = fit(table.network, element_bytes=1).methods[0].plan
     (counts,) = (
-        stage_loops(table, one.stage)["c"]
+        stage_loops(table, one)["c"]
         for group in plan.groups
         for one in group.stages
-        if "c" in one.stage.layers
+        if "c" in one.layers
     )
     assert counts["firing", "calls"] == 1
     assert counts["firing", "rings seen"] == 2 * 2  # views of the window and of the result

@@ -75,7 +75,7 @@ def test_plans_in_another_order_are_plans_of_the_network_itself():
     answer = fit(network, budget=Stop(effort=2))
     way = whole_layers(answer)
     require_carried_out(network, way.plan)
-    layers = [stage.stage.layers[0] for group in way.plan.groups for stage in group.stages]
+    layers = [stage.layers[0] for group in way.plan.groups for stage in group.stages]
     places = {name: place for place, name in enumerate(layers)}
     assert all(places[f"narrow{k}"] == places[f"wide{k}"] + 1 for k in range(4))
     run = run_plan(model, way.plan, frame)

@@ -33,7 +33,7 @@ def test_a_plan_in_words_has_all_stages_and_buffers_in_80_columns(planned):
         text = " ".join(" ".join(lines).split())
         for group in plan.groups:
             for stage in group.stages:
-                assert f": {', '.join(stage.stage.layers)}" in text
+                assert f": {', '.join(stage.layers)}" in text
         rows = [re.match(r" +(\d+) +(\d+) +\d+", line) for line in lines]
         shown = sorted((int(row[1]), int(row[2])) for row in rows if row)
         assert shown == sorted((one.offset, one.size) for one in plan.buffers if one.size)

@@ -122,7 +122,7 @@ def test_a_matrix_is_read_once_where_it_lies():
 def nanoseconds_by_hand(network, plan, rate, flash):
     """Times of stages, and bytes over rates: what is read and written, and copies into fast memory."""
     times = PlanTimes(StageTable(network, element_bytes=1), CORE)
-    stages = sum(times.of_stage(one.stage) for group in plan.groups for one in group.stages)
+    stages = sum(times.of_stage(one) for group in plan.groups for one in group.stages)
     slow, weights = plan.traffic
     rings = [one.streamed_input for one in plan.groups if one.streamed_input]
     copied = sum(network.layer(name).shape.elements for name in rings)

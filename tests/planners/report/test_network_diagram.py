@@ -33,9 +33,7 @@ def test_layers_stand_in_the_order_of_the_plan_after_all_that_they_read():
     place = {name: number for number, name in enumerate(names)}
     for layer in network.layers:
         assert all(place[source] < place[layer.name] for source in layer.inputs)
-    executed = [
-        name for group in plan.groups for stage in group.stages for name in stage.stage.layers
-    ]
+    executed = [name for group in plan.groups for stage in group.stages for name in stage.layers]
     assert [name for name in names if name in executed] == executed
 
 

@@ -90,9 +90,7 @@ def test_a_map_in_another_layout_than_its_reader_wants_is_refused():
         require_carried_out(SMALL.network, changed(plan, "map of first", layout="HWC"))
     ways = lowered() | {"pooled": ("layer", "HWC", "HWC")}
     turned = planned(ways)
-    number = next(
-        n for n, one in enumerate(turned.groups) if one.stages[0].stage.result == "pooled"
-    )
+    number = next(n for n, one in enumerate(turned.groups) if one.stages[0].result == "pooled")
     groups = list(turned.groups)
     groups[number] = replace(groups[number], transfers=())
     with pytest.raises(InvalidPlan, match="but does not take it over"):
