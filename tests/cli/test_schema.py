@@ -11,6 +11,7 @@ from csdf.io.graph_files import read_graph
 from csdf.io.json_graph import graph_to_json
 from csdf.model.builder import GraphBuilder
 from tests.cli.running import GRAPHS
+from tests.cli.schema_text import SCHEMAS, formatted
 from tests.cli.schemas import closed
 from tests.shared_data import SHARED, each
 
@@ -45,6 +46,12 @@ def test_a_schema_is_one_and_says_its_name_and_version(name):
     version = found.get("properties", {}).get("version", {}).get("const", 1)
     assert found["$id"] == f"urn:csdf:schema:{name}:{version}"
     validator(name).check_schema(found)
+
+
+@pytest.mark.parametrize("path", SCHEMAS, ids=lambda path: path.stem)
+def test_a_schema_has_a_property_a_line(path):
+    text = path.read_text(encoding="utf-8")
+    assert text == formatted(json.loads(text)) + "\n", "python -m tests.cli.schema_text"
 
 
 def test_without_a_name_all_schemas_are_listed(run):
