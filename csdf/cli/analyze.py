@@ -13,6 +13,7 @@ from csdf.analysis.bound_channels import why_unlimited
 from csdf.analysis.consistency import repetition_vector
 from csdf.analysis.throughput import METHODS, Method, Throughput, throughput
 from csdf.cli import answers, parsers
+from csdf.cli.frame import terminal
 from csdf.cli.frame.batches import graph_files, in_order
 from csdf.cli.frame.long_work import limited, telling
 from csdf.cli.frame.output import remark
@@ -31,6 +32,8 @@ COLUMNS = (
     "file", "graph", "type", "actors", "channels", "firings_per_iteration", "answer", "period",
     "throughput", "critical_cycle", "seconds",
 )  # fmt: skip
+FIGURES = 54  # characters of the head behind the name of a file
+LEAST_NAME = 12  # characters of the name of a file in a narrow terminal
 SHOWN = 12  # most names listed on one line of a table
 
 
@@ -121,7 +124,8 @@ def command_parser() -> argparse.ArgumentParser:
 
 def _analyse_all(options: argparse.Namespace) -> int:
     """Print a row, or a JSON object, for each file; go on after a bad one."""
-    width = max(len(path) for path in options.file)
+    widest = max(len(path) for path in options.file)
+    width = int(min(widest, max(LEAST_NAME, terminal.room() - FIGURES)))
     if options.csv:
         _print_record(dict(zip(COLUMNS, COLUMNS, strict=True)))
     elif not options.json:
@@ -154,7 +158,9 @@ def _print_row(path: str, *, width: int, options: argparse.Namespace) -> int:
     elif options.csv:
         _print_record({"file": path, **_as_record(answer)})
     else:
-        print(answers.one_text([f"{path:<{width}} {_row(answer)}"]), flush=True)
+        # Files of a folder differ in the ends of their paths.
+        name = path if len(path) <= width else f"…{path[1 - width :]}"
+        print(answers.one_text([f"{name:<{width}} {_row(answer)}"]), flush=True)
     return answer.exit_code
 
 

@@ -117,7 +117,7 @@ def add_samples(parser: argparse.ArgumentParser) -> None:
     """Add the options that ask for means and variances."""
     group = parser.add_argument_group(
         "means and variances instead of limits",
-        "one phase for each actor; --actors, --strongly-connected and --self-loops apply",
+        "one phase for each actor; --actors, --strongly-connected, --self-loops apply",
     )
     for name, (purpose, minimum) in SPREADS.items():
         default: MeanVariance = getattr(DEFAULT, name)

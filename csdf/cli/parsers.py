@@ -25,6 +25,7 @@ from csdf.io.files import require_folder, require_writable, suffix_of
 from csdf.model.exact import shown
 
 WIDTH = 79
+EXAMPLES = "For example:"
 PICTURES = ("png", "svg", "pdf", "html", "pgf", "tex")  # suffixes
 FILES = ("FILE", "MODEL")  # metavars that stand for files
 GRAPH_HELP = (
@@ -75,14 +76,22 @@ class Parser(argparse.ArgumentParser):
         return argparse.RawDescriptionHelpFormatter(prog=self.prog, width=columns() - MARGIN)
 
     def format_help(self) -> str:
-        """Return the help, with the description and the notes as paragraphs of WIDTH characters."""
-        from textwrap import fill  # slow to import, and for helps alone
+        """Return the help: paragraphs of WIDTH characters, and examples that a shell takes as shown."""
+        from textwrap import TextWrapper, fill  # slow to import, and for helps alone
 
         if self.description:
             self.description = fill(self.description, WIDTH)
         if self.notes:
             self.epilog, self.notes = f"{fill(self.notes, WIDTH)}\n\n{self.epilog}", ""
-        return super().format_help()
+        text, head, examples = super().format_help().partition(f"{EXAMPLES}\n")
+        form = TextWrapper(
+            WIDTH - 2,
+            subsequent_indent=" " * 6,
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+        lines = [" \\\n".join(form.wrap(example)) + "\n" for example in examples.splitlines()]
+        return "".join([text, head, *lines])
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         """Refuse a value that is none of the choices, with the choice that it may have meant."""
@@ -116,7 +125,7 @@ def new_parser(
     parser = Parser(
         prog=program,
         description=about,
-        epilog=f"For example:\n{lines}",
+        epilog=f"{EXAMPLES}\n{lines}",
         allow_abbrev=False,
     )
     parser.color = False  # its marks would be quoted like those of a name

@@ -48,9 +48,16 @@ def examples(parser):
 def test_help_ends_with_examples_of_this_command(run, command):
     code, output, remarks = run(*command.name.split()[1:], "--help")
     assert (code, remarks) == (0, "")
-    shown = output.partition("\nFor example:\n")[2].splitlines()
-    assert shown
+    shown = output.partition("\nFor example:\n")[2].replace(" \\\n     ", "").splitlines()
+    assert shown == [f"  {line}" for line in examples(command.parser)]
     assert all(f"{line} ".startswith(f"  {command.name} ") for line in shown)
+
+
+@EACH
+def test_help_has_80_columns(run, command, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    _, output, _ = run(*command.name.split()[1:], "--help")
+    assert [line for line in output.splitlines() if len(line) > 80] == []
 
 
 @pytest.mark.slow

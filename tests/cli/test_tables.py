@@ -87,6 +87,11 @@ ANSWERS = (
     ("buffers", GRAPHS / "deadlocked.xml"),
     ("fit", "samos_example", "--ram", "700", "--element-bytes", "1"),
     ("plan", "traffic", "samos_example", "--buffer", "4kB", "--nest"),
+    ("analyze", *sorted(GRAPHS.glob("*.xml"))),
+    ("compare", *sorted(GRAPHS.glob("m*.xml"))),
+    ("deploy", "samos_example"),
+    ("plan", "primitives", "--help"),
+    *((group, "--help") for group in ("cnn", "fifo", "plan")),
     ("--help",),
 )
 

@@ -71,9 +71,10 @@ def command_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--target",
         choices=tuple(TARGETS),
-        help="processor whose instructions the kernels use besides portable C; the library has no "
-        "code for others. Default: the core of --platform where one is given, else host, for tests "
-        "on this machine",
+        metavar="CORE",
+        help="processor whose instructions the kernels use besides portable C: "
+        f"{', '.join(TARGETS)}. The library has no code for others. Default: the core of --platform "
+        "where one is given, else host, for tests on this machine",
     )
     parser.add_argument(
         "--bench",

@@ -9,7 +9,7 @@ from csdf.cli import answers, parsers
 from csdf.search.memory_cost import OBJECTIVES
 
 GOALS = ("bits", "elements", *OBJECTIVES)
-ABOUT = "FIFO depths of streaming accelerators, from the design itself and without simulation."
+ABOUT = "FIFO depths of streaming accelerators, from the design, without simulation."
 EXAMPLE = "csdf fifo finn models/fifo/residual.onnx"
 
 

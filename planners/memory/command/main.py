@@ -157,9 +157,10 @@ def add_plan_options(parser: argparse.ArgumentParser) -> None:
         action="append",
         dest="memories",
         default=[],
-        metavar="NAME=SIZE[:slow][:read=N][:write=N][:holds=WHAT][:dma]",
+        metavar="NAME=SIZE[:WHAT ...]",
         help="instead of --ram: fast memories, the nearest first, then slow ones, such as sram=64kB "
-        "and psram=2MB:slow; read and write: bytes a cycle; holds: of tensors, weights and scratch, "
+        "and psram=2MB:slow:read=0.5; after the size :slow, :read=N, :write=N, :holds=WHAT, :dma in "
+        "any order. read and write: bytes a cycle; holds: of tensors, weights and scratch, "
         "with + between, by default these three, and of stack: what --ram has to hold besides the "
         "arena; dma: copied from while the core computes. With flash=4MB:slow:holds=weights what is "
         "read of weights counts, and they are copied where that is less. The plan takes the least "
