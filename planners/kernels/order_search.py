@@ -1,38 +1,59 @@
-"""A search for an order of steps whose peak is within a bound, or a proof that there is none.
+"""Depth-first search over down-sets for an execution order whose peak is within a bound.
 
-The steps and tensors are those of planners/kernels/order_states.py. A state is a down-set that some
-order reaches within the bound; the search looks for one that holds the steps of the goal. The states
-form a tree with further links: a state that is reached twice keeps both parents.
+A down-set is a set of executed steps that contains all predecessors of its steps. A state of the search
+is a down-set that some order reaches without exceeding the bound; the search ends at the down-set of
+the goal, or proves that no order reaches it. The steps, their tensors and the walk, which executes and
+reverts single steps, are those of planners/kernels/order_states.py.
+
+States form a tree: each has a parent and the steps that lead from it. A state that is reached again
+stores the further parent as a link, which replaces the first parent if that is pruned later.
+
+The present down-set is in `search.here`, a bit per step; `search.trail` lists the steps executed since
+the state that is being expanded. Words have 62 bits: step 65 is bit 3 of word 1, so word[65] = 1 and
+power[65] = 8.
 """
 
 from __future__ import annotations
 
-UNDECIDED = 0  # the limit was reached: call again to go on
-FOUND = 1  # `prefix` holds the order, `prefixed` steps
+# Answers of `search_order`.
+UNDECIDED = 0  # the limit was reached: call again to continue
+FOUND = 1  # the order is the first `prefixed` steps of `prefix`
 NONE = 2  # no order is within the bound; the least peak is at least `blocked`
 FULL = 3  # the arrays hold no more states
 
-KEPT = 0  # a state that no valley replaces
-FAILED = 1
-REPLACED = 2
+# Answers of `replace`.
+KEPT = 0  # no valley replaces the state
+FAILED = 1  # as KEPT, but the walk is at another down-set now
+REPLACED = 2  # a valley replaces the state and is on the stack, or is the new first state
 
 
 class Arrays:
-    """Room for states and links.
+    """Memory for states and links.
 
-    bits: (states * words,) steps of each state. key, live, parent, step, begin, end, replacement,
-    is_dead, link: (states,) sum of keys; live bytes; the state that it was reached from; the step by
-    which, or -1 where the entries begin : end of `pool` are the steps; the state that represents all
-    continuations of this one, or -1; whether all states before it are left for another; its first
-    further link, or -1. table: states by key, from 1; a power of 2. stack: states to expand.
-    link_from, link_step, link_begin, link_end, link_next: (links,) further parents.
+    S states of W words, L links; a number of -1 means none.
+
+    bits: (S * W,) bits of the down-set of each state
+    key: (S,) XOR of the keys of its steps
+    live: (S,) live bytes after its steps
+    parent: (S,) the state from which it was reached
+    step: (S,) the step that leads from the parent, all free steps following; -1 if the steps are
+        pool[begin:end]
+    begin, end: (S,) bounds in `pool`
+    replacement: (S,) the state that represents all continuations of this state, or -1
+    is_dead: (S,) 1 if each parent was pruned or replaced by another state
+    link: (S,) its first link, or -1
+    table: (a power of 2,) hash table: the number of a state plus 1, or 0
+    stack: (S,) states to expand, the next at the end
+    pool: steps of transitions that execute several chosen steps
+    link_from, link_step, link_begin, link_end: (L,) as parent, step, begin and end of a state
+    link_next: (L,) the next link of the same state, or -1
     """
 
     def __init__(
         self, bits, key, live, parent, step, begin, end, replacement, is_dead, link, table, stack,
         pool, link_from, link_step, link_begin, link_end, link_next,
     ):  # fmt: skip
-        """Keep these arrays."""
+        """Take the arrays, table and stack being zero."""
         self.bits = bits
         self.key = key
         self.live = live
@@ -54,17 +75,27 @@ class Arrays:
 
 
 class OrderSearch:
-    """How far a search has come; it goes on from there.
+    """The state of a search between two calls. N steps, W words.
 
-    universe: the steps between start and goal. before: (S,) the number of steps before each. word,
-    power: (S,) where its bit is. keys: (S,) large random numbers. prefix: (S,) steps to the first
-    state; here: (words,) bits of the walk. trail, mark, path: (S,) scratch.
+    universe: the steps between start and goal
+    before: (N,) the number of predecessors of each step, direct and indirect
+    word, power: (N,) the word of its bit, and the value of its bit in that word
+    keys: (N,) random numbers for Zobrist hashing
+    prefix: (N,) steps that lead to the first state, `prefixed` in number
+    here: (W,) bits of the present down-set, and here_key its key
+    trail: (N,) steps since the expanded state, `trailed` in number
+    mark, path: (N,) scratch
+    bound: bytes that no peak may exceed
+    blocked: the least peak above the bound that a step would have had
+    states, links, pooled, top: used entries of the states, links, pool and stack
+    goal: number of steps of the down-set at which the search ends
+    work: visited steps, states and tensors, the effort so far
     """
 
     def __init__(
         self, universe, before, word, power, keys, prefix, here, trail, mark, path, bound, blocked
     ):
-        """Begin where no state is stored. blocked: above all peaks."""
+        """Begin without states. blocked: a number above all peaks."""
         self.universe = universe
         self.before = before
         self.word = word
@@ -90,7 +121,7 @@ class OrderSearch:
 
 
 def begin_search(walk, arrays, search):
-    """Take the down-set of the walk as the start, with all steps that are free there."""
+    """Make the down-set of the walk, extended by all free steps, the first state."""
     search.goal = walk.count + len(search.universe)
     search.here_key = 0
     for word in range(len(search.here)):
@@ -110,15 +141,18 @@ def begin_search(walk, arrays, search):
 def search_order(walk, cut, arrays, search, limit):
     """Expand at most this many states; return FOUND, NONE, FULL or UNDECIDED.
 
-    Depth first, the state of least live bytes first. A step is free where it fits the bound and does
-    not raise the live bytes: it runs at once. Where a state has no more live bytes than one before it,
-    the down-set of least live bytes between the two is reached within the bound, and the continuation
-    from it is within the bound if any continuation of the earlier state is: it replaces all of them.
-    Where each step outside of a state comes after all steps in it, every order passes it.
+    The child with the least live bytes is expanded first. Three rules prune:
 
-    All three hold as live bytes are submodular. Sources: Ahn et al., Ordering chaos, MLSys 2020 (states
-    that every order passes); Liu, An application of generalized tree pebbling, SIAM J. Algebraic
-    Discrete Methods 8 (1987) (valleys, of trees).
+    1. Free steps. A step that fits the bound and does not raise the live bytes is executed at once.
+    2. Valleys. If a state has at most the live bytes of an ancestor, take the down-set with the least
+       live bytes between the two. It is reached within the bound, and some order from it is within the
+       bound if any order from the ancestor is: it replaces all continuations of the ancestor.
+    3. Bottlenecks. If every step outside a state has all its steps as predecessors, every order passes
+       through the state: the search restarts from it.
+
+    The rules hold because live bytes are submodular over down-sets. Sources: rule 2 for trees, Liu, An
+    application of generalized tree pebbling to sparse matrix factorization, SIAM J. Algebraic Discrete
+    Methods 8 (1987); rule 3, Ahn et al., Ordering chaos, MLSys 2020.
     """
     for _ in range(limit):
         if walk.count == search.goal:
@@ -135,7 +169,7 @@ def search_order(walk, cut, arrays, search, limit):
 
 
 def restart(walk, arrays, search):
-    """Forget all states but the down-set at hand."""
+    """Delete all states; the present down-set becomes the only one."""
     mask = len(arrays.table) - 1
     for state in range(search.states):
         place = arrays.key[state] & mask
@@ -153,20 +187,20 @@ def restart(walk, arrays, search):
 
 
 def put_bit(search, step):
-    """Add a step to the bits at hand."""
+    """Add a step to the present down-set."""
     # Zobrist hashing: the key is the XOR of the random keys of the steps.
     search.here[search.word[step]] += search.power[step]
     search.here_key ^= search.keys[step]
 
 
 def take_bit(search, step):
-    """Take a step out of the bits at hand."""
+    """Remove a step from the present down-set."""
     search.here[search.word[step]] -= search.power[step]
     search.here_key ^= search.keys[step]
 
 
 def run_on(walk, search, step):
-    """Run a step, and write it at the end of the trail."""
+    """Execute a step and append it to the trail."""
     walk.run(step)
     put_bit(search, step)
     search.trail[search.trailed] = step
@@ -174,7 +208,7 @@ def run_on(walk, search, step):
 
 
 def run_free(walk, search):
-    """Run all free steps."""
+    """Execute free steps until none is left (rule 1)."""
     is_new = True
     while is_new:
         is_new = False
@@ -182,15 +216,13 @@ def run_free(walk, search):
         for k in range(len(search.universe)):
             step = search.universe[k]
             if walk.is_done[step] == 0 and walk.waiting[step] == 0:
-                # Dominance: a step that fits the bound and does not raise the live bytes is
-                # executed at once.
                 if walk.change(step) <= 0 and fits(walk, search, step):
                     run_on(walk, search, step)
                     is_new = True
 
 
 def fits(walk, search, step):
-    """Whether a ready step is within the bound; else what it costs is written down."""
+    """Whether the peak of a ready step is within the bound; else it lowers `blocked`."""
     bytes_ = walk.cost(step)
     if bytes_ > search.bound:
         search.blocked = min(search.blocked, bytes_)
@@ -199,7 +231,7 @@ def fits(walk, search, step):
 
 
 def lookup(arrays, search):
-    """Return the position in the table of the down-set at hand, or a free one."""
+    """Return the table entry of the present down-set, or the free entry where it belongs."""
     mask = len(arrays.table) - 1
     words = len(search.here)
     place = search.here_key & mask
@@ -217,7 +249,7 @@ def lookup(arrays, search):
 
 
 def new_state(walk, arrays, search, place):
-    """Store the down-set at hand; return its number."""
+    """Store the present down-set as a state; return its number."""
     words = len(search.here)
     state = search.states
     search.states += 1
@@ -235,7 +267,7 @@ def new_state(walk, arrays, search, place):
 
 
 def add_link(arrays, search, state, origin, step):
-    """Write down a further parent of a state; step -1: by the steps at the end of the pool."""
+    """Store a further parent of a state. A step of -1: by the last `trailed` steps of the pool."""
     link = search.links
     search.links += 1
     arrays.link_from[link] = origin
@@ -249,9 +281,9 @@ def add_link(arrays, search, state, origin, step):
 
 
 def is_alive(arrays, search, state):
-    """Whether some parents lead from the first state to this one, none of them replaced by another.
+    """Whether the first state leads to this one without a replaced or dead state in between.
 
-    A parent that no longer does is dropped for a further link.
+    A parent that is dead or replaced gives way to the next link; without a link the state is dead.
     """
     at = state
     while at != 0:
@@ -259,7 +291,7 @@ def is_alive(arrays, search, state):
         if arrays.is_dead[at] == 1:
             return False
         parent = arrays.parent[at]
-        # Lazy deletion: a parent with replaced continuations gives way to a further link.
+        # Lazy deletion: links are examined only when a state is used.
         stand_in = arrays.replacement[parent]
         if arrays.is_dead[parent] == 0 and (stand_in < 0 or stand_in == at):
             at = parent
@@ -279,7 +311,7 @@ def is_alive(arrays, search, state):
 
 
 def load_state(walk, arrays, search, state):
-    """Take the down-set of a state at hand."""
+    """Make the down-set of a state the present one, with an empty trail."""
     words = len(search.here)
     for word in range(words):
         search.here[word] = arrays.bits[state * words + word]
@@ -297,7 +329,7 @@ def load_state(walk, arrays, search, state):
 
 
 def expand(walk, cut, arrays, search, state):
-    """Store the states after this one, by each ready step that fits the bound."""
+    """Store the children of a state, one for each ready step that fits the bound."""
     load_state(walk, arrays, search, state)
     bottom = search.top
     for k in range(len(search.universe)):
@@ -331,7 +363,7 @@ def expand(walk, cut, arrays, search, state):
 
 
 def push(arrays, search, bottom, child):
-    """Put a state on the stack, above those with more live bytes down to the bottom."""
+    """Insert a state into the stack, above the states from `bottom` on that have more live bytes."""
     place = search.top
     # Insertion sort: the state of least live bytes is on top of the stack and expanded first.
     while place > bottom and arrays.live[arrays.stack[place - 1]] < arrays.live[child]:
@@ -342,18 +374,18 @@ def push(arrays, search, bottom, child):
 
 
 def is_passed_by_all(walk, search):
-    """Whether each step that is ready comes after all steps of the down-set at hand."""
+    """Whether each ready step has all steps of the present down-set as predecessors (rule 3)."""
     for k in range(len(search.universe)):
         step = search.universe[k]
         if walk.is_done[step] == 0 and walk.waiting[step] == 0:
-            # A ready step whose predecessors are the whole down-set comes after all its steps.
+            # A ready step has only predecessors in the down-set, so equal numbers mean all of them.
             if search.before[step] != walk.count:
                 return False
     return True
 
 
 def begin_at(walk, arrays, search, state):
-    """Make the down-set at hand, which the trail leads to from a state, the first state."""
+    """Make the present down-set, reached from a state by the trail, the first state."""
     trailed = search.trailed
     for k in range(trailed):
         search.mark[k] = search.trail[k]
@@ -372,7 +404,7 @@ def begin_at(walk, arrays, search, state):
 
 
 def write_path(walk, arrays, search, first, last):
-    """Write the steps from one state to a later one on the trail; the later one is at hand then."""
+    """Write the steps from a state to its descendant on the trail; the descendant is then present."""
     depth = 0
     at = last
     # Collect the path backwards along parents, then replay it forwards.
@@ -393,11 +425,7 @@ def write_path(walk, arrays, search, first, last):
 
 
 def replace(walk, cut, arrays, search, state):
-    """Let down-sets of least live bytes stand for what is before a state, where it has no more.
-
-    REPLACED: the last of them is on the stack, or the search has begun again from it. FAILED: the walk
-    is elsewhere now. KEPT: it is not.
-    """
+    """Replace ancestors that have at least the live bytes of a new state by valleys (rule 2)."""
     outcome = KEPT
     origin = highest_above(arrays, search, state)
     while origin >= 0 and search.is_full == 0:
@@ -413,7 +441,7 @@ def replace(walk, cut, arrays, search, state):
 
 
 def highest_above(arrays, search, state):
-    """Return the earliest state before this one with as many live bytes or more, or -1."""
+    """Return the earliest ancestor with at least the live bytes of this state, or -1."""
     chosen = -1
     at = state
     while at != 0:
@@ -426,10 +454,10 @@ def highest_above(arrays, search, state):
 
 
 def valley_between(walk, cut, arrays, search, origin, state):
-    """Replace all continuations of `origin` by the valley before the state; return its state.
+    """Replace all continuations of `origin` by the valley before `state`; return the valley's number.
 
-    0 where the search has begun again from it; -1 where its steps do not fit the bound, as can be
-    where a step no longer overwrites a tensor.
+    0 if the search restarts from the valley. -1 if its steps exceed the bound: in another order a step
+    may be unable to overwrite its input. -1 also if the pool is full.
     """
     write_path(walk, arrays, search, origin, state)
     length = search.trailed

@@ -1,8 +1,11 @@
-"""Computations of the executor, in real numbers or integers, by the operators of cnn2csdf.
+"""Computation of regions of layers for the executor of plans, in floating point or integers.
 
-A region of a layer is all of a smaller layer: the same operator on what the region needs, padded
-where it reaches over the border of the map. So the operators of cnn2csdf compute it, some rows at a
-time.
+A region of a layer is the whole output of a smaller layer: the same operator over the needed region of
+its input, with padding only at the borders of the map. So the operators of cnn2csdf compute it.
+Example: rows [0, 3) of a 3x3 convolution with padding 1 are a convolution over rows [0, 4) of the
+input, with padding 1 above and none below.
+
+Arrays of the arena are (rows, columns, channels); maps of the operators are (channels, rows, columns).
 """
 
 from __future__ import annotations
@@ -24,15 +27,17 @@ from planners.plan.regions import COLUMNS, ROWS, AxisNeed, Needs
 
 
 class ModelComputing:
-    """The layers of a model on one frame."""
+    """Computes the layers of a model with weights on one frame.
+
+    frame: an array for each input of the model, by name.
+    """
 
     def __init__(self, model: Model, frame: Mapping[str, Array]) -> None:
-        """Take a model with weights, and an array for each of its inputs, by name."""
         self._model = model
         self._needs = Needs(model.network)
-        self._rows: dict[str, list[Array]] = {}
+        self._integer_rows: dict[str, list[Array]] = {}  # rows of integer reductions, by layer
         self._frame = {
-            layer.name: _placed(np.asarray(frame[layer.name], layer.array_type))
+            layer.name: _channels_last(np.asarray(frame[layer.name], layer.array_type))
             for layer in model.network.inputs
         }
 
@@ -42,7 +47,7 @@ class ModelComputing:
         return row_values
 
     def first_states(self) -> dict[str, dict[str, Array]]:
-        """Return what layers keep, by role, before the first frame."""
+        """Return the initial states of all layers, by layer and role."""
         return first_states(self._model)
 
     def region(
@@ -52,7 +57,11 @@ class ModelComputing:
         inputs: Sequence[tuple[Region, Array]],
         kept: dict[str, Array] | None = None,
     ) -> Array:
-        """Return a region of a layer's output, (rows, columns, channels)."""
+        """Return a region of a layer's output, (rows, columns, channels).
+
+        inputs: the regions that were read, with their elements. kept: the state of the layer, which
+        is updated.
+        """
         network = self._model.network
         are_whole_rows = all(
             region.columns == (0, network.layer(source).shape.width)
@@ -64,10 +73,10 @@ class ModelComputing:
                 for source, (region, array) in zip(layer.inputs, inputs, strict=True)
             ]
             computed_rows = computation(self._model, layer).rows(readers, *target.rows, kept)
-            return _placed(computed_rows)
+            return _channels_last(computed_rows)
         operator = layer.operator
         if layer.quantization is not None or operator.attention or operator.cut:
-            return self._of_whole_rows(layer, target, inputs)
+            return self._columns_of_rows(layer, target, inputs)
         out = np.empty(
             (
                 layer.shape.channels,
@@ -83,43 +92,43 @@ class ModelComputing:
         compute_region(self._model, self._needs, layer, pieces, TensorPiece(target, out))
         return out.transpose(1, 2, 0)
 
-    def _of_whole_rows(
+    def _columns_of_rows(
         self, layer: Layer, target: Region, inputs: Sequence[tuple[Region, Array]]
     ) -> Array:
-        """Some columns of whole rows, with 0 for elements that were not read."""
+        """Compute whole rows, with 0 for columns that were not read; return the target's columns."""
         readers = []
         for source, (region, array) in zip(layer.inputs, inputs, strict=True):
             shape = self._model.network.layer(source).shape
             rows = np.zeros((array.shape[0], shape.width, array.shape[2]), array.dtype)
             rows[:, slice(*region.columns)] = array
             readers.append(_ReadRows(shape, region, rows))
-        computed_rows = _placed(computation(self._model, layer).rows(readers, *target.rows))
+        computed_rows = _channels_last(computation(self._model, layer).rows(readers, *target.rows))
         return computed_rows[:, slice(*target.columns)]
 
     def _finished_integers(self, layer: Layer) -> Array:
         shape = self._model.network.input_shapes(layer)[0]
-        rows = np.stack(self._rows.pop(layer.name))
+        rows = np.stack(self._integer_rows.pop(layer.name))
         unread = np.zeros((shape.rows - len(rows), *rows.shape[1:]), rows.dtype)
         array = np.concatenate([rows, unread])
         region = Region((0, shape.rows), (0, shape.width))
         reader = _ReadRows(shape, region, array)
-        return _placed(computation(self._model, layer).rows([reader], 0, layer.shape.rows))
+        return _channels_last(computation(self._model, layer).rows([reader], 0, layer.shape.rows))
 
     def _piece(self, need: AxisNeed, target: Region, region: Region, array: Array) -> TensorPiece:
-        """Return what was read; where only padding is needed, an input row that nothing sees."""
+        """Return the region that was read; a row of zeros if the target needs only padding."""
         if region.rows[0] < region.rows[1]:
             return TensorPiece(region, array.transpose(2, 0, 1))
-        unseen = np.zeros((array.shape[2], 1, array.shape[1]), array.dtype)
-        return TensorPiece(Region(need.clipped(target.rows), region.columns), unseen)
+        zeros = np.zeros((array.shape[2], 1, array.shape[1]), array.dtype)
+        return TensorPiece(Region(need.clipped(target.rows), region.columns), zeros)
 
     def add_row(self, layer: Layer, row: int, values: Array, sums: Array) -> None:
-        """Add a row of the input to the sums of a layer.
+        """Add a row of the input to the accumulators `sums` of a layer that reduces rows.
 
-        Sums of integers do not depend on their order, so of integers the rows are remembered and
-        computed at the end, by the one function that knows how they are rounded.
+        Integer rows are stored and reduced in `finished`, where requantisation has its only
+        implementation: integer sums do not depend on the order of addition.
         """
         if layer.quantization is not None:
-            self._rows.setdefault(layer.name, []).append(values.copy())
+            self._integer_rows.setdefault(layer.name, []).append(values.copy())
             return
         source = self._model.network.input_shapes(layer)[0]
         operator, window = layer.operator, layer.operator.window_over(source)
@@ -137,25 +146,28 @@ class ModelComputing:
             sums += values.sum(axis=0)
 
     def finished(self, layer: Layer, sums: Array) -> Array:
-        """Return the output that sums stand for."""
+        """Return the output of a layer, (rows, columns, channels), from its complete accumulators."""
         if layer.quantization is not None:
             return self._finished_integers(layer)
         source = self._model.network.input_shapes(layer)[0]
-        weighted = computation(self._model, layer).first_step
-        means = sums.reshape(layer.shape.dims)
-        if layer.operator.dense_units is not None and "bias" in weighted.weights:
-            means = means + weighted.weights["bias"]
+        weights = computation(self._model, layer).first_step.weights
+        result = sums.reshape(layer.shape.dims)
+        if layer.operator.dense_units is not None and "bias" in weights:
+            result = result + weights["bias"]
         if layer.operator.reduction == "mean":
             window = layer.operator.window_over(source)
             rows, columns = window.kernel if window else (source.height, source.width)
-            means = means / np.float32(rows * columns)
-        rest = replace(computation(self._model, layer), first_step=OperatorStep(op.Identity(), {}))
-        whole = HeldRows(shape=layer.shape, array=means.astype(np.float32))
-        return _placed(rest.rows([whole], 0, layer.shape.rows))
+            result = result / np.float32(rows * columns)
+        # The accumulators replace the first operator; the epilogue of the layer follows.
+        epilogue = replace(
+            computation(self._model, layer), first_step=OperatorStep(op.Identity(), {})
+        )
+        whole = HeldRows(shape=layer.shape, array=result.astype(np.float32))
+        return _channels_last(epilogue.rows([whole], 0, layer.shape.rows))
 
 
 class _ReadRows:
-    """Rows of a tensor that were read out of the arena."""
+    """Rows of a tensor read from the arena, as a RowReader for the operators."""
 
     def __init__(self, shape: Shape, region: Region, array: Array) -> None:
         self.shape = shape
@@ -163,19 +175,20 @@ class _ReadRows:
         self._array = array
 
     def rows(self, first: int, upto: int) -> Array:
-        """Return rows, as the operators take them."""
-        rows_held = self._array[first - self._first : upto - self._first]
+        """Return rows [first, upto): (channels, rows, columns) of a map, else the whole vector."""
+        rows = self._array[first - self._first : upto - self._first]
         if self.shape.is_map:
-            return np.ascontiguousarray(rows_held.transpose(2, 0, 1))
-        return rows_held.reshape(self.shape.dims)
+            return np.ascontiguousarray(rows.transpose(2, 0, 1))
+        return rows.reshape(self.shape.dims)
 
 
-def _placed(found: Array) -> Array:
-    """Rows of the operators as rows of the arena: (rows, columns, channels)."""
-    return found.transpose(1, 2, 0) if found.ndim == 3 else found.reshape(1, 1, -1)
+def _channels_last(array: Array) -> Array:
+    """Transpose a map to (rows, columns, channels); reshape a vector to (1, 1, channels)."""
+    return array.transpose(1, 2, 0) if array.ndim == 3 else array.reshape(1, 1, -1)
 
 
-CHUNK = 1 << 16  # elements
+# Output elements that are computed together, so that temporary arrays stay small.
+CHUNK = 1 << 16
 
 
 class TensorPiece(NamedTuple):
@@ -185,10 +198,10 @@ class TensorPiece(NamedTuple):
     array: Array
 
     def cut(self, region: Region) -> Array:
-        """Return a view of a region inside. Raises ExecutionError outside."""
-        for wanted, here in zip(region, self.region, strict=True):
-            if not here[0] <= wanted[0] <= wanted[1] <= here[1]:
-                raise ExecutionError(f"region {region} asked for, {self.region} is there")
+        """Return a view of a region. Raises ExecutionError if it is not within the available one."""
+        for needed, available in zip(region, self.region, strict=True):
+            if not available[0] <= needed[0] <= needed[1] <= available[1]:
+                raise ExecutionError(f"region {region} is needed, only {self.region} is available")
         (top, bottom), (left, right) = region
         first, before = self.region.rows[0], self.region.columns[0]
         return self.array[:, top - first : bottom - first, left - before : right - before]
@@ -201,9 +214,9 @@ def compute_region(
     pieces: Mapping[str, TensorPiece],
     target: TensorPiece,
 ) -> None:
-    """Compute the region of the output of a tileable layer that the target holds.
+    """Compute the target's region of the output of a tileable layer into the target's array.
 
-    pieces: the available regions of its inputs, by tensor.
+    pieces: the available regions of the inputs, by tensor.
     """
     small, inputs = bordered_layer(needs, layer, pieces, target)
     compute_rows(computation(model, small), inputs, target.array)
@@ -220,18 +233,18 @@ def bordered_layer(
         piece = pieces[down.source].cut(region)
         inputs.append(HeldRows(shape=Shape(dims=piece.shape), array=piece))
         borders.append(
-            (_beyond(down.of(rows), region.rows), _beyond(across.of(columns), region[1]))
+            (_padding(down.of(rows), region.rows), _padding(across.of(columns), region[1]))
         )
     small = replace(
         layer,
-        operator=_bordered(layer.operator, needs, layer, borders[0], target.region),
+        operator=_padded_operator(layer.operator, needs, layer, borders[0], target.region),
         shape=Shape(dims=target.array.shape),
     )
     return small, inputs
 
 
 def compute_rows(computed: Computation, inputs: Sequence[RowReader], out: Array) -> None:
-    """Compute the whole output of a layer that is executed row by row, some rows at a time."""
+    """Compute the whole output of a layer, (channels, rows, columns), in blocks of rows."""
     channels, rows, columns = out.shape
     count = max(1, CHUNK // (channels * columns))
     for first in range(0, rows, count):
@@ -239,24 +252,24 @@ def compute_rows(computed: Computation, inputs: Sequence[RowReader], out: Array)
         out[:, first:end] = computed.rows(inputs, first, end)
 
 
-def _beyond(wanted: Range, there: Range) -> Range:
-    """Positions wanted before and after the available range; negative where it extends further."""
-    return there[0] - wanted[0], wanted[1] - there[1]
+def _padding(needed: Range, available: Range) -> Range:
+    """Needed positions before and after the available range; negative if it extends further."""
+    return available[0] - needed[0], needed[1] - available[1]
 
 
-def _bordered(
+def _padded_operator(
     operator: op.Operator, needs: Needs, layer: Layer, border: tuple[Range, Range], region: Region
 ) -> op.Operator:
-    """The operator with the padding that a region of its output sees."""
+    """The operator with the padding of a region of its output."""
     (top, bottom), (left, right) = border
     window = operator.sliding_window
     if window is None:
         return operator.with_border((top, left, bottom, right))
-    bottom -= _overhanging(needs.of(layer, ROWS)[0], region.rows, window.padding[2])
-    right -= _overhanging(needs.of(layer, COLUMNS)[0], region.columns, window.padding[3])
+    bottom -= _overhang(needs.of(layer, ROWS)[0], region.rows, window.padding[2])
+    right -= _overhang(needs.of(layer, COLUMNS)[0], region.columns, window.padding[3])
     return operator.with_window(replace(window, padding=(top, left, bottom, right)))
 
 
-def _overhanging(need: AxisNeed, wanted: Range, padding: int) -> int:
-    """Positions past the padding that the windows cover, which an average pooling does not count."""
-    return max(0, need.of(wanted)[1] - need.limit - padding)
+def _overhang(need: AxisNeed, target: Range, padding: int) -> int:
+    """Positions of windows past the padding, which an average pooling leaves out of its divisor."""
+    return max(0, need.of(target)[1] - need.limit - padding)

@@ -61,15 +61,15 @@ from planners.plan.shadow_arena import (
 
 
 class Weights(NamedTuple):
-    """Bytes of the weights of a layer, and the buffers that have them."""
+    """Bytes of the weights of a layer, and the buffers that hold them."""
 
     size: int
     copied: StreamBuffer | None
     resident: StreamBuffer | None
 
 
-# Called as a layer that is a stage of its own makes rows: with the rows that it makes and those that it
-# reads, by tensor, and with where the tensors lie.
+# Called before each firing of a stage of one layer: with the rows that it computes, the rows that it
+# reads, by tensor, and the positions of all tensors.
 Watch = Callable[[Layer, Range, Mapping[str, Range], Mapping[str, HeldTensor]], None]
 
 
@@ -106,7 +106,7 @@ class PlanMachine:
         self._rings = rings_of(self.network)
         self._begin_states()
         self._begin_weights()
-        self.group = self.firings = 0  # where it stands; firings that have begun
+        self.group = self.firings = 0  # the present group; the number of firings begun
 
     def _begin_states(self) -> None:
         """Write the initial values of variables and layer states into their buffers."""
@@ -194,11 +194,11 @@ class PlanMachine:
     def keep(self, layer: Layer, states: dict[str, Array] | None) -> None:
         """Write the state that a layer retains for the next frame."""
         buffer = self._buffer(layer.name, Kind.STATE, 0)
-        place = _bytes_of(buffer)
-        self.arena.fill(Content.STATE, layer.name, place)
+        state_bytes = _bytes_of(buffer)
+        self.arena.fill(Content.STATE, layer.name, state_bytes)
         if states is not None:
             arrays = [np.ascontiguousarray(state).reshape(-1) for state in states.values()]
-            self.arena.memory[slice(*place)] = np.concatenate(
+            self.arena.memory[slice(*state_bytes)] = np.concatenate(
                 [row.view(np.uint8) for row in arrays]
             )
 
@@ -220,12 +220,12 @@ class PlanMachine:
     def next_frame(self, computing: Computing | None = None) -> None:
         """Poison all bytes except resident buffers, and execute all groups on another frame."""
         self.computing = computing
-        stays = np.zeros(self.plan.all_bytes, bool)
+        is_resident = np.zeros(self.plan.all_bytes, bool)
         for buffer in self.plan.buffers:
             if buffer.persists or buffer.kind is Kind.RESIDENT:
-                stays[buffer.offset : buffer.offset + buffer.size] = True
-        self.arena.held[~stays[: len(self.arena.held)]] = NOTHING
-        self.arena.memory[: len(stays)][~stays] = POISON
+                is_resident[buffer.offset : buffer.offset + buffer.size] = True
+        self.arena.held[~is_resident[: len(self.arena.held)]] = NOTHING
+        self.arena.memory[: len(is_resident)][~is_resident] = POISON
         self._whole = {}
         self.run()
 
@@ -242,7 +242,8 @@ class PlanMachine:
             for row in range(layer.shape.rows):
                 self.put(tensor, row, self._frame_row(layer.name, row))
             tensor.made = layer.shape.rows
-        for name in self._whole:  # one over another, even if no layer reads it
+        # Inputs must not overlap, even inputs that no layer reads.
+        for name in self._whole:
             self._all_of(name, None)
         self.arena.reads.clear()
         self.arena.writes.clear()
@@ -260,7 +261,7 @@ class PlanMachine:
             self._join()
             for update in updates:
                 if update.group == number:
-                    self._take_over(update)
+                    self._update_variable(update)
         self._require_next_frame()
 
     def _join(self) -> None:
@@ -271,7 +272,7 @@ class PlanMachine:
                 layer = self.network.layer(name)
                 self._whole[name] = JoinedTensor(layer, self.arena.element_bytes(name), *pieces)
 
-    def _take_over(self, update: VariableUpdate) -> None:
+    def _update_variable(self, update: VariableUpdate) -> None:
         """Copy the last rows of a tensor to a variable, row by row as the generated C does.
 
         C writes the rows of a ring from its oldest row on, a position that moves from frame to frame.
@@ -296,13 +297,14 @@ class PlanMachine:
 
     def output(self, name: str) -> Array:
         """Return a tensor stored or delivered whole: (rows, columns, channels)."""
-        ends = [output.name for output in self.network.outputs if output.inputs == (name,)]
-        went = [end for end in ends if end in self._whole]
-        stay = [end for end in ends if end not in went]
-        tensors_held = [self._all_of(name, None) for name in went] + [
-            self._all_of(name, buffer) for buffer in stay
-        ]
-        return tensors_held[0]
+        outputs = [output.name for output in self.network.outputs if output.inputs == (name,)]
+        # Every output must be intact: an external output has a tensor of its own, any other output is
+        # the tensor in the buffer from which the output reads.
+        values, *_ = (
+            self._all_of(output, None) if output in self._whole else self._all_of(name, output)
+            for output in outputs
+        )
+        return values
 
     def _all_of(self, name: str, reader: str | None) -> Array:
         """All rows of a tensor, from the buffer in which a layer reads it."""
@@ -324,7 +326,7 @@ class PlanMachine:
         raise ExecutionError(f"group {group + 1}: there is no {kind.value} buffer for {tensor!r}")
 
     def held(self, name: str, *buffers: StreamBuffer) -> HeldTensor:
-        """Return a tensor in buffers of its own or of its host."""
+        """Return a tensor in its buffers, which are those of its host if it is an alias."""
         alias = self._aliases.get(name, Alias(name, name))
         layer, host = self.network.layer(name), self.network.layer(alias.host)
         return HeldTensor(layer, host, alias, self.arena.element_bytes(name), *buffers)
@@ -340,7 +342,7 @@ class PlanMachine:
         return buffers_written
 
     def spoil_scratch(self, layer: str, group: int) -> None:
-        """Write over the scratch and the write buffer of a layer, which it may use as it computes."""
+        """Overwrite the scratch and the write buffer of a layer, as its kernel may do."""
         for buffer in self._scratch:
             layers = buffer.readers if buffer.kind is Kind.SCRATCH else (buffer.tensor,)
             if buffer.begin <= group < buffer.end and layer in layers:
@@ -366,14 +368,17 @@ class PlanMachine:
         return self.row_at(tensor, row, tensor.place(row, reader))
 
     def row_at(self, tensor: HeldTensor, row: int, place: int) -> Array:
-        """Return a row from a place, (columns, channels)."""
+        """Return a row that begins at the byte `place` of the arena, (columns, channels)."""
         shape = tensor.layer.shape
         size = shape.row_elements
         return self.arena.read(place, tensor.layer.name, row * size, size).reshape(shape.width, -1)
 
 
 class _Staged(NamedTuple):
-    """Rows in the staging buffer. bottom: their bytes at its bottom end; 0 if they are at its top."""
+    """Rows [first, end) of a tensor in the staging buffer.
+
+    bottom: their bytes if they are at the low end of the buffer; 0 if they are at its high end.
+    """
 
     tensor: HeldTensor
     first: int
@@ -382,7 +387,12 @@ class _Staged(NamedTuple):
 
 
 class _GroupRun:
-    """A group of stages at work."""
+    """The execution of one group: which stage fires next, and the rows of all its tensors.
+
+    A firing whose result does not fit into the line buffer writes into the staging buffer. The rows
+    that are still needed are copied into the line buffer before the next firing that does not read
+    them, or after the next firing. Two successive staged results use opposite ends of the buffer.
+    """
 
     def __init__(self, machine: PlanMachine, group: PlannedGroup, number: int) -> None:
         self.machine = machine
@@ -405,11 +415,11 @@ class _GroupRun:
                 self.tensors[source].done[stage.result] = stage.still_needs(source, height)
         self._require_buffers()
         self.pool = machine._buffer(self.stages[-1].result, Kind.STAGING, number)
-        self.sums: dict[str, Array] = {}  # of the layers that add up rows
+        self.sums: dict[str, Array] = {}  # accumulators of the layers that reduce rows
         self.pending: _Staged | None = None
 
     def _require_buffers(self) -> None:
-        """Require that the group has the buffers in which its layers read."""
+        """Raise ExecutionError unless every buffer that a layer reads exists during the group."""
         working = [stage for stage in self.stages if not self._is_copied(stage)]
         for layer in (layer for stage in working for layer in stage.layers):
             for source in layer.inputs:
@@ -423,7 +433,7 @@ class _GroupRun:
                     )
 
     def _is_copied(self, stage: CheckedFirings) -> bool:
-        """Whether rows of a tensor that is stored whole are copied into rings."""
+        """Whether a stage copies the rows of a whole tensor into a ring buffer."""
         arrives = stage.result == self.group.streamed_input
         return arrives and self.machine.plan.is_copied(self.number)
 
@@ -441,10 +451,10 @@ class _GroupRun:
 
     def run(self) -> None:
         """Fire until each stage has computed its whole result."""
-        maker = {stage.result: stage for stage in self.stages}
+        producers = {stage.result: stage for stage in self.stages}
         for result in firings_in_order(self.group.order):
             named = f"group {self.number + 1}: {result!r}"
-            stage = maker.get(result)
+            stage = producers.get(result)
             if stage is None or stage.is_done:
                 raise ExecutionError(f"{named} is to be made once more than it can be")
             if (lacking := self.lacking(stage)) is not None:
@@ -454,7 +464,7 @@ class _GroupRun:
             while not last.is_done:
                 stage = last
                 while (lacking := self.lacking(stage)) is not None:
-                    stage = maker[lacking]
+                    stage = producers[lacking]
                 self.fire(stage)
         for name, tensor in self.tensors.items():
             if isinstance(tensor, JoinedTensor):
@@ -474,7 +484,7 @@ class _GroupRun:
         """Execute the next firing of a stage."""
         self.machine.firings += 1
         if self.pending is not None and self.pending.tensor.layer.name not in stage.needs:
-            self._settle()
+            self._move_staged_rows()
         tensor = self.tensors[stage.result]
         first, end = stage.targets[stage.fired]
         before, staged = self.pending, None
@@ -496,7 +506,7 @@ class _GroupRun:
             height = self.machine.network.layer(source).shape.rows
             self.tensors[source].done[stage.result] = stage.still_needs(source, height)
         if before is not None:
-            self._settle()
+            self._move_staged_rows()
         self.pending = staged
 
     def _has_no_room(self, tensor: HeldTensor, rows: int) -> bool:
@@ -504,8 +514,8 @@ class _GroupRun:
             return False
         return tensor.made - tensor.first + rows > tensor.buffer.rows
 
-    def _settle(self) -> None:
-        """Move the rows of the staged batch that are still needed into the line."""
+    def _move_staged_rows(self) -> None:
+        """Move the staged rows that are still needed into their line buffer."""
         assert self.pending is not None
         tensor, first, end, _ = self.pending
         self.pending = None
@@ -517,7 +527,8 @@ class _GroupRun:
                 f"group {self.number + 1}: {end - tensor.first} rows of {tensor.layer.name!r} are "
                 f"needed, but its line has room for {tensor.buffer.rows}"
             )
-        # Row by row, as C does: a row of the line may lie over a staged row that is still to be moved.
+        # Row by row, as the generated C does: a row of the line buffer may overlap a staged row that
+        # has not been moved yet.
         for row, place in zip(rows, staged, strict=True):
             self.machine.put(tensor, row, self.machine.row_at(tensor, row, place).copy())
 
@@ -556,7 +567,7 @@ class _GroupRun:
             FusedFiring(machine, self.tensors, stage, room, self.number).run()
             return
         layer = stage.layers[0]
-        if self._lies_there(layer):
+        if self._is_aliased_join(layer):
             with machine.arena.uncounted():  # nothing moves
                 self.whole_rows(layer, stage.ranges[stage.fired])
             return
@@ -577,7 +588,7 @@ class _GroupRun:
                 tensor, row, None if computed_region is None else computed_region[row - first]
             )
         if keeps:
-            machine.kept(layer)  # still there behind what was written
+            machine.kept(layer)  # the result must not overwrite the state
 
     def _streamed_row(self, stage: CheckedFirings, row: int) -> Array | None:
         machine = self.machine
@@ -585,21 +596,21 @@ class _GroupRun:
             return machine.get(machine._whole[stage.result], row).copy()
         return machine._frame_row(stage.result, row)
 
-    def _lies_there(self, layer: Layer) -> bool:
-        """Whether a concatenation of columns is free: its inputs are aliases in place."""
-        aliases, place = self.machine._aliases, 0
+    def _is_aliased_join(self, layer: Layer) -> bool:
+        """Whether a concatenation of columns moves no bytes: its inputs are aliases of its result."""
+        aliases, column = self.machine._aliases, 0
         if not joins_columns(layer):
             return False
         for source in layer.inputs:
-            if aliases.get(source) != Alias(source, layer.name, column=place):
+            if aliases.get(source) != Alias(source, layer.name, column=column):
                 return False
-            place += self.machine.network.layer(source).shape.width
+            column += self.machine.network.layer(source).shape.width
         return True
 
     def whole_rows(self, layer: Layer, ranges: Mapping[str, Range]) -> list[tuple[Region, Array]]:
-        """The rows of its inputs that a layer reads, of all columns but for slices along them.
+        """Return the input rows that a layer reads, with all columns except for a slice of columns.
 
-        A slice moves what it takes of each row, not all of its channels or columns.
+        For a slice, only the bytes that it copies are counted as read.
         """
         machine = self.machine
         arena, inputs = machine.arena, []
@@ -612,14 +623,14 @@ class _GroupRun:
             with nullcontext() if cut is None else arena.uncounted():
                 rows = rows_read(arena, tensor, span, layer.name, columns)
             if cut is not None and span[0] < span[1]:
-                taken = (span[1] - span[0]) * layer.shape.row_elements
+                copied = (span[1] - span[0]) * layer.shape.row_elements
                 place = tensor.place(span[0], layer.name)
-                arena.count(arena.reads, place, taken * arena.element_bytes(source))
+                arena.count(arena.reads, place, copied * arena.element_bytes(source))
             inputs.append((Region(span, columns), rows))
         return inputs
 
     def _sum_channels(self, stage: CheckedFirings, tensor: HeldTensor) -> None:
-        """The first layer, map by map, each summed up by the second at once."""
+        """Compute the first layer channel by channel; the second layer reduces each channel at once."""
         machine, computing = self.machine, self.machine.computing
         layer, last = stage.layers
         inputs = self.whole_rows(layer, stage.ranges[0])
@@ -635,13 +646,14 @@ class _GroupRun:
             machine.put(tensor, row, None if computed_region is None else computed_region[row])
 
     def _add(self, stage: CheckedFirings, tensor: HeldTensor) -> None:
+        """Add one input row to the accumulators of a layer; the last row completes the result."""
         machine, computing = self.machine, self.machine.computing
         layer = stage.layers[0]
         row = stage.needs[layer.inputs[0]][stage.fired][0]
         values = self._row_added(layer, row)
         if layer.operator.scatters_rows:
             self._put_pixels(layer, tensor, row, values.copy())
-            machine.get(self.tensors[layer.inputs[0]], row)  # still there behind what was written
+            machine.get(self.tensors[layer.inputs[0]], row)  # the pixels must not overwrite the row
             return
         buffer = machine._buffer(layer.name, Kind.ACCUMULATORS, self.number)
         if buffer.offset % ACCUMULATOR_BYTES:
@@ -650,7 +662,8 @@ class _GroupRun:
         if stage.fired == 0:
             machine.arena.fill(*sums)
             self.sums[layer.name] = np.zeros(layer.shape.elements, np.float32)
-            with machine.arena.uncounted():  # sums are set to zero before the row is read
+            # The accumulators are cleared before the row is read, and must not overlap it.
+            with machine.arena.uncounted():
                 machine.get(self.tensors[layer.inputs[0]], row)
         if not machine.arena.holds(*sums):
             raise ExecutionError(f"the sums of {layer.name!r} are overwritten")
@@ -662,11 +675,12 @@ class _GroupRun:
                 result = computing.finished(layer, self.sums[layer.name])
             for line in range(layer.shape.rows):
                 machine.put(tensor, line, None if result is None else result[line])
-            if not machine.arena.holds(*sums):  # C rescales one sum after another
+            # The generated C requantises the accumulators one by one, writing results in between.
+            if not machine.arena.holds(*sums):
                 raise ExecutionError(f"the result of {layer.name!r} lies over its sums")
 
     def _row_added(self, layer: Layer, row: int) -> Array:
-        """A row that a layer adds up; of a pooling only the columns of its window are read."""
+        """Return an input row of a reduction; a pooling reads only the columns of its window."""
         machine, tensor = self.machine, self.tensors[layer.inputs[0]]
         window = layer.operator.sliding_window
         if window is None:
@@ -678,7 +692,10 @@ class _GroupRun:
         return values
 
     def _put_pixels(self, layer: Layer, tensor: HeldTensor, row: int, values: Array) -> None:
-        """Put the pixels of a row where the operator, applied to pixel numbers, moves them."""
+        """Write the pixels of an input row at the positions to which the operator moves them.
+
+        The operator is applied to the numbers of all pixels, which gives its permutation.
+        """
         if not tensor.buffer.has_all_rows:
             raise ExecutionError(f"{tensor.layer.name!r} takes places one by one, but is not whole")
         (source,), shape = self.machine.network.input_shapes(layer), layer.shape
@@ -688,12 +705,12 @@ class _GroupRun:
         moved = layer.operator.computed(OutputRows([read], {}, maps[1], 0, shape.rows))
         order, (columns, channels) = moved.reshape(-1).argsort(), values.shape
         for column in range(columns):
-            place = int(order[row * columns + column])
-            line, beside = divmod(place, shape.width)
-            at = tensor.place(line) + beside * tensor.place_bytes
-            values_computed = None if self.machine.computing is None else values[column]
+            pixel = int(order[row * columns + column])
+            result_row, result_column = divmod(pixel, shape.width)
+            place = tensor.place(result_row) + result_column * tensor.place_bytes
+            pixel_values = None if self.machine.computing is None else values[column]
             self.machine.arena.write(
-                at, tensor.layer.name, place * channels, values_computed, channels
+                place, tensor.layer.name, pixel * channels, pixel_values, channels
             )
 
 
@@ -706,12 +723,12 @@ def transfer(
 ) -> dict[str, HeldTensor]:
     """Copy tensors before a group runs; return their new buffers, for this and later groups.
 
-    Raises ExecutionError where a tensor does not exist, or a buffer that the copy names.
+    Raises ExecutionError if a tensor or a buffer of a copy does not exist.
     """
-    tensors_held: dict[str, HeldTensor] = {}
+    copied: dict[str, HeldTensor] = {}
     for copy in copies:
         source, target = (_named(machine.plan, name) for name in (copy.source, copy.target))
-        before = tensors_held.get(source.tensor, whole.get(source.tensor))
+        before = copied.get(source.tensor, whole.get(source.tensor))
         if before is None or source.tensor != target.tensor:
             raise ExecutionError(
                 f"group {group + 1} takes over {source.tensor!r} from {copy.source!r} to "
@@ -725,9 +742,9 @@ def transfer(
             for buffer in before.buffers
             if buffer.has_all_rows and buffer.begin <= group < buffer.end
         ]
-        tensors_held[source.tensor] = machine.held(source.tensor, *kept, target)
-        tensors_held[source.tensor].made = before.made
-    return tensors_held
+        copied[source.tensor] = machine.held(source.tensor, *kept, target)
+        copied[source.tensor].made = before.made
+    return copied
 
 
 def _named(plan: StreamingPlan, name: str) -> StreamBuffer:
@@ -774,10 +791,10 @@ def _is_in_place(
 ) -> bool:
     """Whether a result is in place: no element overwrites a source element that is read later."""
     is_whole = len(stage.layers) == 1 and made == (0, layer.shape.rows) and not layer.epilogue
-    if is_whole and layer.operator.keeps_memory_order:  # all lies where it did
+    if is_whole and layer.operator.keeps_memory_order:  # every element stays at its address
         return result.places(0) == [source.place(0, layer.name)]
     if is_whole and layer.operator.converts:
-        # One element after the other becomes none that is wider: those that follow lie further on.
+        # Converted in order, an element that does not get wider ends before the next source element.
         types = source.layer.quantization, layer.quantization
         return (
             None not in types
