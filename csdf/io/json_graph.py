@@ -20,7 +20,7 @@ from csdf.io.json_value import JsonForm, JsonValue
 from csdf.model.graph import FORMAT, VERSION, Actor, Channel, Graph, Processor
 
 COMPLETE = JsonForm(is_complete=True)
-SHAPES = {
+FORMS = {
     Graph: JsonForm(FORMAT, VERSION, is_complete=True),
     Actor: COMPLETE,
     Channel: COMPLETE,
@@ -38,4 +38,4 @@ def graph_from_json(text: str, name: str = "<text>") -> Graph:
 
     Raises UnreadableFile with the position in the document, such as `channels[3].production[1]`.
     """
-    return JsonValue.parse(text, name).built(Graph, SHAPES)
+    return JsonValue.parse(text, name).built(Graph, FORMS)

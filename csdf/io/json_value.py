@@ -1,4 +1,8 @@
-"""A JSON value that knows its position in the document, for messages, and dataclasses made of it."""
+"""JSON values with their position in the document, and a reader of dataclasses from JSON.
+
+A message names the position as a path: `plan.json: groups[2].rows: found -1; expected an integer
+>= 0`.
+"""
 
 from __future__ import annotations
 
@@ -15,14 +19,16 @@ from csdf.model.exact import MalformedText, rational, value_fault
 
 Built = TypeVar("Built")
 
-PLAIN = {str: "text", int: "natural", bool: "truth", Fraction: "fraction"}  # methods of JsonValue
+# The method of JsonValue that reads a field of each plain type.
+READ_METHODS = {str: "text", int: "natural", bool: "truth", Fraction: "fraction"}
 
 
 class JsonForm(NamedTuple):
-    """The JSON form of a dataclass: its fields under their names, with what is said here.
+    """The JSON form of a dataclass: an object with a key for each field.
 
-    format, version: that it says first, where it is a document. names: other keys of some fields.
-    is_complete: whether all keys have to be there, those of fields with a default, too.
+    format, version: values of the keys "format" and "version" of a document; no such keys if `format`
+    is empty. names: pairs of a field and its key, where the key is not the name of the field.
+    is_complete: whether keys of fields with a default are required too.
     """
 
     format: str = ""
@@ -31,26 +37,29 @@ class JsonForm(NamedTuple):
     is_complete: bool = False
 
 
-PLAIN_SHAPE = JsonForm()
-Shapes = Mapping[type, JsonForm]  # of classes whose form is not the plain one
+PLAIN_FORM = JsonForm()
+JsonForms = Mapping[type, JsonForm]  # by dataclass; all other dataclasses have PLAIN_FORM
 
 
 @dataclass(frozen=True, slots=True)
 class JsonValue:
-    """A value and where it stands; what it is not is refused with UnreadableFile."""
+    """A JSON value with its file and its path in the document, such as `groups[2].rows`.
+
+    Each method returns the value as one type; it raises UnreadableFile for a value of another type.
+    """
 
     value: Any
     file: str
-    place: str
+    path: str
 
     @classmethod
     def parse(cls, text: str, file: str) -> JsonValue:
-        """Return the whole document; refuse keys that occur twice, and numbers that are none."""
+        """Return the document. Raises UnreadableFile for equal keys in an object, and for NaN."""
         return cls._parsed(text, file, object_pairs_hook=_object, parse_constant=_refuse_constant)
 
     @classmethod
     def parse_as_python(cls, text: str, file: str) -> JsonValue:
-        """Return the whole document; of equal keys the last one counts, and NaN is a number."""
+        """Return the document as json.loads reads it: the last of equal keys counts; NaN is allowed."""
         return cls._parsed(text, file)
 
     @classmethod
@@ -64,28 +73,28 @@ class JsonValue:
         except ValueError as error:
             raise UnreadableFile(f"{file}: {value_fault(error)}") from None
 
-    def built(self, kind: type[Built], shapes: Shapes) -> Built:
-        """Return the value of a dataclass whose fields stand here. Raises UnreadableFile."""
-        shape = shapes.get(kind, PLAIN_SHAPE)
-        parts, needed, optional = _parts(kind, shape)  # type: ignore[arg-type]
+    def built(self, kind: type[Built], forms: JsonForms) -> Built:
+        """Return the dataclass whose fields this object holds. Raises UnreadableFile."""
+        form = forms.get(kind, PLAIN_FORM)
+        parts, needed, optional = _parts(kind, form)  # type: ignore[arg-type]
         self.require_object()
-        if shape.format:
+        if form.format:
             if "format" not in self.value:
-                expected = f'expected "format": "{shape.format}"'
+                expected = f'expected "format": "{form.format}"'
                 raise UnreadableFile(f"{self.where}: the key 'format' is missing; {expected}")
-            if self["format"].text() != shape.format:
-                raise self["format"].refusal(f"expected {shape.format!r}")
-            if self["version"].natural() != shape.version:
-                raise self["version"].refusal(f"expected {shape.version}")
+            if self["format"].text() != form.format:
+                raise self["format"].refusal(f"expected {form.format!r}")
+            if self["version"].natural() != form.version:
+                raise self["version"].refusal(f"expected {form.version}")
         self.require_keys(needed, optional)
-        values = {name: read(self[key], shapes) for name, key, read in parts if key in self.value}
+        values = {name: read(self[key], forms) for name, key, read in parts if key in self.value}
         try:
             return kind(**values)
         except CsdfError as error:
             raise UnreadableFile(f"{self.where}: {error}") from None
 
     def fraction(self) -> Fraction:
-        """Return the exact number that a text says."""
+        """Return the fraction that a string holds, such as "1/2"."""
         try:
             return rational(self.text())
         except MalformedText:
@@ -93,31 +102,31 @@ class JsonValue:
 
     @property
     def where(self) -> str:
-        """The file and the place within."""
-        return f"{self.file}: {self.place}" if self.place else self.file
+        """The file, with the path if the value is not the whole document."""
+        return f"{self.file}: {self.path}" if self.path else self.file
 
     @property
     def is_null(self) -> bool:
-        """Whether it is null."""
+        """Whether the value is null."""
         return self.value is None
 
     def refusal(self, expectation: str) -> UnreadableFile:
-        """Return the error that blames this value."""
+        """Return an error with the position and the text of this value, and what was expected."""
         shown = repr(self.value)
         excerpt = shown if len(shown) <= 40 else f"{shown[:37]}..."
         return UnreadableFile(f"{self.where}: found {excerpt}; {expectation}")
 
     def require_object(self) -> None:
-        """Refuse anything but an object, whatever its keys."""
+        """Raise UnreadableFile unless the value is an object."""
         if type(self.value) is not dict:
             raise self.refusal("expected an object")
 
     def require_keys(
         self, needed: Sequence[str], optional: Sequence[str] = (), *, form: str = ""
     ) -> None:
-        """Refuse anything but an object with the needed keys, and perhaps the optional ones.
+        """Raise UnreadableFile unless the value is an object with the needed keys and no unknown key.
 
-        form: of the document, such as its version, where other forms have other keys.
+        form: a name of the form for the message, such as a version, if other forms have other keys.
         """
         self.require_object()
         missing = next((key for key in needed if key not in self.value), None)
@@ -139,22 +148,22 @@ class JsonValue:
             raise self.refusal("expected an object")
         if key not in self.value:
             raise self.refusal(f"the key {key!r} is missing")
-        path = f"{self.place}.{key}" if self.place else key
+        path = f"{self.path}.{key}" if self.path else key
         return JsonValue(self.value[key], self.file, path)
 
     def items(self) -> Iterator[JsonValue]:
-        """Yield the entries of a list."""
+        """Yield the elements of a list."""
         if type(self.value) is not list:
             raise self.refusal("expected a list")
         for number, value in enumerate(self.value):
-            yield JsonValue(value, self.file, f"{self.place}[{number}]")
+            yield JsonValue(value, self.file, f"{self.path}[{number}]")
 
-    def entries(self, readers: Sequence[Reader], shapes: Shapes) -> tuple[Any, ...]:
-        """Return a list of this many entries, each as its reader reads it."""
+    def entries(self, readers: Sequence[Reader], forms: JsonForms) -> tuple[Any, ...]:
+        """Return a list with one element for each reader, read by it."""
         elements = list(self.items())
         if len(elements) != len(readers):
             raise self.refusal(f"expected a list of {len(readers)}")
-        return tuple([read(reader, shapes) for read, reader in zip(readers, elements, strict=True)])
+        return tuple([read(reader, forms) for read, reader in zip(readers, elements, strict=True)])
 
     def members(self) -> Iterator[tuple[str, JsonValue]]:
         """Yield the members of an object."""
@@ -211,44 +220,44 @@ def _refuse_constant(constant: str) -> None:
     raise ValueError(f"{constant} is not a number")
 
 
-Reader = Callable[[JsonValue, Shapes], Any]
+Reader = Callable[[JsonValue, JsonForms], Any]
 
 
 @lru_cache
 def _parts(
-    kind: type, shape: JsonForm
+    kind: type, form: JsonForm
 ) -> tuple[list[tuple[str, str, Reader]], list[str], list[str]]:
-    """The fields of a dataclass with their keys and readers; keys that are needed, and others."""
-    names, hints = dict(shape.names), get_type_hints(kind)
+    """Name, key and reader of each field of a dataclass; required keys; optional keys."""
+    names, hints = dict(form.names), get_type_hints(kind)
     parts: list[tuple[str, str, Reader]] = []
     optional: list[str] = []
-    needed = ["format", "version"] if shape.format else []
+    needed = ["format", "version"] if form.format else []
     for field in fields(kind):
         if field.init:
             key = names.get(field.name, field.name)
             parts.append((field.name, key, _reader(hints[field.name])))
             has_default = field.default is not MISSING or field.default_factory is not MISSING
-            (optional if has_default and not shape.is_complete else needed).append(key)
+            (optional if has_default and not form.is_complete else needed).append(key)
     return parts, needed, optional
 
 
 def _reader(hint: Any) -> Reader:
-    """How a value of a type is read: numbers, texts, tuples, tables by name, dataclasses, or null."""
+    """Return the reader of a type: plain, dataclass, `T | None`, tuple, or mapping from names."""
     origin, parts = get_origin(hint), get_args(hint)
-    if hint in PLAIN:
-        method = getattr(JsonValue, PLAIN[hint])
+    if hint in READ_METHODS:
+        method = getattr(JsonValue, READ_METHODS[hint])
         return lambda value, _: method(value)
     if is_dataclass(hint):
-        return lambda value, shapes: value.built(hint, shapes)  # type: ignore[arg-type]
+        return lambda value, forms: value.built(hint, forms)  # type: ignore[arg-type]
     if origin is UnionType:
         read_part = _reader(parts[0])
-        return lambda value, shapes: None if value.is_null else read_part(value, shapes)
+        return lambda value, forms: None if value.is_null else read_part(value, forms)
     if origin is tuple and parts == (int, ...):
         return lambda value, _: value.naturals()
     if origin is tuple and parts[-1] is ...:
         read_part = _reader(parts[0])
-        return lambda value, shapes: tuple([read_part(entry, shapes) for entry in value.items()])
+        return lambda value, forms: tuple([read_part(entry, forms) for entry in value.items()])
     if origin is tuple:
-        return lambda value, shapes: value.entries([_reader(part) for part in parts], shapes)
+        return lambda value, forms: value.entries([_reader(part) for part in parts], forms)
     read_part = _reader(parts[1])
-    return lambda value, shapes: {name: read_part(entry, shapes) for name, entry in value.members()}
+    return lambda value, forms: {name: read_part(entry, forms) for name, entry in value.members()}

@@ -23,7 +23,7 @@ from csdf.io import files
 from csdf.io.json_value import JsonForm, JsonValue
 from csdf.mapping.model import Connection, Mapping, Platform
 
-SHAPES = {
+FORMS = {
     Platform: JsonForm("csdf-platform", names=(("cores", "processors"),)),
     Mapping: JsonForm("csdf-mapping"),
     Connection: JsonForm(names=(("is_pipelined", "pipelined"),)),
@@ -44,13 +44,13 @@ def holds_mapping(path: str | os.PathLike[str], maximum: int = files.LARGEST_FIL
 @public
 def read_platform(path: str | os.PathLike[str]) -> Platform:
     """Return the platform of a JSON file. Raises UnreadableFile, which names the place."""
-    return _document(path).built(Platform, SHAPES)
+    return _document(path).built(Platform, FORMS)
 
 
 @public
 def read_mapping(path: str | os.PathLike[str]) -> Mapping:
     """Return the mapping of a JSON file. Raises UnreadableFile, which names the place."""
-    return _document(path).built(Mapping, SHAPES)
+    return _document(path).built(Mapping, FORMS)
 
 
 @public

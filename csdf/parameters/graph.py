@@ -403,7 +403,7 @@ def _filled_json(document: JsonValue, values: Values) -> Graph:
             if not channel[key].is_null:
                 computed[key] = _whole(channel[key], values)
         whole["channels"].append(computed)
-    return JsonValue(whole, document.file, "").built(Graph, json_graph.SHAPES)
+    return JsonValue(whole, document.file, "").built(Graph, json_graph.FORMS)
 
 
 def _finer(processors: JsonValue, scale: int) -> list[Any]:

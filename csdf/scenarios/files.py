@@ -22,7 +22,7 @@ from csdf.io import files, json_graph
 from csdf.io.json_value import JsonForm, JsonValue
 from csdf.scenarios.model import ScenarioGraph
 
-SHAPES = {ScenarioGraph: JsonForm("csdf-scenarios", 2), **json_graph.SHAPES}
+FORMS = {ScenarioGraph: JsonForm("csdf-scenarios", 2), **json_graph.FORMS}
 XML_READER = "csdf.scenarios.fsmsadf"  # imported when a file is XML: lxml takes long to load
 
 
@@ -45,4 +45,4 @@ def read_scenarios(path: str | os.PathLike[str]) -> ScenarioGraph:
 
 def scenarios_from_json(text: str, name: str = "<text>") -> ScenarioGraph:
     """Return the scenario graph of a JSON text. Raises UnreadableFile."""
-    return JsonValue.parse(text, name).built(ScenarioGraph, SHAPES)
+    return JsonValue.parse(text, name).built(ScenarioGraph, FORMS)

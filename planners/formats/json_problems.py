@@ -12,17 +12,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from csdf.io.json_value import JsonForm, JsonValue, Shapes
+from csdf.io.json_value import JsonForm, JsonForms, JsonValue
 from planners.arena.problem import Buffer, MemoryPlan, Problem
 
-SHAPES: Shapes = {Buffer: JsonForm(names=(("name", "id"),))}
+FORMS: JsonForms = {Buffer: JsonForm(names=(("name", "id"),))}
 
 
 def parse_problems(text: str, name: str) -> list[Problem]:
     """Return the problems of a document. Raises UnreadableFile with the place."""
     document = JsonValue.parse(text, name)
     document.require_keys(("problems",))
-    return [problem.built(Problem, SHAPES) for problem in document["problems"].items()]
+    return [problem.built(Problem, FORMS) for problem in document["problems"].items()]
 
 
 def plan_as_json(plan: MemoryPlan, seconds: float) -> dict[str, Any]:

@@ -6,10 +6,11 @@ the peak of a plan is the maximum over its groups. Within a group, line buffers 
 staging buffers only the largest counts.
 
 A label is a partial group from one separator of the execution order: bytes of line buffers, staging
-bytes, MACs. Labels are extended by one move at a time. Among the labels that reach the same separator
-with the same rows of a batch, the search prunes each label that another dominates in all three
-numbers. Labels are stored as arrays, and all moves after a separator extend all its labels in one
-operation.
+bytes, MACs. Labels are extended by one move at a time. Of the labels that reach the same separator
+with the same row block, the search prunes those that another label dominates in all three numbers.
+Example: of (lines 400, staging 100, MACs 9000), (300, 200, 9000) and (400, 150, 9500), all after
+separator 3, the third is dominated by the first; the first two remain. Labels are stored as arrays, and
+all moves after a separator extend all its labels in one operation.
 
 If the input arrives row by row, the first group either consumes its rows as they arrive, or the input
 is collected first; in the second case all plans of a resident input follow. The search is exact over
@@ -41,15 +42,15 @@ from planners.memory.moves import (
 )
 from planners.memory.placed_chains import PlacedChains
 
-ALL = 10**9  # labels of a state: no limit
-ANY_WORK = 2**60  # multiply-accumulates: more than any plan has
+ALL = 10**9  # a limit on the labels of a state that no search reaches
+ANY_WORK = 2**60  # a limit on MACs that no plan reaches
 
-# Effort of the search, in microseconds of a usual machine: least squares over the catalogue.
+# Effort of the search in microseconds of a typical machine, by least squares over the built-in models.
 PLACE_EFFORT = 20  # to extend the labels of a state
 STAGE_EFFORT = 30  # to compute the bytes that a move retains, for each of its stages
-PLANS_EFFORT = 22  # to append a group to a plan, and to compare the plan with others
-LABELS = 3  # that are compared with others in a microsecond
-EXTENSIONS = 270  # of labels by moves, all in arrays, in a microsecond
+PLANS_EFFORT = 22  # to append a group to a plan, and to compare the plan with other plans
+LABELS = 3  # labels compared in a microsecond
+EXTENSIONS = 270  # pairs of a label and a move that are computed in a microsecond
 
 
 Chains = dict[int, list[PlanWay]]  # undominated partial plans, by the separator they reach
@@ -234,15 +235,15 @@ def _joined(plans: Iterable[PlanWay], groups: Iterable[GroupWay]) -> list[PlanWa
 
 
 class Labels(NamedTuple):
-    """Labels of one state, one in each row of the arrays.
+    """Labels of one state as columns, an entry for each label.
 
-    before: index of the preceding state; label and move: the label of that state, and the move,
-    that lead to this label.
+    Entry k of `before`, `label` and `move` says how label k arose: from label label[k] of the state
+    that was extended as number before[k], by its move number move[k].
     """
 
-    lines: Array
-    passing: Array
-    work: Array
+    lines: Array  # bytes of line buffers, with the result of the last move
+    passing: Array  # bytes of the largest staging buffer
+    work: Array  # multiply-accumulates
     before: Array
     label: Array
     move: Array
@@ -270,7 +271,7 @@ class GroupLabels:
     def __init__(
         self, moves: GroupMoves, begin: int, limits: LabelLimits, stop: Stop, *, is_streamed: bool
     ) -> None:
-        """Take the limits for this group alone: MACs count from its begin to the end of the network.
+        """Limit the MACs from the begin of this group to the end of the network.
 
         stop: the stop whose effort the search spends.
         """
@@ -285,12 +286,13 @@ class GroupLabels:
         zero = np.zeros(1, np.int64)
         lines = zero + moves.carried_bytes(begin)
         self._open[begin, 1 if is_streamed else WHOLE].append(Labels(lines, *(zero,) * 5))
-        self.has_left_out = False  # whether some labels were not followed
+        self.has_left_out = False  # whether the limit on the labels of a state dropped labels
 
     def ends(self) -> Iterator[tuple[int, Labels]]:
-        """Yield the separators that end a group, each with its labels; their `lines` are all bytes.
+        """Yield the separators that end a group, each with its labels.
 
-        The bytes count the tensors at both ends as if they overlapped completely.
+        `lines` of these labels is the peak of the whole group. Of its source and its result it counts
+        only the larger tensor, as if they overlapped completely.
         """
         last = len(self._moves.course.separators) - 1
         for cut in range(self._begin, last):
@@ -351,16 +353,16 @@ class GroupLabels:
 
 
 class _Extended(NamedTuple):
-    """The labels of a state (columns) extended by all its moves (rows)."""
+    """All pairs of a move and a label of a state: arrays with a row per move, a column per label."""
 
-    number: int
+    number: int  # of the state, in the order of extension
     lines: Array
     passing: Array
     work: Array
-    target: Array  # of each move, not falling
+    target: Array  # of each move, in ascending order
 
     def split(self, wanted: Array, lines: Array) -> Iterator[tuple[int, Labels]]:
-        """Yield the selected labels for each target, with `lines` as their first number."""
+        """Yield the wanted pairs of each target as labels, with these `lines`."""
         move, label = np.nonzero(wanted)
         if not len(move):
             return

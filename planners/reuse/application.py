@@ -314,4 +314,4 @@ def _texts(found: JsonValue) -> list[str]:
 
 
 def _optional(found: JsonValue, key: str, default: Any) -> JsonValue:
-    return found[key] if key in found.value else JsonValue(default, found.file, found.place)
+    return found[key] if key in found.value else JsonValue(default, found.file, found.path)
