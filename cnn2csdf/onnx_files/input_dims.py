@@ -1,4 +1,9 @@
-"""The dims of the inputs of a graph, one frame at a time, and usual sizes of open dims."""
+"""Dims of the inputs of an ONNX graph for one frame: open dims, batches, and usual sizes.
+
+An open dim has a name in the file, such as `batch`, or none, and no size. Its size comes from the user
+(--shape), is 1 if it is the batch of an input, or is proposed from usual image sizes and lengths.
+Example: an input ["batch", 3, "h", "w"] with --shape h=224 --shape w=224 has the dims (1, 3, 224, 224).
+"""
 
 from __future__ import annotations
 
@@ -17,11 +22,13 @@ Dims = tuple[int, ...]
 FLOATS = frozenset(map(onnx.TensorProto.DataType.Value, ("FLOAT", "FLOAT16", "BFLOAT16", "DOUBLE")))
 INTEGERS = frozenset(map(onnx.TensorProto.DataType.Value, ("UINT8", "INT8", "INT32", "INT64")))
 
-STATE_AXES = 3  # layers or kinds of states, batch, elements
+STATE_AXES = (
+    3  # axes of the states of a recurrent layer: layers or kinds of states, batch, elements
+)
 
 
 def require_known_names(shapes: Mapping[str, Dims], inputs: Sequence[onnx.ValueInfoProto]) -> None:
-    """Raise UnreadableFile for a shape of what is neither an input nor an open dim of one."""
+    """Raise UnreadableFile for a shape whose name is neither an input nor an open dim."""
     names = [value_info.name for value_info in inputs]
     open_dims = _named_dims(inputs)
     for name, dims in shapes.items():
@@ -39,13 +46,13 @@ def require_known_names(shapes: Mapping[str, Dims], inputs: Sequence[onnx.ValueI
 
 
 def _named_dims(inputs: Sequence[onnx.ValueInfoProto]) -> list[str]:
-    """The names that the file gives to open dims, each once."""
+    """Return the names of the open dims of the inputs, without duplicates."""
     dims = [dim for value_info in inputs for dim in value_info.type.tensor_type.shape.dim]
     return list(dict.fromkeys(dim.dim_param for dim in dims if dim.dim_param))
 
 
 def constant_input(proto: onnx.ValueInfoProto, constants: Mapping[str, float]) -> onnx.TensorProto:
-    """Return an input as a tensor of one number; an open dim has one element."""
+    """Return an input as a constant tensor filled with one number; an open dim has size 1."""
     number, kind = constants[proto.name], proto.type.tensor_type.elem_type
     if kind not in FLOATS | INTEGERS:
         raise UnreadableFile(f"input {proto.name!r} holds no numbers of a supported type")
@@ -61,10 +68,10 @@ def constant_input(proto: onnx.ValueInfoProto, constants: Mapping[str, float]) -
 
 
 class OpenSizes(UnreadableFile):
-    """The refusal of inputs whose sizes are not all fixed.
+    """An error that lists the inputs with open dims.
 
-    sizes: of each input; a string is the name of an open dim, "?" one without a name. scalars: inputs
-    without axes, which need the same value for every frame.
+    sizes: by input; a string is the name of an open dim, "?" an open dim without a name. scalars:
+    inputs without axes, which need a constant value.
     """
 
     def __init__(
@@ -80,14 +87,15 @@ def inputs_dims(
     shapes: Mapping[str, Dims],
     sequences: Set[str] = frozenset(),
 ) -> dict[str, Dims]:
-    """Return the dims of all inputs, the batch of one in front; a batch left open is one.
+    """Return the dims of all inputs for one frame.
 
-    An open dim that is the batch of an input is one in all inputs. An input with a first dim of
-    another size than one is a tensor without a batch, such as two states, where another input has a
-    batch of one; so is an input among the sequences, which recurrent layers read as frames x batch x
-    elements. shapes: by input, dims that replace those of the file; by name of an open dim, its
-    size. Raises OpenSizes for all inputs together whose dims are not fixed, and UnreadableFile where
-    the batch is another.
+    An open first dim is the batch and becomes 1; an open dim of the same name becomes 1 in all inputs.
+    If an input has a batch of 1, an input with another first dim is a tensor without a batch, such as
+    two states. Inputs in `sequences`, which recurrent layers read as time steps x batch x elements, are
+    tensors without a first batch axis too. shapes: dims by the name of an input, or the size by the
+    name of an open dim.
+
+    Raises OpenSizes with all inputs whose dims are not fixed; UnreadableFile for a batch above 1.
     """
     sizes = {proto.name: _sizes_of(proto, shapes) for proto in inputs}
     axes = [proto.type.tensor_type.shape.dim for proto in inputs]
@@ -111,7 +119,7 @@ def inputs_dims(
 
 
 def _sizes_of(proto: onnx.ValueInfoProto, shapes: Mapping[str, Dims]) -> list[int | str]:
-    """Return the sizes of an input; a string for a size that is not fixed."""
+    """Return the sizes of an input; a string is the name of an open dim, or "?"."""
     name = proto.name
     if not proto.type.HasField("tensor_type"):
         raise UnreadableFile(f"input {name!r} is not a tensor")
@@ -119,7 +127,7 @@ def _sizes_of(proto: onnx.ValueInfoProto, shapes: Mapping[str, Dims]) -> list[in
         raise UnreadableFile(f"input {name!r} holds no numbers of a supported type")
     sizes: list[int | str] = []
     for dim in proto.type.tensor_type.shape.dim:
-        # Exporters write an open dim as one without a value, or below zero.
+        # Exporters write an open dim without a value, or with a negative value.
         is_fixed = dim.HasField("dim_value") and dim.dim_value >= 0
         sizes_of = () if is_fixed else shapes.get(dim.dim_param, ())
         open_size = sizes_of[0] if len(sizes_of) == 1 else dim.dim_param or "?"
@@ -136,7 +144,7 @@ def _sizes_of(proto: onnx.ValueInfoProto, shapes: Mapping[str, Dims]) -> list[in
 
 
 def _require_frame(name: str, dims: Dims, *, has_batch: bool) -> None:
-    """Raise UnreadableFile for an input that is empty, or a batch of several frames."""
+    """Raise UnreadableFile for an empty input, or for a batch of several frames."""
     if min(dims) < 1:
         raise UnreadableFile(
             f"input {name!r} of shape {_text(dims)} holds nothing; "
@@ -155,7 +163,7 @@ def _require_fixed(
     sizes: Mapping[str, Sequence[int | str]],
     shapes: Mapping[str, Dims],
 ) -> None:
-    """Raise OpenSizes that lists all inputs with dims that are not fixed, and scalar inputs."""
+    """Raise OpenSizes if any input has an open dim or no axes."""
     refusals, words, scalars = [], [], []
     for proto in inputs:
         name, dims = proto.name, sizes[proto.name]
@@ -177,7 +185,7 @@ def _require_fixed(
 
 
 def words_for(name: str, sizes: Sequence[int | str], chosen: Sequence[int | str]) -> list[str]:
-    """Return the words of a command line that fix the open dims of an input to chosen sizes."""
+    """Return options such as `--shape h=224` that fix the open dims of an input."""
     pairs = zip(sizes, chosen, strict=True)
     open_dims = {size: value for size, value in pairs if isinstance(size, str)}
     if "?" in open_dims:
@@ -186,7 +194,7 @@ def words_for(name: str, sizes: Sequence[int | str], chosen: Sequence[int | str]
 
 
 def _with_letters(sizes: Sequence[int | str]) -> list[int | str]:
-    """Dims with a letter for each that is not known."""
+    """Replace open dims by letters for an example; the batch is 1."""
     letters = dict(enumerate("NCHW")) if len(sizes) == 4 else {}
     fixed = [
         size if isinstance(size, int) and size > 0 else letters.get(place, "N")
@@ -199,19 +207,20 @@ def _text(sizes: Sequence[int | str]) -> str:
     return "x".join(map(str, sizes))
 
 
-IMAGE_SIZES = ("imgsz", "image_size", "input_size", "img_size")  # keys of metadata
+IMAGE_SIZES = ("imgsz", "image_size", "input_size", "img_size")  # metadata keys of exporters
 
 
 def usual_sizes(
     open_sizes: OpenSizes, metadata: Mapping[str, str]
 ) -> Iterator[dict[str, list[int]]]:
-    """Yield sizes of all inputs with open dims: the sizes that the metadata name, then usual sizes."""
-    said = [
+    """Yield candidate sizes of all inputs with open dims: sizes in the metadata, then usual sizes."""
+    stated = [
         tuple(map(int, numbers))
         for key in IMAGE_SIZES
         if (numbers := re.findall(r"\b\d{1,5}\b", metadata.get(key, "")))
     ]
-    images = [(numbers * 2)[-2:] for numbers in said] + list(IMAGES)
+    # A single number is both height and width.
+    images = [(numbers * 2)[-2:] for numbers in stated] + list(IMAGES)
     for image, length in zip_longest(images, LENGTHS):
         yield {
             name: _chosen(dims, image or images[-1], length or LENGTHS[-1])
@@ -221,6 +230,6 @@ def usual_sizes(
 
 
 def _chosen(sizes: Sequence[int | str], image: Sequence[int], length: int) -> list[int]:
-    """Return an image's channels, height and width for four axes, else the length for each size."""
+    """Fill open dims: an image (1, 3, height, width) for four axes, else the length for each."""
     usual = [1, 3, *image] if len(sizes) == 4 else [length] * len(sizes)
     return [size if isinstance(size, int) else usual[at] for at, size in enumerate(sizes)]

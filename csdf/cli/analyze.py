@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, cast
 from csdf.analysis.bound_channels import why_unlimited
 from csdf.analysis.consistency import repetition_vector
 from csdf.analysis.throughput import METHODS, Method, Throughput, throughput
-from csdf.cli import answers, parsers
+from csdf.cli import answers, graph_input, parsers
 from csdf.cli.frame import terminal
 from csdf.cli.frame.batches import graph_files, in_order
 from csdf.cli.frame.long_work import limited, telling
@@ -109,7 +109,7 @@ def command_parser() -> argparse.ArgumentParser:
     concurrency.add_workers(parser)
     parsers.add_time_limit(parser, "stop after this time and print the bounds proved so far", None)
     concurrency.add_concurrency(parser)
-    answers.add_reading_options(parser)
+    graph_input.add_reading_options(parser)
     parser.add_argument(
         "--symbolic",
         action="store_true",

@@ -12,7 +12,7 @@ from csdf.analysis.liveness import deadlock
 from csdf.analysis.schedule_checker import check_periodic_schedule
 from csdf.analysis.schedules import periodic_schedule
 from csdf.analysis.throughput import throughput
-from csdf.cli import answers, parsers
+from csdf.cli import answers, option_values, parsers
 from csdf.cli.frame.long_work import limited, telling
 from csdf.cli.frame.output import remark
 from csdf.cli.options import storage
@@ -137,19 +137,19 @@ def command_parser() -> argparse.ArgumentParser:
     need = parser.add_mutually_exclusive_group()
     need.add_argument(
         "--period",
-        type=answers.above_zero,
+        type=option_values.above_zero,
         metavar="TIME",
         help="maximum period, such as 7, 3/2 or 1.5",
     )
     need.add_argument(
         "--throughput",
-        type=answers.above_zero,
+        type=option_values.above_zero,
         metavar="RATE",
         help="minimum number of iterations per time unit",
     )
     parser.add_argument(
         "--latency",
-        type=answers.above_zero,
+        type=option_values.above_zero,
         metavar="TIME",
         help="maximum latency, from the release of an iteration at the source (evenly spaced in "
         "the period) to the end of the sink firings that depend on it",

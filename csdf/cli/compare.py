@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 import csdf.entries as entries
-from csdf.cli import answers, parsers
+from csdf.cli import answers, graph_input, option_values, parsers
 from csdf.cli.frame import output
 from csdf.cli.frame.batches import graph_files, in_order
 from csdf.cli.frame.long_work import stop_after
@@ -96,7 +96,7 @@ def command_parser() -> argparse.ArgumentParser:
     parsers.add_table_option(parser, "a row for each graph")
     concurrency.add_workers(parser)
     concurrency.add_concurrency(parser)
-    answers.add_reading_options(parser)
+    graph_input.add_reading_options(parser)
     return parser
 
 
@@ -104,7 +104,7 @@ def _questions(text: str) -> tuple[str, ...]:
     questions = tuple(text.split(","))
     for question in questions:
         if question not in QUESTIONS:
-            raise answers.unfit(question, f"one of {', '.join(QUESTIONS)}")
+            raise option_values.unfit(question, f"one of {', '.join(QUESTIONS)}")
     return questions
 
 
@@ -209,7 +209,7 @@ def _compared(
     options: argparse.Namespace,
     stop: Stop,
 ) -> Iterator[Verdict]:
-    read_graph = answers.read(path, options)
+    read_graph = graph_input.read(path, options)
     graph = concurrency.limited(read_graph, options)
     yield from compare(
         graph, path if _is_same(path, read_graph, graph, options) else None, programs,

@@ -11,7 +11,7 @@ from csdf.analysis.bound_channels import with_capacities
 from csdf.analysis.expansion import hsdf, merge_parallel_channels, unfold
 from csdf.analysis.liveness import deadlock
 from csdf.analysis.throughput import throughput
-from csdf.cli import answers, parsers
+from csdf.cli import answers, graph_input, option_values, parsers
 from csdf.cli.frame.long_work import limited
 from csdf.cli.frame.output import remark
 from csdf.cli.options import concurrency
@@ -31,11 +31,11 @@ def work(options: argparse.Namespace) -> int:
         options.refuse(f"{options.output} is the input; name another file, or add --overwrite")
     require_format(options.output)
     with limited(options.time_limit) as stop:
-        graph = answers.read(options.input, options)
+        graph = graph_input.read(options.input, options)
         with answers.working(f"transforming {graph.name}"):
             graph, code = _transformed(graph, options, stop)
             form = _format_options(graph, options)
-        answers.write("csdf convert", options.output, graph, **form)
+        graph_input.write("csdf convert", options.output, graph, **form)
     return code
 
 
@@ -72,7 +72,7 @@ def command_parser() -> argparse.ArgumentParser:
     change.add_argument(
         "--capacity",
         action="append",
-        type=answers.named_integers,
+        type=option_values.named_integers,
         metavar="CHANNEL=N",
         default=[],
         help="maximum number of tokens that the channel may hold",
@@ -81,14 +81,16 @@ def command_parser() -> argparse.ArgumentParser:
     change.add_argument(
         "--merge-parallel", action="store_true", help="drop channels that never delay a firing"
     )
-    change.add_argument("--unfold", type=answers.positive, metavar="N", help="N cycles as one")
+    change.add_argument(
+        "--unfold", type=option_values.positive, metavar="N", help="N cycles as one"
+    )
     add_abstraction(change)
     change.add_argument("--hsdf", action="store_true", help="one actor for each firing")
     parser.add_argument(
         "--highlight", action="store_true", help="mark the critical cycle in a .dot file"
     )
     parsers.add_time_limit(parser, "end after this time", None)
-    answers.add_reading_options(parser)
+    graph_input.add_reading_options(parser)
     return parser
 
 
@@ -216,7 +218,7 @@ def _by_actor(graph: Graph, requests: list[Phases]) -> dict[str, int]:
 
 def _phases(text: str) -> Phases:
     """Parse `3` or `ACTOR=3`; for argparse."""
-    parse: Callable[[str], int] = answers.positive
+    parse: Callable[[str], int] = option_values.positive
     name, _, number = text.rpartition("=")
     return (name, parse(number)) if name else parse(text)
 
@@ -225,7 +227,7 @@ def _names(text: str) -> tuple[str, ...]:
     """Parse `A,B`; for argparse."""
     names = tuple(text.split(","))
     if len(names) < 2 or not all(names):
-        raise answers.unfit(text, "two or more actors, such as a,b")
+        raise option_values.unfit(text, "two or more actors, such as a,b")
     return names
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import fields
 from fractions import Fraction
 
-from csdf.cli import answers, parsers
+from csdf.cli import answers, graph_input, option_values, parsers
 from csdf.errors import CsdfError, InvalidGraph
 from csdf.generation import (
     DEFAULT,
@@ -48,7 +48,7 @@ def work(options: argparse.Namespace) -> int:
 
         print(format_sdf3(graph), end="")
         return answers.ANSWERED
-    answers.write("csdf generate", options.output, graph)
+    graph_input.write("csdf generate", options.output, graph)
     return answers.ANSWERED
 
 
@@ -78,7 +78,9 @@ def command_parser() -> argparse.ArgumentParser:
         "csdf generate 7 --actors 12 --degree 3,1 --rate 4,2 --duration 20,30,5,60 -o random.xml",
         work=work,
     )
-    parser.add_argument("seed", type=answers.integer, metavar="SEED", help="seed, a whole number")
+    parser.add_argument(
+        "seed", type=option_values.integer, metavar="SEED", help="seed, a whole number"
+    )
     parsers.add_output_option(parser, ".xml, .json or .dot; by default SDF3 XML is printed")
     for field in fields(GraphShape):
         option = option_of(field.name)
@@ -95,7 +97,7 @@ def command_parser() -> argparse.ArgumentParser:
         else:
             parser.add_argument(
                 option,
-                type=answers.integer,
+                type=option_values.integer,
                 default=field.default,
                 metavar="N",
                 help=f"{purpose}; default: {field.default}",
@@ -129,7 +131,7 @@ def add_samples(parser: argparse.ArgumentParser) -> None:
         )
     group.add_argument(
         "--repetition-sum",
-        type=answers.positive,
+        type=option_values.positive,
         metavar="N",
         help="firings of all actors in one iteration; with other means by default two for each actor",
     )
@@ -171,9 +173,9 @@ def _spread(minimum: int) -> Callable[[str], MeanVariance]:
     def parse(text: str) -> MeanVariance:
         parts = text.split(",")
         if len(parts) > 4:
-            raise answers.unfit(text, "MEAN, MEAN,VARIANCE, MEAN,VARIANCE,MIN or with MAX")
-        numbers = [answers.fraction(part) for part in parts[:2]]
-        limits = [answers.from_zero(part) for part in parts[2:]]
+            raise option_values.unfit(text, "MEAN, MEAN,VARIANCE, MEAN,VARIANCE,MIN or with MAX")
+        numbers = [option_values.fraction(part) for part in parts[:2]]
+        limits = [option_values.from_zero(part) for part in parts[2:]]
         try:
             return MeanVariance(
                 mean=numbers[0],

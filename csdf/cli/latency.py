@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Any, Literal
 
 from csdf.analysis.latency import dependency_latency, latency
-from csdf.cli import answers, parsers
+from csdf.cli import answers, graph_input, option_values, parsers
 from csdf.cli.frame.long_work import limited, working
 from csdf.cli.options import concurrency
 from csdf.errors import CsdfError
@@ -63,13 +63,13 @@ def command_parser() -> argparse.ArgumentParser:
     rate = parser.add_mutually_exclusive_group()
     rate.add_argument(
         "--period",
-        type=answers.above_zero,
+        type=option_values.above_zero,
         metavar="TIME",
         help="a strictly periodic source: all its firings of an iteration in this time",
     )
     rate.add_argument(
         "--throughput",
-        type=answers.above_zero,
+        type=option_values.above_zero,
         metavar="RATE",
         help="instead of --period: iterations per time unit",
     )
@@ -77,7 +77,7 @@ def command_parser() -> argparse.ArgumentParser:
     where.add_argument("--platform", metavar="FILE", help="platform of --mapping")
     where.add_argument(
         "--processors",
-        type=answers.positive,
+        type=option_values.positive,
         metavar="N",
         help="this number of equal processors, instead of --platform",
     )
@@ -109,7 +109,7 @@ def _subject(options: argparse.Namespace) -> tuple[Graph, Platform | None, Mappi
         from csdf.mapping.nsoc import read_nsoc  # slow to import, and seldom needed
 
         mapped = read_nsoc(options.file, options.file_limit)
-        answers.tell_sizes(options.file, options, 0, buffers=len(mapped.mapping.buffers))
+        graph_input.tell_sizes(options.file, options, 0, buffers=len(mapped.mapping.buffers))
         return concurrency.limited(mapped.graph, options), mapped.platform, mapped.mapping
     graph = concurrency.read(options.file, options)
     if options.mapping is None:

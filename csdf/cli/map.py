@@ -11,7 +11,7 @@ from math import ceil
 from typing import Any, NamedTuple
 
 from csdf.analysis.consistency import repetition_vector
-from csdf.cli import answers, loading, parsers
+from csdf.cli import answers, graph_input, loading, option_values, parsers
 from csdf.cli.frame.long_work import limited, telling, working
 from csdf.cli.frame.output import remark
 from csdf.cli.options import concurrency
@@ -107,7 +107,7 @@ def command_parser() -> argparse.ArgumentParser:
     )
     where.add_argument(
         "--processors",
-        type=answers.positive,
+        type=option_values.positive,
         metavar="N",
         help="this number of equal processors, with communication in zero time",
     )
@@ -117,14 +117,14 @@ def command_parser() -> argparse.ArgumentParser:
     need = parser.add_mutually_exclusive_group()
     need.add_argument(
         "--period",
-        type=answers.above_zero,
+        type=option_values.above_zero,
         metavar="TIME",
         help="maximum period, such as 7, 3/2 or 1.5: search for the fewest processors, unless "
         "--mapping or --minimize is used",
     )
     need.add_argument(
         "--throughput",
-        type=answers.above_zero,
+        type=option_values.above_zero,
         metavar="RATE",
         help="instead of --period: iterations per time unit",
     )
@@ -173,7 +173,7 @@ def _answer(options: argparse.Namespace, stop: Stop) -> MapAnswer:
         from csdf.mapping.nsoc import read_nsoc  # slow to import, and seldom needed
 
         graph, platform, mapping = read_nsoc(options.file, options.file_limit)
-        answers.tell_sizes(options.file, options, 0, buffers=len(mapping.buffers))
+        graph_input.tell_sizes(options.file, options, 0, buffers=len(mapping.buffers))
         graph = concurrency.limited(graph, options)
     else:
         graph = concurrency.read(options.file, options)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-from csdf.cli import answers, loading, parsers
+from csdf.cli import answers, graph_input, loading, parsers
 from csdf.cli.frame import output, terminal
 from csdf.cli.frame.long_work import limited, telling
 from csdf.cli.options import concurrency
@@ -32,10 +32,10 @@ def work(options: argparse.Namespace) -> int:
     if options.method != "auto":
         options.refuse("--method is for one value of each parameter")
     (path,) = options.file
-    values = answers.set_values(options)
+    values = graph_input.set_values(options)
     if options.plot and sum(len(listed) > 1 for listed in values.values()) != 1:
         options.refuse("--plot needs several values of one parameter, such as --set n=1..64")
-    graph = answers.read_parametric(path, options)
+    graph = graph_input.read_parametric(path, options)
     if not graph.parameters:
         raise CsdfError(f"{path}: has no parameters; every number in it is given")
     try:

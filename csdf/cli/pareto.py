@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 
 from csdf.analysis.liveness import deadlock
-from csdf.cli import answers, loading, parsers
+from csdf.cli import answers, loading, option_values, parsers
 from csdf.cli.frame import output, terminal
 from csdf.cli.frame.long_work import limited, telling
 from csdf.cli.options import concurrency, storage
@@ -67,14 +67,14 @@ def command_parser() -> argparse.ArgumentParser:
         work=work,
     )
     parser.add_argument(
-        "--max-size", type=answers.size, metavar="SIZE", help="maximum size of a distribution"
+        "--max-size", type=option_values.size, metavar="SIZE", help="maximum size of a distribution"
     )
     parser.add_argument(
-        "--points", type=answers.positive, metavar="N", help="maximum number of points"
+        "--points", type=option_values.positive, metavar="N", help="maximum number of points"
     )
     parser.add_argument(
         "--gap",
-        type=answers.share,
+        type=option_values.share,
         metavar="PERCENT",
         default=Fraction(0),
         help="leave out points that are at most this much faster than the previous listed point, "

@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 
 import csdf.names as names
 from csdf.arguments import SIZE_UNITS, TIME_UNITS
-from csdf.cli import answers
+from csdf.cli import option_values
 from csdf.cli.frame.output import UNUSABLE, refusal
 from csdf.cli.frame.streams import Remarks
 from csdf.cli.frame.terminal import columns
@@ -260,7 +260,7 @@ def add_time_limit(
     end = "no limit" if default is None else f"{default:g}s"
     parser.add_argument(
         "--time-limit",
-        type=answers.seconds,
+        type=option_values.seconds,
         metavar="TIME",
         default=default,
         help=f"{what}, such as 30s, 500ms or 2m; default: {end}",
@@ -272,7 +272,7 @@ def add_memory_limit(parser: argparse._ActionsContainer) -> None:
     """Add how much memory the work may use."""
     parser.add_argument(
         "--memory-limit",
-        type=answers.size,
+        type=option_values.size,
         metavar="SIZE",
         help="stop in the same way if the command uses more memory, such as 2GB; default: three "
         "quarters of the free memory",
@@ -283,7 +283,7 @@ def add_effort(parser: argparse._ActionsContainer, what: str, default: float) ->
     """Add how much is searched, counted in steps; how long it may take; what counts as an answer."""
     parser.add_argument(
         "--effort",
-        type=answers.seconds,
+        type=option_values.seconds,
         metavar="TIME",
         default=default,
         help=f"{what}: the number of steps that take this time on a typical machine. Steps are "
@@ -291,7 +291,7 @@ def add_effort(parser: argparse._ActionsContainer, what: str, default: float) ->
     )
     parser.add_argument(
         "--time-limit",
-        type=answers.seconds,
+        type=option_values.seconds,
         metavar="TIME",
         default=None,
         help="stop after this wall-clock time with the best answer so far and exit code 3; "
@@ -327,7 +327,9 @@ def one_of(names: Sequence[str]) -> Callable[[str], str]:
     def parse(text: str) -> str:
         if text in names or copies_of(text) is not None:
             return text
-        raise answers.unfit(text, f"one of {', '.join(names)}, or periodic-K such as periodic-1")
+        raise option_values.unfit(
+            text, f"one of {', '.join(names)}, or periodic-K such as periodic-1"
+        )
 
     return parse
 
@@ -343,25 +345,25 @@ def add_limit_options(
     everything = "maximum RAM of the network: arena, execution state and stack in C"
     parser.add_argument(
         "--ram",
-        type=answers.size,
+        type=option_values.size,
         metavar="SIZE",
         help=f"{everything if has_reserve else buffers}; e.g. 64kB, 1MiB",
     )
     if has_reserve:
         parser.add_argument(
             "--reserve",
-            type=answers.size,
+            type=option_values.size,
             metavar="SIZE",
             default=0,
             help="RAM reserved for the application: its stack, drivers, buffers; e.g. 2kB",
         )
     parser.add_argument(
         "--flash",
-        type=answers.size,
+        type=option_values.size,
         metavar="SIZE",
         help="maximum flash of all parameters as stored in C; e.g. 256kB",
     )
     if memory is not None:
         parser.add_argument(
-            "--total-memory", type=answers.size, metavar="SIZE", dest="memory", help=memory
+            "--total-memory", type=option_values.size, metavar="SIZE", dest="memory", help=memory
         )

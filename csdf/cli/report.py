@@ -22,7 +22,7 @@ from csdf.analysis.bound_channels import bound_channels, why_unlimited, with_cap
 from csdf.analysis.consistency import repetition_vector
 from csdf.analysis.execution import SteadyState, first_starts, recurrence, repeated
 from csdf.analysis.throughput import Throughput, throughput
-from csdf.cli import answers, parsers
+from csdf.cli import answers, graph_input, option_values, parsers
 from csdf.cli.frame.long_work import limited_part, shown, stop_after
 from csdf.cli.frame.output import remark
 from csdf.cli.options import concurrency, storage
@@ -126,7 +126,7 @@ def command_parser() -> argparse.ArgumentParser:
     parsers.takes_words(action, (word for reader in readers.values() for word in reader.NAMES))
     parser.add_argument(
         "--time-limit",
-        type=answers.seconds,
+        type=option_values.seconds,
         metavar="TIME",
         help="for all of the page, such as 30s; unfinished sections are marked. Default: "
         f"{SECONDS:g}s for the analyses of the graph; the plan of a network counts its steps, as in "
@@ -136,7 +136,7 @@ def command_parser() -> argparse.ArgumentParser:
     for reader in readers.values():
         reader.add_options(parser)
     concurrency.add_concurrency(parser)
-    answers.add_reading_options(parser)
+    graph_input.add_reading_options(parser)
     return parser
 
 
@@ -160,7 +160,7 @@ def _subject(options: argparse.Namespace, stop: Stop) -> tuple[str, Subject]:
     for reader in readers.values():
         reader.refuse(options)
     graph = concurrency.read(options.model, options)
-    return GRAPH, GraphSubject(graph=graph, terms=answers.sizes_terms(options))
+    return GRAPH, GraphSubject(graph=graph, terms=graph_input.sizes_terms(options))
 
 
 def _added(kind: str, subject: Subject, stop: Stop) -> Iterator[Contribution]:

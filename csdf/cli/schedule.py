@@ -20,7 +20,7 @@ from csdf.analysis.schedules import (
 )
 from csdf.analysis.self_timed import self_timed_execution
 from csdf.analysis.throughput import throughput
-from csdf.cli import answers, loading, parsers
+from csdf.cli import answers, loading, option_values, parsers
 from csdf.cli.frame import output
 from csdf.cli.frame.long_work import limited, telling
 from csdf.cli.options import concurrency
@@ -105,7 +105,7 @@ def command_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--iterations",
-        type=answers.positive,
+        type=option_values.positive,
         metavar="N",
         help="number of iterations to list; default: transient and steady part",
     )

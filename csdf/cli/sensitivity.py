@@ -20,7 +20,7 @@ from csdf.analysis.parametric import (
     time_scale,
 )
 from csdf.analysis.sensitivity import ActorSensitivity, Sensitivity, sensitivity
-from csdf.cli import answers, loading, parsers
+from csdf.cli import answers, loading, option_values, parsers
 from csdf.cli.frame import terminal
 from csdf.cli.frame.long_work import limited, telling
 from csdf.cli.frame.output import remark
@@ -262,7 +262,7 @@ def add_parameters(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--up-to",
-        type=answers.above_zero,
+        type=option_values.above_zero,
         metavar="NUMBER",
         help="with two parameters: the largest value of both",
     )

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from cnn2csdf.catalogue.networks import CATALOGUE
 from cnn2csdf.commands.cnn import options as shared
-from csdf.cli import answers, parsers, project
+from csdf.cli import answers, option_values, parsers, project
 from csdf.cli.frame.output import remark, write
 from csdf.errors import CsdfError, MissingFile
 from csdf.names import meant
@@ -76,7 +76,7 @@ def command_parser() -> argparse.ArgumentParser:
     add_plan_options(parser)
     parser.add_argument(
         "--fps",
-        type=answers.above_zero,
+        type=option_values.above_zero,
         metavar="N",
         help="minimum number of inferences per second",
     )

@@ -1,6 +1,7 @@
-"""Bottleneck, depths to compare, and smallest depths of a design: the answer of `csdf fifo`.
+"""The answer of `csdf fifo` for one design: bottleneck, smallest depths, and depths to compare.
 
-It takes the depths of FINN's own rule from the maximum occupancy of unbounded FIFOs.
+Three sets of depths are compared with the smallest: those of the file, depth 2 everywhere, and those of
+FINN's rule `largefifo_rtlsim`, the maximum occupancy of unbounded FIFOs.
 """
 
 from __future__ import annotations
@@ -31,16 +32,15 @@ from planners.fifo.event_graph import EventCycle, EventGraph, Spend, spend_nothi
 from planners.fifo.sizing import Sizing, smallest_depths
 
 Stops = Callable[[], Stop]  # one for each search
-POINTS = 8  # of a front between the max. rate and the minimum memory
-# Frames of FINN's own simulation, and the depth to which it raises every FIFO deeper than 2
-# (its optimize_depth).
+POINTS = 8  # points of a front, from the minimum memory to the max. rate
+# FINN simulates two frames, and raises every FIFO deeper than 2 to at least 32 (its optimize_depth).
 FRAMES = 2
 SHALLOW = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Depths:
-    """Depths of all FIFOs, and the cycle that sets the period in them; None if it takes too long."""
+    """Depths of all FIFOs and the critical cycle with them; None if the simulation takes too long."""
 
     depths: tuple[int, ...]
     bits: int
@@ -51,10 +51,11 @@ class Depths:
 class Study:
     """The answer for one design.
 
-    least_period: of the bottleneck, the slowest layer. periods: of each layer by itself. given,
-    shallow, automatic: the depths of the file, depth 2 everywhere, and FINN's rule. sizing: the
-    smallest depths; written: what the cores hold, and their period. fix: the least more that the depths
-    of the file need to be free of deadlock.
+    least_period: period of the bottleneck, the slowest layer. periods: of each layer alone. given,
+    shallow, automatic: the depths of the file, depth 2 everywhere, and the depths of FINN's rule.
+    sizing: the smallest depths. cores: the FIFO cores that implement them; written: the depths of these
+    cores, which are rounded up, and their period. cost: LUTs and memory blocks of the cores. fix: the
+    smallest increase of the depths of the file that removes their deadlock.
     """
 
     design: Design
@@ -72,13 +73,13 @@ class Study:
 
     @property
     def estimate(self) -> tuple[int, int] | None:
-        """The most cycles that the builder notes, which it takes for the period, and the layer."""
-        noted = [
+        """The period that FINN estimates: the most cycles stated for a layer, and that layer."""
+        estimates = [
             (layer.estimate, number)
             for number, layer in enumerate(self.design.layers)
             if layer.estimate is not None
         ]
-        return max(noted, key=lambda remark: remark[0], default=None)
+        return max(estimates, key=lambda estimate: estimate[0], default=None)
 
 
 def study(
@@ -93,9 +94,10 @@ def study(
 ) -> Study:
     """Return the smallest depths for a period, by default of the bottleneck, and comparisons.
 
-    only_live: the least memory without deadlock instead. weights: what an element of each FIFO costs;
-    cost: instead of it the cost that a memory of a depth and a width costs. is_split: a FIFO is a chain
-    of memories, and costs their sum. stops: called for each search, returns its stop.
+    only_live: minimise memory without deadlock, for any period. weights: cost of an element of each
+    FIFO. cost: cost of a memory as a function of its depth and width, instead of weights. is_split:
+    whether a FIFO may be a chain of memories, at the sum of their costs. stops: returns the stop of
+    each search.
     """
     graph, spend = EventGraph(design), stops().finishing().charge
     least_period, bottleneck = max_rate(graph, spend)
@@ -105,7 +107,7 @@ def study(
     given_depths: Depths | None = None
     depths = [max(LEAST_DEPTH, fifo.given or 0) for fifo in design.fifos]
     if any(fifo.nodes for fifo in design.fifos) or max(depths, default=LEAST_DEPTH) > LEAST_DEPTH:
-        # Else FINN's models note depth 2 at every layer before depths are chosen.
+        # A model whose FIFO depths were never set states depth 2 at every layer.
         given_depths = _timed(graph, depths, stops())
     price = chain_cost(cost) if is_split and cost is not None else cost
     sizing = _smallest(graph, target_period, stops(), weights, price)
@@ -138,14 +140,14 @@ def study(
 
 
 def max_rate(graph: EventGraph, spend: Spend = spend_nothing) -> tuple[Fraction, int]:
-    """Return the period of the slowest layer by itself, and its number: no depths do better."""
+    """Return the period of the slowest layer alone, a lower bound for all depths, and its number."""
     evaluator = DesignEvaluator(graph, spend=spend)
     layer = evaluator.slowest()
     return evaluator.alone(layer), layer
 
 
 def period_of(graph: EventGraph, depths: Sequence[int], spend: Spend = spend_nothing) -> EventCycle:
-    """Return the cycle that sets the period of a design in these depths; period None is a deadlock."""
+    """Return the critical cycle of a design with these depths; a period of None is a deadlock."""
     cycle = DesignEvaluator(graph, spend=spend).critical_cycle(depths)
     if cycle is None:
         raise AssertionError("without a required period there is always a critical cycle")
@@ -175,7 +177,7 @@ def _timed(graph: EventGraph, depths: Sequence[int], stop: Stop) -> Depths:
 def _cores(
     design: Design, depths: Sequence[int], cost: MemoryCost | None
 ) -> tuple[tuple[FifoCore, ...], ...]:
-    """Return chains of cores, the cheapest where memories have a cost of their own."""
+    """Return a chain of cores for each FIFO: the cheapest with a cost, else FINN's splits."""
     if cost is None:
         return tuple(map(split_cores, depths))
     pairs = zip(depths, design.fifos, strict=True)
@@ -189,7 +191,7 @@ def _written(
     least_period: Fraction,
     stop: Stop,
 ) -> Depths:
-    """Return what the cores do: larger depths are never slower, but chains of cores delay elements."""
+    """Return the depths and the critical cycle of cores. A chain of cores delays its elements."""
     design, depths = graph.design, tuple(sum(core.depth for core in row) for row in cores)
     if any(len(row) > 1 for row in cores):
         design, depths = with_cores(design, cores)
@@ -205,7 +207,7 @@ def _written(
 def _fix(
     graph: EventGraph, start: Depths, target_period: Fraction | None, stops: Stops, sizing: Sizing
 ) -> Sizing | None:
-    """The least that has to be added to some depths so that they do not deadlock."""
+    """Return the smallest depths without deadlock that are no less than `start`, if it deadlocks."""
     # A fix is asked for only where the present depths deadlock.
     is_dead = start.cycle is not None and start.cycle.period is None
     if not is_dead or not sizing.depths:
@@ -226,16 +228,16 @@ def front(
 ) -> list[Sizing]:
     """Return the trade-off: the smallest depths without deadlock, at the max. rate, and between.
 
-    is_split, weights, cost: as of `study`. stops: called for each point, returns the stop of its
-    search. The period of a point is the period of its depths or chains. Points that are no faster
-    than one that costs no more are left out.
+    is_split, weights, cost: as in `study`. stops: returns the stop of the search of each point. The
+    period of a point is that of its depths or chains. Dominated points are removed: those with
+    another point that is as fast and costs no more.
     """
     graph = EventGraph(design)
     price = chain_cost(cost) if is_split and cost is not None else cost
     least_period, _ = max_rate(graph, stops().finishing().charge)
 
     def period(point: Sizing) -> Fraction | None:
-        """The period of the depths; the one asked for where that takes too long."""
+        """The period of the depths; the target period if the simulation takes too long."""
         cycle = _timed(graph, point.depths, stops()).cycle
         return point.period if cycle is None else cycle.period
 
@@ -269,9 +271,9 @@ def front(
 
 
 def _as_chains(sizing: Sizing, written: Depths, minimum: Sizing) -> tuple[Sizing, Fraction | None]:
-    """Return a point with the period of its chains of cores, None if they have none.
+    """Return a point with the period of its chains of cores, None if it is unknown.
 
-    Where they are slower than was asked for, the bound of the least memory is left.
+    If the chains are slower than the target period, only the lower bound without a period is valid.
     """
     period = None if written.cycle is None else written.cycle.period
     if period is None or sizing.period is None or period <= sizing.period:
@@ -286,8 +288,8 @@ def automatic_depths(
 ) -> tuple[int, ...]:
     """Return the depths of FINN's rule `largefifo_rtlsim`, in our model of its simulation.
 
-    Two frames come at the distance of the period into FIFOs without end; the depth is the most that one
-    held, and from 3 on 32 at least.
+    Two frames enter unbounded FIFOs at the distance of the period. The depth is the maximum occupancy;
+    if that is above 2, at least 32.
     """
     design, depths_found = graph.design, []
     whole = graph.restricted(range(len(design.layers)), [None] * len(design.fifos))

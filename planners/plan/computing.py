@@ -3,9 +3,8 @@
 A region of a layer is the whole output of a smaller layer: the same operator over the needed region of
 its input, with padding only at the borders of the map. So the operators of cnn2csdf compute it.
 Example: rows [0, 3) of a 3x3 convolution with padding 1 are a convolution over rows [0, 4) of the
-input, with padding 1 above and none below.
-
-Arrays of the arena are (rows, columns, channels); maps of the operators are (channels, rows, columns).
+input, with padding 1 above and none below. Arrays of the arena are (rows, columns, channels); maps of
+the operators are (channels, rows, columns).
 """
 
 from __future__ import annotations

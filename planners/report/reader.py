@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from cnn2csdf.catalogue.networks import CATALOGUE
 from cnn2csdf.commands.cnn import options as shared
-from csdf.cli.answers import NETWORKS
+from csdf.cli.graph_input import NETWORKS
 from csdf.cli.parsers import add_limit_options
 from csdf.errors import CsdfError
 from csdf.io.files import decoded, read_bytes

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from csdf.cli import answers
+from csdf.cli import answers, option_values
 from csdf.cli.about.completion import leaves
 from csdf.cli.frame import commands
 from csdf.errors import CsdfError
@@ -108,9 +108,9 @@ def test_an_option_has_one_meaning_in_all_commands(command):
                 metavar = None if action.nargs == 0 else action.metavar
                 assert metavar == ("FOLDER" if metavar == "FOLDER" else takes[name]), name
             if name == "--time-limit":
-                assert action.type is answers.seconds
+                assert action.type is option_values.seconds
             if name in ("--total-memory", "--ram", "--flash"):
-                assert inspect.unwrap(action.type) is answers.size
+                assert inspect.unwrap(action.type) is option_values.size
 
 
 @EACH
@@ -180,18 +180,18 @@ def test_all_commands_are_asked():
     [("10", 10), ("10s", 10), ("500ms", 0.5), ("1.5m", 90), ("2h", 7200), ("1/2s", 0.5)],
 )
 def test_times_have_units(text, seconds):
-    assert answers.seconds(text) == seconds
+    assert option_values.seconds(text) == seconds
 
 
 def test_a_time_may_be_an_exact_fraction_or_zero():
-    assert answers.exact_seconds("5us") * 200_000 == 1
-    assert answers.exact_seconds("0") == 0
+    assert option_values.exact_seconds("5us") * 200_000 == 1
+    assert option_values.exact_seconds("0") == 0
 
 
 @pytest.mark.parametrize("text", ["", "0", "-1s", "soon", "1y", "1/0", "1..2", "inf", "1e99"])
 def test_what_is_no_time_is_refused(text):
     with pytest.raises(Exception, match="is not a time"):
-        answers.seconds(text)
+        option_values.seconds(text)
 
 
 @pytest.mark.parametrize(
@@ -199,13 +199,13 @@ def test_what_is_no_time_is_refused(text):
     [("64", 64), ("64B", 64), ("1.5kB", 1500), ("2 KiB", 2048), ("3MB", 3 * 10**6)],
 )
 def test_sizes_have_units(text, size):
-    assert answers.size(text) == size
+    assert option_values.size(text) == size
 
 
 @pytest.mark.parametrize("text", ["", "0", "1.5", "-1", "1Mb", "many"])
 def test_what_is_no_size_is_refused(text):
     with pytest.raises(Exception, match=r"is not (a size|a whole number|at least)"):
-        answers.size(text)
+        option_values.size(text)
 
 
 def test_a_short_computation_shows_no_progress(capsys):
@@ -249,7 +249,7 @@ def test_two_forms_of_one_answer_are_refused(run):
 
 @pytest.mark.parametrize("text", ["256KB", "256 K", "256k"])
 def test_a_size_in_kb_of_data_sheets_is_1024_bytes_each_and_says_so(text, capsys):
-    assert answers.size(text) == 256 * 1024
+    assert option_values.size(text) == 256 * 1024
     assert "understood as 256KiB, 1024 bytes each" in capsys.readouterr().err
 
 

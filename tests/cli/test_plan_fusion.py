@@ -6,7 +6,7 @@ import pytest
 
 from cnn2csdf.readers.model_files import read_model
 from cnn2csdf.simplify import simplified
-from csdf.cli import answers
+from csdf.cli import option_values
 from csdf.cli.main import main
 from planners.fusion import search
 from planners.plan.carried_out import require_carried_out
@@ -39,7 +39,7 @@ def fuse(capsys):
     [("64MB", 64_000_000), ("16MiB", 2**24), ("1.5kB", 1500), ("2 KiB", 2048), ("65536", 65536)],
 )
 def test_sizes_state_their_unit(text, count):
-    assert answers.size(text) == count
+    assert option_values.size(text) == count
 
 
 def test_a_plan_fits_runs_and_is_equal(fuse):

@@ -6,7 +6,7 @@ import argparse
 
 from cnn2csdf.commands.cnn import options as shared
 from cnn2csdf.geometry import Overlap
-from csdf.cli import answers, parsers
+from csdf.cli import option_values, parsers
 from csdf.io.files import suffix_of
 from csdf.io.graph_files import require_format
 
@@ -41,7 +41,11 @@ def command_parser() -> argparse.ArgumentParser:
     )
     shared.add_time_limit(parser)
     parser.add_argument(
-        "--seed", type=answers.integer, metavar="N", default=0, help="of random weights, for .onnx"
+        "--seed",
+        type=option_values.integer,
+        metavar="N",
+        default=0,
+        help="of random weights, for .onnx",
     )
     shared.add_duration_options(parser)
     return parser

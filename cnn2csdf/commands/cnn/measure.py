@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from cnn2csdf.commands.cnn import options as shared
-from csdf.cli import answers, parsers
+from csdf.cli import option_values, parsers
 
 
 def command_parser() -> argparse.ArgumentParser:
@@ -22,14 +22,14 @@ def command_parser() -> argparse.ArgumentParser:
     parsers.add_output_option(parser, "the table (CSV)", required=True)
     parser.add_argument(
         "--repeats",
-        type=answers.positive,
+        type=option_values.positive,
         metavar="N",
         default=5,
         help="number of runs whose median is written; default 5",
     )
     parser.add_argument(
         "--seed",
-        type=answers.integer,
+        type=option_values.integer,
         metavar="N",
         default=0,
         help="seed of the frame and the weights",

@@ -16,7 +16,7 @@ from cnn2csdf.catalogue.networks import CATALOGUE
 from cnn2csdf.dtypes import USUAL_RUNTIME, Element, Runtime
 from cnn2csdf.platforms import USUAL_PLATFORM, Platform, PlatformNames, platform_named
 from cnn2csdf.rewrites import STEPS
-from csdf.cli import answers, parsers
+from csdf.cli import option_values, parsers
 from csdf.cli.frame.output import remark
 
 MODEL_HELP = (
@@ -172,14 +172,14 @@ def add_duration_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("durations of phases, in nanoseconds")
     add_platform_option(group)
     group.add_argument(
-        "--operations", type=answers.above_zero, metavar="N", help="per second, instead"
+        "--operations", type=option_values.above_zero, metavar="N", help="per second, instead"
     )
     group.add_argument(
-        "--bandwidth", type=answers.above_zero, metavar="N", help="bytes per second, instead"
+        "--bandwidth", type=option_values.above_zero, metavar="N", help="bytes per second, instead"
     )
     group.add_argument(
         "--launch",
-        type=answers.exact_seconds,
+        type=option_values.exact_seconds,
         metavar="TIME",
         help="to start a phase, instead; e.g. 0, 5us, 1ms",
     )
@@ -261,7 +261,7 @@ def element_bytes(text: str) -> int:
 def _rows(text: str) -> int | None:
     if text == "whole":
         return None
-    return 1 if text == "rows" else answers.positive(text)
+    return 1 if text == "rows" else option_values.positive(text)
 
 
 def _layer_rows(text: str) -> tuple[str, int | None]:
@@ -274,8 +274,8 @@ def _layer_rows(text: str) -> tuple[str, int | None]:
 def _named_shape(text: str) -> tuple[str, tuple[int, ...]]:
     name, _, dims = text.rpartition("=")
     if not name:
-        raise answers.unfit(text, "NAME=1x3x224x224")
-    return name, tuple(answers.positive(size) for size in dims.split("x"))
+        raise option_values.unfit(text, "NAME=1x3x224x224")
+    return name, tuple(option_values.positive(size) for size in dims.split("x"))
 
 
 def _named_number(text: str) -> tuple[str, float]:
@@ -285,7 +285,7 @@ def _named_number(text: str) -> tuple[str, float]:
     except ValueError:
         value = nan
     if not name or not isfinite(value):
-        raise answers.unfit(text, "NAME=16000")
+        raise option_values.unfit(text, "NAME=16000")
     return name, value
 
 

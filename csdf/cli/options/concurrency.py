@@ -14,7 +14,7 @@ from csdf.analysis.bound_channels import (
     unlimited_actors,
     without_auto_concurrency,
 )
-from csdf.cli import answers, parsers
+from csdf.cli import graph_input, option_values, parsers
 from csdf.errors import CsdfError, counted
 from csdf.model.graph import Graph
 
@@ -35,7 +35,7 @@ def add_concurrency(parser: argparse._ActionsContainer) -> None:
     parser.add_argument(
         "--limit",
         action="append",
-        type=answers.named_integers,
+        type=option_values.named_integers,
         metavar="ACTOR=N",
         default=[],
         help="at most N firings of the actor at once",
@@ -60,7 +60,7 @@ def add_workers(parser: argparse._ActionsContainer) -> None:
     """Add the number of processes that analyse several files."""
     parser.add_argument(
         "--workers",
-        type=answers.positive,
+        type=option_values.positive,
         metavar="N",
         default=1,
         help="analyse N files at a time, in processes; default: 1",
@@ -71,12 +71,12 @@ def add_graph(parser: argparse.ArgumentParser, what: str = parsers.GRAPH_HELP) -
     """Add the files of graphs, and the options that say how they are read and answered about."""
     add_files(parser, what)
     add_concurrency(parser)
-    answers.add_reading_options(parser)
+    graph_input.add_reading_options(parser)
 
 
 def read(path: str, options: argparse.Namespace) -> Graph:
     """Return the graph of a file, with the limits that the options ask for."""
-    return limited(answers.read(path, options), options)
+    return limited(graph_input.read(path, options), options)
 
 
 def limited(graph: Graph, options: argparse.Namespace) -> Graph:

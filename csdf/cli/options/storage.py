@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from csdf.cli import answers, parsers
+from csdf.cli import answers, graph_input, option_values, parsers
 from csdf.cli.options import concurrency
 from csdf.io.files import read_bytes, require_plain
 from csdf.model.graph import Graph
@@ -21,7 +21,7 @@ def add_choice_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--fixed",
         action="append",
-        type=answers.named_integers,
+        type=option_values.named_integers,
         metavar="CHANNEL=N",
         default=[],
         help="fix the capacity of this channel; it counts in the size",
@@ -70,7 +70,7 @@ def take_objective(options: argparse.Namespace) -> None:
 
 def read(path: str, options: argparse.Namespace) -> Graph:
     """Return the graph of a file; self-loops that only limit firings are then no storage."""
-    graph = answers.read(path, options)
+    graph = graph_input.read(path, options)
     limited = concurrency.limited(graph, options)
     options.exclude = [*options.exclude, *concurrency.added_loops(graph, limited)]
     return limited

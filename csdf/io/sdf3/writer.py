@@ -1,8 +1,9 @@
-"""A graph to SDF3 XML; where it was read from XML, by changing no more of that than differs.
+"""Writer of SDF3 XML that patches the original document of a graph.
 
-It changes the document only where it differs from the graph.
-
-It writes capacities as channels for file formats without release rates.
+A graph that was read from XML keeps its document: only elements and attributes that differ from the
+graph are changed, so comments, layout and unknown elements stay. A new graph begins with an empty
+document. Bounded channels are written with their capacity, or as a channel and a reverse channel whose
+tokens are the free space.
 """
 
 from __future__ import annotations
@@ -43,14 +44,13 @@ def format_sdf3(
 ) -> str:
     """Return the SDF3 text of a graph, with times in units of the user; it reads back as the graph.
 
-    A graph with an origin is written by patching it: comments, unknown elements and the layout
-    stay. If no channel has a capacity, the <bufferSize> elements of other programs stay too; if any
-    has, they all say the capacities of the graph.
-    kind: None keeps the type of the origin while it can represent the graph.
-    capacities: as <bufferSize>, or as reverse channels that hold the free space. A bounded channel with
-    release rates of its own always becomes a channel and a reverse channel, a self-loop never. In both
-    cases <storage> states that these are capacities, so that they are read as such; other programs pass
-    over it. For SDF3 a <bufferSize> is no limit, a reverse channel is a channel.
+    kind: None keeps the type of the origin if it can represent the graph.
+
+    capacities: "property" writes <bufferSize>, which SDF3 does not treat as a limit; "reverse" writes
+    reverse channels, which limit every program. A bounded channel with release rates always becomes a
+    channel and a reverse channel, a self-loop never. In both cases an element <storage>, which other
+    programs ignore, marks the capacities for the reader. If no channel has a capacity, <bufferSize>
+    elements of other programs stay.
 
     Raises InvalidGraph for several phases in kind sdf, and for names that XML cannot hold.
     """
@@ -86,7 +86,7 @@ def format_sdf3(
 
 
 def _text(tree: etree._ElementTree) -> str:
-    """Return the document, with the comments around the root on lines of their own."""
+    """Return the document as text, with each comment around the root on its own line."""
     root = tree.getroot()
     nodes = [*reversed(list(root.itersiblings(preceding=True))), root, *root.itersiblings()]
     texts = (etree.tostring(node, encoding="unicode", with_tail=False) for node in nodes)
@@ -99,7 +99,10 @@ Elements = dict[str, etree._Element]  # by name, in document order
 
 
 class Sdf3Patch:
-    """A document and where its parts are; every method leaves alone what need not change."""
+    """A document with indexes of its elements by name, whose methods change only what differs.
+
+    Example: if a duration differs, `set_graph` changes one attribute `time`.
+    """
 
     def __init__(self, document: Sdf3Document) -> None:
         actors = sdf3_actors.read_actor_texts(document, assume_zero_times=True)
@@ -119,18 +122,17 @@ class Sdf3Patch:
         self._channel_properties = document.keyed(self._properties, "channelProperties", "channel")
 
     def set_kind(self, kind: str) -> None:
-        """Make every element say sdf, or csdf."""
+        """Rename the elements of the graph to `sdf` or `csdf`."""
         self._document.tree.getroot().set("type", kind)
         self._structure.tag = kind
         self._properties.tag = f"{kind}Properties"
 
     def set_graph(self, graph: Graph, unwritten: Graph | None = None) -> None:
-        """Make the document say what the graph says, and in <storage> what SDF3 has no words for.
+        """Change the document to describe the graph.
 
-        unwritten: the graph before capacities became reverse channels. Such a channel names the channel
-        whose space it is. Others say their capacity, which is also their <bufferSize>, and release
-        rates that have no capacity yet. SDF3 and Kiter look for elements by name,
-        and pass over this one.
+        unwritten: the graph before capacities became reverse channels. The element <storage> has the
+        attributes that SDF3 lacks: `spaceOf`, the channel whose free space a reverse channel holds;
+        `capacity`; and `release`, release rates without a capacity. SDF3 and Kiter ignore it.
         """
         self._set_name(graph.name)
         self._remove_channels_not_in(graph)
@@ -139,12 +141,12 @@ class Sdf3Patch:
             self._set_actor(actor, _user_times(actor, graph.time_unit))
         source_graph = unwritten or graph
         channels = {channel.name: channel for channel in source_graph.channels}
-        says_capacities = any(channel.capacity is not None for channel in source_graph.channels)
+        has_capacities = any(channel.capacity is not None for channel in source_graph.channels)
         before = ""
         for channel in graph.channels:
             self._set_channel(channel)
             storage = self._storage(channel.name)
-            if says_capacities or (storage is not None and "capacity" in storage.attrib):
+            if has_capacities or (storage is not None and "capacity" in storage.attrib):
                 self._set_property(channel.name, "bufferSize", channel.capacity)
             properties: dict[str, str] = {}
             if channel.name not in channels:
@@ -234,7 +236,7 @@ class Sdf3Patch:
         for side, rates in (("src", channel.production), ("dst", channel.consumption)):
             ports = self._ports[element.get(f"{side}Actor", "")]
             _set_sequence(ports[element.get(f"{side}Port", "")], "rate", rates)
-        if not _says(element.get("initialTokens", "0"), channel.initial_tokens):
+        if not _has_value(element.get("initialTokens", "0"), channel.initial_tokens):
             element.set("initialTokens", str(channel.initial_tokens))
         self._set_token_size(element, channel)
 
@@ -254,12 +256,12 @@ class Sdf3Patch:
         self._channels[channel.name] = source.append_child(self._structure, "channel", attributes)
 
     def _set_token_size(self, element: etree._Element, channel: Channel) -> None:
-        """Change the property, or else the attribute, whichever says the size."""
+        """Set the element <tokenSize>, or the attribute `size` if the file has only that."""
         properties = self._channel_properties.get(channel.name)
         has_property = properties is not None and properties.find("tokenSize") is not None
         if has_property or "size" not in element.attrib:
             self._set_property(channel.name, "tokenSize", channel.token_size)
-        elif not _says(element.get("size"), channel.token_size):
+        elif not _has_value(element.get("size"), channel.token_size):
             element.set("size", str(channel.token_size))
         if channel.token_size is None and "size" in element.attrib:
             del element.attrib["size"]
@@ -277,7 +279,7 @@ class Sdf3Patch:
             source.append_child(self._properties_of(channel), "storage", properties)
 
     def _properties_of(self, channel: str) -> etree._Element:
-        """Return the properties of a channel; an element that is new where there is none."""
+        """Return the element with the properties of a channel, adding it if it does not exist."""
         element = self._channel_properties.get(channel)
         if element is None:
             attributes = {"channel": channel}
@@ -294,11 +296,15 @@ class Sdf3Patch:
             return
         if element is None:
             element = source.append_child(self._properties_of(channel), tag)
-        if not _says(element.get("sz"), value):
+        if not _has_value(element.get("sz"), value):
             element.set("sz", str(value))
 
     def _keep_phases(self, actor: Actor, times: dict[str, tuple[Fraction, ...]]) -> None:
-        """Write the times in full where no sequence is left that shows the number of phases."""
+        """Write times in full if no rate or time sequence of the file has the number of phases.
+
+        Example: an actor of 3 phases whose rates are all 1 and whose times are 5, 5, 5. Abbreviated to
+        `5`, its time would describe one phase, so it is written as `5,5,5`.
+        """
         phases = 1
         for name, port in list(self._ports[actor.name].items()):
             length = sequences.sequence_length(port.get("rate", ""))
@@ -334,7 +340,7 @@ def _chosen(actor: Actor) -> str | None:
 
 
 def _user_times(actor: Actor, unit: Fraction) -> dict[str, tuple[Fraction, ...]]:
-    """Return the times on each processor; those of the chosen one are the actor's own."""
+    """Return the times on each processor; the chosen processor has the durations of the actor."""
     durations = {processor.name: processor.durations for processor in actor.processors}
     durations[_chosen(actor) or UNNAMED_PROCESSOR] = actor.durations
     scaled = {time: time * unit for times in durations.values() for time in set(times)}
@@ -347,7 +353,7 @@ def _file_choice(processors: Elements) -> str:
 
 
 def _choose(processors: Elements, name: str) -> None:
-    """Make the file choose that processor."""
+    """Make a processor the default of its actor."""
     if _file_choice(processors) != name:
         for processor, element in processors.items():
             element.set("default", "true" if processor == name else "false")
@@ -370,7 +376,7 @@ def _set_sequence(
         element.set(key, sequences.format_sequence(values))
 
 
-def _says(text: str | None, value: int | None) -> bool:
+def _has_value(text: str | None, value: int | None) -> bool:
     if text is None or value is None:
         return text is None and value is None
     try:
@@ -383,7 +389,7 @@ SUFFIX = "_space"
 
 
 def without_release_rates(graph: Graph) -> Graph:
-    """Return the graph with each bounded sliding window as a channel and its reverse channel."""
+    """Return the graph with reverse channels for the bounded channels that have release rates."""
     windows = [
         channel.name
         for channel in graph.channels
@@ -393,15 +399,15 @@ def without_release_rates(graph: Graph) -> Graph:
 
 
 def without_capacities(graph: Graph) -> Graph:
-    """Return the graph with each bounded channel as a channel and its reverse channel."""
+    """Return the graph with reverse channels instead of all capacities, except of self-loops."""
     bounded = [channel.name for channel in graph.channels if channel.capacity is not None]
     return _with_reverse_channels(graph, bounded)
 
 
 def _with_reverse_channels(graph: Graph, names: Collection[str]) -> Graph:
-    """The graph with these as channels and their reverse channels; others stay as they are.
+    """Replace the capacities of the named channels by reverse channels, except of self-loops.
 
-    A self-loop stays, too: its capacity is no limit unless it is asked for, a reverse channel would be.
+    The capacity of a self-loop limits nothing by default, but a reverse channel would.
     """
     kept_channels = {
         channel.name: channel

@@ -15,7 +15,7 @@ from typing import Any
 
 from cnn2csdf.catalogue.networks import CATALOGUE
 from cnn2csdf.commands.cnn import options as shared
-from csdf.cli import answers, parsers
+from csdf.cli import answers, graph_input, option_values, parsers
 from csdf.cli.frame import output, terminal
 from csdf.cli.frame.long_work import Describe, stop_after
 from csdf.cli.loading import drawing, suffix_of
@@ -151,13 +151,16 @@ def command_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--price-limit",
-        type=answers.from_zero,
+        type=option_values.from_zero,
         metavar="N",
         help="with --order: alternatives of nodes and reuse of bytes cost at most this in all",
     )
     parser.add_argument("--only", metavar="NAME", help="only the problem of this name in the file")
     parser.add_argument(
-        "--capacity", type=answers.size, metavar="SIZE", help="stop at a plan of at most this size"
+        "--capacity",
+        type=option_values.size,
+        metavar="SIZE",
+        help="stop at a plan of at most this size",
     )
     parser.add_argument(
         "--bank",
@@ -197,9 +200,9 @@ def bank(text: str) -> Bank:
     name, is_given, size = text.partition("=")
     size, has_cost, cost = size.partition(":")
     if not (name.strip() and is_given):
-        raise answers.unfit(text, "a name and a size, such as sram=64kB or psram=8MB:1")
-    number = answers.from_zero(cost) if has_cost else 0
-    return Bank(name=name.strip(), capacity=answers.size(size), cost=number)
+        raise option_values.unfit(text, "a name and a size, such as sram=64kB or psram=8MB:1")
+    number = option_values.from_zero(cost) if has_cost else 0
+    return Bank(name=name.strip(), capacity=option_values.size(size), cost=number)
 
 
 def _require_order_alone(options: argparse.Namespace) -> None:
@@ -393,7 +396,7 @@ def _lines(plans: list[Timed]) -> list[str]:
 
 def _is_network(source: str) -> bool:
     """Whether it is a file of a network, or the name of one of the catalogue."""
-    if PurePath(source).suffix.lower() in answers.NETWORKS:
+    if PurePath(source).suffix.lower() in graph_input.NETWORKS:
         return True
     return source.partition(":")[0] in CATALOGUE and not os.path.exists(source)
 

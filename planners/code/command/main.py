@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from cnn2csdf.commands.cnn import options as shared
-from csdf.cli import answers, parsers
+from csdf.cli import option_values, parsers
 from planners.code.machines import TARGETS
 from planners.code.packaging import CMAKE, MAKE, PROJECTS, UNVERSIONED
 from planners.code.parts import KERNELS, OWN
@@ -93,7 +93,7 @@ def command_parser() -> argparse.ArgumentParser:
         "function, code, reason, risk. cppcheck has to be installed",
     )
     parser.add_argument(
-        "--seed", type=answers.from_zero, default=0, metavar="N", help="of random weights"
+        "--seed", type=option_values.from_zero, default=0, metavar="N", help="of random weights"
     )
     add_order_option(parser)
     parsers.add_effort(

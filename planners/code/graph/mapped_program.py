@@ -1,4 +1,9 @@
-"""A graph on several processors as a C program: a function for each, and buffers that suffice."""
+"""C program of a mapped graph: a function for each processor, and buffers that avoid deadlock.
+
+The firing orders of the processors are simulated as one sequential order until a state recurs; the
+maximum number of tokens of each channel is its buffer. A block is the periodic part: all processors
+complete the same whole number of iterations, and every channel has its tokens again.
+"""
 
 from __future__ import annotations
 
@@ -24,14 +29,14 @@ from planners.code.graph.storage import ALIGNMENT, MOST_BYTES, CircularBuffer, a
 from planners.code.packaging import PLAIN, Package
 from planners.code.parts import comment, source
 
-SHOWN = 40  # turns of a processor in a comment
+SHOWN = 40  # turns of a processor that a comment lists
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenMapped:
-    """A program for a mapped graph: its texts by file name, and the bytes of its state at most.
+    """The files of a program for a mapped graph, and the maximum size of its state.
 
-    functions: for each processor, the part of the names of its functions.
+    functions: for each processor, the suffix of its functions, such as `cpu0` in NAME_run_cpu0.
     """
 
     name: str
@@ -88,17 +93,19 @@ FENCE = """
 
 
 class _MappedTexts(GraphTexts):
+    """The texts of the C files of a mapped graph."""
+
     def __init__(self, planned: MappedGraph, name: str) -> None:
         super().__init__(planned.graph, planned.rings, name)
         self._planned = planned
-        taken: list[str] = []
+        identifiers: list[str] = []
         for core in planned.cores:
-            taken.append(unlike(core.name, taken))
-        self.cores = dict(zip((core.name for core in planned.cores), taken, strict=True))
+            identifiers.append(unlike(core.name, identifiers))
+        self.cores = dict(zip((core.name for core in planned.cores), identifiers, strict=True))
 
     @property
     def state_bytes(self) -> int:
-        """At most, with addresses of 64 bits."""
+        """Size of the state with addresses of 64 bits, the maximum over all targets."""
         counters = 5 * max(len(self.channels), 1) + len(self.actors) + 2 * len(self.cores)
         return -(-(16 + 4 * counters) // 8) * 8
 
@@ -270,10 +277,10 @@ Fill in a function for each actor, declared in `{name}.h`, in a file of your own
 
 
 def _in_words(core: CoreOrder) -> str:
-    """The order in words: what stands in brackets is repeated."""
-    once = _turns_in_words(core.prefix)
-    again = f"({_turns_in_words(core.periodic)})"
-    return f"{once} {again}".strip()
+    """Return a firing order as text, with its periodic part in brackets: `a (2 b c)`."""
+    prefix = _turns_in_words(core.prefix)
+    periodic = f"({_turns_in_words(core.periodic)})"
+    return f"{prefix} {periodic}".strip()
 
 
 def _turns_in_words(turns: Sequence[Turn]) -> str:
@@ -281,8 +288,8 @@ def _turns_in_words(turns: Sequence[Turn]) -> str:
     return " ".join([*shown, *(["..."] if len(turns) > SHOWN else [])])
 
 
-MOST_FIRINGS = 2_000_000  # that are looked at
-Turn = tuple[str, int]  # an actor, and how often it fires in a row
+MOST_FIRINGS = 2_000_000  # simulated firings without a recurrence, after which GaveUp is raised
+Turn = tuple[str, int]  # an actor, and its number of successive firings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -385,7 +392,7 @@ def mapped_graph(
             )
             for core in used
         ),
-        rings=_rings(graph, {**run.most, **run.limits}, token_bytes),
+        rings=_rings(graph, {**run.maximum, **run.limits}, token_bytes),
         iterations=turns * mapping.orders[used[0]].periodic.count(actor) // counts[actor],
     )
 
@@ -416,7 +423,7 @@ def _turns(actors: Sequence[str]) -> tuple[Turn, ...]:
 
 
 class _Recurrence(NamedTuple):
-    """Firings of each processor until a state that recurs, and after how many blocks it does."""
+    """A recurring state: firings of each processor before it, and the number of blocks between."""
 
     first: dict[str, int]
     times: int
@@ -428,15 +435,20 @@ class _CyclicOrder:
     A firing claims the space of its output before it releases its input. Of the enabled processors,
     the processor with the least progress fires. Each processor has a fixed order, so this choice does
     not affect whether the orders deadlock.
+
+    blocks: firings of each processor that complete the same number of iterations. maximum: the largest
+    number of tokens of each channel so far. limits: the capacities of the graph and the mapping.
     """
 
     def __init__(self, graph: Graph, mapping: Map, blocks: dict[str, int], stop: Stop) -> None:
         self._stop, self._blocks = stop, blocks
         self._orders = {core: mapping.orders[core] for core in blocks}
-        self._place = dict.fromkeys(blocks, 0)
-        self._held = {channel.name: channel.initial_tokens for channel in graph.channels}
-        self._free = dict(self._held)  # not consumed yet
-        self.most = dict(self._held)
+        self._position = dict.fromkeys(blocks, 0)  # firings of each processor so far
+        # A token occupies its channel from the begin of its production to its release, and is
+        # available from the end of its production to its consumption.
+        self._occupied = {channel.name: channel.initial_tokens for channel in graph.channels}
+        self._available = dict(self._occupied)
+        self.maximum = dict(self._occupied)
         self.limits = {
             channel.name: limit
             for channel in graph.channels
@@ -452,31 +464,31 @@ class _CyclicOrder:
 
     def until_it_recurs(self) -> _Recurrence | OrdersBlock:
         """Fire until a state recurs, or until no processor is enabled."""
-        seen: dict[tuple[int, ...], dict[str, int]] = {self._state(): dict(self._place)}
+        seen: dict[tuple[int, ...], dict[str, int]] = {self._state(): dict(self._position)}
         leader = next(iter(self._blocks))
         for _ in range(MOST_FIRINGS):
             self._stop.look()
-            able = [core for core in self._blocks if self._can_fire(self._next(core))]
-            if not able:
+            enabled = [core for core in self._blocks if self._can_fire(self._next(core))]
+            if not enabled:
                 return OrdersBlock(waiting={core: self._next(core) for core in self._blocks})
-            core = min(able, key=self._progress)
+            core = min(enabled, key=self._progress)
             actor = self._next(core)
             phase = self._phase(actor)
             for edge in self._outputs[actor]:
-                self._held[edge.name] += edge.production[phase]
-                self.most[edge.name] = max(self.most[edge.name], self._held[edge.name])
+                self._occupied[edge.name] += edge.production[phase]
+                self.maximum[edge.name] = max(self.maximum[edge.name], self._occupied[edge.name])
             for edge in self._inputs[actor]:
-                self._free[edge.name] -= edge.consumption[phase]
-                self._held[edge.name] -= edge.release_rates[phase]
+                self._available[edge.name] -= edge.consumption[phase]
+                self._occupied[edge.name] -= edge.release_rates[phase]
             for edge in self._outputs[actor]:
-                self._free[edge.name] += edge.production[phase]
+                self._available[edge.name] += edge.production[phase]
             self._fired[actor] += 1
-            self._place[core] += 1
-            if self._place[leader] % self._blocks[leader] or core != leader:
+            self._position[core] += 1
+            if self._position[leader] % self._blocks[leader] or core != leader:
                 continue
-            first = seen.setdefault(self._state(), dict(self._place))
-            if first != self._place:
-                times = (self._place[leader] - first[leader]) // self._blocks[leader]
+            first = seen.setdefault(self._state(), dict(self._position))
+            if first != self._position:
+                times = (self._position[leader] - first[leader]) // self._blocks[leader]
                 return _Recurrence(first, times)
         raise GaveUp(f"no state of the orders recurs within {MOST_FIRINGS} firings")
 
@@ -487,16 +499,16 @@ class _CyclicOrder:
         minus as many blocks as the first processor has completed.
         """
         leader = next(iter(self._blocks))
-        blocks = self._place[leader] // self._blocks[leader]
-        begun = (min(self._place[core], len(self._orders[core].prefix)) for core in self._blocks)
-        places = (self._place[core] - blocks * size for core, size in self._blocks.items())
-        return (*begun, *places)
+        blocks = self._position[leader] // self._blocks[leader]
+        begun = (min(self._position[core], len(self._orders[core].prefix)) for core in self._blocks)
+        positions = (self._position[core] - blocks * size for core, size in self._blocks.items())
+        return (*begun, *positions)
 
     def _next(self, core: str) -> str:
-        return self._orders[core].actor(self._place[core])
+        return self._orders[core].actor(self._position[core])
 
     def _progress(self, core: str) -> Fraction:
-        done = self._place[core] - len(self._orders[core].prefix)
+        done = self._position[core] - len(self._orders[core].prefix)
         return Fraction(done, self._blocks[core])
 
     def _phase(self, actor: str) -> int:
@@ -505,16 +517,16 @@ class _CyclicOrder:
     def _can_fire(self, actor: str) -> bool:
         phase = self._phase(actor)
         return all(
-            self._free[edge.name] >= edge.consumption[phase] for edge in self._inputs[actor]
+            self._available[edge.name] >= edge.consumption[phase] for edge in self._inputs[actor]
         ) and all(
-            self._held[edge.name] + edge.production[phase] <= self.limits[edge.name]
+            self._occupied[edge.name] + edge.production[phase] <= self.limits[edge.name]
             for edge in self._outputs[actor]
             if edge.name in self.limits
         )
 
 
 def _capacity(channel: Channel, mapping: Map) -> int | None:
-    """The tokens that a channel has room for, where the graph or the mapping says so."""
+    """The capacity of a channel in the graph or the mapping; None if neither has one."""
     if channel.is_self_loop:
         return None
     sizes = [] if channel.capacity is None else [channel.capacity]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from cnn2csdf.commands.cnn import options as shared
-from csdf.cli import answers, parsers
+from csdf.cli import option_values, parsers
 
 TOLERANCE = 1e-4  # relative to the largest output: single precision, sums in another order
 
@@ -26,14 +26,14 @@ def command_parser() -> argparse.ArgumentParser:
     shared.add_duration_options(parser)
     parser.add_argument(
         "--frames",
-        type=answers.positive,
+        type=option_values.positive,
         metavar="N",
         default=2,
         help="number of frames; default 2",
     )
     parser.add_argument(
         "--seed",
-        type=answers.integer,
+        type=option_values.integer,
         metavar="N",
         default=0,
         help="seed of the frames and of random weights",
@@ -56,7 +56,7 @@ def command_parser() -> argparse.ArgumentParser:
 
 
 def _tolerance(text: str) -> float:
-    value = answers.fraction(text)
+    value = option_values.fraction(text)
     if abs(value) > 1:
-        raise answers.unfit(text, "a relative difference of at most 1")
+        raise option_values.unfit(text, "a relative difference of at most 1")
     return float(value)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from csdf.cli import answers, parsers
+from csdf.cli import option_values, parsers
 from planners.fifo.command.group import add_sizing
 
 PROGRAM = "csdf fifo finn"
@@ -37,7 +37,7 @@ def command_parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     parser.add_argument(
         "--dsp",
-        type=answers.positive,
+        type=option_values.positive,
         choices=(48, 58),
         default=48,
         help="DSP of the part; default: 48",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from fractions import Fraction
 
-from csdf.cli import answers, parsers
+from csdf.cli import option_values, parsers
 from csdf.search.memory_cost import OBJECTIVES
 
 GOALS = ("bits", "elements", *OBJECTIVES)
@@ -18,9 +18,9 @@ def _megahertz(text: str) -> Fraction:
     for unit, factor in (("mhz", 1), ("ghz", 1000), ("khz", Fraction(1, 1000))):
         number = text.lower().removesuffix(unit).rstrip()
         if number and number != text.lower().rstrip():
-            megahertz = f"{float(answers.above_zero(number) * factor):g}"
-            raise answers.unfit(text, f"a number of MHz without a unit: write {megahertz}")
-    return answers.above_zero(text)
+            megahertz = f"{float(option_values.above_zero(number) * factor):g}"
+            raise option_values.unfit(text, f"a number of MHz without a unit: write {megahertz}")
+    return option_values.above_zero(text)
 
 
 def add_sizing(
@@ -39,10 +39,16 @@ def add_sizing(
     """
     goal = parser.add_mutually_exclusive_group()
     goal.add_argument(
-        "--fps", type=answers.above_zero, metavar="N", help="minimum number of frames per second"
+        "--fps",
+        type=option_values.above_zero,
+        metavar="N",
+        help="minimum number of frames per second",
     )
     goal.add_argument(
-        "--period", type=answers.above_zero, metavar="CYCLES", help="maximum number of cycles/frame"
+        "--period",
+        type=option_values.above_zero,
+        metavar="CYCLES",
+        help="maximum number of cycles/frame",
     )
     goal.add_argument(
         "--deadlock-free", action="store_true", help="the smallest memory without deadlock"
@@ -69,21 +75,21 @@ def add_sizing(
     parser.add_argument(
         "--latency",
         action="append",
-        type=answers.named_integers,
+        type=option_values.named_integers,
         metavar=f"{name}=N",
         default=[],
         help=f"pipeline latency (HLS report), cycles from a read to its write, of {of}",
     )
     parser.add_argument(
         "--restart-gap",
-        type=answers.from_zero,
+        type=option_values.from_zero,
         metavar="N",
         default=0,
         help="cycles between two frames of an HLS layer; default: 0",
     )
     parser.add_argument(
         "--sensitivity",
-        type=answers.positive,
+        type=option_values.positive,
         metavar="N",
         help="list the depths that change if assumed latencies are N cycles longer",
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from csdf.cli import answers, parsers
+from csdf.cli import option_values, parsers
 from planners.fifo.command.group import add_page
 
 PROGRAM = "csdf fifo hls"
@@ -44,13 +44,13 @@ def command_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--trace-time",
-        type=answers.seconds,
+        type=option_values.seconds,
         metavar="TIME",
         default=TRACE_SECONDS,
         help=f"time limit of each run of the source; default: {TRACE_SECONDS:g}s",
     )
     parser.add_argument(
-        "--trace-memory", type=answers.size, metavar="SIZE", default=2 * 10**9,
+        "--trace-memory", type=option_values.size, metavar="SIZE", default=2 * 10**9,
         help="memory limit of each run of the source; default: 2GB",
     )  # fmt: skip
     parsers.add_json_option(parser)
@@ -104,10 +104,13 @@ def _add_goal(parser: argparse.ArgumentParser) -> None:
     """Add the required speed of the design."""
     goal = parser.add_mutually_exclusive_group()
     goal.add_argument(
-        "--cycles", type=answers.positive, metavar="N", help="maximum number of cycles of a call"
+        "--cycles",
+        type=option_values.positive,
+        metavar="N",
+        help="maximum number of cycles of a call",
     )
     goal.add_argument(
-        "--fps", type=answers.above_zero, metavar="N",
+        "--fps", type=option_values.above_zero, metavar="N",
         help="minimum number of calls per second, without overlap, at the clock of the report",
     )  # fmt: skip
     goal.add_argument(
@@ -172,4 +175,4 @@ def _add_outputs(parser: argparse.ArgumentParser) -> None:
 
 def _skew(text: str) -> int | None:
     """The skew; None for the most."""
-    return None if text == FULL_SKEW else answers.from_zero(text)
+    return None if text == FULL_SKEW else option_values.from_zero(text)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from cnn2csdf.commands.cnn import options as shared
-from csdf.cli import answers, parsers
+from csdf.cli import option_values, parsers
 from csdf.cli.parsers import add_limit_options
 from planners.memory.answer import GroupMode, ScratchCount
 
@@ -53,11 +53,15 @@ def command_parser() -> argparse.ArgumentParser:
         help="run the plan in its arena and compare its outputs with those of the whole network",
     )
     parser.add_argument(
-        "--seed", type=answers.integer, metavar="N", default=0, help="of frame and random weights"
+        "--seed",
+        type=option_values.integer,
+        metavar="N",
+        default=0,
+        help="of frame and random weights",
     )
     parser.add_argument(
         "--tiles",
-        type=answers.positive,
+        type=option_values.positive,
         metavar="N",
         default=5,
         help="maximum number of tiles along a side; default 5",
@@ -104,8 +108,8 @@ def command_parser() -> argparse.ArgumentParser:
 def _layers(text: str) -> tuple[int, int | None]:
     first, colon, upto = text.partition(":")
     if not colon:
-        raise answers.unfit(text, "a range such as 0:16")
-    return answers.from_zero(first or "0"), answers.from_zero(upto) if upto else None
+        raise option_values.unfit(text, "a range such as 0:16")
+    return option_values.from_zero(first or "0"), option_values.from_zero(upto) if upto else None
 
 
 def _modes(text: str) -> frozenset[GroupMode]:
@@ -134,7 +138,7 @@ def add_chosen_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--bias",
-        type=answers.size,
+        type=option_values.size,
         metavar="SIZE",
         help="of MAFAT's predictor: weights, libraries and all else in the process, which varies by "
         "system; default 31MiB as printed, 55MiB fitted",

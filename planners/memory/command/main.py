@@ -9,7 +9,7 @@ import argparse
 
 from cnn2csdf.commands.cnn import options as shared
 from cnn2csdf.platforms import BoardMemory, GivenMemory, memories_of, memory_of, platform_named
-from csdf.cli import answers, parsers
+from csdf.cli import option_values, parsers
 from csdf.cli.parsers import add_limit_options
 from csdf.errors import CsdfError, InvalidArgument
 from csdf.model.exact import MalformedText
@@ -60,7 +60,7 @@ def command_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--fps",
-        type=answers.above_zero,
+        type=option_values.above_zero,
         metavar="N",
         help="minimum number of frames per second, by the predicted or measured (--durations) "
         "times",
@@ -74,7 +74,7 @@ def command_parser() -> argparse.ArgumentParser:
     shared.add_element_bytes_option(parser, is_by_tensor=True)
     parser.add_argument(
         "--parameter-bytes",
-        type=answers.positive,
+        type=option_values.positive,
         metavar="N",
         help="bytes of each parameter, if different from --element-bytes",
     )
@@ -85,7 +85,7 @@ def command_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--seed",
-        type=answers.from_zero,
+        type=option_values.from_zero,
         default=0,
         metavar="N",
         help="seed of random weights and frames",
@@ -169,7 +169,7 @@ def add_plan_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--hop",
-        type=answers.positive,
+        type=option_values.positive,
         metavar="N",
         help="new input rows per frame of a sliding window; rows that later frames need are "
         "kept as state",
@@ -199,7 +199,9 @@ def memory(text: str) -> GivenMemory:
         memory = memory_of(text)
     except MalformedText as error:
         raise argparse.ArgumentTypeError(str(error)) from None
-    answers.size(text.partition("=")[2].partition(":")[0])  # which says how many bytes a KB has
+    option_values.size(
+        text.partition("=")[2].partition(":")[0]
+    )  # which says how many bytes a KB has
     return memory
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from cnn2csdf.commands.cnn import options as shared
-from csdf.cli import answers, parsers
+from csdf.cli import option_values, parsers
 
 PUBLISHED = "published"
 OBJECTIVES = ("network", "workspace")  # the values of Objective, which is slow to import
@@ -47,7 +47,7 @@ def _add_question(parser: argparse.ArgumentParser) -> None:
     limits = parser.add_mutually_exclusive_group()
     limits.add_argument(
         "--max-memory",
-        type=answers.size,
+        type=option_values.size,
         metavar="SIZE",
         help="maximum of the memory of --objective, with weights; e.g. 20MB; minimises time",
     )
@@ -105,7 +105,7 @@ def _add_times(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument(
         "--repeats",
-        type=answers.positive,
+        type=option_values.positive,
         metavar="N",
         default=5,
         help="number of runs whose median is written; default 5",
@@ -117,7 +117,7 @@ def _add_times(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument(
         "--seed",
-        type=answers.integer,
+        type=option_values.integer,
         metavar="N",
         default=0,
         help="seed of the frame and random weights",
@@ -130,7 +130,7 @@ def _check(options: argparse.Namespace) -> None:
 
 
 def _nanoseconds(text: str) -> int:
-    value = answers.exact_seconds(text) * 10**9
+    value = option_values.exact_seconds(text) * 10**9
     if value <= 0:
         raise argparse.ArgumentTypeError(f"{text!r} is not a time above zero, such as 50ms")
     if value.denominator != 1:

@@ -6,7 +6,7 @@ import argparse
 from fractions import Fraction
 
 from cnn2csdf.commands.cnn import options as shared
-from csdf.cli import answers, parsers
+from csdf.cli import option_values, parsers
 from csdf.cli.loading import suffix_of
 from csdf.cli.parsers import add_limit_options
 from csdf.errors import CsdfError
@@ -86,17 +86,17 @@ def _add_search_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--generations",
-        type=answers.positive,
+        type=option_values.positive,
         metavar="N",
         default=100,
         help="times --population: the number of evaluations; default 100",
     )
     parser.add_argument(
-        "--population", type=answers.positive, metavar="N", default=100, help="default 100"
+        "--population", type=option_values.positive, metavar="N", default=100, help="default 100"
     )
     parser.add_argument(
         "--seed",
-        type=answers.integer,
+        type=option_values.integer,
         metavar="N",
         default=0,
         help="of the search and of --verify; default 0",
@@ -104,7 +104,7 @@ def _add_search_options(parser: argparse.ArgumentParser) -> None:
     shared.add_element_bytes_option(parser)
     parser.add_argument(
         "--parameter-bytes",
-        type=answers.positive,
+        type=option_values.positive,
         metavar="N",
         help="of one parameter; default: as --element-bytes",
     )
@@ -135,7 +135,11 @@ def _add_search_options(parser: argparse.ArgumentParser) -> None:
         "constraints, else the least of all",
     )
     parser.add_argument(
-        "--workers", type=answers.positive, metavar="N", default=1, help="processes; default 1"
+        "--workers",
+        type=option_values.positive,
+        metavar="N",
+        default=1,
+        help="processes; default 1",
     )
     parser.add_argument("--scheduler", metavar="tcp://HOST:PORT", help="of Dask (extra: cluster)")
     parser.add_argument(
@@ -173,13 +177,13 @@ def _named_rate(text: str) -> tuple[str, Fraction]:
     name, _, value = text.rpartition("=")
     if not name:
         raise argparse.ArgumentTypeError(f"{text!r} is not NETWORK=FRAMES_PER_SECOND")
-    return name, answers.above_zero(value)
+    return name, option_values.above_zero(value)
 
 
 def _alleles(text: str) -> tuple[int, ...]:
-    values = tuple(answers.from_zero(value) for value in text.split(","))
+    values = tuple(option_values.from_zero(value) for value in text.split(","))
     if len(set(values)) != len(values):
-        raise answers.unfit(text, "a list such as 0,1,2,4, each number once")
+        raise option_values.unfit(text, "a list such as 0,1,2,4, each number once")
     return values
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from cnn2csdf.commands.cnn import options as shared
-from csdf.cli import answers, parsers
+from csdf.cli import option_values, parsers
 
 PUBLISHED = "published"
 # Seconds of a usual machine; networks of the catalogue of up to 160 layers take 1 to 12 of them.
@@ -49,7 +49,7 @@ def command_parser() -> argparse.ArgumentParser:
     shared.add_model_options(parser)
     parser.add_argument(
         "--buffer",
-        type=answers.size,
+        type=option_values.size,
         metavar="SIZE",
         help="size of the buffer on the chip, e.g. 512KiB, 65536",
     )
@@ -89,7 +89,7 @@ def _range(text: str) -> tuple[int, int]:
     first, colon, last = text.partition(":")
     if not colon:
         raise argparse.ArgumentTypeError(f"{text!r} is not a range of sizes such as 32KiB:4MiB")
-    sizes_asked = answers.size(first), answers.size(last)
+    sizes_asked = option_values.size(first), option_values.size(last)
     if not 0 < sizes_asked[0] <= sizes_asked[1]:
         raise argparse.ArgumentTypeError(f"{text!r} does not rise from above zero")
     return sizes_asked

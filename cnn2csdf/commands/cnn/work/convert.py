@@ -12,7 +12,7 @@ from cnn2csdf.lowering import lower
 from cnn2csdf.readers.extra import with_onnx
 from cnn2csdf.weights import Model, random_weights
 from csdf.analysis.bound_channels import with_capacities
-from csdf.cli import answers
+from csdf.cli import answers, graph_input
 from csdf.cli.frame.long_work import stop_after
 from csdf.cli.frame.output import remark
 from csdf.cli.options import storage
@@ -41,7 +41,7 @@ def work(options: argparse.Namespace) -> int:
     )
     graph = _bounded(lowered, options)
     shared.remark_on_platform(PROGRAM, options)
-    answers.write(PROGRAM, options.output, graph)
+    graph_input.write(PROGRAM, options.output, graph)
     return answers.ANSWERED
 
 

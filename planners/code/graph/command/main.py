@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from csdf.cli import answers, parsers
+from csdf.cli import graph_input, option_values, parsers
 from planners.code.graph.looped import ORDERS
 
 
@@ -33,7 +33,7 @@ def command_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--capacity",
         action="append",
-        type=answers.named_integers,
+        type=option_values.named_integers,
         metavar="CHANNEL=N",
         default=[],
         help="tokens that the buffer of a channel holds",
@@ -45,7 +45,7 @@ def command_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--token-size",
-        type=answers.size,
+        type=option_values.size,
         default=4,
         metavar="SIZE",
         help="bytes of a token, where the graph does not say; default: 4",
@@ -60,6 +60,6 @@ def command_parser() -> argparse.ArgumentParser:
         parser, "stop after this time; with --smallest use the best order so far"
     )
     parsers.add_json_option(parser)
-    answers.add_reading_options(parser)
+    graph_input.add_reading_options(parser)
     parsers.add_folder_option(parser)
     return parser

@@ -7,7 +7,7 @@ import sys
 
 from csdf.analysis.bound_channels import with_capacities
 from csdf.analysis.liveness import Deadlock
-from csdf.cli import answers
+from csdf.cli import answers, graph_input
 from csdf.cli.frame.long_work import limited, shown, telling
 from csdf.errors import CsdfError
 from csdf.mapping.files import read_mapping
@@ -34,7 +34,7 @@ def work(options: argparse.Namespace) -> int:
     with limited(options.time_limit) as stop:
         if options.map is not None and options.order is not None:
             raise CsdfError("--order: the mapping has the orders; leave out --order or --map")
-        graph = answers.read(options.file, options)
+        graph = graph_input.read(options.file, options)
         if options.capacity:
             graph = with_capacities(graph, dict(options.capacity))
         if options.smallest:
