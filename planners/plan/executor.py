@@ -56,6 +56,8 @@ from planners.plan.shadow_arena import (
     HeldTensor,
     JoinedTensor,
     MarkedArena,
+    is_in_place,
+    may_overlap,
     rows_read,
 )
 
@@ -771,45 +773,10 @@ def require_intact(
     inside = {layer.name for layer in stage.layers}
     for layer in stage.layers:
         for source in layer.inputs:
-            if source in inside or not _may_overlap(result, tensors[source]):
+            if source in inside or not may_overlap(result, tensors[source]):
                 continue
-            if not _is_in_place(layer, stage, result, tensors[source], made):
+            is_alone = len(stage.layers) == 1
+            if not (is_alone and is_in_place(layer, result, tensors[source], made)):
                 span = stage.ranges[stage.fired][source]
                 with machine.arena.uncounted():
                     rows_read(machine.arena, tensors[source], span, layer.name)
-
-
-def _may_overlap(result: HeldTensor, source: HeldTensor) -> bool:
-    """Whether the buffers of a result and a tensor intersect, or either has staged rows."""
-    return result.staged is not None or any(
-        source.may_overlap(buffer.offset, buffer.offset + buffer.size) for buffer in result.buffers
-    )
-
-
-def _is_in_place(
-    layer: Layer, stage: CheckedFirings, result: HeldTensor, source: HeldTensor, made: Range
-) -> bool:
-    """Whether a result is in place: no element overwrites a source element that is read later."""
-    is_whole = len(stage.layers) == 1 and made == (0, layer.shape.rows) and not layer.epilogue
-    if is_whole and layer.operator.keeps_memory_order:  # every element stays at its address
-        return result.places(0) == [source.place(0, layer.name)]
-    if is_whole and layer.operator.converts:
-        # Converted in order, an element that does not get wider ends before the next source element.
-        types = source.layer.quantization, layer.quantization
-        return (
-            None not in types
-            and layer.element_bytes <= source.layer.element_bytes
-            and result.row_bytes <= source.row_bytes
-            and source.layer.shape == layer.shape
-            and result.places(0) == [source.place(0, layer.name)]
-        )
-    return (
-        len(stage.layers) == 1
-        and layer.operator.is_elementwise
-        and source.layer.name not in layer.inputs[2:]  # read when the first two are combined
-        and (source.layer.shape, source.row_bytes) == (layer.shape, result.row_bytes)
-        and source.read_in(layer.name).layout == result.buffer.layout
-        and all(
-            result.places(row) == [source.place(row, layer.name)] for row in range(made[0], made[1])
-        )
-    )

@@ -411,6 +411,42 @@ class HeldStrip(NamedTuple):
         return self.offset + at * self.channels * unit
 
 
+def may_overlap(result: HeldTensor, source: HeldTensor) -> bool:
+    """Return whether the buffers of a result and a source intersect, or the result has staged rows."""
+    return result.staged is not None or any(
+        source.may_overlap(buffer.offset, buffer.offset + buffer.size) for buffer in result.buffers
+    )
+
+
+def is_in_place(layer: Layer, result: HeldTensor, source: HeldTensor, made: Range) -> bool:
+    """Whether a layer writes no element over a source element that it reads later.
+
+    made: the rows of the result that the firing computed.
+    """
+    is_whole = made == (0, layer.shape.rows) and not layer.epilogue
+    if is_whole and layer.operator.keeps_memory_order:  # every element stays at its address
+        return result.places(0) == [source.place(0, layer.name)]
+    if is_whole and layer.operator.converts:
+        # Converted in order, an element that does not get wider ends before the next source element.
+        types = source.layer.quantization, layer.quantization
+        return (
+            None not in types
+            and layer.element_bytes <= source.layer.element_bytes
+            and result.row_bytes <= source.row_bytes
+            and source.layer.shape == layer.shape
+            and result.places(0) == [source.place(0, layer.name)]
+        )
+    return (
+        layer.operator.is_elementwise
+        and source.layer.name not in layer.inputs[2:]  # read when the first two are combined
+        and (source.layer.shape, source.row_bytes) == (layer.shape, result.row_bytes)
+        and source.read_in(layer.name).layout == result.buffer.layout
+        and all(
+            result.places(row) == [source.place(row, layer.name)] for row in range(made[0], made[1])
+        )
+    )
+
+
 class Computing(Protocol):
     """The values that fill the regions; the checker computes none."""
 
