@@ -356,7 +356,7 @@ CLASS_TESTS = {  # module: isinstance and match on operators, at most, and why
     "planners.code.primitives.calls": (1, CALL_IN_C),
     "planners.plan.checked_geometry": (1, OWN_RULES),
     "planners.plan.checked_rules": (2, OWN_RULES),
-    "planners.plan.copied_layers": (2, OWN_RULES),
+    "planners.plan.copied_layers": (3, OWN_RULES),
     "planners.primitives.library.layers": (3, LAYOUTS),
 }
 KNOW_OPERATORS = ("cnn2csdf.operators", "cnn2csdf.onnx_files", "cnn2csdf.readers")

@@ -119,6 +119,13 @@ class Elementwise(Broadcast):
         width = count if self.constant[0] > 1 else 1
         return replace(self, constant=(width, *self.constant[1:]))
 
+    def on_channels(self, count: int, whole: int) -> Elementwise:
+        """Return the function with a constant of `count` channels, where it has one for each."""
+        dims = self.constant
+        if dims is None or len(dims) < 3 or dims[-3] == 1:
+            return self
+        return replace(self, constant=(*dims[:-3], count, *dims[-2:]))
+
     def scales_channels(self, source: Shape) -> bool:
         """Return whether it adds, or multiplies by, a constant with a number for each channel."""
         if self.constant is None or self.function not in ("add", "multiply"):

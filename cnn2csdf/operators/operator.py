@@ -310,6 +310,13 @@ class Operator(ABC):
         """Return the operator for `count` output channels; None if they are not computed apart."""
         return None
 
+    def on_channels(self, count: int, whole: int) -> Operator | None:
+        """Return the operator for `count` of the `whole` channels of each input.
+
+        None unless each output channel depends on the input channels of its index only.
+        """
+        return self if self.is_channelwise else None
+
     def less_offset(self, offset: int, *, is_fixed_point: bool) -> Operator:
         """Return the operator on signed integers that are the unsigned integers less `offset`."""
         return self

@@ -108,6 +108,11 @@ class Convolution(WindowOfRows):
         """Return the convolution with the filters of one head, which reads the whole input."""
         return self.of_channels(self.filters // heads) if axis == 0 else None
 
+    def on_channels(self, count: int, whole: int) -> Convolution | None:
+        if self.groups != whole:
+            return None
+        return replace(self, groups=count, filters=self.filters // whole * count)
+
     def with_bias(self) -> Convolution:
         return replace(self, has_bias=True)
 
@@ -422,6 +427,9 @@ class GlobalPooling(Operator):
     @property
     def reduction(self) -> str:
         return "max" if self.function == "max" else "mean"
+
+    def on_channels(self, count: int, whole: int) -> GlobalPooling:
+        return self
 
     def window_over(self, source: Shape) -> Window:
         """Return the window of the whole feature map."""

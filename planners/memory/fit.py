@@ -34,8 +34,7 @@ from cnn2csdf.weights import Model
 from csdf.arguments import Bytes, Positive, public
 from csdf.errors import InvalidArgument, InvalidNetwork, Suspicious, counted
 from csdf.model.exact import Exact
-from csdf.search.pareto import improving
-from csdf.status import Ended, Reason, Status, Why, because
+from csdf.status import Reason, Status, Why, because
 from csdf.time_limit import Budget, Stop, stop_of
 from csdf.units import bytes_in_words, nanoseconds_in_words
 from planners.memory.answer import (
@@ -55,15 +54,14 @@ from planners.memory.answer import (
 from planners.memory.memories import InMemories, planned_in_memories
 from planners.memory.memory_plans import in_fast_memory
 from planners.memory.moved_weights import layout_of
+from planners.memory.network_searches import methods_of_orders
 from planners.memory.order import topological_order
 from planners.memory.orders import (
     SEARCHED_ORDER,
-    canonical_orders,
-    is_chain,
 )
 from planners.memory.plain_plans import ends_of, layer_by_layer
 from planners.memory.request import FitRequest, fit_request, plan_times
-from planners.memory.search import WIDTHS, PlanSearch, method_of
+from planners.memory.search import WIDTHS, method_of
 from planners.memory.stages import StageTable
 from planners.memory.stateful import stateful_plan
 from planners.plan.carried_out import require_carried_out
@@ -73,13 +71,6 @@ from planners.plan.weights import weight_bytes
 
 NEARLY_AS_FAST = Fraction(1, 100)  # no difference that a model of a platform can tell
 NEARLY_AS_SMALL = Fraction(1, 20)  # of the RAM of the method that is taken without a limit
-ORDER_SHARE = 0.1  # of the effort, for the order of the layers; most take some milliseconds
-OTHERS_SHARE = 0.2  # of the effort, for canonical orders besides the first two
-STAGES_SHARE = 0.25  # of the effort, for orders of the stages of the methods found
-# Seconds of effort for the same where none is limited, as of the effort of 9 of csdf fit. With 2.25 and
-# 4.5 a graph like YOLOv8n takes 90,112 bytes in 12 and 16 s (100 s without a limit), and stages 3 and
-# 4 of HRNet take 356,510 and 355,502 bytes in 7 and 10 s.
-STAGES_EFFORT = 2.25
 
 
 @public
@@ -241,7 +232,7 @@ def _fit_in_one_memory(request: FitRequest, stop: Stop) -> Fit:
     lower_bound = max(sum(map(table.arena_bytes, names)) for names in (inputs, course.results))
     # Where the ends alone are too large, no search changes the answer.
     is_hopeless = request.room is not None and lower_bound > request.room
-    methods_found, ended = _methods_of_orders(
+    methods_found, ended = methods_of_orders(
         request, external, stop, is_streamed=is_streamed, is_hopeless=is_hopeless
     )
     methods = tuple(_worth_showing(methods_found))
@@ -281,129 +272,6 @@ def _fit_in_one_memory(request: FitRequest, stop: Stop) -> Fit:
         ends=_ends(request, is_streamed=is_streamed),
         best=best,
     )
-
-
-def _methods_of_orders(
-    request: FitRequest,
-    external: frozenset[str],
-    stop: Stop,
-    *,
-    is_streamed: bool,
-    is_hopeless: bool,
-) -> tuple[list[FitMethod], Reason | None]:
-    """Return the plans of all searched layer orders, and the reason if the budget ended a search.
-
-    Canonical orders are searched first: among equal plans the choice is then independent of the
-    layer order of the file. For the same reason, stage orders are improved only in canonical
-    orders. The order of the file is searched last, so that no answer is larger than the plan of
-    that order.
-    """
-    network = request.network
-    terms = {"is_streamed": is_streamed, "is_hopeless": is_hopeless}
-    if request.order != SEARCHED_ORDER or is_hopeless or is_chain(network):
-        search = _searched(request, external, network, stop, **terms)
-        return search.methods, search.ended
-    first, others = canonical_orders(
-        network,
-        element_bytes=request.element_bytes,
-        external=external,
-        stop=stop.question(ORDER_SHARE),
-    )
-    searches: list[PlanSearch] = []
-    ended: Reason | None = None
-    for ordered, stop_of_order in _with_stops(first, others, stop):
-        search = _searched(request, external, ordered, stop_of_order, **terms)
-        searches.append(search)
-        if len(searches) <= len(first):
-            ended = ended or search.ended
-        is_cut_short = search.ended is not None and not search.ended.has(Ended.EFFORT)
-        if is_cut_short and stop.is_over():
-            break
-    else:
-        # A plan of another order may be smaller at first, and larger once both are improved.
-        _improve_stages(searches[: len(first)], stop.question(STAGES_SHARE))
-        _improve_stages(searches[len(first) :], stop.question(STAGES_SHARE))
-        if all(ordered.layers != network.layers for ordered in first):
-            search = _searched(request, external, network, stop.question(1.0), **terms)
-            searches.append(search)
-            ended = ended or search.ended
-    methods: list[FitMethod] = []
-    for search in searches:
-        methods = _of_both_orders(methods, search.methods)
-    return methods, ended
-
-
-def _with_stops(
-    first: Sequence[Network], others: Sequence[Network], stop: Stop
-) -> Iterator[tuple[Network, Stop]]:
-    """Yield the network in each canonical order, with the Stop that limits the search of the order.
-
-    first: orders with the full effort of a search.
-    others: orders that share part of an effort; the end of this part is no early end of the search.
-    """
-    for number, ordered in enumerate(first):
-        yield ordered, stop.question(1.0) if number else stop
-    shared = stop.question(OTHERS_SHARE)
-    for number, ordered in enumerate(others):
-        yield ordered, shared.part(share=1 / (len(others) - number))
-
-
-def _improve_stages(searches: Sequence[PlanSearch], stop: Stop) -> None:
-    """Search other stage orders for the plans on the Pareto front of several searches.
-
-    Most effort is for the plan of the fewest MACs, then for the plan of the fewest bytes. The last
-    is the smallest plan with more MACs than these, as no change adds MACs: an Inception-C block takes
-    130,944 bytes from such a plan and 135,168 without. Where no effort is limited, STAGES_EFFORT is.
-    """
-    if stop.effort_left is None:
-        stop = stop.part(effort=STAGES_EFFORT)
-    pairs = [(search, method) for search in searches for method in search.methods]
-    front = improving(pairs, lambda pair: (pair[1].mac_ratio, pair[1].ram_bytes))
-    larger = [pair for pair in pairs if pair[1].mac_ratio > front[-1][1].mac_ratio]
-    last = sorted(larger, key=lambda pair: (pair[1].ram_bytes, pair[1].mac_ratio))[:1]
-    for search, method in (*front[:1], *reversed(front[1:]), *last):
-        search.improve(method, stop.part(share=0.5))
-
-
-def _searched(
-    request: FitRequest,
-    external: frozenset[str],
-    ordered: Network,
-    stop: Stop,
-    *,
-    is_streamed: bool,
-    is_hopeless: bool,
-) -> PlanSearch:
-    """Return the completed search of a network with this layer order."""
-    table = StageTable(ordered, element_bytes=request.element_bytes, outside=external)
-    room = request.room
-    search = PlanSearch(
-        topological_order(ordered, carries=True),
-        table,
-        is_streamed=is_streamed,
-        searched=request.searched,
-        labels=request.labels[:1] if is_hopeless else request.labels,
-        ram=None if room is None else max(0, room),
-        counts_state=request.beside is not None,
-        times=plan_times(table, request.platform, request.durations, request.parameter_bytes),
-        stop=stop,
-    )
-    search.run()
-    least = min(method.with_state for method in search.methods)
-    if room is not None and not is_hopeless and least > room:
-        search.run_without_ram(stop.question(1.0))
-    return search
-
-
-def _of_both_orders(methods: Sequence[FitMethod], ordered: Sequence[FitMethod]) -> list[FitMethod]:
-    """Return the plans of two layer orders; of each baseline only the plan with less RAM."""
-    plain: dict[str, FitMethod] = {}
-    for method in (*methods, *ordered):
-        if method.name in PLAIN:
-            best = plain.setdefault(method.name, method)
-            plain[method.name] = min(best, method, key=lambda plan: plan.ram_bytes)
-    searched = (method for method in (*methods, *ordered) if method.name not in PLAIN)
-    return [*plain.values(), *searched]
 
 
 def _too_large_ends(

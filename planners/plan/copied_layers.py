@@ -1,14 +1,16 @@
 """Checker of a network with copies of layers, whole or by heads: whether it computes the same.
 
 Every layer must be a layer of the original network, a whole copy of it, or a part of it. A part is a
-row group that needs only its own rows; a range of columns with the input columns that it needs; or one
-attention head. A head is a channel block of a convolution, or a column block of attention, together
-with layers that read nothing else. The checker shares no code with the rewrites that copy layers.
+row group that needs only its own rows; a range of columns with the input columns that it needs; a range
+of channels that are computed from the same channels; or one attention head. A head is a channel block
+of a convolution, or a column block of attention, together with layers that read nothing else. The
+checker shares no code with the rewrites that copy layers.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -20,22 +22,26 @@ from cnn2csdf.network import Layer, Network
 from csdf.errors import InvalidPlan
 
 COPY = re.compile(
-    r"(.*)(?: again(?: \d+)?|, (?P<part>head|group|columns) (?P<number>\d+)(?: \d+)?)", re.DOTALL
+    r"(.*)(?: again(?: \d+)?"
+    r"|, (?P<part>head|group|columns|channels) (?P<number>\d+)(?: \d+)?)",
+    re.DOTALL,
 )
 OF_PLACES = (op.Activation, op.Conversion, op.Elementwise, op.Identity)
+OF_CHANNELS = (*OF_PLACES, op.BatchNormalization, op.GlobalPooling, op.Pooling)
 OF_COLUMNS = (*OF_PLACES, op.Softmax, op.LayerNormalization, op.AttentionProduct)
 
 
 class _Origin(NamedTuple):
     """The original of a copied layer. group, head: numbers from 1 on; 0 for the whole layer.
 
-    columns: the first column of the original and one past the last; None for all columns.
+    columns, channels: the first of the original and one past the last; None for all.
     """
 
     layer: str
     group: int = 0
     head: int = 0
     columns: Range | None = None
+    channels: Range | None = None
 
 
 def require_same(network: Network, worked: Network) -> None:
@@ -44,7 +50,7 @@ def require_same(network: Network, worked: Network) -> None:
     origins: dict[str, _Origin] = {}
     for layer in worked.layers:
         sources = [origins.get(source, _Origin("")) for source in layer.inputs]
-        part = _columns_of(network, layer, sources)
+        part = _channels_of(network, layer, sources) or _columns_of(network, layer, sources)
         if part is not None:
             origins[layer.name] = part
             continue
@@ -56,7 +62,10 @@ def require_same(network: Network, worked: Network) -> None:
         ):
             raise InvalidPlan(f"layer {layer.name!r} is no copy of a layer of {network.name!r}")
         origins[layer.name] = origin
-    if not set(layers_of_network) <= {origin.layer for origin in origins.values()}:
+    computed = {origin.layer for origin in origins.values()}
+    missing = (layer for name, layer in layers_of_network.items() if name not in computed)
+    # A concatenation whose inputs are read in its place computes nothing.
+    if not all(layer.operator.joined_axis == 0 and layer.inputs for layer in missing):
         raise InvalidPlan(f"layers of {network.name!r} are missing among those that work twice")
 
 
@@ -153,11 +162,84 @@ def _needs_own_rows(pair: _Pair, group: int) -> bool:
     return True
 
 
+def _channels_of(network: Network, layer: Layer, sources: list[_Origin]) -> _Origin | None:
+    """The original channels that a layer computes or joins; None where it does neither."""
+    layers_of_network = {layer.name: layer for layer in network.layers}
+    match = COPY.fullmatch(layer.name)
+    if layer.operator.joined_axis == 0 and sources and all(source.channels for source in sources):
+        original = layers_of_network.get(layer.name)
+        ends = [0, *(source.channels[1] for source in sources if source.channels)]
+        begins = [source.channels[0] for source in sources if source.channels]
+        is_right = (
+            original is not None
+            and {source.layer for source in sources} == {layer.name}
+            and begins == ends[:-1]
+            and ends[-1] == original.shape.channels
+            and layer == _alike(original, layer, operator=op.Concatenation(axis=0), epilogue=())
+            and layer.shape == original.shape
+        )
+        return _Origin(layer.name) if is_right else None
+    if match is None or match["part"] != "channels" or match[1] not in layers_of_network:
+        return None
+    original = layers_of_network[match[1]]
+    shapes, first = network.input_shapes(original), int(match["number"])
+    whole, channels = shapes[0].channels, (first, first + layer.shape.channels)
+    scale, rest = divmod(original.shape.channels, whole)
+    if rest or any(end % scale for end in channels) or len(sources) != len(shapes):
+        return None
+    wanted = channels[0] // scale, channels[1] // scale
+    for name, shape, source in zip(original.inputs, shapes, sources, strict=True):
+        is_there = shape.is_map and shape.channels == whole
+        if not is_there or (source, wanted) not in _channels_in(network, name, sources):
+            return None
+    steps = (original.operator, *original.epilogue), (layer.operator, *layer.epilogue)
+    if len(steps[0]) != len(steps[1]) or not all(
+        _does_channels(*pair, whole=whole * (scale if number else 1), count=layer.shape.channels)
+        for number, pair in enumerate(zip(*steps, strict=True))
+    ):
+        return None
+    alike = _alike(original, layer, operator=layer.operator, epilogue=layer.epilogue)
+    is_right = layer == alike and layer.shape.dims[1:] == original.shape.dims[1:]
+    return _Origin(original.name, channels=channels) if is_right else None
+
+
+def _channels_in(
+    network: Network, name: str, sources: list[_Origin]
+) -> Iterator[tuple[_Origin, Range]]:
+    """Yield the sources that hold channels of a tensor of the network, with these channels.
+
+    They are parts of it, and of the tensors that it concatenates without another scale.
+    """
+    tensor, first = network.layer(name), 0
+    for source in sources:
+        if source == _Origin(name, channels=source.channels):
+            yield source, source.channels or (0, tensor.shape.channels)
+    if tensor.operator.joined_axis != 0 or tensor.epilogue:
+        return
+    for part in map(network.layer, tensor.inputs):
+        if (part.element, part.quantization) == (tensor.element, tensor.quantization):
+            for source, (begin, end) in _channels_in(network, part.name, sources):
+                yield source, (first + begin, first + end)
+        first += part.shape.channels
+
+
+def _does_channels(one: op.Operator, part: op.Operator, *, whole: int, count: int) -> bool:
+    """Whether operator `part` is operator `one` on `count` of the channels of its result."""
+    match one:
+        case op.Convolution(groups=groups, filters=filters):
+            taken = count * groups // filters
+            return groups == whole and part == replace(one, filters=count, groups=taken)
+        case op.Elementwise(constant=(channels, height, width)) if channels > 1:
+            return channels == whole and part == replace(one, constant=(count, height, width))
+    return part == one and isinstance(one, OF_CHANNELS)
+
+
 def _columns_of(network: Network, layer: Layer, sources: list[_Origin]) -> _Origin | None:
     """The original columns that a layer slices, computes or joins; None where it does none of these."""
     layers_of_network = {layer.name: layer for layer in network.layers}
     if not sources or any(
-        source.layer not in layers_of_network or source.group or source.head for source in sources
+        source.layer not in layers_of_network or source.group or source.head or source.channels
+        for source in sources
     ):
         return None
     widths = [layers_of_network[source.layer].shape.width for source in sources]

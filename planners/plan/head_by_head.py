@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from fractions import Fraction
 from typing import NamedTuple
 
 from cnn2csdf.network import Layer, Network
@@ -25,11 +26,11 @@ from planners.plan.layer_copies import (
     Copy,
     LayerCopies,
     Rewritten,
-    named,
     needed_for,
     replaced_layers,
     sharing,
     side_by_side,
+    stored_part,
 )
 
 
@@ -233,7 +234,8 @@ class _Heads:
             copy = replace(sharing(self._network, layer), inputs=inputs)
             return self._added.add(copy, f"{name} again", Copy(origin))
         part = self._part(replace(layer, inputs=inputs), layer, head)
-        return self._added.add(part, f"{name}, head {head + 1}", Copy(origin, head))
+        copy_of_head = Copy(origin, Fraction(head, self._count))
+        return self._added.add(part, f"{name}, head {head + 1}", copy_of_head)
 
     def _part(self, copy: Layer, layer: Layer, head: int) -> Layer:
         """Return a layer restricted to one head. layer: of all heads, whose arrays are cut."""
@@ -244,14 +246,6 @@ class _Heads:
         copy = replace(copy, shape=self._added.shape_of(copy))
         inputs = [self._added.layer(source).shape for source in copy.inputs]
         dims = parameter_shapes(layer, self._network.input_shapes(layer))
-        stored = []
-        for role, size in parameter_shapes(copy, inputs).items():
-            array = named(layer.stored_as(role), layer)
-            if size != dims[role]:
-                array = replace(array, name=f"{array.name}, head {head + 1} of {self._count}")
-                types = array.quantization
-                if types is not None and len(types.scales) > 1:
-                    scales = types.scales[head * size[0] : (head + 1) * size[0]]
-                    array = replace(array, quantization=replace(types, scales=scales))
-            stored.append(array)
-        return replace(copy, stored=tuple(stored))
+        shapes, begin = parameter_shapes(copy, inputs), Fraction(head, self._count)
+        part = f"head {head + 1} of {self._count}"
+        return replace(copy, stored=stored_part(layer, dims, shapes, begin, part))

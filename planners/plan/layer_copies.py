@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Generic, NamedTuple, TypeVar
 
 from cnn2csdf import operators as op
@@ -16,7 +17,7 @@ from cnn2csdf.dtypes import Stored
 from cnn2csdf.geometry import Range
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.parameters import parameter_shapes
-from cnn2csdf.shape import Shape
+from cnn2csdf.shape import Dims, Shape
 from cnn2csdf.weights import Array
 from csdf.names import free_name
 
@@ -26,10 +27,13 @@ Part = TypeVar("Part")
 
 
 class Copy(NamedTuple):
-    """The original of a copied layer, and the head that the copy computes; 0 for a whole copy."""
+    """The original of a copied layer.
+
+    begin: where the part that the copy computes begins on its axis, as a fraction of the axis.
+    """
 
     layer: str
-    head: int = 0
+    begin: Fraction = Fraction(0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,7 +131,7 @@ def named(stored: Stored, layer: Layer) -> Stored:
 def arrays_of(
     copy: Copy, arrays: Mapping[str, Array], shapes: Mapping[str, tuple[int, ...]]
 ) -> dict[str, Array]:
-    """Return the arrays of a copy: the slice of its head along each axis that is shorter.
+    """Return the arrays of a copy: its slice along each axis that is shorter.
 
     arrays: the arrays of the original, by role. shapes: the shapes of the arrays of the copy, by role.
     """
@@ -135,8 +139,35 @@ def arrays_of(
     for role, dims in shapes.items():
         array = arrays[role]
         part = tuple(
-            slice(None) if size == whole else slice(copy.head * size, (copy.head + 1) * size)
+            slice(None) if size == whole else _slice_of(copy.begin, size, whole)
             for size, whole in zip(dims, array.shape, strict=True)
         )
         parts_by_role[role] = array[part]
     return parts_by_role
+
+
+def stored_part(
+    layer: Layer, dims: Mapping[str, Dims], shapes: Mapping[str, Dims], begin: Fraction, part: str
+) -> tuple[Stored, ...]:
+    """Return how the arrays of a copy are stored that computes a part of a layer.
+
+    dims, shapes: of the arrays of the layer, and of the copy, by role. begin: as in Copy. part: name of
+    the part.
+    """
+    stored_arrays = []
+    for role, size in shapes.items():
+        array = named(layer.stored_as(role), layer)
+        if size != dims[role]:
+            array = replace(array, name=f"{array.name}, {part}")
+            types = array.quantization
+            if types is not None and len(types.scales) > 1:
+                scales = types.scales[_slice_of(begin, size[0], dims[role][0])]
+                array = replace(array, quantization=replace(types, scales=scales))
+        stored_arrays.append(array)
+    return tuple(stored_arrays)
+
+
+def _slice_of(begin: Fraction, size: int, whole: int) -> slice:
+    """The places of a part of an axis of `whole` places. begin: as in Copy."""
+    first = int(begin * whole)
+    return slice(first, first + size)

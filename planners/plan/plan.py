@@ -62,13 +62,15 @@ _BUFFER_HEAD = "     offset      size   groups  rows  kind              tensor"
 
 
 class Span(NamedTuple):
-    """Layers of which a plan computes copies, in one of three kinds.
+    """Layers of which a plan computes copies, in one of four kinds.
 
     - Recomputed (the defaults): all layers after the tensor `source`, up to the tensor `result`.
     - by_heads: between these tensors the heads of attention run in sequence, each with copies of the
       layers that produce its queries, keys and values.
     - layers, tiles: these layers are computed in this number of column tiles; `source` is a tensor
       that they read, `result` the tensor of the last layer.
+    - layers, 0 tiles: these layers, which compute each channel alone, are computed for each input of
+      the concatenation `source`, and their results are concatenated; `result` is the last of them.
     """
 
     source: str
@@ -76,6 +78,11 @@ class Span(NamedTuple):
     by_heads: bool = False
     layers: tuple[str, ...] = ()
     tiles: int = 1
+
+    @property
+    def by_inputs(self) -> bool:
+        """Whether the layers are computed for each input of a concatenation."""
+        return not self.tiles
 
 
 class Alias(NamedTuple):
@@ -419,6 +426,8 @@ class StreamingPlan(Viewed):
             how = (
                 "head by head"
                 if span.by_heads
+                else f"for each input of {span.source}"
+                if span.by_inputs
                 else "again"
                 if span.tiles == 1
                 else (f"in {span.tiles} tiles of columns")

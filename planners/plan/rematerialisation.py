@@ -20,6 +20,7 @@ from csdf.names import longer_name
 from planners.memory.order import TopologicalOrder, topological_order
 from planners.plan.accumulators import sums_over_rows
 from planners.plan.column_tiles import in_columns
+from planners.plan.concatenation_inputs import for_each_input
 from planners.plan.head_by_head import HeadLayers, head_by_head
 from planners.plan.layer_copies import (
     Copy,
@@ -124,9 +125,17 @@ def worked_layers(network: Network, spans: tuple[Span, ...]) -> tuple[Network, M
     copies: dict[str, Copy] = {}
     if not spans:
         return network, copies
+    for span in filter(lambda span: span.by_inputs, spans):
+        by_inputs = for_each_input(network, span)
+        if by_inputs is None:
+            raise InvalidPlan(
+                f"network {network.name!r} has no concatenation {span.source!r} whose inputs the "
+                f"layers up to {span.result!r} could be computed for"
+            )
+        network, copies = by_inputs.network, copies | dict(by_inputs.copies)
     course = topological_order(network, carries=True)
     cuts = {course.at(cut): cut for cut in range(len(course.separators))}
-    for span in spans:
+    for span in (span for span in spans if not span.by_inputs):
         recomputed: Rewritten[Any] | None = None
         if span.layers:
             recomputed = in_columns(network, span.layers, span.tiles)

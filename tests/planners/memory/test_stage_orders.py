@@ -141,7 +141,7 @@ def test_without_a_budget_the_search_of_stage_orders_ends_after_counted_work(mon
         return planned_in_full(orders, chain, than, stop)
 
     monkeypatch.setattr(StageOrders, "_planned", counted)
-    monkeypatch.setattr("planners.memory.fit.STAGES_EFFORT", 0.02)
+    monkeypatch.setattr("planners.memory.network_searches.STAGES_EFFORT", 0.02)
     fit(inception_block(), element_bytes=1)
     most = 20_000 // PLAN_EFFORT + max(stages)
     # The first orders and the others are two searches.

@@ -1,0 +1,182 @@
+"""Search for the plans of a network: layer orders, and layers after concatenations for each input.
+
+Each layer order is a search of planners.memory.search; the plans of all of them are candidates. So
+the answer is never larger than that of a single order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from cnn2csdf.network import Network
+from csdf.search.pareto import improving
+from csdf.status import Ended, Reason
+from csdf.time_limit import Stop
+from planners.memory.answer import PLAIN, FitMethod
+from planners.memory.order import topological_order
+from planners.memory.orders import SEARCHED_ORDER, canonical_orders, is_chain
+from planners.memory.request import FitRequest, plan_times
+from planners.memory.search import PlanSearch
+from planners.memory.stages import StageTable
+from planners.plan.concatenation_inputs import input_spans
+from planners.plan.plan import Span
+from planners.plan.rematerialisation import worked_network
+
+ORDER_SHARE = 0.1  # of the effort, for the order of the layers; most take some milliseconds
+OTHERS_SHARE = 0.2  # of the effort, for canonical orders besides the first two
+STAGES_SHARE = 0.25  # of the effort, for orders of the stages of the methods found
+# Seconds of effort for the same where none is limited, as of the effort of 9 of csdf fit. With 2.25 and
+# 4.5 a graph like YOLOv8n takes 90,112 bytes in 12 and 16 s (100 s without a limit), and stages 3 and
+# 4 of HRNet take 356,510 and 355,502 bytes in 7 and 10 s.
+STAGES_EFFORT = 2.25
+INPUTS_SHARE = 0.5  # of the effort, for layers that are computed for each input of a concatenation
+
+
+def methods_of_orders(
+    request: FitRequest,
+    external: frozenset[str],
+    stop: Stop,
+    *,
+    is_streamed: bool,
+    is_hopeless: bool,
+) -> tuple[list[FitMethod], Reason | None]:
+    """Return the plans of all searched layer orders, and the reason if the budget ended a search.
+
+    The network is searched first, then the network where layers after a concatenation are computed
+    for each input of it; so no answer is larger than without these copies.
+    """
+    network = request.network
+    terms = {"is_streamed": is_streamed, "is_hopeless": is_hopeless}
+    if request.order != SEARCHED_ORDER or is_hopeless or is_chain(network):
+        search = _searched(request, external, network, stop, **terms)
+        return search.methods, search.ended
+    methods, ended = _methods_of_network(request, external, stop, is_streamed=is_streamed)
+    spans = input_spans(network) if request.durations is None else ()  # those are of its layers
+    if spans and (ended is None or ended.has(Ended.EFFORT)):
+        rewritten = replace(request, network=worked_network(network, spans))
+        share = stop.question(INPUTS_SHARE)
+        more, _ = _methods_of_network(rewritten, external, share, is_streamed=is_streamed)
+        methods = _of_both_orders(methods, [_with_spans(method, spans) for method in more])
+    return methods, ended
+
+
+def _with_spans(method: FitMethod, spans: tuple[Span, ...]) -> FitMethod:
+    """Return a method of the network with copies in these spans as a method of the network itself."""
+    plan = replace(method.plan, rematerialised=(*spans, *method.plan.rematerialised))
+    return replace(method, plan=plan)
+
+
+def _methods_of_network(
+    request: FitRequest, external: frozenset[str], stop: Stop, *, is_streamed: bool
+) -> tuple[list[FitMethod], Reason | None]:
+    """Return the plans of a network in all searched orders, and the reason of an early end.
+
+    Canonical orders are searched first: among equal plans the choice is then independent of the
+    layer order of the file. For the same reason, stage orders are improved only in canonical
+    orders. The order of the file is searched last, so that no answer is larger than the plan of
+    that order.
+    """
+    network = request.network
+    terms = {"is_streamed": is_streamed, "is_hopeless": False}
+    first, others = canonical_orders(
+        network,
+        element_bytes=request.element_bytes,
+        external=external,
+        stop=stop.question(ORDER_SHARE),
+    )
+    searches: list[PlanSearch] = []
+    ended: Reason | None = None
+    for ordered, stop_of_order in _with_stops(first, others, stop):
+        search = _searched(request, external, ordered, stop_of_order, **terms)
+        searches.append(search)
+        if len(searches) <= len(first):
+            ended = ended or search.ended
+        is_cut_short = search.ended is not None and not search.ended.has(Ended.EFFORT)
+        if is_cut_short and stop.is_over():
+            break
+    else:
+        # A plan of another order may be smaller at first, and larger once both are improved.
+        _improve_stages(searches[: len(first)], stop.question(STAGES_SHARE))
+        _improve_stages(searches[len(first) :], stop.question(STAGES_SHARE))
+        if all(ordered.layers != network.layers for ordered in first):
+            search = _searched(request, external, network, stop.question(1.0), **terms)
+            searches.append(search)
+            ended = ended or search.ended
+    methods: list[FitMethod] = []
+    for search in searches:
+        methods = _of_both_orders(methods, search.methods)
+    return methods, ended
+
+
+def _with_stops(
+    first: Sequence[Network], others: Sequence[Network], stop: Stop
+) -> Iterator[tuple[Network, Stop]]:
+    """Yield the network in each canonical order, with the Stop that limits the search of the order.
+
+    first: orders with the full effort of a search.
+    others: orders that share part of an effort; the end of this part is no early end of the search.
+    """
+    for number, ordered in enumerate(first):
+        yield ordered, stop.question(1.0) if number else stop
+    shared = stop.question(OTHERS_SHARE)
+    for number, ordered in enumerate(others):
+        yield ordered, shared.part(share=1 / (len(others) - number))
+
+
+def _improve_stages(searches: Sequence[PlanSearch], stop: Stop) -> None:
+    """Search other stage orders for the plans on the Pareto front of several searches.
+
+    Most effort is for the plan of the fewest MACs, then for the plan of the fewest bytes. The last
+    is the smallest plan with more MACs than these, as no change adds MACs: an Inception-C block takes
+    130,944 bytes from such a plan and 135,168 without. Where no effort is limited, STAGES_EFFORT is.
+    """
+    if stop.effort_left is None:
+        stop = stop.part(effort=STAGES_EFFORT)
+    pairs = [(search, method) for search in searches for method in search.methods]
+    front = improving(pairs, lambda pair: (pair[1].mac_ratio, pair[1].ram_bytes))
+    larger = [pair for pair in pairs if pair[1].mac_ratio > front[-1][1].mac_ratio]
+    last = sorted(larger, key=lambda pair: (pair[1].ram_bytes, pair[1].mac_ratio))[:1]
+    for search, method in (*front[:1], *reversed(front[1:]), *last):
+        search.improve(method, stop.part(share=0.5))
+
+
+def _searched(
+    request: FitRequest,
+    external: frozenset[str],
+    ordered: Network,
+    stop: Stop,
+    *,
+    is_streamed: bool,
+    is_hopeless: bool,
+) -> PlanSearch:
+    """Return the completed search of a network with this layer order."""
+    table = StageTable(ordered, element_bytes=request.element_bytes, outside=external)
+    room = request.room
+    search = PlanSearch(
+        topological_order(ordered, carries=True),
+        table,
+        is_streamed=is_streamed,
+        searched=request.searched,
+        labels=request.labels[:1] if is_hopeless else request.labels,
+        ram=None if room is None else max(0, room),
+        counts_state=request.beside is not None,
+        times=plan_times(table, request.platform, request.durations, request.parameter_bytes),
+        stop=stop,
+    )
+    search.run()
+    least = min(method.with_state for method in search.methods)
+    if room is not None and not is_hopeless and least > room:
+        search.run_without_ram(stop.question(1.0))
+    return search
+
+
+def _of_both_orders(methods: Sequence[FitMethod], ordered: Sequence[FitMethod]) -> list[FitMethod]:
+    """Return the plans of two layer orders; of each baseline only the plan with less RAM."""
+    plain: dict[str, FitMethod] = {}
+    for method in (*methods, *ordered):
+        if method.name in PLAIN:
+            best = plain.setdefault(method.name, method)
+            plain[method.name] = min(best, method, key=lambda plan: plan.ram_bytes)
+    searched = (method for method in (*methods, *ordered) if method.name not in PLAIN)
+    return [*plain.values(), *searched]
