@@ -15,13 +15,14 @@ from cnn2csdf.network import Network
 from cnn2csdf.parameters import parameter_shapes
 from csdf.arguments import Natural, public
 from csdf.errors import InvalidNetwork, counted
+from csdf.model.shown import Viewed
 from csdf.units import bytes_in_words
 
 Weights = Mapping[str, Mapping[str, Array]]  # layer name, role: array
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Model:
+class Model(Viewed):
     """A network, with its parameters where they were asked for; equal where all of both are equal."""
 
     network: Network

@@ -37,8 +37,11 @@ def facts(title: str, values: Mapping[str, object]) -> str:
     return _whole(title, lines)
 
 
-def facts_and_rows(value: Any) -> str:
-    """Return a value as tables: what its fields say, and the rows that it has, or that they are."""
+def facts_and_rows(value: Any, units: Mapping[str, str] | None = None) -> str:
+    """Return a value as tables: what its fields say, and the rows that it has, or that they are.
+
+    units: of fields and columns by their names, which show them.
+    """
     title = re.sub("(?<=[a-z])(?=[A-Z])", " ", type(value).__name__).lower()
     facts_shown: dict[str, object] = {}
     tables = {title: value.rows()} if hasattr(value, "rows") else {}
@@ -51,9 +54,21 @@ def facts_and_rows(value: Any) -> str:
             facts_shown |= {key: part for key, part in nested.items() if not is_dataclass(part)}
         else:
             facts_shown[name] = content
-    return facts(title, facts_shown) + "".join(
-        table(name, rows) for name, rows in tables.items() if rows
+    of_names = units or {}
+    return facts(title, _named_with(of_names, facts_shown)) + "".join(
+        table(name, [_named_with(of_names, row) for row in rows])
+        for name, rows in tables.items()
+        if rows
     )
+
+
+def _named_with(units: Mapping[str, str], values: Mapping[str, object]) -> dict[str, object]:
+    """Return the values with the unit of each field in its name, such as `point: size (tokens)`."""
+    shown = {}
+    for name, value in values.items():
+        unit = units.get(name.rpartition(": ")[2])
+        shown[f"{name} ({unit})" if unit else name] = value
+    return shown
 
 
 def shallow(value: Any) -> dict[str, object]:

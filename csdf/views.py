@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
+from functools import partial
 from importlib import import_module
 
 from csdf.analysis.self_timed import SelfTimedExecution
-from csdf.analysis.throughput import throughput
+from csdf.analysis.sensitivity import Sensitivity
+from csdf.analysis.throughput import Throughput, throughput
 from csdf.draw.graph_drawing import graph_svg
 from csdf.errors import GaveUp, InconsistentGraph, counted
 from csdf.model.graph import Graph
+from csdf.model.schedule import PeriodicSchedule
 from csdf.model.shown import Shown, drawn, html
 from csdf.notebook import facts, facts_and_rows, svg, table
-from csdf.search.pareto import ParetoFront, ParetoPoint
+from csdf.search.pareto import ParetoFront, ParetoPoint, SmallestStorage
 
 DRAWING = 10.0  # seconds for the critical cycle
 GLANCE = 1.0  # seconds, where a graph is the value of a cell
 MOST_COLUMNS = 8  # channels of a front with a column each
 TIME = "time units"
+UNITS = {
+    **dict.fromkeys(("period", "time", "min_period", "starts", "recurrence", "slack"), TIME),
+    "throughput": "iterations per time unit",
+}
 
 html.register(Shown, facts_and_rows)
+for kind in (Throughput, Sensitivity, PeriodicSchedule, SmallestStorage):
+    html.register(kind, partial(facts_and_rows, units=UNITS))
 
 
 @html.register
@@ -33,7 +42,7 @@ def _graph(value: Graph) -> str:
         picture = graph_svg(value, answer)
     except (GaveUp, InconsistentGraph, OverflowError):
         return _actors_and_channels(value)
-    facts_of_graph: dict[str, object] = {"period": answer.period}
+    facts_of_graph: dict[str, object] = {f"period ({TIME})": answer.period}
     if value.time_unit != 1:
         facts_of_graph["times"] = f"in units of {value.time_unit}"
     if answer.deadlock is not None:

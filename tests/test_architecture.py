@@ -74,6 +74,7 @@ MAY_IMPORT = {  # layer: the other layers it may import; a module belongs to the
     "csdf.views": ANALYSES | {"csdf.draw", "csdf.notebook"},
     "cnn2csdf": VALUES | {"csdf.io.csv_text", "csdf.io.files", "csdf.io.json_value"},
     "cnn2csdf.commands": TOLD | {"cnn2csdf"},
+    "cnn2csdf.views": VALUES | {"cnn2csdf", "csdf.notebook"},
     "planners": ANALYSES
     | PLANS
     | {"csdf.io.csv_text", "csdf.io.files", "csdf.io.json_value", "csdf.kernels", "cnn2csdf"}

@@ -156,6 +156,31 @@ def test_a_fit_and_its_plan_show_their_buffers_with_units():
     ElementTree.fromstring(f"<div>{plan}</div>")
 
 
+def test_a_model_and_its_network_are_tables_of_layers_and_say_what_was_read():
+    model = cnn2csdf.read_model("samos_example")
+    network, shown = model.network._repr_html_(), model._repr_html_()
+    assert "samos_example: 5 layers</div>" in network
+    for cell in (">conv 17x17</td>", ">4x16x16</td>", ">295936</td>"):
+        assert cell in network
+    assert "4.096 kB" in network  # 1x32x32 elements of 4 bytes
+    assert "samos_example: 5 layers, without weights" in shown
+    assert network.partition("<table>")[2] == shown.partition("<table>")[2]
+
+
+@pytest.mark.parametrize(
+    ("name", "head"),
+    [
+        ("throughput", "period (time units)"),
+        ("smallest", "point: period (time units)"),
+        ("graph", "period (time units)"),
+        ("periodic", "recurrence (time units)"),
+        ("sensitivity", "slack (time units)"),
+    ],
+)
+def test_times_of_a_graph_have_units(name, head):
+    assert f">{head}</th>" in RESULTS[name]._repr_html_()
+
+
 def test_fractions_are_texts_in_json():
     found = csdf.throughput(half_times()).to_json()
     assert (found["period"], found["throughput"]) == ("1/2", "2")
