@@ -7,11 +7,11 @@ A node without "outputs" writes one tensor of its own name, and may have its "by
 "op" Input is an input of the graph. "inputs" may be left out: they are the tensors that no node writes;
 and "outputs": then they are the tensors that no node reads. "in_place" of a node names inputs that its
 result may overwrite. "scratch" of a node is bytes that are live while it runs, "time" its position in
-the order, or the first and the last one. "alternatives" of a node are implementations, of which one is
-chosen: each may have its own "bytes" (an object with the bytes of each of several outputs), "inputs",
-"scratch" and "price". "reuse_prices" lists pairs of tensors that share bytes only at a price, as
-{"tensors": ["map", "sum"], "price": 1}. "file_order" lists nodes in their present order. "shape",
-"attr" and "source" are not read.
+the order, or the first and the last one. "repeat_price" is the price of each further run of a node.
+"alternatives" of a node are implementations, of which one is chosen: each may have its own "bytes" (an
+object with the bytes of each of several outputs), "inputs", "scratch" and "price". "reuse_prices" lists
+pairs of tensors that share bytes only at a price, as {"tensors": ["map", "sum"], "price": 1}.
+"file_order" lists nodes in their present order. "shape", "attr" and "source" are not read.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ ELEMENTWISE = frozenset(("Add", "Sub", "Mul", "Relu", "Sigmoid", "Tanh", "HardSw
 INPUT = "Input"
 OPTIONAL = ("name", "source", "tensors", "inputs", "outputs", "file_order", "reuse_prices")
 OF_A_NODE = (
-    "inputs", "outputs", "op", "bytes", "in_place", "scratch", "time", "alternatives", "shape", "attr",
+    "inputs", "outputs", "op", "bytes", "in_place", "scratch", "time", "repeat_price", "alternatives",
+    "shape", "attr",
 )  # fmt: skip
 OF_AN_ALTERNATIVE = ("inputs", "bytes", "scratch", "price")
 
@@ -115,6 +116,7 @@ def _step(node: JsonValue, sizes: dict[str, int], *, elementwise_in_place: bool)
         earliest=earliest,
         latest=latest,
         alternatives=alternatives,
+        repeat_price=_natural(node, "repeat_price") if "repeat_price" in node.value else None,
     )
 
 

@@ -19,6 +19,12 @@ class OrderWhy(Why):
     TIMED = "the search of all orders within the positions is complete"
     SELECTED = "the search of all alternatives is complete"
     PRICE = "no order takes fewer than {bound} bytes; not all were searched for a lower price"
+    FITS = "no step is repeated within {bytes} bytes"
+    KNAPSACK = (
+        "the tensors that the steps after some step read are retained or repeated at this price"
+    )
+    REPEATED = "the search of all schedules with repeated steps is complete"
+    REPEATS = "not all schedules were searched; within {bytes} bytes each costs at least {price}"
     STATES = "no more states are stored; no order takes fewer than {bound} bytes"
     ENDED = "{end}; no order takes fewer than {bound} bytes"
 
@@ -29,7 +35,8 @@ class OrderPlan:
 
     file_peak: of the order of the file, its steps moved after their predecessors; with positions, of
     the order by deadlines. problem: with the chosen alternatives alone. alternatives: the number of the
-    alternative of each step that has some, from 0. price: the sum of their prices.
+    alternative of each step that has some, from 0. repeated: the step of each run after its first, in
+    order; the problem has it as a step of its own. price: the sum of their prices.
     """
 
     problem: OrderProblem
@@ -40,6 +47,7 @@ class OrderPlan:
     status: Status
     reason: Reason
     alternatives: Mapping[str, int] = field(default_factory=dict)
+    repeated: tuple[str, ...] = ()
     price: int = 0
 
     @property
@@ -48,8 +56,11 @@ class OrderPlan:
         return self.peak - self.lower_bound
 
     def to_json(self) -> dict[str, Any]:
-        """Return the order as a JSON value; alternatives and price only where steps have some."""
-        choice = {"alternatives": dict(self.alternatives), "price": self.price}
+        """Return the order as a JSON value; alternatives, repetition and price only where there are."""
+        choice: dict[str, Any] = (
+            {"alternatives": dict(self.alternatives)} if self.alternatives else {}
+        )
+        choice |= {"repeated": list(self.repeated)} if self.repeated else {}
         return {
             "steps": len(self.order),
             "file_peak": self.file_peak,
@@ -59,5 +70,5 @@ class OrderPlan:
             "status": str(self.status),
             "reason": str(self.reason),
             "order": list(self.order),
-            **(choice if self.alternatives else {}),
+            **(choice and choice | {"price": self.price}),
         }

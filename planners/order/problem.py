@@ -35,6 +35,7 @@ class Step:
     overwrites: tensors read that the single tensor written may lie over, where no other step reads
     them any more. scratch: further bytes while the step runs. earliest, latest: the first and last
     position in the order, from 0. alternatives: implementations, of which each order uses one.
+    repeat_price: of each run after the first; None for a step that runs once.
     """
 
     name: str
@@ -45,6 +46,7 @@ class Step:
     earliest: int = 0
     latest: int | None = None
     alternatives: tuple[StepAlternative, ...] = ()
+    repeat_price: int | None = None
 
 
 class ReusePrice(NamedTuple):
@@ -83,6 +85,11 @@ class OrderProblem:
         for tensor in self.outputs:
             self._require_tensor(tensor, "the outputs")
         self._check_prices()
+        if self.has_repeats and (self.has_alternatives or self.has_times or self.reuse_prices):
+            self._refuse(
+                "steps that may run again, and alternatives, positions or prices of reuse; expected "
+                "either of both"
+            )
         try:
             tuple(TopologicalSorter(self.predecessors()).static_order())
         except CycleError as error:
@@ -150,7 +157,7 @@ class OrderProblem:
                 )
 
     def _check_numbers(self, step: Step) -> None:
-        numbers = [step.scratch, step.earliest]
+        numbers = [step.scratch, step.earliest, step.repeat_price or 0]
         for alternative in step.alternatives:
             numbers += [alternative.scratch, alternative.price, *alternative.sizes.values()]
         if min(numbers) < 0:
@@ -184,6 +191,11 @@ class OrderProblem:
     def has_alternatives(self) -> bool:
         """Whether a step has several implementations."""
         return any(step.alternatives for step in self.steps)
+
+    @property
+    def has_repeats(self) -> bool:
+        """Whether a step may run again."""
+        return any(step.repeat_price is not None for step in self.steps)
 
     @property
     def has_times(self) -> bool:

@@ -24,6 +24,7 @@ from planners.order.bounded import (
 from planners.order.heuristics import breadth_first, file_order, reverse_post_order
 from planners.order.order_plan import OrderPlan, OrderWhy
 from planners.order.problem import NumberedGraph, OrderProblem, peak_of
+from planners.order.repeats import RepeatSearch
 from planners.order.selections import SelectionSearch
 from planners.order.timed import TimedSearch
 
@@ -50,7 +51,11 @@ LARGEST_STEP = (
 
 @public
 def plan_order(
-    problem: OrderProblem, *, price_limit: int | None = None, budget: Budget = None
+    problem: OrderProblem,
+    *,
+    price_limit: int | None = None,
+    peak_limit: int | None = None,
+    budget: Budget = None,
 ) -> OrderPlan:
     """Return an order of least peak of all topological orders, or the best one found.
 
@@ -60,7 +65,9 @@ def plan_order(
     budget: a stop, seconds, or a text such as "60s"; by default 20 seconds of effort, which is counted
     in steps of the search. It or Ctrl-C ends the search with the best order so far.
     Steps at positions are searched by planners.order.timed; alternatives of steps by
-    planners.order.selections, with the lowest price among those of least peak, at most `price_limit`.
+    planners.order.selections, and steps that may run again by planners.order.repeats, with the lowest
+    price among those of least peak, at most `price_limit`. peak_limit: bytes within which a lower price
+    is better than a lower peak.
 
     Raises InvalidGraph if no order keeps the positions, or no selection the price limit; GaveUp if the
     search ends before a selection is tried.
@@ -72,7 +79,9 @@ def plan_order(
     """
     stop = Stop(effort=EFFORT) if budget is None else stop_of(budget)
     if problem.has_alternatives:
-        return _with_alternatives(problem, price_limit, stop)
+        return _with_alternatives(problem, price_limit, peak_limit or 0, stop)
+    if problem.has_repeats:
+        return _with_repeats(problem, price_limit, peak_limit or 0, stop)
     return _without_alternatives(problem, stop)
 
 
@@ -117,13 +126,32 @@ def _at_positions(free: OrderPlan, stop: Stop, end: Reason | None) -> OrderPlan:
     )
 
 
-def _with_alternatives(problem: OrderProblem, price_limit: int | None, stop: Stop) -> OrderPlan:
+def _with_repeats(
+    problem: OrderProblem, price_limit: int | None, peak_limit: int, stop: Stop
+) -> OrderPlan:
+    """Return the best order in which steps run again."""
+
+    def solve(part: OrderProblem) -> OrderPlan:
+        return _without_alternatives(part, stop.part(effort=EFFORT_OF_A_SELECTION))
+
+    search = RepeatSearch(problem, solve, price_limit=price_limit, peak_limit=peak_limit)
+    end: Reason | None = None
+    try:
+        search.run(stop)
+    except ENDS as error:
+        end = reason_of(error)
+    return search.plan(end)
+
+
+def _with_alternatives(
+    problem: OrderProblem, price_limit: int | None, peak_limit: int, stop: Stop
+) -> OrderPlan:
     """Return the best order over all selections of alternatives."""
 
     def solve(part: OrderProblem) -> OrderPlan:
         return _without_alternatives(part, stop.part(effort=EFFORT_OF_A_SELECTION))
 
-    search = SelectionSearch(problem, solve, price_limit=price_limit)
+    search = SelectionSearch(problem, solve, price_limit=price_limit, peak_limit=peak_limit)
     end: Reason | None = None
     try:
         search.run(stop)
@@ -136,20 +164,20 @@ def _with_alternatives(problem: OrderProblem, price_limit: int | None, stop: Sto
         raise InvalidGraph(
             f"graph {problem.name!r}: no order of any alternatives has each step within its positions"
         )
-    bound = search.lower_bound
+    bound, chosen = search.lower_bound, search.problem_of(best.selection)
+    peak = peak_of(chosen, best.order)
     reason = because(OrderWhy.SELECTED)
     if not search.is_complete:
         reason = because(OrderWhy.PRICE, bound=bound)
-    if bound < best.peak:
+    if bound < peak and peak > peak_limit:
         reason = because(OrderWhy.STATES, bound=bound)
         if end is not None:
             reason = because(OrderWhy.ENDED, end=end, bound=bound)
-    chosen = search.problem_of(best.selection)
     names = (step.name for step in problem.steps if step.alternatives)
     return OrderPlan(
         problem=chosen,
         order=best.order,
-        peak=best.peak,
+        peak=peak,
         lower_bound=bound,
         file_peak=search.file_peak,
         status=Status.OPTIMAL if search.is_complete else Status.FEASIBLE,

@@ -22,9 +22,12 @@ PASSES = 3  # over all steps of the descent from the first selections
 
 
 class SelectedOrder(NamedTuple):
-    """An alternative of each step, and an order with them; the lower peak is better, then the price."""
+    """An alternative of each step, and an order with them; fewer bytes are better, then the price.
 
-    peak: int
+    bytes: the peak, or the peak limit where that is higher.
+    """
+
+    bytes: int
     price: int
     order: tuple[str, ...]
     selection: Selection
@@ -53,16 +56,21 @@ class SelectionSearch:
         solve: Callable[[OrderProblem], OrderPlan],
         *,
         price_limit: int | None = None,
+        peak_limit: int = 0,
     ) -> None:
-        """Search nothing yet. solve: the order of least peak of a problem without alternatives."""
+        """Search nothing yet. solve: the order of least peak of a problem without alternatives.
+
+        peak_limit: bytes within which a lower price is better than a lower peak.
+        """
         self._problem = problem
         self._solve = solve
-        self._limit = price_limit
+        self._limit, self._peak_limit = price_limit, peak_limit
         self._steps = [step for step in problem.steps if step.alternatives]
         self._waiting: list[_Part] = []
         self._unproved: list[tuple[int, int]] = []  # bounds and prices of single selections
         self._parts = 0
         self._end: Reason | None = None  # of the search of the last part
+        self._bound_of_all = 0
         # Bound and price of the part that is being split; Ctrl-C may end the search at any line.
         self._split: tuple[tuple[int, int], ...] = ()
         self.best: SelectedOrder | None = None
@@ -76,8 +84,10 @@ class SelectionSearch:
     @property
     def lower_bound(self) -> int:
         """Bytes that no selection is below."""
+        if self.best is not None and self.best.bytes <= self._peak_limit:
+            return self._bound_of_all
         bounds = [bound for bound, _ in self._remaining()]
-        return min(bounds if self.best is None else [*bounds, self.best.peak])
+        return min(bounds if self.best is None else [*bounds, self.best.bytes])
 
     @property
     def is_complete(self) -> bool:
@@ -95,7 +105,7 @@ class SelectionSearch:
         self._split = ()
         while self._waiting:
             part = self._waiting[0]
-            if self.best is not None and part.bound > self.best.peak:
+            if self.best is not None and part.bound > self.best.bytes:
                 return
             stop.end_whole(self._end)
             stop.look(Progress(lower_bound=part.bound))
@@ -124,12 +134,13 @@ class SelectionSearch:
             return
         plan = self._solve(problem)
         self._end = plan.reason
-        bound = max(bound, plan.lower_bound)
+        self._bound_of_all = self._bound_of_all or plan.lower_bound
+        bound = max(bound, plan.lower_bound, self._peak_limit)
         if all(len(numbers) == 1 for numbers in allowed):
             selection = tuple(number for (number,) in allowed)
             if plan.gap:
                 self._unproved.append((bound, price))
-            self._offer(SelectedOrder(plan.peak, price, plan.order, selection))
+            self._offer(plan.peak, price, plan.order, selection)
             return
         for selection in self._simple(allowed):
             self._offer_order(plan.order, selection)
@@ -169,7 +180,8 @@ class SelectionSearch:
             for index, numbers in enumerate(allowed)
         )
 
-    def _offer(self, choice: SelectedOrder) -> None:
+    def _offer(self, peak: int, price: int, order: tuple[str, ...], selection: Selection) -> None:
+        choice = SelectedOrder(max(peak, self._peak_limit), price, order, selection)
         if self.best is None or choice < self.best:
             self.best = choice
 
@@ -188,7 +200,7 @@ class SelectionSearch:
         if not in_windows(windows_of(ranked), numbers):
             return
         repaired = tuple(ranked.named(numbers))
-        self._offer(SelectedOrder(peak_of(problem, repaired), price, repaired, selection))
+        self._offer(peak_of(problem, repaired), price, repaired, selection)
 
     def _descend(self, order: Sequence[str]) -> None:
         """Change alternatives of the best selection, step by step, to a lower peak or price."""

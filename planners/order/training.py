@@ -1,25 +1,14 @@
-"""Training graphs: forward and backward steps, with activations retained or recomputed."""
+"""Training graphs: forward steps, which may run again, and backward steps."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import product
-from typing import NamedTuple
+from dataclasses import replace
 
 from csdf.arguments import public
 from csdf.errors import InvalidGraph
 from csdf.names import meant
-from planners.order.problem import OrderProblem, Step, StepAlternative
-
-MOST_ALTERNATIVES = 64  # of a backward step
-
-
-class _Source(NamedTuple):
-    """How a backward step gets an activation: tensors it reads, scratch bytes, and the price."""
-
-    reads: tuple[str, ...]
-    scratch: int
-    price: int
+from planners.order.problem import OrderProblem, Step
 
 
 @public
@@ -28,7 +17,6 @@ def training_graph(
     *,
     saved: Mapping[str, Sequence[str]] | None = None,
     prices: Mapping[str, int] | None = None,
-    most_recomputed: int = 0,
 ) -> OrderProblem:
     """Return forward and backward steps of one training iteration, with the loss between both.
 
@@ -38,13 +26,13 @@ def training_graph(
     Weights and their gradients are not counted.
 
     saved: activations that the backward step of a forward step reads; by default the inputs of that
-    step. most_recomputed: the number of forward steps in a row that a backward step may repeat instead
-    of reading an activation; each repeats at its price, by default 1. Repeated steps have one input.
+    step. prices: of further runs of a forward step, instead of retaining its result; by default the
+    repeat price of the step, else 1.
 
     Raises InvalidGraph where a forward step writes several tensors or has alternatives, or where
     `saved` or `prices` name a step or a tensor that the forward graph does not have.
     """
-    return _Training(forward, saved or {}, prices or {}, most_recomputed).graph()
+    return _Training(forward, saved or {}, prices or {}).graph()
 
 
 class _Training:
@@ -55,7 +43,6 @@ class _Training:
         forward: OrderProblem,
         saved: Mapping[str, Sequence[str]],
         prices: Mapping[str, int],
-        most_recomputed: int,
     ) -> None:
         for step in forward.steps:
             if len(step.writes) != 1 or step.alternatives:
@@ -65,7 +52,6 @@ class _Training:
                 )
         _require_names(forward, saved, prices)
         self._forward, self._saved, self._prices = forward, saved, prices
-        self._most = most_recomputed
         self._writer = {step.writes[0]: step for step in forward.steps}
         self._sizes = dict(forward.sizes)
         self._parts: dict[str, list[str]] = {}  # gradients of each tensor, of its readers
@@ -84,9 +70,15 @@ class _Training:
         return OrderProblem(
             name=f"{self._forward.name}, training",
             sizes=self._sizes,
-            steps=(*self._forward.steps, *backward),
+            steps=(*map(self._repeatable, self._forward.steps), *backward),
             outputs=(),
+            reuse_prices=self._forward.reuse_prices,
         )
+
+    def _repeatable(self, step: Step) -> Step:
+        """Return a forward step with the price of further runs."""
+        price = 1 if step.repeat_price is None else step.repeat_price
+        return replace(step, repeat_price=self._prices.get(step.name, price))
 
     def _loss(self, tensor: str) -> Step:
         """The step that writes the gradient of an output, over the output where that is possible."""
@@ -121,46 +113,15 @@ class _Training:
             for tensor in dict.fromkeys(step.reads)
             if tensor in self._writer
         )
-        choices = list(product(*(self._sources(tensor) for tensor in saved)))[:MOST_ALTERNATIVES]
-        options = [
-            StepAlternative(
-                reads=tuple(
-                    dict.fromkeys((gradient, *(t for source in row for t in source.reads)))
-                ),
-                sizes={tensor: self._sizes[tensor] for tensor in writes},
-                scratch=sum(source.scratch for source in row),
-                price=sum(source.price for source in row),
-            )
-            for row in choices
-        ]
-        reads = dict.fromkeys(tensor for option in options for tensor in option.reads)
         return Step(
             name=f"{step.name} backward",
-            reads=tuple(reads),
+            reads=tuple(dict.fromkeys((gradient, *saved))),
             writes=writes,
             overwrites=(gradient,) if len(writes) == 1 and self._fits(gradient, writes[0]) else (),
-            alternatives=tuple(options) if len(options) > 1 else (),
         )
 
     def _fits(self, gradient: str, result: str) -> bool:
         return self._sizes[gradient] == self._sizes[result]
-
-    def _sources(self, tensor: str) -> Iterator[_Source]:
-        """Yield ways to an activation: it is retained, or 1, 2, ... steps before it are repeated.
-
-        Repeated results follow one another, so that two at a time are live.
-        """
-        yield _Source((tensor,), 0, 0)
-        scratch, price, at, after = 0, 0, tensor, 0
-        for _ in range(self._most):
-            step = self._writer.get(at)
-            if step is None or len(step.reads) != 1:
-                return
-            price += self._prices.get(step.name, 1)
-            # A result is live while its step runs, and while the next one reads it.
-            scratch = max(scratch, self._sizes[at] + max(step.scratch, after))
-            yield _Source(step.reads, scratch, price)
-            after, at = self._sizes[at] + step.scratch, step.reads[0]
 
 
 def _require_names(

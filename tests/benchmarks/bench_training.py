@@ -1,10 +1,10 @@
-"""Training graphs of networks: the order of the file, the best order, and recomputed activations.
+"""Training graphs of networks: the order of the file, the best order, and steps that run again.
 
     python -m tests.benchmarks.bench_training [NAME ...]
 
 Needs the graphs of the shared data. Prints a Markdown table of peaks: forward steps in the order of
 the file and backward steps in reverse; the best order; and the best order where a quarter of the
-steps, or half of them, may be repeated. Weights are not counted.
+forward steps, or half of them, may run again. Weights are not counted.
 """
 
 import json
@@ -35,15 +35,13 @@ def main():
             if node["op"] in (*LINEAR, *FROM_RESULT):
                 saved[node["name"]] = (node["name"],) if node["op"] in FROM_RESULT else ()
         graph = parse_tensor_graph(text, name)
-        steps, cells, peak = len(graph.steps), [], None
-        for repeated, limit in ((0, 0), (1, steps // 4), (2, steps // 2)):
-            training = training_graph(graph, saved=saved, most_recomputed=repeated)
+        steps, cells = len(graph.steps), []
+        training = training_graph(graph, saved=saved)
+        for limit in (0, steps // 4, steps // 2):
             plan = plan_order(training, price_limit=limit, budget=Stop(effort=EFFORT))
-            # A plan of a lower limit is a plan of a higher limit as well.
-            peak = plan.peak if peak is None else min(peak, plan.peak)
-            cells += [f"{plan.file_peak:,}"] if not repeated else []
-            bound = "" if peak <= plan.lower_bound else f" (bound {plan.lower_bound:,})"
-            cells.append(f"{peak:,}{bound}")
+            cells += [] if limit else [f"{plan.file_peak:,}"]
+            bound = f" ({plan.lower_bound:,})" if plan.gap else ""
+            cells.append(f"{plan.peak:,}{bound}")
         print(f"| {name} | {steps} | " + " | ".join(cells) + " |", flush=True)
 
 

@@ -83,6 +83,42 @@ def test_an_alternative_of_fewer_bytes_is_chosen_within_the_price_limit(answer, 
     assert "relu 1" in run("plan", "arena", path, "--order")[1]
 
 
+def test_activations_are_computed_again_within_a_capacity(answer, run):
+    words = ("plan", "arena", EXAMPLE, "--order", "--training")
+    order, (arena,) = (answer(*words, "--capacity", "60kB")[1][key] for key in ORDER)
+    assert (
+        (order["price"], order["status"]) == (len(order["repeated"]), "optimal") == (10, "optimal")
+    )
+    assert order["peak"] <= arena["peak"] <= 60000
+    # Each run is a step, after the first with a name of its own.
+    assert len(set(order["order"])) == len(order["order"]) == 27 + 10
+    order = answer(*words, "--price-limit", 0)[1]["order"]
+    assert "repeated" not in order
+    assert order["peak"] > 100_000
+    code, shown, _ = run(*words, "--capacity", "50kB")
+    assert "peak        57 kB (57000 bytes)\n" in shown
+    assert (code, "infeasible" in shown) == (1, True)
+
+
+def test_a_node_of_a_repeat_price_runs_again_or_is_refused_with_alternatives(answer, run, written):
+    nodes = [
+        CONV | {"repeat_price": 4},
+        {"name": "wide", "inputs": ["map"], "bytes": 20},
+        {"name": "wider", "inputs": ["wide"], "bytes": 20},
+        {"name": "small", "inputs": ["wider"], "bytes": 1},
+        {"name": "last", "inputs": ["map", "small", "image"], "bytes": 1},
+    ]
+    path = written(nodes=nodes, tensors={"image": 3, "map": 8}, outputs=["last"])
+    order = answer("plan", "arena", path, "--order")[1]["order"]
+    assert (order["peak"], order["repeated"], order["price"]) == (3 + 20 + 20, ["conv"], 4)
+    assert "repeated    conv\n  price       4" in run("plan", "arena", path, "--order")[1]
+    order = answer("plan", "arena", path, "--order", "--capacity", 51)[1]["order"]
+    assert (order["peak"], order.get("price", 0)) == (3 + 8 + 40, 0)
+    nodes[1]["alternatives"] = [{}]
+    path = written(nodes=nodes, tensors={"image": 3, "map": 8}, outputs=["last"])
+    assert "steps that may run again, and alternatives" in run("plan", "arena", path, "--order")[2]
+
+
 def test_tensors_share_bytes_where_their_price_is_within_the_limit(answer, run, written):
     last = {"name": "last", "inputs": ["result"], "bytes": 8}
     prices = [{"tensors": ["map", "last"], "price": 5}]
@@ -168,3 +204,4 @@ def test_a_network_and_buffers_are_no_graph_of_tensors(run, tmp_path):
     assert "found the network resnet8" in run("plan", "arena", "resnet8", "--order")[2]
     assert "give --order" in run("plan", "arena", path, "--in-place")[2]
     assert "give --order" in run("plan", "arena", path, "--price-limit", 3)[2]
+    assert "--training is for a graph" in run("plan", "arena", path, "--training")[2]

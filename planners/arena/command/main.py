@@ -50,8 +50,9 @@ def work(options: argparse.Namespace) -> int:
     if options.order:
         _require_order_alone(options)
         graph = import_module("planners.arena.command.tensor_graph").AskedOrder(options)
-    elif options.in_place or options.price_limit is not None:
+    elif options.in_place or options.training or options.price_limit is not None:
         option = "--in-place" if options.in_place else "--price-limit"
+        option = "--training" if options.training else option
         raise CsdfError(f"{option} is for a graph of tensors; give --order as well")
     elif options.output and suffix_of(options.output) == INTERPRETED:
         file = import_module("planners.arena.command.networks").AskedFile(options)
@@ -153,14 +154,21 @@ def command_parser() -> argparse.ArgumentParser:
         "--price-limit",
         type=option_values.from_zero,
         metavar="N",
-        help="with --order: alternatives of nodes and reuse of bytes cost at most this in all",
+        help="with --order: alternatives of nodes, further runs and reuse of bytes cost at most this",
+    )
+    parser.add_argument(
+        "--training",
+        action="store_true",
+        help="with --order: add the backward nodes of a training iteration; activations are retained, "
+        "or their nodes run again",
     )
     parser.add_argument("--only", metavar="NAME", help="only the problem of this name in the file")
     parser.add_argument(
         "--capacity",
         type=option_values.size,
         metavar="SIZE",
-        help="stop at a plan of at most this size",
+        help="stop at a plan of at most this size; with --order: the lowest price of alternatives and "
+        "further runs within it",
     )
     parser.add_argument(
         "--bank",

@@ -12,6 +12,7 @@ from csdf.errors import CsdfError, InvalidGraph, UnreadableFile
 from csdf.io.files import read_bytes
 from csdf.io.graph_files import graph_of_content
 from csdf.io.json_value import JsonValue
+from csdf.status import Status
 from csdf.units import bytes_in_words
 from planners.arena.problem import Problem
 from planners.formats.tensor_graphs import parse_tensor_graph
@@ -21,6 +22,7 @@ from planners.order.order_plan import OrderPlan
 from planners.order.problem import OrderProblem
 from planners.order.reuse import PricedOrder, plan_reuse
 from planners.order.search import EFFORT, plan_order
+from planners.order.training import training_graph
 
 DATAFLOW = (".xml", ".pi", ".scenario")  # of files of dataflow graphs, as well as .json
 
@@ -31,6 +33,8 @@ class AskedOrder:
     def __init__(self, options: argparse.Namespace) -> None:
         path = options.model
         graph = _read(options)
+        if options.training:
+            graph = _training(graph, path)
         stop = stop_after(options.time_limit, f"{graph.name}: searching the order of least peak")
         limit, budget = options.price_limit, stop.part(effort=EFFORT)
         self._reuse: PricedOrder | None = None
@@ -40,7 +44,9 @@ class AskedOrder:
                 self.plan: OrderPlan = self._reuse.order
                 self.problem: Problem = self._reuse.problem
             else:
-                self.plan = plan_order(graph, price_limit=limit, budget=budget)
+                self.plan = plan_order(
+                    graph, price_limit=limit, peak_limit=options.capacity, budget=budget
+                )
                 self.problem = tensor_lifetimes(self.plan.problem, self.plan.order)
         except InvalidGraph as error:
             raise UnreadableFile(f"{path}: {error}") from None
@@ -53,7 +59,8 @@ class AskedOrder:
     def in_words(self, options: argparse.Namespace) -> str:
         """Return peaks, bound and order in lines."""
         plan = self.plan
-        gap = "" if not plan.gap else f", {answers.gap_above(plan.peak, plan.lower_bound)}"
+        is_close = plan.status == Status.OPTIMAL or not plan.gap  # optimal within a capacity
+        gap = "" if is_close else f", {answers.gap_above(plan.peak, plan.lower_bound)}"
         lines = [
             f"order: {plan.status}: {plan.reason}",
             f"  peak        {bytes_in_words(plan.peak)} ({answers.counted(plan.peak, 'byte')}){gap}",
@@ -63,7 +70,11 @@ class AskedOrder:
         ]
         if plan.alternatives:
             chosen = (f"{step} {number}" for step, number in plan.alternatives.items())
-            lines += [f"  chosen      {', '.join(chosen)}", f"  price       {plan.price}"]
+            lines.append(f"  chosen      {', '.join(chosen)}")
+        if plan.repeated:
+            lines.append(f"  repeated    {', '.join(plan.repeated)}")
+        if plan.alternatives or plan.repeated:
+            lines.append(f"  price       {plan.price}")
         if self._reuse is not None:
             lines += _reuse_in_words(self._reuse)
         return answers.in_words(lines, options)
@@ -85,6 +96,13 @@ def _read(options: argparse.Namespace) -> OrderProblem:
     return parse_tensor_graph(
         text, path, elementwise_in_place=options.in_place, title=PurePath(path).stem
     )
+
+
+def _training(graph: OrderProblem, path: str) -> OrderProblem:
+    try:
+        return training_graph(graph)
+    except InvalidGraph as error:
+        raise UnreadableFile(f"{path}: {error}") from None
 
 
 def _reuse_in_words(reuse: PricedOrder) -> list[str]:

@@ -3,6 +3,7 @@
 import random
 from dataclasses import replace
 from functools import cache
+from heapq import heappop, heappush
 from itertools import combinations, permutations, product
 
 from planners.order.lifetimes import tensor_lifetimes
@@ -221,3 +222,54 @@ def least_peak(problem):
         return min(peaks, default=float("inf"))
 
     return max(peak_after(frozenset()), sum(problem.sizes[tensor] for tensor in problem.inputs))
+
+
+def with_repeats(problem, seed):
+    """Return the graph with prices of further runs of most steps."""
+    choose = random.Random(seed)
+    steps = (
+        replace(step, repeat_price=choose.choice((None, 0, 1, 1, 2, 3))) for step in problem.steps
+    )
+    return replace(problem, steps=tuple(steps))
+
+
+def least_price_of_repeats(problem, bound):
+    """Return the least price of a schedule within a bound, None without one: Dijkstra's algorithm.
+
+    Tensors are dropped one by one, at any time; a tensor that is live may be overwritten in place.
+    """
+    unread = {t for t in problem.inputs if not any(t in step.reads for step in problem.steps)}
+    outputs = frozenset(problem.outputs) | unread
+    start = (frozenset(), frozenset(problem.inputs))
+    prices, waiting = {start: 0}, [(0, 0, start)]
+
+    def enter(price, state):
+        if price < prices.get(state, price + 1):
+            prices[state] = price
+            heappush(waiting, (price, len(prices), state))
+
+    if sum(problem.sizes[tensor] for tensor in problem.inputs) > bound:
+        return None
+    while waiting:
+        price, _, (done, live) = heappop(waiting)
+        if len(done) == len(problem.steps) and outputs <= live:
+            return price
+        if price > prices[done, live]:
+            continue
+        for tensor in live:
+            enter(price, (done, live - {tensor}))
+        for step in problem.steps:
+            is_again = step.name in done
+            if not live.issuperset(step.reads) or (is_again and step.repeat_price is None):
+                continue
+            if live & set(step.writes):
+                continue
+            paid = price + (step.repeat_price if is_again else 0)
+            held = sum(problem.sizes[tensor] for tensor in live) + step.scratch
+            written = sum(problem.sizes[tensor] for tensor in step.writes)
+            if held + written <= bound:
+                enter(paid, (done | {step.name}, live | set(step.writes)))
+            for tensor in step.overwrites:
+                if held <= bound:
+                    enter(paid, (done | {step.name}, live - {tensor} | set(step.writes)))
+    return None

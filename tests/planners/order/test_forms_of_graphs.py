@@ -23,6 +23,7 @@ from tests.planners.order.graphs import (
     least_peak,
     least_peak_and_price,
     random_problem,
+    selections,
     with_alternatives,
     with_positions,
     with_reuse_prices,
@@ -122,6 +123,21 @@ def test_a_map_is_computed_again_where_the_price_allows():
     assert (plan.peak, plan.alternatives, plan.price) == (610, {"last": 1}, 7)
     plan = plan_order(kept_or_recomputed(), price_limit=6)
     assert (plan.peak, plan.alternatives, plan.price) == (700, {"last": 0}, 0)
+
+
+def test_the_lowest_price_within_a_peak_limit_is_chosen():
+    for limit, price in ((609, 7), (610, 7), (699, 7), (700, 0)):
+        plan = plan_order(kept_or_recomputed(), peak_limit=limit)
+        assert (plan.price, plan.status) == (price, Status.OPTIMAL)
+        assert plan.lower_bound == (610 if limit == 609 else 600)
+    for seed in range(10):
+        problem = with_alternatives(random_problem(seed, 5), seed)
+        least = plan_order(problem)
+        for limit in (least.peak, least.peak + 5):
+            plan = plan_order(problem, peak_limit=limit)
+            prices = (price for price, chosen in selections(problem) if least_peak(chosen) <= limit)
+            assert (plan.price, plan.status) == (min(prices), Status.OPTIMAL), seed
+            assert plan.lower_bound <= least.peak <= plan.peak <= limit, seed
 
 
 def test_a_price_limit_below_the_least_price_is_refused():

@@ -5,10 +5,11 @@ from dataclasses import replace
 import pytest
 
 from csdf.errors import InvalidGraph
-from planners.order.problem import OrderProblem, Step
+from csdf.status import Status
+from planners.order.problem import OrderProblem, Step, peak_of
 from planners.order.search import plan_order
 from planners.order.training import training_graph
-from tests.planners.order.graphs import least_peak_and_price, random_problem
+from tests.planners.order.graphs import least_price_of_repeats, random_problem
 
 
 def chain(count, sizes=None):
@@ -23,20 +24,46 @@ def chain(count, sizes=None):
 
 def test_a_chain_retains_all_maps_unless_steps_are_repeated():
     # Retained: x0 to x4, and the gradient of x4 lies over it.
-    assert plan_order(training_graph(chain(4))).peak == 50
+    assert plan_order(training_graph(chain(4)), price_limit=0).peak == 50
     # x0, x2, x3 and x4, and later x1 in the place of another map: one step repeated saves one map.
-    plan = plan_order(training_graph(chain(4), most_recomputed=3))
-    assert (plan.peak, plan.price) == (40, 1)
-    plan = plan_order(training_graph(chain(8), most_recomputed=3), price_limit=3)
+    plan = plan_order(training_graph(chain(4)), peak_limit=40)
+    assert (plan.peak, plan.repeated, plan.price, plan.status) == (40, ("f0",), 1, Status.OPTIMAL)
+    assert peak_of(plan.problem, plan.order) == 40
+    plan = plan_order(training_graph(chain(8)), price_limit=3)
     assert (plan.peak, plan.price) == (60, 3)
 
 
-@pytest.mark.parametrize("limit", [0, 1, 2, 9])
-def test_small_chains_get_the_least_peak_of_all_orders_and_alternatives(limit):
+@pytest.mark.parametrize(("maps", "price"), [(9, 0), (8, 1), (7, 2), (6, 3), (5, 4), (4, 7)])
+def test_a_budget_of_a_chain_has_the_least_repeated_steps(maps, price):
+    training = training_graph(chain(8))
+    plan = plan_order(training, peak_limit=10 * maps)
+    assert (plan.price, plan.status) == (price, Status.OPTIMAL)
+    assert plan.peak <= 10 * maps
+
+
+@pytest.mark.parametrize("maps", [6, 5, 4, 3])
+def test_a_budget_of_a_short_chain_has_the_least_price_of_all_schedules(maps):
+    training = training_graph(chain(5))
+    plan = plan_order(training, peak_limit=10 * maps)
+    price = least_price_of_repeats(training, 10 * maps)
+    assert price == (plan.price if plan.peak <= 10 * maps else None)
+
+
+def test_small_chains_get_the_least_peak_of_all_schedules():
     for sizes in ((3, 9, 2, 7), (5, 1, 8, 8), (10, 4, 6, 1)):
-        training = training_graph(chain(3, sizes), most_recomputed=2)
-        plan = plan_order(training, price_limit=limit)
-        assert (plan.peak, plan.price) == least_peak_and_price(training, limit)
+        training = training_graph(chain(3, sizes))
+        for limit in (0, 1, None):
+            plan = plan_order(training, price_limit=limit)
+            assert plan.status == Status.OPTIMAL
+            assert least_price_of_repeats(training, plan.peak) == plan.price
+            price = least_price_of_repeats(training, plan.peak - 1)
+            assert price is None or (limit is not None and price > limit)
+
+
+def test_a_price_of_a_forward_step_counts_each_further_run():
+    prices = {"f0": 7, "f1": 2, "f2": 3}
+    plan = plan_order(training_graph(chain(4), prices=prices), peak_limit=40)
+    assert (plan.repeated, plan.price) == (("f1",), 2)
 
 
 def test_gradients_of_a_map_with_two_readers_are_summed():
@@ -49,7 +76,9 @@ def test_gradients_of_a_map_with_two_readers_are_summed():
     sizes = dict.fromkeys("xmpqr", 4)
     graph = OrderProblem(name="diamond", sizes=sizes, steps=steps, outputs=("r",))
     training = training_graph(graph, saved={"d": ()})
-    backward = [step for step in training.steps if step not in steps]
+    assert [step.repeat_price for step in training.steps[:4]] == [1] * 4
+    backward = training.steps[4:]
+    assert all(step.repeat_price is None for step in backward)
     assert [step.name for step in backward] == [
         "loss of r",
         "d backward",
@@ -58,7 +87,9 @@ def test_gradients_of_a_map_with_two_readers_are_summed():
         "sum of gradient of m by b and before",
         "a backward",
     ]
-    assert plan_order(training).peak == least_peak_and_price(training, 0)[0]
+    plan = plan_order(training)
+    assert least_price_of_repeats(training, plan.peak) == plan.price
+    assert least_price_of_repeats(training, plan.peak - 1) is None
 
 
 def test_a_step_that_writes_several_tensors_is_refused():
@@ -76,10 +107,10 @@ def test_repeated_steps_need_the_scratch_of_each_of_them():
         replace(step, scratch=scratch)
         for step, scratch in zip(forward.steps, (5, 100, 0), strict=True)
     ]
-    training = training_graph(replace(forward, steps=tuple(steps)), most_recomputed=2)
-    (last,) = (step for step in training.steps if step.name == "f2 backward")
-    # f1 again: its result of 10 and its scratch of 100. f0 and f1 again: the result of f0 too.
-    assert [option.scratch for option in last.alternatives] == [0, 110, 120]
+    training = training_graph(replace(forward, steps=tuple(steps)))
+    plan = plan_order(training)
+    # f1 takes x0, x1, x2 and its scratch in its only run: a further one would have x3 or a gradient.
+    assert (plan.peak, plan.price, plan.status) == (130, 0, Status.OPTIMAL)
 
 
 def test_an_output_named_twice_has_one_loss():

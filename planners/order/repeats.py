@@ -1,0 +1,314 @@
+"""Rematerialisation: the lowest price of repeated steps whose peak is within bytes, or the least peak.
+
+At first a greedy search repeats steps until an order is within a bound: of all tensors that are live
+at the peak and not read there, it computes again the one that lowers the bytes above the bound the most
+for its price. Then states are searched exactly (planners.order.repeat_states), and the greedy search is
+run again with random weights. The lower bounds are knapsacks at the first run of each step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from math import ceil
+from random import Random
+from typing import NamedTuple
+
+from csdf.errors import InternalError
+from csdf.status import Reason, Status, because
+from csdf.time_limit import Progress, Stop
+from planners.order.heuristics import file_order
+from planners.order.order_plan import OrderPlan, OrderWhy
+from planners.order.problem import OrderProblem, peak_of
+from planners.order.repeat_states import RepeatStates
+from planners.order.repeated_runs import Profile, RepeatedRuns
+
+DEPTHS = (0, 1, 2, 3, 5, 8, 12)  # steps in a row that are repeated for one tensor
+FEW_SETS, MOST_SETS = 2**12, 2**17  # that an exact search drops; most take 4 s in Python
+ROUNDS = 12  # greedy searches with random weights
+MICROSECONDS = 3  # of a run whose bytes are counted, in Python
+
+
+class _RepeatBest(NamedTuple):
+    """A list of runs; value: its peak, or the peak limit where that is higher, and its price."""
+
+    value: tuple[int, int]
+    peak: int
+    runs: tuple[int, ...]
+
+
+class RepeatSearch:
+    """The best list of runs so far, and what no list is below."""
+
+    def __init__(
+        self,
+        problem: OrderProblem,
+        solve: Callable[[OrderProblem], OrderPlan],
+        *,
+        price_limit: int | None,
+        peak_limit: int,
+    ) -> None:
+        """Begin with the order of least peak. solve: that of a problem without repeated steps."""
+        steps = tuple(replace(step, repeat_price=None) for step in problem.steps)
+        self._solve, self._limit, self._peak_limit = solve, price_limit, peak_limit
+        self._once = solve(replace(problem, steps=steps))
+        self._runs = RepeatedRuns(problem)
+        graph = problem.numbered
+        number = {step.name: index for index, step in enumerate(problem.steps)}
+        self._starts = (tuple(number[name] for name in self._once.order), tuple(file_order(graph)))
+        self._knapsacks = list(_knapsacks(self._runs))
+        self._bytes_bound = max(
+            (knapsack.bytes_bound(price_limit) for knapsack in self._knapsacks), default=0
+        )
+        prices = [price for price in self._runs.prices if price is not None]
+        self._least_price = min(prices, default=0)
+        if price_limit is not None and price_limit < self._least_price:
+            self._bytes_bound = max(self._bytes_bound, self._once.lower_bound)
+        self._price_bounds: dict[int, int] = {}  # by bytes, of exact searches
+        self._is_searched = False  # whether an exact search raised a bound
+        peak = self._once.peak
+        self.best = _RepeatBest((max(peak, peak_limit), 0), peak, self._starts[0])
+
+    @property
+    def _target(self) -> int:
+        """Bytes below which no list is better."""
+        return max(self._bytes_bound, self._peak_limit)
+
+    @property
+    def _price_bound(self) -> int:
+        """A price that no list within the bytes of the best one is below."""
+        bound = self.best.value[0]
+        least = self._least_price if bound < self._once.lower_bound else 0
+        of_knapsacks = (knapsack.price_bound(bound) for knapsack in self._knapsacks)
+        return max(least, self._price_bounds.get(bound, 0), *of_knapsacks)
+
+    @property
+    def is_optimal(self) -> bool:
+        """Whether no list has a lower peak, or as low a peak at a lower price."""
+        return self.best.value[0] <= self._target and self.best.value[1] <= self._price_bound
+
+    def run(self, stop: Stop) -> None:
+        """Search until the best list is optimal, or all searches are over."""
+        if not self._runs.graph.steps or self.is_optimal:
+            return
+        for start in self._starts:
+            self._lower(start, stop)
+        self._search_states(FEW_SETS, stop)
+        for seed in range(ROUNDS):
+            if self.is_optimal:
+                return
+            random = Random(seed)
+            for start in self._starts:
+                if self.best.value[0] > self._target:
+                    self._offer_within(start, self.best.value[0] - 1, random, stop)
+                self._offer_within(start, self.best.value[0], random, stop)
+        self._search_states(MOST_SETS, stop)
+
+    def _lower(self, start: Sequence[int], stop: Stop) -> None:
+        """Bisect between the target and the best peak for lists that the greedy search reaches."""
+        low = bound = self._target
+        while low < self.best.value[0]:
+            if not self._offer_within(start, bound, None, stop):
+                low = bound + 1
+            bound = (low + self.best.value[0]) // 2
+
+    def _offer(self, runs: Sequence[int]) -> None:
+        profile = self._runs.profile(runs)
+        price = self._runs.price(runs)
+        if profile is None or (self._limit is not None and price > self._limit):
+            return
+        value = max(profile.peak, self._peak_limit), price
+        if value < self.best.value:
+            self.best = _RepeatBest(value, profile.peak, tuple(runs))
+
+    def _offer_within(
+        self, start: Sequence[int], bound: int, random: Random | None, stop: Stop
+    ) -> bool:
+        """Offer a list of the greedy search; return whether the best list is within the bound."""
+        runs = self._greedy(list(start), bound, random, stop)
+        if runs is None:
+            return False
+        price = None
+        while price is None or self._runs.price(runs) < price:
+            runs = self._without_needless(runs, bound, stop)
+            price = self._runs.price(runs)
+            self._offer(runs)
+            expanded, _, numbers = self._runs.expanded(runs)
+            ordered = [numbers[name] for name in self._solve(expanded).order]
+            profile = self._runs.profile(ordered)
+            if profile is not None and not profile.excess(bound):
+                runs = self._without_needless(ordered, bound, stop)
+                self._offer(runs)
+        return self.best.value[0] <= bound
+
+    def _greedy(
+        self, runs: list[int], bound: int, random: Random | None, stop: Stop
+    ) -> list[int] | None:
+        """Repeat steps until a list is within a bound; None where no further step helps."""
+        profile = self._runs.profile(runs)
+        while profile is not None and (excess := profile.excess(bound)):
+            stop.look(Progress(lower_bound=self._bytes_bound, best=self.best.value[0]))
+            peak = profile.bytes.index(profile.peak)
+            choice, least, most = None, self._runs.price(runs), Fraction(0)
+            for longer in self._longer(runs, peak, profile):
+                stop.spend(MICROSECONDS * len(longer))
+                price = self._runs.price(longer)
+                after = self._runs.profile(longer)
+                if after is None:
+                    continue
+                weight = 16 if random is None else random.randrange(8, 25)
+                # Half a unit of price, so that repetition without a price does not come first always.
+                gain = Fraction(
+                    2 * weight * (excess - after.excess(bound)), 2 * (price - least) + 1
+                )
+                if gain > most:
+                    choice, most = longer, gain
+            if choice is None:
+                return None
+            runs, profile = choice, self._runs.profile(choice)
+        return runs
+
+    def _longer(self, runs: list[int], peak: int, profile: Profile) -> Iterator[list[int]]:
+        """Yield the lists that compute again a tensor which is live at the peak and not read there."""
+        for life in profile.lives:
+            use = next((use for use in life.uses if use >= peak), peak)
+            if not life.start < peak < use:
+                continue
+            before: list[int] | None = None
+            for depth in DEPTHS:
+                previous, before = before, self._runs.before(life.tensor, use, depth, profile)
+                if before is None or before == previous:
+                    break
+                yield [*runs[:use], *before, *runs[use:]]
+
+    def _without_needless(self, runs: list[int], bound: int, stop: Stop) -> list[int]:
+        """Leave out repeated runs, those of the highest price first, as long as the bound holds."""
+        is_shorter = True
+        while is_shorter:
+            is_shorter = False
+            for shorter in sorted(self._runs.without_one(runs), key=self._runs.price):
+                stop.charge(MICROSECONDS * len(shorter))
+                profile = self._runs.profile(shorter)
+                if profile is not None and not profile.excess(bound):
+                    runs, is_shorter = shorter, True
+                    break
+        return runs
+
+    def _search_states(self, most: int, stop: Stop) -> None:
+        """Search exactly: lists of a lower peak by bisection, and then of a lower price."""
+        low = self._target
+        while low < self.best.value[0]:
+            bound = (low + self.best.value[0]) // 2
+            search = self._states_within(bound, self._limit, most, stop)
+            if search.runs is None:
+                low = bound + 1
+                if search.is_complete:
+                    self._bytes_bound, self._is_searched = low, True
+        if not self.is_optimal:
+            bound, price = self.best.value
+            search = self._states_within(bound, price - 1, most, stop)
+            bounds = (self.best.value[1], search.lower_bound)
+            self._price_bounds[bound] = min(price for price in bounds if price is not None)
+            self._is_searched |= search.is_complete
+
+    def _states_within(
+        self, bound: int, price_limit: int | None, most: int, stop: Stop
+    ) -> RepeatStates:
+        search = RepeatStates(self._runs, bound, price_limit=price_limit)
+        search.run(most, stop)
+        if search.runs is not None:
+            self._offer(search.runs)
+        return search
+
+    def plan(self, end: Reason | None) -> OrderPlan:
+        """Return the best list as an order of a graph with a step for each run."""
+        problem, order, numbers = self._runs.expanded(self.best.runs)
+        (bytes_, price), bound = self.best.value, min(self._bytes_bound, self.best.peak)
+        names = self._runs.problem.named(range(self._runs.graph.steps))
+        if self.best.peak <= self._peak_limit and not price:
+            reason = because(OrderWhy.FITS, bytes=self._peak_limit)
+        elif self.is_optimal:
+            reason = because(OrderWhy.REPEATED if self._is_searched else OrderWhy.KNAPSACK)
+        elif bytes_ <= self._target:
+            reason = because(OrderWhy.REPEATS, bytes=bytes_, price=self._price_bound)
+        else:
+            reason = because(OrderWhy.STATES, bound=bound)
+            if end is not None:
+                reason = because(OrderWhy.ENDED, end=end, bound=bound)
+        if peak_of(problem, order) != self.best.peak:
+            raise InternalError(f"order of {problem.name!r}: another peak when replayed")
+        return OrderPlan(
+            problem=problem,
+            order=tuple(order),
+            peak=self.best.peak,
+            lower_bound=bound,
+            file_peak=self._once.file_peak,
+            status=Status.OPTIMAL if self.is_optimal else Status.FEASIBLE,
+            reason=reason,
+            repeated=tuple(names[numbers[name]] for name in order if name not in names),
+            price=price,
+        )
+
+
+class _Knapsack(NamedTuple):
+    """Bytes that are live at the first run of a step in each schedule, and tensors that need not be.
+
+    items: bytes and price of the tensors that a step before wrote, and that a step after reads.
+    """
+
+    bytes: int
+    items: tuple[tuple[int, int], ...]
+
+    def bytes_bound(self, price_limit: int | None) -> int:
+        """Return bytes that no schedule of a price within the limit is below."""
+        if price_limit is None:
+            return self.bytes
+        left, retained = Fraction(price_limit), Fraction(0)
+        for size, price in self.items:
+            share = min(Fraction(1), left / price) if price else Fraction(1)
+            left -= share * price
+            retained += (1 - share) * size
+        return self.bytes + ceil(retained)
+
+    def price_bound(self, bound: int) -> int:
+        """Return a price that no schedule within these bytes is below."""
+        excess, total = (
+            Fraction(self.bytes + sum(size for size, _ in self.items) - bound),
+            Fraction(0),
+        )
+        for size, price in self.items:
+            share = min(Fraction(1), max(Fraction(0), excess / size))
+            excess -= share * size
+            total += share * price
+        return ceil(total)
+
+
+def _knapsacks(runs: RepeatedRuns) -> Iterator[_Knapsack]:
+    """Yield the knapsack of each step.
+
+    All steps before it ran, none after it. What a step after it reads is therefore live, or the step
+    that wrote it runs once more. The bounds are those of the linear relaxation (Dantzig, Operations
+    Research 5, 1957): items in the order of bytes for their price.
+    """
+    graph = runs.graph
+    for step in range(graph.steps):
+        ancestors = graph.ancestors[step]
+        bytes_ = graph.scratch[step] + sum(graph.sizes[tensor] for tensor in graph.reads[step])
+        if not graph.overwrites[step]:
+            bytes_ += sum(graph.sizes[tensor] for tensor in graph.writes[step])
+        items: dict[int, int] = {}
+        for tensor, producer in enumerate(graph.producers):
+            is_before = producer < 0 or ancestors >> producer & 1
+            later = (
+                reader for reader in graph.readers[tensor] if graph.ancestors[reader] >> step & 1
+            )
+            is_read = graph.is_output[tensor] or next(later, None) is not None
+            if not is_before or not is_read or tensor in graph.reads[step]:
+                continue
+            if runs.is_repeatable(tensor):
+                items[producer] = items.get(producer, 0) + graph.sizes[tensor]
+            else:
+                bytes_ += graph.sizes[tensor]
+        rows = [(size, runs.prices[producer] or 0) for producer, size in items.items() if size]
+        yield _Knapsack(bytes_, tuple(sorted(rows, key=lambda row: Fraction(row[1], row[0]))))
