@@ -249,6 +249,30 @@ def channel_ratios(
     return [float(ratio) for ratio in products / np.float32(result.scale)]
 
 
+def requantising_arrays(
+    ratios: Sequence[float], result: Quantization, *, rounds_once: bool
+) -> dict[str, Array]:
+    """Return the constant arrays of a kernel that requantises sums of products, by their role.
+
+    In fixed point multipliers of 32 bits and exponents of 8 bits, and further bits for a few ratios
+    of sums that are rounded once; else factors in single precision. A multiplier of 0 has the
+    exponent -1, and shifts to the left count modulo 32, as in `rescaled`.
+    """
+    if not result.is_fixed_point:
+        return {"factors": np.array(ratios, np.float32)}
+    if rounds_once:
+        integers, exponents, further = multipliers_once(ratios, result)
+    else:
+        (integers, exponents), further = multipliers(ratios), np.zeros(1, np.int64)
+    exponents = np.where(integers != 0, exponents, -1)
+    exponents = np.where(exponents < 32, exponents, exponents % 32)
+    arrays: dict[str, Array] = {"multipliers": integers.astype(np.int32)}
+    arrays["exponents"] = exponents.astype(np.int8)
+    if further.any():
+        arrays["further"] = further.astype(np.int32)
+    return arrays
+
+
 def has_wide_sums(given: Quantization, weights: Mapping[str, Array]) -> bool:
     """Whether sums have 64 bits: those of 16-bit integers, but for a bias of 32 bits."""
     is_narrow = "bias" in weights and weights["bias"].dtype.itemsize <= 4

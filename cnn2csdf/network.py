@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from math import prod
@@ -11,6 +11,7 @@ from typing import Any
 from cnn2csdf.dtypes import Element, Quantization, Stored
 from cnn2csdf.operators import Operator, Previous
 from cnn2csdf.operators.operator import describe
+from cnn2csdf.part import Types
 from cnn2csdf.shape import Shape as Shape
 from csdf.errors import InvalidNetwork
 from csdf.model.shown import Shown
@@ -64,6 +65,15 @@ class Layer:
     def stored_as(self, role: str) -> Stored:
         """Return how the parameters of that role are stored."""
         return next((stored for stored in self.stored if stored.role == role), Stored(role=role))
+
+    def types(self, inputs: Sequence[Quantization | None]) -> Types:
+        """Return the quantisations of inputs, output and parameters. inputs: of the inputs."""
+        weights = {
+            stored.role: stored.quantization
+            for stored in self.stored
+            if stored.quantization is not None
+        }
+        return Types(tuple(inputs), self.quantization, weights)
 
     def reads_halves(self, role: str) -> bool:
         """Whether C reads that array of floating-point numbers in two bytes a number."""
@@ -133,6 +143,10 @@ class Network(Shown):
     def input_shapes(self, layer: Layer) -> tuple[Shape, ...]:
         """Shapes of the inputs of a layer."""
         return tuple(self._layers[source].shape for source in layer.inputs)
+
+    def input_types(self, layer: Layer) -> tuple[Quantization | None, ...]:
+        """Quantisations of the inputs of a layer; None for real numbers."""
+        return tuple(self._layers[source].quantization for source in layer.inputs)
 
     @property
     def connections(self) -> Iterator[Connection]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -224,9 +224,55 @@ def goes_by_table(layer: Layer) -> bool:
     result, operator = layer.quantization, layer.operator
     if result is None or result.is_fixed_point or not is_of_one_element(layer):
         return False
-    is_activation = isinstance(operator, op.Activation)
-    is_unusual = not is_activation and operator.elementwise_function not in FUNCTIONS_OF_PAIRS
-    return is_unusual or any(not function.is_limit for function in layer.epilogue)
+    has_kernel = operator.elementwise_function in FUNCTIONS_OF_PAIRS
+    return not (has_kernel or operator.has_lookup_table) or any(
+        not function.is_limit for function in layer.epilogue
+    )
+
+
+class LookupTable(NamedTuple):
+    """A function of one 8-bit integer, as a table of 256 bytes.
+
+    names: of the trained arrays in the file that the function reads.
+    """
+
+    operator: op.Operator
+    epilogue: tuple[op.Operator, ...]
+    given: Quantization
+    result: Quantization
+    names: tuple[str | None, ...] = ()
+
+
+def lookup_tables(
+    layer: Layer, given: Sequence[Quantization | None]
+) -> tuple[LookupTable | None, ...]:
+    """Return for each input of a layer the lookup table that its integers pass through, if any.
+
+    A layer has a table if it is an elementwise function without a kernel for integers, or if it
+    moves or stores integers in another scale, in single precision or for a concatenation of uint8.
+    """
+    result, operator = layer.quantization, layer.operator
+    has_tables = result is not None and result.element.bytes == 1
+    if result is None or not has_tables or not given or given[0] is None:
+        return (None,) * len(given)
+    if goes_by_table(layer):
+        names = tuple(tensor.name for tensor in layer.stored)
+        return (LookupTable(operator, layer.epilogue, given[0], result, names),)
+    if operator.has_lookup_table:
+        is_limit = operator.is_limit and given[0] == result
+        is_table = operator.is_scalar_function and not is_limit and given[0].element.bytes == 1
+        return (LookupTable(operator, (), given[0], result) if is_table else None,)
+    step: op.Operator = op.Conversion()
+    if result.is_fixed_point:
+        is_unsigned = result.element is Element.UINT8 or result.is_unsigned
+        if operator.joined_axis is None or not is_unsigned:
+            return (None,) * len(given)
+        step = op.Concatenation()
+    elif not (operator.picks_elements or operator.converts):
+        return (None,) * len(given)
+    return tuple(
+        None if types in (None, result) else LookupTable(step, (), types, result) for types in given
+    )
 
 
 def _is_made_real(network: Network, layer: Layer) -> bool:

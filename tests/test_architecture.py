@@ -348,10 +348,9 @@ LAYOUTS = "a table of the layers that run in two layouts, and of their functions
 TYPE = "narrows the type of a value"
 CLASS_TESTS = {  # module: isinstance and match on operators, at most, and why
     "cnn2csdf.extensions": (1, TYPE),
-    "cnn2csdf.fixed_point.flash": (4, KERNEL),
     "cnn2csdf.instructions": (4, KERNEL),
     "cnn2csdf.network": (1, TYPE),
-    "cnn2csdf.quantized_layers": (2, INTEGERS),
+    "cnn2csdf.quantized_layers": (1, INTEGERS),
     "planners.code.calls.by_data_type": (1, CALL_IN_C),
     "planners.code.calls.cmsis_nn": (1, CALL_IN_C),
     "planners.code.primitives.calls": (1, CALL_IN_C),

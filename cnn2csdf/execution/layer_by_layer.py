@@ -164,12 +164,8 @@ def computation(model: Model, layer: Layer) -> Computation:
             f"network {model.network.name!r} has no weights; read them, or take random_weights"
         )
     weights, result = model.weights.get(layer.name, {}), layer.quantization
-    types_given = [model.network.layer(source).quantization for source in layer.inputs]
-    weight_types = {
-        stored.role: stored.quantization
-        for stored in layer.stored
-        if stored.quantization is not None
-    }
+    types_given = [*model.network.input_types(layer)]
+    weight_types = layer.types(()).weights
     steps = []
     for place, operator in enumerate((layer.operator, *layer.epilogue), -1):
         step_weights = weights

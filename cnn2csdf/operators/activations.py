@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from cnn2csdf.arrays import Array
-from cnn2csdf.fixed_point.functions import FUNCTIONS, prelu
-from cnn2csdf.operators.operator import Pointwise
+from cnn2csdf.fixed_point.functions import FUNCTIONS, prelu, sigmoid_table
+from cnn2csdf.operators.operator import Pointwise, elements_of_channels
 from cnn2csdf.part import OutputRows, Types, along_channels, same_rows
 from cnn2csdf.shape import Dims, Shape
 from csdf.errors import InvalidNetwork
@@ -118,6 +118,7 @@ class Activation(Pointwise):
     swaps_with_inputs = True
     copies_masks = True
     can_follow_integers = True
+    has_lookup_table = True
     function: str
     parameters: tuple[float, ...] = ()
 
@@ -146,6 +147,16 @@ class Activation(Pointwise):
 
     def trained(self, inputs: Sequence[Shape]) -> Mapping[str, Dims]:
         return {"slope": (inputs[0].channels,)} if self.function == "prelu" else {}
+
+    def derived_arrays(self, types: Types, output: Shape) -> Mapping[str, Array]:
+        """Return the curve of a sigmoid or a tanh of 16-bit integers."""
+        input_types = types.inputs[0]
+        is_short = input_types is not None and input_types.element.bytes > 1
+        is_curve = is_short and self.function in ("sigmoid", "tanh")
+        return {"curve": sigmoid_table().astype(np.int32)} if is_curve else {}
+
+    def elements_in_flash(self, role: str, dims: Dims, output: Shape, *, is_fused: bool) -> int:
+        return elements_of_channels(dims, output)
 
     def computed(self, part: OutputRows) -> Array:
         values = same_rows(part)

@@ -126,6 +126,9 @@ class Elementwise(Broadcast):
             return self
         return replace(self, constant=(*dims[:-3], count, *dims[-2:]))
 
+    def elements_in_flash(self, role: str, dims: Dims, output: Shape, *, is_fused: bool) -> int:
+        return broadcast_elements(dims, output) if is_fused else prod(dims)
+
     def scales_channels(self, source: Shape) -> bool:
         """Return whether it adds, or multiplies by, a constant with a number for each channel."""
         if self.constant is None or self.function not in ("add", "multiply"):
@@ -221,6 +224,12 @@ def operand(reader: RowReader, part: OutputRows) -> Array:
     if reader.shape.is_map and part.shape.is_map and reader.shape.height > 1:
         return reader.rows(part.begin, part.end)
     return _matching_rows(whole_tensor(reader), part)
+
+
+def broadcast_elements(dims: Dims, output: Shape) -> int:
+    """Return the elements of a trained operand, which C repeats where the output is no map."""
+    is_repeated = len(output.dims) != 3 and prod(dims) > 1
+    return output.elements if is_repeated else prod(dims)
 
 
 def _matching_rows(tensor: Array, part: OutputRows) -> Array:
@@ -332,6 +341,9 @@ class Choice(Broadcast):
 
     def trained(self, inputs: Sequence[Shape]) -> Mapping[str, Dims]:
         return trained_operands(self.constants)
+
+    def elements_in_flash(self, role: str, dims: Dims, output: Shape, *, is_fused: bool) -> int:
+        return broadcast_elements(dims, output)
 
     def computed_in_integers(self, part: OutputRows, types: Types) -> Array:
         """Return the integers chosen, where both operands are stored as the result is."""

@@ -17,7 +17,7 @@ from cnn2csdf.arrays import Array
 from cnn2csdf.operators.operator import SINGLE_BYTES, Operator
 from cnn2csdf.operators.products import FullyConnected, MatrixProduct
 from cnn2csdf.operators.windows import Convolution
-from cnn2csdf.part import HeldRows, OutputRows, along_channels, cut, whole_tensor
+from cnn2csdf.part import HeldRows, OutputRows, Types, along_channels, cut, whole_tensor
 from cnn2csdf.shape import Dims, Shape
 
 LOWEST, LARGEST = -128, 127
@@ -37,9 +37,8 @@ class HybridProduct(Operator):
     scales: tuple[float, ...]
     has_offset: bool
 
-    @property
-    def weight_scales(self) -> tuple[float, ...]:
-        return self.scales
+    def derived_arrays(self, types: Types, output: Shape) -> Mapping[str, Array]:
+        return {"scales": np.array(self.scales, np.float32)}
 
     def output_dims(self, inputs: Sequence[Shape]) -> Dims:
         return self.product.output_dims(inputs)

@@ -10,14 +10,21 @@ import numpy as np
 
 from cnn2csdf.arrays import Array
 from cnn2csdf.dtypes import Element
-from cnn2csdf.fixed_point.functions import inverse_root, short_softmax, softmax_of
-from cnn2csdf.fixed_point.single_precision import shares, standardised
+from cnn2csdf.fixed_point.functions import (
+    exponential_table,
+    inverse_root,
+    reciprocal_table,
+    short_softmax,
+    softmax_of,
+)
+from cnn2csdf.fixed_point.single_precision import power_table, shares, standardised
 from cnn2csdf.integers import centred, quantized, real, rescaled
 from cnn2csdf.operators.operator import (
     Pointwise,
     RowByRow,
     RowsNeeded,
     SameDims,
+    elements_of_channels,
     quantized_types,
     same_row,
 )
@@ -35,6 +42,10 @@ class BatchNormalization(Pointwise):
 
     def trained(self, inputs: Sequence[Shape]) -> Mapping[str, Dims]:
         return dict.fromkeys(("scale", "shift", "mean", "variance"), (inputs[0].channels,))
+
+    def elements_in_flash(self, role: str, dims: Dims, output: Shape, *, is_fused: bool) -> int:
+        """Return the elements of a factor or an offset, into which all parameters fold."""
+        return elements_of_channels(dims, output) if role in ("scale", "shift") else 0
 
     def scales_channels(self, source: Shape) -> bool:
         return source.is_map
@@ -73,6 +84,9 @@ class LocalResponseNormalization(RowByRow):
 
     def operations(self, inputs: Sequence[Shape], output: Shape) -> int:
         return output.elements * 2 * self.size
+
+    def derived_arrays(self, types: Types, output: Shape) -> Mapping[str, Array]:
+        return {"factor": np.asarray([self.alpha / self.size], np.float32)}
 
     def computed(self, part: OutputRows) -> Array:
         """Return the rows of the part; the neighbours of a channel are those of ONNX."""
@@ -248,6 +262,18 @@ class Softmax(SameDims):
     @property
     def swaps_with_inputs(self) -> bool:
         return self.axis == 2
+
+    def derived_arrays(self, types: Types, output: Shape) -> Mapping[str, Array]:
+        """Return the powers of differences of integers: in single precision, or of 16 bits."""
+        input_types, result = types.inputs[0], types.output
+        if input_types is None or result is None:
+            return {}
+        if not result.is_fixed_point:
+            return {"powers": power_table(input_types.scale).astype(np.int32)}
+        if input_types.element.bytes == 1:
+            return {}
+        tables = {"powers": exponential_table(), "reciprocals": reciprocal_table()}
+        return {role: table.astype(np.int32) for role, table in tables.items()}
 
     @property
     def is_channel_softmax(self) -> bool:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from math import prod
 from typing import ClassVar, NamedTuple
 
 from cnn2csdf.arrays import Array
 from cnn2csdf.dtypes import Quantization
 from cnn2csdf.geometry import Window
-from cnn2csdf.integers import quantized
+from cnn2csdf.integers import channel_ratios, quantized, requantising_arrays
 from cnn2csdf.part import HeldRows, KeptState, OutputRows, RealRows, RowReader, Types, cut
 from cnn2csdf.shape import Dims, Shape
 from csdf.errors import ExecutionError, InvalidNetwork, counted
@@ -95,6 +96,10 @@ class Operator(ABC):
     has_integer_weights: ClassVar[bool] = False
     # Whether its arrays are real numbers in C although its output is integers.
     has_real_weights: ClassVar[bool] = False
+    # Whether 8-bit integers pass through a table of 256 bytes, unless it only limits them.
+    has_lookup_table: ClassVar[bool] = False
+    # Arrays that C reads in two bytes a number where the file has bytes.
+    short_roles: ClassVar[tuple[str, ...]] = ()
     # Arrays that C reads in two bytes a number where the file has them in float16.
     half_roles: ClassVar[tuple[str, ...]] = ()
     # Whether the output has the elements of the input in their order, perhaps under other dims.
@@ -401,10 +406,33 @@ class Operator(ABC):
         """The number of frames whose products one output adds up."""
         return 1
 
-    @property
-    def weight_scales(self) -> tuple[float, ...]:
-        """The scales of weights of int8 in products of real numbers; none for other operators."""
-        return ()
+    def sum_ratios(self, types: Types, output: Shape) -> list[float] | None:
+        """Return for each output channel the value of a sum of products in steps of the output.
+
+        None where inputs, weights and output are not all quantised integers.
+        """
+        role = self.weight_role or ""
+        weights, result = types.weights.get(role), types.output
+        input_types = types.inputs[0] if types.inputs else None
+        if weights is None or input_types is None or result is None:
+            return None
+        outputs = output.dims[-1] if role == "matrix" else output.channels
+        return channel_ratios(input_types, weights, result, outputs)
+
+    def derived_arrays(self, types: Types, output: Shape) -> Mapping[str, Array]:
+        """Return the arrays in flash that follow from types and attributes alone, by their role.
+
+        By default the arrays that requantise sums of products, if there are such sums.
+        """
+        ratios = self.sum_ratios(types, output)
+        if ratios is None or types.output is None:
+            return {}
+        rounds_once = any(stored.rounds_sums_once for stored in types.weights.values())
+        return requantising_arrays(ratios, types.output, rounds_once=rounds_once)
+
+    def elements_in_flash(self, role: str, dims: Dims, output: Shape, *, is_fused: bool) -> int:
+        """Return the number of elements of a trained array as C reads it. dims: as trained."""
+        return prod(dims)
 
     def scratch_elements(self, inputs: Sequence[Shape]) -> int:
         """Return how many numbers its C needs beside the inputs and the output."""
@@ -570,6 +598,11 @@ def only_row(_row: int) -> tuple[int, int]:
 def strided_row(start: int, step: int = 1) -> RowsNeeded:
     """Need every step-th row from start on."""
     return lambda row: (start + row * step, start + row * step + 1)
+
+
+def elements_of_channels(dims: Dims, output: Shape) -> int:
+    """Return the number of elements of an array by channel, which C repeats in a tensor of one row."""
+    return prod(dims) if output.is_map else output.elements
 
 
 def describe(operator: Operator, epilogue: Sequence[Operator] = ()) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 
 from cnn2csdf.arrays import Array
 from cnn2csdf.dtypes import Element, Quantization
-from cnn2csdf.fixed_point.single_precision import multiplied
+from cnn2csdf.fixed_point.single_precision import multiplied, product_factors
 from cnn2csdf.geometry import Window
 from cnn2csdf.integers import centred, channel_ratios, has_wide_sums, rescaled_sums
 from cnn2csdf.operators.elementwise import broadcast
@@ -184,6 +184,14 @@ class MatrixProduct(Operator):
 
     def multiply_accumulates(self, inputs: Sequence[Shape], output: Shape) -> int:
         return output.elements * inputs[0].dims[-1]
+
+    def derived_arrays(self, types: Types, output: Shape) -> Mapping[str, Array]:
+        """Return in single precision the steps of the second matrix, and of a sum in the output."""
+        operand_types = self._of_integers(types)
+        if operand_types is None or operand_types[-1].is_fixed_point:
+            return super(MatrixProduct, self).derived_arrays(types, output)
+        steps, ratios = product_factors(*operand_types)
+        return {"steps": steps.astype(np.float32), "ratios": ratios.astype(np.float32)}
 
     def formula(self, tensors: Sequence[Array], part: OutputRows) -> Array:
         right = part.weights["matrix"] if self.units is not None else tensors[1]

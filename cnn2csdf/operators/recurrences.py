@@ -10,13 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import log2
+from math import log2, prod
 
 import numpy as np
 
 from cnn2csdf.arrays import Array
 from cnn2csdf.dtypes import Element, Quantization
-from cnn2csdf.fixed_point.functions import power_hyperbolic_tangent, short_sigmoid
+from cnn2csdf.fixed_point.functions import (
+    power_hyperbolic_tangent,
+    short_sigmoid,
+    sigmoid_table,
+)
 from cnn2csdf.integers import Integers, centred, multiplier, rescaled, stored
 from cnn2csdf.operators.activations import sigmoid
 from cnn2csdf.operators.operator import (
@@ -198,6 +202,9 @@ class QuantizedLstm(_InIntegers):
     def is_stateful_sequence(self) -> bool:
         return self.keeps is not None
 
+    def derived_arrays(self, types: Types, output: Shape) -> Mapping[str, Array]:
+        return {"curve": sigmoid_table().astype(np.int32)}
+
     def scratch_elements(self, inputs: Sequence[Shape]) -> int:
         """The cells, in elements of one byte, where they do not stay from frame to frame."""
         return self.units * CELL_BYTES if self.keeps is None else 0
@@ -308,6 +315,7 @@ class QuantizedSvdf(_InIntegers):
     """
 
     words = "svdf"
+    short_roles = ("filters",)
     units: int
     rank: int
     places: int  # in time
@@ -326,6 +334,11 @@ class QuantizedSvdf(_InIntegers):
             "filters": (filters, self.places),
             "bias": (self.units,),
         }
+
+    def elements_in_flash(self, role: str, dims: Dims, output: Shape, *, is_fused: bool) -> int:
+        """Return the elements; of filters without a state only those of the newest position."""
+        is_newest = role == "filters" and not self.keeps
+        return dims[0] if is_newest else prod(dims)
 
     def multiply_accumulates(self, inputs: Sequence[Shape], output: Shape) -> int:
         return self.units * self.rank * (inputs[0].elements + self.places)

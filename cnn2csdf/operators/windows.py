@@ -142,6 +142,15 @@ class Convolution(WindowOfRows):
         """Return the multiply-accumulates of all windows, padding included."""
         return output.elements * (inputs[0].channels // self.groups) * prod(self.window.kernel)
 
+    def derived_arrays(self, types: Types, output: Shape) -> Mapping[str, Array]:
+        """Return the arrays that requantise sums, and the steps of a product with many scales."""
+        arrays = super(Convolution, self).derived_arrays(types, output)
+        kernel, result = types.weights.get("kernel"), types.output
+        is_single = result is not None and not result.is_fixed_point and self.block is not None
+        if kernel is None or not is_single or len(kernel.scales) == 1:
+            return arrays
+        return {**arrays, "steps": np.array(kernel.scales, np.float32)}
+
     def computed(self, part: OutputRows) -> Array:
         channels = part.inputs[0].shape.channels
         copied = channels * prod(self.window.kernel) * part.shape.width

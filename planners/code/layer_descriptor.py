@@ -16,7 +16,9 @@ from numpy.typing import NDArray
 
 from cnn2csdf.arrays import are_halves
 from cnn2csdf.dtypes import Element, Quantization
+from cnn2csdf.fixed_point.flash import derived_arrays, parameters_in_flash
 from cnn2csdf.network import Layer, Shape
+from cnn2csdf.quantized_layers import LookupTable, lookup_tables
 from cnn2csdf.weights import Array
 from csdf.errors import UnsupportedOperator
 from planners.code.c_text import NULL, Tables, initialiser
@@ -59,9 +61,18 @@ class Described:
         return self.element is Element.FLOAT32
 
     @property
+    def lookup_tables(self) -> tuple[LookupTable | None, ...]:
+        """The lookup table of each input."""
+        return lookup_tables(self.layer, self.given)
+
+    @property
     def _name(self) -> str:
         """The C name of the layer."""
         return self.tables.name_of(self.layer.name)
+
+    def derived(self, role: str) -> str:
+        """Return the symbol of an array that follows from types and attributes; equal ones once."""
+        return self.computed(role, derived_arrays(self.layer, self.given)[role])
 
     def symbol(self, role: str, array: Array) -> str:
         """Return the symbol of an array of parameters in its memory order.
@@ -72,12 +83,18 @@ class Described:
         return self.stored(role, array.astype(np.float32) if self.is_real else array)
 
     def stored(self, role: str, array: Array) -> str:
-        """Return the symbol of an array of parameters in the type of the array."""
+        """Return the symbol of an array of parameters in the type of the array.
+
+        Its elements are those that count as flash of the layer.
+        """
+        sizes = parameters_in_flash(self.layer, self.inputs, self.given)
+        elements = {_in_c(name): elements for name, (elements, _) in sizes.items()}
+        assert array.size == elements[_in_c(role)], (self.layer, role, array.size)
         name = next(
             (stored.name for stored in self.layer.stored if _in_c(stored.role) == _in_c(role)), None
         )
         owner = name or (self.layer.name, role)
-        return self.tables.weights(f"{self._name}_{role}", array, owner)
+        return self.tables.weights(f"{self._name}_{_in_c(role)}", array, owner)
 
     def real_weights(self, role: str, array: Array | None) -> tuple[object, ...]:
         """Return the fields of `real_weights`: numbers of four bytes, and of two if there are any.
@@ -92,7 +109,7 @@ class Described:
 
     def computed(self, role: str, array: Array) -> str:
         """Return the symbol of derived constants; equal arrays are stored once in flash."""
-        return self.tables.weights(f"{self._name}_{role}", array)
+        return self.tables.weights(f"{self._name}_{_in_c(role)}", array)
 
     def optional(self, role: str) -> str:
         """Return the symbol of parameters that may be missing."""

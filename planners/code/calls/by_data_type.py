@@ -95,7 +95,7 @@ class LayerCalls:
             inputs=self._network.input_shapes(layer),
             weights=self._weights.get(layer.name, {}),
             tables=tables,
-            given=tuple(self._network.layer(source).quantization for source in layer.inputs),
+            given=self._network.input_types(layer),
             element=element,
             number=self._network.layers.index(layer) + 1,
         )
@@ -335,7 +335,7 @@ def steps_of(one: Described) -> list[str]:
             for role, array in one.weights.items()
             if role.startswith(prefix)
         }
-        steps.append(_step(one, operator, weights, f"{place}_"))
+        steps.append(_step(one, operator, weights, prefix))
     return steps
 
 
@@ -372,8 +372,7 @@ def _step(one: Described, operator: op.Operator, weights: Mapping[str, Array], p
             if not shape.is_map and shape.elements != shape.channels:
                 raise one.refusal("with a normalisation over channels, on a tensor that is no map")
             function, numbers = "neighbours", (operator.beta, operator.bias)
-            factor = np.asarray([operator.alpha / size], np.float32)
-            symbols = [None, one.computed(f"{prefix}factor", factor)]
+            symbols = [None, one.derived(f"{prefix}factor")]
             steps = (size, (size - 1) // 2)
         case op.Elementwise(constant=tuple()):
             constant = constant_fields(one, weights["constant"], f"{prefix}constant")

@@ -26,14 +26,14 @@ from numpy.typing import NDArray
 from cnn2csdf import operators as op
 from cnn2csdf.dtypes import Element
 from cnn2csdf.fixed_point.arithmetic import SUM_BITS
-from cnn2csdf.fixed_point.flash import sum_ratios
+from cnn2csdf.fixed_point.flash import derived_arrays
 from cnn2csdf.geometry import Range, Window
 from cnn2csdf.integers import multipliers
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.parameters import multiply_accumulates
 from csdf.errors import UnsupportedOperator
 from planners.code.c_text import NULL
-from planners.code.calls.rescaling import given_types, result_types
+from planners.code.calls.rescaling import given_types
 from planners.code.layer_descriptor import Described, KernelCall
 from planners.code.parts import COMMIT
 from planners.plan.executor import PlanMachine
@@ -320,8 +320,7 @@ def _of_sum(one: Described) -> Exponents:
 
 def _exponents(one: Described) -> Exponents:
     """Return the exponents of the requantisation factors of the output channels."""
-    ratios = sum_ratios(one.layer, given_types(one), result_types(one))
-    return np.asarray(multipliers(ratios or [])[1])
+    return derived_arrays(one.layer, one.given)["exponents"].astype(np.int64)
 
 
 def _sums_fit(one: Described) -> bool:
@@ -364,8 +363,11 @@ def _channels(one: Described) -> tuple[str, str]:
     """Return the symbols of the arrays of biases and exponents that CMSIS-NN reads."""
     if one.layer.operator.bias_axis != 0:
         return NULL, NULL
-    ratios = sum_ratios(one.layer, given_types(one), result_types(one)) or []
-    bias = one.symbol("bias", one.weights.get("bias", np.zeros(len(ratios))).astype(np.int32))
+    ratios = one.layer.operator.sum_ratios(one.layer.types(one.given), one.layer.shape) or []
+    if "bias" in one.weights:
+        bias = one.symbol("bias", one.weights["bias"].astype(np.int32))
+    else:
+        bias = one.computed("bias", np.zeros(len(ratios), np.int32))
     if one.layer.operator.dense_units is not None and len(set(ratios)) == 1:
         return bias, NULL
     return bias, one.computed("shifts", _exponents(one).astype(np.int32))

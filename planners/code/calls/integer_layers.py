@@ -13,14 +13,10 @@ import numpy as np
 from cnn2csdf import operators as op
 from cnn2csdf.dtypes import Element, Quantization
 from cnn2csdf.fixed_point.arithmetic import SUM_BITS, squared_ratio
-from cnn2csdf.fixed_point.flash import is_limit
 from cnn2csdf.fixed_point.functions import (
     EXACT_SHIFTS,
     curve_steps,
-    exponential_table,
     power_steps,
-    reciprocal_table,
-    sigmoid_table,
     softmax_multiplier,
 )
 from cnn2csdf.integers import multiplier, quantized
@@ -32,7 +28,7 @@ from cnn2csdf.operators.recurrences import (
     svdf_ratio,
 )
 from cnn2csdf.operators.resizes import SINGLE_PRECISION
-from cnn2csdf.quantized_layers import goes_by_table
+from cnn2csdf.quantized_layers import goes_by_table, is_of_one_element
 from cnn2csdf.weights import Array
 from planners.code.c_text import NULL
 from planners.code.calls.emitters import Emitter, Numbers, emitter_of, register
@@ -99,8 +95,8 @@ def integer_call(one: Described, packed: Array | None = None) -> KernelCall:
     ]
     if any(tensor_types.element is not one.element for tensor_types in types):
         return _wide_call(one)
-    if goes_by_table(one.layer):
-        return look_up_call(one, operator)
+    if one.lookup_tables[0] is not None and is_of_one_element(one.layer):
+        return look_up_call(one)
     if packed is not None:
         return _convolution(one, operator, packed)
     mixed = emitter_of(operator, Numbers.MIXED)
@@ -177,7 +173,7 @@ def integer_steps(one: Described) -> list[str]:
     if operator.bias_axis == 0 or operator.scatters_products or is_combined:
         return []
     operators = [] if goes_by_table(one.layer) else [*one.layer.epilogue]
-    if operator.is_limit and is_limit(operator, given_types(one), result_types(one)):
+    if operator.is_limit and given_types(one) == result_types(one):
         operators.insert(0, operator)
     steps = single_steps(one) if _is_single(one) else []
     for behind in operators:
@@ -246,10 +242,7 @@ def _softmax(one: Described, operator: op.Softmax) -> KernelCall:
             raise one.refusal("of quantised integers: its logarithm")
         result_types(one)
         over = cube(one, operator.axes)
-        tables = [
-            one.computed("powers", exponential_table().astype(np.int32)),
-            one.computed("reciprocals", reciprocal_table().astype(np.int32)),
-        ]
+        tables = (one.derived("powers"), one.derived("reciprocals"))
         ratio = softmax_multiplier(given_types(one).scale)
         return one.call("softmax_short", "softmax_by_tables", over, *tables, *ratio)
     result = result_types(one)
@@ -339,16 +332,13 @@ def _activation(one: Described, operator: op.Activation) -> KernelCall:
             "slope_region", "sloping", one.symbol("slope", values), *above, *below, *zeros
         )
     result = result_types(one)
-    if is_limit(operator, input_types, result):
+    if operator.is_limit and input_types == result:
         return KernelCall("copy_region")
-    if not _is_short(one):
-        return look_up_call(one, operator)
     above = multiplier(input_types.scale / result.scale)
     match operator.function, operator.parameters:
         case "sigmoid" | "tanh" as function, _:
             factor, shift = curve_steps(input_types.scale, EXACT_SHIFTS[function])
-            table = one.computed("curve", sigmoid_table().astype(np.int32))
-            fields = (table, factor, (1 << shift) >> 1, shift, function == "tanh")
+            fields = (one.derived("curve"), factor, (1 << shift) >> 1, shift, function == "tanh")
             return one.call("curve_region", "curve", *fields)
         case "relu", _:
             return one.call("bend_region", "bending", *above, 0, 0, 1)
@@ -429,7 +419,6 @@ def _lstm(one: Described, operator: op.QuantizedLstm) -> KernelCall:
     if not result.is_fixed_point or power not in POWERS:
         raise one.refusal(f"of quantised integers with cells of the scale {operator.cell_scale}")
     factor, half, shift = power_steps(power)
-    table = one.computed("curve", sigmoid_table().astype(np.int32))
     frames, elements = operator.sequence(one.inputs[0])
     frames = 1 if one.inputs[0].is_map else frames  # of a row
     limit = SHORT if operator.clip is None else operator.clip
@@ -443,7 +432,7 @@ def _lstm(one: Described, operator: op.QuantizedLstm) -> KernelCall:
         "recur_in_integers" if operator.keeps is None else "recur_from_kept",
         "cells",
         [_gate(one, gate, input_types, result) for gate in CELL_GATES],
-        (table, factor, half, shift, 1),
+        (one.derived("curve"), factor, half, shift, 1),
         *(operator.units, frames, elements, input_types.zero_point, result.zero_point, limit),
         *zip(*ratios, strict=True),
     )

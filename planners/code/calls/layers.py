@@ -293,11 +293,11 @@ def _choice(one: Described, operator: op.Choice) -> KernelCall:
 
 def _hybrid(one: Described, operator: op.HybridProduct) -> KernelCall:
     """Products of real numbers that become integers in the frame, and weights of int8."""
-    product, scales = operator.product, np.array(operator.scales, np.float32)
+    product = operator.product
 
     def fields(role: str, weights: Array, *, sums_first: bool = False) -> tuple[object, ...]:
-        flags = (operator.has_offset, sums_first, len(scales) > 1)
-        symbols = (one.computed("scales", scales), one.stored(role, weights), one.optional("bias"))
+        flags = (operator.has_offset, sums_first, len(operator.scales) > 1)
+        symbols = (one.derived("scales"), one.stored(role, weights), one.optional("bias"))
         return (*flags, *symbols)
 
     bank, units = product.filter_bank, product.dense_units

@@ -6,7 +6,7 @@ does. Each kernel executes the same operations as cnn2csdf, so that the results 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import prod
 
@@ -16,18 +16,16 @@ from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.dtypes import Element, Quantization
 from cnn2csdf.execution.layer_by_layer import run_layer_by_layer
-from cnn2csdf.fixed_point.flash import is_limit, rounds_once, sum_ratios
-from cnn2csdf.fixed_point.single_precision import columns_at_once, power_table, product_factors
+from cnn2csdf.fixed_point.flash import derived_arrays
+from cnn2csdf.fixed_point.single_precision import columns_at_once, product_factors
 from cnn2csdf.integers import (
     LARGEST,
     has_wide_sums,
     multiplier,
-    multipliers,
-    multipliers_once,
     quantized,
 )
 from cnn2csdf.network import Layer
-from cnn2csdf.quantized_layers import goes_by_table
+from cnn2csdf.quantized_layers import LookupTable
 from cnn2csdf.weights import Array, Model
 from csdf.errors import ExecutionError
 from planners.code.c_text import NULL
@@ -113,40 +111,27 @@ def stored_types(one: Described, role: str, element: Element = Element.INT8) -> 
 
 def layer_rounds_once(layer: Layer) -> bool:
     """Whether a layer rounds its sums once, as fully connected layers of LiteRT."""
-    return any(map(rounds_once, layer.stored))
+    return any(types.rounds_sums_once for types in layer.types(()).weights.values())
 
 
 def scaling(one: Described, role: str) -> tuple[object, ...]:
     """Return how sums of products become stored integers. role: of the factors."""
     zeros = (stored_types(one, role).zero_point,) if one.tables.weights_have_zeros else ()
-    is_once = layer_rounds_once(one.layer)
     input_types, result = given_types(one), result_types(one)
-    ratios = sum_ratios(one.layer, input_types, result)
-    assert ratios is not None
     is_short, bias = result.element is Element.INT16, None
     if "bias" in one.weights:
         bias = one.symbol("bias", one.weights["bias"].astype(np.int64 if is_short else np.int32))
-    is_small = result.is_fixed_point and not is_short
-    counts = np.ones(1, bool)
+    is_small, counts = result.is_fixed_point and not is_short, np.ones(1, bool)
+    arrays = derived_arrays(one.layer, one.given)
     if result.is_fixed_point:
-        integers, exponents = multipliers(ratios)
-        further = NULL
-        if is_once:
-            integers, exponents, bits = multipliers_once(ratios, result)
-            if bits.any():
-                further = one.computed("further", bits.astype(np.int32))
         if one.tables.sums_round_once:
-            zeros = (*zeros, int(is_once), further)
-        counts = integers != 0
-        exponents = np.where(counts, exponents, -1)  # nothing, whatever its exponent
-        exponents = np.where(exponents < 32, exponents, exponents % 32)  # as `rescaled` shifts
-        is_small = is_small and int(exponents.max()) < 0
-        factors = [
-            one.computed("multipliers", integers.astype(np.int32)),
-            one.computed("exponents", exponents.astype(np.int8)),
-        ]
+            further = one.derived("further") if "further" in arrays else NULL
+            zeros = (*zeros, int(layer_rounds_once(one.layer)), further)
+        counts = arrays["multipliers"] != 0
+        is_small = is_small and int(arrays["exponents"].max()) < 0
+        factors = [one.derived("multipliers"), one.derived("exponents")]
     else:
-        factors = [one.computed("factors", np.array(ratios, np.float32))]
+        factors = [one.derived("factors")]
     ends: tuple[int, int] = (input_types.zero_point, result.zero_point)
     if is_short and result.is_fixed_point:  # without zero points
         always = one.layer.operator.scatters_products
@@ -209,28 +194,31 @@ def averaging(one: Described, count: int, *, is_sum: bool = False) -> tuple[obje
     return (count, *ratio, input_types.zero_point, result.zero_point)
 
 
-def table_symbol(one: Described, operator: op.Operator, given: Quantization) -> str:
-    """Return the symbol of the lookup table of an operator over all 256 integers."""
-    if given.element is not Element.INT8:
-        raise one.refusal(f"of integers of 16 bits: {operator.in_words()}")
+def table_symbol(one: Described, table: LookupTable) -> str:
+    """Return the symbol of a lookup table, whose function is computed for all 256 integers."""
     builder = NetworkBuilder("table")
-    source = builder.input((1, 1, 256), element=Element.INT8, quantization=given)
-    epilogue = one.layer.epilogue if goes_by_table(one.layer) else ()
-    result = result_types(one)
-    output = builder.add(operator, source, name="found", quantization=result, epilogue=epilogue)
+    source = builder.input((1, 1, 256), element=Element.INT8, quantization=table.given)
+    result_types(one)
+    output = builder.add(
+        *(table.operator, source), name="result", quantization=table.result, epilogue=table.epilogue
+    )
     builder.output(output)
     model = Model(network=builder.network(), weights={output: one.weights})
     values = np.arange(-128, 128, dtype=np.int8).reshape(1, 1, 256)
     try:
-        table = run_layer_by_layer(model, {source: values})["output"]
+        results = run_layer_by_layer(model, {source: values})["output"]
     except ExecutionError:
-        raise one.refusal(f"of quantised integers: {operator.in_words()}") from None
-    return one.computed("table", table)
+        raise one.refusal(f"of quantised integers: {table.operator.in_words()}") from None
+    return one.computed("table", results)
 
 
-def look_up_call(one: Described, operator: op.Operator) -> KernelCall:
+def look_up_call(one: Described) -> KernelCall:
     """Return the call for an elementwise function of int8, by a lookup table."""
-    return one.call("look_up_region", "table", table_symbol(one, operator, given_types(one)))
+    (table,) = one.lookup_tables
+    if table is None:
+        words = one.layer.operator.in_words()
+        raise one.refusal(f"of integers of 16 bits: {words}")
+    return one.call("look_up_region", "table", table_symbol(one, table))
 
 
 def powers_of(one: Described) -> tuple[int, int, int]:
@@ -258,17 +246,16 @@ def packed_rows(kernel: Array, _groups: int) -> Array:
 
 def single_steps(one: Described) -> list[str]:
     """Return the conversion step after a layer that moves elements; empty if types are equal."""
-    operator = one.layer.operator
+    operator, table = one.layer.operator, one.lookup_tables[0]
+    are_alike = one.given[0] == one.layer.quantization
     if not operator.picks_elements or operator.joined_axis is not None:
         return []
-    input_types, result = one.given[0], one.layer.quantization
-    if input_types is None or result is None or input_types == result:
+    if table is None:
+        if None not in (*one.given[:1], one.layer.quantization) and not are_alike:
+            raise one.refusal("of integers of 16 bits with another scale than the result")
         return []
-    if result.element is not Element.INT8:
-        raise one.refusal("of integers of 16 bits with another scale than the result")
     one.tables.wanted.add("step_look_up")
-    symbol = table_symbol(one, op.Conversion(), input_types)
-    return [f"{{step_look_up, 0, 0, {symbol}, NULL, 0, 0}}"]
+    return [f"{{step_look_up, 0, 0, {table_symbol(one, table)}, NULL, 0, 0}}"]
 
 
 def single_conversion(one: Described, _operator: op.Conversion) -> KernelCall:
@@ -276,7 +263,7 @@ def single_conversion(one: Described, _operator: op.Conversion) -> KernelCall:
     input_types, result = one.given[0], one.layer.quantization
     if input_types is not None and result is not None:
         if result.element is Element.INT8:
-            return look_up_call(one, op.Conversion())
+            return KernelCall("copy_region") if input_types == result else look_up_call(one)
         result_types(one)
         scales = (input_types.scale, result.scale, input_types.zero_point, result.zero_point)
         return one.call("restate_region", "restating", *scales)
@@ -314,8 +301,7 @@ def _softmax(one: Described, operator: op.Softmax) -> KernelCall:
         what = "its logarithm" if operator.is_logarithm else "16 bits in single precision"
         raise one.refusal(f"of quantised integers: {what}")
     over = cube(one, operator.axes)
-    powers = one.computed("powers", power_table(given_types(one).scale).astype(np.int32))
-    fields = (over, powers, result.scale, result.zero_point)
+    fields = (over, one.derived("powers"), result.scale, result.zero_point)
     return one.call("share_by_table", "sharing_by_table", *fields)
 
 
@@ -351,32 +337,29 @@ def _elementwise(one: Described, operator: op.Elementwise) -> KernelCall:
 
 def _activation(one: Described, operator: op.Activation) -> KernelCall:
     if operator.function == "prelu":
-        return _changing(one, one.weights["slope"], None)
-    if is_limit(operator, given_types(one), result_types(one)):
+        return _changing(one, {"slope": one.weights["slope"]})
+    if operator.is_limit and given_types(one) == result_types(one):
         return KernelCall("copy_region")
-    return look_up_call(one, operator)
+    return look_up_call(one)
 
 
 def _normalization(one: Described, operator: op.BatchNormalization) -> KernelCall:
     """Factor and offset of each channel, in the single precision in which they are computed."""
     arrays = one.weights
     factor = arrays["scale"] / np.sqrt(arrays["variance"] + operator.epsilon)
-    return _changing(one, factor, arrays["shift"] - arrays["mean"] * factor)
+    return _changing(one, {"scale": factor, "shift": arrays["shift"] - arrays["mean"] * factor})
 
 
-def _changing(one: Described, factors: Array, offsets: Array | None) -> KernelCall:
+def _changing(one: Described, arrays: Mapping[str, Array]) -> KernelCall:
     input_types, result, shape = given_types(one), result_types(one), one.layer.shape
     symbols: list[str | None] = []
-    for role, array in (("factors", factors), ("offsets", offsets)):
-        if array is None:
-            symbols.append(None)
-            continue
+    for role, array in arrays.items():
         if array.dtype != np.float32:
             raise one.refusal(f"of quantised integers with numbers in {array.dtype}")
         spread = array if shape.is_map else np.repeat(array, shape.elements // len(array))
-        symbols.append(one.computed(role, spread))
+        symbols.append(one.symbol(role, spread))
     scales = (input_types.scale, result.scale, input_types.zero_point, result.zero_point)
-    return one.call("change_region", "changing", *symbols, *scales)
+    return one.call("change_region", "changing", *(*symbols, None)[:2], *scales)
 
 
 def _matrix_product(one: Described, operator: op.MatrixProduct) -> KernelCall:
@@ -394,11 +377,6 @@ def _matrix_product(one: Described, operator: op.MatrixProduct) -> KernelCall:
         most = int(np.abs(turned.astype(np.int64) - factors.zero_point).max())
         if operator.has_bias:
             bias = one.symbol("bias", one.weights["bias"].astype(np.int32))
-    steps, ratios = product_factors(input_types, factors, result)
-    numbers = [
-        one.computed(role, array.astype(np.float32))
-        for role, array in (("steps", steps), ("ratios", ratios))
-    ]
     inner = one.inputs[0].dims[-1]
     if (inner + 1) * 2**16 + (0 if bias is None else np.abs(one.weights["bias"]).max()) >= 2**31:
         raise one.refusal(f"of {inner} integers, whose sum may take more than 32 bits")
@@ -407,8 +385,7 @@ def _matrix_product(one: Described, operator: op.MatrixProduct) -> KernelCall:
         "product_in_single",
         fields,
         *(matrix, bias),
-        *numbers,
-        len(steps) > 1,
+        *(one.derived("steps"), one.derived("ratios"), len(factors.scales) > 1),
         (input_types.zero_point, factors.zero_point),
         *(result.zero_point, most, columns_at_once(inner, one.layer.shape.dims[-1])),
         *(input_types.scale, result.scale),
@@ -452,9 +429,7 @@ def product_convolution(
     )
     filters = packed_rows(kernel, 1) if packed is None else packed
     most = int(np.abs(kernel.astype(np.int64) - types.zero_point).max())
-    steps = None
-    if len(types.scales) > 1:
-        steps = one.computed("steps", np.array(types.scales, np.float32))
+    steps = one.derived("steps") if len(types.scales) > 1 else None
     return one.call(
         "convolve_as_reals",
         "product_convolution",
@@ -484,15 +459,7 @@ def rescaled_concatenation(one: Described, operator: op.Concatenation) -> Kernel
     result = result_types(one)
     if all(types == result for types in one.given):
         return call_of(one)
-    step = op.Concatenation() if result.is_unsigned else op.Conversion()
-    tables = [
-        (
-            None
-            if given_types(one, index) == result
-            else table_symbol(one, step, given_types(one, index)),
-        )
-        for index in range(len(one.given))
-    ]
+    tables = [(None if table is None else table_symbol(one, table),) for table in one.lookup_tables]
     one.tables.wanted.add("table")
     listed = one.table("table", "tables", tables)
     dims, axis = one.layer.shape.dims, operator.axis

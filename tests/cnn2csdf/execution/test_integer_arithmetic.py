@@ -12,7 +12,6 @@ from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.dtypes import Element, Quantization, Stored
 from cnn2csdf.execution.layer_by_layer import run_layer_by_layer
-from cnn2csdf.fixed_point.flash import sum_ratios
 from cnn2csdf.fixed_point.functions import exponential, reciprocal_of_one_plus, softmax_of
 from cnn2csdf.integers import (
     divided_by_power,
@@ -154,5 +153,6 @@ def test_a_fully_connected_layer_multiplies_its_scales_in_double_precision():
     frame = {first.name: np.zeros(1, np.int8)}
     outputs = run_layer_by_layer(Model(network=network, weights=weights), frame)
     assert [int(one) for one in outputs[last.name]] == [38]
-    (in_c,) = sum_ratios(network.layer("sum"), types["given"], types["result"])
+    layer = network.layer("sum")
+    (in_c,) = layer.operator.sum_ratios(layer.types([types["given"]]), layer.shape)
     assert multiplier(in_c) == multiplier(float(exact))

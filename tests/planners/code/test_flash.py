@@ -102,6 +102,8 @@ def test_the_kernels_of_a_library_are_no_types_of_c():
         # Factor and offset of each channel in place of scale, shift, mean and variance.
         (Shape(dims=(8, 3, 3)), op.BatchNormalization(epsilon=1e-5)),
         (Shape(dims=(4, 6)), op.BatchNormalization(epsilon=1e-5)),
+        # The factor of the sums of squares.
+        (Shape(dims=(8, 3, 3)), op.LocalResponseNormalization(size=3)),
     ],
 )
 def test_the_flash_of_repeated_and_folded_numbers_is_that_of_the_library(shape, operator):
