@@ -14,6 +14,7 @@ from collections.abc import Sequence
 MEASURING = ("mafat_measure", "taso_profiles", "taso_table1", "taso_measured")
 NEED_TABLE = ("todaes2022_algorithm_9", "todaes2022_table_6_6")
 SCRIPTS = (
+    "board_times",
     "fit_networks",
     "liao_pair",
     "liao_published",
