@@ -1,16 +1,20 @@
-"""Event graph of a design as arrays: event times for given depths of the FIFOs, and critical cycles.
+"""Event graph of a design as arrays: event times for given depths, critical cycles, regions.
 
-Every cycle of events that goes back through the space of FIFOs bounds their depths. Between two layers
-that pass elements on one by one, an element waits as well in the FIFO before as in the FIFO after: a
-cycle through the space of a chain of FIFOs, through such layers only, bounds the sum of their depths.
-With the same sum, or a smaller one, there is a cycle through the same events outside the chain that
-takes no less. So all depths with no larger a sum in any chain of a cycle that is too slow are
-infeasible: many more than those with no FIFO deeper.
+Every cycle of events through the space of FIFOs bounds their depths. A layer that forwards elements
+one by one does not separate the FIFOs before and after it: an element can wait in either. So a
+cycle through the space of a chain of FIFOs, joined by such layers, bounds the sum of their depths.
+With the same or a smaller sum, a cycle through the same events outside the chain is no faster. If
+the cycle is too slow, all depths with no larger sum in any of its chains are infeasible. This
+region is much larger than the box of depths that are smaller one by one.
 
-Proof: within layers that do the same for every element, a path from one event to another goes back as
-many elements as the space of the FIFOs on it and as many as the layers hold. Its time is the sum of
-its waits, whichever element it begins with. Where the path leaves the chain, it meets an event of the
-same sequence; with a smaller sum a later one, which comes no sooner.
+Example: FIFOs 0 and 1 around a threshold, both of depth 2 on a cycle that is too slow. The region
+is {((0, 1), (1, 1)): 4}: depths (3, 1) and (1, 3) are infeasible too, depths (3, 2) are not known
+to be.
+
+Proof: within layers that do the same for every element, a path from one event to another goes back
+by as many elements as the FIFOs on it have space and the layers hold. Its time is the sum of its
+waits, for any first element. Where the path leaves the chain, it meets an event of the same
+sequence. With a smaller sum it meets a later event, which is no sooner.
 """
 
 from __future__ import annotations
@@ -47,16 +51,16 @@ INSIDE, DATA, SPACE, LOCK = range(4)  # kinds of waits: in a layer, and of a FIF
 
 
 def spend_nothing(_microseconds: int) -> None:
-    """Count no effort and never end the work."""
+    """Ignore the effort of a step."""
 
 
 class Infeasible(NamedTuple):
-    """Depths of a whole design that are too small: those where no chain has more than its limit."""
+    """Infeasible depths of a design: those where no chain is deeper than its limit."""
 
     limits: Mapping[Chain, int]
 
     def holds(self, depths: Sequence[int | None]) -> bool:
-        """Whether these depths are among them. None is a FIFO without end."""
+        """Whether the region contains these depths; None is an unbounded FIFO."""
         return all(
             (total := total_depth(chain, depths)) is not None and total <= limit
             for chain, limit in self.limits.items()
@@ -66,7 +70,7 @@ class Infeasible(NamedTuple):
 def total_depth(
     chain: Chain, depths: Sequence[int | None] | Mapping[int, int | None]
 ) -> int | None:
-    """Return the depth of a chain of FIFOs; None if one of them has no end."""
+    """Return the sum of depths over a chain of FIFOs; None if a FIFO is unbounded."""
     total = 0
     for fifo, times in chain:
         depth = depths[fifo]
@@ -81,12 +85,12 @@ ALL_DEPTHS = Infeasible({})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventCycle:
-    """A cycle of events that wait for one another, and so cannot come faster.
+    """A cycle of events that wait for each other, which sets a lower bound on the period.
 
-    period: clock cycles of a frame, None for a deadlock. fifos: whose lack of space lies on it; layers:
-    whose events lie on it, in the order in which they wait for one another. infeasible: all depths with
-    which there is a cycle that is no faster. is_bound: whether the bound of a lock lies on it, so that
-    the hardware may be faster, or go on.
+    period: clock cycles per frame, None for a deadlock. fifos: FIFOs whose space is on the cycle.
+    layers: layers with events on the cycle, in the order of the waits. infeasible: depths for which
+    some cycle is no faster. is_bound: whether the max-plus bound of a lock is on the cycle, so that
+    the hardware may be faster or free of deadlock.
     """
 
     period: Fraction | None
@@ -97,7 +101,10 @@ class EventCycle:
 
 
 class _Wait(NamedTuple):
-    """A wait between sequences as the kernel has it; of tables where they begin, -1 for none."""
+    """A wait between two sequences in the form of the kernel.
+
+    token_at, event_at, delay_at: offsets of its tables, -1 for no table. tokens: tokens of a frame.
+    """
 
     waiter: int
     source: int
@@ -111,9 +118,9 @@ class _Wait(NamedTuple):
 
 
 class EventGraph:
-    """A design as arrays for the kernel; depths are given with every question.
+    """A design as arrays for the kernel; every query states the depths.
 
-    alone: periods of layers by themselves, computed on request.
+    alone: periods of single layers, computed on request.
     """
 
     def __init__(self, design: Design) -> None:
@@ -167,7 +174,7 @@ class EventGraph:
                 )  # fmt: skip
 
     def _fifo_waits(self) -> Iterator[_Wait]:
-        """The reader of a FIFO waits for elements, its writer for space, a locked layer for space."""
+        """Yield the waits of FIFOs: the reader for data, the writer and a locked layer for space."""
         for number, fifo in enumerate(self.design.fifos):
             written, read = self.design.ports(fifo)
             producer, consumer = (
@@ -187,9 +194,10 @@ class EventGraph:
                 )
 
     def _tokens(self, waiter: int, events: Numbers | None, tokens: Numbers | None = None) -> int:
-        """A table with the token that each of some events waits for, by default the next.
+        """Store a table with the token that each event waits for; NONE for all other events.
 
-        All others wait for none.
+        events: the events that wait, by default for one token after the other. tokens: the token of
+        each.
         """
         if events is None:
             return -1
@@ -212,7 +220,7 @@ class EventGraph:
         return self._first[layer] + port.sequence
 
     def arrays(self, backend: compiler.Backend) -> tuple[Any, ...]:
-        """Return where the waits of sequences begin, their columns, and the numbers in tables."""
+        """Return the first wait of each sequence, the columns of the waits, and all tables."""
         if backend.is_compiled not in self._arrays:
             self._arrays[backend.is_compiled] = tuple(
                 _array(backend, column) for column in self._columns
@@ -220,13 +228,13 @@ class EventGraph:
         return self._arrays[backend.is_compiled]
 
     def restricted(self, layers: Iterable[int], depths: Sequence[int | None]) -> Subgraph:
-        """Return the part of the design with only these layers, in these depths."""
+        """Return the subgraph of these layers with these depths."""
         return Subgraph(self, set(layers), depths)
 
     def components(self, depths: Sequence[int | None]) -> list[list[int]]:
-        """Return groups of layers that hold each other up; all others run by themselves.
+        """Return the strongly connected groups of layers; all other layers run independently.
 
-        A FIFO without a bound lets its producer run ahead; what follows cannot hold it up.
+        An unbounded FIFO has no wait for space, so the consumer does not delay the producer.
         """
         following: list[list[int]] = [[] for _ in self.design.layers]
         for fifo, depth in zip(self.design.fifos, depths, strict=True):
@@ -246,7 +254,7 @@ def _array(backend: compiler.Backend, values: Any) -> Any:
 
 
 class Subgraph:
-    """Some layers of a design and the FIFOs between them; times of their events."""
+    """A set of layers and the FIFOs between them, with the times of their events."""
 
     def __init__(self, whole: EventGraph, layers: set[int], depths: Sequence[int | None]) -> None:
         self._whole, self._depths = whole, depths
@@ -291,7 +299,7 @@ class Subgraph:
         self.simulated = 0  # events so far
 
     def _begin(self, period: Fraction, frames: int) -> Any:
-        """Return room for times, on the backend for this many frames."""
+        """Return memory for times, and choose the backend for this number of frames."""
         whole = self._whole
         largest = ranges.event_times(
             frames, period.numerator, period.denominator, whole.longest, self._most_tokens
@@ -313,19 +321,19 @@ class Subgraph:
 
     @property
     def _kind(self) -> Any:
-        """The numpy type of times: integers without end where they are not in 64 bits."""
+        """The numpy type of times: int64, or Python integers if 64 bits are too few."""
         return np.int64 if self._backend.is_compiled else object
 
     def deadlock(self, spend: Spend = spend_nothing) -> EventCycle | None:
-        """Return the layers and FIFOs that wait for one another for ever, or None."""
+        """Return the cycle of a deadlock, or None."""
         # A deadlock shows in the first frame: later frames repeat its waits.
         times = self._begin(Fraction(0), 1)
         return self._stuck() if self._frame(0, Fraction(0), times, spend) else None
 
     def cycle_above(self, period: Fraction, spend: Spend = spend_nothing) -> EventCycle | None:
-        """Return a cycle of events that takes longer than a period, None if there is none.
+        """Return a cycle with a period above this one; None if no such cycle exists.
 
-        None is proved by times that repeat, a cycle by its events: both are exact.
+        Both answers are exact: None is proved by times that repeat, a cycle by its events.
         """
         times = self._begin(period, MOST_FRAMES)
         if self._frame(0, period, times, spend):
@@ -348,9 +356,9 @@ class Subgraph:
         raise GaveUp(f"no steady state in {MOST_FRAMES} frames of {self._whole.design.name}")
 
     def max_occupancy(self, number: int, period: Fraction, spend: Spend = spend_nothing) -> int:
-        """Return a depth of a FIFO that changes nothing in the steady state that was found last.
+        """Return a depth of a FIFO that leaves the last steady state unchanged.
 
-        So do these depths of all FIFOs together.
+        All FIFOs may have these depths at the same time.
         """
         spend(self._whole.design.fifos[number].words // EVENTS + 1)
         if self._settled is None:
@@ -379,7 +387,7 @@ class Subgraph:
     def times(
         self, period: Fraction, frames: int, spend: Spend = spend_nothing
     ) -> dict[int, Numbers]:
-        """Return when events happen by their sequence, a row a frame, at the distance of a period."""
+        """Return the times of events by sequence, one row per frame, for frames at this distance."""
         times = self._begin(period, frames)
         for frame in range(frames):
             if self._frame(frame, period, times, spend):
@@ -397,7 +405,7 @@ class Subgraph:
         return np.empty(length, dtype=np.int64) if self._backend.is_compiled else [0] * length
 
     def _frame(self, frame: int, period: Fraction, times: Any, spend: Spend) -> bool:
-        """Find the times of a frame; whether an event waits for itself."""
+        """Compute the times of a frame; return whether an event waits for itself."""
         spend(self.events // EVENTS + 1)
         self.simulated += self.events
         status = self._backend.kernel(event_times.advance)(
@@ -444,11 +452,10 @@ class Subgraph:
 
 
 def _infeasible(is_passing: Any, fifos: Any, depths: Sequence[int | None]) -> Infeasible:
-    """Return the depths for which a cycle says that they are too small.
+    """Return the region of depths that a critical cycle excludes.
 
-    is_passing: for each of its steps, in order, whether it begins in a layer that passes elements on
-    one by one; fifos: the FIFO whose space the step waits for, -1 for none. depths: in which it was
-    found.
+    is_passing: for each step of the cycle, whether it begins in a layer that forwards elements one
+    by one. fifos: the FIFO whose space the step waits for, or -1. depths: the simulated depths.
     """
     outside = np.flatnonzero(~is_passing)
     # A cycle has no beginning: rotate it to a step outside a chain. Without such a step it is one
@@ -470,9 +477,9 @@ def _infeasible(is_passing: Any, fifos: Any, depths: Sequence[int | None]) -> In
 
 
 def _most_waiting(words: Numbers, writes: Numbers, reads: Numbers, period: int) -> int:
-    """Return the most elements up to one of `words` that are not taken when that is put.
+    """Return the maximum number of elements that have been put but not read, up to `words`.
 
-    put, reads: when, once every `period`.
+    put, reads: times of the first period, repeated every `period`.
     """
     iterations = max(0, -(-int(reads[-1] - writes[0]) // period)) + 1
     shifts = np.arange(-iterations, 1).astype(reads.dtype)[:, None] * period
@@ -483,7 +490,7 @@ def _most_waiting(words: Numbers, writes: Numbers, reads: Numbers, period: int) 
 
 
 def _frames_back(design: Design, layers: Iterable[int]) -> int:
-    """How many frames back the inner waits of these layers look, at most."""
+    """Return the maximum number of frames between an inner wait of these layers and its event."""
     reach = 0
     for cluster in (design.layers[number].cluster for number in layers):
         for wait in cluster.waits:

@@ -1,7 +1,7 @@
-"""Timing of FINN operators: attributes of a node become a cluster of event sequences.
+"""Timing of FINN operators: the attributes of a node become a cluster of event sequences.
 
-Operators in RTL are those of planners.fifo.timing.rtl. All others are loops: a step of an iteration a
-cycle, with reads and writes at some of them.
+RTL operators follow planners.fifo.timing.rtl. All other operators are loops of one iteration per
+cycle, with reads and writes at some of the iterations.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ ELEMENTWISE = "Elementwise"  # operators of this beginning have two inputs and a
 
 
 def knows(operator: str) -> bool:
-    """Whether there is a rule for the operator."""
+    """Whether the operator has a timing rule."""
     return operator in LAYERS or operator.startswith(ELEMENTWISE)
 
 
 def layer_cluster(node: FinnNode, options: TimingOptions) -> Cluster:
-    """Return how the layer is timed. Raises UnreadableFile for attributes that make no sense."""
+    """Return the timing of a layer. Raises UnreadableFile for invalid attributes."""
     layer = _elementwise if node.operator.startswith(ELEMENTWISE) else LAYERS[node.operator]
     try:
         return layer(node, options)
@@ -52,7 +52,7 @@ def _loop(
     reads: Sequence[Stream],
     writes: Sequence[Stream],
 ) -> Cluster:
-    """A loop of this many iterations: when its streams are read and written, with their bits."""
+    """Return the cluster of a loop: its iterations, and the iterations that read and write."""
     simd = node.whole("SIMD") if node.has("SIMD") else 1
     latency, remark = options.latency(node.operator, node.name, simd)
     return loop_cluster(
@@ -62,12 +62,12 @@ def _loop(
 
 
 def _words(node: FinnNode, channels: str = "NumChannels", fold: str = "PE") -> int:
-    """Words of a frame: pixels, times the folds of their channels."""
+    """Return the words of a frame: pixels times channel folds."""
     return node.vectors * node.divided(node.whole(channels), fold, channels)
 
 
 def _pointwise(node: FinnNode, options: TimingOptions) -> Cluster:
-    """A word out for each word in, at all outputs."""
+    """Return the timing of an operator that writes one word to each output per input word."""
     words, lanes = _words(node), node.whole("PE")
     bits_in = bits_out = lanes * node.bits("inputDataType")
     if node.has("outputDataType"):
@@ -94,7 +94,7 @@ def _add(node: FinnNode, options: TimingOptions) -> Cluster:
 
 
 def _elementwise(node: FinnNode, options: TimingOptions) -> Cluster:
-    """An operator of two inputs and a shape."""
+    """Return the timing of an operator with two inputs and a shape."""
     shape, lanes = node.wholes("out_shape"), node.whole("PE")
     words = node.divided(prod(shape), "PE", "elements")
     reads = []
@@ -149,7 +149,7 @@ def _label_select(node: FinnNode, options: TimingOptions) -> Cluster:
 
 
 def _max_pool(node: FinnNode, options: TimingOptions) -> Cluster:
-    """For each row of output all rows that it covers are read, then it is written."""
+    """Return the timing of a pooling that reads all rows of a window before it writes a row."""
     image, pool = node.wholes("ImgDim", 2), node.wholes("PoolDim", 2)
     lanes, folds = node.whole("PE"), node.divided(node.whole("NumChannels"), "PE", "NumChannels")
     output_pixels = [
@@ -174,7 +174,7 @@ def _max_pool(node: FinnNode, options: TimingOptions) -> Cluster:
 
 
 def _upsample(node: FinnNode, options: TimingOptions) -> Cluster:
-    """Every word of a row is read when its first copy is written; rows are kept to be repeated."""
+    """Return the timing of an upsampling: each word is read for its first copy; rows are stored."""
     before: tuple[int, ...]
     after: tuple[int, ...]
     if node.has("HI"):
@@ -196,7 +196,7 @@ def _upsample(node: FinnNode, options: TimingOptions) -> Cluster:
 
 
 def _down_sample(node: FinnNode, options: TimingOptions) -> Cluster:
-    """Of every stride-th row every stride-th pixel is passed on."""
+    """Return the timing of a layer that forwards every stride-th pixel of every stride-th row."""
     size, stride = node.wholes("ImgDim", 2), node.wholes("Stride", 2)
     folds = node.divided(node.whole("NumChannels"), "SIMD", "NumChannels")
     require_few(prod(size) * folds)
@@ -207,7 +207,7 @@ def _down_sample(node: FinnNode, options: TimingOptions) -> Cluster:
 
 
 def _concat_or_split(node: FinnNode, options: TimingOptions) -> Cluster:
-    """Streams of parts of the channels, and one stream of all: for each pixel part after part."""
+    """Return the timing of a concatenation or a split: per pixel, one channel part at a time."""
     key = "ChannelsPerStream" if node.has("ChannelsPerStream") else "ElemsPerStream"
     is_concat, lanes, channels = node.operator == "Concat", node.whole("SIMD"), node.wholes(key)
     if any(channel % lanes for channel in channels):
@@ -239,7 +239,7 @@ def _lookup(node: FinnNode, options: TimingOptions) -> Cluster:
 
 
 def _matrix_unit(node: FinnNode, options: TimingOptions) -> Cluster:
-    """A matrix-vector unit, or a vector-vector unit, which has a vector for each channel fold."""
+    """Return the timing of an MVAU, or of a VVAU, which has a vector for each channel fold."""
     simd, lanes, is_vvau = node.whole("SIMD"), node.whole("PE"), node.operator == "VVAU"
     if is_vvau:
         folds = node.divided(prod(node.wholes("Kernel", 2)), "SIMD", "kernel size"), 1
@@ -336,7 +336,7 @@ def _converter(node: FinnNode, options: TimingOptions) -> Cluster:
 def converter_cluster(
     node: FinnNode, options: TimingOptions, total: int, widths: tuple[int, int]
 ) -> Cluster:
-    """Return a width converter for this many bits of a frame."""
+    """Return the timing of a width converter for this number of bits per frame."""
     bits_in, bits_out = widths
     read, written = total // bits_in, total // bits_out
     require_few(max(read, written))
@@ -387,7 +387,7 @@ LAYERS: dict[str, Layer] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlidingWindow:
-    """A window that slides over an image, row by row; a pixel has `folds` words."""
+    """A window that slides over an image row by row; each pixel has `folds` words."""
 
     axes: tuple[Axis, Axis]
     image: tuple[int, ...]

@@ -42,7 +42,7 @@ Memories = Sequence[bool] | None
 
 
 def is_memory(depth: int, bits: int, kind: str) -> bool:
-    """Whether a FIFO is a memory: by its depth, or by the kind that the source asks for."""
+    """Whether a FIFO is a memory, by its depth or by the kind that the source requests."""
     if kind:
         return kind != "srl"
     return depth > SHIFTED and depth * bits > SHIFTED_BITS
@@ -84,7 +84,7 @@ def block_rams(depth: int, bits: int) -> int:
 
 
 class BlockedProcess(NamedTuple):
-    """A process of a deadlock, and the FIFO that it waits for, or the process before it."""
+    """A process of a deadlock, with the FIFO or the preceding process that it waits for."""
 
     process: int
     fifo: int | None
@@ -92,7 +92,7 @@ class BlockedProcess(NamedTuple):
 
 
 class Waited(NamedTuple):
-    """A wait of the critical path: the time at which a FIFO let a process continue."""
+    """A wait on the critical path: the time at which a FIFO let a process continue."""
 
     process: int
     time: int
@@ -120,7 +120,10 @@ class Outcome:
 
 
 class CallModel:
-    """A design as arrays for the kernel. groups: FIFOs that have one depth; by default the arrays."""
+    """A design as arrays for the kernel.
+
+    groups: sets of FIFOs with one depth; by default the arrays of streams.
+    """
 
     def __init__(self, design: StagedDesign, *, is_grouped: bool = True) -> None:
         self.design = design
@@ -464,7 +467,7 @@ class CallModel:
 
 
 def events(items: Track) -> int:
-    """Return how many stages of a track have accesses."""
+    """Return the number of stages of a track that have accesses."""
     total = 0
     for item in items:
         if isinstance(item, Event):

@@ -1,15 +1,15 @@
-"""Smallest and cheapest depths of the FIFOs of one call, by the searches of the engine.
+"""Smallest and cheapest FIFO depths of one call of an HLS design.
 
-Shift registers are a cycle faster than memories, so more depth can be slower. First come depths without
-a search: the occupancy of each FIFO, reduced until no single one can be less; that is done whatever
-the effort. Then:
+A shift register is a cycle faster than a memory, so a larger depth can be slower. The search begins
+with depths that need no search: the occupancy of each FIFO, reduced until no single depth can be
+smaller; this step ignores the limit on effort. Then, by objective:
 
-- Fewest bits: the search for depths with all FIFOs as shift registers is monotone, and no real depths
-  need fewer bits. Where the depths found are memories that cost the cycles gained, it is repeated with
-  those places as memories: then the depths suffice, and the first search bounds them.
-- Fewest block RAMs or LUTs, and the front: best first over the ends of the steps, with the true times.
-  Depths on the queue only grow, so a place that is a memory stays one; what is learned from a path over
-  memories holds where they are memories.
+- Fewest bits. With all FIFOs as shift registers the problem is monotone, and its optimum is a lower
+  bound for real depths. If the optimum contains memories whose latency misses the goal, the search
+  is repeated with these groups fixed as memories; its result then suffices.
+- Fewest block RAMs or LUTs, and the front. Best-first search over the ends of the cost steps, with
+  exact times. Depths on the queue only grow, so a group that is a memory stays a memory, and a cut
+  learned from a path over memories holds for all successors.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ FASTEST = 0.25  # seconds of effort for the fastest point of an incomplete front
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallSizing:
-    """Depths by place, and what is known about them.
+    """Depths by group of FIFOs, with their cost, its lower bound, and the status of the proof.
 
-    goal: cycles that were asked for, None for no deadlock. cycles: of the depths. cost and lower_bound:
-    in the objective. status: optimal if no depths cost less, feasible with a bound, infeasible if no
-    depths do, unknown if none were found in time.
+    goal: maximum cycles, None for freedom from deadlock. cycles: of the depths. cost, lower_bound:
+    in the unit of the objective. status: optimal if no depths cost less; feasible with a lower
+    bound; infeasible if no depths reach the goal; unknown if none were found in time.
     """
 
     goal: int | None
@@ -67,13 +67,13 @@ class CallSizing:
 
     @property
     def is_cut_short(self) -> bool:
-        """Whether the clock ended the search of an answer that is not proved."""
+        """Whether the time limit ended the search before a proof."""
         is_open = self.status in (Status.FEASIBLE, Status.UNKNOWN)
         return is_open and self.reason.has(Ended.TIME_LIMIT)
 
 
 def fewest_cycles(model: CallModel, spend: Spend = spend_nothing) -> Outcome:
-    """Return what a call does with FIFOs without end, shift registers if they may be: the fastest."""
+    """Return the outcome with unbounded FIFOs, as shift registers where the source allows it."""
     return model.outcome([None] * len(model.members), memories=model.fixed_memories, spend=spend)
 
 
@@ -85,11 +85,11 @@ def sized(
     stop: Stop,
     is_full_rate: bool = False,
 ) -> CallSizing:
-    """Return the cheapest depths with at most this many cycles, or without deadlock if it is None.
+    """Return the cheapest depths with at most `goal` cycles, or without deadlock if it is None.
 
-    No single depth of an answer can be less, unless the clock or an interrupt ended the work; then the
-    reason says so. is_full_rate: take the fewest cycles that the depths found reach, where latencies of
-    memories keep them from the goal.
+    No single depth of the answer can be reduced, unless the time limit or an interrupt ended the
+    search. is_full_rate: if the latencies of memories miss the goal, minimise for the fewest cycles
+    reached.
     """
     if objective not in STEPPED:
         return _FewestBits(model, goal, objective, stop, is_full_rate=is_full_rate).answer()
@@ -122,7 +122,7 @@ def sized(
 
 
 def _reduced_in_time(model: CallModel, depths: Depths, goal: int | None, stop: Stop) -> Depths:
-    """Return reduced depths; those until then if the clock or an interrupt ends the work."""
+    """Return reduced depths, or the depths so far when the time limit ends the work."""
     smallest = depths
     with suppress(*ENDS):
         for smaller in reductions(model, depths, goal, stop.finishing().charge):
@@ -131,7 +131,7 @@ def _reduced_in_time(model: CallModel, depths: Depths, goal: int | None, stop: S
 
 
 class _FewestBits:
-    """The search for the fewest bits or elements of a call, and what was found and proved so far."""
+    """The search for the fewest bits or elements of a call: best depths and lower bound so far."""
 
     def __init__(
         self,
@@ -151,7 +151,7 @@ class _FewestBits:
         self._reason = because(SizingWhy.NO_DEPTHS)
 
     def answer(self) -> CallSizing:
-        """Return the smallest depths, or the best by the end of the stop."""
+        """Return the smallest depths, or the best depths when the stop ends the search."""
         is_possible = True
         try:
             self._without_search()
@@ -173,14 +173,14 @@ class _FewestBits:
         return total_cost(self._model, depths, self._objective)
 
     def _rank(self, depths: Depths) -> tuple[int, int]:
-        """The cost, then the block RAMs."""
+        """Return the objective, with block RAMs as the tie-breaker."""
         return self._cost(depths), total_cost(self._model, depths, "bram")
 
     def _is_enough(self, cycles: int | None) -> bool:
         return cycles is not None and (self._goal is None or cycles <= self._goal)
 
     def _take(self, depths: Depths | None) -> bool:
-        """Keep depths that reach the goal if they cost less; whether they reach it."""
+        """Store depths that reach the goal and cost less; return whether they reach it."""
         if not depths:
             return False
         spend = self._spend_whatever
@@ -192,10 +192,10 @@ class _FewestBits:
         return True
 
     def _without_search(self) -> None:
-        """Reduce the occupancy of each FIFO, whatever the effort; then, within it, other depths.
+        """Reduce the occupancies of all FIFOs, ignoring the limit on effort.
 
-        Where latencies of memories keep full rate from the goal, they are reduced to the cycles that
-        they reach.
+        If the latencies of memories miss full rate, the goal becomes the cycles that the
+        occupancies reach.
         """
         model, spend = self._model, self._spend_whatever
         # Room for all words of a call: the depths without any wait for space, whatever the kind of
@@ -215,7 +215,7 @@ class _FewestBits:
                     self._begin[-1] = smaller
 
     def _search(self) -> bool:
-        """Search for the fewest bits, for full rate with ever more cycles; whether any depths do."""
+        """Search for the fewest bits, raising the goal at full rate; return whether depths suffice."""
         model, memories = self._model, list(self._model.fixed_memories)
         for _ in range(MOST_ROUNDS):
             for depths in self._begin:
@@ -249,7 +249,7 @@ class _FewestBits:
         return True
 
     def _with_few_memories(self) -> Depths | None:
-        """Depths of the fewest block RAMs, reduced; None if they are not found in time."""
+        """Return depths with the fewest block RAMs, reduced; None if not found in time."""
         stop = self._stop.part(share=FEW)
         try:
             cheapest = _CallSearch(self._model, "bram", stop).cheapest(self._goal)
@@ -282,7 +282,7 @@ class _FewestBits:
         return sizing
 
     def _stop_at_slower(self) -> bool:
-        """Take the fastest depths that were found without a search as full rate, if there are any."""
+        """Raise the goal to the fastest depths found so far, if any."""
         if not self._begin or not self._is_full_rate:
             return False
         model = self._model
@@ -293,7 +293,7 @@ class _FewestBits:
         return True
 
     def _answered(self) -> CallSizing:
-        """The best, reduced, and whether it is proved."""
+        """Return the best depths, reduced, and whether they are proved."""
         best = self._best or ()
         if self._cost(best) > self._bound:
             try:
@@ -323,9 +323,9 @@ class _FewestBits:
 
 
 def _forced_memories(model: CallModel, goal: int | None, stop: Stop) -> tuple[bool, ...]:
-    """Which places are memories in all depths that reach a goal, within the effort.
+    """Return the groups that are memories in all depths that reach a goal, as far as proved.
 
-    A place is one where no shift register is enough, be all others without end.
+    A group is forced if no shift register suffices for it even with all other groups unbounded.
     """
     memories_found = list(model.fixed_memories)
     try:
@@ -350,7 +350,7 @@ def _forced_memories(model: CallModel, goal: int | None, stop: Stop) -> tuple[bo
 
 
 class _CallSearch:
-    """The search by cost of csdf.search, with the cycles of a call for periods."""
+    """The search of csdf.search over costs, with the cycles of a call as periods."""
 
     firings = 0
 
@@ -409,8 +409,8 @@ def front(
 ) -> tuple[list[CallSizing], bool]:
     """Return the trade-off of cost and cycles, the cheapest first, and whether it is complete.
 
-    In bits the points lie between no deadlock and full rate; in block RAMs and LUTs they are all there
-    are, each proved where the search came to its end.
+    In bits, POINTS goals between freedom from deadlock and full rate are solved. In block RAMs and
+    LUTs all Pareto points are enumerated; each is proved if its search ended.
     """
     minimum = fewest_cycles(model, stop.charge)
     if minimum.cycles is None:

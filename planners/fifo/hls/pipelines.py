@@ -1,20 +1,23 @@
-"""A traced design in the stages of its pipelines: which FIFOs each process reads and writes in which.
+"""Pipeline stages of the FIFO accesses of a traced Vitis HLS design.
 
-The trace says what each iteration of each loop does, the report of synthesis which loops are pipelined,
-with which initiation interval and depth. Iteration i of a loop that begins in stage b takes the stages
-from b + i * interval on, as many as the loop is deep. The rules, inferred from the cycles of RTL
-simulations of Vitis HLS 2023.2 (docs/fifo.md names the evidence of each):
+The trace lists the accesses of each loop iteration. The synthesis report states which loops are
+pipelined, with their initiation interval and depth. Iteration i of a loop that begins in stage b
+executes in the stages b + i * interval to b + i * interval + depth - 1. Example: of a loop with
+interval 2 and depth 5 that begins in stage 10, iteration 3 executes in stages 16 to 20; it reads
+its FIFO in stage 16 and writes its result in stage 20. The rules below were inferred from the
+cycles of RTL simulations of Vitis HLS 2023.2 (docs/fifo.md names the evidence of each):
 
-- a loop begins 2 stages after the last of the loop before it in the same process;
-- a FIFO that every iteration reads, or that a loop reads which is no nest, is read in stage 1, others
-  in stage 2; a FIFO is written in the last stage; no access is beyond the last stage;
-- further accesses of the same FIFO in one iteration come one per cycle; the last write is in the last
-  stage, and reads go on from the first;
-- a process begins when the writers of its arrays have ended.
+- a loop begins 2 stages after the last stage of the preceding loop of the process;
+- a FIFO is read in stage 1 of an iteration if every iteration reads it or the loop is no nest,
+  otherwise in stage 2; a FIFO is written in the last stage, and no access is later;
+- further accesses of the same FIFO in one iteration follow one per cycle; the last write is in the
+  last stage, the first read in the stage above;
+- a process begins when all processes that write its arrays have ended.
 
-Lanes, the FIFOs of one array of streams that one iteration reads, may be read some stages later than
-this, which the report does not say. `skew` is how many at most: a word is then needed in the first of
-these stages, and its place is free after the last: no schedule in between is slower.
+Lanes are the FIFOs of one array of streams that an iteration reads. They may be read some stages
+later, which the report does not state. `skew` is the maximum number of these stages: a word is
+required in the first of them, and its space is free after the last, so no schedule in between is
+slower.
 """
 
 from __future__ import annotations
@@ -40,13 +43,13 @@ UNCONDITIONAL, GUARDED = 1, 2  # stages of reads
 
 
 class Event(NamedTuple):
-    """Accesses of one stage: FIFOs and kinds as of the kernel."""
+    """The accesses of one stage, as pairs of a FIFO and a kind of planners.kernels.stage_times."""
 
     accesses: tuple[tuple[int, int], ...]
 
 
 class Again(NamedTuple):
-    """Items of a track, this many times."""
+    """A sequence of items that is executed `times` times."""
 
     times: int
     items: tuple[Item, ...]
@@ -60,9 +63,10 @@ Track = tuple[Item, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StagedFifo:
-    """A FIFO: its array of streams, bits of a word, depth in the source, who writes and reads it.
+    """A FIFO between two processes.
 
-    kind: of its memory, where the source says it. line: of its declaration.
+    group: its array of streams. bits: width of a word. depth: in the source. kind: its memory, if
+    the source states it. line: of its declaration. words: written in one call.
     """
 
     name: str
@@ -78,7 +82,10 @@ class StagedFifo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StagedProcess:
-    """A process as tracks of accesses; stages: the last. after: processes that end before it begins."""
+    """A process as tracks of accesses.
+
+    stages: number of its last stage. after: processes that must end before it begins.
+    """
 
     name: str
     module: str
@@ -92,9 +99,9 @@ class StagedProcess:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StagedDesign:
-    """Processes and FIFOs of one call of the top function.
+    """The processes and FIFOs of one call of the top function.
 
-    uncalibrated: accesses whose stages follow from no rule that was compared with RTL.
+    uncalibrated: accesses whose stages follow from a rule that was never compared with RTL.
     """
 
     name: str
@@ -115,9 +122,10 @@ def staged(
     skew: Skew = 0,
     skews: Mapping[str, int] | None = None,
 ) -> StagedDesign:
-    """Return the design in stages. skews: by module, where a schedule says how far lanes are apart.
+    """Return the design with the stages of all accesses.
 
-    Raises InvalidGraph where report and trace are not of the same design.
+    skew: maximum skew of lanes; skews: skew by module, if a schedule states it. Raises InvalidGraph
+    if the report and the trace are of different designs.
     """
     builders = [
         _builder(trace, report, members, modules, skew, skews or {})
@@ -163,7 +171,7 @@ def staged(
 
 
 def counted_accesses(track: Track) -> dict[tuple[int, int], int]:
-    """Return how often a track has each access."""
+    """Return the number of executions of each access of a track."""
     totals: dict[tuple[int, int], int] = {}
     for item in track:
         if isinstance(item, Event):
@@ -176,7 +184,7 @@ def counted_accesses(track: Track) -> dict[tuple[int, int], int]:
 
 
 def _fifos(trace: Trace, processes: Sequence[StagedProcess]) -> tuple[StagedFifo, ...]:
-    """The FIFOs with their ends. Raises InvalidGraph for one with two writers or two readers."""
+    """Return the FIFOs with writer and reader. Raises InvalidGraph for two writers or readers."""
     ends: list[dict[bool, dict[int, int]]] = [{True: {}, False: {}} for _ in trace.fifos]
     for number, process in enumerate(processes):
         for track in process.tracks:
@@ -225,7 +233,7 @@ def _builder(
     skew: Skew,
     skews: Mapping[str, int],
 ) -> _Builder:
-    """Return the builder of a process with the first module whose loops are those of the trace."""
+    """Return the builder of a process with the first module whose loops match the trace."""
     mismatch: InvalidGraph | None = None
     for module in modules:
         builder = _Builder(trace, report, members, module, skew, skews)
@@ -240,9 +248,10 @@ def _builder(
 
 @dataclass(slots=True)
 class _Pipeline:
-    """A pipelined loop of the trace: where its accesses are in an iteration.
+    """A pipelined loop of the trace, with the stages of its accesses within an iteration.
 
-    offsets: by FIFO, kind and number of the access in its iteration; ranks: of all offsets in use.
+    offsets: stage by FIFO, kind and number of the access in its iteration. ranks: the distinct
+    offsets.
     """
 
     loop: Key
@@ -254,7 +263,7 @@ class _Pipeline:
 
 
 class _Builder:
-    """The tracks of one process."""
+    """Builds the tracks of one process: it matches loops with the report, then chooses stages."""
 
     def __init__(
         self,
@@ -295,15 +304,15 @@ class _Builder:
         )  # fmt: skip
 
     def find_pipelines(self) -> None:
-        """Match the loops of the process with those of its module.
+        """Match the loops of the process with the loops of its module.
 
-        Raises InvalidGraph where a loop has no counterpart, or another number of iterations.
+        Raises InvalidGraph for a loop without a counterpart or with another number of iterations.
         """
         for body in self._bodies:
             self._find(body)
 
     def tracks(self) -> tuple[tuple[Track, ...], int]:
-        """Return the tracks of the process, whose pipelines are found, and its last stage."""
+        """Return the tracks of the process and its last stage, after `find_pipelines`."""
         pipelines = [self._straight, *filter(None, self._pipelines.values())]
         for pipeline in pipelines:
             self._place(pipeline)
@@ -323,7 +332,7 @@ class _Builder:
     # Which loops are pipelines.
 
     def _find(self, repeats: Body) -> None:
-        """Find the pipelined loops of a body, and what their iterations do."""
+        """Find the pipelined loops of a body, and the accesses of their iterations."""
         for iteration in _iterations(repeats):
             loose = tuple(part for part in iteration if isinstance(part, Access))
             if loose:
