@@ -1,4 +1,4 @@
-"""SDF3's files with an application, a platform and a mapping (its NSoC model), read and written."""
+"""Reader and writer of SDF3 files with an application, a platform and a mapping (NSoC model)."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def read_nsoc(
 
 
 class _DocumentReader:
-    """A document while it is being read."""
+    """Reads application, platform and mapping from one XML document."""
 
     def __init__(
         self,
@@ -246,7 +246,7 @@ def write_nsoc(
 
 
 class _Document:
-    """An SDF3 file while it is being made."""
+    """Builds the XML document of an application, a platform and a mapping."""
 
     def __init__(self, path: str, graph: Graph, platform: Platform, mapping: Mapping) -> None:
         self.path = path
@@ -335,12 +335,12 @@ class _Document:
             )
 
     def _buffer(self, channel: Channel) -> Buffer:
-        """Return the room of a channel: what the mapping says, else its capacity."""
+        """Return the capacity of a channel: that of the mapping, else that of the graph."""
         capacity = None if channel.is_self_loop else channel.capacity
         return self.mapping.buffers.get(channel.name, Buffer(memory=capacity))
 
     def _set_properties(self, document: Sdf3Document, channel: Channel) -> None:
-        """Say the room of a channel, and the bandwidth it asks for; elements without need go."""
+        """Set capacity and bandwidth of a channel; remove elements that are not needed."""
         parent = document.properties
         if parent is None:
             raise AssertionError("a file that was written has properties")

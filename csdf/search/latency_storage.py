@@ -1,4 +1,10 @@
-"""Least storage for throughput and latency behind a strictly periodic source, by longest paths."""
+"""Smallest storage for a throughput and a latency after a strictly periodic source.
+
+A distribution meets the throughput if no cycle of firings is slower than the source, and the
+latency if no path of firings from a release of the source to the end of the sink is longer. A cycle
+or path that violates its limit names the channels whose capacity must grow: more space never delays
+a firing. The search branches over these channels as for throughput alone.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +35,7 @@ SEARCHED = " (searched space)"
 
 
 class LatencyWhy(Why):
-    """Why no storage suffices."""
+    """The reasons why no storage suffices."""
 
     TOO_FAST = "the graph sustains no shorter period than {period}, with any storage"
     TOO_LATE = "with any storage the latency is at least {latency}"
@@ -38,11 +44,11 @@ class LatencyWhy(Why):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LatencyStorage(SmallestStorage):
-    """The smallest storage for a period and a latency, or what is known about it.
+    """The smallest storage for a period and a latency, or the bounds so far.
 
-    point: with the period that the storage sustains. latency: with these capacities behind a source of
-    the required period, from the release of an iteration of the source to the end of the sink's
-    iteration that needs it, `distance` later.
+    point: with the period that the storage sustains. latency: with these capacities and a source of
+    the required period, from the release of an iteration of the source to the end of the iteration
+    of the sink that needs it, `distance` iterations later.
     """
 
     JSON: ClassVar[tuple[str, ...]] = (
@@ -65,14 +71,14 @@ def storage_for_latency(
     space: SearchSpace = EVERYTHING,
     budget: Budget = None,
 ) -> LatencyStorage:
-    """Return the smallest storage with which a source of that period is answered in time.
+    """Return the smallest storage that answers a source of this period within a latency.
 
-    The source is released evenly, once an iteration in `period`; its iteration n is answered by
-    iteration n + distance of the sink, the first that needs it, at most `latency` after its release
-    (`dependency_latency` of `source_latency`). More room never makes a firing later, so that a path of
-    firings that comes too late says which channels have to grow, as a cycle does that is too slow.
-    budget: a stop, or seconds; where it ends the search the smallest storage until then is returned,
-    with the bound. Raises InconsistentGraph, InvalidGraph, CsdfError as the arguments deserve.
+    The source is released once per iteration, every `period`. Its iteration n is answered by
+    iteration n + distance of the sink, the first that depends on it, at most `latency` after its
+    release (`dependency_latency` of `source_latency`). budget: a stop, or seconds; if it ends the
+    search, the smallest storage so far is returned, with the lower bound.
+
+    Raises InconsistentGraph, InvalidGraph or CsdfError for invalid arguments.
     """
     required = exact_above_zero(period, "period"), exact(latency, "latency")
     if space.copies is not None:
@@ -108,7 +114,7 @@ def storage_for_latency(
 
 
 class _Evaluator:
-    """Distributions under both requirements: the period is None where one of them is not met."""
+    """Evaluates distributions against both limits; the period is None if either is violated."""
 
     def __init__(
         self,
@@ -138,7 +144,7 @@ class _Evaluator:
         return self._inner.firings
 
     def evaluate(self, capacities: tuple[int | None, ...]) -> PeriodEvaluation:
-        """Return the period where it and the latency suffice, else None and what holds them back."""
+        """Return the period if both limits are met, else None and the channels that must grow."""
         if capacities not in self._known:
             self._known[capacities] = self._evaluated(capacities)
         return self._known[capacities]
@@ -172,7 +178,7 @@ class _Evaluator:
         return self._paths.latency((*self._inner.bare.channels, *spaces))
 
     def refusal(self) -> Reason:
-        """Return why no storage suffices."""
+        """Return the reason why no storage suffices."""
         nothing: tuple[None, ...] = (None,) * len(self._variables)
         period = self._inner.evaluate(nothing).period
         if period is None:
@@ -186,14 +192,14 @@ MOST_DEPENDENCIES = 500_000  # of one iteration, once for each iteration that th
 
 
 class LongestPath(NamedTuple):
-    """The latest end of the sink, in units of the user, and the channels that lead up to it."""
+    """The latest end of the sink, in units of the user, and the channels on the path to it."""
 
     latency: Fraction
     channels: tuple[str, ...]
 
 
 class _Dependency(NamedTuple):
-    """Firing `after` starts `time` after the start of `before`, `distance` iterations ago, or later."""
+    """A dependency: `after` starts at least `time` after `before` of `distance` iterations earlier."""
 
     before: int
     after: int
@@ -204,7 +210,7 @@ class _Dependency(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pairing:
-    """Which iteration of the sink answers which of the source: number n + distance answers n."""
+    """The pairs of iterations of source and sink: iteration n is answered by iteration n + distance."""
 
     source: str
     sink: str
@@ -212,16 +218,16 @@ class Pairing:
 
 
 class ReleasePaths:
-    """The firings of one iteration of a graph whose source is released once in period / repetitions.
+    """The firings of one iteration of a graph with a periodic source, and their longest paths.
 
-    The source starts its firing i when i such distances have gone by, or later where tokens or space
-    are missing. Everything else starts as soon as it can, from time 0 on. `latency` is the longest
-    time from the release of the first firing of an iteration of the source to the end of the last
-    firing of the sink in the iteration that the pairing names, exactly, over all iterations.
+    The source starts its firing i at i * period / repetitions, or later if tokens or space are
+    missing. All other actors start as soon as possible, from time 0 on. `latency` is the maximum
+    over all iterations of the time from the release of the first firing of the source to the end of
+    the last firing of the sink in the paired iteration. Each start is the longest path to it. Times
+    are relative to the period: a dependency on an earlier iteration is shorter by the periods in
+    between, so all iterations have the same paths.
 
-    Each start is the longest path to it. Less the periods that have gone by, paths do not depend on
-    the iteration, where a dependency on an earlier one is shorter by the periods in between.
-    The graph has no capacities, and no longer period than the given one.
+    The graph has no capacities, and its period is at most the period of the source.
     """
 
     def __init__(
@@ -288,9 +294,10 @@ class ReleasePaths:
     def _longest(
         self, dependencies: list[_Dependency], layers: int
     ) -> tuple[list[int], list[tuple[int, str] | None]]:
-        """Return the latest start of each firing less its periods, and what it waits for.
+        """Return the latest start of each firing relative to the period, and its predecessor.
 
-        Node firing * layers + i is the firing in iteration i, the last layer all later ones.
+        Node firing * layers + i is the firing in iteration i; the last layer stands for all later
+        iterations.
         """
         out_of: dict[int, list[tuple[int, int, int, str]]] = defaultdict(list)
         for dependency in dependencies:

@@ -57,9 +57,9 @@ class InsufficientRegion(NamedTuple):
 
 
 class Cuts:
-    """All cuts found so far.
+    """The cuts found so far.
 
-    steps: distance between useful capacities of each variable; weights: what one token costs.
+    steps: distance between useful capacities of each variable. weights: cost of one token.
     """
 
     def __init__(self, steps: Sequence[int], weights: Sequence[int]) -> None:
@@ -118,7 +118,7 @@ class Cuts:
 
 
 class _CutTable:
-    """The cuts as the kernel wants them, with room for as many again."""
+    """The cuts as arrays of the kernel, with space for twice as many."""
 
     def __init__(
         self,
@@ -230,14 +230,14 @@ class Cycles:
         yield from self._rows
 
     def add(self, cycle: Cycle) -> None:
-        """Take note of a cycle, if it leads over a capacity."""
+        """Store a cycle if it passes through the space of a searched channel."""
         if cycle.shares and cycle not in self._turns:
             self._turns[cycle] = [1] * len(cycle.firings)
             if self._is_sufficient is not None:
                 self._demand(cycle, self._is_sufficient)
 
     def tighten(self, is_sufficient: Sufficient) -> None:
-        """Update the demands to a test of sufficiency at least as strict as the last test."""
+        """Update the demands to a test of sufficiency that is at least as strict as the last one."""
         self._is_sufficient = is_sufficient
         for cycle in self._turns:
             self._demand(cycle, is_sufficient)
@@ -294,7 +294,7 @@ class Cycles:
         return total, None if missing <= 0 else self._split(capacities, missing, self._rows[first])
 
     def _split(self, capacities: Sequence[int], missing: int, demand: Demand) -> InsufficientRegion:
-        """A cut where all that is missing, but for a step, is added to the largest capacity."""
+        """Return a cut in which the shortfall, less one step, is added to the largest capacity."""
         limits = {index: capacities[index] for index, _ in demand.terms}
         index, factor = max(demand.terms, key=lambda term: term[1] * capacities[term[0]])
         step = self._steps[index]
@@ -303,7 +303,7 @@ class Cycles:
 
 
 class _Table:
-    """The demands as the kernel wants them, with room for as many again."""
+    """The demands as arrays of the kernel, with space for twice as many."""
 
     def __init__(
         self, backend: compiler.Backend, weights: Sequence[int], rows: Sequence[Demand]
@@ -340,7 +340,7 @@ class _Table:
 
 
 def _least_turns(time: int, minimum: int, is_sufficient: Sufficient) -> int:
-    """The smallest integer from `minimum` on by which the time gives a sufficient period."""
+    """Return the smallest integer from `minimum` on for which the time gives a sufficient period."""
 
     def suffices(turns: int) -> bool:
         return is_sufficient(Fraction(time, turns))
@@ -363,12 +363,12 @@ Hop = tuple[int, int]  # an actor, and the channel from it to the next one
 
 
 class Rounds:
-    """The cycles within critical cycles of one graph, in terms of the variables.
+    """The simple cycles within critical cycles of one graph, in terms of the variables.
 
-    A critical cycle may pass an actor several times. Each part between two such passes is a cycle too,
-    and often this shorter cycle has the stronger demand.
-    cycles: of each actor in an iteration. spaces: by channel, the variable whose space it is, and the
-    tokens that lie in its channel at first. is_timed: whether durations count.
+    A critical cycle may pass an actor several times. The part between two passes is a cycle too,
+    often with a stronger demand. cycles: phase cycles of each actor in an iteration. spaces: by
+    channel, the variable of its space, and the initial tokens of the channel. is_timed: whether
+    durations count.
     """
 
     def __init__(
@@ -429,7 +429,7 @@ class Rounds:
 
 
 def _simple(hops: Sequence[Hop]) -> Iterator[Sequence[Hop]]:
-    """Yield the simple cycles of which a cycle consists: none passes an actor twice."""
+    """Yield the simple cycles of which a cycle consists."""
     path: list[Hop] = []
     index: dict[int, int] = {}
     for hop in hops:

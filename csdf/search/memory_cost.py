@@ -1,16 +1,18 @@
-"""The cheapest storage, and its Pareto front, where costs grow in steps as memories of an FPGA do.
+"""Cheapest storage, and its Pareto front, for costs that grow in steps, as memories of an FPGA do.
 
-A capacity may be as large as it can be at the same cost, so only the ends of the steps are evaluated.
-Best first: the cheapest distribution is evaluated, and where it does not suffice, one of the capacities
-on the critical cycle has to be on a higher step. So what is found first is the cheapest. Its capacities
-are narrowed in the end, which no longer changes the cost. For a front one search goes on from point to
-point: the cheapest distribution that is faster than all before it. Several may cost the same; the
-fastest of them is the point, found last of them. So a point is proved when a more expensive one is
-found, or when nothing is faster.
+A capacity can be raised to the end of its cost step for free, so only ends of steps are evaluated.
+The search is best first: the cheapest distribution is evaluated; if it does not suffice, its
+successors raise one capacity on the critical cycle to the next step. The first sufficient
+distribution is therefore the cheapest. Its capacities are narrowed at last, at the same cost.
 
-Up to 256 words a FIFO is a shift register in LUTs; beyond it takes block RAMs of 18 kbit, with a power
-of two of words, at most 32768 in one memory. Words are padded to whole bytes. The numbers are the
-estimates of FINN's library: custom_op/fpgadataflow/streamingfifo.py.
+Example: with block RAMs of 512 words, capacities of 300 and 512 cost the same, so 512 is evaluated.
+For a front the search continues from point to point, to the cheapest distribution that is faster
+than all points so far. Of several distributions of one cost the fastest is the point. A point is
+proved when a more expensive point follows, or when nothing is faster.
+
+Costs are the estimates of FINN's library, custom_op/fpgadataflow/streamingfifo.py. A FIFO of up to
+256 words is a shift register in LUTs. A deeper FIFO takes block RAMs of 18 kbit; its words are a
+power of two, at most 32768 in one memory. Words are padded to whole bytes.
 """
 
 from __future__ import annotations
@@ -49,9 +51,11 @@ def least_memory(
 ) -> SmallestStorage:
     """Return the cheapest storage without deadlock, or with at most the given period.
 
-    space: in bits, for the widths. cost: what a memory of a depth and a width costs; the size of the
-    answer is the sum over all channels. No single capacity of the answer can be less. budget: as in
-    `smallest_storage`. Raises InconsistentGraph, InvalidGraph, CsdfError as the arguments deserve.
+    space: search space with widths in bits. cost: cost of a memory as a function of depth and
+    width; the size of the answer is the sum over all channels. No single capacity of the answer can
+    be reduced. budget: as in `smallest_storage`.
+
+    Raises InconsistentGraph, InvalidGraph or CsdfError for invalid arguments.
     """
     required = None if period is None else exact_above_zero(period, "period") / graph.time_unit
     search = MemorySearch(graph, space, cost, stop_of(budget), only_live=required is None)
@@ -81,7 +85,7 @@ def least_memory(
 
 
 class MemorySearch(NamedSearch):
-    """A search in which capacities cost what they do as memories; see `least_memory` for `cost`."""
+    """A storage search in which a capacity costs as much as its memory; see `least_memory`."""
 
     def __init__(
         self,
@@ -117,7 +121,7 @@ class MemorySearch(NamedSearch):
         return self._fixed_cost + self._steps.total(capacities)
 
     def run_ahead(self) -> None:
-        """Do nothing: the queue of cost steps was built from the least capacities already."""
+        """Do nothing: the queue of cost steps already begins at the least capacities."""
 
     def next_point(
         self, is_sufficient: Sufficient, max_size: int | None = None
@@ -130,7 +134,7 @@ class MemorySearch(NamedSearch):
     def narrowing(
         self, is_sufficient: Sufficient, start: Distribution | None = None
     ) -> Iterator[Distribution | None]:
-        """Yield ever smaller sufficient distributions; see `narrowing`."""
+        """Yield decreasing sufficient distributions; see `narrowing`."""
         return narrowing(self._evaluator, self._variables, is_sufficient, start)
 
     def timed_point(self, capacities: Distribution) -> ParetoPoint:
@@ -142,13 +146,13 @@ class MemorySearch(NamedSearch):
         return replace(point, size=self.total(capacities)), period
 
     def add(self, capacities: Sequence[int]) -> Fraction | None:
-        """Take the distribution as a point, and look at once whether that is enough."""
+        """Store a distribution as a point, and end the search if the front is complete."""
         period = super().add(capacities)
         self._look()
         return period
 
     def finished(self, point: ParetoPoint) -> ParetoPoint:
-        """Return the point with capacities that are minimal, one by one, at its period."""
+        """Return the point with its capacities narrowed one by one, at the same period."""
         start = narrow = self._searched.distribution(point.capacities)
         self._evaluator.hurry()
         fast = self._evaluator.evaluate(start).period
@@ -167,11 +171,11 @@ Price = Callable[[int, int], int]
 
 
 class StepSearch:
-    """Best-first search of distributions at the ends of their cost steps, with the cuts so far.
+    """Best-first search over distributions at the ends of their cost steps, with the cuts so far.
 
-    A search that was ended goes on where it was when it is called again. A test of sufficiency may only
-    become stricter from one call to the next. Storage may be slower from some capacity on: capacities
-    on the queue only grow, so whatever is reached from there has that, too.
+    A search that was ended resumes at the next call. From one call to the next, a test of
+    sufficiency may only become stricter. A memory may be slower than a smaller shift register:
+    capacities on the queue only grow, so all successors have that memory too.
     """
 
     def __init__(
@@ -204,9 +208,9 @@ class StepSearch:
     def cheapest_of_all(
         self, is_sufficient: Sufficient, limit: int | None = None
     ) -> tuple[int, ...] | None:
-        """Return the cheapest sufficient distribution, every capacity at the end of a step, or None.
+        """Return the cheapest sufficient distribution at the ends of steps, or None.
 
-        None too where its cost is above the limit; the lower bound then is above it.
+        Also None if its cost exceeds the limit; the lower bound is then above the limit.
         """
         while self._queue:
             self._look()
@@ -274,12 +278,12 @@ def padded(bits: int) -> int:
 
 
 def address_luts(depth: int) -> int:
-    """Return the LUTs that count up to a depth, at both ends."""
+    """Return the LUTs of the address counters at both ends of a FIFO."""
     return 2 * (depth - 1).bit_length()
 
 
 def shift_luts(depth: int, bits: int) -> int:
-    """Return the LUTs of a shift register, also for depths that FINN would put in block RAM."""
+    """Return the LUTs of a shift register, also for depths for which FINN uses block RAM."""
     return -(-depth // 32) * -(-padded(bits) // 2) + address_luts(max(1, depth))
 
 
@@ -319,10 +323,10 @@ def memory_front(
     points: int | None = None,
     gap: Exact = 0,
 ) -> ParetoFront:
-    """Return all pairs of memory cost and period that cannot be improved on, as `pareto_front` does.
+    """Return the Pareto front of memory cost and period, as `pareto_front` does.
 
-    space: in bits, for the widths. cost: what a memory of a depth and a width costs; the size of a
-    point is the sum over all channels. Points that are not proved are left out.
+    space: search space with widths in bits. cost: cost of a memory as a function of depth and
+    width. Points that are not proved are left out.
     """
     extent = extent_of(max_size, points, gap)
     unit = next((UNITS[name] for name, counted in OBJECTIVES.items() if counted is cost), "cost")

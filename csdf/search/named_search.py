@@ -1,12 +1,13 @@
-"""Storage search of one graph by names, decomposed into independent subproblems where it takes long.
+"""Storage search of one graph by names, decomposed into independent subproblems.
 
-Variables that no cut has in common so far are in different parts. Each part is searched alone, the
-capacities of all others unlimited: no sufficient distribution has less on these channels, so the sum
-over the parts is a lower bound. Where the smallest of every part together suffice, they are the
-smallest of all. Where they do not, a critical cycle says why: the parts that it joins become one, and
-go on with all that they know. So the answer is exact however the parts were guessed; in the end there
-may be one. The MP3 decoder by blocks has two sides that share no reason: 2 searches over 5 channels
-and one over 8 instead of one over 18.
+Two variables belong to the same part if a cut contains both; variables without a common cut so far
+are in different parts. Each part is searched with the capacities of all other parts unlimited. No
+sufficient distribution costs less on its channels, so the sum over the parts is a lower bound. If
+the optima of all parts suffice together, they are the optimum. Otherwise a critical cycle names the
+parts that it joins, and these are merged with all their cuts and bounds. The answer is therefore
+exact for any initial partition; in the worst case one part remains. Example: the MP3 decoder by
+blocks has two sides without a common cut, so it takes two searches over 5 channels and one over 8,
+instead of one over 18.
 """
 
 from __future__ import annotations
@@ -67,11 +68,11 @@ OUTLINE_EVALUATIONS = 40
 
 
 class _Impatient(Exception):
-    """The search is to go on in parts."""
+    """Ends the search as a whole, which continues in parts."""
 
 
 class _SmallestProved(Exception):
-    """The live capacities at hand are proved to be the smallest."""
+    """The present live capacities are proved to be minimal."""
 
 
 class _TooLarge(Exception):
@@ -80,7 +81,7 @@ class _TooLarge(Exception):
 
 @dataclass(slots=True)
 class _Asked:
-    """The question at hand: a test, a limit of the size, and the cutting planes for both.
+    """A query: a test of sufficiency, a limit of the size, and the cutting planes for both.
 
     planes_after: number of evaluations after which cutting planes are used.
     """
@@ -92,10 +93,10 @@ class _Asked:
 
 
 class NamedSearch:
-    """An exploration, its points by the names of the graph.
+    """A storage exploration whose points have the channel names of the graph.
 
-    only_live: periods are no more than signs that there is no deadlock. While `next_point` searches
-    for one answer, and that takes some time, a distribution that suffices is narrowed next to it.
+    only_live: periods only state whether a distribution is free of deadlock. If `next_point` takes
+    long for a single answer, a sufficient distribution is narrowed in alternation with the search.
     """
 
     def __init__(
@@ -140,7 +141,7 @@ class NamedSearch:
         return Exploration(self._evaluator, self._variables, self._between)
 
     def _between(self) -> None:
-        """Look at the stop and at the parts, and give narrowing its share of the evaluations."""
+        """Look at the stop and the parts, and give narrowing its share of the evaluations."""
         self._look()
         is_large = len(self._variables) >= PLANES_CHANNELS
         if is_large and self._asked is not None and self.evaluations >= self._asked.planes_after:
@@ -165,7 +166,7 @@ class NamedSearch:
             self._turn = self.evaluations + SHARE
 
     def _patience_for_planes(self) -> int:
-        """Evaluations for one answer after which cutting planes are worth a linear program."""
+        """Return the number of evaluations after which cutting planes are worth their cost."""
         is_front = self._narrowing is None
         if is_front and (self.points or len(self._variables) < FRONT_CHANNELS):
             return PATIENCE  # most points of a front follow from the point before in fewer
@@ -183,7 +184,7 @@ class NamedSearch:
         return made(self._evaluator, self._variables, seconds=seconds, look=self._look)
 
     def _step_planes(self, planes: CuttingPlanes, asked: _Asked) -> None:
-        """Give cutting planes their share of the evaluations; end where they settle the question."""
+        """Give cutting planes their share of the evaluations; end if they settle the query."""
         if asked.bounds is None:
             self._narrowing = None
             asked.bounds = planes.bounds(asked.is_sufficient, self._narrowed or self._start)
@@ -204,7 +205,7 @@ class NamedSearch:
                 raise _TooLarge
 
     def _bound_by_markings(self, run: SequentialRun) -> None:
-        """Look, once, for a bound and live capacities that are close to each other."""
+        """Try, once, for a lower bound and live capacities that are close to each other."""
         self._run, cycles = None, list(self._evaluator.cycles.values())
         size = partial(size_of, self._variables)
         if self._start is None or size(self._start) < WIDE * self._exploration.lower_bound:
@@ -240,12 +241,12 @@ class NamedSearch:
 
     @property
     def evaluations(self) -> int:
-        """Distributions whose period was found out."""
+        """Distributions whose period was computed."""
         return self._evaluator.count
 
     @property
     def is_exhausted(self) -> bool:
-        """Whether no distribution is left, whatever its size."""
+        """Whether every distribution of any size was searched."""
         return self._exploration.is_exhausted
 
     @property
@@ -259,13 +260,13 @@ class NamedSearch:
         return self._searched.in_units(period)
 
     def refusal(self, is_sufficient: Sufficient) -> Reason:
-        """Return why nothing is sufficient."""
+        """Return the reason why no distribution suffices."""
         return self._searched.refusal(self.best_period, is_sufficient)
 
     def run_ahead(self) -> None:
-        """Find live capacities in one run, and raise the least ones to what that run proves.
+        """Find live capacities in one execution, and raise lower limits by what it proves.
 
-        It must be known that there are any. If the run takes too long, only what it proved counts.
+        Live capacities must exist. If the execution takes too long, only the limits are raised.
         """
         cycles = list(self._evaluator.cycles.values())
         stop = Stop(report=lambda _: self._look())
@@ -307,9 +308,9 @@ class NamedSearch:
                 )
 
     def only_point(self, is_sufficient: Sufficient) -> Distribution | None:
-        """Return what `next_point` does, with an answer at hand for the case that it is ended.
+        """Return the result of `next_point`; if the search is ended, a sufficient distribution.
 
-        It must be known that there is one.
+        A sufficient distribution must exist.
         """
         self.run_ahead()
         if not self._only_live:
@@ -323,7 +324,7 @@ class NamedSearch:
         return self.next_point(is_sufficient)
 
     def add(self, capacities: Sequence[int]) -> Fraction | None:
-        """Take the distribution as a point, instead of a slower one of equal size; its period."""
+        """Store a distribution as a point instead of a slower one of equal size; return its period."""
         point, period = self._point(capacities)
         if self.points and self.points[-1].size == point.size:
             self.points.pop()
@@ -346,9 +347,9 @@ class NamedSearch:
         return self._quick_point(self._searched.distribution(capacities))
 
     def outline(self) -> None:
-        """Find capacities for periods from that of the live capacities to the shortest one.
+        """Find capacities for periods between that of the live capacities and the shortest.
 
-        For graphs so large that the proof of the first point of the front takes long.
+        Used for graphs so large that the proof of the first point takes long.
         """
         start, best = self._start, self.best_period
         if start is None or not best or len(self._variables) < FRONT_CHANNELS:
@@ -383,10 +384,10 @@ class NamedSearch:
         return [point for point in points if not last or _period_of(point) < fastest]
 
     def whole_iterations(self) -> dict[str, int]:
-        """Return capacities, by channel, with which the graph runs if it does without these bounds.
+        """Return capacities, by channel, for which the graph is live if it is live without bounds.
 
-        Each has room for all that an iteration puts on the channel beside its initial tokens, so that
-        no firing of an iteration waits for space; after it the channel is as it was.
+        Each capacity is the initial tokens plus the tokens of one iteration. Then no firing of an
+        iteration waits for space, and the iteration restores the tokens of each channel.
         """
         cycles = self._evaluator.cycles
         largest = [
@@ -425,7 +426,7 @@ class NamedSearch:
         )
 
     def sufficient(self, is_sufficient: Sufficient) -> ParetoPoint | None:
-        """Return the point of a sufficient distribution in which no single capacity can be less."""
+        """Return a sufficient distribution of which no single capacity can be reduced."""
         narrowest = None
         for best in narrowing(self._evaluator, self._variables, is_sufficient):
             self._look()
@@ -433,7 +434,7 @@ class NamedSearch:
         return None if narrowest is None else self._point(narrowest)[0]
 
     def narrowed(self, is_sufficient: Sufficient, reason: Reason) -> SmallestStorage:
-        """The distribution that was narrowed beside the search; if there is none, one that is now."""
+        """Return the distribution narrowed during the search; if there is none, narrow one now."""
         narrowest, evaluator = self._narrowed, self._evaluator
         evaluator.hurry()
         if narrowest is None:
@@ -451,12 +452,12 @@ class NamedSearch:
 
 
 def _is_within(longest: Fraction, period: Fraction | None) -> bool:
-    """Whether a period is no longer than this."""
+    """Whether a period is at most the limit."""
     return period is not None and period <= longest
 
 
 def _period_of(point: ParetoPoint) -> Fraction | float:
-    """The period of a point, infinite where it is not known."""
+    """Return the period of a point; infinite if it is unknown."""
     return inf if point.period is None else point.period
 
 
@@ -476,7 +477,7 @@ def independent_parts(variables: int, joined: Iterable[Collection[int]]) -> list
 
 
 class _PartEvaluator:
-    """The evaluator of all variables, asked about some, the others unlimited."""
+    """The evaluator restricted to some variables; all others are unlimited."""
 
     def __init__(self, whole: Evaluates, variables: int, indices: Sequence[int]) -> None:
         self._whole = whole
@@ -506,9 +507,10 @@ class _PartEvaluator:
 
 
 class _VariableClass:
-    """Variables that are searched once, and equivalent ones with the same answer.
+    """Variables that are searched once for several symmetric images.
 
-    images: the positions of the variables that are searched, then of equivalent ones in the same order.
+    images: positions of the variables that are searched, then those of each image in the same
+    order.
     """
 
     def __init__(
@@ -530,7 +532,7 @@ class _VariableClass:
 
     @property
     def lower_bound(self) -> int:
-        """The least cost of all images together."""
+        """Lower bound on the cost of all images together."""
         return len(self.images) * self.exploration.lower_bound
 
     def learn(self, known: Known) -> None:
@@ -561,9 +563,10 @@ class _VariableClass:
 
 
 class PartedExploration:
-    """An exploration that goes on in parts; see `Exploration` for its questions.
+    """An exploration decomposed into parts, with the queries of `Exploration`.
 
-    before: the search whose cuts and lower bound are copied. Its tests were no stricter than the next.
+    before: the search whose cuts and lower bound are copied. Its tests were at most as strict as
+    the next.
     """
 
     def __init__(
@@ -693,7 +696,7 @@ def _orbits(variables: int, generators: Sequence[Permutation]) -> list[int]:
 
 
 def _together(parts: Sequence[_VariableClass]) -> Known:
-    """All that the parts know, by positions of all variables."""
+    """Return the cuts and demands of all parts, by positions of all variables."""
     knowledge = [part.known() for part in parts]
     return Known(
         [cut for source in knowledge for cut in source.cuts],

@@ -34,18 +34,17 @@ def pareto_front(
     points: Positive | None = None,
     gap: Exact = 0,
 ) -> ParetoFront:
-    """Return all pairs of storage size and period that cannot be improved on.
+    """Return the Pareto front of storage size and period.
 
-    Points are found by increasing size, each proved when it is found; the last has the period of
-    the unbounded graph. Where nothing limits the unbounded graph (period 0) the front has no end:
-    its first 20 points are given, unless `max_size` or `points` say where it is to end, and the
-    reason says why there is no end.
-    budget: a stop, or seconds; it ends the search with what is known, as Ctrl-C does.
-    max_size, points: no larger size, no more points are asked for. gap: a share such as "5%" or
-    "1/20"; every point is one of the whole front, and those left out are at most that much faster
-    than the listed point before them.
-    Raises InconsistentGraph, InvalidGraph, CsdfError as the arguments deserve.
-    Source: Stuijk, Geilen, Basten, IEEE Trans. Computers 57(10), 2008.
+    Points are found and proved by increasing size; the last has the period of the unbounded graph.
+    If the unbounded graph has period 0, the front is infinite: its first 20 points are returned
+    unless `max_size` or `points` limit it, and the reason says so. budget: a stop, or seconds; as
+    Ctrl-C does, it ends the search with the points so far. max_size, points: limits of the size and
+    the number of points. gap: a share such as "5%" or "1/20"; every listed point is on the front,
+    and an omitted point is faster than the listed point before it by at most this share.
+
+    Raises InconsistentGraph, InvalidGraph or CsdfError for invalid arguments. Source: Stuijk,
+    Geilen, Basten, IEEE Trans. Computers 57(10), 2008.
     """
     extent = extent_of(max_size, points, gap)
     return FrontSearch(
@@ -67,10 +66,11 @@ def smallest_storage(
 ) -> SmallestStorage:
     """Return the smallest storage without deadlock, or with at most the given period.
 
-    period: in the units of the user. budget: a stop, or seconds. If it ends the search, or Ctrl-C does,
-    the smallest sufficient distribution found by narrowing one channel after the other is returned,
-    with its gap.
-    Raises InconsistentGraph, InvalidGraph, CsdfError as the arguments deserve.
+    period: in the units of the user. budget: a stop, or seconds. If it or Ctrl-C ends the search,
+    the smallest sufficient distribution found by narrowing single channels is returned, with its
+    gap.
+
+    Raises InconsistentGraph, InvalidGraph or CsdfError for invalid arguments.
     """
     if period is None and space.copies is None:
         return _smallest_live(graph, space, stop_of(budget))
@@ -79,7 +79,7 @@ def smallest_storage(
 
 
 def _smallest_live(graph: Graph, space: SearchSpace, stop: Stop) -> SmallestStorage:
-    """The smallest storage without deadlock, block by block; how long firings take is no matter."""
+    """Return the smallest storage without deadlock, block by block; durations do not matter."""
     search = NamedSearch(graph, space, stop)
     try:
         if not _is_live(search, stop):
@@ -108,7 +108,7 @@ def _smallest_live(graph: Graph, space: SearchSpace, stop: Stop) -> SmallestStor
 
 
 def _is_live(search: NamedSearch, stop: Stop) -> bool:
-    """Whether the graph runs with the capacities that are not searched."""
+    """Whether the graph is live with the capacities that are not searched."""
     at_begin = Progress(done=0, lower_bound=search.lower_bound)
     with suppress(GaveUp):
         if search.is_simply_live():
@@ -121,7 +121,7 @@ def _is_live(search: NamedSearch, stop: Stop) -> bool:
 
 
 def _after(stop: Stop, bound: int, done: int) -> Stop:
-    """The stop of one piece, with the bound and the evaluations of the pieces before it."""
+    """Return the stop of a block, whose progress includes the preceding blocks."""
 
     def as_whole(piece: Progress) -> Progress:
         return Progress(done=done + (piece.done or 0), lower_bound=bound + (piece.lower_bound or 0))
@@ -130,9 +130,10 @@ def _after(stop: Stop, bound: int, done: int) -> Stop:
 
 
 def _untimed_blocks(graph: Graph, space: SearchSpace) -> list[Graph]:
-    """Pieces that are searched one by one, every firing of one time unit.
+    """Return blocks that are searched separately, with a duration of one for every firing.
 
-    A self-loop that counts would count in every piece that has its actor; then there is one piece.
+    A self-loop with a capacity belongs to every block of its actor; with such a self-loop there is
+    one block.
     """
     actors = tuple(
         replace(actor, durations=(1,) * actor.phases, processors=()) for actor in graph.actors
@@ -145,7 +146,7 @@ def _untimed_blocks(graph: Graph, space: SearchSpace) -> list[Graph]:
 
 
 def _part_of(space: SearchSpace, block: Graph) -> SearchSpace:
-    """Return the part of the space that is about the channels of one piece."""
+    """Return the part of the search space that belongs to the channels of one block."""
     names = {channel.name for channel in block.channels}
     return replace(
         space,
@@ -192,11 +193,11 @@ def sufficient_capacities(
     period: Exact | None = None,
     budget: Budget = None,
 ) -> ParetoPoint | None:
-    """Return capacities that reach a period and of which no single capacity can be smaller.
+    """Return capacities that reach a period and of which no single one can be reduced.
 
-    period: by default that of the graph without bounds. The capacities are found by narrowing, in a
-    few evaluations for each channel; `smallest_storage` may find a smaller sum. None if no capacities
-    reach the period. Raises GaveUp if `budget` ends the search.
+    period: by default the period of the graph without bounds. The capacities are found by
+    narrowing, in a few evaluations per channel; `smallest_storage` may find a smaller sum. None if
+    no capacities reach the period. Raises GaveUp if `budget` ends the search.
     """
     search = NamedSearch(graph, space, stop_of(budget))
     required = search.best_period
@@ -292,7 +293,7 @@ class FrontSearch:
     def _fastest_of_size(self, size: int, period: Fraction | None) -> Fraction | None:
         """Replace the latest point by the fastest of its size; return its period.
 
-        Within a gap the search stops at any period that is short enough.
+        With a gap, the search stops at the first period that is short enough.
         """
         search = self._search
         while True:
@@ -303,7 +304,7 @@ class FrontSearch:
             period = search.add(faster)
 
     def _look(self, progress: Progress) -> None:
-        """End where enough is known, a front without end after a few points."""
+        """End the search if the requested part is complete; an infinite front ends after 20 points."""
         proved = len(self._search.proved_points) if progress.found else 0
         self._extent.look(proved, progress.lower_bound or 0)
         if self._is_endless and not self._extent.is_limited and proved >= FEW:
@@ -318,7 +319,7 @@ FEW = 20  # points of a front without end, where nobody says how many
 
 
 class FrontWhy(Why):
-    """Why a front ends where it does."""
+    """The reasons for the end of a front."""
 
     POINTS = "stopped at the limit of {points}"
     SIZE = "stopped at the limit of size {size}"
@@ -328,15 +329,15 @@ class FrontWhy(Why):
 
 
 class Reached(GaveUp):
-    """Not a failure: the front is known up to the requested point."""
+    """Ends the search when the requested part of the front is complete; no failure."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extent:
-    """The limits of a front: where it may end.
+    """The requested part of a front.
 
-    max_size: no larger distribution is asked for. points: no more points are. gap: points that are
-    faster than the listed point before them by no more than this share are left out.
+    max_size: maximum size of a distribution. points: maximum number of points. gap: maximum share
+    by which an omitted point is faster than the listed point before it.
     """
 
     max_size: int | None = None
@@ -354,7 +355,7 @@ class Extent:
 
     @property
     def factor(self) -> Fraction:
-        """How much longer a period may be than the least of its size."""
+        """Return the largest ratio of a listed period to the minimum period of its size."""
         return 1 + self.gap
 
     def look(self, points: int, lower_bound: int) -> None:

@@ -1,14 +1,14 @@
-"""Networks run with a primitive and layouts for each layer: free, for times, or in the bytes of a plan.
+"""Execution of a network with a primitive and layouts for each layer, to measure it or by a plan.
 
-A run for times (`run_selected`) has all its memory before the first frame: maps lie in one arena, in
-which dead maps make room for later ones, one workspace of the largest need serves a layer after the
-other, weights are prepared beforehand. Only layers that the executor of cnn2csdf computes make arrays
-of their own. Times are those of the processor for the one thread that runs, as in a profile.
+`run_selected` measures: all memory is allocated before the first frame. Maps are in one arena,
+where dead maps make space for later ones; one workspace of the largest size serves all layers;
+weights are prepared in advance. Only layers computed by the executor of cnn2csdf allocate arrays.
+Times are processor times of the one thread, as in a profile.
 
-A plan (`streaming_plan`, `run_planned`) has maps, transformed tensors and workspaces in one arena, in
-the form of all plans. A layer is a group of its own. A map that a layer reads in another layout is
-handed over from the buffer in which it lies to one that has this layout. A workspace is scratch of the
-layer: no buffer shares these bytes while it runs. Weights are stored elsewhere.
+`run_planned` executes a plan in the common form of plans (`streaming_plan`), with maps, transformed
+tensors and workspaces in one arena. Each layer is a group. A layout transformation is a transfer
+from the buffer of the map to a buffer with the other layout. A workspace is scratch of its layer.
+Weights are stored elsewhere.
 """
 
 from __future__ import annotations
@@ -76,17 +76,17 @@ def changes_of(network: Network, selection: Selection) -> Changes:
 
 
 def map_name(layer: str) -> str:
-    """Return how the arena calls the output of a layer."""
+    """Return the name of a layer's output in the arena."""
     return f"map of {layer}"
 
 
 def change_name(connection: Connection) -> str:
-    """Return how the arena calls a map in another layout, for one input of its consumer."""
+    """Return the name of a transformed map in the arena, for one input of its consumer."""
     return f"input {connection.index} of {connection.consumer}"
 
 
 def workspace_name(layer: str) -> str:
-    """Return how a plan calls the workspace of a layer."""
+    """Return the name of a layer's workspace in a plan."""
     return f"workspace of {layer}"
 
 
@@ -355,7 +355,7 @@ def run_planned(model: Model, plan: StreamingPlan, frame: Mapping[str, Array]) -
 
 
 class _PlanExecution:
-    """An arena, and the buffers of a plan in it."""
+    """The execution of a plan in an arena with its buffers."""
 
     def __init__(self, model: Model, plan: StreamingPlan) -> None:
         self._model, self._plan = model, plan
@@ -419,7 +419,7 @@ class _PlanExecution:
             )
 
     def _buffer(self, tensor: str, group: int, reader: str = "") -> StreamBuffer:
-        """The buffer of a tensor in a group: for a reader that it names, or for all others."""
+        """Return the buffer of a tensor in a group: for this reader, or for all other readers."""
         candidates = [
             buffer
             for buffer in self._plan.buffers

@@ -1,4 +1,4 @@
-"""Networks on the page of a report: their layers, their memory by each method."""
+"""Networks in a report: bars of memory by method, largest layers, tables of methods and layers."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ from planners.report.viewer import network_section
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetworkSubject:
-    """A network, and what csdf fit and csdf cnn memory say about it.
+    """A network with the answers of csdf fit and csdf cnn memory about it.
 
-    element_bytes: of each element; None: each tensor has its own. stated_bytes: stated by a plan or
-    by the user; csdf fit counts with them. limits: that the network should fit. basis: of times.
-    comparison: layer by layer and row by row; None for a reason. answers: what csdf fit says, of a
-    plan that it finds or of the loaded plans. files: the table of durations, and the plans.
+    element_bytes: of each element; None: each tensor has its own size. stated_bytes: size stated by
+    a plan or the user, used by csdf fit. limits: limits that the network should fit. basis: origin
+    of the times. comparison: layer by layer and row by row; None with a reason. answers: of csdf
+    fit, for its own plan or for the loaded plans. files: the table of durations, and the plans.
     """
 
     value: Network
@@ -69,7 +69,7 @@ class NetworkSubject:
     smallest: SmallestStorage | None = None
 
     def surroundings(self, graph: GraphFindings, added: Sequence[Contribution]) -> PageFrame:
-        """Return what the page says about the memory, before and behind the parts about the graph."""
+        """Return the parts of the page about memory, before and after the parts about the graph."""
         network, comparison = self.value, self.comparison
         flash = flash_bytes(network, self.stated_bytes)
         methods = () if comparison is None else comparison.methods
@@ -122,7 +122,7 @@ def network_surroundings(findings: NetworkFindings, graph: GraphFindings) -> Pag
 
 
 def _figures(findings: NetworkFindings) -> Iterator[Figure]:
-    """Yield what two networks are compared by."""
+    """Yield the figures by which two networks are compared."""
     counts = [("flash", findings.flash)]
     for answer in findings.answers[:1]:
         counts.append(("RAM (csdf fit)", answer.fit.needed_ram(answer.method)))
@@ -200,7 +200,7 @@ def _layers(subject: NetworkSubject) -> Iterator[LayerFigures]:
 
 
 def _limit_of(limits: MemoryLimits, flash: int) -> MemoryLimit | None:
-    """Return what the network should fit; flash: bytes of its parameters, as C stores them."""
+    """Return the limits of a network; flash: bytes of its parameters as stored in C."""
     if not limits.is_given:
         return None
     room = limits.room(flash, flash)
@@ -227,9 +227,10 @@ LEGIBLE = 20  # the longest bar of a list has at least this part of the full wid
 
 
 def _bar(title: str, parts: Mapping[str, float], number: str, **more: Any) -> Html:
-    """An entry of a list of bars: a title, parts by their class in percent of the width, a number.
+    """Return an entry of a list of bars: a title, coloured parts in percent of the width, and a number.
 
-    rows: parts below one another. marks, verdict: further elements. actor: the layer that it is.
+    rows: one list of parts for each row. marks, verdict: further elements. actor: the layer of the
+    entry.
     """
     kind = "bar-space two" if more.get("rows") else "bar-space"
     drawn = [
@@ -246,18 +247,18 @@ def _bar(title: str, parts: Mapping[str, float], number: str, **more: Any) -> Ht
 
 
 def _breaking(name: str) -> list[str | Html]:
-    """A long name, which may be broken behind each slash."""
+    """Return a long name that may be broken after each slash."""
     return [part for word in name.split("/") for part in (Html("/<wbr>"), word)][1:]
 
 
 def _keys(*keys: tuple[str, str], scale: str) -> Html:
-    """The key of bars: words and their classes, and what a bar of full width stands for."""
+    """Return the legend of bars: colours with their meaning, and the value of a bar of full width."""
     marks = [element("span", text, class_=f"key {name}") for text, name in keys]
     return element("p", *marks, element("span", scale), class_="keys")
 
 
 def memory_bars(findings: NetworkFindings) -> Html:
-    """Return a bar for each method to hold the network in memory: buffers upon flash."""
+    """Return a bar for each method, with its buffers and its flash."""
     maximum, limit = full_width(findings), findings.limit
     marks = () if limit is None else limit.marks
     lines = [
@@ -282,13 +283,13 @@ def memory_bars(findings: NetworkFindings) -> Html:
 
 
 def full_width(findings: NetworkFindings) -> int:
-    """Return the bytes that a bar of full width stands for: one scale for all bars of memory."""
+    """Return the bytes of a bar of full width, the same for all bars of memory."""
     places = [] if findings.limit is None else [mark.place for mark in findings.limit.marks]
     return max([1, *(bar.total for bar in findings.bars), *places])
 
 
 def _verdict(one: Method, limit: MemoryLimit | None) -> Html:
-    """Whether a method fits; empty without a limit, so that all rows have the same columns."""
+    """Return whether a method fits; an empty text without a limit keeps the columns aligned."""
     if limit is None:
         return element("span", class_="verdict")
     is_good = one.buffers <= limit.room
@@ -298,9 +299,9 @@ def _verdict(one: Method, limit: MemoryLimit | None) -> Html:
 
 
 def largest_layers(findings: NetworkFindings) -> Html:
-    """Return bars for the layers that read the largest buffers, row by row beside whole.
+    """Return bars of the layers with the largest buffers, row by row and layer by layer.
 
-    On the scale of the other bars; where they would be too short to see, some times as long.
+    The scale is that of the other bars, or a multiple of it if these would be too short to see.
     """
     chosen = sorted(findings.layers, key=lambda layer: -layer.whole_buffers)[:BARS]
     longest = max((max(layer.whole_buffers, layer.row_buffers) for layer in chosen), default=1) or 1
@@ -327,7 +328,7 @@ def largest_layers(findings: NetworkFindings) -> Html:
 
 
 def _factor(longest: int, maximum: int) -> int:
-    """The largest round factor with which a bar has at most the full width; 1 if it is legible."""
+    """Return the largest round factor that keeps a bar within the full width; 1 if it is legible."""
     factor = 1
     if longest * LEGIBLE < maximum:
         while longest * factor * 10 <= maximum:
@@ -337,7 +338,7 @@ def _factor(longest: int, maximum: int) -> int:
 
 
 def _of_layers(findings: NetworkFindings, critical: Sequence[str]) -> Html:
-    """The layers with most flash and most time as bars, and all of them as a table."""
+    """Return bars of the layers with the most flash and the most time, and a table of all layers."""
     parts: list[Html] = []
     for title, kind, size_of, in_words in (
         ("Flash by layer, as C stores it", "weights", attrgetter("flash"), bytes_in_words),
@@ -390,7 +391,7 @@ def _row(title: str, cells: Sequence[str | Html], kind: str | None = None) -> Ht
 
 
 def _plain(titles: Sequence[str], rows: Sequence[Html], label: str) -> Html:
-    """A table of numbers, but for the first column and one that says what buffers are."""
+    """Return a table of numbers; the first column and one column of kinds of buffers are text."""
     texts = (titles[0], "buffers are")
     head = [
         element("th", title, scope="col", class_=None if title in texts else "number")

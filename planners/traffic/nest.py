@@ -52,7 +52,7 @@ from planners.traffic.footprints import InputReads, input_reads, tiles_of, used_
 
 
 class NestLoop(IntEnum):
-    """The dimension that a loop runs over, within one group."""
+    """The dimension of a loop, within one group."""
 
     FILTERS = 0
     CHANNELS = 1
@@ -68,7 +68,7 @@ class NestLoop(IntEnum):
 
 
 class Array(IntEnum):
-    """The arrays that lie in the memory outside."""
+    """The arrays in DRAM."""
 
     INPUT = 0
     WEIGHTS = 1
@@ -81,7 +81,7 @@ class Array(IntEnum):
 
 
 class Halo(Enum):
-    """The treatment of elements that several tiles need: of the input, or made by a layer before."""
+    """The treatment of elements that several tiles need, of an input or of an inner map."""
 
     CACHED = "cached"  # they stay in the buffer
     SPILLED = "spilled"  # they are written to DRAM, and read back
@@ -110,7 +110,7 @@ Sizes = tuple[int, ...]  # by NestLoop
 
 @lru_cache(maxsize=10_000)
 def lengths(convolution: ConvolutionLoops) -> Sizes:
-    """Return how far each loop runs within one group; over live kernel places alone."""
+    """Return the iterations of each loop within one group, over live kernel positions only."""
     group = group_of(convolution)
     rows, columns = axes_of(group)
     return (
@@ -131,11 +131,12 @@ def arrays_moved_by(order: Order, loop: NestLoop) -> tuple[Array, Array]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopNest:
-    """How the tiles of the arrays lie in one another.
+    """The tiles of the arrays and the order of their bands.
 
-    order: of the arrays, the outermost first. tiles: by Array, sizes by NestLoop; those of loops that
-    do not move the array have no meaning. slides: the loop whose steps bring only what is new.
-    Raises InvalidPlan where the order is none, or a tile is larger than the one that it lies in.
+    order: of the arrays, the outermost first. tiles: sizes by Array and NestLoop; sizes of loops
+    that do not move the array are ignored. slides: the loop whose steps load only new elements.
+    Raises InvalidPlan if the order is no permutation, or a tile is larger than the tile that
+    contains it.
     """
 
     order: Order
@@ -168,7 +169,7 @@ class LoopNest:
 
 
 class Transfers(NamedTuple):
-    """Elements that a nest moves of each array, and holds: the largest tile of each array."""
+    """Elements that a nest moves of each array, and elements of the largest tile of each array."""
 
     input: int
     weights: int
@@ -190,11 +191,12 @@ class Transfers(NamedTuple):
 
 
 def transfers(convolution: ConvolutionLoops, nest: LoopNest) -> Transfers:
-    """Return what the nest moves and holds, in elements, without walking it.
+    """Return the elements that a nest moves and holds, without executing it.
 
-    Tiles of the weights and of the output are apart, so one round over their loops moves the array
-    once, and every loop around that does not move it repeats that. Input tiles overlap: along each
-    axis all tiles are added up, clipped to the map; as the axes are independent, the sums multiply.
+    Tiles of weights and of outputs are disjoint, so one round over their loops moves the array
+    once, and each surrounding loop that does not move it repeats the round. Input tiles overlap:
+    along each axis, the extents of all tiles are added, clipped to the map. The axes are
+    independent, so the sums multiply.
     """
     sizes, inputs, rounds = lengths(convolution), convolution.channels, [1, 1, 1]
     for reads, loops in zip(_input_reads(convolution, nest), AXES, strict=True):
@@ -218,7 +220,7 @@ def transfers(convolution: ConvolutionLoops, nest: LoopNest) -> Transfers:
 
 
 def largest_tile(convolution: ConvolutionLoops, nest: LoopNest, array: Array) -> tuple[int, ...]:
-    """Return the extents of the largest tile of an array, along its dimensions."""
+    """Return the extents of the largest tile of an array, by dimension."""
     if array is not Array.INPUT:
         return tuple(nest.tiles[array][loop] for loop in sorted(MOVES[array]))
     rows, columns = _input_reads(convolution, nest)
@@ -226,7 +228,7 @@ def largest_tile(convolution: ConvolutionLoops, nest: LoopNest, array: Array) ->
 
 
 def _input_reads(convolution: ConvolutionLoops, nest: LoopNest) -> list[InputReads]:
-    """Input places that tiles read along rows and along columns."""
+    """Return the input positions that tiles read along rows and along columns."""
     return [
         input_reads(
             axis,
@@ -273,7 +275,7 @@ def listing(convolution: ConvolutionLoops, nest: LoopNest) -> str:
 
 
 def _tiles(loop: NestLoop, within: int, tile: int) -> str:
-    """A loop of a band in words."""
+    """Return a loop of a band as text."""
     if tile == 1:
         return f"each of {within} {loop.words}"
     last = f", the last of {within % tile}" if within % tile else ""
@@ -291,10 +293,11 @@ class LowerBound:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayerTraffic(Shown):
-    """The least traffic of one layer: no loop nest with one or two levels of tiles moves less.
+    """The minimum traffic of one layer over loop nests with one or two levels of tiles.
 
-    output_bytes: written, and read back for more sums. held_bytes: the three tiles at their largest.
-    ended: why the search of nests with two levels ended early, if it did: then a nest may move less.
+    output_bytes: written, and read back for further sums. held_bytes: the largest tiles of the
+    three arrays. ended: the reason if the search of nests with two levels ended early; then a nest
+    may move less.
     """
 
     convolution: ConvolutionLoops

@@ -1,11 +1,11 @@
-"""The least DRAM traffic of a network: layer by layer, in pairs, or in groups of any length.
+"""Minimum DRAM traffic of a network: layer by layer, in pairs, or in fused groups of any length.
 
-The stages of the network run in sequence in one order. A group is a run of stages in which
-each slides over the one input of the group, or over what stages before it leave: a chain, or
-branches that part and join. The network is cut into groups by dynamic programming, so no other cut
-of this order moves less. A tensor that others read outside its group is written to DRAM, and each
-of them reads it there; one that several stages of the group read, or a later one adds, waits in the
-buffer. The input of a group that a later stage adds waits, or is read a second time.
+The stages of the network execute in one order, which is cut into groups by dynamic programming: no
+other cut of this order moves less. In a group, each stage slides over the single input of the group
+or over results of earlier stages, which form a chain or branches that fork and join. A tensor with
+readers outside its group is written to DRAM, and each of these readers reads it there. A tensor
+with several readers in the group, or with a later elementwise reader, stays in the buffer. If a
+later stage adds the input of the group, the input stays in the buffer or is read twice.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ class TrafficWhy(Why):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetworkTraffic(Shown):
-    """The groups of a network with the least traffic, in the order in which they run.
+    """The groups of a network with the minimum traffic, in execution order.
 
-    bound_bytes: inputs, weights and outputs of the network once; no schedule moves less, fused or
-    not, whatever the buffer. element_bytes: of each element and weight; None: as the network stores
-    them; element_sizes: sizes that its tensors have. status: "optimal", of all cuts into groups that
-    were to be considered, loop nests with up to two levels of tiles, and uniform tilings of groups, or
-    "feasible" where the search ended early.
+    bound_bytes: inputs, weights and outputs of the network once, a lower bound for every schedule
+    and buffer. element_bytes: of each element and weight; None: as the network stores them.
+    element_sizes: sizes of elements of its tensors. status: "optimal" over all cuts into groups of
+    the allowed length, loop nests with up to two levels of tiles and uniform tilings of groups;
+    "feasible" if the search ended early.
     """
 
     name: str
@@ -71,7 +71,7 @@ class NetworkTraffic(Shown):
 
     @property
     def parts(self) -> dict[str, int]:
-        """Bytes of all groups by what they are: input, weight, output, halo."""
+        """Bytes of all groups by kind: input, weight, output, halo."""
         return {
             "input": sum(group.input_bytes for group in self.groups),
             "weight": sum(group.weight_bytes for group in self.groups),
@@ -99,10 +99,10 @@ class NetworkTraffic(Shown):
 
 
 class NetworkSearch:
-    """Finds the least traffic of one network for one buffer after another.
+    """Search for the minimum traffic of one network, for any number of buffer sizes.
 
-    element_bytes: of each element and each weight; None: as the network stores them.
-    Raises GaveUp for a layer whose tiles are too many to be looked at.
+    element_bytes: of each element and weight; None: as the network stores them. Raises GaveUp for a
+    layer with too many tiles to enumerate.
     """
 
     proof: Why = TrafficWhy.LEAST  # of a search that came to its end
@@ -129,12 +129,11 @@ class NetworkSearch:
     def best(
         self, buffer_bytes: int, longest: int | None = None, budget: Budget = None
     ) -> NetworkTraffic:
-        """Return the least traffic with groups of at most `longest` stages; None: of any length.
+        """Return the minimum traffic with groups of at most `longest` stages; None: of any length.
 
-        budget: a stop, or seconds; its progress is the number of stages done. Where it or Ctrl-C ends
-        the search, the stages that are left run on their own, by their best nest with one level of
-        tiles.
-        Raises InvalidPlan, naming the layer, where one does not fit the buffer on its own.
+        budget: a stop, or seconds; its progress is the number of finished stages. If it or Ctrl-C
+        ends the search, each remaining stage executes alone, by its best nest with one level of
+        tiles. Raises InvalidPlan, naming the layer, if such a stage does not fit into the buffer.
         """
         stop = stop_of(budget)
         quick, ended = self._each_alone(buffer_bytes)
@@ -167,9 +166,9 @@ class NetworkSearch:
         )
 
     def _each_alone(self, buffer_bytes: int) -> tuple[list[GroupTraffic], Reason | None]:
-        """Each stage by its best nest with one level of tiles, which takes a second at most.
+        """Return each stage with its best nest with one level of tiles, in at most a second.
 
-        Ctrl-C within it counts when it is done, so that there is an answer; a second one ends it.
+        Ctrl-C takes effect at the end, so that there is an answer; a second Ctrl-C ends it at once.
         """
         at_once = Stop(steps=0, reason=because(TrafficWhy.ONE_LEVEL))
         groups: list[GroupTraffic] = []
@@ -192,9 +191,10 @@ class NetworkSearch:
         return stop.part(as_whole=lambda _: progress)
 
     def _starts(self, end: int, longest: int | None, buffer_bytes: int) -> Iterator[int]:
-        """First stages of the groups that could end before `end`, the shortest group first.
+        """Yield the first stages of groups that could end before `end`, the shortest group first.
 
-        Where one cannot fit, none that is longer can: it holds all that and more.
+        If a group cannot fit, no longer group can, because its buffer contains that of the shorter
+        one.
         """
         shortest = 0 if longest is None else max(end - longest, 0)
         for first in range(end - 1, shortest - 1, -1):
@@ -230,7 +230,7 @@ class NetworkSearch:
         )
 
     def _searches_of(self, first: int, end: int) -> tuple[GroupSearch, ...]:
-        """The searches of stages [first, end) as one group; equal groups share one."""
+        """Return the searches of stages [first, end) as one group, shared by equal groups."""
         if (first, end) not in self._by_stages:
             groups = list(groups_of(self.stages, first, end))
             for group in groups:
@@ -241,7 +241,7 @@ class NetworkSearch:
 
 
 class FusedRun(Protocol):
-    """How stages run fused."""
+    """The schedule of a fused group."""
 
     def in_short(self) -> str:
         """Return it in a few words."""
@@ -255,12 +255,11 @@ class FusedRun(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupTraffic:
-    """The bytes that a group moves; a group of one stage is a layer on its own.
+    """The bytes that a group moves; a group of one stage is a layer that is not fused.
 
-    input_bytes: of all that is read but for weights. halo_bytes: written and read back between
-    tiles. held_bytes: the most in the buffer. bound_bytes: no schedule of this group moves less,
-    whatever the buffer (a fused one), or in this buffer (a layer). layer, fused: how it runs; both
-    None where its input and output just stream.
+    input_bytes: bytes read, without weights. halo_bytes: written and read back between tiles.
+    held_bytes: peak in the buffer. bound_bytes: lower bound for any buffer (fused) or for this
+    buffer (layer). layer, fused: its schedule; both None if its input and output only stream.
     """
 
     stages: tuple[TraversalStep, ...]
@@ -309,10 +308,10 @@ class GroupTraffic:
 def stage_alone(
     stage: TraversalStep, buffer_bytes: int, budget: Budget = None, *, halo: Halo = Halo.CACHED
 ) -> GroupTraffic:
-    """Return the least traffic of one stage: its best loop nest, or all that goes in and out once.
+    """Return the minimum traffic of one stage: of its best loop nest, or of a single pass.
 
-    budget, halo: as in `minimum_traffic`.
-    Raises InvalidPlan, naming the layer, where the buffer is too small for it.
+    budget, halo: as in `minimum_traffic`. Raises InvalidPlan, naming the layer, if the buffer is
+    too small.
     """
     if stage.window is None:
         return _streamed(stage, stage.reads, 0)
@@ -366,7 +365,7 @@ def _streamed(stage: TraversalStep, reads: int, held: int) -> GroupTraffic:
 
 
 def _held_by_window(stage: TraversalStep) -> int:
-    """Bytes for windows over one map: the rows under one, or the outputs they add to."""
+    """Return the bytes of windows over one map: the rows under a window, or the outputs it adds to."""
     layer = stage.window
     if layer is None:
         return 0

@@ -57,10 +57,10 @@ Near = Callable[[Sequence[float]], tuple[Distribution | None, Sequence[Moment]]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _BoundedBox:
-    """A box, a bound of the live capacities in it, and what else is known of them.
+    """A box of capacities with a lower bound on the live capacities in it.
 
-    near: about the smallest capacities that meet the demands. is_settled: whether these moments
-    demand no more of them.
+    near: approximately the smallest capacities that meet the demands. is_settled: whether these
+    moments give no further demands.
     """
 
     box: CapacityBox
@@ -96,7 +96,7 @@ class Branching:
 
     @property
     def _size(self) -> int:
-        """Of capacities that would be smaller than the best."""
+        """Return the size that capacities must not reach to improve on the best."""
         return size_of(self._variables, self.best) - 1
 
     def bounds(self, box: CapacityBox) -> Iterator[LiveBound]:
@@ -232,7 +232,7 @@ class Branching:
 
 
 def _named(demands: Sequence[SumDemand]) -> list[int]:
-    """Positions of the variables that are in a demand."""
+    """Return the positions of the variables of a demand."""
     return sorted({index for demand in demands for index, _ in demand.terms})
 
 
@@ -310,14 +310,14 @@ LEAST = 1e-6  # tokens that are lacking; less is rounding
 
 
 class SumDemand(NamedTuple):
-    """A sum of capacities, each times its factor, that is at least `least`."""
+    """A lower bound on a sum of capacities, each times its factor."""
 
     terms: tuple[tuple[int, int], ...]  # position, factor
     least: int
 
 
 class SingleMoment:
-    """The states of one moment, if no capacity is above `room`. window: of the moment."""
+    """The states at one moment if no capacity exceeds `room`. window: of the moment."""
 
     def __init__(
         self,

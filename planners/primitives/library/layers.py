@@ -1,9 +1,9 @@
-"""Variants of a layer: its primitives in each layout, and callables that run one variant.
+"""Variants of a layer: its primitives in each layout, prepared as callables.
 
-A convolution runs by a primitive of the library. Usual other layers need no temporary array, or a
-small one that they declare, and write straight into a place given. For all else the executor of
-cnn2csdf computes, with arrays of its own; such a layer runs in "CHW" only. A layer ends, in place on
-its output, with its bias and the fused operators.
+A convolution executes by a primitive of the library. Common other layers write straight into their
+output, with no temporary array or a small declared workspace. All remaining layers are computed by
+the executor of cnn2csdf with arrays of its own, in "CHW" only. Bias and fused operators are applied
+in place on the output.
 """
 
 from __future__ import annotations
@@ -64,9 +64,9 @@ BLOCK = 16  # elements on a side of what is transposed at a time: whole cache li
 
 
 class PreparedLayer(NamedTuple):
-    """run(inputs, workspace, output): the whole layer, with its bias and fused operators.
+    """A layer ready to run: run(inputs, workspace, output), with bias and fused operators.
 
-    allocates: whether it makes temporary arrays beyond the workspace that it declares.
+    allocates: whether it allocates temporary arrays besides the declared workspace.
     """
 
     way: Way
@@ -110,9 +110,9 @@ def ways_of(network: Network, layer: Layer) -> tuple[Way, ...]:
 def layout_changes(
     network: Network, implementations: Iterable[tuple[str, str, str]]
 ) -> Iterator[tuple[Connection, str, str]]:
-    """Yield each change of layout that a selection may need: connection, old and new layout.
+    """Yield each possible layout transformation: connection, old and new layout.
 
-    implementations: variants of all layers: the layer with its input layout and output layout.
+    implementations: the variants of all layers, each with its input layout and output layout.
     """
     variants = list(implementations)
     reads, writes = (
@@ -127,7 +127,7 @@ def layout_changes(
 
 
 def layouts_of(network: Network, layer: Layer) -> tuple[str, ...]:
-    """Return the layouts in which a layer that is no convolution can run."""
+    """Return the layouts in which a layer other than a convolution can run."""
     runs_in_both = False
     match layer.operator:
         case op.GlobalPooling() | op.Concatenation() | op.Identity() | op.BatchNormalization():
@@ -145,12 +145,12 @@ def layouts_of(network: Network, layer: Layer) -> tuple[str, ...]:
 
 
 def is_column(layer: Layer) -> bool:
-    """Whether the layer has one element a channel."""
+    """Whether the layer has one element per channel."""
     return layer.shape.elements == layer.shape.dims[0]
 
 
 def is_plain(window: op.Window) -> bool:
-    """Whether no window hangs over a border that is cropped."""
+    """Whether no window extends over a border that is cropped."""
     return min(window.padding[2:]) >= 0 or max(window.overhang) == 0
 
 
@@ -181,7 +181,7 @@ def prepared_layer(model: Model, layer: Layer, implementation: Way) -> PreparedL
 
 
 class Computed(NamedTuple):
-    """How a layer computes its own operator; allocates: undeclared temporary arrays."""
+    """A function for the operator of a layer. allocates: whether it allocates undeclared arrays."""
 
     run: Callable[[Sequence[Array], Array, Array], None]  # inputs, workspace, output
     parameter_bytes: int = 0
@@ -203,7 +203,7 @@ def _convolution(model: Model, layer: Layer, implementation: Way) -> Computed:
 
 
 def _computed(model: Model, layer: Layer, layout: str) -> Computed:
-    """Return how to compute the layer's own operator in a layout it can run in."""
+    """Return the function for the operator of a layer in a layout."""
     weights = (model.weights or {}).get(layer.name, {})
     run: Compute
     parameter_bytes = 0
@@ -243,7 +243,7 @@ def _computed(model: Model, layer: Layer, layout: str) -> Computed:
 
 
 def _executed(model: Model, layer: Layer) -> Computed:
-    """As the executor of cnn2csdf computes it, without what is fused behind."""
+    """Return the operator as computed by the executor of cnn2csdf, without its epilogue."""
     layer_computation = computation(model, layer).first_step
     shapes = model.network.input_shapes(layer)
 
@@ -285,7 +285,7 @@ def _multiply(matrix: Array, inputs: Sequence[Array], output: Array) -> None:
 
 
 def _pooling(operator: op.Pooling, source: Shape, shape: Shape) -> tuple[tuple[Any, ...], int]:
-    """Return what a pooling knows besides its map, and the bytes of the counts it divides by."""
+    """Return the constant arguments of a pooling, and the bytes of its divisors."""
     window = operator.window
     steps = (*window.stride, *window.dilation, *window.padding[:2])
     if operator.function == "max":
@@ -352,10 +352,10 @@ def _softmax(inputs: Sequence[Array], output: Array) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finish:
-    """A bias, an activation that clips or bends, and whatever else is fused behind.
+    """Bias, activation and further fused operators of a layer.
 
-    steps: the rest, in order. A normalisation of responses goes row by row through the workspace;
-    all else the executor of cnn2csdf computes, with arrays of its own.
+    steps: the operators in order. A local response normalisation goes row by row through the
+    workspace; all others are computed by the executor of cnn2csdf, with arrays of its own.
     """
 
     shape: Shape
@@ -371,17 +371,17 @@ class Finish:
 
     @property
     def allocates(self) -> bool:
-        """Whether it makes temporary arrays."""
+        """Whether it allocates temporary arrays."""
         return not all(map(self._responds, self.steps))
 
     @property
     def workspace_bytes(self) -> int:
-        """Bytes of the workspace that it writes: a row of all maps, and its answer."""
+        """Bytes of its workspace: a row of all maps, and the result of that row."""
         is_used = any(map(self._responds, self.steps))
         return float_bytes(2 * self.shape.channels * self.shape.width) if is_used else 0
 
     def apply(self, output: Array, layout: str, workspace: Array) -> None:
-        """Change the output of the layer, which lies in this layout."""
+        """Apply the epilogue in place to the output of the layer, in this layout."""
         if self.bias is not None:
             dims = output.shape if output.ndim == 3 else (output.size, 1, 1)
             finish = kernels.finish_by_channels if layout == CHW else kernels.finish_by_places
@@ -407,7 +407,7 @@ class Finish:
 
 
 def _finish_of(model: Model, layer: Layer) -> Finish:
-    """Return what follows the layer's own operator."""
+    """Return the epilogue of a layer: the operators after its own."""
     computed = computation(model, layer)
     is_biased = layer.operator.bias_axis == 0
     bias = computed.first_step.weights.get("bias") if is_biased else None

@@ -45,7 +45,7 @@ POINTS = tuple(Fraction(*point) for point in ((0,), (1,), (-1,), (2,), (-2,), (1
 
 
 class Transform(NamedTuple):
-    """Along one axis: m results of a kernel of r elements, from a tile of m + r - 1.
+    """A transform along one axis: m results of a kernel of r elements from m + r - 1 inputs.
 
     With p points, the results are the real part of back @ ((kernel @ weights) * (forth @ tile)).
     The matrices are arrays, or tuples of fractions.
@@ -57,7 +57,7 @@ class Transform(NamedTuple):
 
 
 class Domain(NamedTuple):
-    """The transforms of one convolution along rows and columns, and how many tiles there are."""
+    """The transforms of one convolution along rows and columns, and the number of tiles."""
 
     row: Transform
     column: Transform
@@ -87,7 +87,7 @@ class Domain(NamedTuple):
 
 
 class Cells:
-    """Cuts a workspace into arrays, one behind the other."""
+    """Cuts a workspace into successive arrays."""
 
     def __init__(self, workspace: Array, domain: Domain) -> None:
         self._left = workspace
@@ -232,10 +232,10 @@ class Tiled(Transformed):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TiledRows(Transformed):
-    """Transform input rows along themselves, multiply for each output row, transform back.
+    """Transform input rows along columns, multiply for each output row, transform back.
 
-    An output row is the sum over the kernel's rows of products of transformed tiles, which lie
-    together, as in MEC.
+    An output row is the sum over the kernel's rows of products of transformed tiles, which are
+    adjacent in memory, as in MEC.
     """
 
     def workspace_bytes(self, sizes: ConvolutionSizes) -> int:

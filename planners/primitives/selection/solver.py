@@ -1,16 +1,18 @@
-"""Selection of primitives as an integer program in whole numbers, solved by HiGHS.
+"""Selection of primitives as an integer linear program, solved by HiGHS and checked in integers.
 
-A binary variable for each candidate that no other of the same layouts improves on, and one for each
-pair of layouts at the ends of a link: of those, as many go from (or to) a layout as candidates
-write (or read) it. So the program grows with layouts, not with pairs of primitives, and on a tree
-without a limit its relaxation is integral already.
+Each layer has a binary variable per candidate, without candidates that another of the same layouts
+dominates. Each link has a binary variable per pair of layouts at its ends: the sum over the pairs
+with a layout equals the sum over the candidates that write (or read) it. The program therefore
+grows with the layouts, not with pairs of primitives. On a tree without a limit its relaxation is
+integral.
 
-HiGHS computes in floating point and lets a constraint be missed by a millionth: of a limit of
-billions of bytes that is more than a byte, and what it prunes for a selection that is one byte too
-large is lost. So a limit is given to it digit by digit, in numbers so small that a millionth decides
-nothing. What it returns is evaluated in integers; what it proves is weakened by what it may be off.
-That nothing is within a limit is decided exactly, without it: if it says so of a limit that can be met,
-it is asked again in other digits.
+HiGHS computes in floating point and tolerates a violation of 1e-6 of a constraint. For a limit of
+billions of bytes that is more than a byte, and it may prune valid selections for one that is a byte
+too large. So each limit is stated digit by digit, in numbers so small that the tolerance decides
+nothing. Example: with digits of 10 bits, 5000 n <= 12000 becomes 904 n <= 736 + 1024 c and 4 n + c
+<= 11, with a carry c. Solutions are evaluated in integers, and proved bounds are weakened by the
+tolerance. Infeasibility is decided exactly, without HiGHS; if HiGHS rejects a feasible limit, the
+program is solved again with other digits.
 """
 
 from __future__ import annotations
@@ -49,7 +51,7 @@ STANDARD_OUTPUT = 1
 
 
 class ProgramWhy(Why):
-    """Why the solver has no proof that its selection is the best."""
+    """The reasons for a selection without a proof."""
 
     TIME_LIMIT = "the time limit of the solver is reached"
     BOUND = "proved: none is below {bound}"
@@ -57,10 +59,10 @@ class ProgramWhy(Why):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Solution:
-    """The findings of the solver.
+    """A selection with its proof.
 
-    status: "optimal" and "infeasible" are proved; bound: nothing that is looked for can be less,
-    in the units of what is minimised; None if nothing was proved.
+    status: "optimal" and "infeasible" are proved. bound: lower bound in the units of the objective;
+    None if nothing was proved.
     """
 
     selection: Selection | None
@@ -80,14 +82,14 @@ class BinaryVariable(NamedTuple):
 
 
 class SelectionLimit(NamedTuple):
-    """The most of what is not minimised, "nanoseconds" or "memory"."""
+    """A limit on the quantity that is not minimised, "nanoseconds" or "memory"."""
 
     what: str
     most: int
 
 
 class SumBetween(NamedTuple):
-    """A sum of variables that lies between two numbers."""
+    """A sum of variables with a lower and an upper limit."""
 
     factors: Mapping[int, int]
     low: float
@@ -99,8 +101,8 @@ def solved_selection(
 ) -> SelectionAnswer:
     """Return the best selection by the integer program, within a budget.
 
-    budget: a stop, or seconds. If it ends the solver, the answer is the best of what the solver found
-    and of some quick selections.
+    budget: a stop, or seconds. If it ends the solver, the answer is the best of the solver's
+    selection and some heuristic selections.
     """
     stop, objective, nanoseconds = stop_of(budget), constraint.objective, constraint.nanoseconds
     try:
@@ -133,9 +135,9 @@ def solved_selection(
 def solved_front(
     problem: SelectionProblem, objective: Objective, budgets: int, budget: Budget = None
 ) -> tuple[Pair, ...]:
-    """Return the best time at this many memory limits, from the minimum to the fastest selection's.
+    """Return the minimum time at this number of memory limits, from the minimum memory to the fastest.
 
-    Without what others improve on; only what was proved, within the time limit and before an interrupt.
+    Only proved points are returned, within the time limit; dominated points are left out.
     """
     stop, pairs = stop_of(budget), list[Pair]()
     with suppress(KeyboardInterrupt):
@@ -175,9 +177,9 @@ def smallest(
     *,
     budget: Budget = None,
 ) -> Solution:
-    """Return the selection of least memory whose time is within a limit, if there is one.
+    """Return the selection of minimum memory whose time is within a limit, if it exists.
 
-    The largest workspace is looked for by halving the sizes that there are.
+    The largest workspace is found by bisection over the workspace sizes of the candidates.
     """
     stop = stop_of(budget)
     variables = variables_of(problem, objective)
@@ -206,9 +208,9 @@ def smallest(
 def variables_of(
     problem: SelectionProblem, objective: Objective, *, most: int | None = None
 ) -> list[BinaryVariable]:
-    """Return all variables; with `most`, those of at most this many bytes.
+    """Return all variables; with `most`, only candidates of at most this many bytes.
 
-    Candidates that another of the same layouts improves on are left out.
+    Candidates that another candidate of the same layouts dominates are left out.
     """
     variables: list[BinaryVariable] = []
     for number, candidates in enumerate(problem.candidates):
@@ -242,7 +244,7 @@ def _solved(
     limit: SelectionLimit | None,
     stop: Stop,
 ) -> Solution:
-    """Minimise a cost under a limit on the other, until what is found keeps the limit exactly.
+    """Minimise one cost under a limit on the other, until the selection keeps the limit exactly.
 
     what: "nanoseconds" or "memory".
     """
@@ -300,7 +302,7 @@ def _amount(selection: Selection, objective: Objective, what: str) -> int:
 
 
 def _least_cost(problem: SelectionProblem, objective: Objective, what: str) -> int:
-    """Return the least of what is limited, exactly: of a problem with no other cost, a front of one."""
+    """Return the exact minimum of the limited quantity, from the front without the other cost."""
     is_memory = what == "memory"
     free: dict[str, Any] = {"nanoseconds": 0} if is_memory else {"workspace_bytes": 0}
     weightless = free if is_memory else free | {"parameter_bytes": 0}
@@ -322,7 +324,7 @@ def _least_cost(problem: SelectionProblem, objective: Objective, what: str) -> i
 
 
 def _rows(problem: SelectionProblem, variables: Sequence[BinaryVariable]) -> list[SumBetween]:
-    """Constraint a single candidate for each layer; at each end of a link, the layout of its layer."""
+    """Return the constraints: one candidate per layer; each end of a link has its layout."""
     layers: dict[int, dict[int, int]] = {number: {} for number in range(len(problem.layers))}
     ends: dict[tuple[int, str, str], dict[int, int]] = {}  # link, which end, layout
     links_of: list[list[tuple[int, str]]] = [[] for _ in problem.layers]
@@ -346,9 +348,9 @@ def _rows(problem: SelectionProblem, variables: Sequence[BinaryVariable]) -> lis
 
 
 def _costs(variables: Sequence[BinaryVariable], what: str) -> tuple[list[int], int]:
-    """Return the cost of each variable beyond the least of its layer, and the sum of the least.
+    """Return each variable's cost above the minimum of its layer, and the sum of the minima.
 
-    One candidate of each layer remains in any case; small numbers lose less in floating point.
+    A candidate of each layer is always selected; small numbers lose less in floating point.
     """
     costs = [int(getattr(variable, what)) for variable in variables]
     minimum: dict[int, int] = {}
@@ -369,7 +371,7 @@ def _run(
     seconds: float | None,
     bits: int,
 ) -> Any:
-    """Return what the solver says of these rows, their limits in digits of this many bits."""
+    """Return the result of the solver for these rows, with limits in digits of this many bits."""
     maximum = [1] * len(costs)
     parts = [digit for row in rows for digit in _digits(row, maximum, bits)]
     places = [(number, index) for number, row in enumerate(parts) for index in row.factors]
@@ -392,11 +394,11 @@ def _run(
 
 
 def _digits(row: SumBetween, maximum: list[int], bits: int) -> Iterator[SumBetween]:
-    """Yield a sum of whole numbers within a limit, one digit of them after the other.
+    """Yield the rows of a sum of integers within a limit, one digit after the other.
 
-    A carry, a new variable from 0 to its entry in `maximum`, says how much the lower digits add to the
-    next: of factors f = h D + l and a limit H D + L, the sum of l is at most L + carry D, and the sum
-    of h, with the carry, at most H. O(digits) rows.
+    A carry, a new variable from 0 to its entry in `maximum`, transfers the lower digits to the
+    next. For factors f = h D + l and a limit H D + L, the sum of l is at most L + carry D, and the
+    sum of h plus the carry at most H. O(digits) rows.
     """
     base = 1 << bits
     while row.low == -inf and max(row.factors.values(), default=0) >= base:

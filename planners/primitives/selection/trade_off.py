@@ -1,11 +1,11 @@
-"""Time against memory: the Pareto front of the selections, by variable elimination.
+"""Pareto front of time and memory over primitive selections, by variable elimination.
 
-The layout in which a layer reads and that in which it writes are variables; a layer relates its
-two, a link those at its ends, each by a front of time and memory for every pair of layouts. A
-variable is decided by combining all that relate it to others into one relation among those others
-(variable elimination, or dynamic programming over a tree decomposition): exact for every network,
-and quick where few maps are alive side by side, series-parallel or not. Source: Dechter, Bucket
-Elimination: A Unifying Framework for Reasoning, Artificial Intelligence 113, 1999.
+The variables are the layouts that each layer reads and writes. A layer relates its two variables, a
+link those at its ends, each by a front of time and memory for every pair of layouts. A variable is
+eliminated by combining all its relations into one relation among its neighbours (bucket
+elimination, or dynamic programming over a tree decomposition). The result is exact for every
+network, and fast if few maps are live at the same time. Source: Dechter, Bucket Elimination: A
+Unifying Framework for Reasoning, Artificial Intelligence 113, 1999.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Layouts = tuple[str, ...]
 
 
 class PairFront(NamedTuple):
-    """Pairs by growing memory and falling time; both strictly."""
+    """Pairs of memory and time, by strictly increasing memory and strictly decreasing time."""
 
     nanoseconds: Numbers
     memory: Numbers
@@ -49,17 +49,17 @@ NOTHING = PairFront(np.zeros(1, np.int64), np.zeros(1, np.int64))  # costs nothi
 
 
 class Relation(NamedTuple):
-    """For each combination of layouts of some variables, what it costs; one that cannot be lacks."""
+    """A front for each combination of layouts of some variables; impossible combinations are absent."""
 
     variables: tuple[int, ...]  # by growing number: 2 n, in which layer n reads; 2 n + 1, it writes
     fronts: Mapping[Layouts, PairFront]
 
 
 class Decision(NamedTuple):
-    """A variable that was decided.
+    """An eliminated variable.
 
-    relations: all that related it to others, those with longer fronts first. result: the relation
-    among the others. These are numbers of relations of the trade-off.
+    relations: numbers of its relations, those with longer fronts first. result: number of the new
+    relation among its neighbours.
     """
 
     variable: int
@@ -69,10 +69,10 @@ class Decision(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TradeOff(Shown):
-    """The complete front of a problem: pairs of time and memory by growing memory.
+    """The complete front of a problem: pairs of time and memory by increasing memory.
 
-    relations: the layers, the links, the result of each decision. constants: numbers of relations that
-    were left in the end, without variables. They tell what gives a point of the front.
+    relations: layers, links, and the results of eliminations. constants: numbers of the relations
+    without variables at the end, from which a selection is reconstructed.
     """
 
     problem: SelectionProblem
@@ -152,7 +152,7 @@ class TradeOff(Shown):
 
 @public
 def trade_off(problem: SelectionProblem, objective: Objective, budget: Budget = None) -> TradeOff:
-    """Return the complete front. budget: looked at before each combination; ends it by GaveUp."""
+    """Return the complete front. budget: may end the search with GaveUp before each combination."""
     stop = stop_of(budget)
     relations = _relations(problem, objective)
     left = set(range(len(relations)))
@@ -191,7 +191,7 @@ def trade_off(problem: SelectionProblem, objective: Objective, budget: Budget = 
 
 
 def _relations(problem: SelectionProblem, objective: Objective) -> list[Relation]:
-    """Return what relates the layouts of a problem: each layer and each link."""
+    """Return the relations of a problem: one for each layer and each link."""
     relations: list[Relation] = []
     for number, candidates in enumerate(problem.candidates):
         alike: dict[Layouts, list[LayerProfile]] = {}
@@ -226,7 +226,7 @@ def _relations(problem: SelectionProblem, objective: Objective) -> list[Relation
 def _combinations(
     relations: Sequence[Relation], fixed: Mapping[int, str]
 ) -> list[tuple[dict[int, str], tuple[PairFront, ...]]]:
-    """Return all layouts on which the relations agree, with the front of each relation."""
+    """Yield the layouts on which the relations agree, with the front of each relation."""
     combined: list[tuple[dict[int, str], tuple[PairFront, ...]]] = [(dict(fixed), ())]
     for relation in relations:
         combined = [
@@ -289,7 +289,7 @@ def front_of(nanoseconds: Sequence[int] | Numbers, memory: Sequence[int] | Numbe
 
 
 def _least(fronts: Sequence[PairFront]) -> PairFront:
-    """Return the best of several fronts together."""
+    """Return the Pareto front of the union of several fronts."""
     if len(fronts) == 1:
         return fronts[0]
     times, sizes = zip(*fronts, strict=True)
@@ -297,7 +297,7 @@ def _least(fronts: Sequence[PairFront]) -> PairFront:
 
 
 def _together(fronts: Iterable[PairFront], objective: Objective) -> PairFront:
-    """Return the front of all, in sequence: a long one in front meets short ones only."""
+    """Return the Pareto front of the union, merging short fronts with the first, longest one."""
     total = NOTHING
     for front in fronts:
         total = added(total, front, objective)
@@ -305,7 +305,7 @@ def _together(fronts: Iterable[PairFront], objective: Objective) -> PairFront:
 
 
 def added(first: PairFront, second: PairFront, objective: Objective) -> PairFront:
-    """Return the front of doing both: times add up, memory as the objective says."""
+    """Return the front of the sum: times add up, memory as in the objective."""
     largest = max(int(column.max()) for column in (*first, *second))
     if ranges.number_type(2 * largest) is object:  # sums leave the range of 64 bits
         first, second = (
