@@ -50,11 +50,15 @@ def makefile(
     proved: the C source that is proved, empty for none. cmsis_nn: whether the library calls CMSIS-NN.
     target: of the kernels; a Cortex-M55 is then the default of the emulation.
     """
-    more = " -isystem $(CMSIS_NN)/Include" if cmsis_nn else ""
-    linked = " build/cmsis-nn-$(TARGET).a" if cmsis_nn else ""
-    here = " build/cmsis-nn.a" if cmsis_nn else ""
-    benched = _bench(bench, here) if bench else ""
-    benched += _proof(sources[0], proved) if proved else ""
+    includes = " -isystem $(CMSIS_NN)/Include" if cmsis_nn else ""
+    settings = _make_settings(sources, tests, includes, target)
+    return settings + _make_rules(sources, arrays, includes, bench, proved, cmsis_nn=cmsis_nn)
+
+
+def _make_settings(
+    sources: Sequence[str], tests: Sequence[str], includes: str, target: str | None
+) -> str:
+    """Return the comment and the variables of a Makefile: compilers, cores, emulators, files."""
     objects = " ".join(f"$(BUILD)/{PurePath(file).stem}.o" for file in sources)
     return f"""# make test: run the test program; make qemu: on an emulated Cortex-M4
 # make qemu-m55: on an emulated Cortex-M55; make size: flash and static RAM of the library
@@ -62,7 +66,7 @@ def makefile(
 CC ?= cc
 CFLAGS ?= -O2
 WARNINGS = -std=c99 -Wall -Wextra -Wpedantic -Wconversion -Wshadow
-INCLUDED = -Iinclude -Itarget{more}
+INCLUDED = -Iinclude -Itarget{includes}
 ARM ?= arm-none-eabi-
 ARM_CFLAGS ?= -O2
 TARGET ?= {"m55" if target == CORTEX_M55 else "m4"}
@@ -82,7 +86,24 @@ QUARTERS ?= $(QUARTERS_$(TARGET))
 QEMU ?= qemu-system-arm -M $(MACHINE_$(TARGET)) $(ICOUNT)
 RUN ?= $(QEMU) -nographic -monitor none -serial none -semihosting-config enable=on,target=native -kernel
 
-.PHONY: test qemu qemu-m55 instructions size bench bench-here example example-qemu \
+"""
+
+
+def _make_rules(
+    sources: Sequence[str],
+    arrays: Sequence[str],
+    includes: str,
+    bench: str | None,
+    proved: str,
+    *,
+    cmsis_nn: bool,
+) -> str:
+    """Return the targets of a Makefile, those of a benchmark and of a proof included."""
+    linked = " build/cmsis-nn-$(TARGET).a" if cmsis_nn else ""
+    here = " build/cmsis-nn.a" if cmsis_nn else ""
+    benched = _bench(bench, here) if bench else ""
+    benched += _proof(sources[0], proved) if proved else ""
+    return f""".PHONY: test qemu qemu-m55 instructions size bench bench-here example example-qemu \
 	prove prove-products prove-calls clean
 
 test: build/test
@@ -117,7 +138,7 @@ $(BUILD)/target.elf: $(OBJECTS){linked} $(TESTS) target/target.c target/target_$
 
 $(BUILD)/%.o: src/%.c $(HEADERS)
 	mkdir -p $(BUILD)
-	$(ARM)gcc $(CORE_$(TARGET)) $(ARM_CFLAGS) $(SECTIONS) $(WARNINGS) -Iinclude{more} -c $< -o $@
+	$(ARM)gcc $(CORE_$(TARGET)) $(ARM_CFLAGS) $(SECTIONS) $(WARNINGS) -Iinclude{includes} -c $< -o $@
 {_CMSIS_NN if cmsis_nn else ""}
 clean:
 	rm -rf build

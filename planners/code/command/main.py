@@ -60,6 +60,31 @@ def command_parser() -> argparse.ArgumentParser:
         help="of each tensor, as csdf fit plans them. A library computes in the elements of the file, "
         "1 byte for int8 and 4 for others: other sizes are refused",
     )
+    _add_kernel_options(parser)
+    parser.add_argument(
+        "--name", help="of functions and files; default: the network's, or networks"
+    )
+    _add_package_options(parser)
+    parser.add_argument(
+        "--misra",
+        metavar="FILE",
+        help="write the places that deviate from MISRA C:2012 as CSV: rule, category, file, line, "
+        "function, code, reason, risk. cppcheck has to be installed",
+    )
+    parser.add_argument(
+        "--seed", type=option_values.from_zero, default=0, metavar="N", help="of random weights"
+    )
+    add_order_option(parser)
+    parsers.add_effort(
+        parser, "effort of the search for each plan, which ends with the best plan so far", EFFORT
+    )
+    parsers.add_json_option(parser)
+    parsers.add_folder_option(parser)
+    return parser
+
+
+def _add_kernel_options(parser: argparse.ArgumentParser) -> None:
+    """Add the kernels of the library, their processor, and the benchmark of all primitives."""
     parser.add_argument(
         "--kernels",
         choices=KERNELS,
@@ -82,26 +107,6 @@ def command_parser() -> argparse.ArgumentParser:
         help="write a program instead that times every primitive of every layer where it runs, as far "
         "as --ram and --flash hold it, and prints the profile for csdf plan primitives --profile",
     )
-    parser.add_argument(
-        "--name", help="of functions and files; default: the network's, or networks"
-    )
-    _add_package_options(parser)
-    parser.add_argument(
-        "--misra",
-        metavar="FILE",
-        help="write the places that deviate from MISRA C:2012 as CSV: rule, category, file, line, "
-        "function, code, reason, risk. cppcheck has to be installed",
-    )
-    parser.add_argument(
-        "--seed", type=option_values.from_zero, default=0, metavar="N", help="of random weights"
-    )
-    add_order_option(parser)
-    parsers.add_effort(
-        parser, "effort of the search for each plan, which ends with the best plan so far", EFFORT
-    )
-    parsers.add_json_option(parser)
-    parsers.add_folder_option(parser)
-    return parser
 
 
 def _add_package_options(parser: argparse.ArgumentParser) -> None:

@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 from cnn2csdf.commands.cnn import chosen
@@ -81,29 +82,7 @@ def work(options: argparse.Namespace) -> int:
     if options.verify:
         model = with_weights("csdf plan fusion", model, options.seed)
     chain = chain_of(model.network)
-    sides = range(1, options.tiles + 1)
-    usual = (
-        ScratchCount.IM2COL if is_chosen(options) else ScratchCount.NONE
-    )  # as MAFAT counts; as all others
-    platform = platform_named(options.platform)
-    terms = Terms(
-        platform=platform,
-        measured=None
-        if options.durations is None
-        else measured_work(
-            model.network, chosen.durations_table(options.durations), platform.launch
-        ),
-        scratch=usual if options.scratch is None else ScratchCount(options.scratch),
-        element_bytes=options.element_bytes,
-        tilings=tuple((down, across) for down in sides for across in sides),
-        modes=options.modes,
-    )
-    measured: tuple[Measured, ...] = ()
-    error = None
-    if options.measured is not None:
-        measured = read_measured(options.measured, chain, terms)
-        platform, error = fitted(chain, terms, measured)
-        terms = replace(terms, platform=platform)
+    terms, measured, error = _terms(options, model.network, chain)
     weights = parameter_bytes(model.network, options.element_bytes)
     limit = MemoryLimits(ram=options.ram, memory=options.memory).room(weights, weights)
     stop = stop_after(options.time_limit, "groups", effort=options.effort)
@@ -113,7 +92,7 @@ def work(options: argparse.Namespace) -> int:
     else:
         answer = best_plan(chain, terms, sys.maxsize if limit is None else max(0, limit), stop)
         answer = answer if error is None else or_measured(answer, measured, error, limit)
-        if terms.measured is None:  # csdf fit knows no measured times
+        if terms.measured is None:  # csdf fit has no measured times
             beside = fit_beside(
                 [model.network],
                 stop,
@@ -133,7 +112,7 @@ def work(options: argparse.Namespace) -> int:
     if error is None:
         shared.remark_on_platform("csdf plan fusion", options)
     else:
-        launch, speed = platform.launch, platform.operations_per_second
+        launch, speed = terms.platform.launch, terms.platform.operations_per_second
         print(
             f"csdf plan fusion: fitted to {len(measured)} times: {float(launch) * 1e6:.4g} us to "
             f"start a phase, {float(speed) / 1e9:.4g} GOP/s, at most {float(error):.1%} too fast",
@@ -157,6 +136,44 @@ def work(options: argparse.Namespace) -> int:
         _write(options.output, model.network, answer.plan, part)
     if options.plot:
         _plot(options.plot, answer, options.model, limit)
+    return _exit_code(answer, check, options, is_cut_short=is_cut_short)
+
+
+def _terms(
+    options: argparse.Namespace, network: Network, chain: TopologicalOrder
+) -> tuple[Terms, tuple[Measured, ...], Fraction | None]:
+    """Return the terms of the search; with --measured, the times and the error of their fit."""
+    # MAFAT counts the scratch of im2col, all other methods count none.
+    usual = ScratchCount.IM2COL if is_chosen(options) else ScratchCount.NONE
+    platform = platform_named(options.platform)
+    durations = None
+    if options.durations is not None:
+        table = chosen.durations_table(options.durations)
+        durations = measured_work(network, table, platform.launch)
+    sides = range(1, options.tiles + 1)
+    terms = Terms(
+        platform=platform,
+        measured=durations,
+        scratch=usual if options.scratch is None else ScratchCount(options.scratch),
+        element_bytes=options.element_bytes,
+        tilings=tuple((down, across) for down in sides for across in sides),
+        modes=options.modes,
+    )
+    if options.measured is None:
+        return terms, (), None
+    measured = read_measured(options.measured, chain, terms)
+    platform, error = fitted(chain, terms, measured)
+    return replace(terms, platform=platform), measured, error
+
+
+def _exit_code(
+    answer: FusionAnswer,
+    check: Check | None,
+    options: argparse.Namespace,
+    *,
+    is_cut_short: bool,
+) -> int:
+    """Return the exit code; print the reason of an answer that is not proved or not shown."""
     if check is not None and not check.is_equal:
         return answers.NO
     if answer.status == Status.FEASIBLE or (options.json and answer.plan is None):

@@ -51,6 +51,29 @@ def command_parser() -> argparse.ArgumentParser:
     shared.add_reading_options(parser)
     add_plan_options(parser)
     parser.set_defaults(input=None, output_memory=None)  # which with --plan are the plan's
+    _add_sources(parser)
+    _add_sizes_and_checks(parser)
+    add_order_option(parser)
+    parsers.add_effort(
+        parser,
+        "effort of the search for each network, which ends with the best plan so far",
+        EFFORT,
+    )
+    parsers.add_json_option(parser)
+    parsers.add_plot_option(parser, "the plan: the buffers in memory over a frame")
+    parser.add_argument(
+        "--plot-tradeoff",
+        type=parsers.output_file(*parsers.PICTURES),
+        metavar="FILE",
+        help="draw RAM against MACs of all methods; with --memory slow bytes, or time, against the "
+        "size of the first memory, with the effort for each size",
+    )
+    parsers.add_output_option(parser, "the plan, in JSON", "json")
+    return parser
+
+
+def _add_sources(parser: argparse.ArgumentParser) -> None:
+    """Add the plan to check, and the frame rate with the times that it is checked by."""
     parser.add_argument(
         "--plan",
         action=SinglePlan,
@@ -71,6 +94,10 @@ def command_parser() -> argparse.ArgumentParser:
         help="measured times of the layers: what `make bench` of a library prints on your board, or "
         "csdf cnn measure writes; the platform adds the start of a phase",
     )
+
+
+def _add_sizes_and_checks(parser: argparse.ArgumentParser) -> None:
+    """Add the sizes of elements, the run of the plan, and its printing."""
     shared.add_element_bytes_option(parser, is_by_tensor=True)
     parser.add_argument(
         "--parameter-bytes",
@@ -95,23 +122,6 @@ def command_parser() -> argparse.ArgumentParser:
         action="store_true",
         help="also print the plan: groups, stages, and buffers with their offsets",
     )
-    add_order_option(parser)
-    parsers.add_effort(
-        parser,
-        "effort of the search for each network, which ends with the best plan so far",
-        EFFORT,
-    )
-    parsers.add_json_option(parser)
-    parsers.add_plot_option(parser, "the plan: the buffers in memory over a frame")
-    parser.add_argument(
-        "--plot-tradeoff",
-        type=parsers.output_file(*parsers.PICTURES),
-        metavar="FILE",
-        help="draw RAM against MACs of all methods; with --memory slow bytes, or time, against the "
-        "size of the first memory, with the effort for each size",
-    )
-    parsers.add_output_option(parser, "the plan, in JSON", "json")
-    return parser
 
 
 class SinglePlan(argparse.Action):
