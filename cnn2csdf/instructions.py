@@ -27,6 +27,8 @@ WORD, VECTOR = 4, 16  # values that meet weights at once: with SMLAD, with Heliu
 WORDS, LANES = 4, 8  # channels of a depthwise convolution at once: in words, in vectors of Helium
 FEW, MOST_GATHERED = 16, 256  # values in a row of a window, and in a window, that is gathered first
 TABLE = "Table"
+HALVES, ZEROS = ".halves", ".zeros"  # after the names of kernels: weights of two bytes, zero points
+PRODUCT = "Product"  # rounded as sums in single precision; a plain convolution in fixed point
 BEHIND = "behind "  # before the words of a function that follows a kernel
 GUESSED = "other"  # the kernel that stands for those that were not counted
 Counts = dict[str, int]
@@ -50,6 +52,7 @@ def loops(
     its rows are whole. adds_up: whether the input is added up row by row.
     """
     is_real, behind = element_bytes == REAL_BYTES, layer.epilogue
+    has_halves = is_real and any(map(layer.reads_halves, layer.operator.half_roles))
     if adds_up:
         kernel, counts = _sums(layer, inputs[0], is_real=is_real)
     else:
@@ -57,6 +60,8 @@ def loops(
     if is_real and layer.operator.can_be_fused:  # copied first
         kernel, behind = "Pointwise", (layer.operator, *behind)
     kernel = _of_types(kernel, layer, element_bytes, source)
+    if has_halves:
+        kernel, counts = kernel + HALVES, _with_halves(counts, layer.shape.channels)
     counts["rows"] = layer.shape.rows if layer.shape.is_map else 0
     counts_of = {(kernel, name): number for name, number in counts.items()}
     if is_real:
@@ -87,6 +92,9 @@ def _kernel(
         case op.Pad(mode=mode):
             places = layer.shape.height * layer.shape.width - inputs[0].height * inputs[0].width
             return f"{name}.{mode}", _moved(layer, inputs) | {"places outside": places}
+        case op.Concatenation(axis=axis):
+            counts = _moved(layer, inputs)
+            return name, counts | {"pieces": counts["places"] * (len(inputs) if axis == 0 else 1)}
         case op.Softmax(is_logarithm=True):
             name = f"{name}.logarithm"
         case op.Elementwise(function=function):
@@ -125,8 +133,10 @@ def known_loops(
 ) -> Loops:
     """Return the loops; operations and elements instead of kernels that a table does not have.
 
-    Of an unknown function behind a known kernel, only the elements count.
+    Of an unknown function behind a known kernel, only the elements count. Kernels of weights of two
+    bytes, or with a zero point, count as the kernels of other weights, where these are known.
     """
+    found = _of_usual_weights(found, table)
     unknown = {kernel for kernel, _ in found} - table.keys()
     if not unknown:
         return found
@@ -136,6 +146,15 @@ def known_loops(
         elements = sum(found.get((kernel, "elements"), 0) for kernel in unknown)
         instead = {"operations": elements, "read": elements}
     return loops_known | {(GUESSED, name): number for name, number in instead.items()}
+
+
+def _of_usual_weights(counts: Loops, table: Mapping[str, object]) -> Loops:
+    """The loops with kernels of usual weights, for kernels that a table has of these weights only."""
+    renamed: Counter[tuple[str, str]] = Counter()
+    for (kernel, loop), number in counts.items():
+        usual = kernel.removesuffix(HALVES).removesuffix(ZEROS)
+        renamed[kernel if kernel in table or usual not in table else usual, loop] += number
+    return renamed
 
 
 def uncounted(platform: Platform, network: Network, element_bytes: int | None) -> tuple[str, ...]:
@@ -166,6 +185,8 @@ def _of_types(kernel: str, layer: Layer, element_bytes: int, source: Layer | Non
         return f"{kernel}.from real{single}"
     if bytes_each != element_bytes or (types is not None and types.element.bytes != element_bytes):
         return f"{kernel}.wide"
+    if kernel == PRODUCT and (not single or element_bytes == Element.INT16.bytes):
+        kernel = "Convolution"
     if element_bytes == Element.INT16.bytes:
         kernel += ".short"
     elif operator.converts:
@@ -176,7 +197,7 @@ def _of_types(kernel: str, layer: Layer, element_bytes: int, source: Layer | Non
         return kernel
     kinds = [stored.quantization for stored in layer.stored]
     has_zeros = operator.weight_role is not None and any(kind and kind.zero_point for kind in kinds)
-    return kernel + single + (".zeros" if has_zeros else "")
+    return kernel + single + (ZEROS if has_zeros else "")
 
 
 def _is_limited(layer: Layer) -> bool:
@@ -313,9 +334,10 @@ def _convolution(
                 counts_of["cut vectors"] += blocks * rows * -(-values // VECTOR)
     if is_depthwise:
         return "Depthwise", dict(counts_of)
-    is_product = operator.block is not None  # of matrices in the file
-    kernel = "Product" if is_product else "Convolution" if groups == 1 else "GroupedConvolution"
-    return kernel, dict(counts_of)
+    if operator.block is not None and not is_real:  # a product of matrices in the file
+        counts_of["inner"] = shape.height * shape.width * taps * inputs
+        return PRODUCT, dict(counts_of)
+    return "Convolution" if groups == 1 else "GroupedConvolution", dict(counts_of)
 
 
 def _fully_connected(
@@ -367,6 +389,19 @@ def _real_filters(places: int, rows: int, count: int, filters: int) -> Counts:
         "values of rest": values * (rest > 0),
         "products of rest": values * rest,
     }
+
+
+def _with_halves(counts: Counts, channels: int) -> Counts:
+    """The loops over real weights of two bytes: eight filters at once, channels singly."""
+    most, few = REAL_BLOCKS
+    loops_of = dict(counts)
+    if f"values of {most}" in counts:
+        for kind in ("values", "rows"):
+            loops_of[f"{kind} of {few}"] += 2 * loops_of.pop(f"{kind} of {most}")
+    elif f"taps of {LANES}" in counts:
+        loops_of = {"places": counts["places"], "products": counts["products"]}
+        loops_of["taps"] = counts["products"] // channels * -(-channels // LANES)
+    return loops_of
 
 
 def _bare(blocks: int, runs: int, count: int) -> Counts:
@@ -473,6 +508,9 @@ def _product(layer: Layer, inputs: Sequence[Shape]) -> tuple[str, Counts]:
     match layer.operator:
         case op.AttentionProduct(gives=gives):
             kernel = f"{kernel}.{gives}"
+            inner, meetings = products // shape.elements, shape.height * shape.width
+            blocks = meetings * -(-shape.channels // LANES)
+            counts_of |= {"inner": meetings * inner, "blocks": blocks, "block rows": blocks * inner}
         case op.StreamedProduct(units=units, places=places):
             sums = units * places
             counts_of |= {"sums": sums, "products": sums * inputs[0].elements}

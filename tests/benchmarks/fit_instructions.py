@@ -4,8 +4,10 @@ Run `python -m tests.benchmarks.fit_instructions COUNTS [--table FILE]`. Random 
 of shapes, layer by layer, row by row and in strips, are written as C and counted on each emulated
 core, stage by stage; COUNTS keeps each count by a digest of the C, so that a second run counts only
 what changed. The instructions of an iteration of each loop are fitted to these counts, and written as
-`--table cnn2csdf/instruction_table.json`. tests.benchmarks.predicted_instructions has model files
-beside the result. Needs what tests.benchmarks.instruction_counts needs.
+`--table cnn2csdf/instruction_table.json`. With `--samples PATTERN --kernels PATTERN` only samples of
+matching names are counted, and only matching kernels are fitted; all others keep their instructions.
+tests.benchmarks.predicted_instructions has model files beside the result. Needs what
+tests.benchmarks.instruction_counts needs.
 """
 
 import argparse
@@ -69,26 +71,48 @@ def stage_and_frame_loops(table, plan):
     return stages | {None: sum(stages.values(), around)}
 
 
-def fitted(rows, core):
-    """Instructions of a turn of each loop: least squares of the relative errors, none below zero."""
+def fitted(rows, core, kernels=None):
+    """Return the instructions of an iteration of each loop on a core, none below zero.
+
+    They minimise the sum of the squares of the relative errors. kernels: a pattern of the kernels that
+    are fitted, where all others keep the instructions of the present table.
+    """
     rows = [(used(loops, core), count, stage) for _, of, stage, count, loops in rows if of == core]
-    names = sorted({name for loops, *_ in rows for name in loops})
+    fixed = {}
+    if kernels is not None:
+        fixed = {
+            kernel: instructions
+            for kernel, instructions in INSTRUCTIONS[core].items()
+            if not re.fullmatch(kernels, kernel)
+        }
+        rows = [row for row in rows if any(re.fullmatch(kernels, kernel) for kernel, _ in row[0])]
+    names = sorted({name for loops, *_ in rows for name in loops if name[0] not in fixed})
     counts = np.array([count for _, count, _ in rows])
     weights = np.where([stage is None for *_, stage in rows], FRAME_WEIGHT, 1)
     weights = weights / np.maximum(counts, LEAST)
     matrix = np.array([[loops.get(name, 0) for name in names] for loops, *_ in rows], float)
     matrix *= weights[:, None]
     scales = np.maximum(np.abs(matrix).max(axis=0), 1e-30)
-    found, _ = nnls(matrix / scales, counts * weights, maxiter=10**5)
+    remaining = counts - np.array([float(turns(loops, fixed)) for loops, *_ in rows])
+    solution, _ = nnls(matrix / scales, remaining * weights, maxiter=10**5)
     table = {kernel: {} for kernel, _ in names}
-    for (kernel, loop), each in zip(names, found / scales, strict=True):
-        if each > 0.005 or kernel in AROUND:
-            table[kernel][loop] = Fraction(round(100 * float(each)), 100)
+    for (kernel, loop), number in zip(names, solution / scales, strict=True):
+        if number > 0.005 or kernel in AROUND:
+            table[kernel][loop] = Fraction(round(100 * float(number)), 100)
     for kernel in table.keys() - {kernel for kernel, loop in names if loop == MANY_ZEROS}:
         if FEW_ZEROS in table[kernel]:
             table[kernel][MANY_ZEROS] = table[kernel][FEW_ZEROS]
+    if kernels is not None:
+        return dict(sorted((fixed | table).items()))
     table["other"] = other(table)
     return table
+
+
+def turns(loops, table):
+    """Return the instructions of loops."""
+    return sum(
+        table.get(kernel, {}).get(loop, 0) * number for (kernel, loop), number in loops.items()
+    )
 
 
 def other(table):
@@ -123,12 +147,7 @@ def sample_errors(rows, tables):
     """Relative errors of the frames of samples, by core and sample."""
     for key, core, stage, count, loops in rows:
         if stage is None:
-            table = tables[core]
-            turns = sum(
-                table.get(kernel, {}).get(loop, 0) * number
-                for (kernel, loop), number in loops.items()
-            )
-            yield core, key, float(turns) / count - 1
+            yield core, key, float(turns(loops, tables[core])) / count - 1
 
 
 def main():
@@ -136,10 +155,13 @@ def main():
     parser.add_argument("counts")
     parser.add_argument("--table", help="the file to write")
     parser.add_argument("--cores", default=",".join(CORES))
+    parser.add_argument("--kernels", metavar="PATTERN", help="fit kernels of these names alone")
+    parser.add_argument("--samples", metavar="PATTERN", default=".*", help="names of samples")
     options = parser.parse_args()
     cores, counts = options.cores.split(","), Counts(options.counts)
-    rows = [row for sample in samples() for row in rows_of_sample(sample, cores, counts)]
-    tables = {core: fitted(rows, core) for core in cores}
+    chosen = [sample for sample in samples() if re.fullmatch(options.samples, sample[0])]
+    rows = [row for sample in chosen for row in rows_of_sample(sample, cores, counts)]
+    tables = {core: fitted(rows, core, options.kernels) for core in cores}
     if options.table:
         Path(options.table).write_text(written(INSTRUCTIONS | tables))
     for core, key, error in sample_errors(rows, tables):

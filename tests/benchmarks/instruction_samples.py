@@ -3,10 +3,13 @@
 import random
 from dataclasses import replace
 
+import numpy as np
+
 from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.dtypes import Arithmetic, Element, Quantization, Stored
 from cnn2csdf.execution.calibration import calibrated_weights
+from cnn2csdf.fixed_point.single_precision import columns_at_once
 from cnn2csdf.network import Network
 from cnn2csdf.operators.activations import ACTIVATIONS
 from cnn2csdf.operators.elementwise import ELEMENTWISE, REDUCTIONS
@@ -17,6 +20,7 @@ from tests.planners.code.calibrated import integer_model, real_model
 
 NARROW = (0, 2, 3, 4, 5, 6)  # seeds whose sums are all made smaller, as those of trained networks
 POSITIVE = ("log", "sqrt", "rsqrt", "reciprocal")
+MANY_UNITS = 10  # seed from which recurrent layers have many units
 INTEGER, SINGLE = 10, 20  # seeds from which networks are in integers, and in single precision
 PARAMETERS = {1: (0.5,), 2: (-0.5, 0.5)}
 
@@ -26,12 +30,7 @@ def samples():
 
     Networks of one form are counted side by side in one library, layer by layer; some alone, too.
     """
-    specs = [(one, seed, form) for one, seeds, forms in SAMPLES for seed in seeds for form in forms]
-    together = [
-        (form, WHOLE, tuple((one.__name__, seed, form) for one, seed, of in specs if of == form))
-        for form in FORMS
-        if any(of == form for *_, of in specs)
-    ]
+    together = [*_together(SAMPLES), *_together(WIDER, "wider ")]
     alone = [
         (f"{one.__name__}:{seed}:{form}", ways, ((one.__name__, seed, form),))
         for one, seeds, forms, ways in ALONE
@@ -39,6 +38,20 @@ def samples():
         for form in forms
     ]
     return [*alone, *together]
+
+
+def _together(samples_of_forms, prefix=""):
+    """Yield a sample for each form, with all networks of the form."""
+    specs = [
+        (kind, seed, form)
+        for kind, seeds, forms in samples_of_forms
+        for seed in seeds
+        for form in forms
+    ]
+    for form in FORMS:
+        names = tuple((kind.__name__, seed, of) for kind, seed, of in specs if of == form)
+        if names:
+            yield prefix + form, WHOLE, names
 
 
 def model_of(specs):
@@ -93,6 +106,45 @@ def _with_types(model, **changes):
         replace(changed(layer), stored=tuple(map(changed, layer.stored)))
         for layer in model.network.layers
     ]
+    return replace(model, network=replace(model.network, layers=tuple(layers)))
+
+
+def halves(network, seed):
+    """In real numbers, with weights of two bytes."""
+    model = real_model(network, seed)
+    layers, weights = [], dict(model.weights)
+    for layer in model.network.layers:
+        roles = set(layer.operator.half_roles) & set(weights.get(layer.name, {}))
+        stored = tuple(Stored(role=role, element=Element.FLOAT16) for role in sorted(roles))
+        layers.append(replace(layer, stored=stored))
+        if roles:
+            arrays = dict(weights[layer.name])
+            for role in roles:
+                arrays[role] = arrays[role].astype(np.float16).astype(np.float32)
+            weights[layer.name] = arrays
+    return Model(network=replace(model.network, layers=tuple(layers)), weights=weights)
+
+
+def with_zeros(network, seed):
+    """In integers, with a zero point of the weights of each layer."""
+    return _with_zeros(integer_model(network, seed))
+
+
+def single_with_zeros(network, seed):
+    """In integers that are rescaled in single precision, with zero points of weights."""
+    return _with_zeros(single(network, seed))
+
+
+def _with_zeros(model):
+    layers = []
+    for layer in model.network.layers:
+        stored = tuple(
+            replace(array, quantization=replace(array.quantization, zero_point=7))
+            if array.role in ("kernel", "matrix")
+            else array
+            for array in layer.stored
+        )
+        layers.append(replace(layer, stored=stored))
     return replace(model, network=replace(model.network, layers=tuple(layers)))
 
 
@@ -496,13 +548,15 @@ def matrices(seed):
 
 
 def recurrent(seed):
-    """Recurrent layers of real numbers."""
+    """Recurrent layers of real numbers, from MANY_UNITS on of many units."""
     draw = random.Random(seed)
     builder = NetworkBuilder(f"recurrent{seed}")
+    few, many = (4, 9, 16), (40, 64, 100)
     frames, elements = draw.choice((1, 4, 9)), draw.choice((3, 8, 16))
-    given = builder.input((frames, 1, elements))
+    given = builder.input((frames, 1, elements if seed < MANY_UNITS else draw.choice(many)))
     for kind in ("lstm", "gru", "rnn"):
-        layer = op.Recurrence(kind=kind, units=draw.choice((4, 9, 16)), resets_after=seed % 2 == 0)
+        units = draw.choice(few if seed < MANY_UNITS else many)
+        layer = op.Recurrence(kind=kind, units=units, resets_after=seed % 2 == 0)
         builder.output(builder.add(layer, given), kind)
     return builder.network()
 
@@ -648,6 +702,58 @@ def joined(seed):
     return builder.network()
 
 
+def joins(seed):
+    """Concatenations of few channels, along channels, rows and columns."""
+    draw = random.Random(seed)
+    builder = NetworkBuilder(f"joins{seed}")
+    size = draw.choice((4, 8)), draw.choice((6, 8))
+    for axis, count in ((0, 2), (0, 3), (1, 2), (2, 2)):
+        channels = [draw.choice((1, 2, 3, 5)) for _ in range(count)]
+        channels = channels if axis == 0 else channels[:1] * count
+        sources = [
+            builder.input((each, *size), f"{axis} {count} {place}")
+            for place, each in enumerate(channels)
+        ]
+        builder.output(builder.add(op.Concatenation(axis=axis), *sources), f"{axis} {count}")
+    return builder.network()
+
+
+def norms(seed):
+    """Normalisations of tokens of many channels."""
+    draw = random.Random(seed)
+    builder = NetworkBuilder(f"norms{seed}")
+    given = builder.input((draw.choice((24, 32, 64, 96)), draw.choice((9, 16, 40)), 1))
+    builder.output(builder.add(op.LayerNormalization(axis=0, last=0), given))
+    return builder.network()
+
+
+def encoders(seed):
+    """Products with weights and attention of tokens of many channels; below INTEGER normalised."""
+    draw = random.Random(seed)
+    builder = NetworkBuilder(f"encoders{seed}")
+    heads, width = draw.choice(((1, 32), (2, 16), (4, 16), (4, 24), (2, 40)))
+    channels, tokens = heads * width, draw.choice((9, 16, 24, 40))
+
+    def product_of(last, units):
+        columns = columns_at_once(builder.shape(last).channels, units)
+        window = op.Window(kernel=(1, 1))
+        return builder.add(op.Convolution(filters=units, window=window, block=columns), last)
+
+    last = builder.input((channels, tokens, 1))
+    if seed < INTEGER:
+        last = builder.add(op.LayerNormalization(axis=0, last=0), last)
+    query, key, value = (product_of(last, channels) for _ in range(3))
+    scores = builder.add(op.AttentionProduct(gives="scores", heads=heads), query, key)
+    if seed >= INTEGER:
+        builder.output(scores, "scores")  # between integers a softmax is a layer of its own
+    shares = builder.add(op.Softmax(axis=0), scores)
+    values = op.AttentionProduct(gives="values", heads=heads)
+    builder.output(builder.add(values, shares, value), "attention")
+    wide = product_of(last, draw.choice((64, 100, 130, 192)))
+    builder.output(product_of(wide, channels), "products")
+    return builder.network()
+
+
 def streamed(seed):
     """Products with the inputs of several frames."""
     draw = random.Random(seed)
@@ -715,6 +821,9 @@ FORMS = {
     "converted": given,
     "converted single": given,
     "hops": hops,
+    "halves": halves,
+    "zeros": with_zeros,
+    "single zeros": single_with_zeros,
 }
 SAMPLES = (
     (small, range(6), ("reals",)),
@@ -756,8 +865,19 @@ SAMPLES = (
     (orders, range(2), ("plain", "integers")),
     (conversions, range(6), ("converted",)),
     (conversions, range(SINGLE, SINGLE + 4), ("converted single",)),
+    (chain, range(3), ("halves", "zeros", "single zeros")),
+    (dense, range(3), ("halves", "zeros")),
+    (dense, range(1), ("single zeros",)),
+    (in_time, range(2), ("halves", "zeros")),
     (test_wide_integers.filters, range(3), ("converted",)),
     (test_wide_integers.widths, range(3), ("converted",)),
+)
+WIDER = (  # ranges of shapes beyond those of SAMPLES, in libraries of their own
+    (joins, range(3), ("integers", "reals", "single")),
+    (recurrent, range(MANY_UNITS, MANY_UNITS + 4), ("plain",)),
+    (encoders, range(3), ("reals",)),
+    (norms, range(4), ("typed single",)),
+    (encoders, range(INTEGER, INTEGER + 4), ("integers", "single")),
 )
 WHOLE = ("layer by layer",)
 STRIPS = ("row by row", "least")
@@ -772,4 +892,4 @@ ALONE = (
     (reshaped, range(1), ("integers",), STRIPS),
     (windows, range(12), ("hops",), WHOLE),
 )
-KINDS = {one.__name__: one for one, *_ in (*SAMPLES, *ALONE)}
+KINDS = {one.__name__: one for one, *_ in (*SAMPLES, *WIDER, *ALONE)}
