@@ -37,3 +37,14 @@ def test_of_a_long_name_the_end_is_printed_and_all_of_it_fits():
 
 def test_bytes_are_counted_in_the_units_of_the_text():
     assert axes_of([DrawnBuffer("a", 0, 5, 0, 60_000)]).get_ylabel() == "offset (kB)"
+
+
+def test_a_name_is_as_large_as_its_buffer_has_room_for():
+    boxes = [DrawnBuffer("wide", 0, 9, 0, 90), DrawnBuffer("flat", 0, 9, 90, 4)]
+    sizes = {text.get_text(): text.get_fontsize() for text in axes_of(boxes).texts}
+    assert sizes["wide"] == 10  # 8 pixels where the page is 400 wide
+    assert sizes["flat"] < 10
+    long, short = "x" * 70, "x" * 30
+    (text,) = axes_of([DrawnBuffer(long, 0, 9, 0, 9)]).texts
+    (other,) = axes_of([DrawnBuffer(short, 0, 9, 0, 9)]).texts
+    assert text.get_fontsize() < other.get_fontsize()

@@ -16,8 +16,10 @@ from csdf.draw.picture import rendered
 
 COLOURS = ("#4878a8", "#e49444", "#6aa56e", "#b9769f", "#85b6b2", "#d1605e", "#e7ca60", "#a3785f")
 UNITS = ((10**9, "GB"), (10**6, "MB"), (10**3, "kB"), (1, "bytes"))
-LABEL_WIDTH = 0.010  # of the picture, for one letter
-LABEL_HEIGHT = 0.035
+# Points of names: the largest that fits. In a page that is 400 pixels wide 10 points are 8 pixels.
+POINTS = (10.0, 8.5, 7.0)
+LETTER, LINE = 0.6, 1.2  # width of a letter and height of a line, for each point of the font
+AXES = (0.87, 0.75)  # shares of the figure that its axes take
 TELLING = 0.5  # part of the peak from which a lower bound is drawn: a lower one tells nothing of it
 LIGHT = 0.55  # a colour with dark letters: of white's lightness
 
@@ -47,7 +49,7 @@ def arena_picture(
     weak, and the capacity if there is one. across: what is counted from left to right. Raises
     UnwritableFile for another format.
     """
-    figure = Figure(figsize=(9.0, 5.2), layout="constrained")
+    figure = Figure(figsize=(7.2, 4.4), layout="constrained")
     axes = figure.add_subplot()
     draw_arena(axes, boxes, bound=bound, capacity=capacity)
     axes.set_title(title)
@@ -111,7 +113,7 @@ def draw_boxes(axes: Axes, boxes: Sequence[DrawnBuffer], width: int, top: float)
         PatchCollection(rectangles, facecolors=colours, edgecolors="white", linewidths=line)
     )
     colour_of = dict(zip(boxes, colours, strict=True))
-    for box, name in _labelled(boxes, width, top):
+    for box, name, points in _labelled(boxes, _Letters.of(axes, width, top)):
         red, green, blue = colour_of[box]
         is_light = 0.3 * red + 0.59 * green + 0.11 * blue > LIGHT
         axes.text(
@@ -120,7 +122,7 @@ def draw_boxes(axes: Axes, boxes: Sequence[DrawnBuffer], width: int, top: float)
             name,
             ha="center",
             va="center",
-            fontsize=7,
+            fontsize=points,
             color="#111" if is_light else "white",
             # The line of live bytes ends at a name instead of crossing it.
             bbox={"facecolor": colour_of[box], "edgecolor": "none", "pad": 1},
@@ -129,40 +131,64 @@ def draw_boxes(axes: Axes, boxes: Sequence[DrawnBuffer], width: int, top: float)
         )
 
 
+class _Letters(NamedTuple):
+    """Size of a letter of one point, in the units of the axes: across and up."""
+
+    width: float
+    height: float
+
+    @classmethod
+    def of(cls, axes: Axes, width: int, top: float) -> _Letters:
+        """Return the size for axes that show these times and bytes."""
+        figure, place = axes.get_figure(), axes.get_subplotspec()
+        inches = figure.get_size_inches() if isinstance(figure, Figure) else (1.0, 1.0)
+        rows = place.get_gridspec().nrows if place is not None else 1
+        across, up = (72 * length * share for length, share in zip(inches, AXES, strict=True))
+        return cls(LETTER * width / across, LINE * top * rows / up)
+
+
 def _labelled(
-    boxes: Sequence[DrawnBuffer], width: int, top: float
-) -> list[tuple[DrawnBuffer, str]]:
+    boxes: Sequence[DrawnBuffer], letters: _Letters
+) -> list[tuple[DrawnBuffer, str, float]]:
     """Return the boxes, largest first, with names that fit into them and lie over none before.
 
-    For a long name such as `block/conv line buffer` stands its first word, or that word's last part.
+    Each has the points of its name. For a long name such as `block/conv line buffer` stands its first
+    word, or that word's last part.
     """
-    kept: list[tuple[DrawnBuffer, str]] = []
+    kept: list[tuple[DrawnBuffer, str, float]] = []
     for box in sorted(boxes, key=lambda box: -box.size * (box.end - box.start)):
-        letters = int((box.end - box.start) / width / LABEL_WIDTH) - 1
         word = box.name.partition(" ")[0]
         names = [
             box.name,
             word,
             *(f"…/{end}" for _, _, end in [word.rpartition("/")] if end != word),
         ]
-        name = next((text for text in names if len(text) <= letters), None)
-        if name is None or box.size <= LABEL_HEIGHT * top:
-            continue
-        label = box._replace(name=name)
-        if all(
-            _is_apart(label, label_placed._replace(name=text), width, top)
-            for label_placed, text in kept
-        ):
-            kept.append((box, name))
+        name, points = next(
+            (
+                (text, points)
+                for text in names
+                for points in POINTS
+                if (len(text) + 1) * points * letters.width <= box.end - box.start
+                and points * letters.height < box.size
+            ),
+            ("", 0.0),
+        )
+        if name and all(_is_apart((box, name, points), label, letters) for label in kept):
+            kept.append((box, name, points))
     return kept
 
 
-def _is_apart(one: DrawnBuffer, other: DrawnBuffer, width: int, top: float) -> bool:
+def _is_apart(
+    label: tuple[DrawnBuffer, str, float],
+    neighbour: tuple[DrawnBuffer, str, float],
+    letters: _Letters,
+) -> bool:
     """Whether the names in the middles of two boxes do not touch."""
-    across = abs(one.start + one.end - other.start - other.end) / 2
-    up = abs(2 * one.offset + one.size - 2 * other.offset - other.size) / 2
-    letters = (len(one.name) + len(other.name) + 2) / 2
-    return across > LABEL_WIDTH * letters * width or up > LABEL_HEIGHT * top
+    (box, name, points), (near, near_name, near_points) = label, neighbour
+    across = abs(box.start + box.end - near.start - near.end) / 2
+    up = abs(2 * box.offset + box.size - 2 * near.offset - near.size) / 2
+    length = ((len(name) + 1) * points + (len(near_name) + 1) * near_points) / 2
+    return across > letters.width * length or up > letters.height * (points + near_points) / 2
 
 
 def _load(boxes: Sequence[DrawnBuffer]) -> tuple[list[int], list[int]]:

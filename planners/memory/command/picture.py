@@ -78,7 +78,7 @@ def memories_picture(network: Network, plan: StreamingPlan, suffix: str) -> str 
     lives = firings_and_lives(network, plan)[1]
     last = max((life.end for life in lives), default=1)
     placed = [(memory, begin) for memory, begin in plan.placed_memories if memory.size]
-    figure = Figure(figsize=(9.0, 2.9 * len(placed) + 0.4), layout="constrained")
+    figure = Figure(figsize=(7.2, 2.6 * len(placed) + 0.4), layout="constrained")
     panels = figure.subplots(len(placed), 1, sharex=True, squeeze=False)[::-1, 0]
     for axes, (memory, begin) in zip(panels, placed, strict=True):
         inside = range(begin, begin + memory.size)
