@@ -324,26 +324,17 @@ LAYER(reduce_min, for_each_fold, min_fold)
 
 LAYER(reduce_l2, for_each_fold, l2_fold)
 
-/* Product over the last axis of the first input with the last but one of the second input, or of a
-   constant, to which a bias of each column may be added. Axes: batch, rows, columns. */
+/* A product of real numbers, to which a bias of each column may be added. */
 typedef struct {
-    int32_t batches;
-    int32_t rows;
-    int32_t inner;
-    int32_t columns;
-    int32_t left_steps[3];
-    int32_t left_is_map;
-    int32_t right_steps[3];
-    int32_t right_is_map;
-    int32_t to_steps[3];
-    int32_t to_is_map;
+    axes_of_product axes; /* first, as for all products */
     real_weights values;
     const element *bias;
 } product;
 
 static void multiply_matrices(const run *r, const layer *l, range rows, range columns)
 {
-    const product *p = l->parameters;
+    const product *m = l->parameters;
+    const axes_of_product *p = &m->axes;
     view left = input_view(r, l, 0);
     view out = output_view(r, l);
     view right = (l->input_count > 1) ? input_view(r, l, 1) : left;
@@ -354,22 +345,13 @@ static void multiply_matrices(const run *r, const layer *l, range rows, range co
     for (at[0] = 0; at[0] < p->batches; at[0]++) {
         for (at[1] = first; at[1] < end; at[1]++) {
             for (at[2] = 0; at[2] < p->columns; at[2]++) {
-                element sum = p->bias ? p->bias[at[2]] : 0;
+                element sum = m->bias ? m->bias[at[2]] : 0;
                 for (k = 0; k < p->inner; k++) {
-                    int32_t one[3];
-                    int32_t other[3];
-                    other[0] = at[0];
-                    one[0] = at[0];
-                    one[1] = at[1];
-                    other[1] = k;
-                    one[2] = k;
-                    other[2] = at[2];
-                    sum += *cell_at(&left, p->left_is_map, p->left_steps, one) *
-                           ((l->input_count > 1)
-                                ? *cell_at(&right, p->right_is_map, p->right_steps, other)
-                                : weight_at(p->values, (k * p->columns) + at[2]));
+                    sum += *left_cell(p, &left, at, k) *
+                           ((l->input_count > 1) ? *right_cell(p, &right, at, k)
+                                                 : weight_at(m->values, (k * p->columns) + at[2]));
                 }
-                *cell_at(&out, p->to_is_map, p->to_steps, at) = sum;
+                *result_cell(p, &out, at) = sum;
             }
         }
     }

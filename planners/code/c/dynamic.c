@@ -112,32 +112,24 @@ static void convolve_by_range(const run *r, const layer *l, range rows, range co
 /* A product of matrices of integers; zero points are inputs, or of trained integers a number. The result
    has real numbers, and steps in elements of integers. */
 typedef struct {
-    int32_t batches;
-    int32_t rows;
-    int32_t inner;
-    int32_t columns;
-    int32_t left_steps[3];
-    int32_t left_is_map;
-    int32_t right_steps[3];
-    int32_t right_is_map;
-    int32_t to_steps[3];
-    int32_t to_is_map;
+    axes_of_product axes;
     const trained *values;
     int32_t left_zero;
     int32_t right_zero;
     int32_t zero_with;
-} product;
+} product_by_range;
 
 static void multiply_by_range(const run *r, const layer *l, range rows, range columns)
 {
-    const product *p = l->parameters;
+    const product_by_range *m = l->parameters;
+    const axes_of_product *p = &m->axes;
     view left = input_view(r, l, 0);
     view out = output_view(r, l);
-    view right = p->values ? left : input_view(r, l, 1);
+    view right = m->values ? left : input_view(r, l, 1);
     int32_t first = p->to_is_map ? rows.first : 0;
     int32_t end = p->to_is_map ? rows.end : p->rows;
-    int32_t zero = zero_of(r, l, p->left_zero);
-    int32_t other_zero = zero_of(r, l, p->right_zero);
+    int32_t zero = zero_of(r, l, m->left_zero);
+    int32_t other_zero = zero_of(r, l, m->right_zero);
     int32_t at[3];
     int32_t k;
     (void)columns;
@@ -146,23 +138,15 @@ static void multiply_by_range(const run *r, const layer *l, range rows, range co
             for (at[2] = 0; at[2] < p->columns; at[2]++) {
                 int32_t sum = 0;
                 for (k = 0; k < p->inner; k++) {
-                    int32_t one[3];
-                    int32_t other[3];
                     int32_t with;
-                    other[0] = at[0];
-                    one[0] = at[0];
-                    one[1] = at[1];
-                    other[1] = k;
-                    one[2] = k;
-                    other[2] = at[2];
-                    if (p->values != NULL) {
-                        with = p->values[(k * p->columns) + at[2]] - p->zero_with;
+                    if (m->values != NULL) {
+                        with = m->values[(k * p->columns) + at[2]] - m->zero_with;
                     } else {
-                        with = *cell_at(&right, p->right_is_map, p->right_steps, other) - other_zero;
+                        with = *right_cell(p, &right, at, k) - other_zero;
                     }
-                    sum += (*cell_at(&left, p->left_is_map, p->left_steps, one) - zero) * with;
+                    sum += (*left_cell(p, &left, at, k) - zero) * with;
                 }
-                store_real(cell_at(&out, p->to_is_map, p->to_steps, at), 0, (float)sum);
+                store_real(result_cell(p, &out, at), 0, (float)sum);
             }
         }
     }

@@ -144,3 +144,44 @@ static int32_t extreme_at(const cube *c, const view *in, const int32_t *index)
     }
     return found;
 }
+
+/* A product over the last axis of the first input: with the last but one of the second input, or with
+   trained numbers, column by column. Axes: batch, rows, columns. */
+typedef struct {
+    int32_t batches;
+    int32_t rows;
+    int32_t inner;
+    int32_t columns;
+    int32_t left_steps[3];
+    int32_t left_is_map;
+    int32_t right_steps[3];
+    int32_t right_is_map;
+    int32_t to_steps[3];
+    int32_t to_is_map;
+} axes_of_product;
+
+/* An element of the first input in a row, and one of the second in a column. */
+static const element *left_cell(const axes_of_product *p, const view *left, const int32_t *at,
+                                int32_t k)
+{
+    int32_t index[3];
+    index[0] = at[0];
+    index[1] = at[1];
+    index[2] = k;
+    return cell_at(left, p->left_is_map, p->left_steps, index);
+}
+
+static const element *right_cell(const axes_of_product *p, const view *right, const int32_t *at,
+                                 int32_t k)
+{
+    int32_t index[3];
+    index[0] = at[0];
+    index[1] = k;
+    index[2] = at[2];
+    return cell_at(right, p->right_is_map, p->right_steps, index);
+}
+
+static element *result_cell(const axes_of_product *p, const view *out, const int32_t *at)
+{
+    return cell_at(out, p->to_is_map, p->to_steps, at);
+}

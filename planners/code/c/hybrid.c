@@ -228,42 +228,39 @@ static void fully_connected_hybrid(const run *r, const layer *l, range rows, ran
 
 /* A product of each row of matrices and trained columns, which lie one after another. */
 typedef struct {
-    product of;
+    axes_of_product axes;
     hybrid with;
 } hybrid_product;
 
 static void multiply_hybrid(const run *r, const layer *l, range rows, range columns)
 {
     const hybrid_product *h = l->parameters;
-    const product *p = &h->of;
+    const axes_of_product *p = &h->axes;
     view left = input_view(r, l, 0);
     view out = output_view(r, l);
     int8_t *values = (int8_t *)(void *)r->scratch;
     int32_t first = p->to_is_map ? rows.first : 0;
     int32_t end = p->to_is_map ? rows.end : p->rows;
     int32_t at[3];
-    int32_t from[3];
+    int32_t k;
     for (at[0] = 0; at[0] < p->batches; at[0]++) {
         for (at[1] = first; at[1] < end; at[1]++) {
             quantizer q;
-            from[0] = at[0];
-            from[1] = at[1];
-            for (from[2] = 0; from[2] < p->inner; from[2]++) {
-                const element *cell = cell_at(&left, p->left_is_map, p->left_steps, from);
-                if (from[2] == 0) {
+            for (k = 0; k < p->inner; k++) {
+                const element *cell = left_cell(p, &left, at, k);
+                if (k == 0) {
                     begin_range(&q, *cell);
                 }
                 extend_range(&q, cell, 1);
             }
             end_range(&q, &h->with);
-            for (from[2] = 0; from[2] < p->inner; from[2]++) {
-                to_integers(&q, values + from[2],
-                            cell_at(&left, p->left_is_map, p->left_steps, from), 1);
+            for (k = 0; k < p->inner; k++) {
+                to_integers(&q, values + k, left_cell(p, &left, at, k), 1);
             }
             for (at[2] = 0; at[2] < p->columns; at[2]++) {
                 int32_t sum = sum_of_integers(&q, values, h->with.weights + (at[2] * p->inner),
                                               p->inner);
-                *cell_at(&out, p->to_is_map, p->to_steps, at) = real_sum(&h->with, &q, sum, at[2]);
+                *result_cell(p, &out, at) = real_sum(&h->with, &q, sum, at[2]);
             }
         }
     }

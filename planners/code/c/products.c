@@ -1,19 +1,4 @@
-/* A product over the last axis of the first input: with the last but one of the second input, or with
-   trained integers, column by column. Axes: batch, rows, columns. */
-typedef struct {
-    int32_t batches;
-    int32_t rows;
-    int32_t inner;
-    int32_t columns;
-    int32_t left_steps[3];
-    int32_t left_is_map;
-    int32_t right_steps[3];
-    int32_t right_is_map;
-    int32_t to_steps[3];
-    int32_t to_is_map;
-} axes_of_product;
-
-/* What makes some columns of a row of the result, `at` the first of them. */
+/* Computes some columns of a row of the result, `at` the first of them. */
 typedef void (*making)(const void *, const view *left, const view *right, const view *out,
                        const int32_t *at);
 
@@ -39,32 +24,6 @@ static void multiply_rows(const run *r, const layer *l, range rows, range column
         }
     }
     finish_region(l, &out, rows, columns);
-}
-
-/* An element of the first input in a row, and one of the second in a column. */
-static const element *left_cell(const axes_of_product *p, const view *left, const int32_t *at,
-                                int32_t k)
-{
-    int32_t index[3];
-    index[0] = at[0];
-    index[1] = at[1];
-    index[2] = k;
-    return cell_at(left, p->left_is_map, p->left_steps, index);
-}
-
-static const element *right_cell(const axes_of_product *p, const view *right, const int32_t *at,
-                                 int32_t k)
-{
-    int32_t index[3];
-    index[0] = at[0];
-    index[1] = k;
-    index[2] = at[2];
-    return cell_at(right, p->right_is_map, p->right_steps, index);
-}
-
-static element *result_cell(const axes_of_product *p, const view *out, const int32_t *at)
-{
-    return cell_at(out, p->to_is_map, p->to_steps, at);
 }
 
 typedef struct {

@@ -252,7 +252,7 @@ def _integer_product(one: Described, operator: op.IntegerProduct) -> KernelCall:
     places = iter(range(2 if units is None else 1, len(one.inputs)))
     zeros = [next(places) if has else -1 for has in operator.has_zeros]
     fields = product_fields(one, units, REAL)
-    return one.call("multiply_by_range", "product", *fields, symbol, *zeros, zero)
+    return one.call("multiply_by_range", "product_by_range", fields, symbol, *zeros, zero)
 
 
 def _in_bytes(one: Described, role: str) -> tuple[Array, int]:

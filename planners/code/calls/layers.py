@@ -313,7 +313,7 @@ def _hybrid(one: Described, operator: op.HybridProduct) -> KernelCall:
         with_matrix = fields("matrix", row_order(one.weights["matrix"], one.inputs[0]))
         return one.call("fully_connected_hybrid", "hybrid_matrix", units, with_matrix)
     with_matrix = fields("matrix", one.weights["matrix"].T)
-    matrices = (*product_fields(one, one.layer.shape.dims[-1]), one.real_weights("", None), None)
+    matrices = product_fields(one, one.layer.shape.dims[-1])
     return one.call("multiply_hybrid", "hybrid_product", matrices, with_matrix)
 
 

@@ -157,7 +157,7 @@ def _ranking(one: Described, operator: op.Ranking) -> KernelCall:
 def _matrix_product(one: Described, operator: op.MatrixProduct) -> KernelCall:
     values = one.real_weights("matrix", one.weights.get("matrix"))
     fields = product_fields(one, operator.units)
-    return one.call("multiply_matrices", "product", *fields, values, one.optional("bias"))
+    return one.call("multiply_matrices", "product", fields, values, one.optional("bias"))
 
 
 def product_fields(one: Described, units: int | None, elements: int = 1) -> tuple[object, ...]:
