@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from itertools import accumulate
 
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.parameters import parameter_shapes
@@ -136,23 +137,27 @@ class _InputSpan:
                 yield name
 
     def rewritten(self) -> Rewritten[tuple[str, ...]] | None:
-        """Return the rewritten network; None where an input has another type than the concatenation."""
+        """Return the rewritten network; None where an input cannot be requantised alone."""
         layers = [self._network.layer(name) for name in self._sources]
-        if not all(_has_type_of(layer, self._joined) for layer in layers):
+        if not all(_is_requantised_alone(layer, self._joined) for layer in layers):
             return None
-        names = {(self._joined.name, number): name for number, name in enumerate(self._sources)}
-        parts: dict[str, list[Layer]] = {}
+        channels = [layer.shape.channels for layer in layers]
+        begins = [Fraction(end, sum(channels)) for end in accumulate(channels, initial=0)]
+        names = {
+            (self._joined.name, number): self._requantised(layer, begins[number])
+            for number, layer in enumerate(layers)
+        }
+        parts: dict[str, list[Layer]] = {self._inside[0].name: list(self._added.made.values())}
         for layer in self._inside:
-            first, copies = 0, []
-            for number, source in enumerate(layers):
+            copies = parts.get(layer.name, [])
+            for number in range(len(layers)):
                 inputs = tuple(names[name, number] for name in layer.inputs)
-                name = self._copy(layer, inputs, Fraction(first, self._joined.shape.channels))
-                names[layer.name, number] = name
+                name = names[layer.name, number] = self._copy(layer, inputs, begins[number])
                 copies.append(self._added.made[name])
-                first += source.shape.channels
             readers = self._network.consumers[layer.name]
             if not readers or set(readers) - self._names:
-                copies.append(side_by_side(layer, [copy.name for copy in copies], CHANNELS))
+                results = [names[layer.name, number] for number in range(len(layers))]
+                copies.append(side_by_side(layer, results, CHANNELS))
             parts[layer.name] = copies
         network_layers: list[Layer] = []
         for layer in self._network.layers:
@@ -165,6 +170,15 @@ class _InputSpan:
                 for number in range(len(layers))
             ),
         )
+
+    def _requantised(self, source: Layer, begin: Fraction) -> str:
+        """The input of a concatenation, in the type of the concatenation; its name."""
+        joined = self._joined
+        if _has_type_of(source, joined):
+            return source.name
+        copy = replace(joined, inputs=(source.name,))
+        place = int(begin * joined.shape.channels)
+        return self._added.add(copy, f"{joined.name}, channels {place}", Copy(joined.name, begin))
 
     def _copy(self, layer: Layer, inputs: tuple[str, ...], begin: Fraction) -> str:
         """Add the copy of a layer that reads parts of its inputs. begin: of the part, as in Copy."""
@@ -187,3 +201,11 @@ class _InputSpan:
 def _has_type_of(layer: Layer, joined: Layer) -> bool:
     """Whether the elements of a concatenation are those of an input, without requantisation."""
     return (layer.element, layer.quantization) == (joined.element, joined.quantization)
+
+
+def _is_requantised_alone(layer: Layer, joined: Layer) -> bool:
+    """Whether a concatenation of an input alone gives the elements that the input has in it."""
+    types, wanted = layer.quantization, joined.quantization
+    if types is None or wanted is None:
+        return _has_type_of(layer, joined)
+    return (layer.element, types.arithmetic) == (joined.element, wanted.arithmetic)

@@ -184,6 +184,12 @@ def _channels_of(network: Network, layer: Layer, sources: list[_Origin]) -> _Ori
     original = layers_of_network[match[1]]
     shapes, first = network.input_shapes(original), int(match["number"])
     whole, channels = shapes[0].channels, (first, first + layer.shape.channels)
+    alike = _alike(original, layer, operator=layer.operator, epilogue=layer.epilogue)
+    if original.operator.joined_axis == 0 and layer.operator == original.operator:
+        is_right = layer == alike and not original.epilogue and len(sources) == 1
+        if is_right and (sources[0], channels) in _requantised_inputs(network, original):
+            return _Origin(original.name, channels=channels)
+        return None
     scale, rest = divmod(original.shape.channels, whole)
     if rest or any(end % scale for end in channels) or len(sources) != len(shapes):
         return None
@@ -198,7 +204,6 @@ def _channels_of(network: Network, layer: Layer, sources: list[_Origin]) -> _Ori
         for number, pair in enumerate(zip(*steps, strict=True))
     ):
         return None
-    alike = _alike(original, layer, operator=layer.operator, epilogue=layer.epilogue)
     is_right = layer == alike and layer.shape.dims[1:] == original.shape.dims[1:]
     return _Origin(original.name, channels=channels) if is_right else None
 
@@ -221,6 +226,23 @@ def _channels_in(
             for source, (begin, end) in _channels_in(network, part.name, sources):
                 yield source, (first + begin, first + end)
         first += part.shape.channels
+
+
+def _requantised_inputs(network: Network, joined: Layer) -> Iterator[tuple[_Origin, Range]]:
+    """Yield the inputs of a concatenation that it requantises one by one, with their channels.
+
+    The inputs of an input are included if that is a concatenation of the same type.
+    """
+    first, types = 0, joined.quantization
+    for part in map(network.layer, joined.inputs):
+        end = first + part.shape.channels
+        if types is not None and part.quantization is not None and part.element is joined.element:
+            if types.arithmetic is part.quantization.arithmetic:
+                yield _Origin(part.name), (first, end)
+            if (part.quantization, part.operator, part.epilogue) == (types, joined.operator, ()):
+                for origin, (begin, stop) in _requantised_inputs(network, part):
+                    yield origin, (first + begin, first + stop)
+        first = end
 
 
 def _does_channels(one: op.Operator, part: op.Operator, *, whole: int, count: int) -> bool:

@@ -8,6 +8,7 @@ import pytest
 
 from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
+from cnn2csdf.dtypes import Arithmetic
 from cnn2csdf.execution.layer_by_layer import run_layer_by_layer
 from cnn2csdf.parameters import network_multiply_accumulates, parameter_bytes
 from csdf.errors import InvalidPlan
@@ -83,10 +84,27 @@ def network(seed):
     return Concatenated(seed).builder.network()
 
 
+def requantised(model):
+    """The model with the arithmetic in which a concatenation requantises its inputs."""
+
+    def single(types):
+        return types and replace(types, arithmetic=Arithmetic.SINGLE_PRECISION)
+
+    layers = []
+    for layer in model.network.layers:
+        stored = [replace(array, quantization=single(array.quantization)) for array in layer.stored]
+        types = single(layer.quantization)
+        if layer.operator.joined_axis == 0:
+            types = replace(types, scales=(1.5 * types.scale,))
+        layers.append(replace(layer, quantization=types, stored=tuple(stored)))
+    return replace(model, network=replace(model.network, layers=tuple(layers)))
+
+
 def models(seed):
-    """The random network in real numbers and in 8-bit integers, where its layers have those."""
+    """The random network in real numbers, and in 8-bit integers of one scale and of several."""
     yield real_model(network(seed), seed)
     yield integer_model(network(seed), seed)
+    yield requantised(integer_model(network(seed), seed))
 
 
 @pytest.mark.parametrize("seed", range(40))
