@@ -22,7 +22,7 @@ from figures.msf_cnn import MODELS
 from figures.msf_cnn import SUBJECTS as CHAINS
 from planners.memory.labels import front
 from planners.memory.line_buffers import Keeping, kept_places, least_lead
-from planners.memory.moves import PARTS, GroupMove, GroupMoves, GroupWay, PlanWay
+from planners.memory.moves import PARTS, GroupMove, GroupMoves, GroupWay
 from planners.memory.order import TopologicalOrder, topological_order
 from planners.memory.search import OnceMoves, TwiceMoves
 from planners.memory.stages import StageTable
@@ -191,7 +191,7 @@ def compared(title: str, network: Network, *, is_outside: bool, labels: int = LA
     spaces = [moves, GroupMoves(course, table, PARTS), TwiceMoves(course, table)]
     without = [plan for one in spaces for plan in points(one, limit, labels, None)]
     beside = points(moves, limit, labels, tiles)
-    saved = [1 - plan.memory / least for plan in beside if (least := _least(without, plan.work))]
+    saved = [1 - memory / least for memory, work, _ in beside if (least := _least(without, work))]
     better = [part for part in saved if part > 0]
     where = "outside" if is_outside else "in the arena"
     return Compared(title, where, tiles.count, len(beside), len(better), max(better, default=0.0))
@@ -200,17 +200,19 @@ def compared(title: str, network: Network, *, is_outside: bool, labels: int = LA
 def most_bytes(course: TopologicalOrder, table: StageTable) -> int:
     """Bytes with which each network can be worked by lines alone."""
     plans = front(OnceMoves(course, table), ANY, is_streamed=False, labels=LABELS).plans
-    return min(plan.memory for plan in plans)
+    return min(memory for memory, _, _ in plans)
 
 
-def points(moves: GroupMoves, limit: int, labels: int, tiles: Tiles | None) -> Sequence[PlanWay]:
+def points(
+    moves: GroupMoves, limit: int, labels: int, tiles: Tiles | None
+) -> Sequence[tuple[int, int, tuple[GroupWay, ...]]]:
     """Return the plans of a search, within the bytes that lines need."""
     others = None if tiles is None else tiles.behind
     return front(moves, limit, is_streamed=False, labels=labels, others=others).plans
 
 
-def _least(plans: Sequence[PlanWay], work: int) -> int:
-    return min((plan.memory for plan in plans if plan.work <= work), default=ANY)
+def _least(plans: Sequence[tuple[int, int, tuple[GroupWay, ...]]], work: int) -> int:
+    return min((memory for memory, macs, _ in plans if macs <= work), default=ANY)
 
 
 def cells(one: Compared) -> str:

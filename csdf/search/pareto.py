@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from operator import add
-from typing import Any, ClassVar, TypeVar
+from operator import add, itemgetter
+from typing import Any, ClassVar, Generic, TypeVar
 
 from csdf.model.shown import Shown, Tabular
 from csdf.status import Reason, Status, Why
@@ -29,32 +29,63 @@ def improving(points: Iterable[Point], pair: Callable[[Point], tuple[Any, Any]])
     return kept
 
 
+# The peak of a chain, its costs, and its links.
+ChainLabel = tuple[int, tuple[int, ...], tuple[Point, ...]]
+
+
+class ChainLabels(Generic[Point]):
+    """Pareto fronts of chains of links from place 0 to each place, by label setting.
+
+    The peak of a chain is the largest of its links, and costs add up. Exact: of the chains to a place,
+    the costs of one that another dominates are never needed. The links that leave a place may depend on
+    its front, so a search can compute them when it reaches the place.
+    """
+
+    def __init__(self, first: ChainLabel[Point], compared: int | None = None) -> None:
+        """Set the chain to place 0. compared: as in front_of_chains."""
+        self._compared = compared
+        self._fronts = {0: [first]}
+        self._ending: dict[int, list[tuple[int, Sequence[tuple[int, tuple[int, ...], Point]]]]] = {}
+
+    def extend(
+        self, begin: int, end: int, links: Sequence[tuple[int, tuple[int, ...], Point]]
+    ) -> None:
+        """Add links between two places, each with its peak and its costs, before calls of `at(end)`."""
+        self._ending.setdefault(end, []).append((begin, links))
+
+    def at(self, place: int) -> list[ChainLabel[Point]]:
+        """Return the front at a place, in the order of peaks; of equal chains the first remains."""
+        if place not in self._fronts:
+            candidates = [
+                (max(before[0], peak), tuple(map(add, before[1], costs)), before[2], link)
+                for begin, links in self._ending.pop(place, ())
+                for before in self.at(begin)
+                for peak, costs, link in links
+            ]
+            kept: list[ChainLabel[Point]] = []
+            for peak, costs, path, link in sorted(candidates, key=itemgetter(0, 1)):
+                if not kept or costs[: self._compared] < kept[-1][1][: self._compared]:
+                    kept.append((peak, costs, (*path, link)))
+            self._fronts[place] = kept
+        return self._fronts[place]
+
+
 def front_of_chains(
     ending: Sequence[Sequence[tuple[int, int, tuple[int, ...], Point]]], compared: int | None = None
-) -> list[tuple[int, tuple[int, ...], tuple[Point, ...]]]:
+) -> list[ChainLabel[Point]]:
     """Return the Pareto front of the chains of links from the first place to the last: peaks and costs.
 
     ending: the links that end at each place, each with the place where it begins, its peak, its costs,
-    and what it is. The peak of a chain is the largest of its links, and costs add up. Costs compare as
-    tuples; the first `compared` of them decide, the others choose between equal chains. In the order of
-    peaks; empty if no chain reaches the last place. Exact, by label-setting dynamic programming: of
-    the chains to a place, the costs of one that another dominates are never needed.
+    and what it is. Costs compare as tuples; the first `compared` of them decide, the others choose
+    between equal chains. In the order of peaks; empty if no chain reaches the last place.
     """
     costs = (links[0][2] for links in ending if links)
-    fronts = [[(0, (0,) * len(next(costs, ())), tuple[Point, ...]())]]
-    for links in ending[1:]:
-        candidates = [
-            (max(peak, before[0]), tuple(map(add, before[1], cost)), number, index)
-            for number, (begin, peak, cost, _) in enumerate(links)
-            for index, before in enumerate(fronts[begin])
-        ]
-        kept: list[tuple[int, tuple[int, ...], tuple[Point, ...]]] = []
-        for peak, cost, number, index in sorted(candidates):
-            if not kept or cost[:compared] < kept[-1][1][:compared]:
-                begin, _, _, link = links[number]
-                kept.append((peak, cost, (*fronts[begin][index][2], link)))
-        fronts.append(kept)
-    return fronts[-1]
+    chains = ChainLabels[Point]((0, (0,) * len(next(costs, ())), ()), compared)
+    for end, links in enumerate(ending):
+        for begin, peak, cost, link in links:
+            chains.extend(begin, end, [(peak, cost, link)])
+        chains.at(end)
+    return chains.at(len(ending) - 1)
 
 
 class StorageWhy(Why):

@@ -20,14 +20,14 @@ the moves of moves.GroupMoves, unless the number of labels for each state is lim
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from cnn2csdf.weights import Array
 from csdf.kernels import compile as compiler
-from csdf.search.pareto import improving
+from csdf.search.pareto import ChainLabels
 from csdf.time_limit import Budget, Stop, stop_of
 from planners.kernels import dominance, ranges
 from planners.memory.line_buffers import least_lead
@@ -37,7 +37,6 @@ from planners.memory.moves import (
     GroupMoves,
     GroupWay,
     MoveArrays,
-    PlanWay,
     collecting,
 )
 from planners.memory.placed_chains import PlacedChains
@@ -53,21 +52,20 @@ LABELS = 3  # labels compared in a microsecond
 EXTENSIONS = 270  # pairs of a label and a move that are computed in a microsecond
 
 
-Chains = dict[int, list[PlanWay]]  # undominated partial plans, by the separator they reach
-
-
 OtherGroups = Callable[[int], Mapping[int, Sequence[GroupWay]]]
 
 
 class PlanFront(NamedTuple):
     """Plans in order of memory, and whether the front is complete within the limits.
 
+    plans: each as its peak bytes, its MACs, and its groups in execution order.
+
     If the input arrives row by row, plans that collect it first follow the other plans, again in
     order of memory: the comparison of both kinds depends on their offsets. chains: the same groups,
     for a search of chains whose offsets fit into a given arena.
     """
 
-    plans: list[PlanWay]
+    plans: list[tuple[int, int, tuple[GroupWay, ...]]]
     is_complete: bool
     chains: PlacedChains
 
@@ -121,33 +119,37 @@ class _GroupSearch:
         for cut in range(last):
             self._stop.look()
             for is_streamed, alike in self._to_extend(chains, cut):
-                least = min(plan.work for best in alike for plan in best[cut])
+                least = min(work for labels in alike for _, (work,), _ in labels.at(cut))
                 groups = self._groups(cut, self._limits.work - least, is_streamed=is_streamed)
                 self._chains.groups[cut, is_streamed] = groups
-                for best in alike:
-                    for end, end_groups in groups.items():
-                        self._stop.spend(PLANS_EFFORT * len(best[cut]) * len(end_groups))
-                        joined = best[end] + _joined(best[cut], end_groups)
-                        best[end] = improving(joined, lambda label: (label.memory, label.work))
-        plans = [plan for best in chains for plan in best[last]]
+                for end, end_groups in groups.items():
+                    links = [(group.memory, (group.work,), group) for group in end_groups]
+                    for labels in alike:
+                        self._stop.spend(PLANS_EFFORT * len(labels.at(cut)) * len(links))
+                        labels.extend(cut, end, links)
+        plans = [
+            (memory, work, groups)
+            for labels in chains
+            for memory, (work,), groups in labels.at(last)
+        ]
         return PlanFront(plans, self._is_complete, self._chains)
 
-    def _begun(self) -> list[Chains]:
+    def _begun(self) -> list[ChainLabels[GroupWay]]:
         """The plans to the first separator: the empty plan, and a plan that collects the input."""
-        ways = [PlanWay(0, 0, ())]
+        chains = [ChainLabels[GroupWay]((0, (0,), ()))]
         collected = collecting(self._moves.whole_bytes(0))
         if self._is_streamed and collected.memory <= self._limits.memory:
-            ways += _joined(ways, [collected])
-        return [defaultdict(list, {0: [way]}) for way in ways]
+            chains.append(ChainLabels((collected.memory, (0,), (collected,))))
+        return chains
 
     def _to_extend(
-        self, chains: Sequence[Chains], cut: int
-    ) -> Iterator[tuple[bool, Sequence[Chains]]]:
+        self, chains: Sequence[ChainLabels[GroupWay]], cut: int
+    ) -> Iterator[tuple[bool, Sequence[ChainLabels[GroupWay]]]]:
         """The chains that have reached a separator, by whether its tensor arrives row by row."""
         if cut == 0 and self._is_streamed:
             yield True, chains[:1]
             chains = chains[1:]
-        come = [best for best in chains if best[cut]]
+        come = [labels for labels in chains if labels.at(cut)]
         if come:
             yield False, come
 
@@ -223,15 +225,6 @@ class _GroupSearch:
             table.row_bytes(known.course.at(begin)),
             table.row_bytes(known.course.at(end)),
         )
-
-
-def _joined(plans: Iterable[PlanWay], groups: Iterable[GroupWay]) -> list[PlanWay]:
-    groups = list(groups)
-    return [
-        PlanWay(max(plan.memory, group.memory), plan.work + group.work, (*plan.groups, group))
-        for plan in plans
-        for group in groups
-    ]
 
 
 class Labels(NamedTuple):

@@ -537,16 +537,3 @@ def collecting(size: int) -> GroupWay:
     size: bytes of the input.
     """
     return GroupWay(size, 0, 0, 0, ())
-
-
-class PlanWay(NamedTuple):
-    """Chain of groups, as a search returns it: peak memory and MACs.
-
-    memory: maximum bytes over the groups.
-    work: MACs of a frame.
-    groups: groups in execution order, each beginning at the separator where its predecessor ends.
-    """
-
-    memory: int
-    work: int
-    groups: tuple[GroupWay, ...]

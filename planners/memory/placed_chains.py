@@ -21,7 +21,7 @@ import numpy as np
 from cnn2csdf.weights import Array
 from csdf.time_limit import Stop
 from planners.kernels import ranges
-from planners.memory.moves import GroupWay, PlanWay, collecting
+from planners.memory.moves import GroupWay, collecting
 
 BEFORE = -1  # the state before the first separator
 MOST_RANGES = 48  # of a separator, those with the fewest MACs
@@ -58,7 +58,7 @@ class PlacedChains(NamedTuple):
     sizes: tuple[int, ...]
     groups: dict[tuple[int, bool], dict[int, list[GroupWay]]]
 
-    def within(self, cap: int, most_work: int, stop: Stop) -> PlanWay | None:
+    def within(self, cap: int, most_work: int, stop: Stop) -> tuple[GroupWay, ...] | None:
         """Return the chain with the fewest MACs, below `most_work`, that fits into `cap` bytes.
 
         stop: ends the search with GaveUp.
@@ -81,7 +81,7 @@ class _Places:
         self._open: dict[int, list[tuple[Found, int, Sequence[GroupWay | None]]]] = {}
         self._known: dict[int, _Ranges] = {}
 
-    def best(self) -> PlanWay | None:
+    def best(self) -> tuple[GroupWay, ...] | None:
         """Return the chain with the fewest MACs; None if no chain fits."""
         last = len(self._sizes) - 1
         self._begin()
@@ -141,7 +141,7 @@ class _Places:
         work, low, high = (np.array(column, self._kind) for column in columns[:3])
         return _Ranges(work, low, high, list(columns[3]), list(columns[4]))
 
-    def _chain(self, cut: int, number: int) -> PlanWay:
+    def _chain(self, cut: int, number: int) -> tuple[GroupWay, ...]:
         groups: list[GroupWay] = []
         while cut >= 0:
             chain_at = self._known[cut]
@@ -149,12 +149,7 @@ class _Places:
             if group is not None:
                 groups.append(group)
             cut, number = chain_at.before[number]
-        groups.reverse()
-        return PlanWay(
-            max(group.memory for group in groups),
-            sum(group.work for group in groups),
-            tuple(groups),
-        )
+        return tuple(reversed(groups))
 
 
 class _Pairs:

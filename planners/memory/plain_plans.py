@@ -215,8 +215,8 @@ def row_by_row(
         limit, stop = plan.arena_bytes, stop_of(budget)
         with suppress(*ENDS):
             front_found = front(moves, limit, is_streamed=is_single, labels=LABELS, budget=stop)
-            for way in front_found.plans:
-                bounded = bounded_plan(course, table, way.groups, is_streamed=is_single)
+            for _, _, chain in front_found.plans:
+                bounded = bounded_plan(course, table, chain, is_streamed=is_single)
                 plan, least = min((plan, least), bounded, key=lambda pair: pair[0].arena_bytes)
     return BoundedPlan(plan, least, separate)
 

@@ -45,7 +45,6 @@ from planners.memory.moves import (
     GroupMoves,
     GroupWay,
     OrderSection,
-    PlanWay,
 )
 from planners.memory.order import TopologicalOrder
 from planners.memory.placed_chains import PlacedChains
@@ -124,7 +123,9 @@ class PlanSearch:
         stop: effort limit of the search.
         """
         self.methods: list[FitMethod] = []
-        self._chains: dict[int, PlanWay] = {}  # of plans in `methods`, by their identity
+        self._chains: dict[
+            int, tuple[GroupWay, ...]
+        ] = {}  # of plans in `methods`, by their identity
         self.ended: Reason | None = None
         self._course, self._table = course, table
         self._is_streamed = is_streamed
@@ -245,10 +246,10 @@ class PlanSearch:
         count, end = len(plan_front.plans), "complete" if plan_front.is_complete else "cut short"
         LOG.debug("%s: %d candidates with %d labels a state, %s", name, count, labels, end)
         gaps: list[tuple[int, int]] = []
-        for way in plan_front.plans:
-            plan = self._tried(name, way)
-            if plan is not None and plan.arena_bytes > way.memory:
-                gaps.append((way.memory, plan.arena_bytes))
+        for memory, _, groups in plan_front.plans:
+            plan = self._tried(name, groups)
+            if plan is not None and plan.arena_bytes > memory:
+                gaps.append((memory, plan.arena_bytes))
         states = (method.state_bytes for method in self.methods)
         room = None if self._ram is None else self._ram - max(states)
         for cap in _caps(gaps, room):
@@ -283,27 +284,26 @@ class PlanSearch:
             self._tried(name, chain)
             upper = min(cap, *(way.ram_bytes for way in self.methods))
 
-    def _tried(self, name: str, way: PlanWay) -> StreamingPlan | None:
+    def _tried(self, name: str, groups: tuple[GroupWay, ...]) -> StreamingPlan | None:
         """Build and add the plan of a new chain of groups, unless a known plan is as good."""
         self._stop.look()
-        key = (name, *(group.moves for group in way.groups))
+        key = (name, *(group.moves for group in groups))
         if key in self._planned:
             return None
         self._planned.add(key)
-        fewer_macs = (
-            method for method in self.methods if method.plan.multiply_accumulates <= way.work
-        )
-        stages = sum(len(move.stages) for group in way.groups for move in group.moves)
+        work = sum(group.work for group in groups)
+        fewer_macs = (method for method in self.methods if method.plan.multiply_accumulates <= work)
+        stages = sum(len(move.stages) for group in groups for move in group.moves)
         self._stop.spend(PLAN_EFFORT * stages)
         plan = smaller_plan(
             self._course,
             self._table,
-            way.groups,
+            groups,
             is_streamed=self._is_streamed,
             than=min((method.ram_bytes for method in fewer_macs), default=ANY_BYTES),
         )
         if plan is not None:
-            self._chains[id(plan)] = way
+            self._chains[id(plan)] = groups
             self._add(name, plan)
         return plan
 

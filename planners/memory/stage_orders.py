@@ -20,7 +20,7 @@ from typing import NamedTuple
 from cnn2csdf.network import Network
 from csdf.time_limit import Stop
 from planners.memory.making import smaller_plan
-from planners.memory.moves import GroupWay, PlanWay
+from planners.memory.moves import GroupWay
 from planners.memory.order import TopologicalOrder
 from planners.memory.stages import StageTable
 from planners.order.heuristics import random_order
@@ -38,7 +38,7 @@ PLAN_EFFORT = 200  # of a plan: microseconds of a usual machine for each of its 
 class _ChainCandidate(NamedTuple):
     """A chain of groups and its plan."""
 
-    chain: PlanWay
+    chain: tuple[GroupWay, ...]
     plan: StreamingPlan
 
     def bytes(self) -> tuple[int, int]:
@@ -54,7 +54,9 @@ class StageOrders:
     table: StageTable
     is_streamed: bool
 
-    def improve(self, chain: PlanWay, plan: StreamingPlan, stop: Stop) -> StreamingPlan:
+    def improve(
+        self, chain: tuple[GroupWay, ...], plan: StreamingPlan, stop: Stop
+    ) -> StreamingPlan:
         """Return the smallest plan that local search finds from a plan of a chain, or the plan itself.
 
         After each local optimum the search restarts from a random order of the layers of one of the
@@ -67,7 +69,7 @@ class StageOrders:
             if not places or stop.is_over():
                 break
             place = random.choice(places)
-            stages = self._restarted(best.chain.groups[place[0]], place[1], random)
+            stages = self._restarted(best.chain[place[0]], place[1], random)
             start = self._planned(_with_stages(best.chain, place, stages), ANY_BYTES, stop)
             if start is not None:
                 best = min(
@@ -80,16 +82,16 @@ class StageOrders:
         work, failures = best.plan.multiply_accumulates, 0
         rejected: dict[tuple[tuple[Stage, ...], ...], tuple[int, int]] = {}  # at least these bytes
         while (places := self._neediest(best)) and not stop.is_over():
-            largest = max(len(best.chain.groups[i].moves[j].stages) for i, j in places)
+            largest = max(len(best.chain[i].moves[j].stages) for i, j in places)
             failures += 1
             if failures > FAILURES_A_STAGE * largest:
                 break
             place = random.choice(places)
-            stages = self._changed(best.chain.groups[place[0]], place[1], random)
+            stages = self._changed(best.chain[place[0]], place[1], random)
             if stages is None:
                 continue
             changed = _with_stages(best.chain, place, stages)
-            key = tuple(move.stages for group in changed.groups for move in group.moves)
+            key = tuple(move.stages for group in changed for move in group.moves)
             if rejected.get(key, best.bytes()) > best.bytes():
                 continue
             than = best.plan.arena_bytes + 1
@@ -105,13 +107,13 @@ class StageOrders:
                 best = candidate
         return best
 
-    def _planned(self, chain: PlanWay, than: int, stop: Stop) -> _ChainCandidate | None:
+    def _planned(
+        self, chain: tuple[GroupWay, ...], than: int, stop: Stop
+    ) -> _ChainCandidate | None:
         """Return the chain with its plan; None if the plan is not smaller than `than` bytes."""
-        count = sum(len(move.stages) for group in chain.groups for move in group.moves)
+        count = sum(len(move.stages) for group in chain for move in group.moves)
         stop.spend(PLAN_EFFORT * count)
-        plan = smaller_plan(
-            self.course, self.table, chain.groups, is_streamed=self.is_streamed, than=than
-        )
+        plan = smaller_plan(self.course, self.table, chain, is_streamed=self.is_streamed, than=than)
         return None if plan is None else _ChainCandidate(chain, plan)
 
     def _restarted(self, group: GroupWay, place: int, random: Random) -> tuple[Stage, ...]:
@@ -138,7 +140,7 @@ class StageOrders:
         }
         return [
             (number, place)
-            for number, group in enumerate(chain.groups)
+            for number, group in enumerate(chain)
             for place, move in enumerate(group.moves)
             if len(move.stages) > 1
             and not move.is_rematerialised
@@ -186,14 +188,16 @@ def _is_by_rows(stage: Stage) -> bool:
     return stage.mode is Mode.ROWS and stage.channel_blocks == 1
 
 
-def _with_stages(chain: PlanWay, place: tuple[int, int], stages: tuple[Stage, ...]) -> PlanWay:
+def _with_stages(
+    chain: tuple[GroupWay, ...], place: tuple[int, int], stages: tuple[Stage, ...]
+) -> tuple[GroupWay, ...]:
     """Return the chain with other stages in one move; place: the numbers of its group and of it."""
-    groups = list(chain.groups)
+    groups = list(chain)
     number, changed = place
     moves = list(groups[number].moves)
     moves[changed] = moves[changed]._replace(stages=stages)
     groups[number] = groups[number]._replace(moves=tuple(moves))
-    return chain._replace(groups=tuple(groups))
+    return tuple(groups)
 
 
 def _live_bytes(plan: StreamingPlan) -> list[int]:

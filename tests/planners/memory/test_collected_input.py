@@ -39,8 +39,8 @@ def collected_way(network):
 def test_rows_are_counted_with_no_more_than_a_resident_input_at_any_work(seed):
     moves = twice_space(gated_network(seed), element_bytes=1)
     resident, rows = (front(moves, 10**9, is_streamed=one).plans for one in (False, True))
-    for plan in resident:
-        assert min(one.memory for one in rows if one.work <= plan.work) <= plan.memory
+    for most, work, _ in resident:
+        assert min(memory for memory, macs, _ in rows if macs <= work) <= most
 
 
 @pytest.mark.parametrize(("thin", "wide", "size"), [(2, 8, 16), (3, 12, 14), (1, 9, 11)])
