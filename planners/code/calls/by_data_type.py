@@ -387,7 +387,8 @@ def _step(one: Described, operator: op.Operator, weights: Mapping[str, Array], p
         case _:
             source = c_of(operator)
             if not isinstance(source, StepInC):
-                raise one.refusal(f"with {type(operator).__name__} fused behind it")
+                fused = f"with {type(operator).__name__} fused behind it"
+                raise one.refusal(fused if prefix else "as a step on elements")
             function, numbers = source.name, source.numbers(operator)
             names |= {f"step_{function}"}
     name = f"step_{function.replace(' ', '_')}"
