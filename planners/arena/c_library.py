@@ -1,8 +1,8 @@
-"""The placement search as one C file and its header, which need no Python.
+"""The searches for offsets and orders as one C file and its header, which need no Python.
 
-The kernels of planners/kernels stay the only text of the search:
-they are translated here, statement by statement, with the types that Cython compiles them with. What
-calls them in C, planners/arena/c/driver.c, is the C twin of planners/arena/portfolio.py.
+The kernels of planners/kernels are the only text of the searches: they are translated here, statement
+by statement, with the types that Cython compiles them with. Their callers in C are
+planners/arena/c/driver.c, for planners/arena/portfolio.py, and order.c, for planners/order/search.py.
 """
 
 from __future__ import annotations
@@ -10,12 +10,14 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Sequence
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 
 from csdf.errors import CsdfError, UnwritableFile
 
 KERNELS = ("placement", "placement_search", "placement_ejection")
+ORDER_KERNELS = ("order_states", "order_search")
 HERE = Path(__file__).parent
 TYPES = HERE.parent / "kernels" / "compiled"
 HEADER, SOURCE = "csdf_arena.h", "csdf_arena.c"
@@ -24,6 +26,8 @@ BINARY: dict[type[ast.operator], str] = {
     ast.Sub: "-",
     ast.Mult: "*",
     ast.BitAnd: "&",
+    ast.BitXor: "^",
+    ast.Mod: "%",  # of numbers that are not negative
     ast.RShift: ">>",
 }
 COMPARED: dict[type[ast.cmpop], str] = {
@@ -42,6 +46,8 @@ def library() -> dict[str, str]:
     parts = [(HERE / "c" / "begin.c").read_text()]
     parts += [_Kernel(name).translated() for name in KERNELS]
     parts.append((HERE / "c" / "driver.c").read_text())
+    parts += [_Kernel(name).translated() for name in ORDER_KERNELS]
+    parts.append((HERE / "c" / "order.c").read_text())
     return {HEADER: (HERE / "c" / HEADER).read_text(), SOURCE: "\n".join(parts)}
 
 
@@ -76,7 +82,9 @@ class _Kernel:
         for local, result, function, arguments in re.findall(pattern, declared):
             kinds = dict(re.findall(r"(\w+)=([\w.]+)", local))
             columns = (
-                words.strip().rsplit(" ", 1) for words in arguments.split(",") if words.strip()
+                words.strip().rsplit(" ", 1)
+                for words in arguments.split(",")
+                if words.strip() not in ("", "self")
             )
             self._functions[function] = (
                 result,
@@ -102,12 +110,15 @@ class _Kernel:
                 )
             elif isinstance(statement, ast.ClassDef):
                 classes += self._class(statement)
-            elif isinstance(statement, ast.FunctionDef):
-                result, arguments, local = self._functions[statement.name]
-                head = f"static {_c(result)}{self._prefixed(statement.name)}({_columns(arguments)})"
+            for owner, function in _functions_of(statement):
+                result, arguments, local = self._functions[function.name]
+                name = self._prefixed(function.name)
+                if owner:
+                    name, arguments = f"{owner}_{function.name}", {"self": owner} | arguments
+                head = f"static {_c(result)}{name}({_columns(arguments)})"
                 heads.append(f"{head};")
-                bodies += ["", head, *self._body(statement, local)]
-                if result == "int64_t" and not isinstance(statement.body[-1], ast.Return):
+                bodies += ["", head, *self._body(function, local)]
+                if result == "int64_t" and not isinstance(function.body[-1], ast.Return):
                     bodies[-1:] = ["    return 0;", "}"]
         return "\n".join([*numbers, "", *classes, *heads, *bodies, ""])
 
@@ -120,7 +131,7 @@ class _Kernel:
         yield f"typedef struct {one.name} {{"
         yield from (f"    {_c(kind)}{name};" for name, kind in fields.items())
         yield f"}} {one.name};\n"
-        (begin,) = (part for part in one.body if isinstance(part, ast.FunctionDef))
+        begin = next(part for part in one.body if isinstance(part, ast.FunctionDef))
         taken = {
             part.value.id: part.targets[0].attr
             for part in begin.body
@@ -233,6 +244,9 @@ class _Kernel:
             return f"({left} {BINARY[type(one.op)]} {right})"
         if isinstance(one, ast.Call) and isinstance(one.func, ast.Name):
             return self._call(one.func.id, one.args)
+        if isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute):
+            values = map(self._value, (one.func.value, *one.args))
+            return f"{_owners()[one.func.attr]}_{one.func.attr}({', '.join(values)})"
         raise CsdfError(f"{self._name}: line {one.lineno} has no translation into C")
 
     def _call(self, name: str, given: Sequence[ast.expr]) -> str:
@@ -248,6 +262,24 @@ class _Kernel:
         if name == "range":
             return f"counted(memory, {values[0]})"
         return f"{self._prefixed(name)}({', '.join(values)})"
+
+
+def _functions_of(statement: ast.stmt) -> Iterator[tuple[str, ast.FunctionDef]]:
+    """Yield the class and the function of a function or of the methods of a class, but its first."""
+    if isinstance(statement, ast.FunctionDef):
+        yield "", statement
+    if isinstance(statement, ast.ClassDef):
+        methods = [part for part in statement.body if isinstance(part, ast.FunctionDef)]
+        yield from ((statement.name, method) for method in methods[1:])
+
+
+@cache
+def _owners() -> dict[str, str]:
+    """Return the class of each method of the kernels; their names are unique."""
+    paths = [HERE.parent / "kernels" / f"{name}.py" for name in ORDER_KERNELS]
+    statements = [statement for path in paths for statement in ast.parse(path.read_text()).body]
+    rows = [row for statement in statements for row in _functions_of(statement) if row[0]]
+    return {method.name: owner for owner, method in rows}
 
 
 def _declared(body: str) -> Iterator[tuple[str, str]]:

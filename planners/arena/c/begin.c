@@ -1,4 +1,4 @@
-/* The placement search of csdf, made from its kernels by `python -m planners.arena.command.library`. */
+/* The searches of csdf for offsets and orders, made from its kernels by `python -m planners.arena.command.library`. */
 
 #include "csdf_arena.h"
 

@@ -1,4 +1,4 @@
-/* Offsets for buffers in one arena, with proof: the placement search of csdf, without Python.
+/* Offsets for buffers in one arena, and orders of least peak, with proof: searches of csdf, without Python.
  *
  *     csdf_arena_problem *problem = csdf_arena_new();
  *     csdf_arena_buffer(problem, 96, 0, 2, 16);
@@ -60,6 +60,24 @@ int csdf_arena_solve(const csdf_arena_problem *problem, int64_t capacity, double
 
 /* Give back a problem; NULL is no problem. */
 void csdf_arena_free(csdf_arena_problem *problem);
+
+/* A graph of tensors whose steps may run in any topological order. Rows: the tensors that step s reads are
+ * read[read_start[s]] to read[read_start[s + 1] - 1], each once; likewise those that it writes, each by one
+ * step, and those of its inputs that its only result, of at most as many bytes, may overwrite. */
+typedef struct csdf_order_graph {
+    int64_t steps, tensors;
+    const int64_t *size;      /* bytes of each tensor */
+    const int64_t *is_output; /* whether each tensor is live until the end */
+    const int64_t *scratch;   /* bytes of each step while it runs */
+    const int64_t *read_start, *read, *write_start, *write, *overwrite_start, *overwrite;
+} csdf_order_graph;
+
+/* Write the steps in an order with the least peak of live bytes of all orders, and the peak and bytes that no order
+ * is below. A tensor that no step writes is live from the start. work: elementary steps of the search, such as
+ * 10^10 for some 20 seconds, and up to 200 MB; the answer depends on them alone. Return CSDF_ARENA_OPTIMAL,
+ * CSDF_ARENA_FEASIBLE or an error: CSDF_ARENA_WRONG also for a cycle, or a number that is not of a tensor. An
+ * error may have written a part of the order. */
+int csdf_order_solve(const csdf_order_graph *graph, int64_t work, int64_t *order, csdf_arena_plan *plan);
 
 #ifdef __cplusplus
 }

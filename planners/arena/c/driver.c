@@ -1,4 +1,4 @@
-/* What calls the kernels: parts of the problem, bounds, orders, and turns of the searches. */
+/* What calls the kernels: parts of the problem, bounds, orders of buffers, and turns of the searches. */
 
 enum { MOST_EXACT = 4000, SLICE = 1000, LONGEST_SLICE = 8000, LONGER_FIRST = 4, RESTARTS = 6 };
 enum { MOST_PUSHES = 16000, PROOFS_FIRST = 8192, PATIENCE = 300000, FEW_CONFLICTS = 16, RARELY = 24, HEAT_ROOM = 32 };

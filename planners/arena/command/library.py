@@ -1,4 +1,4 @@
-"""Writes the placement search as a C file and its header: python -m planners.arena.command.library."""
+"""Writes the searches for offsets and orders in C: python -m planners.arena.command.library."""
 
 import argparse
 import sys
