@@ -323,7 +323,7 @@ def _lines(answer: Analysis) -> list[str]:
         produced = _closing(graph.actor(error.producer), error.produced, made)
         consumed = _closing(graph.actor(error.consumer), error.consumed, taken)
         then = f"change rates of {error.channel}, or of another channel between these actors"
-        note = "firings are those that the other channels ask for"
+        note = "firings that balance the other channels"
         rows = [("produced", produced), ("consumed", consumed), ("", note), ("next", then)]
         details = [("graph", size.rpartition(",")[0])]
     else:

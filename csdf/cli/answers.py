@@ -76,7 +76,7 @@ def written(files: Sequence[str], folder: str) -> list[str]:
 DEADLOCK = "deadlock: each of these actors waits for the next one"
 
 
-NEVER_LIVE = "deadlock: no capacities let it run; each of these actors waits for the next one"
+NEVER_LIVE = "deadlock with any capacities; each of these actors waits for the next one"
 
 
 def blocked_rows(found: Deadlock) -> list[tuple[str, str]]:

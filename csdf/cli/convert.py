@@ -125,8 +125,8 @@ def _format_options(graph: Graph, options: argparse.Namespace) -> dict[str, obje
 
 SLOWER, FASTER = "slower", "faster"
 NEVER_BELOW = (
-    "its period is never below that of the graph, and capacities that are enough for its channels are "
-    "enough for these channels of the graph"
+    "its period is at least that of the graph; capacities that suffice for its channels suffice for "
+    "the graph"
 )
 NEVER_ABOVE = "its period is never above that of the graph; where it deadlocks, so does the graph"
 

@@ -162,11 +162,13 @@ def _lines(graph: Graph, row: dict[str, Any]) -> list[str]:
             f"{graph.name}: no latency {ends}: {why}", [("next", f"--period {minimum} or more")]
         )
     number, jitter, steady = row["distance"], row["jitter"], row["steady_jitter"]
-    later = f"the iteration that needs it, {number} later" if number else "the same one needs it"
+    later = (
+        f"to the first dependent iteration, {number} later" if number else "to the same iteration"
+    )
     after = "" if steady == jitter else f"; {steady} after the transient"
     notes = {
         "dependency_latency": ("dependency latency", later),
-        "minimal": ("minimal latency", "where all that does not need it happened before"),
+        "minimal": ("minimal latency", "if all independent firings happened before"),
         "max_release_delay": ("max. release delay", "of the source"),
         "jitter": ("jitter", f"of the ends of the sink's firings{after}"),
     }

@@ -108,7 +108,7 @@ def work(options: argparse.Namespace) -> int:
         _require_model(model)
     values = {setting.key: getattr(options, setting.destination) for setting in SETTINGS}
     write("csdf init", project.FILE, project_text(models, values))
-    remark("csdf init", "csdf fit, csdf deploy and csdf report read it")
+    remark("csdf init", "its settings are used by csdf fit, csdf deploy and csdf report")
     return answers.ANSWERED
 
 

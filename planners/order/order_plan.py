@@ -13,8 +13,8 @@ from planners.order.problem import OrderProblem
 class OrderWhy(Why):
     """The reasons for the status of an order."""
 
-    CUT = "each order has a step of {bound} bytes: the least over all sets of steps before it"
-    EXHAUSTED = "the search for an order of fewer bytes is complete"
+    CUT = "every order has a step that needs at least {bound} bytes"
+    EXHAUSTED = "no order needs fewer bytes (search complete)"
     NO_STEP = "there is no step"
     TIMED = "the search of all orders within the positions is complete"
     SELECTED = "the search of all alternatives is complete"

@@ -50,7 +50,7 @@ def test_the_pair_of_the_slides(move):
     assert "(1900544 bytes)" in output
     assert "in a buffer of 512 KiB; " in output
     assert "1x5 tiles, halo cached" in output
-    assert "from each map of the input in turn, makes 64x56x12" in output
+    assert "from the input, map by map, makes 64x56x12" in output
 
 
 def test_json_has_these_keys_and_no_others(move):

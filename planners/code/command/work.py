@@ -401,7 +401,7 @@ def _several(planned: Sequence[Planned], options: argparse.Namespace) -> Told:
         "files": list(package.files),
     }
     lines = [
-        f"{len(planned)} networks in turn in "
+        f"{len(planned)} networks, one at a time, in "
         f"{needed_bytes_in_words(_ram_bytes(planned, package.members, options))} of RAM (arena "
         f"{package.arena_bytes} bytes), {needed_bytes_in_words(package.weight_bytes)} of flash for "
         "parameters",

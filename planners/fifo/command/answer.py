@@ -78,7 +78,7 @@ def as_text(
         for remark in layer.cluster.assumed:
             groups.setdefault(remark, []).append(layer.name)
     if groups:
-        lines += ["", "assumed, for the model does not say it:"]
+        lines += ["", "assumed (not in the model):"]
         lines += [f"  {what}: {', '.join(groups[what])}" for what in sorted(groups, key=by_number)]
     else:
         lines.append("  assumed    nothing: every layer is timed from its RTL")

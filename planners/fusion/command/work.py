@@ -61,7 +61,7 @@ PREDICTORS = {PUBLISHED: Predictor.PRINTED, FITTED: Predictor.FITTED}  # by --me
 class ChosenWhy(Why):
     """The source of a plan that no search here has found."""
 
-    REST = "{answer}; {first!r} and what follows cannot be tiled and works layer by layer"
+    REST = "{answer}; layers from {first!r} on cannot be tiled and run one by one"
 
     GIVEN = "{name} as given; MAFAT predicts {printed}, with the fit {fitted}"
     PUBLISHED = "Algorithm 3 of MAFAT chooses {name}; predicted {printed}, with the fit {fitted}"

@@ -367,7 +367,7 @@ def listing(schedule: FusedSchedule, names: Sequence[str]) -> str:
         )
         if stationary
     ]
-    order = "next to each other first" if schedule.columns_first else "below each other first"
+    order = "row by row" if schedule.columns_first else "column by column"
     is_cut = schedule.count > 1
     lines.append(
         f"for each of {rows}x{columns} tiles of the output, {order}" if is_cut else "one tile"
@@ -393,7 +393,7 @@ def _reads(group: FusedGroup, number: int, names: Sequence[str]) -> str:
     source_maps = group.read_by(number)
     if number == 1:
         waits = group.input_waits
-        return "from the input, which waits, " if waits else "from each map of the input in turn, "
+        return "from the input, which waits, " if waits else "from the input, map by map, "
     if source_maps == (number - 1,):
         return ""
     sources = (names[map_number - 1] if map_number else "the input" for map_number in source_maps)

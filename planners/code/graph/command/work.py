@@ -133,7 +133,7 @@ def _lines(planned: PlannedGraph, written: WrittenGraph, folder: str) -> list[st
     words = in_words(planned.schedule)
     short = words if len(words) <= SHOWN else f"{words[:SHOWN]} ..."
     unshared_bytes = sum(ring.size for ring in planned.rings)
-    way = "fixed" if planned.is_static else "in part decided at run time"
+    way = "fixed" if planned.is_static else "partly decided at run time"
     return [
         f"{planned.graph.name}: {planned.arena_bytes} B of RAM for channels "
         f"({unshared_bytes} B without sharing), at most {written.state_bytes} B of state; "
