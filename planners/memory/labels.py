@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -157,9 +158,8 @@ class _GroupSearch:
         """The undominated groups after a separator, by their end."""
         limits = self._limits._replace(work=work)
         search = GroupLabels(self._moves, begin, limits, self._stop, is_streamed=is_streamed)
-        labels_by_end: dict[int, list[Labels]] = defaultdict(list)
+        labels_by_end: dict[int, list[Array]] = defaultdict(list)
         for end, labels in search.ends():
-            self._stop.look()
             labels_by_end[end].append(labels)
         self._is_complete &= not search.has_left_out
         groups = {
@@ -182,13 +182,13 @@ class _GroupSearch:
         return [GroupWay(peak, work, begin, begin + 1, (move,), (1,) * len(move.stages))]
 
     def _best(
-        self, search: GroupLabels, ends: tuple[int, int], found: list[Labels], *, is_streamed: bool
+        self, search: GroupLabels, ends: tuple[int, int], found: list[Array], *, is_streamed: bool
     ) -> list[GroupWay]:
         """The undominated groups, each with its exact bytes."""
         begin, end = ends
-        labels = Labels(*(np.concatenate(columns) for columns in zip(*found, strict=True)))
-        order = np.lexsort((labels.lines, labels.work))
-        memory = labels.lines[order]
+        labels = np.concatenate(found, axis=1)
+        order = np.lexsort((labels[LINES], labels[MACS]))
+        memory = labels[LINES, order]
         kept: list[GroupWay] = []
         source, result = self._moves.whole_bytes(begin), self._moves.whole_bytes(end)
         larger = max(source, result)
@@ -200,9 +200,9 @@ class _GroupSearch:
             lead = 0 if is_streamed else self._lead(begin, end, moves)
             exact = int(memory[place]) + max(source + min(lead, result), larger) - larger
             if exact < least:
-                pool = int(labels.passing[number])
+                pool = int(labels[STAGING, number])
                 lines = int(memory[place]) - pool - counted
-                work = int(labels.work[number])
+                work = int(labels[MACS, number])
                 group = GroupWay(exact, work, begin, end, moves)
                 kept.append(group._replace(lines=lines, pool=pool, lead=lead))
                 least = exact
@@ -227,23 +227,10 @@ class _GroupSearch:
         )
 
 
-class Labels(NamedTuple):
-    """Labels of one state as columns, an entry for each label.
-
-    Entry k of `before`, `label` and `move` says how label k arose: from label label[k] of the state
-    that was extended as number before[k], by its move number move[k].
-    """
-
-    lines: Array  # bytes of line buffers, with the result of the last move
-    passing: Array  # bytes of the largest staging buffer
-    work: Array  # multiply-accumulates
-    before: Array
-    label: Array
-    move: Array
-
-    def chosen(self, numbers: Array) -> Labels:
-        """Return the labels with these indices."""
-        return Labels(*(column[numbers] for column in self))
+# Rows of an array with a label of one state in each column: bytes of line buffers, with the result of
+# the last move; bytes of the largest staging buffer; multiply-accumulates; then the number of the state
+# that was extended, and the label and the move that were its pair.
+LINES, STAGING, MACS, BEFORE, LABEL, MOVE = range(6)
 
 
 class LabelLimits(NamedTuple):
@@ -274,99 +261,96 @@ class GroupLabels:
         beside = 0 if is_streamed else moves.whole_bytes(begin)
         self._beside = np.array(beside, ranges.number_type(4 * beside))
         # The labels of each separator with the rows of a batch, and the moves after it.
-        self._places: list[tuple[Labels, MoveArrays]] = []
-        self._open: dict[tuple[int, int], list[Labels]] = defaultdict(list)
-        zero = np.zeros(1, np.int64)
-        lines = zero + moves.carried_bytes(begin)
-        self._open[begin, 1 if is_streamed else WHOLE].append(Labels(lines, *(zero,) * 5))
+        self._places: list[tuple[Array, MoveArrays]] = []
+        # The labels that reach a state, by its separator and the rows of a batch of its tensor.
+        self._open: dict[int, dict[int, list[Array]]] = defaultdict(lambda: defaultdict(list))
+        first = np.zeros((6, 1), np.int64)
+        first[LINES] = moves.carried_bytes(begin)
+        self._open[begin][1 if is_streamed else WHOLE].append(first)
         self.has_left_out = False  # whether the limit on the labels of a state dropped labels
 
-    def ends(self) -> Iterator[tuple[int, Labels]]:
+    def ends(self) -> Iterator[tuple[int, Array]]:
         """Yield the separators that end a group, each with its labels.
 
-        `lines` of these labels is the peak of the whole group. Of its source and its result it counts
+        LINES of these labels is the peak of the whole group. Of its source and its result it counts
         only the larger tensor, as if they overlapped completely.
         """
         last = len(self._moves.course.separators) - 1
         for cut in range(self._begin, last):
-            for key in sorted(key for key in self._open if key[0] == cut):
-                yield from self._follow(key, self._open.pop(key))
+            for rows, labels in sorted(self._open.pop(cut, {}).items()):
+                yield from self._follow(cut, rows, self._pruned(labels))
 
-    def _follow(self, key: tuple[int, int], found: list[Labels]) -> Iterator[tuple[int, Labels]]:
-        labels = self._pruned(found)
+    def _follow(self, cut: int, rows: int, labels: Array) -> Iterator[tuple[int, Array]]:
         computed = self._moves.computed
-        choices = self._moves.arrays(*key)
+        choices = self._moves.arrays(cut, rows)
         self._stop.spend(
             PLACE_EFFORT
             + STAGE_EFFORT * (self._moves.computed - computed)
-            + len(labels.lines) * len(choices.moves) // EXTENSIONS
+            + labels.shape[1] * len(choices.moves) // EXTENSIONS
         )
         self._stop.look()
         if not len(choices.moves):
             return
         number = len(self._places)
         self._places.append((labels, choices))
-        lines = labels.lines + choices.lines[:, None]
-        work = labels.work + choices.work[:, None]
-        passing = np.maximum(labels.passing, choices.most[:, None])
+        lines = labels[LINES] + choices.lines[:, None]
+        work = labels[MACS] + choices.work[:, None]
+        passing = np.maximum(labels[STAGING], choices.most[:, None])
         memory = lines + passing + np.maximum(self._beside, choices.result)[:, None]
         is_cheap = work + choices.left[:, None] <= self._limits.work
-        done = _Extended(number, lines, passing, work, choices.end)
-        yield from done.split((memory <= self._limits.memory) & is_cheap, memory)
-        passing = np.maximum(labels.passing, choices.onward[:, None])
+        is_done = (memory <= self._limits.memory) & is_cheap
+        yield from _by_target(choices.end, is_done, number, memory, passing, work)
+        passing = np.maximum(labels[STAGING], choices.onward[:, None])
         last = len(self._moves.course.separators) - 1
         goes_on = is_cheap & (choices.end < last)[:, None]
         goes_on &= self._beside + lines + passing <= self._limits.memory
-        onward = _Extended(number, lines, passing, work, choices.key)
-        for place, open_labels in onward.split(goes_on, lines):
-            self._open[choices.keys[place]].append(open_labels)
+        for key, reached in _by_target(choices.key, goes_on, number, lines, passing, work):
+            end, batch = choices.keys[key]
+            self._open[end][batch].append(reached)
 
-    def _pruned(self, found: list[Labels]) -> Labels:
-        labels = Labels(*(np.concatenate(columns) for columns in zip(*found, strict=True)))
-        self._stop.spend(len(labels.lines) // LABELS)
-        kept = undominated(labels.lines, labels.passing, labels.work)
+    def _pruned(self, found: list[Array]) -> Array:
+        labels = np.concatenate(found, axis=1)
+        self._stop.spend(labels.shape[1] // LABELS)
+        kept = undominated(labels[LINES], labels[STAGING], labels[MACS])
         if len(kept) > self._limits.labels:
             self.has_left_out = True
-            order = kept[np.argsort((labels.lines + labels.passing)[kept], kind="stable")]
+            order = kept[np.argsort((labels[LINES] + labels[STAGING])[kept], kind="stable")]
             spread = np.linspace(0, len(order) - 1, self._limits.labels)
             kept = order[np.unique(spread.astype(np.int64))]
-        return labels.chosen(kept)
+        return labels.take(kept, axis=1)
 
-    def moves_of(self, labels: Labels, number: int) -> tuple[GroupMove, ...]:
+    def moves_of(self, labels: Array, number: int) -> tuple[GroupMove, ...]:
         """Return the moves of the partial group of a label."""
         moves: list[GroupMove] = []
         while True:
-            labels_before, choices = self._places[int(labels.before[number])]
-            moves.append(choices.moves[int(labels.move[number])])
+            labels_before, choices = self._places[int(labels[BEFORE, number])]
+            moves.append(choices.moves[int(labels[MOVE, number])])
             if len(moves) > 1 and moves[-1].begin >= moves[-2].begin:
                 raise AssertionError("labels lead in a circle")
-            number, labels = int(labels.label[number]), labels_before
+            number, labels = int(labels[LABEL, number]), labels_before
             if moves[-1].begin == self._begin:
                 return tuple(reversed(moves))
 
 
-class _Extended(NamedTuple):
-    """All pairs of a move and a label of a state: arrays with a row per move, a column per label."""
+def _by_target(
+    target: Array, wanted: Array, state: int, *sums: Array
+) -> Iterator[tuple[int, Array]]:
+    """Yield the labels of a state (columns) that moves (rows) extend as wanted, by their target.
 
-    number: int  # of the state, in the order of extension
-    lines: Array
-    passing: Array
-    work: Array
-    target: Array  # of each move, in ascending order
-
-    def split(self, wanted: Array, lines: Array) -> Iterator[tuple[int, Labels]]:
-        """Yield the wanted pairs of each target as labels, with these `lines`."""
-        move, label = np.nonzero(wanted)
-        if not len(move):
-            return
-        targets = self.target[move]
-        bounds = np.flatnonzero(np.diff(targets)) + 1
-        before = np.full(len(move), self.number)
-        columns = (lines[wanted], self.passing[wanted], self.work[wanted], before, label, move)
-        begin = 0
-        for end in (*bounds.tolist(), len(move)):
-            yield int(targets[begin]), Labels(*(column[begin:end] for column in columns))
-            begin = end
+    target: of each move, not falling. state: number of the state. sums: bytes of line buffers, staging
+    bytes and MACs of each pair.
+    """
+    move, label = np.nonzero(wanted)
+    if not len(move):
+        return
+    labels = np.empty((6, len(move)), np.result_type(*sums))
+    for row, numbers in enumerate(sums):
+        labels[row] = numbers[wanted]
+    labels[BEFORE], labels[LABEL], labels[MOVE] = state, label, move
+    targets = target[move]
+    bounds = (np.flatnonzero(targets[1:] != targets[:-1]) + 1).tolist()
+    for begin, end in pairwise((0, *bounds, len(move))):
+        yield int(targets[begin]), labels[:, begin:end]
 
 
 def undominated(first: Array, second: Array, third: Array) -> Array:

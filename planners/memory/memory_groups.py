@@ -20,9 +20,10 @@ from itertools import accumulate, chain
 from operator import le
 
 from cnn2csdf.parameters import multiply_accumulates
+from cnn2csdf.weights import Array
 from csdf.search.pareto import improving
 from csdf.time_limit import Stop
-from planners.memory.labels import ANY_WORK, GroupLabels, LabelLimits, Labels
+from planners.memory.labels import ANY_WORK, LINES, MACS, GroupLabels, LabelLimits
 from planners.memory.line_buffers import Keeping, kept_rows
 from planners.memory.making import rings_of
 from planners.memory.memory_plans import MemoryGroup, Names
@@ -179,10 +180,9 @@ class GroupCandidates:
         limits = LabelLimits(limit, ANY_WORK, WIDTH)
         for is_streamed in streamed:
             search = GroupLabels(self._moves, cut, limits, self.stop, is_streamed=is_streamed)
-            labels_by_end = defaultdict[int, list[tuple[int, int, Labels, int]]](list)
+            labels_by_end = defaultdict[int, list[tuple[int, int, Array, int]]](list)
             for end, labels in search.ends():
-                self.stop.look()
-                numbers = zip(labels.lines.tolist(), labels.work.tolist(), strict=True)
+                numbers = zip(labels[LINES].tolist(), labels[MACS].tolist(), strict=True)
                 labels_by_end[end] += [(*both, labels, place) for place, both in enumerate(numbers)]
             for end, labels_of_end in labels_by_end.items():
                 best = improving(labels_of_end, lambda label: label[:2])

@@ -254,20 +254,21 @@ class StageTable:
 
     def geometry(self, stage: Stage) -> Geometry:
         """Return the geometry of a stage. The layers have to satisfy `can_be_stage`."""
-        if stage not in self._found:
+        geometry = self._found.get(stage)
+        if geometry is None:
             geometry = self._worked_out(stage)
             # A stage of a plan has its strips, a candidate of a search has none.
             self._found[stage] = self._found[geometry.stage] = geometry
-        return self._found[stage]
+        return geometry
 
     def group(self, stages: Sequence[Stage], streamed_input: str | None = None) -> GroupGeometry:
         """Return the geometry of a group of stages, cached; streamed_input: as in GroupGeometry."""
         key = tuple(stages), streamed_input
-        if key not in self._groups:
-            self._groups[key] = GroupGeometry(
-                self, list(map(self.geometry, stages)), streamed_input
-            )
-        return self._groups[key]
+        group = self._groups.get(key)
+        if group is None:
+            group = GroupGeometry(self, list(map(self.geometry, stages)), streamed_input)
+            self._groups[key] = group
+        return group
 
     def weight_reads(self, geometry: Geometry) -> dict[str, int]:
         """Return the weight bytes that each layer of a stage reads from their memory, in a frame."""
@@ -291,7 +292,7 @@ class StageTable:
         )
         strips = tuple(self._strips(stage, ranges))
         return Geometry(
-            stage=replace(stage, strips=strips),
+            stage=stage if stage.strips == strips else replace(stage, strips=strips),
             firings=StageFirings(result=stage.result, readings=readings, made=(0, *ends)),
             strip_bytes=sum(self._strip_bytes(stage, strip) for strip in strips)
             + self._sums(stage, ranges),
