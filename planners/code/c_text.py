@@ -221,9 +221,9 @@ class Tables:
             listed = [place for pair in rule.pairs for place in pair]
             pairs = self.defined("uint16_t", "pairs", [str(place) for place in listed])
         fields = (rule.slope, rule.first, rule.last, rule.divisor, int(rule.is_clamped))
-        return self.one("rule", "rule", [*map(str, fields), pairs])
+        return self.structure("rule", "rule", [*map(str, fields), pairs])
 
-    def one(self, kind: str, name: str, fields: Sequence[str]) -> str:
+    def structure(self, kind: str, name: str, fields: Sequence[str]) -> str:
         """Return the address of one structure of a type."""
         text = "{" + ", ".join(fields) + "}"
         address = f"&{self._table(kind, name, None, text)}"

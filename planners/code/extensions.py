@@ -11,7 +11,7 @@ from cnn2csdf.operators.operator import Operator
 from planners.code.parts import add_source
 
 if TYPE_CHECKING:
-    from planners.code.layer_descriptor import Described, KernelCall
+    from planners.code.layer_descriptor import KernelCall, LayerNode
 
 OWN_OPERATORS = "cnn2csdf.operators."
 
@@ -49,7 +49,7 @@ class KernelInC:
     """
 
     text: str
-    call: Callable[[Described, Any], KernelCall]
+    call: Callable[[LayerNode, Any], KernelCall]
 
 
 def c_of(operator: Operator) -> StepInC | KernelInC | None:

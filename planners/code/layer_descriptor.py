@@ -40,10 +40,10 @@ class KernelCall(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Described:
-    """The descriptor of a layer from which its kernel call is emitted.
+class LayerNode:
+    """A layer of a network with the arrays and tables from which its kernel call is emitted.
 
-    given: quantisations of the inputs, None for floating point. element: the type that the layer
+    input_types: quantisations of the inputs, None for floating point. element: the type that the layer
     computes in. number: position of the layer in the network, from 1.
     """
 
@@ -51,7 +51,7 @@ class Described:
     inputs: tuple[Shape, ...]
     weights: Mapping[str, Array]
     tables: Tables | RealTables
-    given: tuple[Quantization | None, ...]
+    input_types: tuple[Quantization | None, ...]
     element: Element
     number: int
 
@@ -63,7 +63,7 @@ class Described:
     @property
     def lookup_tables(self) -> tuple[LookupTable | None, ...]:
         """The lookup table of each input."""
-        return lookup_tables(self.layer, self.given)
+        return lookup_tables(self.layer, self.input_types)
 
     @property
     def _name(self) -> str:
@@ -72,7 +72,7 @@ class Described:
 
     def derived(self, role: str) -> str:
         """Return the symbol of an array that follows from types and attributes; equal ones once."""
-        return self.computed(role, derived_arrays(self.layer, self.given)[role])
+        return self.computed(role, derived_arrays(self.layer, self.input_types)[role])
 
     def symbol(self, role: str, array: Array) -> str:
         """Return the symbol of an array of parameters in its memory order.
@@ -87,7 +87,7 @@ class Described:
 
         Its elements are those that count as flash of the layer.
         """
-        sizes = parameters_in_flash(self.layer, self.inputs, self.given)
+        sizes = parameters_in_flash(self.layer, self.inputs, self.input_types)
         elements = {_in_c(name): elements for name, (elements, _) in sizes.items()}
         assert array.size == elements[_in_c(role)], (self.layer, role, array.size)
         name = next(
@@ -117,7 +117,7 @@ class Described:
 
     def structure(self, kind: str, *fields: object) -> str:
         """Return the address of the numbers of the layer, in a structure of C."""
-        return self.tables.one(kind, self._name, [initialiser(field) for field in fields])
+        return self.tables.structure(kind, self._name, [initialiser(field) for field in fields])
 
     def call(self, function: str, kind: str | None = None, *fields: object) -> KernelCall:
         """Return the call of a kernel that takes a structure of that kind, if any."""
@@ -180,10 +180,10 @@ class RealTables:
         """Return the address of a row rule."""
         return self._tables.rule(rule)
 
-    def one(self, kind: str, name: str, fields: Sequence[str]) -> str:
+    def structure(self, kind: str, name: str, fields: Sequence[str]) -> str:
         """Return the address of one structure of a type."""
         self.wanted.add(kind)
-        return self._tables.one(as_real(kind), name, [as_real(field) for field in fields])
+        return self._tables.structure(as_real(kind), name, [as_real(field) for field in fields])
 
     def defined(self, kind: str, name: str, items: Sequence[str]) -> str:
         """Return the symbol of an array of a type."""

@@ -32,7 +32,7 @@ from planners.code.c_text import NULL, Tables, identifier
 from planners.code.calls.by_data_type import ChannelShare, LayerCalls, most_neighbours, slices_of
 from planners.code.calls.cmsis_nn import CmsisNN
 from planners.code.initialisers import Structures
-from planners.code.layer_descriptor import Described, KernelCall
+from planners.code.layer_descriptor import KernelCall, LayerNode
 from planners.code.moved_weights import MovedWeights, PlacedLayer
 from planners.code.parts import as_real, comment
 from planners.code.placed_stages import (
@@ -461,13 +461,13 @@ class Schedule:
         running = stage.running
         first_layer = len(self._layers)
         if not running.is_streamed_input:
-            descriptors = [self.calls.described(layer) for layer in running.layers]
+            nodes = [self.calls.node(layer) for layer in running.layers]
             is_stored = write_buffer(self.plan, running.result, stage.group) is not None
-            calls = self.calls.of_stage(stage.mode, descriptors, self._slices, is_stored=is_stored)
+            calls = self.calls.of_stage(stage.mode, nodes, self._slices, is_stored=is_stored)
             if is_stored:
                 calls[-1] = self._through_write_buffer(stage, calls[-1])
-            for described, call in zip(descriptors, calls, strict=True):
-                self._add_layer(stage, described, call)
+            for node, call in zip(nodes, calls, strict=True):
+                self._add_layer(stage, node, call)
         first_source = len(self._inputs)
         for index, name in enumerate(stage.sources):
             self._inputs.append(self._argument_row(name, len(running.layers) + index, NULL, NULL))
@@ -500,18 +500,18 @@ class Schedule:
         )
         return call._replace(function="store_blocks")
 
-    def _add_layer(self, stage: PlacedStage, descriptor: Described, call: KernelCall) -> None:
+    def _add_layer(self, stage: PlacedStage, node: LayerNode, call: KernelCall) -> None:
         """Add a layer: its kernel call, the rows of each input it needs, its strip in the stage.
 
         Operands are numbered within the stage: its layers first, then the tensors of other stages.
         """
-        layer = descriptor.layer
+        layer = node.layer
         operand_number = {name: number for number, name in enumerate(stage.running.stage.layers)}
         operand_number |= {
             name: len(operand_number) + number for number, name in enumerate(stage.sources)
         }
         first_input = len(self._inputs)
-        first_step, steps = self.calls.steps_behind(descriptor)
+        first_step, steps = self.calls.steps_behind(node)
         for index, source in enumerate(layer.inputs):
             rows = self.tables.rule(self._access_rule(layer, index, ROWS))
             is_inside = source in stage.running.stage.layers
@@ -533,10 +533,10 @@ class Schedule:
             f"{{{', '.join(map(str, fields))}}}, /* {self._layer_comment(layer)} */"
         )
         self.most_taps = max(self.most_taps, layer.operator.window_taps[0])
-        if not descriptor.is_real:
+        if not node.is_real:
             self.most_gathered = max(self.most_gathered, gathered_values(self.network, layer))
-        self.most_neighbours = max(self.most_neighbours, most_neighbours(descriptor))
-        scratch = self.calls.slots(descriptor) * layer.operator.scratch_elements(descriptor.inputs)
+        self.most_neighbours = max(self.most_neighbours, most_neighbours(node))
+        scratch = self.calls.slots(node) * layer.operator.scratch_elements(node.inputs)
         self.scratch = max(self.scratch, scratch)
 
     def _layer_comment(self, layer: Layer) -> str:

@@ -14,7 +14,7 @@ from csdf.errors import UnsupportedOperator
 from planners.code.c_text import Tables
 from planners.code.calls.by_data_type import LayerCalls
 from planners.code.calls.emitters import Numbers, kinds_in
-from planners.code.layer_descriptor import Described
+from planners.code.layer_descriptor import LayerNode
 from planners.code.unsigned_as_signed import as_signed
 
 MOST_NAMED = 12  # layers in one message
@@ -73,11 +73,11 @@ def require_c(model: Model) -> None:
     for layer in signed.network.layers:
         if layer.operator.is_input or layer.operator.is_state:
             continue
-        described = calls.described(layer)
+        node = calls.node(layer)
         try:
-            calls.steps_behind(described)
-            if not _accumulates(calls, described):
-                calls.of_stage("BY_ROWS", [described], {})
+            calls.steps_behind(node)
+            if not _accumulates(calls, node):
+                calls.of_stage("BY_ROWS", [node], {})
         except UnsupportedOperator as error:
             refusals.append(str(error))
     if refusals:
@@ -87,10 +87,10 @@ def require_c(model: Model) -> None:
         raise UnsupportedOperator("; ".join(refusals[:MOST_NAMED]) + remaining)
 
 
-def _accumulates(calls: LayerCalls, described: Described) -> bool:
+def _accumulates(calls: LayerCalls, node: LayerNode) -> bool:
     """Whether a layer has a call that adds up its input row by row."""
     try:
-        calls.of_stage("INTO_SUMS", [described], {})
+        calls.of_stage("INTO_SUMS", [node], {})
     except UnsupportedOperator:
         return False
     return True
@@ -123,10 +123,10 @@ def _is_called(kind: type[Operator], attributes: Attributes, element: Element) -
     builder.output(name)
     network = builder.network()
     calls = LayerCalls(Model(network=network, weights={}), Tables("tried"))
-    described = calls.described(network.layer(name))
+    node = calls.node(network.layer(name))
     try:
-        calls.of_stage("BY_ROWS", [described], {})
-        calls.steps_behind(described)
+        calls.of_stage("BY_ROWS", [node], {})
+        calls.steps_behind(node)
     except UnsupportedOperator:
         return False
     return True

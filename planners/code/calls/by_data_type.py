@@ -39,7 +39,7 @@ from planners.code.calls.layers import (
 from planners.code.calls.reductions import product_fields
 from planners.code.calls.rescaling import layer_rounds_once, packed_rows
 from planners.code.extensions import StepInC, c_of
-from planners.code.layer_descriptor import Described, KernelCall, RealTables
+from planners.code.layer_descriptor import KernelCall, LayerNode, RealTables
 from planners.code.parts import as_real, defined_names
 from planners.plan.plan import Stage
 
@@ -83,19 +83,19 @@ class LayerCalls:
         """Whether a quantised network has floating-point layers."""
         return bool(self.real_tables.wanted)
 
-    def described(self, layer: Layer) -> Described:
-        """Return the descriptor from which the call of a layer is emitted."""
+    def node(self, layer: Layer) -> LayerNode:
+        """Return a layer with what its kernel call is emitted from."""
         element = Element.INT16 if self.is_short else Element.INT8
         tables: Tables | RealTables = self.tables
         if self._is_real(layer):
             element = Element.FLOAT32
             tables = self.real_tables if self.is_integer else self.tables
-        return Described(
+        return LayerNode(
             layer=layer,
             inputs=self._network.input_shapes(layer),
             weights=self._weights.get(layer.name, {}),
             tables=tables,
-            given=self._network.input_types(layer),
+            input_types=self._network.input_types(layer),
             element=element,
             number=self._network.layers.index(layer) + 1,
         )
@@ -112,14 +112,14 @@ class LayerCalls:
         is_real = layer.quantization is None and layer.name not in self._bytes
         return REAL if is_real else layer.element_bytes
 
-    def slots(self, one: Described) -> int:
+    def slots(self, node: LayerNode) -> int:
         """Return arena elements per computed element: 4 for float in an int8 library."""
-        return one.element.bytes // self.unit
+        return node.element.bytes // self.unit
 
     def of_stage(
         self,
         mode: str,
-        ones: Sequence[Described],
+        nodes: Sequence[LayerNode],
         slices: Mapping[str, ChannelShare],
         *,
         is_stored: bool = False,
@@ -130,35 +130,33 @@ class LayerCalls:
         stored in slow memory, which CMSIS-NN, whose functions make whole rows, does not do.
         """
         if mode == "BY_PARTS":
-            cuts = [slices.get(described.layer.name) for described in ones]
+            cuts = [slices.get(node.layer.name) for node in nodes]
             calls: Sequence[KernelCall] = [
-                self._call(described) if cut is None else self._share_call(described, cut)
-                for described, cut in zip(ones, cuts, strict=True)
+                self._call(node) if cut is None else self._share_call(node, cut)
+                for node, cut in zip(nodes, cuts, strict=True)
             ]
         elif mode == "INTO_SUMS":
-            calls = ((sums_call if ones[0].is_real else integer_sums_call)(ones[0]),)
+            calls = ((sums_call if nodes[0].is_real else integer_sums_call)(nodes[0]),)
         elif mode == "BY_CHANNELS":
-            calls = (channels_calls if ones[0].is_real else integer_channels_calls)(*ones[:2])
+            calls = (channels_calls if nodes[0].is_real else integer_channels_calls)(*nodes[:2])
         else:
-            calls = [self._call(described) for described in ones]
-            is_alone = len(ones) == 1 and not (self.is_single or self.is_short)
+            calls = [self._call(node) for node in nodes]
+            is_alone = len(nodes) == 1 and not (self.is_single or self.is_short)
             if self._cmsis_nn is not None and is_alone and not is_stored:
-                calls = [self._cmsis_nn.call(ones[0], calls[0])]
-        return [
-            self._as_written(described, call) for described, call in zip(ones, calls, strict=True)
-        ]
+                calls = [self._cmsis_nn.call(nodes[0], calls[0])]
+        return [self._as_written(node, call) for node, call in zip(nodes, calls, strict=True)]
 
-    def _call(self, one: Described, packed: Array | None = None) -> KernelCall:
-        names = {one.layer.name, *one.layer.inputs}
-        is_at_run_time = one.layer.operator.run_time_result is not None
+    def _call(self, node: LayerNode, packed: Array | None = None) -> KernelCall:
+        names = {node.layer.name, *node.layer.inputs}
+        is_at_run_time = node.layer.operator.run_time_result is not None
         if is_at_run_time or not names.isdisjoint(self._bytes):
-            return dynamic_call(one)
-        return (call_of if one.is_real else integer_call)(one, packed)
+            return dynamic_call(node)
+        return (call_of if node.is_real else integer_call)(node, packed)
 
-    def _as_written(self, one: Described, call: KernelCall) -> KernelCall:
+    def _as_written(self, node: LayerNode, call: KernelCall) -> KernelCall:
         """Return the call with the names of functions and types in the library."""
-        makes_reals = one.layer.quantization is None and one.layer.name not in self._bytes
-        if one.layer.epilogue and makes_reals and not one.is_real:
+        makes_reals = node.layer.quantization is None and node.layer.name not in self._bytes
+        if node.layer.epilogue and makes_reals and not node.is_real:
             # The layer converts integers to floating point; floating-point steps follow it.
             self.tables.wanted.add(call.function)
             self.real_tables.wanted.add("finish_behind")
@@ -166,34 +164,34 @@ class LayerCalls:
             self.tables.wanted.add(finishing.function)
             return finishing
         if call.function != NULL:
-            one.tables.wanted.add(call.function)
-        return KernelCall(*map(as_real, call)) if self.is_integer and one.is_real else call
+            node.tables.wanted.add(call.function)
+        return KernelCall(*map(as_real, call)) if self.is_integer and node.is_real else call
 
-    def _share_call(self, one: Described, cut: ChannelShare) -> KernelCall:
+    def _share_call(self, node: LayerNode, cut: ChannelShare) -> KernelCall:
         """Return the call for a layer of a stage tiled by channel, or raise UnsupportedOperator."""
-        bank, kernel = one.layer.operator.filter_bank, None
+        bank, kernel = node.layer.operator.filter_bank, None
         if bank is not None:
-            filters = one.weights["kernel"]
+            filters = node.weights["kernel"]
             if cut.adds_up:
                 pieces = [filters[:, a:b] for a, b in pairwise(cut.bounds)]
             else:  # pieces do not cross the bounds of groups or channel blocks
                 groups = range(0, len(filters), len(filters) // bank.groups)
                 pieces = [filters[a:b] for a, b in pairwise(sorted({*cut.bounds, *groups}))]
-            packing = packed_filters if one.is_real else packed_rows
+            packing = packed_filters if node.is_real else packed_rows
             kernel = np.concatenate([packing(piece, 1) for piece in pieces])
-        whole = self._call(one, kernel)
+        whole = self._call(node, kernel)
         function = "sum_parts" if cut.adds_up else SHARES.get(whole.function)
         if function is None:
-            raise one.refusal("in parts of its channels")
+            raise node.refusal("in parts of its channels")
         sizes = (cut.channels, cut.share, cut.parts, cut.summing)
-        return one.call(function, "sliced", *sizes, whole.parameters)
+        return node.call(function, "sliced", *sizes, whole.parameters)
 
-    def steps_behind(self, descriptor: Described) -> tuple[str, int]:
+    def steps_behind(self, node: LayerNode) -> tuple[str, int]:
         """Add the steps after a layer to their table; return the address of the first, and a count."""
-        is_real = descriptor.layer.quantization is None and descriptor.layer.name not in self._bytes
+        is_real = node.layer.quantization is None and node.layer.name not in self._bytes
         if is_real and self.is_integer:
-            descriptor = replace(descriptor, tables=self.real_tables)
-        steps_found = (steps_of if is_real else integer_steps)(descriptor)
+            node = replace(node, tables=self.real_tables)
+        steps_found = (steps_of if is_real else integer_steps)(node)
         name, steps = "steps", self.steps
         if is_real and self.is_integer:
             name, steps, steps_found = (
@@ -203,7 +201,7 @@ class LayerCalls:
             )
         first = f"&{name}[{len(steps)}]" if steps_found else NULL
         steps += [f"{step}," for step in steps_found]
-        descriptor.tables.wanted.update({"step"} if steps_found else ())
+        node.tables.wanted.update({"step"} if steps_found else ())
         return first, len(steps_found)
 
 
@@ -223,45 +221,45 @@ def _has_halves(layer: Layer) -> bool:
 REAL = 4  # bytes of a floating-point number
 
 
-def dynamic_call(one: Described) -> KernelCall:
+def dynamic_call(node: LayerNode) -> KernelCall:
     """Return the call for a layer whose input or output has a scale computed at run time."""
-    operator = one.layer.operator
+    operator = node.layer.operator
     emitter = emitter_of(operator, Numbers.RUN_TIME)
     if emitter is not None:
-        return emitter(one, operator)
+        return emitter(node, operator)
     if operator.moves:
-        return call_of(one)
-    raise one.refusal(
+        return call_of(node)
+    raise node.refusal(
         "of integers whose scale depends on the frame; leave its input in real numbers"
     )
 
 
-def _integer_convolution(one: Described, operator: op.IntegerConvolution) -> KernelCall:
-    values, zero = _in_bytes(one, "kernel")
-    fields = convolved(one, operator, packed_rows(values, operator.groups))
-    begin = "FOLDED(NULL) NULL" if one.tables.has_helium else NULL
+def _integer_convolution(node: LayerNode, operator: op.IntegerConvolution) -> KernelCall:
+    values, zero = _in_bytes(node, "kernel")
+    fields = convolved(node, operator, packed_rows(values, operator.groups))
+    begin = "FOLDED(NULL) NULL" if node.tables.has_helium else NULL
     scaling = (begin, None, 0, 0, 0, 0, zero)
-    return one.call("convolve_by_range", "convolution", *fields, scaling)
+    return node.call("convolve_by_range", "convolution", *fields, scaling)
 
 
-def _integer_product(one: Described, operator: op.IntegerProduct) -> KernelCall:
+def _integer_product(node: LayerNode, operator: op.IntegerProduct) -> KernelCall:
     units, symbol, zero = operator.units, None, 0
     if units is not None:
-        values, zero = _in_bytes(one, "matrix")
-        symbol = one.symbol("matrix", values)
-    places = iter(range(2 if units is None else 1, len(one.inputs)))
+        values, zero = _in_bytes(node, "matrix")
+        symbol = node.symbol("matrix", values)
+    places = iter(range(2 if units is None else 1, len(node.inputs)))
     zeros = [next(places) if has else -1 for has in operator.has_zeros]
-    fields = product_fields(one, units, REAL)
-    return one.call("multiply_by_range", "product_by_range", fields, symbol, *zeros, zero)
+    fields = product_fields(node, units, REAL)
+    return node.call("multiply_by_range", "product_by_range", fields, symbol, *zeros, zero)
 
 
-def _in_bytes(one: Described, role: str) -> tuple[Array, int]:
+def _in_bytes(node: LayerNode, role: str) -> tuple[Array, int]:
     """Return weights minus their zero points as signed bytes, and the zero point of these bytes."""
-    array = one.weights[role]
+    array = node.weights[role]
     least, most = int(array.min()), int(array.max())
     zero = 0 if least >= -128 and most <= 127 else -128 - least
     if most + zero > 127:
-        raise one.refusal(f"whose {role} takes more than 8 bits less its zero points")
+        raise node.refusal(f"whose {role} takes more than 8 bits less its zero points")
     return (array + zero).astype(np.int8), zero
 
 
@@ -323,30 +321,30 @@ def is_step(operator: op.Operator) -> bool:
     return operator.can_be_fused and not operator.moves
 
 
-def steps_of(one: Described) -> list[str]:
+def steps_of(node: LayerNode) -> list[str]:
     """Return the initialisers of the in-place steps after a layer; first the layer if it is a step."""
     steps = []
-    if is_step(one.layer.operator):
-        steps.append(_step(one, one.layer.operator, one.weights, ""))
-    for place, operator in enumerate(one.layer.epilogue):
+    if is_step(node.layer.operator):
+        steps.append(_step(node, node.layer.operator, node.weights, ""))
+    for place, operator in enumerate(node.layer.epilogue):
         prefix = f"{place}."
         weights = {
             role.removeprefix(prefix): array
-            for role, array in one.weights.items()
+            for role, array in node.weights.items()
             if role.startswith(prefix)
         }
-        steps.append(_step(one, operator, weights, prefix))
+        steps.append(_step(node, operator, weights, prefix))
     return steps
 
 
-def most_neighbours(one: Described) -> int:
+def most_neighbours(node: LayerNode) -> int:
     """Return the maximum number of preceding channels that a normalisation of the layer reads."""
-    return max(step.neighbours for step in (one.layer.operator, *one.layer.epilogue))
+    return max(step.neighbours for step in (node.layer.operator, *node.layer.epilogue))
 
 
-def _step(one: Described, operator: op.Operator, weights: Mapping[str, Array], prefix: str) -> str:
+def _step(node: LayerNode, operator: op.Operator, weights: Mapping[str, Array], prefix: str) -> str:
     """Return the initialiser of an elementwise step: its function and parameters."""
-    shape, names = one.layer.shape, defined_names("steps.c")
+    shape, names = node.layer.shape, defined_names("steps.c")
     numbers: tuple[float, ...] = ()
     symbols: list[str | None] = []
     steps: tuple[object, ...] = (0, 0)
@@ -354,7 +352,7 @@ def _step(one: Described, operator: op.Operator, weights: Mapping[str, Array], p
     def add(role: str, values: Array) -> None:
         """Add one parameter per channel of a map, or per element of any other tensor."""
         spread = values if shape.is_map else np.repeat(values, shape.elements // len(values))
-        symbols.append(one.symbol(f"{prefix}{role}", spread))
+        symbols.append(node.symbol(f"{prefix}{role}", spread))
 
     match operator:
         case op.Activation(function="prelu"):
@@ -370,12 +368,12 @@ def _step(one: Described, operator: op.Operator, weights: Mapping[str, Array], p
             add("shift", offset.astype(np.float32))
         case op.LocalResponseNormalization(size=size):
             if not shape.is_map and shape.elements != shape.channels:
-                raise one.refusal("with a normalisation over channels, on a tensor that is no map")
+                raise node.refusal("with a normalisation over channels, on a tensor that is no map")
             function, numbers = "neighbours", (operator.beta, operator.bias)
-            symbols = [None, one.derived(f"{prefix}factor")]
+            symbols = [None, node.derived(f"{prefix}factor")]
             steps = (size, (size - 1) // 2)
         case op.Elementwise(constant=tuple()):
-            constant = constant_fields(one, weights["constant"], f"{prefix}constant")
+            constant = constant_fields(node, weights["constant"], f"{prefix}constant")
             symbols, steps = [str(constant[0])], constant[3::2]
             function = f"constant {operator.function}"
             ordered = f"step_{function}_first".replace(" ", "_")
@@ -388,13 +386,13 @@ def _step(one: Described, operator: op.Operator, weights: Mapping[str, Array], p
             source = c_of(operator)
             if not isinstance(source, StepInC):
                 fused = f"with {type(operator).__name__} fused behind it"
-                raise one.refusal(fused if prefix else "as a step on elements")
+                raise node.refusal(fused if prefix else "as a step on elements")
             function, numbers = source.name, source.numbers(operator)
             names |= {f"step_{function}"}
     name = f"step_{function.replace(' ', '_')}"
     if name not in names:
-        raise one.refusal(f"of the function {name.removeprefix('step_')!r}")
-    one.tables.wanted.add(name)
+        raise node.refusal(f"of the function {name.removeprefix('step_')!r}")
+    node.tables.wanted.add(name)
     a, b = (float(number) for number in (*numbers, 0.0, 0.0)[:2])
     return initialiser((name, a, b, *(*symbols, None, None)[:2], *steps))
 
@@ -402,8 +400,8 @@ def _step(one: Described, operator: op.Operator, weights: Mapping[str, Array], p
 register(
     Numbers.RUN_TIME,
     {
-        op.DynamicQuantization: lambda one, _: one.call("quantize_by_range"),
-        op.DynamicRange: lambda one, operator: one.call(
+        op.DynamicQuantization: lambda node, _: node.call("quantize_by_range"),
+        op.DynamicRange: lambda node, operator: node.call(
             "find_range", "ranging", operator.gives != "scale"
         ),
         op.IntegerConvolution: _integer_convolution,

@@ -34,7 +34,7 @@ from cnn2csdf.parameters import multiply_accumulates
 from csdf.errors import UnsupportedOperator
 from planners.code.c_text import NULL
 from planners.code.calls.rescaling import given_types
-from planners.code.layer_descriptor import Described, KernelCall
+from planners.code.layer_descriptor import KernelCall, LayerNode
 from planners.code.parts import COMMIT
 from planners.plan.executor import PlanMachine
 from planners.plan.plan import Kind, StreamingPlan
@@ -156,19 +156,19 @@ class CmsisNN:
         self.multiply_accumulates, self._all = 0, plan.multiply_accumulates
         self.scratch = dict.fromkeys(TARGETS, 0)
 
-    def call(self, one: Described, own: KernelCall) -> KernelCall:
+    def call(self, node: LayerNode, own: KernelCall) -> KernelCall:
         """Return the call for a single-layer stage: `own`, or a call of CMSIS-NN.
 
         Input rows that are not contiguous are copied if the scratch has room. If CMSIS-NN would
         compute less than half of the rows, the layer keeps its own kernel: a few rows are not worth
         the scratch and the code.
         """
-        name, rows = one.layer.name, one.layer.shape.rows
-        if own.function not in FUNCTIONS or not _has_equal_bits(one, own.function):
+        name, rows = node.layer.name, node.layer.shape.rows
+        if own.function not in FUNCTIONS or not _has_equal_bits(node, own.function):
             return own
         for gathers in (True, False):
             made = sum(call.rows for call in self._made(name, gathers=gathers))
-            sizes = self._sizes(one, own.function, gathers=gathers)
+            sizes = self._sizes(node, own.function, gathers=gathers)
             if made and 2 * made >= rows and self._has_room(sizes):
                 break
         else:
@@ -176,10 +176,10 @@ class CmsisNN:
         self.scratch = {target: max(size, sizes[target]) for target, size in self.scratch.items()}
         function, self.functions[name] = FUNCTIONS[own.function]
         self._gathering |= {name} if gathers else set()
-        self.multiply_accumulates += multiply_accumulates(one.layer, one.inputs) * made // rows
-        one.tables.wanted.add(own.function)
-        fields = (own.function, own.parameters, *_channels(one), int(gathers))
-        return one.call(function, "shared_layer", *fields)
+        self.multiply_accumulates += multiply_accumulates(node.layer, node.inputs) * made // rows
+        node.tables.wanted.add(own.function)
+        fields = (own.function, own.parameters, *_channels(node), int(gathers))
+        return node.call(function, "shared_layer", *fields)
 
     def _made(self, name: str, *, gathers: bool) -> list[FiringRows]:
         """The blocks of a layer that CMSIS-NN computes."""
@@ -189,13 +189,13 @@ class CmsisNN:
             if block.lies_together or (gathers and block.can_gather)
         ]
 
-    def _sizes(self, one: Described, function: str, *, gathers: bool) -> dict[str, int]:
+    def _sizes(self, node: LayerNode, function: str, *, gathers: bool) -> dict[str, int]:
         """The scratch bytes of a layer on each target, including copied input rows."""
         sizes = dict.fromkeys(TARGETS, 0)
-        for block in self._blocks.get(one.layer.name, ()):
+        for block in self._blocks.get(node.layer.name, ()):
             is_copied = gathers and (self._moves_rings or not block.lies_together)
             copied = -(-block.size // 4) * 4 if is_copied and block.can_gather else 0
-            for target, size in _scratch(one, function, block.above).items():
+            for target, size in _scratch(node, function, block.above).items():
                 sizes[target] = max(sizes[target], size + copied)
         return sizes
 
@@ -268,10 +268,10 @@ class CmsisNN:
         )
 
 
-def _has_equal_bits(one: Described, function: str) -> bool:
+def _has_equal_bits(node: LayerNode, function: str) -> bool:
     """Whether CMSIS-NN computes the same integers as the kernel of this package."""
-    layer, operator = one.layer, one.layer.operator
-    types = [*one.given, layer.quantization]
+    layer, operator = node.layer, node.layer.operator
+    types = [*node.input_types, layer.quantization]
     if any(kind is None or kind.element is not Element.INT8 for kind in types):
         return False
     if not all(kind is not None and kind.is_fixed_point for kind in types):
@@ -281,74 +281,78 @@ def _has_equal_bits(one: Described, function: str) -> bool:
             is_plain = function == "depthwise_conv" or groups == 1
             beside = (*window.padding, *window.overhang)
             is_within = not any(beside) if window.kernel == (1, 1) else min(beside) >= 0
-            is_read = function == "convolve" or _covers_input_pixels(window, one)
-            is_counted = _is_counted_in_16_bits(window, groups, one)
+            is_read = function == "convolve" or _covers_input_pixels(window, node)
+            is_counted = _is_counted_in_16_bits(window, groups, node)
             is_like = is_plain and is_within and is_read and is_counted
-            return is_like and _has_plain_sums(one, "kernel")
+            return is_like and _has_plain_sums(node, "kernel")
         case op.Pooling(window=window):
             return (
                 not (operator.counts_padding or operator.rounds_up)
                 and window.dilation == (1, 1)
-                and _has_places(window, one)
+                and _has_places(window, node)
             )
         case op.Elementwise(constant=None):
-            are_equal = all(shape.dims == layer.shape.dims for shape in one.inputs)
-            return operator.function == "add" and are_equal and _are_below_one(_of_sum(one))
+            are_equal = all(shape.dims == layer.shape.dims for shape in node.inputs)
+            return operator.function == "add" and are_equal and _are_below_one(_of_sum(node))
         case op.FullyConnected():
-            return _has_plain_sums(one, "matrix") and _sums_fit(one)
+            return _has_plain_sums(node, "matrix") and _sums_fit(node)
     return False
 
 
-def _has_plain_sums(one: Described, role: str) -> bool:
+def _has_plain_sums(node: LayerNode, role: str) -> bool:
     """Whether accumulators are rounded twice, weights have zero point 0, and no factor exceeds one."""
-    weights = one.layer.stored_as(role).quantization
+    weights = node.layer.stored_as(role).quantization
     is_plain = weights is not None and not (weights.zero_point or weights.rounds_sums_once)
-    return is_plain and _are_below_one(_exponents(one))
+    return is_plain and _are_below_one(_exponents(node))
 
 
 def _are_below_one(exponents: Exponents) -> bool:
     return bool(exponents.max() <= 0 and exponents.min() >= LEAST_EXPONENT)
 
 
-def _of_sum(one: Described) -> Exponents:
+def _of_sum(node: LayerNode) -> Exponents:
     """Return the exponents of the factors in an addition of two tensors."""
-    scales = [kind.scale for kind in (*one.given, one.layer.quantization) if kind is not None]
+    scales = [
+        kind.scale for kind in (*node.input_types, node.layer.quantization) if kind is not None
+    ]
     step = 2 * max(scales[:2])
     ratios = [scales[0] / step, scales[1] / step, step / (2 ** SUM_BITS[Element.INT8] * scales[2])]
     return np.asarray(multipliers(ratios)[1])
 
 
-def _exponents(one: Described) -> Exponents:
+def _exponents(node: LayerNode) -> Exponents:
     """Return the exponents of the requantisation factors of the output channels."""
-    return derived_arrays(one.layer, one.given)["exponents"].astype(np.int64)
+    return derived_arrays(node.layer, node.input_types)["exponents"].astype(np.int64)
 
 
-def _sums_fit(one: Described) -> bool:
+def _sums_fit(node: LayerNode) -> bool:
     """Whether the initial accumulators of Helium fit 32 bits: bias minus zero point times weights."""
-    matrix = one.weights["matrix"].astype(np.int64)
-    sums = one.weights.get("bias", np.int64(0)) - given_types(one).zero_point * matrix.sum(axis=1)
+    matrix = node.weights["matrix"].astype(np.int64)
+    sums = node.weights.get("bias", np.int64(0)) - given_types(node).zero_point * matrix.sum(axis=1)
     return bool(np.abs(sums).max() < 2**31)
 
 
-def _covers_input_pixels(window: Window, one: Described) -> bool:
+def _covers_input_pixels(window: Window, node: LayerNode) -> bool:
     """Whether each depthwise window covers an input pixel, a 3 x 3 window in its middle column."""
     if window.dilation != (1, 1):  # the kernel for dilated windows does not assume this
         return True
-    last = (one.layer.shape.width - 1) * window.stride[1] - window.padding[1]
-    return _has_places(window, one) and (window.kernel != (3, 3) or last + 1 < one.inputs[0].width)
+    last = (node.layer.shape.width - 1) * window.stride[1] - window.padding[1]
+    return _has_places(window, node) and (
+        window.kernel != (3, 3) or last + 1 < node.inputs[0].width
+    )
 
 
-def _is_counted_in_16_bits(window: Window, groups: int, one: Described) -> bool:
+def _is_counted_in_16_bits(window: Window, groups: int, node: LayerNode) -> bool:
     """Whether positions, output channels and products of a convolution fit 16-bit counters."""
-    source, filters = one.inputs[0], one.layer.shape.channels
+    source, filters = node.inputs[0], node.layer.shape.channels
     last = max(source.height, source.width) + max(*window.padding, *window.overhang)
     products = prod(window.kernel) * source.channels // groups
     return last <= MOST_PLACE and max(filters, products) <= MOST_PRODUCTS
 
 
-def _has_places(window: Window, one: Described) -> bool:
+def _has_places(window: Window, node: LayerNode) -> bool:
     """Whether each window covers at least one pixel of the input."""
-    source, result = one.inputs[0], one.layer.shape
+    source, result = node.inputs[0], node.layer.shape
     top, left, *_ = window.padding
     sizes = (source.height, source.width), (result.height, result.width)
     return min(window.padding) >= 0 and all(
@@ -359,27 +363,29 @@ def _has_places(window: Window, one: Described) -> bool:
     )
 
 
-def _channels(one: Described) -> tuple[str, str]:
+def _channels(node: LayerNode) -> tuple[str, str]:
     """Return the symbols of the arrays of biases and exponents that CMSIS-NN reads."""
-    if one.layer.operator.bias_axis != 0:
+    if node.layer.operator.bias_axis != 0:
         return NULL, NULL
-    ratios = one.layer.operator.sum_ratios(one.layer.types(one.given), one.layer.shape) or []
-    if "bias" in one.weights:
-        bias = one.symbol("bias", one.weights["bias"].astype(np.int32))
+    ratios = (
+        node.layer.operator.sum_ratios(node.layer.types(node.input_types), node.layer.shape) or []
+    )
+    if "bias" in node.weights:
+        bias = node.symbol("bias", node.weights["bias"].astype(np.int32))
     else:
-        bias = one.computed("bias", np.zeros(len(ratios), np.int32))
-    if one.layer.operator.dense_units is not None and len(set(ratios)) == 1:
+        bias = node.computed("bias", np.zeros(len(ratios), np.int32))
+    if node.layer.operator.dense_units is not None and len(set(ratios)) == 1:
         return bias, NULL
-    return bias, one.computed("shifts", _exponents(one).astype(np.int32))
+    return bias, node.computed("shifts", _exponents(node).astype(np.int32))
 
 
-def _scratch(one: Described, function: str, above: int) -> dict[str, int]:
+def _scratch(node: LayerNode, function: str, above: int) -> dict[str, int]:
     """Return the scratch bytes of a call on each target, as get_buffer_size of CMSIS-NN does.
 
     above: rows of padding above the block.
     """
     none = dict.fromkeys(TARGETS, 0)
-    channels, window = one.inputs[0].channels, one.layer.operator.sliding_window
+    channels, window = node.inputs[0].channels, node.layer.operator.sliding_window
     if function == "average_pool":
         return {**none, "dsp": 4 * channels}
     if function not in ("convolve", "depthwise_conv"):

@@ -11,9 +11,9 @@ from enum import Enum
 from typing import Any
 
 from cnn2csdf.operators import Operator
-from planners.code.layer_descriptor import Described, KernelCall
+from planners.code.layer_descriptor import KernelCall, LayerNode
 
-Emitter = Callable[[Described, Any], KernelCall]
+Emitter = Callable[[LayerNode, Any], KernelCall]
 
 
 class Numbers(Enum):

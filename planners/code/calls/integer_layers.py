@@ -65,7 +65,7 @@ from planners.code.calls.rescaling import (
     single_steps,
     stored_types,
 )
-from planners.code.layer_descriptor import Described, KernelCall
+from planners.code.layer_descriptor import KernelCall, LayerNode
 
 KERNELS = {
     "add": "add_tensors",
@@ -81,187 +81,189 @@ REAL_BYTES = 4
 WIDTHS = "between integers of 8 and of 16 bits"
 
 
-def integer_call(one: Described, packed: Array | None = None) -> KernelCall:
+def integer_call(node: LayerNode, packed: Array | None = None) -> KernelCall:
     """Return the call for a layer that computes its result row by row.
 
     packed: the weights of a convolution in the order of its kernel; by default they are packed here.
     Raises UnsupportedOperator, naming the layer, if it has no kernel.
     """
-    operator = one.layer.operator
+    operator = node.layer.operator
     types = [
         tensor_types
-        for tensor_types in (*one.given, one.layer.quantization)
+        for tensor_types in (*node.input_types, node.layer.quantization)
         if tensor_types is not None
     ]
-    if any(tensor_types.element is not one.element for tensor_types in types):
-        return _wide_call(one)
-    if one.lookup_tables[0] is not None and is_of_one_element(one.layer):
-        return look_up_call(one)
+    if any(tensor_types.element is not node.element for tensor_types in types):
+        return _wide_call(node)
+    if node.lookup_tables[0] is not None and is_of_one_element(node.layer):
+        return look_up_call(node)
     if packed is not None:
-        return _convolution(one, operator, packed)
+        return _convolution(node, operator, packed)
     mixed = emitter_of(operator, Numbers.MIXED)
     if mixed is not None:
-        return mixed(one, operator)
+        return mixed(node, operator)
     to_real = emitter_of(operator, Numbers.TO_REAL)
-    if to_real is not None and one.layer.quantization is None:
-        if one.layer.epilogue:
-            raise one.refusal("of integers with functions fused behind it")
-        return to_real(one, operator)
+    if to_real is not None and node.layer.quantization is None:
+        if node.layer.epilogue:
+            raise node.refusal("of integers with functions fused behind it")
+        return to_real(node, operator)
     if operator.moves or (operator.picks_elements and operator.reduction is None):
-        return _moved(one, operator)
-    arithmetics = (Numbers.SINGLE, Numbers.FIXED) if _is_single(one) else (Numbers.FIXED,)
+        return _moved(node, operator)
+    arithmetics = (Numbers.SINGLE, Numbers.FIXED) if _is_single(node) else (Numbers.FIXED,)
     emitter = emitter_of(operator, *arithmetics)
     if emitter is None:
-        raise one.refusal("of quantised integers")
-    result_types(one)
-    return emitter(one, operator)
+        raise node.refusal("of quantised integers")
+    result_types(node)
+    return emitter(node, operator)
 
 
-def _moved(one: Described, operator: Any) -> KernelCall:
-    result_types(one)
+def _moved(node: LayerNode, operator: Any) -> KernelCall:
+    result_types(node)
     is_joined = operator.joined_axis is not None
-    if _is_single(one) and is_joined:
-        return rescaled_concatenation(one, operator)
-    if not _is_single(one) and set(one.given) != {one.layer.quantization}:
-        if is_joined and result_types(one).is_unsigned:
-            return rescaled_concatenation(one, operator)
-        raise one.refusal("of inputs with other scales than the result")
-    return call_of(one)
+    if _is_single(node) and is_joined:
+        return rescaled_concatenation(node, operator)
+    if not _is_single(node) and set(node.input_types) != {node.layer.quantization}:
+        if is_joined and result_types(node).is_unsigned:
+            return rescaled_concatenation(node, operator)
+        raise node.refusal("of inputs with other scales than the result")
+    return call_of(node)
 
 
-def _gather_points(one: Described, _operator: op.GatherPoints) -> KernelCall:
-    if one.given != (one.layer.quantization, None) or one.layer.quantization is None:
-        raise one.refusal("of integers with another scale than the result")
-    return call_of(one)
+def _gather_points(node: LayerNode, _operator: op.GatherPoints) -> KernelCall:
+    if node.input_types != (node.layer.quantization, None) or node.layer.quantization is None:
+        raise node.refusal("of integers with another scale than the result")
+    return call_of(node)
 
 
-def _embedding(one: Described, operator: op.Embedding) -> KernelCall:
-    if one.given != (None,):
-        raise one.refusal("of positions that are quantised integers")
-    table = one.symbol("table", one.weights["table"])
-    return one.call("look_up_integers", "embedding", operator.entries, table)
+def _embedding(node: LayerNode, operator: op.Embedding) -> KernelCall:
+    if node.input_types != (None,):
+        raise node.refusal("of positions that are quantised integers")
+    table = node.symbol("table", node.weights["table"])
+    return node.call("look_up_integers", "embedding", operator.entries, table)
 
 
-def integer_sums_call(one: Described) -> KernelCall:
+def integer_sums_call(node: LayerNode) -> KernelCall:
     """Return the call for a layer that accumulates its input row by row."""
-    if one.layer.operator.scatters_rows:
-        return scattering_call(one, one.layer.operator)
-    result_types(one)
-    units = one.layer.operator.dense_units
+    if node.layer.operator.scatters_rows:
+        return scattering_call(node, node.layer.operator)
+    result_types(node)
+    units = node.layer.operator.dense_units
     if units is None:
-        return KernelCall("sum_row", _summing(one))
-    matrix = row_order(one.weights["matrix"], one.inputs[0])
-    rows = matrix.reshape(units, one.inputs[0].rows, -1).transpose(1, 0, 2)
-    fields = (units, one.symbol("matrix", rows), scaling(one, "matrix"))
-    return one.call("sum_fully", "matrix", *fields)
+        return KernelCall("sum_row", _summing(node))
+    matrix = row_order(node.weights["matrix"], node.inputs[0])
+    rows = matrix.reshape(units, node.inputs[0].rows, -1).transpose(1, 0, 2)
+    fields = (units, node.symbol("matrix", rows), scaling(node, "matrix"))
+    return node.call("sum_fully", "matrix", *fields)
 
 
-def integer_channels_calls(first: Described, last: Described) -> tuple[KernelCall, KernelCall]:
+def integer_channels_calls(first: LayerNode, last: LayerNode) -> tuple[KernelCall, KernelCall]:
     """Return the calls for a convolution and the reduction over each of its output channels."""
     result_types(last)
     convolution = dense_convolution(first, packed_rows, scaling)
     return KernelCall(NULL, convolution.parameters), KernelCall("sum_channels", _summing(last))
 
 
-def integer_steps(one: Described) -> list[str]:
+def integer_steps(node: LayerNode) -> list[str]:
     """Return the initialisers of the in-place steps after a layer; first the layer if it is a step.
 
     Layers that requantise accumulators need no such steps for limits: their kernels clamp.
     """
-    operator = one.layer.operator
-    is_combined = operator.elementwise_function is not None and not _is_single(one)
+    operator = node.layer.operator
+    is_combined = operator.elementwise_function is not None and not _is_single(node)
     if operator.bias_axis == 0 or operator.scatters_products or is_combined:
         return []
-    operators = [] if goes_by_table(one.layer) else [*one.layer.epilogue]
-    if operator.is_limit and given_types(one) == result_types(one):
+    operators = [] if goes_by_table(node.layer) else [*node.layer.epilogue]
+    if operator.is_limit and given_types(node) == result_types(node):
         operators.insert(0, operator)
-    steps = single_steps(one) if _is_single(one) else []
+    steps = single_steps(node) if _is_single(node) else []
     for behind in operators:
-        low, high = limits(one, behind)
-        one.tables.wanted.add("step_limits")
+        low, high = limits(node, behind)
+        node.tables.wanted.add("step_limits")
         steps.append(f"{{step_limits, {low}, {high}, NULL, NULL, 0, 0}}")
     return steps
 
 
-def _is_short(one: Described) -> bool:
-    result = one.layer.quantization
+def _is_short(node: LayerNode) -> bool:
+    result = node.layer.quantization
     return result is not None and result.element is Element.INT16
 
 
-def _is_single(one: Described) -> bool:
+def _is_single(node: LayerNode) -> bool:
     """Whether an input or the output is requantised in single precision."""
-    return any(types and not types.is_fixed_point for types in (*one.given, one.layer.quantization))
+    return any(
+        types and not types.is_fixed_point for types in (*node.input_types, node.layer.quantization)
+    )
 
 
-def _pooling(one: Described, operator: op.Pooling) -> KernelCall:
-    if given_types(one) != result_types(one):
-        raise one.refusal(OTHER_SCALES)
-    return pooling_call(one, operator)
+def _pooling(node: LayerNode, operator: op.Pooling) -> KernelCall:
+    if given_types(node) != result_types(node):
+        raise node.refusal(OTHER_SCALES)
+    return pooling_call(node, operator)
 
 
-def _summing(one: Described) -> str:
-    source, operator = one.inputs[0], one.layer.operator
+def _summing(node: LayerNode) -> str:
+    source, operator = node.inputs[0], node.layer.operator
     window, function = operator.sliding_window, operator.reduction
-    if function not in ("max", "mean", "sum") or (function == "sum" and _is_single(one)):
-        raise one.refusal("of quantised integers, row by row")
-    if window is not None and (function == "max" or not _is_single(one)):
+    if function not in ("max", "mean", "sum") or (function == "sum" and _is_single(node)):
+        raise node.refusal("of quantised integers, row by row")
+    if window is not None and (function == "max" or not _is_single(node)):
         size, count = window.extent, prod(window.extent)
-        if not _is_single(one) and given_types(one) != result_types(one):
-            raise one.refusal(OTHER_SCALES)
+        if not _is_single(node) and given_types(node) != result_types(node):
+            raise node.refusal(OTHER_SCALES)
         kind = "SUM_LARGEST" if function == "max" else "SUM_MEAN"
         ends = (mean_offset(operator), 0)
-        return one.structure("summing", *size, kind, (count, 0, 0, *ends))
+        return node.structure("summing", *size, kind, (count, 0, 0, *ends))
     size = (source.height, source.width) if window is None else window.extent
     if function != "max":
-        numbers = averaging(one, prod(size), is_sum=function == "sum")
-        return one.structure("summing", *size, "SUM_AVERAGE", numbers)
-    if operator.picks_elements or not _is_single(one):
-        return one.structure("summing", *size, "SUM_LARGEST", (1, 0, 0, 0, 0))
-    raise one.refusal("of quantised integers, row by row")
+        numbers = averaging(node, prod(size), is_sum=function == "sum")
+        return node.structure("summing", *size, "SUM_AVERAGE", numbers)
+    if operator.picks_elements or not _is_single(node):
+        return node.structure("summing", *size, "SUM_LARGEST", (1, 0, 0, 0, 0))
+    raise node.refusal("of quantised integers, row by row")
 
 
-def _reduction(one: Described, operator: op.Reduction) -> KernelCall:
+def _reduction(node: LayerNode, operator: op.Reduction) -> KernelCall:
     axes = tuple(sorted(operator.axes))
-    if _is_single(one) and operator.function != "mean":
-        raise one.refusal(f"of quantised integers: {operator.in_words()}")
+    if _is_single(node) and operator.function != "mean":
+        raise node.refusal(f"of quantised integers: {operator.in_words()}")
     match operator.function:
         case "mean" | "sum" as function:
-            count = prod(one.inputs[0].dims[axis] for axis in axes)
+            count = prod(node.inputs[0].dims[axis] for axis in axes)
             is_sum = function == "sum"
-            return mean_call(one, axes, count, keeps=operator.keeps, is_sum=is_sum)
+            return mean_call(node, axes, count, keeps=operator.keeps, is_sum=is_sum)
         case "max" | "min" as function:
-            over = cube(one, axes, reduced_to(one, axes, keeps=operator.keeps))
-            return one.call("reduce_extreme", "extreme_over", over, 1 if function == "max" else -1)
-    raise one.refusal(f"of quantised integers: {operator.in_words()}")
+            over = cube(node, axes, reduced_to(node, axes, keeps=operator.keeps))
+            return node.call("reduce_extreme", "extreme_over", over, 1 if function == "max" else -1)
+    raise node.refusal(f"of quantised integers: {operator.in_words()}")
 
 
-def _softmax(one: Described, operator: op.Softmax) -> KernelCall:
+def _softmax(node: LayerNode, operator: op.Softmax) -> KernelCall:
     """A softmax with results in units of 2 ** -8; for int16, by tables, in units of 2 ** -15."""
-    if _is_short(one):
+    if _is_short(node):
         if operator.is_logarithm:
-            raise one.refusal("of quantised integers: its logarithm")
-        result_types(one)
-        over = cube(one, operator.axes)
-        tables = (one.derived("powers"), one.derived("reciprocals"))
-        ratio = softmax_multiplier(given_types(one).scale)
-        return one.call("softmax_short", "softmax_by_tables", over, *tables, *ratio)
-    result = result_types(one)
+            raise node.refusal("of quantised integers: its logarithm")
+        result_types(node)
+        over = cube(node, operator.axes)
+        tables = (node.derived("powers"), node.derived("reciprocals"))
+        ratio = softmax_multiplier(given_types(node).scale)
+        return node.call("softmax_short", "softmax_by_tables", over, *tables, *ratio)
+    result = result_types(node)
     if operator.is_logarithm or (result.scale, result.zero_point) != (1 / 256, -128):
-        raise one.refusal("of quantised integers, but to shares of 256")
-    return one.call("softmax", "softmax_over", cube(one, operator.axes), *powers_of(one))
+        raise node.refusal("of quantised integers, but to shares of 256")
+    return node.call("softmax", "softmax_over", cube(node, operator.axes), *powers_of(node))
 
 
-def _elementwise(one: Described, operator: op.Elementwise) -> KernelCall:
-    types = [given_types(one, index) for index in range(len(one.inputs))]
-    result, symbol = result_types(one), None
+def _elementwise(node: LayerNode, operator: op.Elementwise) -> KernelCall:
+    types = [given_types(node, index) for index in range(len(node.inputs))]
+    result, symbol = result_types(node), None
     if operator.constant is not None:
-        constant = stored_types(one, "constant", result.element)
+        constant = stored_types(node, "constant", result.element)
         types.insert(0 if operator.constant_first else len(types), constant)
-        symbol = one.symbol("constant", one.weights["constant"])
-    fields, places = operands(one, operator, symbol)
+        symbol = node.symbol("constant", node.weights["constant"])
+    fields, places = operands(node, operator, symbol)
     kernel = KERNELS.get(operator.function)
     if len(fields) != 2 or kernel is None:
-        raise one.refusal(f"of quantised integers: {operator.function} of {len(fields)} tensors")
+        raise node.refusal(f"of quantised integers: {operator.function} of {len(fields)} tensors")
     step = 2 * max(operand.scale for operand in types)
     pairs = [multiplier(operand.scale / step) for operand in types]
     match operator.function:
@@ -272,8 +274,8 @@ def _elementwise(one: Described, operator: op.Elementwise) -> KernelCall:
             pairs.append(multiplier(squared_ratio(step, result)))
         case _:
             pairs.append(multiplier(step / (2 ** SUM_BITS[result.element] * result.scale)))
-    one.tables.wanted.add("operand")
-    return one.call(
+    node.tables.wanted.add("operand")
+    return node.call(
         kernel,
         "combining",
         fields,
@@ -281,250 +283,258 @@ def _elementwise(one: Described, operator: op.Elementwise) -> KernelCall:
         (types[0].zero_point, types[1].zero_point),
         result.zero_point,
         -1 if operator.function == "subtract" else 1,
-        *limits_behind(one),
+        *limits_behind(node),
         *zip(*pairs, strict=True),
     )
 
 
-def _attention(one: Described, operator: op.AttentionProduct) -> KernelCall:
-    result, kinds = result_types(one), (given_types(one), given_types(one, 1))
-    if _is_short(one):
-        raise one.refusal("of integers of 16 bits")
+def _attention(node: LayerNode, operator: op.AttentionProduct) -> KernelCall:
+    result, kinds = result_types(node), (given_types(node), given_types(node, 1))
+    if _is_short(node):
+        raise node.refusal("of integers of 16 bits")
     pair = multiplier(kinds[0].scale * kinds[1].scale / result.scale)
-    numbers = attending(one, operator, kinds)
-    return one.call("attend_in_integers", "attending_in_fixed", numbers, result.zero_point, *pair)
+    numbers = attending(node, operator, kinds)
+    return node.call("attend_in_integers", "attending_in_fixed", numbers, result.zero_point, *pair)
 
 
-def _convolution(one: Described, operator: Any, packed: Array | None = None) -> KernelCall:
-    if operator.block is not None and _is_single(one) and not _is_short(one):
-        return product_convolution(one, operator, packed)
-    return convolution_call(one, operator, packed_rows, scaling, packed)
+def _convolution(node: LayerNode, operator: Any, packed: Array | None = None) -> KernelCall:
+    if operator.block is not None and _is_single(node) and not _is_short(node):
+        return product_convolution(node, operator, packed)
+    return convolution_call(node, operator, packed_rows, scaling, packed)
 
 
-def _matrix_product(one: Described, operator: op.MatrixProduct) -> KernelCall:
-    result = result_types(one)
-    if _is_short(one):
-        raise one.refusal("of integers of 16 bits")
-    fields = product_fields(one, operator.units)
+def _matrix_product(node: LayerNode, operator: op.MatrixProduct) -> KernelCall:
+    result = result_types(node)
+    if _is_short(node):
+        raise node.refusal("of integers of 16 bits")
+    fields = product_fields(node, operator.units)
     if operator.units is not None:
-        turned = by_columns(one)
-        matrix = one.symbol("matrix", turned.weights["matrix"])
+        turned = by_columns(node)
+        matrix = node.symbol("matrix", turned.weights["matrix"])
         sums = scaling(turned, "matrix")
-        return one.call("multiply_by_trained", "trained_product", fields, matrix, sums)
-    input_types, second_types = given_types(one), given_types(one, 1)
+        return node.call("multiply_by_trained", "trained_product", fields, matrix, sums)
+    input_types, second_types = given_types(node), given_types(node, 1)
     pair = multiplier(input_types.scale * second_types.scale / result.scale)
     zeros = (input_types.zero_point, second_types.zero_point)
-    return one.call("multiply_both", "product_of_two", fields, zeros, result.zero_point, *pair)
+    return node.call("multiply_both", "product_of_two", fields, zeros, result.zero_point, *pair)
 
 
-def _activation(one: Described, operator: op.Activation) -> KernelCall:
-    input_types = given_types(one)
+def _activation(node: LayerNode, operator: op.Activation) -> KernelCall:
+    input_types = given_types(node)
     if operator.function == "prelu":
         # Integers below zero times a slope for each channel, which is an integer too.
-        slopes, result = stored_types(one, "slope"), result_types(one)
-        shape, values = one.layer.shape, one.weights["slope"]
+        slopes, result = stored_types(node, "slope"), result_types(node)
+        shape, values = node.layer.shape, node.weights["slope"]
         if not shape.is_map:
             values = np.repeat(values, shape.elements // len(values))
         above = multiplier(input_types.scale / result.scale)
         below = multiplier(input_types.scale * slopes.scale / result.scale)
         zeros = (input_types.zero_point, slopes.zero_point, result.zero_point)
-        return one.call(
-            "slope_region", "sloping", one.symbol("slope", values), *above, *below, *zeros
+        return node.call(
+            "slope_region", "sloping", node.symbol("slope", values), *above, *below, *zeros
         )
-    result = result_types(one)
+    result = result_types(node)
     if operator.is_limit and input_types == result:
         return KernelCall("copy_region")
     above = multiplier(input_types.scale / result.scale)
     match operator.function, operator.parameters:
         case "sigmoid" | "tanh" as function, _:
             factor, shift = curve_steps(input_types.scale, EXACT_SHIFTS[function])
-            fields = (one.derived("curve"), factor, (1 << shift) >> 1, shift, function == "tanh")
-            return one.call("curve_region", "curve", *fields)
+            fields = (node.derived("curve"), factor, (1 << shift) >> 1, shift, function == "tanh")
+            return node.call("curve_region", "curve", *fields)
         case "relu", _:
-            return one.call("bend_region", "bending", *above, 0, 0, 1)
+            return node.call("bend_region", "bending", *above, 0, 0, 1)
         case "leaky relu", (slope,):
             single = float(np.float32(slope))
             below = multiplier(input_types.scale * abs(single) / result.scale)
-            return one.call("bend_region", "bending", *above, *below, 1 if single >= 0 else -1)
-    raise one.refusal(f"of integers of 16 bits: {operator.in_words()}")
+            return node.call("bend_region", "bending", *above, *below, 1 if single >= 0 else -1)
+    raise node.refusal(f"of integers of 16 bits: {operator.in_words()}")
 
 
-def _conversion(one: Described, _operator: op.Conversion) -> KernelCall:
-    input_types, result = one.given[0], one.layer.quantization
+def _conversion(node: LayerNode, _operator: op.Conversion) -> KernelCall:
+    input_types, result = node.input_types[0], node.layer.quantization
     if input_types is not None and result is not None:
-        result_types(one)
+        result_types(node)
         if input_types == result:
             return KernelCall("copy_region")
         pair = multiplier(input_types.scale / result.scale)
         fields = (*pair, input_types.zero_point, result.zero_point, 0)
-        return one.call("rescale_region", "converting", *fields)
+        return node.call("rescale_region", "converting", *fields)
     types = input_types or result
     if types is None or types.element not in ELEMENTS:
-        raise one.refusal("of other elements than integers of 8 or 16 bits and single precision")
+        raise node.refusal("of other elements than integers of 8 or 16 bits and single precision")
     zeros = (input_types.zero_point if input_types else 0, result.zero_point if result else 0)
     function = "dequantize_region" if input_types else "quantize_region"
-    return one.call(function, "converting", 0, 0, *zeros, types.scale)
+    return node.call(function, "converting", 0, 0, *zeros, types.scale)
 
 
-def _pad(one: Described, operator: op.Pad) -> KernelCall:
-    if given_types(one) != result_types(one):
-        raise one.refusal(OTHER_SCALES)
-    return pad_call(one, operator, int(quantized(np.array(operator.value), result_types(one))))
+def _pad(node: LayerNode, operator: op.Pad) -> KernelCall:
+    if given_types(node) != result_types(node):
+        raise node.refusal(OTHER_SCALES)
+    return pad_call(node, operator, int(quantized(np.array(operator.value), result_types(node))))
 
 
-def _wide_call(one: Described) -> KernelCall:
+def _wide_call(node: LayerNode) -> KernelCall:
     """The call for a layer whose input or output has another width than the arena."""
-    operator, input_types, result = one.layer.operator, one.given[0], one.layer.quantization
-    if input_types is None or result is None or one.element is not Element.INT8:
-        raise one.refusal(WIDTHS)
-    if not (input_types.is_fixed_point and result.is_fixed_point) or one.layer.epilogue:
-        raise one.refusal(WIDTHS)
+    operator, input_types, result = (
+        node.layer.operator,
+        node.input_types[0],
+        node.layer.quantization,
+    )
+    if input_types is None or result is None or node.element is not Element.INT8:
+        raise node.refusal(WIDTHS)
+    if not (input_types.is_fixed_point and result.is_fixed_point) or node.layer.epilogue:
+        raise node.refusal(WIDTHS)
     emitter = emitter_of(operator, Numbers.WIDE)
     if emitter is None:
-        raise one.refusal(WIDTHS)
-    return emitter(one, operator)
+        raise node.refusal(WIDTHS)
+    return emitter(node, operator)
 
 
-def _wide_conversion(one: Described, _operator: op.Conversion) -> KernelCall:
-    input_types, result = one.given[0], one.layer.quantization
+def _wide_conversion(node: LayerNode, _operator: op.Conversion) -> KernelCall:
+    input_types, result = node.input_types[0], node.layer.quantization
     assert input_types is not None
     assert result is not None
     if input_types.element not in ELEMENTS or result.element not in (*ELEMENTS, Element.INT32):
-        raise one.refusal(WIDTHS)
+        raise node.refusal(WIDTHS)
     pair = multiplier(input_types.scale / result.scale)
     sizes = (input_types.element.bytes, result.element.bytes)
     zeros = (input_types.zero_point, result.zero_point)
-    return one.call("widen_region", "widening", *pair, *zeros, *sizes)
+    return node.call("widen_region", "widening", *pair, *zeros, *sizes)
 
 
-def _wide_softmax(one: Described, operator: op.Softmax) -> KernelCall:
+def _wide_softmax(node: LayerNode, operator: op.Softmax) -> KernelCall:
     """A softmax of contiguous int8 elements with int16 results."""
-    input_types, result, shape = one.given[0], one.layer.quantization, one.layer.shape
+    input_types, result, shape = node.input_types[0], node.layer.quantization, node.layer.shape
     assert input_types is not None
     assert result is not None
     along = prod(shape.dims[axis] for axis in operator.axes)
     elements = (input_types.element, result.element)
     is_together = along == shape.row_elements // shape.width
     if elements != (Element.INT8, Element.INT16) or operator.is_logarithm or not is_together:
-        raise one.refusal(f"of {elements[0].value} to {elements[1].value}")
-    return one.call("softmax_wide", "softmax_over", cube(one, operator.axes), *powers_of(one))
+        raise node.refusal(f"of {elements[0].value} to {elements[1].value}")
+    return node.call("softmax_wide", "softmax_over", cube(node, operator.axes), *powers_of(node))
 
 
-def _lstm(one: Described, operator: op.QuantizedLstm) -> KernelCall:
+def _lstm(node: LayerNode, operator: op.QuantizedLstm) -> KernelCall:
     """A quantised LSTM with 16-bit cells."""
-    input_types, result = given_types(one), result_types(one)
-    if one.inputs[0].is_map and operator.keeps is None:
-        raise one.refusal("over the rows of a map, from rest in each frame")
+    input_types, result = given_types(node), result_types(node)
+    if node.inputs[0].is_map and operator.keeps is None:
+        raise node.refusal("over the rows of a map, from rest in each frame")
     power = round(log2(operator.cell_scale))
     if not result.is_fixed_point or power not in POWERS:
-        raise one.refusal(f"of quantised integers with cells of the scale {operator.cell_scale}")
+        raise node.refusal(f"of quantised integers with cells of the scale {operator.cell_scale}")
     factor, half, shift = power_steps(power)
-    frames, elements = operator.sequence(one.inputs[0])
-    frames = 1 if one.inputs[0].is_map else frames  # of a row
+    frames, elements = operator.sequence(node.inputs[0])
+    frames = 1 if node.inputs[0].is_map else frames  # of a row
     limit = SHORT if operator.clip is None else operator.clip
-    one.tables.wanted.update(("gate", "curve"))
+    node.tables.wanted.update(("gate", "curve"))
     ratios = [  # of what a cell keeps, adds and gives
         multiplier(2.0**GATE_POWER),
         multiplier(2.0 ** (2 * GATE_POWER) / operator.cell_scale),
         multiplier(2.0 ** (2 * GATE_POWER) / result.scale),
     ]
-    return one.call(
+    return node.call(
         "recur_in_integers" if operator.keeps is None else "recur_from_kept",
         "cells",
-        [_gate(one, gate, input_types, result) for gate in CELL_GATES],
-        (one.derived("curve"), factor, half, shift, 1),
+        [_gate(node, gate, input_types, result) for gate in CELL_GATES],
+        (node.derived("curve"), factor, half, shift, 1),
         *(operator.units, frames, elements, input_types.zero_point, result.zero_point, limit),
         *zip(*ratios, strict=True),
     )
 
 
 def _gate(
-    one: Described, gate: str, given: Quantization, result: Quantization
+    node: LayerNode, gate: str, given: Quantization, result: Quantization
 ) -> tuple[object, ...]:
     symbols: list[str] = []
     ratios: list[int] = []
     for role, read in ((f"{gate} matrix", given), (f"{gate} recurrent matrix", result)):
-        types = stored_types(one, role)
+        types = stored_types(node, role)
         if types.zero_point or len(types.scales) > 1:
-            raise one.refusal(f"whose {role} has a zero point, or a scale for each unit")
-        symbols.append(one.symbol(role, one.weights[role]))
+            raise node.refusal(f"whose {role} has a zero point, or a scale for each unit")
+        symbols.append(node.symbol(role, node.weights[role]))
         ratios += sum_multiplier(read, types)
-    symbols.append(one.symbol(f"{gate} bias", one.weights[f"{gate} bias"].astype(np.int32)))
+    symbols.append(node.symbol(f"{gate} bias", node.weights[f"{gate} bias"].astype(np.int32)))
     return (*symbols, *ratios)
 
 
-def _svdf(one: Described, operator: op.QuantizedSvdf) -> KernelCall:
+def _svdf(node: LayerNode, operator: op.QuantizedSvdf) -> KernelCall:
     """A low-rank filter over time (SVDF); without a state only its last time step is used."""
-    input_types, result, state = given_types(one), result_types(one), operator.state
-    filters = one.layer.stored_as("filters").quantization
-    if one.inputs[0].is_map or not result.is_fixed_point or filters is None:
-        raise one.refusal("of quantised integers that are a map, or rescaled in single precision")
+    input_types, result, state = given_types(node), result_types(node), operator.state
+    filters = node.layer.stored_as("filters").quantization
+    if node.inputs[0].is_map or not result.is_fixed_point or filters is None:
+        raise node.refusal("of quantised integers that are a map, or rescaled in single precision")
     limits = np.iinfo(state.element.value)
-    keeps = bool(operator.kept(one.inputs))
-    places = one.weights["filters"] if keeps else one.weights["filters"][:, -1:]
-    return one.call(
+    keeps = bool(operator.kept(node.inputs))
+    places = node.weights["filters"] if keeps else node.weights["filters"][:, -1:]
+    return node.call(
         "filter_in_time",
         "filtering",
-        one.symbol("matrix", one.weights["matrix"]),
-        one.symbol("filters", places.astype(np.int16)),
-        one.symbol("bias", one.weights["bias"].astype(np.int32)),
-        *(operator.units, operator.rank, one.inputs[0].elements),
+        node.symbol("matrix", node.weights["matrix"]),
+        node.symbol("filters", places.astype(np.int16)),
+        node.symbol("bias", node.weights["bias"].astype(np.int32)),
+        *(operator.units, operator.rank, node.inputs[0].elements),
         *(input_types.zero_point, state.zero_point, result.zero_point, limits.min, limits.max),
-        *multiplier(svdf_ratio(input_types, stored_types(one, "matrix"), state)),
+        *multiplier(svdf_ratio(input_types, stored_types(node, "matrix"), state)),
         *multiplier(svdf_ratio(state, filters, result)),
         *(places.shape[1], state.element is Element.INT16),
     )
 
 
-def _streamed_product(one: Described, operator: op.StreamedProduct) -> KernelCall:
+def _streamed_product(node: LayerNode, operator: op.StreamedProduct) -> KernelCall:
     """A matrix product with the inputs of several frames, with persistent accumulators."""
-    types = stored_types(one, "matrix")
-    if _is_short(one) or types.zero_point or result_types(one).element is not Element.INT8:
-        raise one.refusal("of other integers than int8 without a zero point of the matrix")
-    matrix = one.weights["matrix"].reshape(operator.units, operator.places, -1).swapaxes(0, 1)
-    sizes = operator.units, operator.places, one.inputs[0].elements
-    weights = one.symbol("matrix", np.ascontiguousarray(matrix))
-    return one.call("add_in_time", "matrix_in_time", *sizes, weights, scaling(one, "matrix"))
+    types = stored_types(node, "matrix")
+    if _is_short(node) or types.zero_point or result_types(node).element is not Element.INT8:
+        raise node.refusal("of other integers than int8 without a zero point of the matrix")
+    matrix = node.weights["matrix"].reshape(operator.units, operator.places, -1).swapaxes(0, 1)
+    sizes = operator.units, operator.places, node.inputs[0].elements
+    weights = node.symbol("matrix", np.ascontiguousarray(matrix))
+    return node.call("add_in_time", "matrix_in_time", *sizes, weights, scaling(node, "matrix"))
 
 
-def _extreme_place(one: Described, operator: op.ExtremePlace) -> KernelCall:
+def _extreme_place(node: LayerNode, operator: op.ExtremePlace) -> KernelCall:
     """The index of an extreme among integers (argmax or argmin), as a floating-point number."""
-    axes, slots = (operator.axis,), REAL_BYTES // one.element.bytes
-    to = reduced_to(one, axes, keeps=True)
+    axes, slots = (operator.axis,), REAL_BYTES // node.element.bytes
+    to = reduced_to(node, axes, keeps=True)
     first, second, third = (slots * step for step in to.steps)
-    over = cube(one, axes, to._replace(steps=(first, second, third)))
+    over = cube(node, axes, to._replace(steps=(first, second, third)))
     flags = (operator.function == "min", operator.takes_last)
-    return one.call("place_of_integer_extreme", "extreme", over, *flags)
+    return node.call("place_of_integer_extreme", "extreme", over, *flags)
 
 
-def _unit_length(one: Described, operator: op.UnitLength) -> KernelCall:
-    if _is_short(one):
-        raise one.refusal("of integers of 16 bits")
-    factor = (128, 0) if result_types(one).is_unsigned else (1, 7)
-    over = cube(one, (operator.axis,))
-    return one.call("unit_length", "unit", over, given_types(one).zero_point, *factor)
+def _unit_length(node: LayerNode, operator: op.UnitLength) -> KernelCall:
+    if _is_short(node):
+        raise node.refusal("of integers of 16 bits")
+    factor = (128, 0) if result_types(node).is_unsigned else (1, 7)
+    over = cube(node, (operator.axis,))
+    return node.call("unit_length", "unit", over, given_types(node).zero_point, *factor)
 
 
-def _resize(one: Described, operator: op.Resize) -> KernelCall:
+def _resize(node: LayerNode, operator: op.Resize) -> KernelCall:
     """Means of four integers; tables hold the rows and columns around each pixel."""
-    if operator.function != "linear" or one.given[0] != one.layer.quantization or _is_short(one):
-        raise one.refusal(f"of quantised integers: {operator.in_words()}")
+    if (
+        operator.function != "linear"
+        or node.input_types[0] != node.layer.quantization
+        or _is_short(node)
+    ):
+        raise node.refusal(f"of quantised integers: {operator.in_words()}")
     is_unsigned = operator.rounding == SINGLE_PRECISION
     kind, function = "interpolation_of_bytes", "resize_in_1024ths"
     if is_unsigned:
         kind, function = "interpolation_of_unsigned", "resize_unsigned"
     fields = []
-    for axis in operator.axes(one.inputs[0]):
+    for axis in operator.axes(node.inputs[0]):
         *around, shares = operator.integer_neighbours(axis, np.arange(axis.size))
-        fields += [one.table("uint16_t", "around", table) for table in around]
-        fields.append(one.table("float" if is_unsigned else "int16_t", "share", shares))
-    return one.call(function, kind, *fields)
+        fields += [node.table("uint16_t", "around", table) for table in around]
+        fields.append(node.table("float" if is_unsigned else "int16_t", "share", shares))
+    return node.call(function, kind, *fields)
 
 
-def _detections(one: Described, operator: op.Detections) -> KernelCall:
-    if None in one.given:
-        raise one.refusal("of integers and real numbers together")
-    return detections_call(one, operator)
+def _detections(node: LayerNode, operator: op.Detections) -> KernelCall:
+    if None in node.input_types:
+        raise node.refusal("of integers and real numbers together")
+    return detections_call(node, operator)
 
 
 _TO_REAL: dict[type, Emitter] = {
@@ -536,8 +546,8 @@ _FIXED: dict[type, Emitter] = {
     op.AttentionProduct: _attention,
     op.Convolution: _convolution,
     op.Elementwise: _elementwise,
-    op.FullyConnected: lambda one, operator: fully_connected_call(
-        one, operator, packed_rows, scaling
+    op.FullyConnected: lambda node, operator: fully_connected_call(
+        node, operator, packed_rows, scaling
     ),
     op.MatrixProduct: _matrix_product,
     op.Pad: _pad,
@@ -548,8 +558,8 @@ _FIXED: dict[type, Emitter] = {
     op.Resize: _resize,
     op.Softmax: _softmax,
     op.StreamedProduct: _streamed_product,
-    op.TransposedConvolution: lambda one, operator: transposed_call(
-        one, operator, packed_rows, scaling
+    op.TransposedConvolution: lambda node, operator: transposed_call(
+        node, operator, packed_rows, scaling
     ),
     op.UnitLength: _unit_length,
 }
@@ -558,9 +568,9 @@ register(Numbers.FIXED, _FIXED)
 register(
     Numbers.MIXED,
     {
-        op.Conversion: lambda one, operator: (
-            single_conversion if _is_single(one) else _conversion
-        )(one, operator),
+        op.Conversion: lambda node, operator: (
+            single_conversion if _is_single(node) else _conversion
+        )(node, operator),
         op.Embedding: _embedding,
         op.GatherPoints: _gather_points,
     },

@@ -20,7 +20,7 @@ from planners.code.calls.emitters import Emitter, Numbers, emitter_of, register
 from planners.code.calls.moves import scattering_call
 from planners.code.calls.reductions import product_fields
 from planners.code.extensions import KernelInC, StepInC, c_of
-from planners.code.layer_descriptor import Described, KernelCall
+from planners.code.layer_descriptor import KernelCall, LayerNode
 from planners.code.parts import defined_names
 
 BLOCK = 16  # output channels with interleaved weights, as in reals.c
@@ -28,42 +28,42 @@ KINDS = {"lstm": "LSTM", "gru": "GRU", "rnn": "PLAIN"}
 GIVEN = {"all": "GIVES_ALL", "last": "GIVES_LAST", "cell": "GIVES_CELL"}
 
 Packing = Callable[[Array, int], Array]  # filters and their groups: the array that a kernel reads
-Tail = Callable[[Described, str], object]  # the field behind the weights of that role
+Tail = Callable[[LayerNode, str], object]  # the field behind the weights of that role
 
 
-def call_of(one: Described, packed: Array | None = None) -> KernelCall:
+def call_of(node: LayerNode, packed: Array | None = None) -> KernelCall:
     """Return the call for a layer that computes its result row by row.
 
     packed: the weights of a convolution in the order of its kernel; by default they are packed here.
     Raises UnsupportedOperator, naming the layer, if it has no kernel.
     """
-    operator = one.layer.operator
+    operator = node.layer.operator
     if packed is not None:
-        return _convolution(one, operator, packed)
+        return _convolution(node, operator, packed)
     emitter = emitter_of(operator, Numbers.REAL)
     if emitter is not None:
-        return emitter(one, operator)
+        return emitter(node, operator)
     match c_of(operator):
         case StepInC():
-            return one.call("copy_region")
+            return node.call("copy_region")
         case KernelInC(call=call):
-            return call(one, operator)
-    raise one.refusal("at all")
+            return call(node, operator)
+    raise node.refusal("at all")
 
 
-def sums_call(one: Described) -> KernelCall:
+def sums_call(node: LayerNode) -> KernelCall:
     """Return the call for a layer that accumulates its input row by row, or reorders pixels."""
-    operator = one.layer.operator
+    operator = node.layer.operator
     if operator.scatters_rows:
-        return scattering_call(one, operator)
+        return scattering_call(node, operator)
     if operator.dense_units is not None:
-        rows = row_order(one.weights["matrix"], one.inputs[0]).T
-        packed = one.real_weights("matrix", rows)
-        return one.call("sum_fully", "matrix", operator.dense_units, packed, one.optional("bias"))
-    return KernelCall("sum_row", _summing(one))
+        rows = row_order(node.weights["matrix"], node.inputs[0]).T
+        packed = node.real_weights("matrix", rows)
+        return node.call("sum_fully", "matrix", operator.dense_units, packed, node.optional("bias"))
+    return KernelCall("sum_row", _summing(node))
 
 
-def channels_calls(first: Described, last: Described) -> tuple[KernelCall, KernelCall]:
+def channels_calls(first: LayerNode, last: LayerNode) -> tuple[KernelCall, KernelCall]:
     """Return the calls for a convolution and the reduction over each of its output channels."""
     if any(step.normalizes_responses for step in first.layer.epilogue):
         raise first.refusal("with a normalisation over channels that are summed one by one")
@@ -71,19 +71,19 @@ def channels_calls(first: Described, last: Described) -> tuple[KernelCall, Kerne
     return KernelCall(NULL, convolution.parameters), KernelCall("sum_channels", _summing(last))
 
 
-def _summing(one: Described) -> str:
-    source = one.inputs[0]
-    function = one.layer.operator.reduction
+def _summing(node: LayerNode) -> str:
+    source = node.inputs[0]
+    function = node.layer.operator.reduction
     if function is None:
-        raise one.refusal("row by row")
-    window = one.layer.operator.sliding_window
+        raise node.refusal("row by row")
+    window = node.layer.operator.sliding_window
     rows, columns = (source.height, source.width) if window is None else window.extent
     scale = 1 / (rows * columns) if function == "mean" else 1.0
-    return one.structure("summing", rows, columns, function == "max", scale)
+    return node.structure("summing", rows, columns, function == "max", scale)
 
 
-def _bias(one: Described, _role: str) -> str:
-    return one.optional("bias")
+def _bias(node: LayerNode, _role: str) -> str:
+    return node.optional("bias")
 
 
 def window_fields(window: op.Window) -> tuple[object, ...]:
@@ -108,58 +108,60 @@ def packed_filters(kernel: Array, groups: int) -> Array:
     return np.concatenate(pieces)
 
 
-def is_depthwise(one: Described, operator: op.Operator | None = None) -> bool:
+def is_depthwise(node: LayerNode, operator: op.Operator | None = None) -> bool:
     """Return whether a layer, or its product, is a convolution with a filter for each channel."""
-    bank = (operator or one.layer.operator).filter_bank
+    bank = (operator or node.layer.operator).filter_bank
     if bank is None or bank.groups == 1:
         return False
-    return one.inputs[0].channels == bank.groups == bank.filters
+    return node.inputs[0].channels == bank.groups == bank.filters
 
 
 def convolution_call(
-    one: Described, operator: op.Convolution, packing: Packing, tail: Tail, packed: Array | None
+    node: LayerNode, operator: op.Convolution, packing: Packing, tail: Tail, packed: Array | None
 ) -> KernelCall:
     """Return the call for a convolution. packed: its filters, where they are packed already."""
-    if not is_depthwise(one):
-        return dense_convolution(one, packing, tail, packed)
-    kernel = _packed_weights(one, "kernel", one.weights["kernel"][:, 0].transpose(1, 2, 0))
+    if not is_depthwise(node):
+        return dense_convolution(node, packing, tail, packed)
+    kernel = _packed_weights(node, "kernel", node.weights["kernel"][:, 0].transpose(1, 2, 0))
     fields = (window_fields(operator.window), operator.groups, 1, 1, kernel)
-    return one.call("depthwise_conv", "convolution", *fields, tail(one, "kernel"))
+    return node.call("depthwise_conv", "convolution", *fields, tail(node, "kernel"))
 
 
 def dense_convolution(
-    one: Described, packing: Packing, tail: Tail, packed: Array | None = None
+    node: LayerNode, packing: Packing, tail: Tail, packed: Array | None = None
 ) -> KernelCall:
     """Return the call for a convolution that has several inputs for a filter, or one group."""
-    bank = one.layer.operator.filter_bank
+    bank = node.layer.operator.filter_bank
     assert bank is not None
-    kernel = packing(one.weights["kernel"], bank.groups) if packed is None else packed
-    return one.call("convolve", "convolution", *convolved(one, bank, kernel), tail(one, "kernel"))
+    kernel = packing(node.weights["kernel"], bank.groups) if packed is None else packed
+    return node.call(
+        "convolve", "convolution", *convolved(node, bank, kernel), tail(node, "kernel")
+    )
 
 
-def convolved(one: Described, operator: Any, kernel: Array) -> tuple[object, ...]:
+def convolved(node: LayerNode, operator: Any, kernel: Array) -> tuple[object, ...]:
     """Return the fields of a convolution of any kind up to its packed filters."""
     groups = operator.groups
-    sizes = (groups, one.inputs[0].channels // groups, operator.filters // groups)
-    return (window_fields(operator.window), *sizes, _packed_weights(one, "kernel", kernel))
+    sizes = (groups, node.inputs[0].channels // groups, operator.filters // groups)
+    return (window_fields(operator.window), *sizes, _packed_weights(node, "kernel", kernel))
 
 
-def _packed_weights(one: Described, role: str, packed: Array) -> object:
+def _packed_weights(node: LayerNode, role: str, packed: Array) -> object:
     """Return the field of weights in the order of a kernel."""
-    return one.real_weights(role, packed) if one.is_real else one.symbol(role, packed)
+    return node.real_weights(role, packed) if node.is_real else node.symbol(role, packed)
 
 
 def transposed_call(
-    one: Described, operator: op.TransposedConvolution, packing: Packing, tail: Tail
+    node: LayerNode, operator: op.TransposedConvolution, packing: Packing, tail: Tail
 ) -> KernelCall:
     """Return the call for a transposed convolution, whose filters are packed as those of others."""
-    groups, inputs = operator.groups, one.inputs[0].channels // operator.groups
-    kernel = one.weights["kernel"]  # (inputs, filters of a group, rows, columns)
+    groups, inputs = operator.groups, node.inputs[0].channels // operator.groups
+    kernel = node.weights["kernel"]  # (inputs, filters of a group, rows, columns)
     turned = kernel.reshape(groups, inputs, -1, *operator.window.kernel).swapaxes(1, 2)
     filters = turned.reshape(operator.filters, inputs, *operator.window.kernel)
-    by_filters = replace(one, weights={**one.weights, "kernel": filters})
+    by_filters = replace(node, weights={**node.weights, "kernel": filters})
     fields = convolved(by_filters, operator, packing(filters, groups))
-    return one.call("transposed_conv", "convolution", *fields, tail(by_filters, "kernel"))
+    return node.call("transposed_conv", "convolution", *fields, tail(by_filters, "kernel"))
 
 
 def row_order(matrix: Array, source: Shape) -> Array:
@@ -170,20 +172,20 @@ def row_order(matrix: Array, source: Shape) -> Array:
 
 
 def fully_connected_call(
-    one: Described, operator: op.FullyConnected, packing: Packing, tail: Tail
+    node: LayerNode, operator: op.FullyConnected, packing: Packing, tail: Tail
 ) -> KernelCall:
     """Return the call for a fully connected layer, whose input is read row by row."""
-    matrix = row_order(one.weights["matrix"], one.inputs[0])
-    rows = matrix.reshape(operator.units, one.inputs[0].rows, -1).swapaxes(1, 2)[..., None]
-    packed = _packed_weights(one, "matrix", packing(rows, 1))
-    return one.call("fully_connected", "matrix", operator.units, packed, tail(one, "matrix"))
+    matrix = row_order(node.weights["matrix"], node.inputs[0])
+    rows = matrix.reshape(operator.units, node.inputs[0].rows, -1).swapaxes(1, 2)[..., None]
+    packed = _packed_weights(node, "matrix", packing(rows, 1))
+    return node.call("fully_connected", "matrix", operator.units, packed, tail(node, "matrix"))
 
 
-def pooling_call(one: Described, operator: op.Pooling) -> KernelCall:
+def pooling_call(node: LayerNode, operator: op.Pooling) -> KernelCall:
     """Return the call for a pooling."""
     function = "max_pool" if operator.function == "max" else "average_pool"
     fields = (window_fields(operator.window), operator.counts_padding, mean_offset(operator))
-    return one.call(function, "pooling", *fields)
+    return node.call(function, "pooling", *fields)
 
 
 def mean_offset(operator: Any) -> int:
@@ -201,33 +203,33 @@ def _strides(dims: Sequence[int], operand: Sequence[int]) -> tuple[int, ...]:
     return tuple(steps[::-1])
 
 
-def operand_fields(one: Described, index: int) -> tuple[object, ...]:
+def operand_fields(node: LayerNode, index: int) -> tuple[object, ...]:
     """Return the fields of an input: values, input, is_map, and strides of channel, row, column."""
-    dims, shape = one.layer.shape.dims, one.inputs[index]
+    dims, shape = node.layer.shape.dims, node.inputs[index]
     if shape.is_map:
         if len(dims) != 3:
-            raise one.refusal("of feature maps and a tensor of more axes")
+            raise node.refusal("of feature maps and a tensor of more axes")
         steps = tuple(int(size > 1) for size in shape.dims)
     elif len(dims) == 3:
         steps = _strides(dims, shape.dims)
-    elif shape.elements in (1, one.layer.shape.elements):
+    elif shape.elements in (1, node.layer.shape.elements):
         steps = (int(shape.elements > 1), 0, 0)
     else:
-        raise one.refusal("whose inputs repeat along an axis of tensors that are no maps")
+        raise node.refusal("whose inputs repeat along an axis of tensors that are no maps")
     return (None, index, shape.is_map, *steps)
 
 
-def constant_fields(one: Described, constant: Array, role: str) -> tuple[object, ...]:
+def constant_fields(node: LayerNode, constant: Array, role: str) -> tuple[object, ...]:
     """Return the fields of a constant operand, as operand_fields does."""
-    dims = one.layer.shape.dims
+    dims = node.layer.shape.dims
     if len(dims) == 3:
-        return (one.symbol(role, constant), 0, 0, *_strides(dims, constant.shape))
+        return (node.symbol(role, constant), 0, 0, *_strides(dims, constant.shape))
     spread = np.broadcast_to(constant, dims) if constant.size > 1 else constant
-    return (one.symbol(role, spread), 0, 0, int(constant.size > 1), 0, 0)
+    return (node.symbol(role, spread), 0, 0, int(constant.size > 1), 0, 0)
 
 
 def operands(
-    one: Described, operator: op.Elementwise, constant: str | None
+    node: LayerNode, operator: op.Elementwise, constant: str | None
 ) -> tuple[list[tuple[object, ...]], int]:
     """Return the fields of all operands in order, as operand_fields does, and the number of blocks.
 
@@ -235,11 +237,11 @@ def operands(
     into contiguous blocks. Each operand has either as many blocks or one, which is broadcast; each of
     its blocks has either the size of a block of the result or one element.
     """
-    dims, dims_of_operands = one.layer.shape.dims, [shape.dims for shape in one.inputs]
+    dims, dims_of_operands = node.layer.shape.dims, [shape.dims for shape in node.inputs]
     place = 0 if operator.constant_first else len(dims_of_operands)
     if operator.constant is not None:
         dims_of_operands.insert(place, operator.constant)
-    places, steps = (1, []) if len(dims) == 3 else _places(one, dims, dims_of_operands)
+    places, steps = (1, []) if len(dims) == 3 else _places(node, dims, dims_of_operands)
     operands: list[tuple[object, ...]] = []
     for index, operand_dims in enumerate(dims_of_operands):
         if operator.constant is not None and index == place:
@@ -249,13 +251,13 @@ def operands(
         else:
             number = sum(operand[0] is None for operand in operands)
             operands.append(
-                (None, number, 0, *steps[index]) if steps else operand_fields(one, number)
+                (None, number, 0, *steps[index]) if steps else operand_fields(node, number)
             )
     return operands, places
 
 
 def _places(
-    one: Described, dims: Dims, operands: Sequence[Dims]
+    node: LayerNode, dims: Dims, operands: Sequence[Dims]
 ) -> tuple[int, list[tuple[int, int, int]]]:
     """The number of contiguous blocks, and the strides of each operand: channel, row, column."""
     padded = [(1,) * (len(dims) - len(operand)) + operand for operand in operands]
@@ -265,79 +267,79 @@ def _places(
         if all(first in (1, outer) and behind in (1, inner) for first, behind in parts):
             steps = [(int(behind > 1), 0, behind if first > 1 else 0) for first, behind in parts]
             return outer, steps
-    raise one.refusal("whose inputs repeat along several axes of tensors that are no maps")
+    raise node.refusal("whose inputs repeat along several axes of tensors that are no maps")
 
 
-def _elementwise(one: Described, operator: op.Elementwise) -> KernelCall:
-    constant = one.weights.get("constant")
-    symbol = None if constant is None else one.symbol("constant", constant)
-    fields, places = operands(one, operator, symbol)
+def _elementwise(node: LayerNode, operator: op.Elementwise) -> KernelCall:
+    constant = node.weights.get("constant")
+    symbol = None if constant is None else node.symbol("constant", constant)
+    fields, places = operands(node, operator, symbol)
     function = operator.function.replace(" ", "_")
     if function not in defined_names("combine.c"):
-        raise one.refusal(f"of the function {operator.function!r}")
-    operand_table = one.table("operand", "", fields)
-    one.tables.wanted.add(function)
+        raise node.refusal(f"of the function {operator.function!r}")
+    operand_table = node.table("operand", "", fields)
+    node.tables.wanted.add(function)
     is_mean = operator.function == "mean"
-    return one.call("combine", "combining", function, len(fields), is_mean, places, operand_table)
+    return node.call("combine", "combining", function, len(fields), is_mean, places, operand_table)
 
 
-def _choice(one: Described, operator: op.Choice) -> KernelCall:
-    fields = [operand_fields(one, index) for index in range(len(one.inputs))]
+def _choice(node: LayerNode, operator: op.Choice) -> KernelCall:
+    fields = [operand_fields(node, index) for index in range(len(node.inputs))]
     for place, _ in operator.constants:
-        array = one.weights[constant_role(place)]
-        fields.insert(place, constant_fields(one, array, f"constant_{place}"))
-    operand_table = one.table("operand", "", fields)
-    one.tables.wanted.add("first_of_two")
-    return one.call("choose", "combining", "first_of_two", len(fields), 0, 1, operand_table)
+        array = node.weights[constant_role(place)]
+        fields.insert(place, constant_fields(node, array, f"constant_{place}"))
+    operand_table = node.table("operand", "", fields)
+    node.tables.wanted.add("first_of_two")
+    return node.call("choose", "combining", "first_of_two", len(fields), 0, 1, operand_table)
 
 
-def _hybrid(one: Described, operator: op.HybridProduct) -> KernelCall:
+def _hybrid(node: LayerNode, operator: op.HybridProduct) -> KernelCall:
     """Products of real numbers that become integers in the frame, and weights of int8."""
     product = operator.product
 
     def fields(role: str, weights: Array, *, sums_first: bool = False) -> tuple[object, ...]:
         flags = (operator.has_offset, sums_first, len(operator.scales) > 1)
-        symbols = (one.derived("scales"), one.stored(role, weights), one.optional("bias"))
+        symbols = (node.derived("scales"), node.stored(role, weights), node.optional("bias"))
         return (*flags, *symbols)
 
     bank, units = product.filter_bank, product.dense_units
     if bank is not None:
-        kernel = one.weights["kernel"]
-        sums_first = operator.has_offset and not is_depthwise(one, product)
+        kernel = node.weights["kernel"]
+        sums_first = operator.has_offset and not is_depthwise(node, product)
         with_kernel = fields("kernel", kernel.transpose(0, 2, 3, 1), sums_first=sums_first)
         groups = bank.groups
-        sizes = (groups, one.inputs[0].channels // groups, bank.filters // groups)
+        sizes = (groups, node.inputs[0].channels // groups, bank.filters // groups)
         window = window_fields(bank.window)
-        return one.call("convolve_hybrid", "hybrid_convolution", window, *sizes, with_kernel)
+        return node.call("convolve_hybrid", "hybrid_convolution", window, *sizes, with_kernel)
     if units is not None:
-        with_matrix = fields("matrix", row_order(one.weights["matrix"], one.inputs[0]))
-        return one.call("fully_connected_hybrid", "hybrid_matrix", units, with_matrix)
-    with_matrix = fields("matrix", one.weights["matrix"].T)
-    matrices = product_fields(one, one.layer.shape.dims[-1])
-    return one.call("multiply_hybrid", "hybrid_product", matrices, with_matrix)
+        with_matrix = fields("matrix", row_order(node.weights["matrix"], node.inputs[0]))
+        return node.call("fully_connected_hybrid", "hybrid_matrix", units, with_matrix)
+    with_matrix = fields("matrix", node.weights["matrix"].T)
+    matrices = product_fields(node, node.layer.shape.dims[-1])
+    return node.call("multiply_hybrid", "hybrid_product", matrices, with_matrix)
 
 
-def _convolution(one: Described, operator: Any, packed: Array | None = None) -> KernelCall:
-    return convolution_call(one, operator, packed_filters, _bias, packed)
+def _convolution(node: LayerNode, operator: Any, packed: Array | None = None) -> KernelCall:
+    return convolution_call(node, operator, packed_filters, _bias, packed)
 
 
 STATES = ("state", "cell")
 
 
-def _recurrence(one: Described, operator: op.Recurrence) -> KernelCall:
-    frames, sequences, elements = one.inputs[0].dims
+def _recurrence(node: LayerNode, operator: op.Recurrence) -> KernelCall:
+    frames, sequences, elements = node.inputs[0].dims
     senses = [int(sense < 0) for sense in DIRECTIONS[operator.direction]]
     kind, gives = KINDS[operator.kind], GIVEN[operator.gives]
-    one.tables.wanted.update((kind, gives))
-    return one.call(
+    node.tables.wanted.update((kind, gives))
+    return node.call(
         "recur",
         "recurrence",
         *(kind, gives, operator.resets_after, GATES[operator.kind], operator.units),
         *(frames, sequences, elements, len(senses), (*senses, 0)[:2]),
-        *(one.real_weights(role, one.weights[role]) for role in operator.half_roles),
-        one.optional("bias"),
-        one.optional("state") if operator.has_state else None,
-        one.optional("cell") if operator.has_cell else None,
+        *(node.real_weights(role, node.weights[role]) for role in operator.half_roles),
+        node.optional("bias"),
+        node.optional("state") if operator.has_state else None,
+        node.optional("cell") if operator.has_cell else None,
         float("inf") if operator.cell_limit is None else float(operator.cell_limit),
         [operator.given.index(role) + 1 if role in operator.given else 0 for role in STATES],
     )
@@ -346,23 +348,23 @@ def _recurrence(one: Described, operator: op.Recurrence) -> KernelCall:
 COPIED = (op.Activation, op.BatchNormalization, op.LocalResponseNormalization)
 _CALLS: dict[type, Emitter] = {
     **dict.fromkeys(
-        (*COPIED, op.Identity, op.Output, op.Conversion), lambda one, _: one.call("copy_region")
+        (*COPIED, op.Identity, op.Output, op.Conversion), lambda node, _: node.call("copy_region")
     ),
     op.Choice: _choice,
     op.Convolution: _convolution,
     op.Elementwise: _elementwise,
-    op.FullyConnected: lambda one, operator: fully_connected_call(
-        one, operator, packed_filters, _bias
+    op.FullyConnected: lambda node, operator: fully_connected_call(
+        node, operator, packed_filters, _bias
     ),
     op.HybridProduct: _hybrid,
-    op.PlaceOfMaximum: lambda one, operator: one.call(
+    op.PlaceOfMaximum: lambda node, operator: node.call(
         "place_of_maximum", "pooling", window_fields(operator.window), 0, 0
     ),
     op.Pooling: pooling_call,
     op.Recurrence: _recurrence,
-    op.Unpooling: lambda one, operator: one.call("unpool", "unpooling", operator.block),
-    op.TransposedConvolution: lambda one, operator: transposed_call(
-        one, operator, packed_filters, _bias
+    op.Unpooling: lambda node, operator: node.call("unpool", "unpooling", operator.block),
+    op.TransposedConvolution: lambda node, operator: transposed_call(
+        node, operator, packed_filters, _bias
     ),
 }
 register(Numbers.REAL, _CALLS)

@@ -13,7 +13,7 @@ from cnn2csdf.operators.operator import constant_role
 from cnn2csdf.operators.resizes import ResizedAxis
 from cnn2csdf.shape import Dims
 from planners.code.calls.emitters import Emitter, Numbers, register
-from planners.code.layer_descriptor import Described, KernelCall
+from planners.code.layer_descriptor import KernelCall, LayerNode
 from planners.code.rules import rule_of
 
 
@@ -23,96 +23,98 @@ def strides_of(dims: Sequence[int]) -> list[int]:
 
 
 def _moving(
-    one: Described, sizes: Sequence[int], strides: Sequence[int], first: int = 0
+    node: LayerNode, sizes: Sequence[int], strides: Sequence[int], first: int = 0
 ) -> KernelCall:
     """The call that copies elements from offset `first`, by sizes and strides of the axes."""
-    return _places_call(one, "move_elements", sizes, strides, first)
+    return _places_call(node, "move_elements", sizes, strides, first)
 
 
-def _concatenation(one: Described, operator: op.Concatenation) -> KernelCall:
-    if one.layer.shape.is_map:
-        return one.call("join_maps", "joining", operator.axis, 1)
-    return one.call("join_pieces", "joining", 3, prod(one.layer.shape.dims[: operator.axis]))
+def _concatenation(node: LayerNode, operator: op.Concatenation) -> KernelCall:
+    if node.layer.shape.is_map:
+        return node.call("join_maps", "joining", operator.axis, 1)
+    return node.call("join_pieces", "joining", 3, prod(node.layer.shape.dims[: operator.axis]))
 
 
-def _constant_concatenation(one: Described, operator: op.ConstantConcatenation) -> KernelCall:
-    is_map, axis = one.layer.shape.is_map, operator.axis
+def _constant_concatenation(node: LayerNode, operator: op.ConstantConcatenation) -> KernelCall:
+    is_map, axis = node.layer.shape.is_map, operator.axis
 
     def size(dims: Dims) -> int:
         return dims[axis] if is_map else prod(dims[axis:])
 
     pieces: list[tuple[object, ...]] = [
-        (None, index, size(shape.dims)) for index, shape in enumerate(one.inputs)
+        (None, index, size(shape.dims)) for index, shape in enumerate(node.inputs)
     ]
     for place, dims in operator.constants:
-        array = one.weights[constant_role(place)]
+        array = node.weights[constant_role(place)]
         array = array.transpose(1, 2, 0) if is_map else array
-        pieces.insert(place, (one.symbol(f"constant_{place}", array), 0, size(dims)))
-    listed = len(pieces), one.table("piece", "pieces", pieces)
+        pieces.insert(place, (node.symbol(f"constant_{place}", array), 0, size(dims)))
+    listed = len(pieces), node.table("piece", "pieces", pieces)
     if is_map:
-        return one.call("join_constants", "mending", axis, *listed)
-    return one.call("join_constant_pieces", "mending", prod(one.layer.shape.dims[:axis]), *listed)
+        return node.call("join_constants", "mending", axis, *listed)
+    return node.call("join_constant_pieces", "mending", prod(node.layer.shape.dims[:axis]), *listed)
 
 
-def _slice(one: Described, operator: op.Slice) -> KernelCall:
-    if one.layer.shape.is_map:
+def _slice(node: LayerNode, operator: op.Slice) -> KernelCall:
+    if node.layer.shape.is_map:
         start, step = [0, 0, 0], [1, 1, 1]
         start[operator.axis], step[operator.axis] = operator.start, operator.step
-        return one.call("slice_maps", "slicing", start, step)
-    strides = strides_of(one.inputs[0].dims)
+        return node.call("slice_maps", "slicing", start, step)
+    strides = strides_of(node.inputs[0].dims)
     first = operator.start * strides[operator.axis]
     strides[operator.axis] *= operator.step
-    return _moving(one, one.layer.shape.dims, strides, first)
+    return _moving(node, node.layer.shape.dims, strides, first)
 
 
-def _transpose(one: Described, operator: op.Transpose) -> KernelCall:
-    strides = strides_of(one.inputs[0].dims)
-    return _moving(one, one.layer.shape.dims, [strides[axis] for axis in operator.permutation])
+def _transpose(node: LayerNode, operator: op.Transpose) -> KernelCall:
+    strides = strides_of(node.inputs[0].dims)
+    return _moving(node, node.layer.shape.dims, [strides[axis] for axis in operator.permutation])
 
 
-def _place_order(one: Described, operator: op.PlaceOrder) -> KernelCall:
+def _place_order(node: LayerNode, operator: op.PlaceOrder) -> KernelCall:
     """Return the call that gathers each pixel of the result from the input."""
     sizes, strides = operator.sizes, strides_of(operator.sizes)
     order = operator.permutation
     steps = [strides[axis] for axis in order]
-    return _places_call(one, "move_places", [sizes[axis] for axis in order], steps)
+    return _places_call(node, "move_places", [sizes[axis] for axis in order], steps)
 
 
-def scattering_call(one: Described, operator: Any) -> KernelCall:
+def scattering_call(node: LayerNode, operator: Any) -> KernelCall:
     """Return the call that scatters the pixels of an input row to their positions in the result."""
     strides = strides_of([operator.sizes[axis] for axis in operator.permutation])
     axes = range(len(operator.sizes))
     own_strides = [strides[operator.permutation.index(axis)] for axis in axes]
-    return _places_call(one, "scatter_places", operator.sizes, own_strides)
+    return _places_call(node, "scatter_places", operator.sizes, own_strides)
 
 
 def _places_call(
-    one: Described, name: str, sizes: Sequence[int], strides: Sequence[int], first: int = 0
+    node: LayerNode, name: str, sizes: Sequence[int], strides: Sequence[int], first: int = 0
 ) -> KernelCall:
-    tables = (one.table("int32_t", "sizes", sizes), one.table("int32_t", "strides", strides))
-    return one.call(name, "moving", len(sizes), first, *tables)
+    tables = (node.table("int32_t", "sizes", sizes), node.table("int32_t", "strides", strides))
+    return node.call(name, "moving", len(sizes), first, *tables)
 
 
-def _space_to_depth(one: Described, operator: op.SpaceToDepth) -> KernelCall:
+def _space_to_depth(node: LayerNode, operator: op.SpaceToDepth) -> KernelCall:
     block = operator.block
     if operator.order != "darknet":
-        return one.call("space_to_depth", "blocks", block, 1)
-    channels, height, width = one.inputs[0].dims
+        return node.call("space_to_depth", "blocks", block, 1)
+    channels, height, width = node.inputs[0].dims
     sizes = (channels // block**2, height, block, width, block)
     axes, strides = (2, 4, 0, 1, 3), strides_of(sizes)
-    return _moving(one, [sizes[axis] for axis in axes], [strides[axis] for axis in axes])
+    return _moving(node, [sizes[axis] for axis in axes], [strides[axis] for axis in axes])
 
 
-def pad_call(one: Described, operator: op.Pad, value: object) -> KernelCall:
+def pad_call(node: LayerNode, operator: op.Pad, value: object) -> KernelCall:
     """Return the call that pads channels, rows and columns. value: as stored."""
     mode = "PAD_VALUE" if operator.mode == "constant" else f"PAD_{operator.mode.upper()}"
-    one.tables.wanted.add(mode)
-    return one.call("pad_maps", "padding", *operator.padding[:2], operator.channels[0], mode, value)
+    node.tables.wanted.add(mode)
+    return node.call(
+        "pad_maps", "padding", *operator.padding[:2], operator.channels[0], mode, value
+    )
 
 
-def _resize(one: Described, operator: op.Resize) -> KernelCall:
+def _resize(node: LayerNode, operator: op.Resize) -> KernelCall:
     """A rule for the nearest row and column, or tables of neighbouring positions and weights."""
-    shape, scales = one.inputs[0], operator.scales or (None, None)
+    shape, scales = node.inputs[0], operator.scales or (None, None)
     fields = []
     for length, size, scale in zip((shape.height, shape.width), operator.size, scales, strict=True):
         axis = ResizedAxis(
@@ -122,75 +124,73 @@ def _resize(one: Described, operator: op.Resize) -> KernelCall:
         if operator.function == "nearest":
             nearest = axis.nearest(targets).tolist()
             rule = rule_of(_single_places(nearest), axis.size, axis.length)
-            fields.append(one.tables.rule(rule))
+            fields.append(node.tables.rule(rule))
         elif operator.function == "linear":
             before, _, shares = axis.neighbours(targets)
-            fields.append(one.table("uint16_t", "before", before))
-            fields.append(one.table("element", "share", shares))
+            fields.append(node.table("uint16_t", "before", before))
+            fields.append(node.table("element", "share", shares))
         elif operator.function == "cubic":
             around, weights = axis.cubic_neighbours(
                 targets, operator.cubic, skips_outside=operator.skips_outside
             )
-            fields.append(one.table("uint16_t", "around", around.reshape(-1)))
-            fields.append(one.table("element", "weight", weights.reshape(-1)))
+            fields.append(node.table("uint16_t", "around", around.reshape(-1)))
+            fields.append(node.table("element", "weight", weights.reshape(-1)))
         else:
-            raise one.refusal(f"of the function {operator.function!r}")
+            raise node.refusal(f"of the function {operator.function!r}")
     kind = {"nearest": "nearest", "linear": "interpolation", "cubic": "cubic"}[operator.function]
-    return one.call(f"resize_{operator.function}", kind, *fields)
+    return node.call(f"resize_{operator.function}", kind, *fields)
 
 
 def _single_places(places: Sequence[int]) -> Callable[[int], tuple[int, int]]:
     return lambda place: (places[place], places[place] + 1)
 
 
-def _gather(one: Described, operator: op.Gather) -> KernelCall:
-    places = one.table("uint16_t", "places", operator.places)
-    return _picked(one, operator.axis, len(operator.places), places)
+def _gather(node: LayerNode, operator: op.Gather) -> KernelCall:
+    places = node.table("uint16_t", "places", operator.places)
+    return _picked(node, operator.axis, len(operator.places), places)
 
 
-def _gather_points(one: Described, _operator: op.GatherPoints) -> KernelCall:
-    values, positions = one.inputs
+def _gather_points(node: LayerNode, _operator: op.GatherPoints) -> KernelCall:
+    values, positions = node.inputs
     axes = positions.dims[-1]
     inner = prod(values.dims[axes:])
-    sizes = one.table("int32_t", "sizes", values.dims[:axes])
-    are_maps = (values.is_map, positions.is_map, one.layer.shape.is_map)
-    return one.call("gather_points", "gathering_points", axes, inner, sizes, *are_maps)
+    sizes = node.table("int32_t", "sizes", values.dims[:axes])
+    are_maps = (values.is_map, positions.is_map, node.layer.shape.is_map)
+    return node.call("gather_points", "gathering_points", axes, inner, sizes, *are_maps)
 
 
-def _embedding(one: Described, operator: op.Embedding) -> KernelCall:
-    table = one.real_weights("table", one.weights["table"])
-    return one.call("look_up_rows", "real_embedding", operator.entries, table)
+def _embedding(node: LayerNode, operator: op.Embedding) -> KernelCall:
+    table = node.real_weights("table", node.weights["table"])
+    return node.call("look_up_rows", "real_embedding", operator.entries, table)
 
 
-def _picked(one: Described, axis: int, listed: int, places: str | None) -> KernelCall:
-    dims = one.inputs[0].dims
+def _picked(node: LayerNode, axis: int, listed: int, places: str | None) -> KernelCall:
+    dims = node.inputs[0].dims
     if dims[axis] > 2**16:
-        raise one.refusal(f"from {dims[axis]} places")
-    if one.layer.shape.is_map:
-        return one.call("gather_maps", "gathering", axis, places)
+        raise node.refusal(f"from {dims[axis]} places")
+    if node.layer.shape.is_map:
+        return node.call("gather_maps", "gathering", axis, places)
     sizes = (prod(dims[:axis]), dims[axis], listed, prod(dims[axis + 1 :]))
-    return one.call("gather_pieces", "picking", *sizes, places)
+    return node.call("gather_pieces", "picking", *sizes, places)
 
 
 _MOVES: dict[type, Emitter] = {
-    op.ChannelShuffle: lambda described, operator: described.call(
-        "shuffle", "shuffling", operator.groups
-    ),
+    op.ChannelShuffle: lambda node, operator: node.call("shuffle", "shuffling", operator.groups),
     op.Concatenation: _concatenation,
     op.ConstantConcatenation: _constant_concatenation,
-    op.DepthToSpace: lambda described, operator: described.call(
+    op.DepthToSpace: lambda node, operator: node.call(
         "depth_to_space", "blocks", operator.block, operator.order == "block first"
     ),
     op.Embedding: _embedding,
     op.Gather: _gather,
     op.GatherPoints: _gather_points,
     op.PlaceOrder: _place_order,
-    op.Pad: lambda described, operator: pad_call(described, operator, float(operator.value)),
-    op.Repeat: lambda described, operator: _picked(
-        described, operator.axis, described.layer.shape.dims[operator.axis], None
+    op.Pad: lambda node, operator: pad_call(node, operator, float(operator.value)),
+    op.Repeat: lambda node, operator: _picked(
+        node, operator.axis, node.layer.shape.dims[operator.axis], None
     ),
-    op.Reshape: lambda described, _: _moving(described, (described.layer.shape.elements,), (1,)),
-    op.View: lambda described, _: described.call("view_elements"),
+    op.Reshape: lambda node, _: _moving(node, (node.layer.shape.elements,), (1,)),
+    op.View: lambda node, _: node.call("view_elements"),
     op.Resize: _resize,
     op.Slice: _slice,
     op.SpaceToDepth: _space_to_depth,

@@ -11,7 +11,7 @@ from cnn2csdf.dtypes import Quantization
 from cnn2csdf.network import Shape
 from planners.code.calls.emitters import Emitter, Numbers, register
 from planners.code.calls.moves import strides_of
-from planners.code.layer_descriptor import Described, KernelCall
+from planners.code.layer_descriptor import KernelCall, LayerNode
 
 UNSCALED = (
     None,
@@ -43,15 +43,15 @@ def _of_three(sizes: tuple[int, int, int]) -> ReductionAxes:
 
 
 def cube(
-    one: Described,
+    node: LayerNode,
     reduced: Sequence[int],
     to: ReductionAxes | None = None,
     scales: Sequence[object] = UNSCALED,
 ) -> tuple[object, ...]:
     """Return the structure of a function over consecutive axes of the input."""
-    shape = one.inputs[0]
+    shape = node.inputs[0]
     if not shape.is_map and tuple(reduced) != tuple(range(reduced[0], reduced[-1] + 1)):
-        raise one.refusal(f"over axes {tuple(reduced)} of {len(shape.dims)}")
+        raise node.refusal(f"over axes {tuple(reduced)} of {len(shape.dims)}")
     source = _axes(shape, reduced[0], reduced[-1] + 1)
     target = to or source
     flags = _flags(shape, reduced)
@@ -63,9 +63,9 @@ def _flags(shape: Shape, reduced: Sequence[int]) -> tuple[bool, ...]:
     return tuple(axis in reduced for axis in range(3)) if shape.is_map else (False, True, False)
 
 
-def reduced_to(one: Described, axes: Sequence[int], *, keeps: bool) -> ReductionAxes:
+def reduced_to(node: LayerNode, axes: Sequence[int], *, keeps: bool) -> ReductionAxes:
     """Return the axes of the result of a reduction over some axes."""
-    shape, result = one.inputs[0], one.layer.shape
+    shape, result = node.inputs[0], node.layer.shape
     sizes = _axes(shape, axes[0], axes[-1] + 1).sizes
     flags = _flags(shape, axes)
     if shape.is_map and result.is_map and keeps:
@@ -78,52 +78,52 @@ def reduced_to(one: Described, axes: Sequence[int], *, keeps: bool) -> Reduction
         )
         to = ReductionAxes(sizes, (first, second, third), is_map=False)
     if result.is_map and not shape.is_map:
-        raise one.refusal("that makes feature maps of a tensor of more axes")
+        raise node.refusal("that makes feature maps of a tensor of more axes")
     return to
 
 
-def _reduced(one: Described, function: str, axes: Sequence[int], *, keeps: bool) -> KernelCall:
-    return one.call(
-        f"reduce_{function}", "cube", *cube(one, axes, reduced_to(one, axes, keeps=keeps))
+def _reduced(node: LayerNode, function: str, axes: Sequence[int], *, keeps: bool) -> KernelCall:
+    return node.call(
+        f"reduce_{function}", "cube", *cube(node, axes, reduced_to(node, axes, keeps=keeps))
     )
 
 
-def _instance(one: Described, operator: op.InstanceNormalization) -> KernelCall:
-    symbols = (one.symbol(role, one.weights[role]) for role in ("scale", "shift"))
+def _instance(node: LayerNode, operator: op.InstanceNormalization) -> KernelCall:
+    symbols = (node.symbol(role, node.weights[role]) for role in ("scale", "shift"))
     scales = (*symbols, (1, 0, 0), operator.epsilon)
-    axes = range(1, len(one.layer.shape.dims))
-    return one.call("standardise", "cube", *cube(one, axes, None, scales))
+    axes = range(1, len(node.layer.shape.dims))
+    return node.call("standardise", "cube", *cube(node, axes, None, scales))
 
 
-def _layer_normalization(one: Described, operator: op.LayerNormalization) -> KernelCall:
-    dims = one.layer.shape.dims
-    symbols = (one.symbol("scale", one.weights["scale"]), one.optional("shift"))
+def _layer_normalization(node: LayerNode, operator: op.LayerNormalization) -> KernelCall:
+    dims = node.layer.shape.dims
+    symbols = (node.symbol("scale", node.weights["scale"]), node.optional("shift"))
     steps = [0, 1, 0]
     axes = range(operator.axis, len(dims) if operator.last is None else operator.last + 1)
     if len(dims) == 3:
         axis_strides = strides_of([dims[axis] for axis in axes])
         steps = [axis_strides[axis - axes[0]] if axis in axes else 0 for axis in range(3)]
-    return one.call(
-        "standardise", "cube", *cube(one, axes, None, (*symbols, steps, operator.epsilon))
+    return node.call(
+        "standardise", "cube", *cube(node, axes, None, (*symbols, steps, operator.epsilon))
     )
 
 
-def _axis_of(one: Described, axis: int) -> int:
+def _axis_of(node: LayerNode, axis: int) -> int:
     """The index of an axis among the three axes of a cube."""
-    return axis if one.inputs[0].is_map else 1
+    return axis if node.inputs[0].is_map else 1
 
 
-def _extreme_place(one: Described, operator: op.ExtremePlace) -> KernelCall:
+def _extreme_place(node: LayerNode, operator: op.ExtremePlace) -> KernelCall:
     axes = (operator.axis,)
-    over = cube(one, axes, reduced_to(one, axes, keeps=True))
+    over = cube(node, axes, reduced_to(node, axes, keeps=True))
     flags = (operator.function == "min", operator.takes_last)
-    return one.call("place_of_extreme", "extreme", over, *flags)
+    return node.call("place_of_extreme", "extreme", over, *flags)
 
 
-def _running_sum(one: Described, operator: op.RunningSum) -> KernelCall:
-    over, axis = cube(one, (operator.axis,)), _axis_of(one, operator.axis)
+def _running_sum(node: LayerNode, operator: op.RunningSum) -> KernelCall:
+    over, axis = cube(node, (operator.axis,)), _axis_of(node, operator.axis)
     flags = (operator.is_exclusive, operator.is_reversed)
-    return one.call("running_sum", "running", over, axis, *flags)
+    return node.call("running_sum", "running", over, axis, *flags)
 
 
 def _number(types: Quantization | None, width: int) -> tuple[object, ...]:
@@ -131,14 +131,17 @@ def _number(types: Quantization | None, width: int) -> tuple[object, ...]:
     return (width, 0, 0.0) if types is None else (width, types.zero_point, types.scale)
 
 
-def detections_call(one: Described, operator: op.Detections) -> KernelCall:
+def detections_call(node: LayerNode, operator: op.Detections) -> KernelCall:
     """Return the call for detections, from floating-point or quantised inputs."""
-    types = one.layer.stored_as("anchors").quantization
-    symbol = one.symbol("anchors", one.weights["anchors"])
-    return one.call(
+    types = node.layer.stored_as("anchors").quantization
+    symbol = node.symbol("anchors", node.weights["anchors"])
+    return node.call(
         "detect",
         "detecting",
-        *(_number(kind, shape.dims[1]) for kind, shape in zip(one.given, one.inputs, strict=True)),
+        *(
+            _number(kind, shape.dims[1])
+            for kind, shape in zip(node.input_types, node.inputs, strict=True)
+        ),
         _number(types, 0),
         *(operator.anchors, operator.count, operator.classes, operator.classes_each),
         operator.by_class or 0,
@@ -147,35 +150,35 @@ def detections_call(one: Described, operator: op.Detections) -> KernelCall:
     )
 
 
-def _ranking(one: Described, operator: op.Ranking) -> KernelCall:
+def _ranking(node: LayerNode, operator: op.Ranking) -> KernelCall:
     axis = operator.axis
-    over = cube(one, (axis,), _axes(one.layer.shape, axis, axis + 1))
+    over = cube(node, (axis,), _axes(node.layer.shape, axis, axis + 1))
     flags = (not operator.takes_largest, operator.gives_places)
-    return one.call("rank_elements", "ranking", over, _axis_of(one, axis), operator.count, *flags)
+    return node.call("rank_elements", "ranking", over, _axis_of(node, axis), operator.count, *flags)
 
 
-def _matrix_product(one: Described, operator: op.MatrixProduct) -> KernelCall:
-    values = one.real_weights("matrix", one.weights.get("matrix"))
-    fields = product_fields(one, operator.units)
-    return one.call("multiply_matrices", "product", fields, values, one.optional("bias"))
+def _matrix_product(node: LayerNode, operator: op.MatrixProduct) -> KernelCall:
+    values = node.real_weights("matrix", node.weights.get("matrix"))
+    fields = product_fields(node, operator.units)
+    return node.call("multiply_matrices", "product", fields, values, node.optional("bias"))
 
 
-def product_fields(one: Described, units: int | None, elements: int = 1) -> tuple[object, ...]:
+def product_fields(node: LayerNode, units: int | None, elements: int = 1) -> tuple[object, ...]:
     """Return sizes and strides of a matrix product. elements: arena elements per result element."""
-    left, result = one.inputs[0], one.layer.shape
+    left, result = node.inputs[0], node.layer.shape
     rank = len(left.dims)
     if len(result.dims) != rank:
-        raise one.refusal("of tensors of different numbers of axes")
+        raise node.refusal("of tensors of different numbers of axes")
     of_left, of_result = _matrices(left), _matrices(result)
     right: tuple[object, ...] = ((0, 0, 0), 0)
     if units is None:
-        matrices = _matrices(one.inputs[1])
+        matrices = _matrices(node.inputs[1])
         batch = 0 if matrices.sizes[0] == 1 else matrices.steps[0]
         if (
             matrices.sizes[0] not in (1, of_result.sizes[0])
             or of_left.sizes[0] != of_result.sizes[0]
         ):
-            raise one.refusal("of batches of different sizes")
+            raise node.refusal("of batches of different sizes")
         right = ((batch, *matrices.steps[1:]), matrices.is_map)
     steps = [elements * step for step in of_result.steps]
     sizes = (of_result.sizes[0], of_result.sizes[1], of_left.sizes[2], of_result.sizes[2])
@@ -190,34 +193,34 @@ def _matrices(shape: Shape) -> ReductionAxes:
     return _of_three((prod(dims[:-2]), dims[-2], dims[-1]))
 
 
-def attention_fields(one: Described, operator: op.AttentionProduct) -> tuple[int, ...]:
+def attention_fields(node: LayerNode, operator: op.AttentionProduct) -> tuple[int, ...]:
     """Return the tokens and keys of a group, and the width of a head in the second input."""
-    right = one.inputs[1]
+    right = node.inputs[1]
     width = right.channels * right.width // operator.heads
-    return (one.inputs[0].rows // operator.groups, right.rows // operator.groups, width)
+    return (node.inputs[0].rows // operator.groups, right.rows // operator.groups, width)
 
 
 _REDUCTIONS: dict[type, Emitter] = {
-    op.AttentionProduct: lambda described, operator: described.call(
-        f"attention_{operator.gives}", "attention", *attention_fields(described, operator)
+    op.AttentionProduct: lambda node, operator: node.call(
+        f"attention_{operator.gives}", "attention", *attention_fields(node, operator)
     ),
     op.Detections: detections_call,
     op.ExtremePlace: _extreme_place,
-    op.GlobalPooling: lambda described, operator: _reduced(
-        described, "max" if operator.function == "max" else "mean", (1, 2), keeps=True
+    op.GlobalPooling: lambda node, operator: _reduced(
+        node, "max" if operator.function == "max" else "mean", (1, 2), keeps=True
     ),
     op.InstanceNormalization: _instance,
     op.LayerNormalization: _layer_normalization,
     op.MatrixProduct: _matrix_product,
     op.Ranking: _ranking,
-    op.Reduction: lambda described, operator: _reduced(
-        described, operator.function, tuple(sorted(operator.axes)), keeps=operator.keeps
+    op.Reduction: lambda node, operator: _reduced(
+        node, operator.function, tuple(sorted(operator.axes)), keeps=operator.keeps
     ),
     op.RunningSum: _running_sum,
-    op.Softmax: lambda described, operator: described.call(
+    op.Softmax: lambda node, operator: node.call(
         "log_softmax" if operator.is_logarithm else "softmax",
         "cube",
-        *cube(described, operator.axes),
+        *cube(node, operator.axes),
     ),
 }
 register(Numbers.REAL, _REDUCTIONS)

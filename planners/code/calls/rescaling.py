@@ -39,20 +39,20 @@ from planners.code.calls.layers import (
     window_fields,
 )
 from planners.code.calls.reductions import attention_fields, cube, product_fields, reduced_to
-from planners.code.layer_descriptor import Described, KernelCall
+from planners.code.layer_descriptor import KernelCall, LayerNode
 
 ELEMENTS = (Element.INT8, Element.INT16)
 MOST_VALUE = 255  # magnitude of an int8 less a zero point
 
 
-def limits(one: Described, operator: op.Operator) -> tuple[int, int]:
+def limits(node: LayerNode, operator: op.Operator) -> tuple[int, int]:
     """Return the minimum and maximum integer after an operator that follows a layer."""
-    result = one.layer.quantization
-    if result is None or not one.layer.operator.converts:
-        result = result_types(one)
+    result = node.layer.quantization
+    if result is None or not node.layer.operator.converts:
+        result = result_types(node)
     bounds = operator.limits
     if bounds is None:
-        raise one.refusal(f"of quantised integers with {operator.in_words()} behind it")
+        raise node.refusal(f"of quantised integers with {operator.in_words()} behind it")
     least, most = (
         bound if np.isinf(limit) else int(quantized(np.array(limit), result))
         for limit, bound in zip(bounds, _ends_of(result), strict=True)
@@ -60,11 +60,11 @@ def limits(one: Described, operator: op.Operator) -> tuple[int, int]:
     return least, most
 
 
-def limits_behind(one: Described) -> tuple[int, int]:
+def limits_behind(node: LayerNode) -> tuple[int, int]:
     """Return the minimum and maximum integer after all operators that follow a layer."""
-    least, most = _ends_of(result_types(one))
-    for operator in one.layer.epilogue:
-        low, high = limits(one, operator)
+    least, most = _ends_of(result_types(node))
+    for operator in node.layer.epilogue:
+        low, high = limits(node, operator)
         least, most = (min(max(place, low), high) for place in (least, most))
     return least, most
 
@@ -75,37 +75,37 @@ def _ends_of(types: Quantization) -> tuple[int, int]:
     return int(limits.min), int(limits.max)
 
 
-def result_types(one: Described) -> Quantization:
+def result_types(node: LayerNode) -> Quantization:
     """Return how the output is stored.
 
     Raises UnsupportedOperator where not all tensors are integers of 8 bits, or all of 16, and where
     some are rescaled in another arithmetic than the result.
     """
-    types_all, result = [*one.given, one.layer.quantization], one.layer.quantization
+    types_all, result = [*node.input_types, node.layer.quantization], node.layer.quantization
     for types in types_all:
         if types is None or types.element not in ELEMENTS:
             what = "real numbers" if types is None else types.element.value
-            raise one.refusal(f"with {what} in a network of quantised integers")
+            raise node.refusal(f"with {what} in a network of quantised integers")
     assert result is not None
     if any(types and types.is_fixed_point != result.is_fixed_point for types in types_all):
-        raise one.refusal("between integers in fixed point and in single precision")
-    if any(types and types.element is not one.element for types in types_all):
-        raise one.refusal("between integers of 8 and of 16 bits")
+        raise node.refusal("between integers in fixed point and in single precision")
+    if any(types and types.element is not node.element for types in types_all):
+        raise node.refusal("between integers of 8 and of 16 bits")
     return result
 
 
-def given_types(one: Described, index: int = 0) -> Quantization:
+def given_types(node: LayerNode, index: int = 0) -> Quantization:
     """Return how an input is stored, which is quantised."""
-    types = one.given[index]
+    types = node.input_types[index]
     assert types is not None
     return types
 
 
-def stored_types(one: Described, role: str, element: Element = Element.INT8) -> Quantization:
+def stored_types(node: LayerNode, role: str, element: Element = Element.INT8) -> Quantization:
     """Return how weights are stored. Raises UnsupportedOperator where not in that type."""
-    stored_type = one.layer.stored_as(role).quantization
+    stored_type = node.layer.stored_as(role).quantization
     if stored_type is None or stored_type.element is not element:
-        raise one.refusal(f"whose {role} is not stored as integers of {8 * element.bytes} bits")
+        raise node.refusal(f"whose {role} is not stored as integers of {8 * element.bytes} bits")
     return stored_type
 
 
@@ -114,77 +114,77 @@ def layer_rounds_once(layer: Layer) -> bool:
     return any(types.rounds_sums_once for types in layer.types(()).weights.values())
 
 
-def scaling(one: Described, role: str) -> tuple[object, ...]:
+def scaling(node: LayerNode, role: str) -> tuple[object, ...]:
     """Return how sums of products become stored integers. role: of the factors."""
-    zeros = (stored_types(one, role).zero_point,) if one.tables.weights_have_zeros else ()
-    input_types, result = given_types(one), result_types(one)
+    zeros = (stored_types(node, role).zero_point,) if node.tables.weights_have_zeros else ()
+    input_types, result = given_types(node), result_types(node)
     is_short, bias = result.element is Element.INT16, None
-    if "bias" in one.weights:
-        bias = one.symbol("bias", one.weights["bias"].astype(np.int64 if is_short else np.int32))
+    if "bias" in node.weights:
+        bias = node.symbol("bias", node.weights["bias"].astype(np.int64 if is_short else np.int32))
     is_small, counts = result.is_fixed_point and not is_short, np.ones(1, bool)
-    arrays = derived_arrays(one.layer, one.given)
+    arrays = derived_arrays(node.layer, node.input_types)
     if result.is_fixed_point:
-        if one.tables.sums_round_once:
-            further = one.derived("further") if "further" in arrays else NULL
-            zeros = (*zeros, int(layer_rounds_once(one.layer)), further)
+        if node.tables.sums_round_once:
+            further = node.derived("further") if "further" in arrays else NULL
+            zeros = (*zeros, int(layer_rounds_once(node.layer)), further)
         counts = arrays["multipliers"] != 0
         is_small = is_small and int(arrays["exponents"].max()) < 0
-        factors = [one.derived("multipliers"), one.derived("exponents")]
+        factors = [node.derived("multipliers"), node.derived("exponents")]
     else:
-        factors = [one.derived("factors")]
+        factors = [node.derived("factors")]
     ends: tuple[int, int] = (input_types.zero_point, result.zero_point)
     if is_short and result.is_fixed_point:  # without zero points
-        always = one.layer.operator.scatters_products
-        ends = (0, int(always or has_wide_sums(input_types, one.weights)))
-    kind = (is_small, is_small and _has_narrow_sums(one, role, counts))
-    one.tables.sum_kinds.add(kind)
-    if one.tables.sums_are_mixed:
+        always = node.layer.operator.scatters_products
+        ends = (0, int(always or has_wide_sums(input_types, node.weights)))
+    kind = (is_small, is_small and _has_narrow_sums(node, role, counts))
+    node.tables.sum_kinds.add(kind)
+    if node.tables.sums_are_mixed:
         zeros = (*zeros, *map(int, kind))
-    folded = _folded(one, role)
-    begin = f"FOLDED({folded}) {bias or NULL}" if one.tables.has_helium else bias or NULL
-    return (begin, *factors, *ends, *limits_behind(one), *zeros)
+    folded = _folded(node, role)
+    begin = f"FOLDED({folded}) {bias or NULL}" if node.tables.has_helium else bias or NULL
+    return (begin, *factors, *ends, *limits_behind(node), *zeros)
 
 
-def _has_narrow_sums(one: Described, role: str, counts: Array) -> bool:
+def _has_narrow_sums(node: LayerNode, role: str, counts: Array) -> bool:
     """Whether accumulators have 30 bits, for output channels with a nonzero factor (counts)."""
-    if given_types(one).element is not Element.INT8:
+    if given_types(node).element is not Element.INT8:
         return True
-    rows = np.abs(one.weights[role].reshape(len(one.weights[role]), -1).astype(np.int64))
+    rows = np.abs(node.weights[role].reshape(len(node.weights[role]), -1).astype(np.int64))
     # The rows of a transposed convolution are those of its input channels.
-    sums = rows.sum() if one.layer.operator.scatters_products else rows.sum(axis=1)
+    sums = rows.sum() if node.layer.operator.scatters_products else rows.sum(axis=1)
     products = MOST_VALUE * sums
-    bias = one.weights["bias"].astype(np.int64) if "bias" in one.weights else np.int64(0)
+    bias = node.weights["bias"].astype(np.int64) if "bias" in node.weights else np.int64(0)
     return bool(np.max(np.where(counts, np.abs(bias) + products, 0)) < 2**30)
 
 
-def _folded(one: Described, role: str) -> str:
+def _folded(node: LayerNode, role: str) -> str:
     """Return the symbol of initial accumulators: bias minus zero point times the sum of weights.
 
     With them, windows inside the input accumulate products of stored values, without zero points.
     """
-    input_types, weights = given_types(one), one.weights[role]
+    input_types, weights = given_types(node), node.weights[role]
     if input_types.element is not Element.INT8:
         return NULL
     rows = weights.reshape(len(weights), -1).astype(np.int64)
-    bias = one.weights["bias"].astype(np.int64) if "bias" in one.weights else np.int64(0)
+    bias = node.weights["bias"].astype(np.int64) if "bias" in node.weights else np.int64(0)
     begin = bias - input_types.zero_point * rows.sum(axis=1)
-    has_whole_windows = not (is_depthwise(one) or one.layer.operator.scatters_products)
+    has_whole_windows = not (is_depthwise(node) or node.layer.operator.scatters_products)
     has_sums = bool(input_types.zero_point) and np.abs(begin).max() < 2**31 and has_whole_windows
-    if not (one.tables.has_helium and has_sums):
+    if not (node.tables.has_helium and has_sums):
         return NULL
-    symbol = one.computed(f"{role}_folded", begin.astype(np.int32))
-    one.tables.folded.add(symbol)
+    symbol = node.computed(f"{role}_folded", begin.astype(np.int32))
+    node.tables.folded.add(symbol)
     return symbol
 
 
-def averaging(one: Described, count: int, *, is_sum: bool = False) -> tuple[object, ...]:
+def averaging(node: LayerNode, count: int, *, is_sum: bool = False) -> tuple[object, ...]:
     """Return the requantisation fields for the mean, or the sum, of `count` integers.
 
     In fixed point, the multiplier of a mean includes the division by `count`.
     """
-    input_types, result = given_types(one), result_types(one)
+    input_types, result = given_types(node), result_types(node)
     if count > 2 ** (31 - 8 * input_types.element.bytes):
-        raise one.refusal(f"of {count} integers, whose sum may take more than 32 bits")
+        raise node.refusal(f"of {count} integers, whose sum may take more than 32 bits")
     ratio: tuple[object, ...] = (input_types.scale, result.scale)
     if result.is_fixed_point:
         integer, exponent = multiplier(input_types.scale / result.scale)
@@ -194,46 +194,46 @@ def averaging(one: Described, count: int, *, is_sum: bool = False) -> tuple[obje
     return (count, *ratio, input_types.zero_point, result.zero_point)
 
 
-def table_symbol(one: Described, table: LookupTable) -> str:
+def table_symbol(node: LayerNode, table: LookupTable) -> str:
     """Return the symbol of a lookup table, whose function is computed for all 256 integers."""
     builder = NetworkBuilder("table")
     source = builder.input((1, 1, 256), element=Element.INT8, quantization=table.given)
-    result_types(one)
+    result_types(node)
     output = builder.add(
         *(table.operator, source), name="result", quantization=table.result, epilogue=table.epilogue
     )
     builder.output(output)
-    model = Model(network=builder.network(), weights={output: one.weights})
+    model = Model(network=builder.network(), weights={output: node.weights})
     values = np.arange(-128, 128, dtype=np.int8).reshape(1, 1, 256)
     try:
         results = run_layer_by_layer(model, {source: values})["output"]
     except ExecutionError:
-        raise one.refusal(f"of quantised integers: {table.operator.in_words()}") from None
-    return one.computed("table", results)
+        raise node.refusal(f"of quantised integers: {table.operator.in_words()}") from None
+    return node.computed("table", results)
 
 
-def look_up_call(one: Described) -> KernelCall:
+def look_up_call(node: LayerNode) -> KernelCall:
     """Return the call for an elementwise function of int8, by a lookup table."""
-    (table,) = one.lookup_tables
+    (table,) = node.lookup_tables
     if table is None:
-        words = one.layer.operator.in_words()
-        raise one.refusal(f"of integers of 16 bits: {words}")
-    return one.call("look_up_region", "table", table_symbol(one, table))
+        words = node.layer.operator.in_words()
+        raise node.refusal(f"of integers of 16 bits: {words}")
+    return node.call("look_up_region", "table", table_symbol(node, table))
 
 
-def powers_of(one: Described) -> tuple[int, int, int]:
+def powers_of(node: LayerNode) -> tuple[int, int, int]:
     """Return multiplier and exponent of the differences in a softmax, and the minimum that counts."""
-    scale = float(np.float32(given_types(one).scale))
+    scale = float(np.float32(given_types(node).scale))
     integer, exponent = multiplier(min(scale * 2**26, LARGEST))
     if exponent < 0:
-        raise one.refusal("of quantised integers with so small a scale")
+        raise node.refusal("of quantised integers with so small a scale")
     return integer, exponent, max(-int(31 * 2**26 // 2**exponent), -256)
 
 
-def by_columns(one: Described) -> Described:
+def by_columns(node: LayerNode) -> LayerNode:
     """Return a product with the matrix of its weights transposed, in the order of a dense layer."""
-    matrix = np.ascontiguousarray(one.weights["matrix"].T)
-    return replace(one, weights={**one.weights, "matrix": matrix})
+    matrix = np.ascontiguousarray(node.weights["matrix"].T)
+    return replace(node, weights={**node.weights, "matrix": matrix})
 
 
 def packed_rows(kernel: Array, _groups: int) -> Array:
@@ -244,65 +244,65 @@ def packed_rows(kernel: Array, _groups: int) -> Array:
     return kernel.transpose(0, 2, 3, 1).reshape(-1)
 
 
-def single_steps(one: Described) -> list[str]:
+def single_steps(node: LayerNode) -> list[str]:
     """Return the conversion step after a layer that moves elements; empty if types are equal."""
-    operator, table = one.layer.operator, one.lookup_tables[0]
-    are_alike = one.given[0] == one.layer.quantization
+    operator, table = node.layer.operator, node.lookup_tables[0]
+    are_alike = node.input_types[0] == node.layer.quantization
     if not operator.picks_elements or operator.joined_axis is not None:
         return []
     if table is None:
-        if None not in (*one.given[:1], one.layer.quantization) and not are_alike:
-            raise one.refusal("of integers of 16 bits with another scale than the result")
+        if None not in (*node.input_types[:1], node.layer.quantization) and not are_alike:
+            raise node.refusal("of integers of 16 bits with another scale than the result")
         return []
-    one.tables.wanted.add("step_look_up")
-    return [f"{{step_look_up, 0, 0, {table_symbol(one, table)}, NULL, 0, 0}}"]
+    node.tables.wanted.add("step_look_up")
+    return [f"{{step_look_up, 0, 0, {table_symbol(node, table)}, NULL, 0, 0}}"]
 
 
-def single_conversion(one: Described, _operator: op.Conversion) -> KernelCall:
+def single_conversion(node: LayerNode, _operator: op.Conversion) -> KernelCall:
     """Return the call that stores real numbers, makes integers real, or changes their scale."""
-    input_types, result = one.given[0], one.layer.quantization
+    input_types, result = node.input_types[0], node.layer.quantization
     if input_types is not None and result is not None:
         if result.element is Element.INT8:
-            return KernelCall("copy_region") if input_types == result else look_up_call(one)
-        result_types(one)
+            return KernelCall("copy_region") if input_types == result else look_up_call(node)
+        result_types(node)
         scales = (input_types.scale, result.scale, input_types.zero_point, result.zero_point)
-        return one.call("restate_region", "restating", *scales)
+        return node.call("restate_region", "restating", *scales)
     types = input_types or result
-    if types is None or types.element is not one.element:
-        raise one.refusal(f"of other elements than {one.element.value} and single precision")
+    if types is None or types.element is not node.element:
+        raise node.refusal(f"of other elements than {node.element.value} and single precision")
     function = "widen_region" if input_types else "round_region"
-    return one.call(function, "rounding", types.scale, types.zero_point)
+    return node.call(function, "rounding", types.scale, types.zero_point)
 
 
-def _pooling(one: Described, operator: op.Pooling) -> KernelCall:
+def _pooling(node: LayerNode, operator: op.Pooling) -> KernelCall:
     if operator.function == "max":
-        return pooling_call(one, operator)
+        return pooling_call(node, operator)
     pooling = (window_fields(operator.window), operator.counts_padding, 0)
-    return one.call("pool_scaled", "scaled_pooling", pooling, averaging(one, 1))
+    return node.call("pool_scaled", "scaled_pooling", pooling, averaging(node, 1))
 
 
-def _global_pooling(one: Described, operator: op.GlobalPooling) -> KernelCall:
+def _global_pooling(node: LayerNode, operator: op.GlobalPooling) -> KernelCall:
     if operator.function != "average":
-        raise one.refusal(f"of quantised integers: {operator.in_words()}")
-    return mean_call(one, (1, 2), one.inputs[0].height * one.inputs[0].width, keeps=True)
+        raise node.refusal(f"of quantised integers: {operator.in_words()}")
+    return mean_call(node, (1, 2), node.inputs[0].height * node.inputs[0].width, keeps=True)
 
 
 def mean_call(
-    one: Described, axes: Sequence[int], count: int, *, keeps: bool, is_sum: bool = False
+    node: LayerNode, axes: Sequence[int], count: int, *, keeps: bool, is_sum: bool = False
 ) -> KernelCall:
     """Return the call for sums along axes, over their number or as they are."""
-    over = cube(one, axes, reduced_to(one, axes, keeps=keeps))
-    return one.call("average", "mean_over", over, averaging(one, count, is_sum=is_sum))
+    over = cube(node, axes, reduced_to(node, axes, keeps=keeps))
+    return node.call("average", "mean_over", over, averaging(node, count, is_sum=is_sum))
 
 
-def _softmax(one: Described, operator: op.Softmax) -> KernelCall:
-    result = result_types(one)
+def _softmax(node: LayerNode, operator: op.Softmax) -> KernelCall:
+    result = result_types(node)
     if operator.is_logarithm or result.element is not Element.INT8:
         what = "its logarithm" if operator.is_logarithm else "16 bits in single precision"
-        raise one.refusal(f"of quantised integers: {what}")
-    over = cube(one, operator.axes)
-    fields = (over, one.derived("powers"), result.scale, result.zero_point)
-    return one.call("share_by_table", "sharing_by_table", *fields)
+        raise node.refusal(f"of quantised integers: {what}")
+    over = cube(node, operator.axes)
+    fields = (over, node.derived("powers"), result.scale, result.zero_point)
+    return node.call("share_by_table", "sharing_by_table", *fields)
 
 
 KINDS = {
@@ -315,103 +315,103 @@ KINDS = {
 }
 
 
-def _elementwise(one: Described, operator: op.Elementwise) -> KernelCall:
-    result, symbol = result_types(one), None
+def _elementwise(node: LayerNode, operator: op.Elementwise) -> KernelCall:
+    result, symbol = result_types(node), None
     if operator.constant is not None:
-        symbol = one.symbol("constant", one.weights["constant"].astype(np.float32))
-    read_operands, places = operands(one, operator, symbol)
+        symbol = node.symbol("constant", node.weights["constant"].astype(np.float32))
+    read_operands, places = operands(node, operator, symbol)
     operands_found: list[tuple[object, ...]] = []
     for values, index, *steps in read_operands:
-        types = None if values is not None else given_types(one, int(str(index)))
+        types = None if values is not None else given_types(node, int(str(index)))
         numbers = (types.scale, types.zero_point) if types else (0, 0)
         operands_found.append(((None, index, *steps), values, *numbers))
     kind = KINDS.get(operator.function)
     if kind is None or len(operands_found) != 2:
-        raise one.refusal(
+        raise node.refusal(
             f"of quantised integers: {operator.function} of {len(operands_found)} tensors"
         )
-    one.tables.wanted.update((kind, "operand", "real_operand"))
+    node.tables.wanted.update((kind, "operand", "real_operand"))
     fields = (operands_found, places, kind, result.scale, result.zero_point)
-    return one.call("combine_in_single", "joining_reals", *fields)
+    return node.call("combine_in_single", "joining_reals", *fields)
 
 
-def _activation(one: Described, operator: op.Activation) -> KernelCall:
+def _activation(node: LayerNode, operator: op.Activation) -> KernelCall:
     if operator.function == "prelu":
-        return _changing(one, {"slope": one.weights["slope"]})
-    if operator.is_limit and given_types(one) == result_types(one):
+        return _changing(node, {"slope": node.weights["slope"]})
+    if operator.is_limit and given_types(node) == result_types(node):
         return KernelCall("copy_region")
-    return look_up_call(one)
+    return look_up_call(node)
 
 
-def _normalization(one: Described, operator: op.BatchNormalization) -> KernelCall:
+def _normalization(node: LayerNode, operator: op.BatchNormalization) -> KernelCall:
     """Factor and offset of each channel, in the single precision in which they are computed."""
-    arrays = one.weights
+    arrays = node.weights
     factor = arrays["scale"] / np.sqrt(arrays["variance"] + operator.epsilon)
-    return _changing(one, {"scale": factor, "shift": arrays["shift"] - arrays["mean"] * factor})
+    return _changing(node, {"scale": factor, "shift": arrays["shift"] - arrays["mean"] * factor})
 
 
-def _changing(one: Described, arrays: Mapping[str, Array]) -> KernelCall:
-    input_types, result, shape = given_types(one), result_types(one), one.layer.shape
+def _changing(node: LayerNode, arrays: Mapping[str, Array]) -> KernelCall:
+    input_types, result, shape = given_types(node), result_types(node), node.layer.shape
     symbols: list[str | None] = []
     for role, array in arrays.items():
         if array.dtype != np.float32:
-            raise one.refusal(f"of quantised integers with numbers in {array.dtype}")
+            raise node.refusal(f"of quantised integers with numbers in {array.dtype}")
         spread = array if shape.is_map else np.repeat(array, shape.elements // len(array))
-        symbols.append(one.symbol(role, spread))
+        symbols.append(node.symbol(role, spread))
     scales = (input_types.scale, result.scale, input_types.zero_point, result.zero_point)
-    return one.call("change_region", "changing", *(*symbols, None)[:2], *scales)
+    return node.call("change_region", "changing", *(*symbols, None)[:2], *scales)
 
 
-def _matrix_product(one: Described, operator: op.MatrixProduct) -> KernelCall:
+def _matrix_product(node: LayerNode, operator: op.MatrixProduct) -> KernelCall:
     """A product with integer accumulators, and the factors that round as floating-point sums do."""
-    input_types, result = given_types(one), result_types(one)
+    input_types, result = given_types(node), result_types(node)
     if result.element is not Element.INT8:
-        raise one.refusal("of integers of 16 bits")
-    fields, matrix, bias = product_fields(one, operator.units), None, None
+        raise node.refusal("of integers of 16 bits")
+    fields, matrix, bias = product_fields(node, operator.units), None, None
     if operator.units is None:
-        factors = given_types(one, 1)
+        factors = given_types(node, 1)
         most = max(127 - factors.zero_point, 128 + factors.zero_point)
     else:
-        factors, turned = stored_types(one, "matrix"), by_columns(one).weights["matrix"]
-        matrix = one.symbol("matrix", turned)
+        factors, turned = stored_types(node, "matrix"), by_columns(node).weights["matrix"]
+        matrix = node.symbol("matrix", turned)
         most = int(np.abs(turned.astype(np.int64) - factors.zero_point).max())
         if operator.has_bias:
-            bias = one.symbol("bias", one.weights["bias"].astype(np.int32))
-    inner = one.inputs[0].dims[-1]
-    if (inner + 1) * 2**16 + (0 if bias is None else np.abs(one.weights["bias"]).max()) >= 2**31:
-        raise one.refusal(f"of {inner} integers, whose sum may take more than 32 bits")
-    return one.call(
+            bias = node.symbol("bias", node.weights["bias"].astype(np.int32))
+    inner = node.inputs[0].dims[-1]
+    if (inner + 1) * 2**16 + (0 if bias is None else np.abs(node.weights["bias"]).max()) >= 2**31:
+        raise node.refusal(f"of {inner} integers, whose sum may take more than 32 bits")
+    return node.call(
         "multiply_as_reals",
         "product_in_single",
         fields,
         *(matrix, bias),
-        *(one.derived("steps"), one.derived("ratios"), len(factors.scales) > 1),
+        *(node.derived("steps"), node.derived("ratios"), len(factors.scales) > 1),
         (input_types.zero_point, factors.zero_point),
-        *(result.zero_point, most, columns_at_once(inner, one.layer.shape.dims[-1])),
+        *(result.zero_point, most, columns_at_once(inner, node.layer.shape.dims[-1])),
         *(input_types.scale, result.scale),
     )
 
 
 def attending(
-    one: Described, operator: op.AttentionProduct, types: Sequence[Quantization]
+    node: LayerNode, operator: op.AttentionProduct, types: Sequence[Quantization]
 ) -> tuple[object, ...]:
     """Return what attention between integers has in both arithmetics."""
     zeros = tuple(quantization.zero_point for quantization in types)
-    return (attention_fields(one, operator), operator.gives == "values", zeros)
+    return (attention_fields(node, operator), operator.gives == "values", zeros)
 
 
-def _attention(one: Described, operator: op.AttentionProduct) -> KernelCall:
-    result, kinds = result_types(one), (given_types(one), given_types(one, 1))
+def _attention(node: LayerNode, operator: op.AttentionProduct) -> KernelCall:
+    result, kinds = result_types(node), (given_types(node), given_types(node, 1))
     if result.element is not Element.INT8:
-        raise one.refusal("of integers of 16 bits")
-    _, keys, width = attention_fields(one, operator)
+        raise node.refusal("of integers of 16 bits")
+    _, keys, width = attention_fields(node, operator)
     inner, results = (width, keys) if operator.gives == "scores" else (keys, width)
     _, (ratio,) = product_factors(*kinds, result)
     zero = kinds[1].zero_point
-    return one.call(
+    return node.call(
         "attend_as_reals",
         "attending_in_single",
-        attending(one, operator, kinds),
+        attending(node, operator, kinds),
         *(result.zero_point, max(127 - zero, 128 + zero), columns_at_once(inner, results)),
         tuple(kind.scale for kind in kinds),
         *(float(ratio), result.scale),
@@ -419,53 +419,55 @@ def _attention(one: Described, operator: op.AttentionProduct) -> KernelCall:
 
 
 def product_convolution(
-    one: Described, operator: op.Convolution, packed: Array | None
+    node: LayerNode, operator: op.Convolution, packed: Array | None
 ) -> KernelCall:
     """Return the call for a convolution that is a product of matrices in the file."""
     types, input_types, kernel = (
-        stored_types(one, "kernel"),
-        given_types(one),
-        one.weights["kernel"],
+        stored_types(node, "kernel"),
+        given_types(node),
+        node.weights["kernel"],
     )
     filters = packed_rows(kernel, 1) if packed is None else packed
     most = int(np.abs(kernel.astype(np.int64) - types.zero_point).max())
-    steps = one.derived("steps") if len(types.scales) > 1 else None
-    return one.call(
+    steps = node.derived("steps") if len(types.scales) > 1 else None
+    return node.call(
         "convolve_as_reals",
         "product_convolution",
-        (*convolved(one, operator, filters), scaling(one, "kernel")),
+        (*convolved(node, operator, filters), scaling(node, "kernel")),
         *(steps, most, operator.block),
-        *(input_types.scale, types.scale, result_types(one).scale),
+        *(input_types.scale, types.scale, result_types(node).scale),
     )
 
 
-def _layer_normalization(one: Described, operator: op.LayerNormalization) -> KernelCall:
-    input_types, result = given_types(one), result_types(one)
-    rank = len(one.layer.shape.dims)
+def _layer_normalization(node: LayerNode, operator: op.LayerNormalization) -> KernelCall:
+    input_types, result = given_types(node), result_types(node)
+    rank = len(node.layer.shape.dims)
     axes = range(operator.axis, rank if operator.last is None else operator.last + 1)
-    symbols = (one.symbol("scale", one.weights["scale"]), one.optional("shift"))
-    return one.call(
+    symbols = (node.symbol("scale", node.weights["scale"]), node.optional("shift"))
+    return node.call(
         "standardise_as_reals",
         "standardising",
-        cube(one, axes),
+        cube(node, axes),
         *symbols,
         *(input_types.scale, result.scale, float(np.float32(operator.epsilon))),
         *(input_types.zero_point, result.zero_point),
     )
 
 
-def rescaled_concatenation(one: Described, operator: op.Concatenation) -> KernelCall:
+def rescaled_concatenation(node: LayerNode, operator: op.Concatenation) -> KernelCall:
     """Inputs with another scale than the result pass through a table each."""
-    result = result_types(one)
-    if all(types == result for types in one.given):
-        return call_of(one)
-    tables = [(None if table is None else table_symbol(one, table),) for table in one.lookup_tables]
-    one.tables.wanted.add("table")
-    listed = one.table("table", "tables", tables)
-    dims, axis = one.layer.shape.dims, operator.axis
-    if one.layer.shape.is_map:
-        return one.call("join_by_tables", "joining_by_tables", axis, 1, listed)
-    return one.call("join_pieces_by_tables", "joining_by_tables", 3, prod(dims[:axis]), listed)
+    result = result_types(node)
+    if all(types == result for types in node.input_types):
+        return call_of(node)
+    tables = [
+        (None if table is None else table_symbol(node, table),) for table in node.lookup_tables
+    ]
+    node.tables.wanted.add("table")
+    listed = node.table("table", "tables", tables)
+    dims, axis = node.layer.shape.dims, operator.axis
+    if node.layer.shape.is_map:
+        return node.call("join_by_tables", "joining_by_tables", axis, 1, listed)
+    return node.call("join_pieces_by_tables", "joining_by_tables", 3, prod(dims[:axis]), listed)
 
 
 _SINGLE: dict[type, Emitter] = {

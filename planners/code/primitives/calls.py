@@ -17,7 +17,7 @@ from csdf.errors import InvalidPlan
 from planners.code.c_text import NULL, Tables, initialiser, number
 from planners.code.calls.by_data_type import LayerCalls, is_step, most_neighbours
 from planners.code.calls.layers import window_fields
-from planners.code.layer_descriptor import Described
+from planners.code.layer_descriptor import LayerNode
 from planners.primitives.library.direct import Direct
 from planners.primitives.library.im2col import Lowered, MemoryEfficient, PointwiseProduct
 from planners.primitives.library.kn2row import Shifted
@@ -105,7 +105,7 @@ class WayCalls:
         """Return the variants of a layer with a C function. Raises UnsupportedOperator for none."""
         variants = [way for way in ways_of(self.network, layer) if self._has_c(layer, way)]
         if not variants:
-            raise self._calls.described(layer).refusal("by primitives")
+            raise self._calls.node(layer).refusal("by primitives")
         return tuple(variants)
 
     def _has_c(self, layer: Layer, way: Way) -> bool:
@@ -120,18 +120,18 @@ class WayCalls:
 
         Raises UnsupportedOperator, naming the layer, if no C function computes it.
         """
-        described = self._calls.described(layer)
+        node = self._calls.node(layer)
         operator = layer.operator
         if operator.filter_bank is not None:
-            function, numbers = self._convolution(described, way)
+            function, numbers = self._convolution(node, way)
         else:
-            function, numbers = self._other(described, inputs, output)
+            function, numbers = self._other(node, inputs, output)
         self.tables.wanted.add(function)
         bias = NULL
-        if operator.bias_axis == 0 and "bias" in described.weights:
-            bias = described.symbol("bias", described.weights["bias"])
-        first, count = self._calls.steps_behind(described)
-        self.most_neighbours = max(self.most_neighbours, most_neighbours(described))
+        if operator.bias_axis == 0 and "bias" in node.weights:
+            bias = node.symbol("bias", node.weights["bias"])
+        first, count = self._calls.steps_behind(node)
+        self.most_neighbours = max(self.most_neighbours, most_neighbours(node))
         lies = self.tables.defined("map", "inputs", [operand.c for operand in inputs])
         fields = (function, numbers, lies, output.c, len(inputs), workspace // ELEMENT_BYTES)
         is_gathered = output.is_by_maps and _responds(layer)
@@ -153,55 +153,55 @@ class WayCalls:
             size = max(size, float_bytes(layer.shape.channels))
         return size
 
-    def _convolution(self, one: Described, way: Way) -> tuple[str, str]:
+    def _convolution(self, node: LayerNode, way: Way) -> tuple[str, str]:
         primitive = primitive_of(way)
-        sizes = convolution_sizes(one.layer, one.inputs[0])
+        sizes = convolution_sizes(node.layer, node.inputs[0])
         function = _function_of(primitive)
         if function is None or not primitive.applies(sizes):
-            raise one.refusal(
+            raise node.refusal(
                 f"by primitive {way[0]!r}; choose from what `csdf deploy --bench` measures, or "
                 f"with `csdf plan primitives --without {way[0].split()[0]}`"
             )
         weights = self.tables.prepared(
-            f"{self.tables.name_of(one.layer.name)}_kernel",
-            (one.layer.name, way),
+            f"{self.tables.name_of(node.layer.name)}_kernel",
+            (node.layer.name, way),
             primitive.parameter_bytes(sizes),
-            lambda: primitive.prepare(sizes, one.weights["kernel"]),
+            lambda: primitive.prepare(sizes, node.weights["kernel"]),
         )
         steps = sizes.steps
         windows = (sizes.kernel, steps[:2], steps[2:4], steps[4:], sizes.groups, weights)
         kind, more = _numbers_of(primitive, sizes, self.tables)
         fields = windows if kind == "windows" else (windows, *more)
-        return function, one.structure(kind, *fields)
+        return function, node.structure(kind, *fields)
 
-    def _other(self, one: Described, inputs: Sequence[Lying], output: Lying) -> tuple[str, str]:
+    def _other(self, node: LayerNode, inputs: Sequence[Lying], output: Lying) -> tuple[str, str]:
         """Return function and numbers of a layer that is no convolution."""
-        operator = one.layer.operator
+        operator = node.layer.operator
         match operator:
             case op.Output() | op.Identity() | op.Reshape():
                 return "copy_flat", NULL
             case op.Pooling(function=function, window=window) if is_plain(window):
                 windows = (*window_fields(window)[:4], 1, NULL)
                 more = (function == "max", operator.counts_padding, window.padding[2:])
-                return "pool_map", one.structure("pooling_numbers", windows, *more)
+                return "pool_map", node.structure("pooling_numbers", windows, *more)
             case op.GlobalPooling(function=function):
-                return "fold_maps", one.structure("folding", function == "max")
+                return "fold_maps", node.structure("folding", function == "max")
             case op.Concatenation(axis=axis) if axis == 0 or output.shape.is_map:
-                return "join", one.structure("joining_numbers", axis)
+                return "join", node.structure("joining_numbers", axis)
             case op.Elementwise(function=function, constant=None) if function in FUNCTIONS:
                 if all(operand.shape == output.shape or output.shape.is_map for operand in inputs):
                     self.tables.wanted.add(function)
                     is_flat = len(inputs) > 1 and len({operand.shape for operand in inputs}) == 1
-                    return "combine_maps", one.structure("pairing", function, is_flat)
+                    return "combine_maps", node.structure("pairing", function, is_flat)
             case op.FullyConnected():
-                weights = one.symbol("matrix", one.weights["matrix"])
+                weights = node.symbol("matrix", node.weights["matrix"])
                 fields = (inputs[0].elements, weights)
-                return "multiply_vector", one.structure("product_numbers", *fields)
-            case op.Softmax(axis=0, last=None | 0, is_logarithm=False) if is_column(one.layer):
+                return "multiply_vector", node.structure("product_numbers", *fields)
+            case op.Softmax(axis=0, last=None | 0, is_logarithm=False) if is_column(node.layer):
                 return "softmax_vector", NULL
             case _ if is_step(operator):
                 return "copy_flat", NULL
-        raise one.refusal("in a selection of primitives")
+        raise node.refusal("in a selection of primitives")
 
 
 def _responds(layer: Layer) -> bool:
@@ -253,9 +253,9 @@ def _numbers_of(
     return "windows", ()
 
 
-def _transform(one: Transform, tables: Tables) -> tuple[object, ...]:
+def _transform(node: Transform, tables: Tables) -> tuple[object, ...]:
     forth, back = (
         tables.defined("element", role, [number(value) for value in matrix.reshape(-1)])
-        for role, matrix in (("forth", one.forth), ("back", one.back))
+        for role, matrix in (("forth", node.forth), ("back", node.back))
     )
-    return (*one.forth.shape, len(one.back), forth, back)
+    return (*node.forth.shape, len(node.back), forth, back)

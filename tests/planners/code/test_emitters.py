@@ -62,7 +62,7 @@ def function_of(operator, sources, types, weights=None):
     calls = by_data_type.LayerCalls(
         Model(network=network, weights={name: weights or {}}), Tables("tried")
     )
-    (call,) = calls.of_stage("BY_ROWS", [calls.described(network.layer(name))], {})
+    (call,) = calls.of_stage("BY_ROWS", [calls.node(network.layer(name))], {})
     return call.function
 
 

@@ -81,12 +81,12 @@ def averaged(count, given_scale, scale, element=Element.INT8):
     def refusal(why):
         return UnsupportedOperator(why)
 
-    one = SimpleNamespace(
-        given=(types[0],), layer=SimpleNamespace(quantization=types[1]), element=element,
+    node = SimpleNamespace(
+        input_types=(types[0],), layer=SimpleNamespace(quantization=types[1]), element=element,
         refusal=refusal,
     )  # fmt: skip
     assert types[1].arithmetic is Arithmetic.FIXED_POINT
-    return list(averaging(one, count))
+    return list(averaging(node, count))
 
 
 @given(st.integers(1, 5000), st.floats(2**-30, 4.0), st.floats(0.01, 0.1))

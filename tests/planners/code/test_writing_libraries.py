@@ -18,7 +18,7 @@ from cnn2csdf.weights import Model, random_weights
 from csdf.errors import InvalidNetwork, InvalidPlan, UnwritableFile
 from planners.code.building import MAIN
 from planners.code.c_text import TOGETHER, Tables, identifier, number, numbers, unlike
-from planners.code.layer_descriptor import Described
+from planners.code.layer_descriptor import LayerNode
 from planners.code.library import library, write_folder, write_library
 from planners.code.parts import (
     INTEGERS,
@@ -300,16 +300,18 @@ def test_a_refused_layer_without_a_name_is_told_by_operator_and_number():
         Layer(name="", operator=op.Softmax(axis=0), inputs=("in",), shape=shape),
     )
     network = Network(name="net", layers=layers)
-    one = Described(
+    node = LayerNode(
         layer=layers[1],
         inputs=network.input_shapes(layers[1]),
         weights={},
         tables=Tables("net"),
-        given=(None,),
+        input_types=(None,),
         element=Element.FLOAT32,
         number=2,
     )
-    assert str(one.refusal("at all")).startswith("layer number 2 of the network, a Softmax without")
+    assert str(node.refusal("at all")).startswith(
+        "layer number 2 of the network, a Softmax without"
+    )
 
 
 def test_no_part_of_the_c_sources_hides_another_of_its_name():
