@@ -198,15 +198,15 @@ def real(values: Array, types: Quantization) -> Array:
     return whole.astype(np.float32) * np.float32(types.scale)
 
 
-def are_kept(given: Quantization, result: Quantization) -> bool:
+def are_kept(source: Quantization, result: Quantization) -> bool:
     """Whether all integers of one scale, made real, are the same integers of the other, and back."""
-    if given.element.bytes > 1 or given.element is not result.element:
-        return given == result
-    limits = np.iinfo(given.element.value)
+    if source.element.bytes > 1 or source.element is not result.element:
+        return source == result
+    limits = np.iinfo(source.element.value)
     values = np.arange(limits.min, limits.max + 1)
     return all(
         np.array_equal(quantized(real(values, source_types), target_types), values)
-        for source_types, target_types in ((given, result), (result, given))
+        for source_types, target_types in ((source, result), (result, source))
     )
 
 
@@ -236,16 +236,16 @@ def rescaled_sums(
 
 
 def channel_ratios(
-    given: Quantization, weights: Quantization, result: Quantization, channels: int
+    source: Quantization, weights: Quantization, result: Quantization, channels: int
 ) -> list[float]:
     """Return for each channel what a sum of products is worth in steps of the output."""
     scales = weights.scales if len(weights.scales) > 1 else weights.scales * channels
     if weights.is_unsigned:
-        given_scale = np.float32(given.scale)
+        given_scale = np.float32(source.scale)
         return [float(given_scale * np.float32(scale)) / result.scale for scale in scales]
     if result.is_fixed_point:
-        return [given.scale * scale / result.scale for scale in scales]
-    products = np.float32(given.scale) * np.array(scales, np.float32)
+        return [source.scale * scale / result.scale for scale in scales]
+    products = np.float32(source.scale) * np.array(scales, np.float32)
     return [float(ratio) for ratio in products / np.float32(result.scale)]
 
 
@@ -273,7 +273,7 @@ def requantising_arrays(
     return arrays
 
 
-def has_wide_sums(given: Quantization, weights: Mapping[str, Array]) -> bool:
+def has_wide_sums(source: Quantization, weights: Mapping[str, Array]) -> bool:
     """Whether sums have 64 bits: those of 16-bit integers, but for a bias of 32 bits."""
     is_narrow = "bias" in weights and weights["bias"].dtype.itemsize <= 4
-    return given.element is Element.INT16 and not is_narrow
+    return source.element is Element.INT16 and not is_narrow

@@ -177,13 +177,13 @@ def _behind(
 
 
 def _has_integer_form(
-    layer: Layer, given: Sequence[Quantization | None], result: Quantization
+    layer: Layer, input_types: Sequence[Quantization | None], result: Quantization
 ) -> bool:
     """Whether a layer has an integer form; 16-bit layers have no lookup tables."""
-    is_alike = set(given) == {result}
+    is_alike = set(input_types) == {result}
     is_short = any(
         types_of_source is not None and types_of_source.element.bytes > 1
-        for types_of_source in (*given, result)
+        for types_of_source in (*input_types, result)
     )
     match layer.operator:
         case op.Convolution() | op.FullyConnected() | op.MatrixProduct(units=int()):
@@ -197,7 +197,7 @@ def _has_integer_form(
         case op.Reduction(function=function):
             return function == "mean"
         case op.Elementwise(function=function, constant=constant):
-            operands = len(given) + (constant is not None)
+            operands = len(input_types) + (constant is not None)
             return operands == PAIR and function in FUNCTIONS_OF_PAIRS
         case op.Softmax(is_logarithm=is_logarithm):
             return not (is_logarithm or is_short)
@@ -238,40 +238,41 @@ class LookupTable(NamedTuple):
 
     operator: op.Operator
     epilogue: tuple[op.Operator, ...]
-    given: Quantization
+    source: Quantization
     result: Quantization
     names: tuple[str | None, ...] = ()
 
 
 def lookup_tables(
-    layer: Layer, given: Sequence[Quantization | None]
+    layer: Layer, input_types: Sequence[Quantization | None]
 ) -> tuple[LookupTable | None, ...]:
     """Return for each input of a layer the lookup table that its integers pass through, if any.
 
     A layer has a table if it is an elementwise function without a kernel for integers, or if it
     moves or stores integers in another scale, in single precision or for a concatenation of uint8.
     """
-    result, operator = layer.quantization, layer.operator
-    has_tables = result is not None and result.element.bytes == 1
-    if result is None or not has_tables or not given or given[0] is None:
-        return (None,) * len(given)
+    result, operator, without = layer.quantization, layer.operator, (None,) * len(input_types)
+    source = input_types[0] if input_types else None
+    if source is None or result is None or result.element.bytes > 1:
+        return without
     if goes_by_table(layer):
         names = tuple(tensor.name for tensor in layer.stored)
-        return (LookupTable(operator, layer.epilogue, given[0], result, names),)
+        return (LookupTable(operator, layer.epilogue, source, result, names),)
     if operator.has_lookup_table:
-        is_limit = operator.is_limit and given[0] == result
-        is_table = operator.is_scalar_function and not is_limit and given[0].element.bytes == 1
-        return (LookupTable(operator, (), given[0], result) if is_table else None,)
+        has_kernel = (operator.is_limit and source == result) or source.element.bytes > 1
+        is_table = operator.is_scalar_function and not has_kernel
+        return (LookupTable(operator, (), source, result),) if is_table else without
     step: op.Operator = op.Conversion()
     if result.is_fixed_point:
         is_unsigned = result.element is Element.UINT8 or result.is_unsigned
         if operator.joined_axis is None or not is_unsigned:
-            return (None,) * len(given)
+            return without
         step = op.Concatenation()
     elif not (operator.picks_elements or operator.converts):
-        return (None,) * len(given)
+        return without
     return tuple(
-        None if types in (None, result) else LookupTable(step, (), types, result) for types in given
+        None if types in (None, result) else LookupTable(step, (), types, result)
+        for types in input_types
     )
 
 

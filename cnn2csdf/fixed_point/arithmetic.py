@@ -33,36 +33,36 @@ Operands = Sequence[Array]
 Types = Sequence[Quantization]
 
 
-def _centred(operands: Operands, given: Types) -> list[Integers]:
-    return [centred(*pair) for pair in zip(operands, given, strict=True)]
+def _centred(operands: Operands, source: Types) -> list[Integers]:
+    return [centred(*pair) for pair in zip(operands, source, strict=True)]
 
 
-def _added(operands: Operands, given: Types, result: Quantization, sign: int = 1) -> Array:
+def _added(operands: Operands, source: Types, result: Quantization, sign: int = 1) -> Array:
     """Both operands in steps of twice the larger scale, added, in steps of the output."""
     bits, step = (
         SUM_BITS[result.element],
-        2 * max(types_of_operand.scale for types_of_operand in given),
+        2 * max(types_of_operand.scale for types_of_operand in source),
     )
     first, second = (
         rescaled(values << bits, *multiplier(types_of_operand.scale / step))
-        for values, types_of_operand in zip(_centred(operands, given), given, strict=True)
+        for values, types_of_operand in zip(_centred(operands, source), source, strict=True)
     )
     ratio = step / (2**bits * result.scale)
     return stored(rescaled(first + sign * second, *multiplier(ratio)), result)
 
 
-def _multiplied(operands: Operands, given: Types, result: Quantization) -> Array:
-    left, right = _centred(operands, given)
-    ratio = given[0].scale * given[1].scale / result.scale
+def _multiplied(operands: Operands, source: Types, result: Quantization) -> Array:
+    left, right = _centred(operands, source)
+    ratio = source[0].scale * source[1].scale / result.scale
     return stored(rescaled(left * right, *multiplier(ratio)), result)
 
 
-def _squared_difference(operands: Operands, given: Types, result: Quantization) -> Array:
+def _squared_difference(operands: Operands, source: Types, result: Quantization) -> Array:
     """Both operands with seven more bits, in steps of twice the larger scale, and their square."""
-    step = 2 * max(types_of_operand.scale for types_of_operand in given)
+    step = 2 * max(types_of_operand.scale for types_of_operand in source)
     first, second = (
         rescaled(values << SQUARED_BITS, *multiplier(types_of_operand.scale / step))
-        for values, types_of_operand in zip(_centred(operands, given), given, strict=True)
+        for values, types_of_operand in zip(_centred(operands, source), source, strict=True)
     )
     ratio = squared_ratio(step, result)
     return stored(rescaled((first - second) ** 2, *multiplier(ratio)), result)
@@ -73,10 +73,10 @@ def squared_ratio(step: float, result: Quantization) -> float:
     return step * step / float(np.float32(2 ** (2 * SQUARED_BITS)) * np.float32(result.scale))
 
 
-def _divided(operands: Operands, given: Types, result: Quantization) -> Array:
+def _divided(operands: Operands, source: Types, result: Quantization) -> Array:
     """The reciprocal in fixed point, times the dividend with as many bits as have room."""
-    left, right = _centred(operands, given)
-    integer, exponent = multiplier(given[0].scale / (given[1].scale * result.scale))
+    left, right = _centred(operands, source)
+    integer, exponent = multiplier(source[0].scale / (source[1].scale * result.scale))
     left, right = np.where(right < 0, -left, left), np.maximum(np.abs(right), 1)
     lead = 32 - np.frexp(right.astype(np.float64))[1]  # leading zeros of 32 bits
     inverse = reciprocal_of_one_plus((right << lead) - 2**31)

@@ -64,11 +64,11 @@ def _parameters(network: Network) -> Arrays:
 
 
 def parameters_in_flash(
-    layer: Layer, inputs: Sequence[Shape], given: Sequence[Quantization | None]
+    layer: Layer, inputs: Sequence[Shape], input_types: Sequence[Quantization | None]
 ) -> dict[str, tuple[int, int]]:
     """Return the elements of each array of parameters in C, and the bytes of an element, by role.
 
-    A layer that goes by a lookup table has none. given: the quantisations of the inputs.
+    A layer that goes by a lookup table has none. input_types: quantisations of the inputs.
     """
     if goes_by_table(layer):
         return {}
@@ -77,12 +77,12 @@ def parameters_in_flash(
         place, _, kind = role.rpartition(".")
         operator = chain[int(place) + 1 if place else 0]
         elements = operator.elements_in_flash(kind, dims, layer.shape, is_fused=bool(place))
-        arrays[role] = elements, _element_bytes(layer, operator, role, given)
+        arrays[role] = elements, _element_bytes(layer, operator, role, input_types)
     return arrays
 
 
 def _element_bytes(
-    layer: Layer, operator: op.Operator, role: str, given: Sequence[Quantization | None]
+    layer: Layer, operator: op.Operator, role: str, input_types: Sequence[Quantization | None]
 ) -> int:
     """Return the bytes of an element of an array of parameters in C."""
     stored, result = layer.stored_as(role), layer.quantization
@@ -93,7 +93,11 @@ def _element_bytes(
         return SINGLE_BYTES
     if role in operator.short_roles:
         return HALF_BYTES
-    is_short = bool(given) and given[0] is not None and given[0].element.bytes == HALF_BYTES
+    is_short = (
+        bool(input_types)
+        and input_types[0] is not None
+        and input_types[0].element.bytes == HALF_BYTES
+    )
     return WIDE_BYTES if is_short and role == "bias" else stored.element.bytes
 
 
@@ -117,24 +121,24 @@ def _rescaling(network: Network) -> Arrays:
     """The arrays and lookup tables that follow from types and attributes; equal ones once."""
     arrays: Arrays = {}
     for layer in network.layers:
-        given = network.input_types(layer)
-        for array in derived_arrays(layer, given).values():
+        input_types = network.input_types(layer)
+        for array in derived_arrays(layer, input_types).values():
             arrays.setdefault((array.dtype.name, array.tobytes()), (layer.name, array.nbytes))
-        for table in lookup_tables(layer, given):
+        for table in lookup_tables(layer, input_types):
             if table is not None:
                 arrays.setdefault(table, (layer.name, TABLE_BYTES))
     return arrays
 
 
-def derived_arrays(layer: Layer, given: Sequence[Quantization | None]) -> dict[str, Array]:
+def derived_arrays(layer: Layer, input_types: Sequence[Quantization | None]) -> dict[str, Array]:
     """Return the arrays of a layer in flash that follow from types and attributes, by their role.
 
     Roles of fused operators have their position in front, as those of parameters. Functions that
-    follow integers are limits or part of a table, without arrays. given: types of the inputs.
+    follow integers are limits or part of a table, without arrays.
     """
     if goes_by_table(layer) or layer.is_end:
         return {}
-    types = layer.types(given)
+    types = layer.types(input_types)
     arrays = dict(layer.operator.derived_arrays(types, layer.shape))
     if layer.quantization is None:
         types = Types((None,), None, {})

@@ -42,51 +42,51 @@ Function = Callable[..., Array]
 """(stored integers, their quantisation, quantisation of the result, parameters) -> stored integers."""
 
 
-def _ratio(given: Quantization, result: Quantization) -> float:
-    return given.scale / result.scale
+def _ratio(source: Quantization, result: Quantization) -> float:
+    return source.scale / result.scale
 
 
-def _relu(values: Array, given: Quantization, result: Quantization) -> Array:
-    if given != result:
-        ratio = multiplier(_ratio(given, result))
-        values = stored(rescaled(centred(values, given), *ratio), result)
+def _relu(values: Array, source: Quantization, result: Quantization) -> Array:
+    if source != result:
+        ratio = multiplier(_ratio(source, result))
+        values = stored(rescaled(centred(values, source), *ratio), result)
     positive: Array = np.maximum(values, quantized(np.array(0.0), result))
     return positive
 
 
 def _clip(
-    values: Array, given: Quantization, _result: Quantization, low: float, high: float
+    values: Array, source: Quantization, _result: Quantization, low: float, high: float
 ) -> Array:
     """Stored integers clipped to limits in the scale of the input, without rescaling."""
     least, largest = (
-        None if np.isinf(limit) else quantized(np.array(limit), given) for limit in (low, high)
+        None if np.isinf(limit) else quantized(np.array(limit), source) for limit in (low, high)
     )
     return values if least is largest is None else np.clip(values, least, largest)
 
 
-def _leaky_relu(values: Array, given: Quantization, result: Quantization, slope: float) -> Array:
+def _leaky_relu(values: Array, source: Quantization, result: Quantization, slope: float) -> Array:
     factor = float(np.float32(slope))
-    whole = centred(values, given)
-    below = rescaled(whole, *multiplier(given.scale * abs(factor) / result.scale))
-    above = rescaled(whole, *multiplier(_ratio(given, result)))
+    whole = centred(values, source)
+    below = rescaled(whole, *multiplier(source.scale * abs(factor) / result.scale))
+    above = rescaled(whole, *multiplier(_ratio(source, result)))
     return stored(np.where(whole >= 0, above, below if factor >= 0 else -below), result)
 
 
 def prelu(
-    values: Array, slopes: Array, given: Quantization, trained: Quantization, result: Quantization
+    values: Array, slopes: Array, source: Quantization, trained: Quantization, result: Quantization
 ) -> Array:
     """Return stored integers: elements below zero multiplied by slopes, which are stored integers."""
-    whole, factors = centred(values, given), centred(slopes, trained)
-    above = rescaled(whole, *multiplier(_ratio(given, result)))
-    ratio = given.scale * trained.scale / result.scale
+    whole, factors = centred(values, source), centred(slopes, trained)
+    above = rescaled(whole, *multiplier(_ratio(source, result)))
+    ratio = source.scale * trained.scale / result.scale
     return stored(
         np.where(whole >= 0, above, rescaled(whole * factors, *multiplier(ratio))), result
     )
 
 
-def _q4_27_arguments(whole: Integers, given: Quantization) -> tuple[Integers, int]:
+def _q4_27_arguments(whole: Integers, source: Quantization) -> tuple[Integers, int]:
     """Q4.27 arguments, and the radius beyond which the input saturates."""
-    integer, exponent = multiplier(float(np.float32(given.scale)) * 2 ** (31 - WHOLE_BITS))
+    integer, exponent = multiplier(float(np.float32(source.scale)) * 2 ** (31 - WHOLE_BITS))
     radius = input_radius(WHOLE_BITS, exponent)
     inside = np.clip(whole, -radius, radius)
     return rescaled(inside, integer, exponent), radius
@@ -104,26 +104,26 @@ def _stored_saturated(
 
 def _in_single_precision(
     values: Array,
-    given: Quantization,
+    source: Quantization,
     result: Quantization,
     function: Callable[[NDArray[np.float32]], NDArray[np.float32]],
 ) -> Array:
     """Stored integers of a function in single precision: TensorFlow Lite's table for uint8."""
-    real = np.float32(given.scale) * centred(values, given).astype(np.float32)
+    real = np.float32(source.scale) * centred(values, source).astype(np.float32)
     scaled = function(real) * (np.float32(1) / np.float32(result.scale))
     return stored(away_from_zero(scaled).astype(np.int64), result)
 
 
-def _sigmoid(values: Array, given: Quantization, result: Quantization) -> Array:
-    if given.element is Element.UINT8 or given.is_unsigned:
+def _sigmoid(values: Array, source: Quantization, result: Quantization) -> Array:
+    if source.element is Element.UINT8 or source.is_unsigned:
         unity = np.float32(1)
         return _in_single_precision(
-            values, given, result, lambda real: unity / (unity + np.exp(-real))
+            values, source, result, lambda real: unity / (unity + np.exp(-real))
         )
-    whole = centred(values, given)
-    if given.element is Element.INT16:
-        return short_sigmoid(whole, given.scale).astype(np.int16)
-    scaled, radius = _q4_27_arguments(whole, given)
+    whole = centred(values, source)
+    if source.element is Element.INT16:
+        return short_sigmoid(whole, source.scale).astype(np.int16)
+    scaled, radius = _q4_27_arguments(whole, source)
     # 1 / (1 + e ** -x) in Q0.31 for x in Q4.27.
     positive = reciprocal_of_one_plus(exponential(-np.abs(scaled), 4))
     reciprocal = np.where(scaled > 0, positive, LARGEST - positive)
@@ -132,14 +132,16 @@ def _sigmoid(values: Array, given: Quantization, result: Quantization) -> Array:
     )
 
 
-def _hyperbolic_tangent(values: Array, given: Quantization, result: Quantization) -> Array:
-    if given.element is Element.UINT8 or given.is_unsigned:
-        return _in_single_precision(values, given, result, np.tanh)
-    whole = centred(values, given)
-    if given.element is Element.INT16:
+def _hyperbolic_tangent(values: Array, source: Quantization, result: Quantization) -> Array:
+    if source.element is Element.UINT8 or source.is_unsigned:
+        return _in_single_precision(values, source, result, np.tanh)
+    whole = centred(values, source)
+    if source.element is Element.INT16:
         # tanh x in Q0.15.
-        return _short_tanh(_short_scaled(whole, given.scale, EXACT_SHIFTS["tanh"])).astype(np.int16)
-    scaled, radius = _q4_27_arguments(whole, given)
+        return _short_tanh(_short_scaled(whole, source.scale, EXACT_SHIFTS["tanh"])).astype(
+            np.int16
+        )
+    scaled, radius = _q4_27_arguments(whole, source)
     # tanh x = 2 / (1 + e ** -2x) - 1 in Q0.31 for x in Q4.27: read as Q5.26, the same 32 bits are 2 x.
     powers = exponential(-np.abs(scaled), 5)
     hyperbolic = _saturated_to_int32((_twice_reciprocal(powers) - 2**29) * 4)
@@ -153,17 +155,17 @@ def _hyperbolic_tangent(values: Array, given: Quantization, result: Quantization
     )
 
 
-def _absolute(values: Array, given: Quantization, result: Quantization) -> Array:
-    whole = np.abs(centred(values, given))
-    if given.scale != result.scale:
-        whole = rescaled(whole, *multiplier(_ratio(given, result)))
+def _absolute(values: Array, source: Quantization, result: Quantization) -> Array:
+    whole = np.abs(centred(values, source))
+    if source.scale != result.scale:
+        whole = rescaled(whole, *multiplier(_ratio(source, result)))
     return stored(whole, result)
 
 
-def _elu(values: Array, given: Quantization, result: Quantization, alpha: float) -> Array:
+def _elu(values: Array, source: Quantization, result: Quantization, alpha: float) -> Array:
     """ELU in single precision, element by element."""
     single = np.float32
-    real = single(given.scale) * centred(values, given).astype(single)
+    real = single(source.scale) * centred(values, source).astype(single)
     exponential = np.where(
         real < 0, (np.exp(np.minimum(real, 0)) - single(1)) * single(alpha), real
     )
@@ -185,13 +187,13 @@ def _short_high_product(left: Integers, right: int) -> Integers:
     return np.where(nudged >= 0, nudged >> 15, -(-nudged >> 15))
 
 
-def _hard_swish(values: Array, given: Quantization, result: Quantization) -> Array:
+def _hard_swish(values: Array, source: Quantization, result: Quantization) -> Array:
     """Product of x and a gate that rises linearly from 0 at -3 to 1 at 3, all in 16 bits."""
     # 1. Eight-bit inputs get seven fraction bits more.
-    fine = given.scale / 128
+    fine = source.scale / 128
     factor, shift = _short_multiplier(fine / result.scale)
     gate_factor, gate_shift = _short_multiplier(fine / (3 / 2**15))
-    fine_values = centred(values, given) * 128
+    fine_values = centred(values, source) * 128
     # 2. The gate is x / 3 in Q0.15, saturated: shifted left by all bits but one, multiplied by the
     #    rounded factor, then shifted by the last bit, so that the product keeps its precision.
     gate = fine_values
@@ -236,12 +238,12 @@ def inverse_root(value: int) -> tuple[int, int]:
     return (integer << -right, 0) if right < 0 else (integer, -right)
 
 
-def _reciprocal_root(values: Array, given: Quantization, result: Quantization) -> Array:
+def _reciprocal_root(values: Array, source: Quantization, result: Quantization) -> Array:
     """The runtime stops at a number below zero; here it counts as zero, whose result is the largest."""
     single = np.float32
-    scales = float(np.sqrt(single(given.scale)) * single(result.scale))
+    scales = float(np.sqrt(single(source.scale)) * single(result.scale))
     factor, power = multiplier(1 / scales)
-    whole, limits = centred(values, given), np.iinfo(given.element.value)
+    whole, limits = centred(values, source), np.iinfo(source.element.value)
     table_values = np.full(int(whole.max(initial=0)) + 1, limits.max, np.int64)
     for value in np.unique(whole[whole > 0]):
         integer, exponent = inverse_root(int(value))

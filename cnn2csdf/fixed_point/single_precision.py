@@ -25,10 +25,12 @@ POWER_BITS = 24  # of the largest power in a table: all are exact in single prec
 POWERS = 256  # differences of an 8-bit integer from the largest one: 0 to 255
 
 
-def averaged(sums: Integers, counts: ArrayLike, given: Quantization, result: Quantization) -> Array:
+def averaged(
+    sums: Integers, counts: ArrayLike, source: Quantization, result: Quantization
+) -> Array:
     """Return the means of this many integers each, as stored; sums are without zero points."""
     steps = np.float32(result.scale) * np.asarray(counts).astype(np.float32)
-    ratios = np.float32(given.scale) / steps
+    ratios = np.float32(source.scale) / steps
     rounded: Array = np.rint(sums.astype(np.float32) * ratios)
     return stored(rounded.astype(np.int64), result)
 
@@ -41,10 +43,10 @@ def power_table(scale: float) -> Integers:
 
 
 def shares(
-    values: Integers, axes: Sequence[int], given: Quantization, result: Quantization
+    values: Integers, axes: Sequence[int], source: Quantization, result: Quantization
 ) -> Array:
     """Return a softmax of 8-bit integers along axes, as stored."""
-    powers = power_table(given.scale)[values.max(axis=tuple(axes), keepdims=True) - values]
+    powers = power_table(source.scale)[values.max(axis=tuple(axes), keepdims=True) - values]
     sums = powers.sum(axis=tuple(axes), keepdims=True)
     return quantized(powers.astype(np.float32) / sums.astype(np.float32), result)
 
@@ -100,14 +102,14 @@ def products_in_order(left: Array, right: Array, bias: Array | None, block: int)
 
 
 def product_factors(
-    given: Quantization, factors: Quantization, result: Quantization
+    source: Quantization, factors: Quantization, result: Quantization
 ) -> tuple[Array, Array]:
     """Return what one of the second factors is worth, and one of a sum in steps of the result.
 
     For each column, or for all; in double precision.
     """
     steps = np.array(factors.scales)
-    return steps, given.scale * steps / result.scale
+    return steps, source.scale * steps / result.scale
 
 
 def multiplied(

@@ -294,16 +294,16 @@ class QuantizedLstm(_InIntegers):
 
 
 def _sums(
-    vector: Integers, matrix: Array, bias: Array | int, given: Quantization, trained: Quantization
+    vector: Integers, matrix: Array, bias: Array | int, source: Quantization, trained: Quantization
 ) -> Integers:
     """A product of integers in the steps that enter a gate."""
     sums = matrix.astype(np.int64) @ vector + bias
-    return _short(rescaled(sums, *sum_multiplier(given, trained)))
+    return _short(rescaled(sums, *sum_multiplier(source, trained)))
 
 
-def sum_multiplier(given: Quantization, trained: Quantization) -> tuple[int, int]:
+def sum_multiplier(source: Quantization, trained: Quantization) -> tuple[int, int]:
     """Return the factor from sums to the steps that enter a gate."""
-    return multiplier(given.scale * trained.scale / 2.0**SUM_POWER)
+    return multiplier(source.scale * trained.scale / 2.0**SUM_POWER)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -372,6 +372,6 @@ class QuantizedSvdf(_InIntegers):
         return stored(rescaled(sums, *ratio), result)
 
 
-def svdf_ratio(given: Quantization, trained: Quantization, result: Quantization) -> float:
+def svdf_ratio(source: Quantization, trained: Quantization, result: Quantization) -> float:
     """Return the factor from sums to steps of a result."""
-    return given.scale * trained.scale / result.scale
+    return source.scale * trained.scale / result.scale

@@ -287,16 +287,16 @@ class TransposedConvolution(Operator):
         return rescaled_sums(sums, ratios, result, is_wide=input_types.element is Element.INT16)
 
     def _summed(
-        self, part: OutputRows, weights: Mapping[str, Array], given: Quantization | None
+        self, part: OutputRows, weights: Mapping[str, Array], source: Quantization | None
     ) -> Array:
-        """The sums, and the bias; given: how the rows that are read are quantised, if they are."""
+        """Sums of products plus bias. source: quantisation of the input; None for real numbers."""
         sums = np.zeros((self.filters, part.rows, part.shape.width), weights["kernel"].dtype)
         shape, (down, across) = part.inputs[0].shape, (self.window.rows, self.window.columns)
         first, upto = down.scattering((part.begin, part.end))
         first, upto = max(0, first), min(shape.height, upto)
         if first < upto:
             cells = part.inputs[0].rows(first, upto)
-            cells = cells if given is None else centred(cells, given).astype(np.float64)
+            cells = cells if source is None else centred(cells, source).astype(np.float64)
             # What each input element adds, by filter, kernel row and column, and place.
             kernel = weights["kernel"].reshape(self.groups, shape.channels // self.groups, -1)
             columns = cells.reshape(*kernel.shape[:2], -1)

@@ -197,7 +197,7 @@ def averaging(node: LayerNode, count: int, *, is_sum: bool = False) -> tuple[obj
 def table_symbol(node: LayerNode, table: LookupTable) -> str:
     """Return the symbol of a lookup table, whose function is computed for all 256 integers."""
     builder = NetworkBuilder("table")
-    source = builder.input((1, 1, 256), element=Element.INT8, quantization=table.given)
+    source = builder.input((1, 1, 256), element=Element.INT8, quantization=table.source)
     result_types(node)
     output = builder.add(
         *(table.operator, source), name="result", quantization=table.result, epilogue=table.epilogue
