@@ -67,7 +67,8 @@ def loops(
     if is_real:
         counts_of |= _behind(layer.shape, behind)
         zeros = "many" if source is not None and _is_limited(source) else "few"
-        counts_of[kernel, f"products, {zeros} of zero"] = multiply_accumulates(layer, inputs)
+        if not layer.operator.has_integer_weights:
+            counts_of[kernel, f"products, {zeros} of zero"] = multiply_accumulates(layer, inputs)
     return {loop: number for loop, number in counts_of.items() if number}
 
 
@@ -92,6 +93,9 @@ def _kernel(
         case op.Pad(mode=mode):
             places = layer.shape.height * layer.shape.width - inputs[0].height * inputs[0].width
             return f"{name}.{mode}", _moved(layer, inputs) | {"places outside": places}
+        case op.HybridProduct(product=product_operator):
+            name = f"{name}.{type(product_operator).__name__}"
+            return name, _hybrid(product_operator, inputs[0], layer.shape)
         case op.Concatenation(axis=axis):
             counts = _moved(layer, inputs)
             return name, counts | {"pieces": counts["places"] * (len(inputs) if axis == 0 else 1)}
@@ -338,6 +342,29 @@ def _convolution(
         counts_of["inner"] = shape.height * shape.width * taps * inputs
         return PRODUCT, dict(counts_of)
     return "Convolution" if groups == 1 else "GroupedConvolution", dict(counts_of)
+
+
+def _hybrid(product_operator: op.Operator, source: Shape, shape: Shape) -> Counts:
+    """The loops of products of real numbers that become integers: range, conversion, sums."""
+    counts_of = {"read": source.elements, "outputs": shape.elements}
+    filters = product_operator.filter_bank
+    if filters is None:
+        products = product_operator.multiply_accumulates((source,), shape)
+        return counts_of | {"converted": source.elements, "integer products": products}
+    window, inputs = filters.window, source.channels // filters.groups
+    down_taps = _taps(window.rows, source.height, shape.height)
+    across_taps = _taps(window.columns, source.width, shape.width)
+    down, across = (
+        sum(taps * number for (taps, _), number in counts.items())
+        for counts in (down_taps, across_taps)
+    )
+    return counts_of | {
+        "places": shape.height * shape.width,
+        "converted": down * across * source.channels,
+        "converted runs": down * across * filters.groups,
+        "sums": down * shape.width * shape.channels,
+        "integer products": down * across * inputs * shape.channels,
+    }
 
 
 def _fully_connected(

@@ -13,6 +13,7 @@ from cnn2csdf.fixed_point.single_precision import columns_at_once
 from cnn2csdf.network import Network
 from cnn2csdf.operators.activations import ACTIVATIONS
 from cnn2csdf.operators.elementwise import ELEMENTWISE, REDUCTIONS
+from cnn2csdf.simplify import simplified
 from cnn2csdf.streams import as_stream
 from cnn2csdf.weights import Model, random_weights
 from tests.planners.code import test_short_libraries, test_wide_integers
@@ -718,6 +719,52 @@ def joins(seed):
     return builder.network()
 
 
+def hybrids(seed):
+    """Products of real numbers with weights of int8: convolutions, vectors and matrices."""
+    draw = random.Random(seed)
+    builder = NetworkBuilder(f"hybrids{seed}")
+    channels = draw.choice((3, 8, 16, 40))
+    last = builder.input((channels, draw.choice((5, 8)), draw.choice((4, 9))))
+    products = [
+        op.Convolution(
+            filters=draw.choice((8, 12, 40)),
+            window=op.Window(kernel=(side, side), padding=(side // 2,) * 4),
+        )
+        for side in (1, 3, 1)
+    ]
+    for product in products:
+        last = builder.add(hybrid_of(product, draw), last)
+        last = builder.add(op.Activation(function="relu"), last)
+    vector = op.FullyConnected(units=draw.choice((8, 10, 64)))
+    builder.output(builder.add(hybrid_of(vector, draw), last), "vector")
+    given = builder.input((draw.choice((4, 9)), draw.choice((16, 40))), "rows")
+    matrix = op.MatrixProduct(units=draw.choice((8, 24, 50)))
+    builder.output(builder.add(hybrid_of(matrix, draw), given), "matrix")
+    return builder.network()
+
+
+def hybrid_of(product, draw):
+    """A product with weights of int8."""
+    return op.HybridProduct(product=product, scales=(0.01,), has_offset=draw.random() < 0.5)
+
+
+def with_bytes(network, seed):
+    """In real numbers, with weights of int8."""
+    network = simplified(Model(network=network)).network
+    kind = Quantization(element=Element.INT8, scales=(0.01,))
+    layers = []
+    for layer in network.layers:
+        stored = tuple(
+            Stored(role=role, element=Element.INT8, quantization=kind)
+            for role in layer.operator.trained(network.input_shapes(layer))
+            if role in ("kernel", "matrix")
+        )
+        is_hybrid = isinstance(layer.operator, op.HybridProduct)
+        layers.append(replace(layer, stored=stored) if is_hybrid else layer)
+    network = replace(network, layers=tuple(layers))
+    return Model(network=network, weights=random_weights(network, seed))
+
+
 def norms(seed):
     """Normalisations of tokens of many channels."""
     draw = random.Random(seed)
@@ -822,6 +869,7 @@ FORMS = {
     "converted single": given,
     "hops": hops,
     "halves": halves,
+    "bytes": with_bytes,
     "zeros": with_zeros,
     "single zeros": single_with_zeros,
 }
@@ -877,6 +925,7 @@ WIDER = (  # ranges of shapes beyond those of SAMPLES, in libraries of their own
     (recurrent, range(MANY_UNITS, MANY_UNITS + 4), ("plain",)),
     (encoders, range(3), ("reals",)),
     (norms, range(4), ("typed single",)),
+    (hybrids, range(4), ("bytes",)),
     (encoders, range(INTEGER, INTEGER + 4), ("integers", "single")),
 )
 WHOLE = ("layer by layer",)

@@ -17,6 +17,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from cnn2csdf.platforms import NANOSECONDS, Core, core_platform
+from cnn2csdf.quantized_layers import stores_integers
 from cnn2csdf.readers.model_files import read_model
 from cnn2csdf.simplify import simplified
 from csdf.errors import CsdfError
@@ -32,6 +33,7 @@ from tests.shared_data import SHARED
 PLANS = ("layer by layer", "row by row", "least")
 FOLDERS = ("tflite", "stateful", "attention", "shipped")
 HERTZ = 10**9
+REAL_BYTES = 4
 MOST_INSTRUCTIONS = 5 * 10**9  # predicted, of a frame: QEMU executes about 10**8 in a second
 EFFORT = 3  # seconds of effort of each search for the plan of least memory
 LIMITS = (10, 15)  # percent
@@ -69,11 +71,20 @@ def models():
 def plans_of(network, names=PLANS):
     """Return the plans of a network of these names, each once."""
     is_searched = PLANS[2] in names
-    answer = fit(network, budget=Stop(effort=EFFORT)) if is_searched else fit(network, searched=())
+    answer = (
+        fit(network, budget=Stop(effort=EFFORT), element_bytes=bytes_of(network))
+        if is_searched
+        else fit(network, searched=(), element_bytes=bytes_of(network))
+    )
     plans = {method.name: method.plan for method in answer.methods if method.name in names}
     if answer.least.name not in PLANS and is_searched:
         plans[PLANS[2]] = answer.least.plan
     return plans
+
+
+def bytes_of(network):
+    """Return the bytes of an element as `csdf deploy` takes them; None for those of each layer."""
+    return None if stores_integers(network) else REAL_BYTES
 
 
 def errors_of_file(file, cores, names, counts):
@@ -82,7 +93,7 @@ def errors_of_file(file, cores, names, counts):
     try:
         model = model_of_file(file)
         plans = plans_of(model.network, names)
-        table = StageTable(model.network)
+        table = StageTable(model.network, element_bytes=bytes_of(model.network))
     except CsdfError as error:
         return errors, [("all", "all", str(error))]
     for name, plan in plans.items():

@@ -251,19 +251,28 @@ def test_each_set_of_instructions_has_the_same_kernels(platform):
     tables = [PLATFORMS[one].core.table for one in ("cortex-m4", platform)]
     missing = tables[0].keys() - tables[1].keys()
     assert not tables[1].keys() - tables[0].keys()
-    assert {kernel.rpartition(".")[2] for kernel in missing} == (
-        {"halves", "zeros"} if platform == "hazard3" else set()
-    )
+    if platform == "hazard3":  # no compiler was at hand where kernels of these weights were counted
+        missing = {
+            kernel for kernel in missing if not re.search("^Hybrid|[.](halves|zeros)$", kernel)
+        }
+    assert not missing
 
 
-@pytest.mark.parametrize("form", ["halves", "zeros"])
-def test_weights_of_two_bytes_or_with_zero_points_have_instructions_of_their_own(form):
-    network = drawn(f"chain:2:{form}").network
+@pytest.mark.parametrize(
+    ("form", "words"),
+    [
+        ("chain:2:halves", "halves"),
+        ("chain:2:zeros", "zeros"),
+        ("hybrids:0:bytes", "HybridProduct"),
+    ],
+)
+def test_weights_of_each_type_have_instructions_of_their_own(form, words):
+    network = drawn(form).network
     for platform in ("cortex-m4", "cortex-m55", "cortex-m0plus"):
         assert fit(network, platform=platform, searched=()).uncounted == ()
     guessed = fit(network, platform="hazard3", searched=()).uncounted
     assert guessed
-    assert all(kernel.endswith(form) for kernel in guessed)
+    assert all(words in kernel for kernel in guessed)
 
 
 def test_filters_of_two_bytes_go_in_blocks_of_eight():
@@ -299,6 +308,21 @@ def test_weights_of_two_bytes_cost_those_of_four_where_they_were_not_counted():
             fit(net, platform=platform, searched=()).least.nanoseconds for net in (network, halves)
         )
         assert single == half
+
+
+def test_numbers_under_a_window_become_integers_once_for_all_filters():
+    window = op.Window(kernel=(3, 3), padding=(1, 1, 1, 1))
+    product = op.Convolution(filters=5, window=window)
+    hybrid = op.HybridProduct(product=product, scales=(0.01,), has_offset=True)
+    builder = NetworkBuilder()
+    builder.output(builder.add(hybrid, builder.input((2, 3, 4)), name="h"))
+    layer = builder.network().layer("h")
+    counts = of_kernel(
+        loops(layer, builder.network().input_shapes(layer), 4), "HybridProduct.Convolution.real"
+    )
+    taps = 7 * 10  # of windows of 3 rows and of 4 columns that lie on the map
+    assert counts["converted"] == 2 * taps
+    assert counts["integer products"] == 2 * 5 * taps
 
 
 def test_a_product_in_fixed_point_is_a_plain_convolution():
