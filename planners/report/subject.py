@@ -223,7 +223,6 @@ def _limit_of(limits: MemoryLimits, flash: int) -> MemoryLimit | None:
 
 
 BARS = 12  # layers with a bar
-LEGIBLE = 20  # the longest bar of a list has at least this part of the full width
 
 
 def _bar(title: str, parts: Mapping[str, float], number: str, **more: Any) -> Html:
@@ -283,7 +282,7 @@ def memory_bars(findings: NetworkFindings) -> Html:
 
 
 def full_width(findings: NetworkFindings) -> int:
-    """Return the bytes of a bar of full width, the same for all bars of memory."""
+    """Return the bytes of a bar of full width, the same for all methods."""
     places = [] if findings.limit is None else [mark.place for mark in findings.limit.marks]
     return max([1, *(bar.total for bar in findings.bars), *places])
 
@@ -299,14 +298,10 @@ def _verdict(one: Method, limit: MemoryLimit | None) -> Html:
 
 
 def largest_layers(findings: NetworkFindings) -> Html:
-    """Return bars of the layers with the largest buffers, row by row and layer by layer.
-
-    The scale is that of the other bars, or a multiple of it if these would be too short to see.
-    """
+    """Return bars of the layers with the largest buffers, row by row and layer by layer."""
     chosen = sorted(findings.layers, key=lambda layer: -layer.whole_buffers)[:BARS]
-    longest = max((max(layer.whole_buffers, layer.row_buffers) for layer in chosen), default=1) or 1
-    factor = _factor(longest, full_width(findings))
-    maximum = max(full_width(findings), longest) / factor
+    sizes = [max(layer.whole_buffers, layer.row_buffers) for layer in chosen]
+    maximum = max([1, *sizes])
     rows = [
         _bar(
             layer.name,
@@ -321,20 +316,9 @@ def largest_layers(findings: NetworkFindings) -> Html:
         )
         for layer in chosen
     ]
-    scale = "the scale of the bars above"
-    scale = scale if factor == 1 else f"{factor} times {scale}"
+    scale = f"full width: {bytes_in_words(maximum)}"
     key = _keys(("whole", "whole"), ("row by row", "buffers"), scale=scale)
     return joined([key, element("ul", *rows, class_="bars")])
-
-
-def _factor(longest: int, maximum: int) -> int:
-    """Return the largest round factor that keeps a bar within the full width; 1 if it is legible."""
-    factor = 1
-    if longest * LEGIBLE < maximum:
-        while longest * factor * 10 <= maximum:
-            factor *= 10
-        factor *= max(step for step in (1, 2, 5) if longest * factor * step <= maximum)
-    return factor
 
 
 def _of_layers(findings: NetworkFindings, critical: Sequence[str]) -> Html:
