@@ -81,7 +81,7 @@ def _kernel(
         case op.Convolution() as operator:
             return _convolution(operator, inputs[0], layer.shape, ring, is_real=is_real)
         case op.AttentionProduct() | op.MatrixProduct() | op.StreamedProduct():
-            return _product(layer, inputs)
+            return _product(layer, inputs, is_real=is_real)
         case op.FullyConnected() as operator:
             return _fully_connected(operator, inputs[0], is_real=is_real)
         case op.Pooling(function=function) as operator:
@@ -526,7 +526,7 @@ def _lstm(operator: op.QuantizedLstm, source: Shape) -> tuple[str, Counts]:
     return "Lstm", dict(counts_of) | {"frames": frames, "units": frames * operator.units}
 
 
-def _product(layer: Layer, inputs: Sequence[Shape]) -> tuple[str, Counts]:
+def _product(layer: Layer, inputs: Sequence[Shape], *, is_real: bool) -> tuple[str, Counts]:
     products, shape = multiply_accumulates(layer, inputs), layer.shape
     kernel, counts_of = (
         type(layer.operator).__name__,
@@ -543,5 +543,7 @@ def _product(layer: Layer, inputs: Sequence[Shape]) -> tuple[str, Counts]:
             counts_of |= {"sums": sums, "products": sums * inputs[0].elements}
         case op.MatrixProduct(units=int(units)):
             kernel = f"{kernel}.trained"
+            if is_real:  # by a plain loop
+                return kernel, counts_of
             counts_of = _filters(shape.elements // units, 1, products // shape.elements, units)
     return kernel, counts_of | {"places": shape.height * shape.width if shape.is_map else 1}

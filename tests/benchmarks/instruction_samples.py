@@ -925,6 +925,7 @@ WIDER = (  # ranges of shapes beyond those of SAMPLES, in libraries of their own
     (recurrent, range(MANY_UNITS, MANY_UNITS + 4), ("plain",)),
     (encoders, range(3), ("reals",)),
     (norms, range(4), ("typed single",)),
+    (matrices, range(4), ("plain",)),
     (hybrids, range(4), ("bytes",)),
     (encoders, range(INTEGER, INTEGER + 4), ("integers", "single")),
 )
