@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from textwrap import indent
 
 from cnn2csdf.network import Network
 from planners.code.c_text import MACROS, unlike
 from planners.code.ports import LibraryPort, LibraryPorts
 from planners.code.schedule import Schedule
-from planners.code.status import checks_defined, init_defined, require, require_state
+from planners.code.status import checked, checks_defined, init_defined, refuse
 from planners.plan.plan import Memory
 
 WORDS = (  # of the functions that this module writes: a parameter of that name would hide them
@@ -122,32 +123,26 @@ class Interface:
         if not self.schedule.beginnings:
             return ""
         name, kept = self.name, self.schedule.plan.kept_bytes
-        saved = restored = ""
-        from_missing = require(name, "IS_MISSING(from)", "NULL_POINTER")
+        reset = "    begin_kept(state);\n    begin_frame(state);\n"
+        saved = "    save_kept(state->arena, to);\n"
+        restored = "    restore_kept(state->arena, from);\n"
+        missing = [refuse(name, f"IS_MISSING({at})", "NULL_POINTER") for at in ("to", "from")]
         if self.network.variables:
             oldest, size = "state->oldest", "sizeof state->oldest"
-            saved = f"    (void)memcpy((char *)to + {kept}, {oldest}, {size});\n"
-            restored = f"    (void)memcpy({oldest}, (const char *)from + {kept}, {size});\n"
+            saved += f"    (void)memcpy(&((char *)to)[{kept}], {oldest}, {size});\n"
+            restored += f"    (void)memcpy({oldest}, &((const char *)from)[{kept}], {size});\n"
         return f"""
 {name}_status {name}_reset(instance *state)
 {{
-{require_state(name)}    begin_kept(state);
-    begin_frame(state);
-    return status;
-}}
+{checked(name, reset)}}}
 
 {name}_status {name}_save(const instance *state, void *to)
 {{
-{require_state(name)}{require(name, "IS_MISSING(to)", "NULL_POINTER")}    save_kept(state->arena, to);
-{saved}    return status;
-}}
+{checked(name, saved, missing[0])}}}
 
 {name}_status {name}_restore(instance *state, const void *from)
 {{
-{require_state(name)}{from_missing}    restore_kept(state->arena, from);
-{restored}    begin_frame(state);
-    return status;
-}}
+{checked(name, f"{restored}    begin_frame(state);{chr(10)}", missing[1])}}}
 """
 
     def parameters(self) -> str:
@@ -214,12 +209,7 @@ static void begin_frame(instance *state)
 
 const void *{name}_output(const instance *state, int number)
 {{
-    static const int16_t numbers[{len(numbers)}] = {{{", ".join(numbers)}}};
-    if ((state_status(state) != {name.upper()}_OK) || IS_OUTSIDE(number, {len(numbers)})) {{
-        return NULL;
-    }}
-    return tensor_in(state, numbers[number]);
-}}
+{self._address(numbers)}}}
 """
         text += self.ports.definitions()
         return text + (self._resident() if self.streamed_input is None else self._streamed())
@@ -310,8 +300,17 @@ const void *{name}_output(const instance *state, int number)
         """C that refuses pointers that are NULL."""
         if not ports:
             return ""
-        missing = " || ".join(f"IS_MISSING({port.parameter})" for port in ports)
-        return require(self.name, missing, "NULL_POINTER")
+        return refuse(self.name, _missing(ports), "NULL_POINTER")
+
+    def _address(self, numbers: Sequence[str]) -> str:
+        """C that returns the address of the tensor of an input or output, or NULL."""
+        return f"""    static const int16_t numbers[{len(numbers)}] = {{{", ".join(numbers)}}};
+    element *address = NULL;
+    if ((state_status(state) == {self.name.upper()}_OK) && !IS_OUTSIDE(number, {len(numbers)})) {{
+        address = tensor_in(state, numbers[number]);
+    }}
+    return address;
+"""
 
     def _resident(self) -> str:
         name, numbers = self.name, self._numbers(self.inputs)
@@ -319,54 +318,51 @@ const void *{name}_output(const instance *state, int number)
         taken = "".join(self._taken(number, port) for number, port in enumerate(self.inputs))
         copied = [] if self.schedule.plan.memories else self.outputs
         arguments = ", ".join(["state", *(port.parameter for port in (*self.inputs, *results))])
+        begun = f"{taken}{self._pointed(results)}    begin_frame(state);\n"
+        step = f"""    if ((int32_t)state->group < GROUPS) {{
+        (void)ADVANCE(state, NULL, (int32_t)state->group + 1);
+{self._finished()}    }}
+    status = ((int32_t)state->group < GROUPS) ? {capitals}_OK : {capitals}_DONE;
+"""
+        call = f"{name}_begin({arguments});\n"
+        begin = f"    {name}_status status = {call}"
+        if copied:
+            failure = f"({_missing(copied)}) ? {capitals}_NULL_POINTER"
+            begin = f"    {name}_status status = {failure}\n        : {call}"
         return f"""
 void *{name}_input(instance *state, int number)
 {{
-    static const int16_t numbers[{len(numbers)}] = {{{", ".join(numbers)}}};
-    if ((state_status(state) != {capitals}_OK) || IS_OUTSIDE(number, {len(numbers)})) {{
-        return NULL;
-    }}
-    return tensor_in(state, numbers[number]);
-}}
+{self._address(numbers)}}}
 
 {name}_status {name}_begin({self._begin_parameters()})
 {{
-{require_state(name)}{self._required(results)}{taken}{self._pointed(results)}    begin_frame(state);
-    return status;
-}}
+{checked(name, begun, self._required(results))}}}
 
 APART {name}_status {name}_step(instance *state)
 {{
-{require_state(name)}    if ((int32_t)state->group < GROUPS) {{
-        (void)ADVANCE(state, NULL, (int32_t)state->group + 1);
-{self._finished()}    }}
-    return ((int32_t)state->group < GROUPS) ? {capitals}_OK : {capitals}_DONE;
-}}
+{checked(name, step)}}}
 
 {name}_status {name}_{self.verb}({self.parameters()})
 {{
-    {name}_status status;
-{self._required(copied)}    status = {name}_begin({arguments});
-    while (status == {capitals}_OK) {{
+{begin}    while (status == {capitals}_OK) {{
         status = {name}_step(state);
     }}
-    if (status != {capitals}_DONE) {{
-        return status;
+    if (status == {capitals}_DONE) {{
+{indent(self._copied_outputs(), "    ")}        status = {capitals}_OK;
     }}
-{self._copied_outputs()}    return {capitals}_OK;
+    return status;
 }}
 """
 
     def _row_taken(self) -> str:
         """Return C that processes a row, and converts outputs to unsigned after the last row."""
-        done, deeds = f"{self.name.upper()}_DONE", self._unsigned_outputs("    ")
-        if not deeds:
-            advanced = "ADVANCE(state, (const element *)row, GROUPS) != 0"
-            return f"    return ({advanced}) ? {done} : status;\n"
-        return f"""    if (ADVANCE(state, (const element *)row, GROUPS) == 0) {{
-        return status;
+        deeds = self._unsigned_outputs("        ")
+        return f"""    if (state->group >= GROUPS) {{
+        begin_frame(state);
     }}
-{deeds}    return {done};
+    if (ADVANCE(state, (const element *)row, GROUPS) != 0) {{
+{deeds}        status = {self.name.upper()}_DONE;
+    }}
 """
 
     def _streamed(self) -> str:
@@ -380,27 +376,28 @@ APART {name}_status {name}_step(instance *state)
             pointing = f"""
 {name}_status {name}_results({self._results_parameters()})
 {{
-{require_state(name)}{self._required(results)}{self._pointed(results)}    return status;
-}}
+{checked(name, self._pointed(results), self._required(results))}}}
 """
-        row_missing = require(name, "IS_MISSING(row)", "NULL_POINTER")
+        row_missing = refuse(name, "IS_MISSING(row)", "NULL_POINTER")
         optional = bool(self.schedule.plan.memories)
         required = self._required([*self.inputs, *(() if optional else self.outputs)])
+        frame = f"""{told}    begin_frame(state);
+    for (row = 0; row < {capitals}_ROWS; row++) {{
+        (void){name}_push_row(state, &{port.parameter}[row * {capitals}_ROW_ELEMENTS]);
+    }}
+{self._copied_outputs()}"""
         return f"""{pointing}
 {name}_status {name}_push_row(instance *state, const {port.kind} *row)
 {{
-{require_state(name)}{row_missing}    if (state->group >= GROUPS) {{
-        begin_frame(state);
-    }}
-{self._row_taken()}}}
+{checked(name, self._row_taken(), row_missing)}}}
 
 {name}_status {name}_run({self.parameters()})
 {{
     int32_t row;
-{require_state(name)}{required}{told}    begin_frame(state);
-    for (row = 0; row < {capitals}_ROWS; row++) {{
-        (void){name}_push_row(state, {port.parameter} + row * {capitals}_ROW_ELEMENTS);
-    }}
-{self._copied_outputs()}    return status;
-}}
+{checked(name, frame, required)}}}
 """
+
+
+def _missing(ports: Iterable[LibraryPort]) -> str:
+    """The C condition that a pointer of the caller is NULL."""
+    return " || ".join(f"IS_MISSING({port.parameter})" for port in ports)

@@ -171,8 +171,8 @@ ASSESSMENTS = {
     "15.4": Assessment(_ADVISORY, "A search ends where it has its answer.", "None."),
     "15.5": Assessment(
         _ADVISORY,
-        "Wrong arguments are refused first, and cases without work return early.",
-        "A skipped step at the end of a function. No function has a resource to give back.",
+        "A function returns one of two values, or ends where it waits for the next row.",
+        "A skipped step at the end of a function. No function has a resource to release.",
     ),
     "15.7": Assessment(
         _REQUIRED,
@@ -186,7 +186,9 @@ ASSESSMENTS = {
         _ADVISORY, "A count or pointer is stepped in place.", "A misreading in review."
     ),
     "18.4": Assessment(
-        _ADVISORY, "Pointers are stepped along rows and weights, by counts of tables.", _BOUNDS
+        _ADVISORY,
+        "A pointer is stepped along weights, or two pointers into one table are subtracted.",
+        _BOUNDS,
     ),
     "19.2": Assessment(
         _ADVISORY, "Networks that take turns share one arena.", "None: one is live at a time."

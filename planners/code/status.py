@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from textwrap import indent
 
 CHECKSUM = "@header@"  # in the text of a header, before it is known
 
@@ -81,10 +82,9 @@ static {name}_status state_status(const {name}_state *state)
     (void)state;
     return {capitals}_OK;
 #else
-    if (state == NULL) {{
-        return {capitals}_NULL_POINTER;
-    }}
-    return (state->library == LIBRARY) ? {capitals}_OK : {capitals}_WRONG_STATE;
+    return (state == NULL)               ? {capitals}_NULL_POINTER
+           : (state->library == LIBRARY) ? {capitals}_OK
+                                         : {capitals}_WRONG_STATE;
 #endif
 }}"""
 
@@ -105,43 +105,46 @@ def init_defined(name: str, memories: Sequence[str], body: str, *, is_wide: bool
         unlike = " || ".join(
             f"(((uintptr_t){memory} % sizeof(element)) != 0U)" for memory in memories
         )
-        misaligned = f"""
-    if ({unlike}) {{
-        return {capitals}_MISALIGNED;
-    }}"""
+        misaligned = refuse(name, unlike, "MISALIGNED")
     ignored = "".join(f"\n    (void){argument};" for argument in (*sizes, "state_bytes", "header"))
     parameters = f"{_parameters('element', memories)}, size_t state_bytes, uint32_t header"
     return f"""{name}_status {name}_init_checked({name}_state *state, {parameters})
 {{
+    {name}_status status = {capitals}_OK;
 #ifdef {capitals}_UNCHECKED{ignored}
 #else
     if ((state_bytes != sizeof *state) || (header != {capitals}_HEADER)) {{
-        return {capitals}_WRONG_HEADER;
+        status = {capitals}_WRONG_HEADER;
     }}
-    if ((state == NULL){missing}) {{
-        return {capitals}_NULL_POINTER;
-    }}
-    if ({small}) {{
-        return {capitals}_TOO_SMALL;
-    }}{misaligned}
-#endif
-    state->library = LIBRARY;
-{body}    return {capitals}_OK;
+{refuse(name, f"(state == NULL){missing}", "NULL_POINTER")}\
+{refuse(name, small, "TOO_SMALL")}{misaligned}#endif
+{where_ok(name, f"    state->library = LIBRARY;{chr(10)}{body}")}    return status;
 }}"""
 
 
-def require(name: str, condition: str, result: str) -> str:
-    """Return a statement that returns a status where a condition holds."""
-    return f"    if ({condition}) {{\n        return {name.upper()}_{result};\n    }}\n"
-
-
-def require_state(name: str) -> str:
-    """Return statements that return the status of a state that is none of this library."""
-    return f"""    {name}_status status = state_status(state);
-    if (status != {name.upper()}_OK) {{
-        return status;
+def refuse(name: str, condition: str, result: str) -> str:
+    """Return a statement that sets the status where a condition holds, after no other failure."""
+    capitals = name.upper()
+    condition = f"({condition})" if " || " in condition else condition
+    return f"""    if ((status == {capitals}_OK) && {condition}) {{
+        status = {capitals}_{result};
     }}
 """
+
+
+def where_ok(name: str, statements: str) -> str:
+    """Return statements that execute where no check has failed."""
+    body = indent(statements, "    ", lambda line: bool(line.strip()) and line[0] != "#")
+    return f"    if (status == {name.upper()}_OK) {{\n{body}    }}\n"
+
+
+def checked(name: str, statements: str, refused: str = "") -> str:
+    """Return the body of a function: statements for a state of this library, then the status.
+
+    refused: statements of refuse().
+    """
+    begin = f"    {name}_status status = state_status(state);\n"
+    return f"{begin}{refused}{where_ok(name, statements)}    return status;\n"
 
 
 def init_call(

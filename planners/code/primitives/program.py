@@ -26,11 +26,11 @@ from planners.code.ports import LibraryPort
 from planners.code.primitives.calls import FILES, Lying, WayCalls, WayTables
 from planners.code.sources import Written, weights_header, weights_text
 from planners.code.status import (
+    checked,
     checks_defined,
     init_declared,
     init_defined,
-    require,
-    require_state,
+    refuse,
     status_declared,
     with_checksum,
 )
@@ -255,7 +255,10 @@ typedef struct {{
         before, after = ("".join(moves[is_input]) for is_input in (True, False))
         ports = (*self.inputs, *self.outputs)
         missing = " || ".join(f"IS_MISSING({port.parameter})" for port in ports)
-        required = require_state(name) + require(name, missing, "NULL_POINTER")
+        frame = f"""{before}    for (number = 0; number < {len(self.works)}; number++) {{
+        work_on(&works[number], state->arena);
+    }}
+{after}"""
         structures = structures_of(FILES)
         pieces = [
             prologue(name, self.calls, f"typedef {name}_element element;\n"),
@@ -270,11 +273,7 @@ typedef struct {{
             f"""{name}_status {name}_run({self._parameters})
 {{
     int32_t number;
-{required}{before}    for (number = 0; number < {len(self.works)}; number++) {{
-        work_on(&works[number], state->arena);
-    }}
-{after}    return status;
-}}""",
+{checked(name, frame, refuse(name, missing, "NULL_POINTER"))}}}""",
         ]
         return short_lines("\n\n".join(piece for piece in pieces if piece)) + "\n"
 

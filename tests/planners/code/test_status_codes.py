@@ -1,5 +1,6 @@
 """Functions of a library that refuse what they are given, and frames in steps."""
 
+import re
 import subprocess
 
 import pytest
@@ -13,6 +14,7 @@ from tests.planners.code.calibrated import integer_model
 from tests.planners.code.compiling import COMPILER, FLAGS, TALKING, needs_compiler
 from tests.planners.code.test_writing_libraries import planned, small
 
+BODY = r"^small_status (\w+)\([^;{]*\)\n\{\n(.*?)^\}"
 REFUSALS = """#include <stdio.h>
 #include <string.h>
 #include "small.h"
@@ -83,6 +85,16 @@ int main(void)
     return turns == FIRINGS ? 0 : 2;
 }
 """
+
+
+def test_each_function_with_a_status_has_one_exit():
+    model = small()
+    for is_streamed in (False, True):
+        plan = planned(model, is_streamed=is_streamed)
+        source = library(model, plan, name="small").written.source
+        bodies = re.findall(BODY, source, re.MULTILINE | re.DOTALL)
+        assert "small_run" in dict(bodies)
+        assert [name for name, body in bodies if body.count("return ") != 1] == []
 
 
 def built(folder, name, text, *flags):
