@@ -124,7 +124,7 @@ class KernelFiles:
     def _add(self, file: str, topic: str, pieces: Iterable[str]) -> None:
         guard = file.upper().replace(".", "_")
         body = "\n\n".join(piece for piece in pieces if piece)
-        about = f"/* {topic}\n   A network includes this file behind its macros and types. */"
+        about = f"/* {topic}\n   A network includes this file after its macros and types. */"
         self.headers[file] = f"{about}\n#ifndef {guard}\n#define {guard}\n\n{body}\n\n#endif\n"
 
     def _add_frame(self) -> None:
@@ -223,7 +223,7 @@ class KernelFiles:
         users: dict[Place, set[str]] = {}
         parts = _parts(SCHEDULER, self._build, None)
         for name, use in self._uses.items():
-            for place in reachable(use.scheduler, parts):
+            for place in reachable(use.scheduler, self._parts_of(use, SCHEDULER, None)):
                 texts[place] = parts[place].text
                 users.setdefault(place, set()).add(name)
         pieces = self._guarded(_ordered(texts, SCHEDULER), texts, users)
@@ -232,8 +232,13 @@ class KernelFiles:
 
     def _reached(self, use: KernelUse, machine: Machine | None) -> set[Place]:
         """The definitions that a network uses on a machine."""
-        build = Build(self._build.target, use.switches)
-        return reachable(use.wanted, _parts(use.files, build, machine))
+        return reachable(use.wanted, self._parts_of(use, use.files, machine))
+
+    def _parts_of(
+        self, use: KernelUse, files: tuple[str, ...], machine: Machine | None
+    ) -> Mapping[Place, Definition]:
+        """The definitions of C files with the switches of a network."""
+        return _parts(files, Build(self._build.target, use.switches), machine)
 
     def _guarded(
         self, order: Sequence[Place], texts: Mapping[Place, str], users: Mapping[Place, set[str]]

@@ -14,7 +14,7 @@ from functools import cache
 from importlib.resources import files
 from typing import NamedTuple
 
-from planners.code.machines import specialised, words_of
+from planners.code.machines import NO_SWITCHES, Switches, specialised, words_of
 
 SHARED = ("frame.c", "windows.c", "places.c", "folds.c", "sweep.c", "shares.c")
 _REALS = (
@@ -101,15 +101,19 @@ def source(name: str) -> str:
 
 
 @cache
-def parts_of(name: str, target: str | None = None) -> tuple[Definition, ...]:
+def parts_of(
+    name: str, target: str | None = None, switches: Switches = NO_SWITCHES
+) -> tuple[Definition, ...]:
     """Return the definitions of a C file of this package, in order.
 
     target: of machines.TARGETS, without the branches of other machines; None: all branches.
+    switches: macros of networks, without the branches of other values.
     """
     parts = tuple(as_part(text) for text in _chunks(source(name)))
-    if target is None:
+    if target is None and not switches:
         return parts
-    texts = (specialised(part.text, words_of(target)) for part in parts)
+    words = words_of(target)
+    texts = (specialised(part.text, words, switches=switches) for part in parts)
     return tuple(as_part(text) for text in texts if text)
 
 
@@ -163,23 +167,31 @@ def _defined(code: str) -> Iterator[str]:
         yield _WORD.findall(head.partition("(")[0])[-1]
 
 
-def used(wanted: Iterable[str], names: Sequence[str], target: str | None = None) -> list[str]:
+def used(
+    wanted: Iterable[str],
+    names: Sequence[str],
+    target: str | None = None,
+    switches: Switches = NO_SWITCHES,
+) -> list[str]:
     """Return the C of the wanted definitions with all their dependencies.
 
-    The order of the files is preserved, so that each definition follows its dependencies. target: of
-    machines.TARGETS; the branches of other machines are removed.
+    The order of the files is preserved, so that each definition follows its dependencies. target,
+    switches: as for parts_of.
     """
-    return [part.text for part in used_parts(wanted, names, target)]
+    return [part.text for part in used_parts(wanted, names, target, switches)]
 
 
 def used_parts(
-    wanted: Iterable[str], names: Sequence[str], target: str | None = None
+    wanted: Iterable[str],
+    names: Sequence[str],
+    target: str | None = None,
+    switches: Switches = NO_SWITCHES,
 ) -> list[Definition]:
     """Return the parts of `used`."""
     parts = {
         Place(name, number): part
         for name in names
-        for number, part in enumerate(parts_of(name, target))
+        for number, part in enumerate(parts_of(name, target, switches))
     }
     places = reachable(wanted, parts)
     return [part for place, part in parts.items() if place in places]

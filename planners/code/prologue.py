@@ -62,12 +62,12 @@ class MacroWriter:
 
     @property
     def switches(self) -> Mapping[str, bool]:
-        """Macros in conditions of the kernels, with their values.
+        """Macros in conditions of the kernels and of the scheduler, with their values.
 
         FACTORS_ARE_SMALL and SUMS_ARE_NARROW: whether assembly may store the sums of any layer. The
         assembly for Cortex-M reads weights as stored, and subtracts no zero points from them.
         """
-        tables = self._schedule.tables
+        tables, schedule = self._schedule.tables, self._schedule
         kinds = {(False, False)} if tables.weights_have_zeros else tables.sum_kinds
         small, narrow = (any(kind) for kind in zip(*(kinds or {(True, True)}), strict=True))
         return {
@@ -77,6 +77,15 @@ class MacroWriter:
             "FACTORS_ARE_SMALL": small,
             "SUMS_ARE_NARROW": narrow,
             "SUMS_ARE_MIXED": tables.sums_are_mixed,
+            "WINDOWS_ARE_GATHERED": schedule.most_gathered > 0,
+            "FUSES_LAYERS": schedule.most_layers > 1,
+            "HAS_COPIES": schedule.has_copies,
+            "HAS_DUPLICATES": bool(schedule.duplicates),
+            "HAS_TILES": schedule.has_tiles,
+            "HAS_TURNS": bool(schedule.order.turns),
+            "HAS_VARIABLES": bool(self.interface.network.variables),
+            "CAN_STAGE": not schedule.order.turns,
+            "MOVES_WEIGHTS": bool(schedule.moved.lines),
         }
 
     def _sums_of_layer(self) -> str:
@@ -99,9 +108,6 @@ class MacroWriter:
         variables = len(self.interface.network.variables)
         included = "" if self.cmsis_nn is None else "#include <arm_nnfunctions.h>\n"
         has_left = schedule.has_tiles or bool(schedule.write_buffers)
-        forgets = "((void)0)"
-        if variables:
-            forgets = "memset((state)->oldest, 0, sizeof (state)->oldest)"
         return f"""#include <math.h>
 #include <stddef.h>
 #include <string.h>
@@ -129,24 +135,16 @@ typedef slot element;
 #define AT(from, offset) {self._at()}
 #define ADVANCE {self.advance}
 #define TAKE_ROW(to, from, count) {self._take_row()}
-#define CAN_STAGE {0 if schedule.order.turns else 1}
 #define TURNS {len(schedule.order.turns)}
 #define DUPLICATES {schedule.duplicates}
-#define GIVE_COPIES(run) {"give_copies(run)" if schedule.duplicates else "((void)0)"}
 #define JOINTS {schedule.state_rings}
 #define JOINT_TABLE {"joints" if schedule.state_rings else "NULL"}
 {self._joins()}
 #define VARIABLES {variables}
 #define OLDEST(state) {"(state)->oldest" if variables else "NULL"}
-#define FORGET_OLDEST(state) {forgets}
-#define TAKE_OVER(state) {"take_rows_over(state)" if variables else "((void)0)"}
 #define BEGINNINGS {len(schedule.beginnings)}
-#define HAS_COPIES {int(schedule.has_copies)}
-#define HAS_TILES {int(schedule.has_tiles)}
 #define FROM_LEFT(view, column) {"((column) - (view)->left)" if has_left else "(column)"}
-#define WORK_TILES(run) {"work_tiles(run)" if schedule.has_tiles else "((void)0)"}
 {self._as_tile()}
-#define BEGIN_ORDER(state) {self._begin_order()}
 
 {self._row_copies()}{self._moves()}
 #ifdef {capitals}_PROFILE
@@ -237,26 +235,21 @@ typedef slot element;
             for macro, function in kinds.items()
         )
 
-    def _begin_order(self) -> str:
-        if not self._schedule.order.turns:
-            return "((void)0)"
-        return "((state)->turn = (state)->position = (state)->round = 0)"
-
     def _base(self) -> str:
         """C for where a tensor begins, of a run or a state."""
         if self._schedule.splits:
             return "AT(from, (tensor)->offset)"
         if not self._schedule.outside:
-            return "((from)->arena + (tensor)->offset)"
+            return "(&(from)->arena[(tensor)->offset])"
         return """\\
     ((tensor)->offset < 0 ? (from)->outside[-1 - (tensor)->offset] \\
-                          : (from)->arena + (tensor)->offset)"""
+                          : &(from)->arena[(tensor)->offset])"""
 
     def _at(self) -> str:
         """Return C for the address of an arena offset, in whichever memory contains it."""
-        bases = ["(from)->arena + (offset)"]
+        bases = ["&(from)->arena[offset]"]
         for number, split in enumerate(self._schedule.splits):
-            bases.append(f"(from)->outside[{number}] + ((offset) - {split})")
+            bases.append(f"&(from)->outside[{number}][(offset) - {split}]")
         text = bases.pop()
         for split, base in zip(self._schedule.splits[::-1], bases[::-1], strict=True):
             text = f"((offset) < {split} ? {base} : {text})"
@@ -278,10 +271,7 @@ typedef slot element;
         """C that copies weights and finds them, where some are moved."""
         name, capitals, moved = self._name, self._capitals, self._schedule.moved
         if not moved.lines:
-            return """
-#define COPY_WEIGHTS(state, group) ((void)0)
-#define FIND_COPIES(state, stage) ((void)0)
-"""
+            return ""
         wait = """#define COPY_AHEAD(to, from, bytes) COPY_BYTES(to, from, bytes)
 #define COPY_WEIGHTS(state, group) copy_weights(state, group)
 """
@@ -294,11 +284,7 @@ typedef slot element;
 """
         return f"""
 #define MOVED {len(moved.lines)}
-#define FIND_COPIES(state, stage_at) \\
-    stage own_stage; \\
-    layer own_layers[MOST_LAYERS]; \\
-    movable own_numbers[{moved.most}]; \\
-    s = with_copies(state, stage_at, &own_stage, own_layers, own_numbers)
+#define MOST_MOVED {moved.most}
 #ifdef {capitals}_COPY
 #define COPY_BYTES(to, from, bytes) {name}_copy(to, from, (uint32_t)(bytes))
 #else

@@ -320,24 +320,24 @@ class _SourceWriter:
         structures = structures_of(self._files(), frozenset(name for name, on in switches if on))
         tables = self.schedule.text(structures)
         wanted = self.tables.wanted | {"tensor", "argument", "layer", "stage", "reader", "group"}
-        wanted |= {"step", self.macros.sweep, "turns", "duplicate"}
+        wanted |= {"step"} | ({self.macros.sweep} if self.schedule.most_layers > 1 else set())
+        wanted |= {"turns"} if self.schedule.order.turns else set()
+        wanted |= {"duplicate"} if self.schedule.duplicates else set()
         kept = []
         if self.schedule.beginnings:
             wanted |= {"beginning", "variable", "joint"}
             kept = ["begin_kept", "save_kept", "restore_kept"]
-            kept += ["take_rows_over"] if self.network.variables else []
             wanted |= {"join_rows"} if self.schedule.state_rings else set()
-        copies = ["give_copies"] if self.schedule.duplicates else []
-        tiles = ["as_tile", "work_tiles"] if self.schedule.has_tiles else []
+        tiles = ["as_tile"] if self.schedule.has_tiles else []
         wanted.update(tiles)
         blocks = ["store_blocks"] if self.schedule.write_buffers else []
         wanted |= {"in_block"} if blocks else set()
-        moved = ["copy_weights", "with_copies"] if self.schedule.moved.lines else []
+        moved = ["copy_weights"] if self.schedule.moved.lines else []
         wanted |= {"weights_copy"} if moved else set()
         ports = (*self.inputs, *self.outputs)
         wanted |= {"copy_elements", *(port.copying for port in ports if port.is_shifted)}
-        functions = [self.macros.advance, "begin_group", *copies, *tiles, *blocks, *kept, *moved]
-        scheduler = used(functions, SCHEDULER)
+        functions = [self.macros.advance, "begin_group", *tiles, *blocks, *kept, *moved]
+        scheduler = used(functions, SCHEDULER, switches=switches)
         reals = self._reals()
         definitions = [f'#include "{self.name}_weights.h"', *self.tables.definitions(structures)]
         definitions += self.schedule.moved.definitions()

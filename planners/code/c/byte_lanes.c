@@ -40,10 +40,10 @@ INLINED static void add_lanes(int32_t *sums, const patch *p, const trained *weig
     uint32_t less = (uint32_t)(-zero & 0xFFFF) * UINT32_C(0x10001);
 #endif
     for (i = 0; i < p->row_count; i++) {
-        const element *values = p->rows[i] + p->from + from;
-        const trained *with = weights + (i * p->width);
+        const element *values = &p->rows[i][p->from + from];
+        const trained *with = &weights[i * p->width];
 #if defined(WORDS_MEET) /* one register less */
-        const element *end = values + p->count;
+        const element *end = &values[p->count];
         for (; values != end; values += stride, with += apart)
 #else
         int32_t left;
@@ -114,7 +114,7 @@ static void make_lanes(element *to, const patch *parts, const trained *weights, 
     total sums[SIDE_BY_SIDE];
     begin_sums(sums, s->bias, first, SIDE_BY_SIDE);
     for (part = 0; (part < 2) && (parts[part].count > 0); part++) {
-        add_lanes(sums, &parts[part], weights + parts[part].weights_from, from, stride);
+        add_lanes(sums, &parts[part], &weights[parts[part].weights_from], from, stride);
     }
     store_sums(to, sums, s, first, SIDE_BY_SIDE);
 }
@@ -363,7 +363,7 @@ NAKED static void make_fours(element *to UNREAD, const patch *parts UNREAD,
 static patch lanes_patch(const convolution *c, const receptive_field *field, int32_t first, int32_t end)
 {
     patch found;
-    found.rows = field->rows + field->down.first;
+    found.rows = &field->rows[field->down.first];
     found.row_count = field->down.end - field->down.first;
     found.from = column_under(field, first);
     found.count = (end - first) * field->step;
@@ -381,7 +381,7 @@ static int32_t make_all_lanes(element *to, const convolution *c, const receptive
     int32_t from = 0;
     int32_t stride = field->step;
     int32_t bend = smaller(field->bend, field->across.end);
-    const trained *weights = c->weights + first;
+    const trained *weights = &c->weights[first];
     patch parts[2];
     parts[0] = lanes_patch(c, field, field->across.first, bend);
     parts[1].from = parts[0].from + parts[0].count;
@@ -393,7 +393,7 @@ static int32_t make_all_lanes(element *to, const convolution *c, const receptive
     if (HAS_SMALL_FACTORS(&c->to) && c->to.bias && (parts[0].row_count > 0) && (parts[0].count > 0)) {
         from = count / 16 * 16;
         if (from != 0) {
-            make_sixteen(to, parts, weights, stride, &c->to, first, to + from);
+            make_sixteen(to, parts, weights, stride, &c->to, first, &to[from]);
         }
         if ((count - from) >= 8) {
             parts[0].from += from;
@@ -407,11 +407,11 @@ static int32_t make_all_lanes(element *to, const convolution *c, const receptive
     if (HAS_NARROW_SUMS(&c->to) && c->to.bias && (parts[0].row_count > 0) && (parts[0].count > 0) &&
         (count >= 4)) {
         from = count / 4 * 4;
-        make_fours(to, parts, weights, stride, &c->to, first, to + from);
+        make_fours(to, parts, weights, stride, &c->to, first, &to[from]);
     }
 #endif
     for (; (count - from) >= SIDE_BY_SIDE; from += SIDE_BY_SIDE) {
-        make_lanes(to + from, parts, weights + from, from, stride, &c->to, first + from);
+        make_lanes(&to[from], parts, &weights[from], from, stride, &c->to, first + from);
     }
     return from;
 }

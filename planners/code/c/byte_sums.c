@@ -503,7 +503,7 @@ INLINED static int32_t add_four(int32_t *restrict sums, const patch *p, const tr
     }
     for (i = 0; i < p->row_count; i++) {
         const element *values = p->rows[i] + p->from;
-        const trained *with = weights + (i * p->width);
+        const trained *with = &weights[i * p->width];
         for (done = 0; (done + VECTOR) <= p->count; done += VECTOR) {
             __m128i v = _mm_loadu_si128((const __m128i *)(const void *)(values + done));
             __m128i low = _mm_sub_epi16(lower_words(v), less);
@@ -538,7 +538,7 @@ INLINED static int32_t add_four(int32_t *restrict sums, const patch *p, const tr
 INLINED static void add_values(int32_t *sums, const patch *p, const trained *weights, int32_t filters)
 {
     int32_t done = 0;
-    const trained *with = weights + p->weights_from;
+    const trained *with = &weights[p->weights_from];
     if (filters == BLOCK) {
         done = add_four(sums, p, with);
     }

@@ -130,7 +130,7 @@ static void recur_from_kept(const run *r, const layer *l, range rows, range colu
     const cells *p = l->parameters;
     view in = input_view(r, l, 0);
     view out = output_view(r, l);
-    element *kept = r->arena + l->buffer_offset;
+    element *kept = &r->arena[l->buffer_offset];
     int32_t frame;
     int32_t y;
     for (y = rows.first; y < rows.end; y++) {
@@ -213,7 +213,7 @@ static void filter_in_time(const run *r, const layer *l, range rows, range colum
     view out = output_view(r, l);
     const element *from = row_at(&in, 0);
     element *to = row_at(&out, 0);
-    element *kept = r->arena + l->buffer_offset;
+    element *kept = &r->arena[l->buffer_offset];
     int64_t sum = 0;
     int32_t first;
     int32_t i;
@@ -256,7 +256,7 @@ static void add_in_time(const run *r, const layer *l, range rows, range columns)
     view in = input_view(r, l, 0);
     view out = output_view(r, l);
     const element *values = row_at(&in, 0);
-    element *kept = r->arena + l->buffer_offset;
+    element *kept = &r->arena[l->buffer_offset];
     element *pixel = row_at(&out, 0);
     int32_t later;
     int32_t unit;
@@ -265,7 +265,7 @@ static void add_in_time(const run *r, const layer *l, range rows, range columns)
     (void)rows;
     (void)columns;
     for (later = 0; later <= stays; later++) {
-        const trained *with = m->weights + ((stays - later) * m->units * m->count);
+        const trained *with = &m->weights[(stays - later) * m->units * m->count];
         for (unit = 0; unit < m->units; unit++) {
             int32_t sum = (later < stays) ? load(kept, (later * m->units) + unit) : 0;
             for (i = 0; i < m->count; i++) {
@@ -275,7 +275,7 @@ static void add_in_time(const run *r, const layer *l, range rows, range columns)
                 store(kept, ((later - 1) * m->units) + unit, sum);
             } else {
                 total all = (m->to.bias ? m->to.bias[unit] : 0) + sum;
-                store_sums(pixel + unit, &all, &m->to, unit, 1);
+                store_sums(&pixel[unit], &all, &m->to, unit, 1);
             }
         }
     }

@@ -138,8 +138,8 @@ INLINED static void store_sums(element *to, const total *sums, const scaling *s,
         store_vector(to + i, sums + i, s, first + i, count - i);
     }
 #else
-    const int32_t *multipliers = s->multipliers + first;
-    const int8_t *exponents = s->exponents + first;
+    const int32_t *multipliers = &s->multipliers[first];
+    const int8_t *exponents = &s->exponents[first];
     int32_t zero = s->zero_out;
     int32_t least = s->least;
     int32_t most = s->most;

@@ -19,7 +19,7 @@ static element *cell_at(const view *v, int32_t is_map, const int32_t *steps, con
     if (is_map != 0) {
         return row + (index[0] * steps[0]) + (steps[2] ? column_at(v, index[2]) : 0);
     }
-    return row + (index[0] * steps[0]) + (index[1] * steps[1]) + (index[2] * steps[2]);
+    return &row[(index[0] * steps[0]) + (index[1] * steps[1]) + (index[2] * steps[2])];
 }
 
 /* The positions that go together with a position: all along the reduced axes. */

@@ -15,14 +15,13 @@ typedef struct {
     const uint16_t *pairs;
 } rule;
 
-/* A tensor in the arena, of which sizes are in slots: row y is row y % rows of it. In memory of the
-   caller where the offset is below zero: -1 for the first such tensor, -2 for the next. A tensor
-   inside another has its strides. */
+/* A tensor in the arena; sizes are in slots. Row y is stored as row y % rows. An offset below zero is
+   memory of the caller: -1 for the first such tensor, -2 for the next. A tensor inside another has its
+   strides. */
 typedef struct {
-    /* slots, rows, slots from a row to the next */
     int32_t offset;
-    int32_t rows;
-    int32_t stride;
+    int32_t rows;          /* stored */
+    int32_t stride;        /* slots from a row to the next */
     int32_t column_stride; /* slots from a column to the next */
     int32_t height;
     int32_t width;
@@ -49,14 +48,13 @@ typedef void (*kernel)(const struct run *, const struct layer *, range rows, ran
 typedef void (*change)(const struct step *, element *, int32_t count, int32_t channel,
                        int32_t column);
 
-/* A function of single elements behind a layer. */
+/* An elementwise function after a layer. by_channel, by_column: strides of `values`. */
 typedef struct step {
     change apply;
     element a;
     element b;
     const element *values;
     const element *more;
-    /* steps in the values */
     int32_t by_channel;
     int32_t by_column;
 } step;
@@ -66,22 +64,22 @@ typedef struct layer {
     const void *parameters;
     const tensor *result;
     const argument *inputs;
-    const void *steps; /* of the elements that it makes */
+    const void *steps; /* elementwise functions of the result */
     int32_t input_count;
     int32_t step_count;
-    int32_t buffer_offset; /* slots, of the rows of a fused layer; of a tile, where it lies in the arena */
+    int32_t buffer_offset; /* slots: of the rows of a fused layer, or of a tile in the arena */
     int32_t buffer_rows;
     int32_t buffer_columns;
 } layer;
 
-/* Layers that work together. */
+/* A stage: layers that execute in the same firings. */
 typedef struct {
     int32_t mode;
     int32_t rows;
     int32_t firings;
-    int32_t first_row; /* of the input, where it comes row by row into sums */
-    int32_t sums;      /* where they lie; of parts, how far behind the beginning of the row buffers; of
-                          tiles, which tiling it is */
+    int32_t first_row; /* of an input that is added to accumulators row by row */
+    int32_t sums;      /* offset of the accumulators; BY_PARTS: from the row buffers on; BY_TILES: the
+                          number of the tiling */
     const layer *layers;
     const argument *sources; /* tensors of other stages */
     int32_t layer_count;
@@ -89,15 +87,15 @@ typedef struct {
     const tensor *result;
 } stage;
 
-/* A stage that reads a line: as which of its ranges, and after how many firings at most it needs
-   the least row. */
+/* A stage that reads a line buffer. local: its position among the ranges of the stage. looks_ahead:
+   firings until the stage reads the first row of the buffer, at most. */
 typedef struct {
     int32_t stage;
     int32_t local;
     int32_t looks_ahead;
 } reader;
 
-/* Stages that work at the same time, and what passes by: the pool, in slots. */
+/* A group: stages whose firings alternate. pool, pool_size: of the staging buffer, in slots. */
 typedef struct {
     int32_t first_stage;
     int32_t stages;
@@ -116,15 +114,14 @@ typedef struct {
     const int32_t *kept;
 } tiling;
 
-/* A variable: where its rows lie, those for the next frame, and the group behind which they are taken
-   over. */
+/* A state variable. kept: its rows; made: the rows for the next frame, copied after the group. */
 typedef struct {
     const tensor *kept;
     const tensor *made;
     int32_t group;
 } variable;
 
-/* What stays from frame to frame begins with some numbers, so many times. */
+/* Initial contents of state: `numbers`, repeated. */
 typedef struct {
     int32_t offset;
     int32_t length;
@@ -148,30 +145,30 @@ typedef struct {
     int32_t group;
 } weights_copy;
 
-/* Firings that follow one another, so many times: stages from a position of the order on. */
+/* A repeated piece of the firing order: `length` stages from position `first` on. */
 typedef struct {
     int32_t first;
     int32_t length;
     int32_t times;
 } turns;
 
-/* A tensor whose rows lie in another ring too. */
+/* A tensor whose rows are stored in a second ring buffer, too. */
 typedef struct {
     const tensor *of;
     const tensor *to;
 } duplicate;
 
-/* The window of a ring of rows: its first rows are those of the ring, from the oldest on, the others
-   lie where they are made. */
+/* The window of a state variable that is a ring buffer: the rows of the ring, the oldest first, then the
+   new rows of `made`. */
 typedef struct {
     const tensor *window;
     const tensor *made;
-    int32_t variable;
+    int32_t variable_number;
 } joint;
 
 enum { ARRIVING, BY_ROWS, INTO_SUMS, BY_CHANNELS, BY_PARTS, COPIED, BY_TILES };
 
-/* Rows of a tensor that lie in the pool. */
+/* Rows of a tensor in the staging buffer. */
 typedef struct {
     const tensor *of;
     int32_t first;
@@ -185,19 +182,18 @@ typedef struct run {
     slot *const *outside; /* tensors in memory of the caller */
     const stage *stage;
     const range *ranges;
-    /* row buffers of the fused layers: where they begin */
     int32_t firing;
-    int32_t buffers;
-    int32_t part;           /* of the channels */
+    int32_t buffers; /* offset of the row buffers of fused layers */
+    int32_t part;    /* number of the channel block */
     batch read;
     batch made;
-    slot *scratch; /* of the state, for what a layer keeps while it works */
+    slot *scratch; /* of the state, for intermediate results of a layer */
     const joint *joints;
     const uint16_t *oldest; /* of the state: the position of the oldest row of each variable */
 } run;
 
-/* Where rows and columns of a tensor lie, in elements: rows from `origin` on and columns from `left`
-   on, or a ring of so many columns. */
+/* Address and strides of a tensor, in elements. base: of row `origin` and column `left`; staged: of row
+   `staged_from`. rows, columns: of a ring buffer; no columns: whole rows. */
 typedef struct {
     element *base;
     element *staged;
@@ -214,9 +210,9 @@ typedef struct {
 
 static int32_t floor_quotient(int32_t above, int32_t below)
 {
-    int32_t found = above / below;
+    int32_t quotient = above / below;
     int32_t rest = above % below;
-    return found - ((rest < 0) ? 1 : 0);
+    return quotient - ((rest < 0) ? 1 : 0);
 }
 
 static int32_t smaller(int32_t one, int32_t other)
@@ -253,22 +249,22 @@ static int32_t counted_from_ends(int32_t position, int32_t limit)
 /* The rows of an input of so many rows that some output rows need. */
 static range rows_of(const rule *r, range wanted, int32_t limit)
 {
-    range found = {0, 0};
+    range rows = {0, 0};
     if (wanted.first < wanted.end) {
-        found.first = first_of(r, wanted.first);
-        found.end = last_of(r, wanted.end - 1) + 1;
+        rows.first = first_of(r, wanted.first);
+        rows.end = last_of(r, wanted.end - 1) + 1;
         if (r->is_clamped != 0) {
-            found.first = clamped(found.first, limit);
-            found.end = clamped(found.end - 1, limit) + 1;
+            rows.first = clamped(rows.first, limit);
+            rows.end = clamped(rows.end - 1, limit) + 1;
         }
-        found.first = larger(found.first, 0);
-        found.end = smaller(found.end, limit);
-        if (found.first >= found.end) {
-            found.end = 0;
-            found.first = 0;
+        rows.first = larger(rows.first, 0);
+        rows.end = smaller(rows.end, limit);
+        if (rows.first >= rows.end) {
+            rows.end = 0;
+            rows.first = 0;
         }
     }
-    return found;
+    return rows;
 }
 
 static void join_rows(const run *r, const tensor *t, view *v)
@@ -277,7 +273,7 @@ static void join_rows(const run *r, const tensor *t, view *v)
     for (number = 0; number < JOINTS; number++) {
         const joint *j = &r->joints[number];
         if (j->window == t) {
-            v->origin = -(int32_t)r->oldest[j->variable];
+            v->origin = -(int32_t)r->oldest[j->variable_number];
             v->staged = (element *)(void *)BASE(r, j->made);
             v->staged_from = t->rows;
         }
@@ -318,21 +314,21 @@ static void in_block(const run *r, const tensor *t, view *v)
 
 static view tensor_view(const run *r, const tensor *t)
 {
-    view found;
+    view v;
     const batch *in_pool = (r->made.of == t) ? &r->made : (r->read.of == t) ? &r->read : NULL;
-    found.base = (element *)(void *)BASE(r, t);
-    found.staged = in_pool ? (element *)(void *)(r->arena + in_pool->offset) : NULL;
-    found.staged_from = in_pool ? in_pool->first : 0;
-    found.left = 0;
-    found.origin = 0;
-    found.rows = larger(t->rows, 1);
-    found.stride = t->stride / SLOTS;
-    found.column_stride = t->column_stride / SLOTS;
-    found.columns = 0;
-    found.width = t->width;
-    found.channels = t->channels / SLOTS;
-    JOIN(r, t, &found);
-    return found;
+    v.base = (element *)(void *)BASE(r, t);
+    v.staged = in_pool ? (element *)(void *)&r->arena[in_pool->offset] : NULL;
+    v.staged_from = in_pool ? in_pool->first : 0;
+    v.left = 0;
+    v.origin = 0;
+    v.rows = larger(t->rows, 1);
+    v.stride = t->stride / SLOTS;
+    v.column_stride = t->column_stride / SLOTS;
+    v.columns = 0;
+    v.width = t->width;
+    v.channels = t->channels / SLOTS;
+    JOIN(r, t, &v);
+    return v;
 }
 
 /* Some rows and columns of a tensor, row by row. */
@@ -349,10 +345,10 @@ static void lay_out(view *v, range rows, range columns)
 static range held_by(const tiling *t, int32_t number, int32_t tile)
 {
     const uint16_t *pair = t->held + (2 * ((number * (t->down + t->across)) + tile));
-    range found;
-    found.first = pair[0];
-    found.end = pair[1];
-    return found;
+    range held;
+    held.first = pair[0];
+    held.end = pair[1];
+    return held;
 }
 
 /* A firing of a stage of tiles, at one of them. */
@@ -387,20 +383,20 @@ static void as_tile(const run *r, const layer *l, view *v)
 /* A tensor inside the stage of this firing. */
 static view buffer_view(const run *r, const layer *l)
 {
-    view found;
-    found.base = (element *)(void *)(AT(r, r->buffers) + l->buffer_offset);
-    found.staged = NULL;
-    found.staged_from = 0;
-    found.origin = r->ranges[l - r->stage->layers].first;
-    found.left = 0;
-    found.rows = l->buffer_rows;
-    found.column_stride = l->result->channels / SLOTS;
-    found.stride = l->buffer_columns * found.column_stride;
-    found.columns = l->buffer_columns;
-    found.width = l->result->width;
-    found.channels = found.column_stride;
-    AS_TILE(r, l, &found);
-    return found;
+    view v;
+    v.base = (element *)(void *)&AT(r, r->buffers)[l->buffer_offset];
+    v.staged = NULL;
+    v.staged_from = 0;
+    v.origin = r->ranges[l - r->stage->layers].first;
+    v.left = 0;
+    v.rows = l->buffer_rows;
+    v.column_stride = l->result->channels / SLOTS;
+    v.stride = l->buffer_columns * v.column_stride;
+    v.columns = l->buffer_columns;
+    v.width = l->result->width;
+    v.channels = v.column_stride;
+    AS_TILE(r, l, &v);
+    return v;
 }
 
 static view input_view(const run *r, const layer *l, int32_t number)
@@ -422,10 +418,9 @@ static view output_view(const run *r, const layer *l)
 
 static element *row_at(const view *v, int32_t row)
 {
-    if (v->staged && (row >= v->staged_from)) {
-        return v->staged + ((row - v->staged_from) * v->stride);
-    }
-    return v->base + ((row - v->origin) % v->rows * v->stride);
+    return (v->staged && (row >= v->staged_from))
+               ? &v->staged[(row - v->staged_from) * v->stride]
+               : &v->base[(row - v->origin) % v->rows * v->stride];
 }
 
 static int32_t column_at(const view *v, int32_t column)
@@ -499,7 +494,7 @@ static void finish_region(const layer *l, const view *out, range rows, range col
         for (y = rows.first; y < rows.end; y++) {
             element *row = row_at(out, y);
             for (x = columns.first; x < columns.end; x += at_once) {
-                finish(l, row + column_at(out, x), at_once * out->channels, 0, x);
+                finish(l, &row[column_at(out, x)], at_once * out->channels, 0, x);
             }
         }
     }

@@ -26,7 +26,7 @@ static patch taps_patch(const convolution *c, const receptive_field *field, int3
                         int32_t channel)
 {
     patch found;
-    found.rows = field->rows + field->down.first;
+    found.rows = &field->rows[field->down.first];
     found.row_count = field->down.end - field->down.first;
     found.from = column_under(field, tap) + channel;
     found.count = taps * c->group_inputs;
@@ -69,7 +69,7 @@ static void copy_few(element *to, const element *from, int32_t count)
     }
 #endif
     for (; (count - i) >= 4; i += 4) {
-        (void)memcpy(to + i, from + i, 4U * sizeof *to);
+        (void)memcpy(&to[i], &from[i], 4U * sizeof *to);
     }
     for (; i < count; i++) {
         to[i] = from[i];
@@ -81,7 +81,7 @@ static void copy_few(element *to, const element *from, int32_t count)
 static int32_t is_few(const convolution *c)
 {
     int32_t width = c->at.taps[1] * c->group_inputs;
-    return MOST_GATHERED && (c->groups == 1) && (c->at.taps[0] > 1) && (width < FEW) &&
+    return (c->groups == 1) && (c->at.taps[0] > 1) && (width < FEW) &&
            ((c->at.taps[0] * width) <= MOST_GATHERED);
 }
 
@@ -105,7 +105,7 @@ static void gather(const convolution *c, const receptive_field *field, element *
             taps = ((j < field->bend) ? field->bend : field->across.end) - j;
         }
         for (i = field->down.first; i < field->down.end; i++) {
-            copy_few(to + (i * width) + (j * inputs), field->rows[i] + column_under(field, j),
+            copy_few(&to[(i * width) + (j * inputs)], &field->rows[i][column_under(field, j)],
                      taps * inputs);
         }
     }
@@ -127,11 +127,11 @@ APART static int32_t make_filters(element *to, const patch *p, const trained *we
     (void)sizeof(patch_is_known);
     if (is_stored && (count > 0) && (begin != NULL) && (p->row_count > 0)) {
 #if defined(WORDS_MEET)
-        meet_blocks(to, p, weights + p->weights_from, s, begin + first, first, to + count);
+        meet_blocks(to, p, &weights[p->weights_from], s, &begin[first], first, &to[count]);
         first += count;
 #else
         if (p->zero == 0) { /* values meet weights as they are stored */
-            make_blocks(to, p, weights + p->weights_from, s, begin + first, first, to + count);
+            make_blocks(to, p, &weights[p->weights_from], s, &begin[first], first, &to[count]);
             first += count;
         }
 #endif
@@ -141,11 +141,11 @@ APART static int32_t make_filters(element *to, const patch *p, const trained *we
         int32_t done = first - filters.first;
         total sums[BLOCK];
         begin_sums(sums, begin, first, BLOCK);
-        add_values(sums, p, weights + (done * p->apart), BLOCK);
+        add_values(sums, p, &weights[done * p->apart], BLOCK);
 #if WEIGHTS_HAVE_ZEROS
         take_zeros(sums, p, s, BLOCK);
 #endif
-        store_sums(to + done, sums, s, first, BLOCK);
+        store_sums(&to[done], sums, s, first, BLOCK);
     }
     return first;
 }
@@ -159,7 +159,7 @@ APART static void make_singly(const convolution *c, const receptive_field *field
     int32_t end;
     int32_t first = channels.first;
     int32_t g = first / c->group_filters;
-    const trained *weights = c->weights + (first * of_filter);
+    const trained *weights = &c->weights[first * of_filter];
     total sums[BLOCK];
     for (; first < channels.end; first += filters) {
         end = (g + 1) * c->group_filters;
@@ -192,12 +192,12 @@ APART static int32_t make_gathered(const convolution *c, const receptive_field *
                                    range channels)
 {
     int32_t of_filter = c->at.taps[0] * c->at.taps[1] * c->group_inputs;
-    element few[MOST_GATHERED + 1];
+    element few[MOST_GATHERED];
     const element *row = few;
     patch p;
     gather(c, field, few);
     p = row_patch(&row, c->to.zero_in, of_filter, of_filter);
-    return make_filters(to, &p, c->weights + (channels.first * of_filter), &c->to,
+    return make_filters(to, &p, &c->weights[channels.first * of_filter], &c->to,
                         sums_before(c, &p), channels);
 }
 
@@ -207,21 +207,24 @@ static void convolve_pixel(const void *numbers, const receptive_field *field, el
     const convolution *c = numbers;
     range rest;
     rest.end = channels.end;
+#if WINDOWS_ARE_GATHERED
     if (is_few(c) != 0) {
         rest.first = make_gathered(c, field, to, channels);
-    } else if ((c->groups == 1) && (field->step == c->group_inputs) &&
+    } else
+#endif
+    if ((c->groups == 1) && (field->step == c->group_inputs) &&
                (field->bend >= field->across.end)) {
         int32_t of_filter = c->at.taps[0] * c->at.taps[1] * c->group_inputs;
         patch p = taps_patch(c, field, field->across.first,
                              field->across.end - field->across.first, 0);
         const bias_sum *begin = sums_before(c, &p);
-        rest.first = make_filters(to, &p, c->weights + (channels.first * of_filter), &c->to,
+        rest.first = make_filters(to, &p, &c->weights[channels.first * of_filter], &c->to,
                                   begin, channels);
     } else {
         rest.first = channels.first;
     }
     if (rest.first < rest.end) {
-        make_singly(c, field, to + (rest.first - channels.first), rest);
+        make_singly(c, field, &to[rest.first - channels.first], rest);
     }
 }
 
@@ -265,7 +268,7 @@ static void depthwise_pixel(const void *numbers, const receptive_field *field, e
 #if WEIGHTS_HAVE_ZEROS
         take_lane_zeros(sums, c, field, from, lanes);
 #endif
-        store_sums(to + from, sums, &c->to, first, lanes);
+        store_sums(&to[from], sums, &c->to, first, lanes);
     }
 }
 
@@ -426,12 +429,12 @@ static void fully_connected(const run *r, const layer *l, range rows, range colu
         for (y = 0; y < height; y++) {
             const element *row = row_at(&in, y);
             patch p = row_patch(&row, m->to.zero_in, count, height * count);
-            add_values(sums, &p, m->weights + (((done * height) + y) * count), block);
+            add_values(sums, &p, &m->weights[((done * height) + y) * count], block);
 #if WEIGHTS_HAVE_ZEROS
             take_zeros(sums, &p, &m->to, block);
 #endif
         }
-        store_sums(pixel + done, sums, &m->to, done, block);
+        store_sums(&pixel[done], sums, &m->to, done, block);
     }
     finish(l, pixel, m->units, 0, 0);
 }

@@ -138,12 +138,12 @@ typedef struct {
     int32_t zero;
     int32_t times;
     int32_t raised;
-} unit;
+} unit_scaling;
 
 static void unit_fold(const cube *c, const view *in, const view *out, const int32_t *index,
                       range rows)
 {
-    const unit *u = (const unit *)(const void *)c;
+    const unit_scaling *u = (const unit_scaling *)(const void *)c;
     int32_t inner[3];
     int32_t squares = 0;
     int32_t root;

@@ -2,8 +2,9 @@
 static int32_t quantised(float value, float scale, int32_t zero, int32_t least, int32_t most)
 {
     float stored = ROUND(value / scale) + (float)zero;
-    if (!(stored > (float)least)) {
-        return least; /* what is not a number, too */
+    int32_t integer = least; /* for NaN, too */
+    if (stored > (float)least) {
+        integer = (stored < (float)most) ? (int32_t)stored : most;
     }
-    return (stored < (float)most) ? (int32_t)stored : most;
+    return integer;
 }

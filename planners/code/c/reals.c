@@ -21,7 +21,7 @@ BY_LANES static void add_sixteen_products(element *restrict sums, const element 
     element n = sums[13];
     element o = sums[14];
     element p = sums[15];
-    const element *end = values + count;
+    const element *end = &values[count];
     for (; values < end; values++) {
         element v = *values;
         a += v * weights[0];
@@ -71,7 +71,7 @@ BY_LANES static void add_eight_products(element *restrict sums, const element *r
     element f = sums[5];
     element g = sums[6];
     element h = sums[7];
-    const element *end = values + count;
+    const element *end = &values[count];
     for (; values < end; values++) {
         element v = *values;
         a += v * weights[0];
@@ -101,10 +101,10 @@ static void add_single_products(element *restrict sums, const element *restrict 
     int32_t j;
     int32_t done = 0;
     for (; (block - done) >= 16; done += 16) {
-        add_sixteen_products(sums + done, values, weights + done, count, block);
+        add_sixteen_products(&sums[done], values, &weights[done], count, block);
     }
     for (; (block - done) >= 8; done += 8) {
-        add_eight_products(sums + done, values, weights + done, count, block);
+        add_eight_products(&sums[done], values, &weights[done], count, block);
     }
     for (i = 0; (done < block) && (i < count); i++) {
         for (j = done; j < block; j++) {
@@ -114,11 +114,11 @@ static void add_single_products(element *restrict sums, const element *restrict 
     }
 }
 
-/* Trained numbers in single precision, or of two bytes (binary16 of IEEE 754) where `halves` is set. */
+/* Trained numbers in single precision. */
 typedef struct {
     const element *singles;
 #if SOME_WEIGHTS_ARE_HALVES
-    const uint16_t *halves;
+    const uint16_t *halves; /* instead, where not NULL: binary16 of IEEE 754 */
 #endif
 } real_weights;
 
@@ -169,7 +169,7 @@ INLINED static float32x4_t four_singles(const uint16_t *halves)
 static void add_eight_half_products(element *restrict sums, const element *restrict values,
                                     const uint16_t *restrict weights, int32_t count, int32_t stride)
 {
-    const element *end = values + count;
+    const element *end = &values[count];
 #if defined(HELIUM) && (__ARM_FEATURE_MVE & 2)
     float32x4_t low = vld1q_f32(sums);
     float32x4_t high = vld1q_f32(sums + 4);
@@ -229,7 +229,7 @@ static void add_half_products(element *restrict sums, const element *restrict va
     int32_t j;
     int32_t done = 0;
     for (; (block - done) >= 8; done += 8) {
-        add_eight_half_products(sums + done, values, weights + done, count, block);
+        add_eight_half_products(&sums[done], values, &weights[done], count, block);
     }
     for (i = 0; (done < block) && (i < count); i++) {
         for (j = done; j < block; j++) {
@@ -257,11 +257,11 @@ static real_weights from_weight(real_weights weights, int32_t position)
 {
 #if SOME_WEIGHTS_ARE_HALVES
     if (weights.halves != NULL) {
-        weights.halves += position;
+        weights.halves = &weights.halves[position];
         return weights;
     }
 #endif
-    weights.singles += position;
+    weights.singles = &weights.singles[position];
     return weights;
 }
 
@@ -360,7 +360,7 @@ BY_LANES static void add_eight_lanes(const convolution *of, const receptive_fiel
         int32_t tap = (i * of->at.taps[1]) + field->across.first;
         const element *with = of->weights.singles + ((tap * of->groups) + first);
         for (j = field->across.first; j < field->across.end; j++) {
-            const element *values = field->rows[i] + column_under(field, j) + from;
+            const element *values = &field->rows[i][column_under(field, j) + from];
             a += values[0] * with[0];
             b += values[1] * with[1];
             c += values[2] * with[2];
@@ -390,7 +390,7 @@ static void add_few_lanes(const convolution *c, const receptive_field *field, in
     int32_t k;
     for (i = field->down.first; i < field->down.end; i++) {
         for (j = field->across.first; j < field->across.end; j++) {
-            const element *values = field->rows[i] + column_under(field, j) + from;
+            const element *values = &field->rows[i][column_under(field, j) + from];
             int32_t with = (((i * c->at.taps[1]) + j) * c->groups) + first;
             for (k = 0; k < lanes; k++) {
                 sums[k] += values[k] * weight_at(c->weights, with + k);
@@ -516,7 +516,7 @@ static void fully_connected(const run *r, const layer *l, range rows, range colu
             pixel[done + i] = m->bias ? m->bias[done + i] : 0;
         }
         for (y = 0; y < l->inputs[0].source->height; y++) {
-            add_products(pixel + done, row_at(&in, y), weights, row_elements(&in), block);
+            add_products(&pixel[done], row_at(&in, y), weights, row_elements(&in), block);
             weights = from_weight(weights, row_elements(&in) * block);
         }
     }

@@ -6,82 +6,81 @@ static const tensor *tensor_at(int32_t number)
 /* The rows from the first to the last of two ranges. */
 static range union_of(range one, range other)
 {
-    if (one.first >= one.end) {
-        return other;
+    range both = (one.first < one.end) ? one : other;
+    if ((one.first < one.end) && (other.first < other.end)) {
+        both.first = smaller(one.first, other.first);
+        both.end = larger(one.end, other.end);
     }
-    if (other.first < other.end) {
-        one.first = smaller(one.first, other.first);
-        one.end = larger(one.end, other.end);
-    }
-    return one;
+    return both;
 }
 
 /* Rows of its result that a stage has computed after so many firings. */
 static int32_t rows_after(const stage *s, int32_t firings)
 {
+    int32_t rows = smaller(firings * s->rows, s->result->height);
     if (s->mode == INTO_SUMS) {
-        return (firings == s->firings) ? s->result->height : 0;
+        rows = (firings == s->firings) ? s->result->height : 0;
     }
-    return smaller(firings * s->rows, s->result->height);
+    return rows;
 }
 
 /* Rows of each layer of a stage that a firing computes, then those it reads of other stages. */
-static void find_ranges(const stage *s, int32_t firing, range *found)
+static void find_ranges(const stage *s, int32_t firing, range *ranges)
 {
     int32_t number;
     int32_t position;
     for (number = 0; number < (s->layer_count + s->source_count); number++) {
-        found[number].end = 0;
-        found[number].first = 0;
-    }
-    if ((s->mode == ARRIVING) || (s->mode == COPIED)) {
-        return;
+        ranges[number].end = 0;
+        ranges[number].first = 0;
     }
     if (s->mode == INTO_SUMS) {
-        found[0].end = s->result->height;
-        found[1].first = s->first_row + firing;
-        found[1].end = found[1].first + 1;
-        return;
-    }
-    found[s->layer_count - 1].first = rows_after(s, firing);
-    found[s->layer_count - 1].end = rows_after(s, firing + 1);
-    for (number = s->layer_count - 1; number >= 0; number--) {
-        const layer *l = &s->layers[number];
-        for (position = 0; position < l->input_count; position++) {
-            const argument *in = &l->inputs[position];
-            range need = rows_of(in->rows, found[number], in->source->height);
-            found[in->local] = union_of(found[in->local], need);
+        ranges[0].end = s->result->height;
+        ranges[1].first = s->first_row + firing;
+        ranges[1].end = ranges[1].first + 1;
+    } else if ((s->mode != ARRIVING) && (s->mode != COPIED)) {
+        ranges[s->layer_count - 1].first = rows_after(s, firing);
+        ranges[s->layer_count - 1].end = rows_after(s, firing + 1);
+        for (number = s->layer_count - 1; number >= 0; number--) {
+            const layer *l = &s->layers[number];
+            for (position = 0; position < l->input_count; position++) {
+                const argument *in = &l->inputs[position];
+                range need = rows_of(in->rows, ranges[number], in->source->height);
+                ranges[in->local] = union_of(ranges[in->local], need);
+            }
         }
+    } else {
+        /* no layer computes */
     }
 }
 
 static int32_t rows_made(const instance *state, const tensor *t)
 {
     int32_t number = t->producer - groups[state->group].first_stage;
-    if ((number < 0) || (number >= groups[state->group].stages)) {
-        return t->height;
+    int32_t rows = t->height;
+    if ((number >= 0) && (number < groups[state->group].stages)) {
+        rows = rows_after(&stages[t->producer], state->fired[number]);
     }
-    return rows_after(&stages[t->producer], state->fired[number]);
+    return rows;
 }
 
 /* The first row of a source that a stage still needs. */
 static int32_t still_needs(const instance *state, const reader *who, int32_t height)
 {
-    range found[MOST_RANGES];
+    range ranges[MOST_RANGES];
     const stage *s = &stages[who->stage];
     int32_t firing = state->fired[who->stage - groups[state->group].first_stage];
     int32_t end = smaller(s->firings, firing + who->looks_ahead + 1);
     int32_t first = height;
     for (; firing < end; firing++) {
-        find_ranges(s, firing, found);
-        if (found[who->local].first < found[who->local].end) {
-            first = smaller(first, found[who->local].first);
+        find_ranges(s, firing, ranges);
+        if (ranges[who->local].first < ranges[who->local].end) {
+            first = smaller(first, ranges[who->local].first);
         }
     }
     return first;
 }
 
-/* The first row of a line that any stage still needs. */
+/* The first row of a line buffer that a stage still reads. */
 static int32_t first_needed(const instance *state, const tensor *t, int32_t made)
 {
     int32_t number;
@@ -93,30 +92,31 @@ static int32_t first_needed(const instance *state, const tensor *t, int32_t made
     return first;
 }
 
-/* Stages that wait for another: each for the one behind it, the last for the one that fires next. */
+/* Stages that wait for rows: each for those of its successor in the queue, the last for those of the
+   stage that fires next. */
 typedef struct {
     uint16_t waiting[sizeof ((const instance *)NULL)->fired / sizeof *((const instance *)NULL)->fired];
     uint32_t count;
 } queue;
 
-/* The stage that has to fire next for `asking` to have what it needs; those between wait. */
+/* The stage that fires next, so that `asking` gets the rows that it reads; stages between them wait. */
 static int32_t next_stage(const instance *state, int32_t asking, queue *q)
 {
-    range found[MOST_RANGES];
+    range ranges[MOST_RANGES];
     int32_t number = 0;
     int32_t next = asking;
     const stage *s = &stages[next];
-    find_ranges(s, state->fired[next - groups[state->group].first_stage], found);
+    find_ranges(s, state->fired[next - groups[state->group].first_stage], ranges);
     while (number < s->source_count) {
         const tensor *source = s->sources[number].source;
-        if (rows_made(state, source) < found[s->layer_count + number].end) {
+        if (rows_made(state, source) < ranges[s->layer_count + number].end) {
             if (q->count < (sizeof q->waiting / sizeof *q->waiting)) {
                 q->waiting[q->count] = (uint16_t)next;
                 q->count++;
             }
             next = source->producer;
             s = &stages[next];
-            find_ranges(s, state->fired[next - groups[state->group].first_stage], found);
+            find_ranges(s, state->fired[next - groups[state->group].first_stage], ranges);
             number = 0;
         } else {
             number++;
@@ -125,14 +125,14 @@ static int32_t next_stage(const instance *state, int32_t asking, queue *q)
     return next;
 }
 
-/* Move what is still needed of the staged rows into their line. */
+/* Copy the staged rows that a stage still reads into their line buffer. */
 static void flush_rows(instance *state, int32_t tensor_number, range rows, int32_t offset)
 {
     const tensor *t = &tensors[tensor_number];
     int32_t row = larger(rows.first, first_needed(state, t, rows_made(state, t)));
     for (; row < rows.end; row++) {
-        copy_elements(state->arena + t->offset + (row % larger(t->rows, 1) * t->stride),
-                      state->arena + offset + ((row - rows.first) * t->stride), t->stride);
+        copy_elements(&state->arena[t->offset + (row % larger(t->rows, 1) * t->stride)],
+                      &state->arena[offset + ((row - rows.first) * t->stride)], t->stride);
     }
 }
 
@@ -158,52 +158,48 @@ static void flush_staged(instance *state)
 
 static int is_read(const stage *s, const tensor *t)
 {
-    int32_t number;
-    for (number = 0; number < s->source_count; number++) {
-        if (s->sources[number].source == t) {
-            return 1;
-        }
+    int32_t number = 0;
+    while ((number < s->source_count) && (s->sources[number].source != t)) {
+        number++;
     }
-    return 0;
+    return number < s->source_count;
 }
 
 static void compute_stage(const run *r, const element *row)
 {
     const stage *s = r->stage;
-    const layer *last;
-    range columns = {0, 0};
-    columns.end = s->result->width;
     if (s->mode == ARRIVING) {
         view out = tensor_view(r, s->result);
         if (row != NULL) {
             TAKE_ROW(row_at(&out, r->firing), row, s->result->stride);
         }
-        return;
-    }
-    if (HAS_COPIES && (s->mode == COPIED)) {
+#if HAS_COPIES
+    } else if (s->mode == COPIED) {
         view from = tensor_view(r, s->sources[0].source);
         view to = tensor_view(r, s->result);
         int32_t position;
         for (position = r->made.first; position < r->made.end; position++) {
             COPY_ROW(row_at(&to, position), row_at(&from, position), s->result->stride);
         }
-        return;
-    }
-    if (HAS_TILES && (s->mode == BY_TILES)) {
-        WORK_TILES(r);
-        return;
-    }
-    last = &s->layers[s->layer_count - 1];
-    if (s->mode == INTO_SUMS) {
-        last->compute(r, last, r->ranges[1], columns);
-    } else if ((s->layer_count > 1) && (s->mode != BY_CHANNELS)) {
+#endif
+#if HAS_TILES
+    } else if (s->mode == BY_TILES) {
+        work_tiles(r);
+#endif
+#if FUSES_LAYERS
+    } else if ((s->layer_count > 1) && (s->mode != INTO_SUMS) && (s->mode != BY_CHANNELS)) {
         SWEEP(r);
+#endif
     } else {
-        last->compute(r, last, r->ranges[s->layer_count - 1], columns);
+        int32_t number = s->layer_count - 1;
+        const layer *last = &s->layers[number];
+        range columns = {0, 0};
+        columns.end = s->result->width;
+        last->compute(r, last, r->ranges[(s->mode == INTO_SUMS) ? 1 : number], columns);
     }
 }
 
-/* Copy the weights that come as a group begins; of those that a later group reads, only begin to. */
+/* Copy the weights whose transfer begins with a group; begin the transfer for a later group. */
 static void copy_weights(instance *state, int32_t begin)
 {
     int32_t number;
@@ -220,28 +216,28 @@ static void copy_weights(instance *state, int32_t begin)
     }
 }
 
-/* A stage whose layers read their weights where they were copied to, where some were. */
+/* The stage, with the addresses of weights that were copied. */
 static const stage *with_copies(const instance *state, const stage *s, stage *own, layer *of,
                                 movable *numbers)
 {
     int32_t number;
-    int32_t found = 0;
+    int32_t count = 0;
     for (number = 0; number < MOVED; number++) {
         const weights_copy *m = &weights_copies[number];
         if (m->of && (m->of >= s->layers) && (m->of < (s->layers + s->layer_count))) {
             const void *copied = AT(state, m->offset);
-            if (!found) {
+            if (!count) {
                 *own = *s;
                 (void)memcpy(of, s->layers, (size_t)s->layer_count * sizeof *of);
                 own->layers = of;
             }
-            (void)memcpy(&numbers[found], m->of->parameters, m->size);
-            (void)memcpy((char *)&numbers[found] + m->field, &copied, sizeof copied);
-            of[m->of - s->layers].parameters = &numbers[found];
-            found++;
+            (void)memcpy(&numbers[count], m->of->parameters, m->size);
+            (void)memcpy((char *)&numbers[count] + m->field, &copied, sizeof copied);
+            of[m->of - s->layers].parameters = &numbers[count];
+            count++;
         }
     }
-    return found ? own : s;
+    return count ? own : s;
 }
 
 static void set_staged(instance *state, const run *r, int is_bottom)
@@ -272,10 +268,10 @@ static void give_copies(const run *r)
     }
 }
 
-/* One firing of a stage: choose the rows, compute them, keep in lines what is still needed. */
+/* Fire a stage: choose the rows, compute them, copy staged rows to line buffers. */
 INLINED static void fire_stage(instance *state, int32_t number, const element *row)
 {
-    range found[MOST_RANGES];
+    range ranges[MOST_RANGES];
     const group *g = &groups[state->group];
     const stage *s = &stages[number];
     int32_t firing = state->fired[number - g->first_stage];
@@ -286,7 +282,12 @@ INLINED static void fire_stage(instance *state, int32_t number, const element *r
     int is_bottom = 0;
     range before;
     run r;
-    FIND_COPIES(state, s);
+#if MOVES_WEIGHTS
+    stage own_stage;
+    layer own_layers[MOST_LAYERS];
+    movable own_numbers[MOST_MOVED];
+    s = with_copies(state, s, &own_stage, own_layers, own_numbers);
+#endif
     if ((state->staged >= 0) && !is_read(s, tensor_at(state->staged))) {
         flush_staged(state);
     }
@@ -296,7 +297,7 @@ INLINED static void fire_stage(instance *state, int32_t number, const element *r
     if (state->is_bottom_staged != 0U) {
         bottom = (before.end - before.first) * tensors[staged].stride;
     }
-    find_ranges(s, firing, found);
+    find_ranges(s, firing, ranges);
     r.arena = state->arena;
     r.outside = OUTSIDE(state);
     r.part = 0;
@@ -304,7 +305,7 @@ INLINED static void fire_stage(instance *state, int32_t number, const element *r
     r.joints = JOINT_TABLE;
     r.oldest = OLDEST(state);
     r.stage = s;
-    r.ranges = found;
+    r.ranges = ranges;
     r.firing = firing;
     r.read.of = tensor_at(staged);
     r.read.first = before.first;
@@ -314,7 +315,8 @@ INLINED static void fire_stage(instance *state, int32_t number, const element *r
     r.made.first = made;
     r.made.end = made + rows;
     r.made.offset = 0;
-    if (CAN_STAGE && (rows > 0) && (s->result->rows < s->result->height) &&
+#if CAN_STAGE
+    if ((rows > 0) && (s->result->rows < s->result->height) &&
         ((made - first_needed(state, s->result, made) + rows) > s->result->rows)) {
         int32_t size = rows * s->result->stride;
         r.made.of = s->result;
@@ -322,10 +324,13 @@ INLINED static void fire_stage(instance *state, int32_t number, const element *r
         is_bottom = (bottom == 0);
         bottom = bottom ? bottom : size;
     }
+#endif
     r.buffers = g->pool + bottom;
     PROFILE_BEGIN((int)number);
     compute_stage(&r, row);
-    GIVE_COPIES(&r);
+#if HAS_DUPLICATES
+    give_copies(&r);
+#endif
     PROFILE_END((int)number);
     YIELD();
     state->fired[number - g->first_stage]++;
@@ -335,7 +340,7 @@ INLINED static void fire_stage(instance *state, int32_t number, const element *r
     set_staged(state, &r, is_bottom);
 }
 
-/* Behind the last readers of variables: make the rows for the next frame theirs. */
+/* After the last reader of each state variable: copy the rows for the next frame. */
 static void take_rows_over(instance *state)
 {
     int32_t number;
@@ -347,17 +352,17 @@ static void take_rows_over(instance *state)
             int32_t fresh = smaller(v->made->height, rows);
             int32_t row;
             const element *from = BASE(state, v->made);
-            from += (v->made->height - fresh) * v->made->stride;
+            from = &from[(v->made->height - fresh) * v->made->stride];
             for (row = 0; row < fresh; row++) {
-                copy_elements(BASE(state, v->kept) + ((*oldest + row) % rows * v->kept->stride),
-                              from + (row * v->made->stride), v->kept->stride);
+                copy_elements(&BASE(state, v->kept)[(*oldest + row) % rows * v->kept->stride],
+                              &from[row * v->made->stride], v->kept->stride);
             }
             *oldest = (uint16_t)((*oldest + fresh) % rows);
         }
     }
 }
 
-/* What stays from frame to frame, as before the first frame. */
+/* Write the initial contents of the state. */
 static void begin_kept(instance *state)
 {
     int32_t number;
@@ -365,33 +370,35 @@ static void begin_kept(instance *state)
     for (number = 0; number < BEGINNINGS; number++) {
         const beginning *b = &beginnings[number];
         for (time = 0; time < b->times; time++) {
-            (void)memcpy(state->arena + b->offset + (time * b->length), b->numbers,
+            (void)memcpy(&state->arena[b->offset + (time * b->length)], b->numbers,
                    (size_t)b->length * sizeof *b->numbers);
         }
     }
-    FORGET_OLDEST(state);
+#if HAS_VARIABLES
+    (void)memset(state->oldest, 0, sizeof state->oldest);
+#endif
 }
 
-/* Copy what stays from the arena to other memory. */
+/* Copy the state from the arena to other memory. */
 static void save_kept(const slot *arena, char *to)
 {
     int32_t number;
     for (number = 0; number < BEGINNINGS; number++) {
         const beginning *b = &beginnings[number];
         size_t bytes = (size_t)b->length * (size_t)b->times * sizeof *arena;
-        (void)memcpy(to, arena + b->offset, bytes);
+        (void)memcpy(to, &arena[b->offset], bytes);
         to += bytes;
     }
 }
 
-/* Copy what stays back into the arena. */
+/* Copy the state back into the arena. */
 static void restore_kept(slot *arena, const char *from)
 {
     int32_t number;
     for (number = 0; number < BEGINNINGS; number++) {
         const beginning *b = &beginnings[number];
         size_t bytes = (size_t)b->length * (size_t)b->times * sizeof *arena;
-        (void)memcpy(arena + b->offset, from, bytes);
+        (void)memcpy(&arena[b->offset], from, bytes);
         from += bytes;
     }
 }
@@ -401,11 +408,15 @@ static void begin_group(instance *state)
     (void)memset(state->fired, 0, sizeof state->fired);
     state->last = (uint16_t)(((int32_t)state->group < GROUPS) ? groups[state->group].stages : 0);
     forget_staged(state);
-    BEGIN_ORDER(state);
+#if HAS_TURNS
+    state->turn = 0;
+    state->position = 0;
+    state->round = 0;
+#endif
 }
 
-/* Work until a row of the input is needed (0) or the groups before `end` are done (1). row: the next
-   row. */
+/* Fire stages until a row of the input is needed (returns 0) or the groups before `end` are complete
+   (returns 1). row: the next row of the input. */
 static int advance(instance *state, const element *row, int32_t end)
 {
     const element *next = row;
@@ -432,19 +443,23 @@ static int advance(instance *state, const element *row, int32_t end)
                 next = NULL;
             }
         }
-        TAKE_OVER(state);
+#if HAS_VARIABLES
+        take_rows_over(state);
+#endif
         state->group++;
         begin_group(state);
     }
     return 1;
 }
 
-/* Work as advance does, in the order of the plan. */
+/* The same as advance, in the firing order of the plan. */
 static int advance_in_order(instance *state, const element *row, int32_t end)
 {
+#if MOVES_WEIGHTS
     if (!state->turn && !state->position && !state->round) {
         COPY_WEIGHTS(state, 0);
     }
+#endif
     while (state->turn < TURNS) {
         const turns *t = &all_turns[state->turn];
         int32_t number = order[t->first + state->position];
@@ -452,9 +467,13 @@ static int advance_in_order(instance *state, const element *row, int32_t end)
             return 0;
         }
         while (number >= (groups[state->group].first_stage + groups[state->group].stages)) {
-            TAKE_OVER(state);
+#if HAS_VARIABLES
+            take_rows_over(state);
+#endif
             state->group++;
+#if MOVES_WEIGHTS
             COPY_WEIGHTS(state, state->group);
+#endif
             (void)memset(state->fired, 0, sizeof state->fired);
         }
         if ((int32_t)state->group >= end) {
@@ -475,7 +494,9 @@ static int advance_in_order(instance *state, const element *row, int32_t end)
         }
     }
     while (state->group < GROUPS) {
-        TAKE_OVER(state);
+#if HAS_VARIABLES
+        take_rows_over(state);
+#endif
         state->group++;
     }
     return 1;

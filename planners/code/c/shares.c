@@ -53,7 +53,7 @@ static void make_region(const run *r, const layer *l, range rows, range columns,
         const element *from = row_at(&in, y);
         element *to = row_at(&out, y);
         for (x = columns.first; x < columns.end; x += at_once) {
-            make(l->parameters, from + column_at(&in, x), to + column_at(&out, x),
+            make(l->parameters, &from[column_at(&in, x)], &to[column_at(&out, x)],
                  at_once * out.channels, 0);
         }
     }

@@ -11,11 +11,11 @@ INLINED static void begin_sums(total *sums, const bias_sum *bias, int32_t first,
     }
 #endif
     if (bias && ((count % BLOCK) == 0)) {
-        (void)memcpy(sums, bias + first, (size_t)count * sizeof *sums);
-        return;
-    }
-    for (i = 0; i < count; i++) {
-        sums[i] = bias ? bias[first + i] : 0;
+        (void)memcpy(sums, &bias[first], (size_t)count * sizeof *sums);
+    } else {
+        for (i = 0; i < count; i++) {
+            sums[i] = bias ? bias[first + i] : 0;
+        }
     }
 }
 
@@ -68,10 +68,10 @@ static void add_products(total *sums, const patch *p, const trained *weights, in
     int32_t i;
     int32_t j;
     for (i = 0; i < filters; i++) {
-        const trained *with = weights + (i * p->apart) + first;
+        const trained *with = &weights[(i * p->apart) + first];
         total sum = sums[i];
         for (j = 0; j < p->row_count; j++) {
-            sum += sum_of_products(p->rows[j] + p->from + first, p->zero, with + (j * p->width),
+            sum += sum_of_products(&p->rows[j][p->from + first], p->zero, &with[j * p->width],
                                    p->count - first);
         }
         sums[i] = sum;
@@ -116,8 +116,8 @@ static void add_few_lanes(const convolution *c, const receptive_field *field, in
     int32_t k;
     for (i = field->down.first; i < field->down.end; i++) {
         for (j = field->across.first; j < field->across.end; j++) {
-            const element *values = field->rows[i] + column_under(field, j) + from;
-            const trained *with = c->weights + (((i * c->at.taps[1]) + j) * c->groups) + first;
+            const element *values = &field->rows[i][column_under(field, j) + from];
+            const trained *with = &c->weights[(((i * c->at.taps[1]) + j) * c->groups) + first];
             for (k = 0; k < lanes; k++) {
                 sums[k] += (values[k] - c->to.zero_in) * with[k];
             }

@@ -10,21 +10,19 @@ typedef struct {
 /* The taps, `spacing` apart from a position on, that lie within [0, limit). */
 static range taps_within(int32_t position, int32_t spacing, int32_t taps, int32_t limit)
 {
-    range found = {0, 0};
+    range within = {0, 0};
     if ((position >= 0) && ((position + ((taps - 1) * spacing)) < limit)) {
-        found.end = taps;
-        return found;
+        within.end = taps;
+    } else {
+        if (position < 0) {
+            within.first = (spacing - 1 - position) / spacing;
+        }
+        if (position < limit) {
+            within.end = smaller(((limit - 1 - position) / spacing) + 1, taps);
+        }
+        within.first = smaller(within.first, within.end);
     }
-    if (position < 0) {
-        found.first = (spacing - 1 - position) / spacing;
-    }
-    if (position < limit) {
-        found.end = smaller(((limit - 1 - position) / spacing) + 1, taps);
-    }
-    if (found.first > found.end) {
-        found.first = found.end;
-    }
-    return found;
+    return within;
 }
 
 static range taps_at(const window *w, int32_t axis, int32_t position, int32_t limit)
@@ -74,9 +72,9 @@ static void locate_rows(receptive_field *f, const window *w, const view *in, int
     row = tap_position(w, 0, y, f->down.first);
     position = (row - in->origin) % in->rows;
     for (tap = f->down.first; tap < f->down.end; tap++) {
-        f->rows[tap] = in->base + (position * in->stride);
+        f->rows[tap] = &in->base[position * in->stride];
         if (in->staged && (row >= in->staged_from)) {
-            f->rows[tap] = in->staged + ((row - in->staged_from) * in->stride);
+            f->rows[tap] = &in->staged[(row - in->staged_from) * in->stride];
         }
         row += w->dilation[0];
         position += w->dilation[0];
@@ -125,9 +123,9 @@ static void locate_next_columns(receptive_field *f, const window *w, const view 
         f->x = x;
         f->behind = (FROM_LEFT(in, column) * in->column_stride) + skip;
         f->before = f->behind;
-        return;
+    } else {
+        locate_columns(f, w, in, x, skip);
     }
-    locate_columns(f, w, in, x, skip);
 }
 
 /* What makes some channels of a position of what lies under a window, by the layer's own numbers, which
@@ -166,7 +164,7 @@ INLINED static void make_windows(const run *r, const layer *l, range rows, range
         field.across.end = -1;
         field.across.first = -1;
         for (x = columns.first; x < columns.end; x++) {
-            element *pixel = row + column_at(&out, x);
+            element *pixel = &row[column_at(&out, x)];
             /*@ split x < 1; */ /*@ split x < 2; */ /*@ split x < left; */
             /*@ split x <= right; */ /*@ split x <= right + 1; */ /*@ split x <= right + 2; */
             /*@ split field.across.first; */ /*@ split field.across.end; */

@@ -508,7 +508,7 @@ def _unit_length(node: LayerNode, operator: op.UnitLength) -> KernelCall:
         raise node.refusal("of integers of 16 bits")
     factor = (128, 0) if result_types(node).is_unsigned else (1, 7)
     over = cube(node, (operator.axis,))
-    return node.call("unit_length", "unit", over, given_types(node).zero_point, *factor)
+    return node.call("unit_length", "unit_scaling", over, given_types(node).zero_point, *factor)
 
 
 def _resize(node: LayerNode, operator: op.Resize) -> KernelCall:

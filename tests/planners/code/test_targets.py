@@ -126,6 +126,15 @@ def test_macros_that_nothing_uses_are_left_out():
     assert without_unused_macros(text, {"B", "D", "E"}) == text
 
 
+def test_a_plan_without_tiles_or_state_has_no_code_for_them():
+    model, _ = cases()["int8"]
+    plan = fit(model.network, searched=()).methods[0].plan
+    text = library(model, plan, target=CORTEX_M4).written.whole_source
+    functions = r"\b(work_tiles|give_copies|take_rows_over|copy_weights|save_kept)\b"
+    switches = r"\b(HAS_TILES|HAS_COPIES|HAS_VARIABLES|MOVES_WEIGHTS|CAN_STAGE)\b"
+    assert re.findall(f"{functions}|{switches}", text) == []
+
+
 def test_a_target_is_the_core_of_a_platform():
     assert target_of_platform("cortex-m7") == CORTEX_M4
     assert target_of_platform("cortex-m55") == CORTEX_M55
