@@ -1,8 +1,36 @@
-"""Work of kernels of emitted C: how often each loop of a layer's kernel runs in a frame.
+"""Work of kernels of emitted C: the iterations of each loop of a layer's kernel in one frame.
 
-A kernel's instructions are a sum of these counts, each times the instructions of one turn, which
-`cnn2csdf.platforms.INSTRUCTIONS` has for each core. They depend on this: taps beside the tensor
-do no work, filters go in blocks, values in words and vectors, and each result is rescaled.
+The instructions of a kernel are the sum over its loops of iterations times instructions of one
+iteration, which `cnn2csdf.platforms.INSTRUCTIONS` has for each core. A key of these tables is the
+name of a kernel (`_kernel_name` states its grammar) and the name of a loop. Taps in the padding are
+skipped, so that windows are counted by their taps inside the tensor. The loops, each counted over
+the whole frame:
+
+| loop                     | counts in the emitted C                                            |
+|--------------------------|--------------------------------------------------------------------|
+| rows                     | calls for one output row                                           |
+| places, outputs          | output pixels; output elements                                     |
+| read, written            | elements that the kernel reads; elements that it writes            |
+| taps, products           | taps of all windows; multiply-accumulates                          |
+| filter rows              | rows of a window, for each filter                                  |
+| blocks, block rows       | blocks of 4 filters; their rows of a window                        |
+| words, tails             | groups of 4 values in these rows (SMLAD); values left over         |
+| vectors                  | groups of 16 values in these rows (Helium)                         |
+| singles                  | pixels at which filters are left over by the blocks                |
+| single filters           | filters left over; single rows, single products: of these          |
+| values of N, rows of N   | values, and rows of a window, times N filters (real numbers)       |
+| lanes, rows, taps of N   | blocks of N channels of a depthwise window; their rows, taps       |
+| ... beside N             | the same for the channels left over by blocks of N                 |
+| bends                    | windows that wrap around a ring buffer, read in two runs           |
+| gathers, gathered rows   | windows copied to scratch first; their rows                        |
+| gathered, gathered bare  | values of these windows; of those that overlap the padding         |
+| bare blocks, runs        | blocks, and runs in them, whose weights are summed again           |
+| bare vectors             | groups of 16 weights in these runs                                 |
+| cut rows, cut vectors    | rows and groups of 16 values in these blocks                       |
+| fours, beside fours      | groups of 4 elements of an elementwise row; elements left over     |
+
+Weights are summed again ("bare", "cut") where a window overlaps the padding or wraps: the stored sum
+of a filter's weights times the zero point of the input holds for whole windows in one run.
 """
 
 from __future__ import annotations
@@ -12,28 +40,35 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from itertools import pairwise, product
 from math import prod
+from typing import NamedTuple
 
 from cnn2csdf import operators as op
 from cnn2csdf.dtypes import Element
-from cnn2csdf.geometry import Axis
+from cnn2csdf.geometry import Axis, Window
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.parameters import multiply_accumulates, operations
 from cnn2csdf.platforms import Platform
 from cnn2csdf.shape import Shape
 
 REAL_BYTES = 4
-BLOCK, REAL_BLOCKS = 4, (16, 8)  # filters that are summed at once, of integers and of real numbers
-WORD, VECTOR = 4, 16  # values that meet weights at once: with SMLAD, with Helium
-WORDS, LANES = 4, 8  # channels of a depthwise convolution at once: in words, in vectors of Helium
-FEW, MOST_GATHERED = 16, 256  # values in a row of a window, and in a window, that is gathered first
-TABLE = "Table"
-HALVES, ZEROS = ".halves", ".zeros"  # after the names of kernels: weights of two bytes, zero points
-PRODUCT = "Product"  # rounded as sums in single precision; a plain convolution in fixed point
-BEHIND = "behind "  # before the words of a function that follows a kernel
-GUESSED = "other"  # the kernel that stands for those that were not counted
+FILTER_BLOCK = 4  # filters of integers that are summed at once
+REAL_FILTER_BLOCKS = (16, 8)  # filters of real numbers that are summed at once
+VALUES_IN_WORD = 4  # values that are multiplied at once with SMLAD
+VALUES_IN_VECTOR = 16  # values that are multiplied at once with Helium
+CHANNELS_IN_WORD = 4  # channels of a depthwise convolution that are computed at once
+CHANNELS_IN_VECTOR = 8  # the same with Helium
+# A window with shorter rows, and no more values, is copied to scratch as one row.
+GATHER_MAX_ROW_VALUES = 16
+GATHER_MAX_VALUES = 256
+TABLE_KERNEL = "Table"
+PRODUCT_KERNEL = "Product"  # a product of matrices in single precision
+HALVES_SUFFIX = ".halves"
+ZEROS_SUFFIX = ".zeros"
+EPILOGUE_PREFIX = "behind "  # before the words of a function that is fused after a kernel
+UNKNOWN_KERNEL = "other"  # the kernel that stands for kernels without counted instructions
 Counts = dict[str, int]
 Loops = Mapping[tuple[str, str], int]  # by kernel and loop
-LIMITS = ("relu", "clip", "prelu")  # functions of integers of 8 bits that do not go by a table
+UNTABLED_FUNCTIONS = ("relu", "clip", "prelu")  # int8 functions computed without a lookup table
 
 
 def loops(
@@ -47,25 +82,25 @@ def loops(
 ) -> Loops:
     """Return how often each loop of the kernels of a layer runs in a frame.
 
-    element_bytes: of what is computed: 4 are real numbers, less are integers. source: the layer of the
-    first input, if it is known. ring: columns of the circular buffer that the input lies in; 0 where
-    its rows are whole. adds_up: whether the input is added up row by row.
+    element_bytes: of the computed elements: 4 are real numbers, fewer are integers. source: the layer
+    of the first input; None if unknown. ring: columns of the ring buffer of the input; 0 where rows
+    are stored whole. adds_up: whether the input is accumulated row by row.
     """
-    is_real, behind = element_bytes == REAL_BYTES, layer.epilogue
+    is_real, epilogue = element_bytes == REAL_BYTES, layer.epilogue
     has_halves = is_real and any(map(layer.reads_halves, layer.operator.half_roles))
     if adds_up:
         kernel, counts = _sums(layer, inputs[0], is_real=is_real)
     else:
         kernel, counts = _kernel(layer, inputs, ring, is_real=is_real)
     if is_real and layer.operator.can_be_fused:  # copied first
-        kernel, behind = "Pointwise", (layer.operator, *behind)
-    kernel = _of_types(kernel, layer, element_bytes, source)
+        kernel, epilogue = "Pointwise", (layer.operator, *epilogue)
+    kernel = _kernel_name(kernel, layer, element_bytes, source)
     if has_halves:
-        kernel, counts = kernel + HALVES, _with_halves(counts, layer.shape.channels)
+        kernel, counts = kernel + HALVES_SUFFIX, _with_halves(counts, layer.shape.channels)
     counts["rows"] = layer.shape.rows if layer.shape.is_map else 0
     counts_of = {(kernel, name): number for name, number in counts.items()}
     if is_real:
-        counts_of |= _behind(layer.shape, behind)
+        counts_of |= _epilogue_loops(layer.shape, epilogue)
         zeros = "many" if source is not None and _is_limited(source) else "few"
         if not layer.operator.has_integer_weights:
             counts_of[kernel, f"products, {zeros} of zero"] = multiply_accumulates(layer, inputs)
@@ -75,7 +110,7 @@ def loops(
 def _kernel(
     layer: Layer, inputs: Sequence[Shape], ring: int, *, is_real: bool
 ) -> tuple[str, Counts]:
-    """The kernel of an operator, and its loops; those of elements where nothing else is known."""
+    """The kernel of an operator, and its loops; by default elements read and written."""
     name = type(layer.operator).__name__
     match layer.operator:
         case op.Convolution() as operator:
@@ -88,7 +123,7 @@ def _kernel(
             return f"{name}.{function}", _pooled(operator, inputs[0], layer.shape)
         case op.QuantizedLstm() | op.QuantizedSvdf() | op.Recurrence() as operator:
             return _recurrence(operator, inputs[0])
-        case op.GlobalPooling(function=function):  # which is written as one over axes
+        case op.GlobalPooling(function=function):  # emitted as a reduction over both axes
             name = f"Reduction.{'mean' if function == 'average' else function}"
         case op.Pad(mode=mode):
             places = layer.shape.height * layer.shape.width - inputs[0].height * inputs[0].width
@@ -133,30 +168,30 @@ def work(platform: Platform, layer: Layer, inputs: Sequence[Shape], element_byte
 
 
 def known_loops(
-    layer: Layer, inputs: Sequence[Shape], found: Loops, table: Mapping[str, object]
+    layer: Layer, inputs: Sequence[Shape], kernel_loops: Loops, table: Mapping[str, object]
 ) -> Loops:
-    """Return the loops; operations and elements instead of kernels that a table does not have.
+    """Return the loops of kernels in the table; for other kernels their operations and elements.
 
-    Of an unknown function behind a known kernel, only the elements count. Kernels of weights of two
+    Of an unknown function after a known kernel, only the elements count. Kernels of weights of two
     bytes, or with a zero point, count as the kernels of other weights, where these are known.
     """
-    found = _of_usual_weights(found, table)
-    unknown = {kernel for kernel, _ in found} - table.keys()
+    kernel_loops = _of_usual_weights(kernel_loops, table)
+    unknown = {kernel for kernel, _ in kernel_loops} - table.keys()
     if not unknown:
-        return found
-    loops_known = {loop: number for loop, number in found.items() if loop[0] not in unknown}
+        return kernel_loops
+    loops_known = {loop: number for loop, number in kernel_loops.items() if loop[0] not in unknown}
     instead = {"operations": operations(layer, inputs), **_moved(layer, inputs)}
-    if all(kernel.startswith(BEHIND) for kernel in unknown):
-        elements = sum(found.get((kernel, "elements"), 0) for kernel in unknown)
+    if all(kernel.startswith(EPILOGUE_PREFIX) for kernel in unknown):
+        elements = sum(kernel_loops.get((kernel, "elements"), 0) for kernel in unknown)
         instead = {"operations": elements, "read": elements}
-    return loops_known | {(GUESSED, name): number for name, number in instead.items()}
+    return loops_known | {(UNKNOWN_KERNEL, name): number for name, number in instead.items()}
 
 
 def _of_usual_weights(counts: Loops, table: Mapping[str, object]) -> Loops:
     """The loops with kernels of usual weights, for kernels that a table has of these weights only."""
     renamed: Counter[tuple[str, str]] = Counter()
     for (kernel, loop), number in counts.items():
-        usual = kernel.removesuffix(HALVES).removesuffix(ZEROS)
+        usual = kernel.removesuffix(HALVES_SUFFIX).removesuffix(ZEROS_SUFFIX)
         renamed[kernel if kernel in table or usual not in table else usual, loop] += number
     return renamed
 
@@ -175,33 +210,53 @@ def uncounted(platform: Platform, network: Network, element_bytes: int | None) -
     return tuple(sorted(kernels - platform.core.table.keys()))
 
 
-def _of_types(kernel: str, layer: Layer, element_bytes: int, source: Layer | None) -> str:
-    """The kernel of a layer for the elements that it reads and makes."""
-    operator, types, bytes_each = layer.operator, layer.quantization, element_bytes
-    if operator.converts and source is not None:
-        bytes_each, types = source.element_bytes, types or source.quantization
+def _kernel_name(kernel: str, layer: Layer, element_bytes: int, source: Layer | None) -> str:
+    """The name of a kernel for the types of its elements, as in the tables of instructions.
+
+    kernel [.short | .wide | .real | .from real | .to real] [.single] [.zeros] [.halves], or Table:
+
+    - no suffix: int8 in fixed point, such as `Convolution`; .short: int16, `Activation.tanh.short`
+    - .wide: integers of another size than their input, or of 32 bits, `Conversion.wide`
+    - .real: real numbers, `Depthwise.real`; .from real, .to real: quantises, dequantises
+    - .single: integers rescaled in single precision, `Softmax.single`
+    - .zeros: weights with zero points, `Convolution.zeros`
+    - .halves: real weights of two bytes, `FullyConnected.real.halves`
+    """
+    input_bytes, types = element_bytes, layer.quantization
+    if layer.operator.converts and source is not None:
+        input_bytes, types = source.element_bytes, types or source.quantization
     single = ".single" if types is not None and not types.is_fixed_point else ""
     if element_bytes == REAL_BYTES:
-        has_types = layer.quantization is not None  # 32 bits
-        is_real = bytes_each == REAL_BYTES
-        return kernel + (".wide" if has_types else ".real" if is_real else f".to real{single}")
-    if bytes_each == REAL_BYTES:
+        has_integers = layer.quantization is not None  # 32 bits
+        is_real = input_bytes == REAL_BYTES
+        return kernel + (".wide" if has_integers else ".real" if is_real else f".to real{single}")
+    if input_bytes == REAL_BYTES:
         return f"{kernel}.from real{single}"
-    if bytes_each != element_bytes or (types is not None and types.element.bytes != element_bytes):
+    if {input_bytes, types.element.bytes if types else input_bytes} != {element_bytes}:
         return f"{kernel}.wide"
-    if kernel == PRODUCT and (not single or element_bytes == Element.INT16.bytes):
+    return _integer_kernel(kernel, layer, single, is_short=element_bytes == Element.INT16.bytes)
+
+
+def _integer_kernel(kernel: str, layer: Layer, single: str, *, is_short: bool) -> str:
+    """The name of a kernel whose input and output are integers of one size."""
+    operator = layer.operator
+    if not is_short and _has_table(operator, is_single=bool(single)):
+        return TABLE_KERNEL
+    if kernel == PRODUCT_KERNEL and (not single or is_short):
         kernel = "Convolution"
-    if element_bytes == Element.INT16.bytes:
-        kernel += ".short"
-    elif operator.converts:
-        kernel = TABLE if single else kernel
-    elif isinstance(operator, op.Activation) and operator.function not in LIMITS:
-        kernel = TABLE
-    if kernel == TABLE or (operator.moves and operator.joined_axis is None):
+    kernel += ".short" if is_short else ""
+    if operator.moves and operator.joined_axis is None:
         return kernel
-    kinds = [stored.quantization for stored in layer.stored]
-    has_zeros = operator.weight_role is not None and any(kind and kind.zero_point for kind in kinds)
-    return kernel + single + (ZEROS if has_zeros else "")
+    types = [stored.quantization for stored in layer.stored]
+    has_zeros = operator.weight_role is not None and any(kind and kind.zero_point for kind in types)
+    return kernel + single + (ZEROS_SUFFIX if has_zeros else "")
+
+
+def _has_table(operator: op.Operator, *, is_single: bool) -> bool:
+    """Whether 8-bit integers pass through a lookup table."""
+    if operator.converts:
+        return is_single
+    return isinstance(operator, op.Activation) and operator.function not in UNTABLED_FUNCTIONS
 
 
 def _is_limited(layer: Layer) -> bool:
@@ -210,11 +265,11 @@ def _is_limited(layer: Layer) -> bool:
     return limits is not None and limits[0] == 0
 
 
-def _behind(shape: Shape, operators: Sequence[op.Operator]) -> dict[tuple[str, str], int]:
-    """The loops of functions of real numbers that follow what a kernel makes."""
+def _epilogue_loops(shape: Shape, operators: Sequence[op.Operator]) -> dict[tuple[str, str], int]:
+    """The loops of functions of real numbers that are fused after a kernel."""
     counts_of: Counter[tuple[str, str]] = Counter()
     for operator in operators:
-        kernel = f"{BEHIND}{operator.in_words()}"
+        kernel = f"{EPILOGUE_PREFIX}{operator.in_words()}"
         counts_of[kernel, "elements"] += shape.elements
         counts_of[kernel, "places"] += shape.height * shape.width if shape.is_map else 1
     return dict(counts_of)
@@ -225,7 +280,7 @@ def _combined(shape: Shape, inputs: Sequence[Shape]) -> Counts:
     repeats = any(source.elements < shape.elements for source in inputs)
     places = shape.height * shape.width if shape.is_map else 1
     runs = places if repeats else shape.rows if shape.is_map else 1
-    fours, rest = divmod(shape.elements // runs, WORDS)
+    fours, rest = divmod(shape.elements // runs, CHANNELS_IN_WORD)
     return {
         "read": sum(source.elements for source in inputs),
         "written": shape.elements,
@@ -237,7 +292,7 @@ def _combined(shape: Shape, inputs: Sequence[Shape]) -> Counts:
 
 
 def _moved(layer: Layer, inputs: Sequence[Shape]) -> Counts:
-    """Elements that any other kernel reads and writes, and its places."""
+    """The elements that a kernel reads and writes, and its output pixels."""
     shape = layer.shape
     return {
         "read": sum(source.elements for source in inputs),
@@ -247,10 +302,10 @@ def _moved(layer: Layer, inputs: Sequence[Shape]) -> Counts:
 
 
 def _taps(axis: Axis, length: int, outputs: int, ring: int = 0) -> Counter[tuple[int, bool]]:
-    """Number of windows by their taps on the tensor, and by whether they bend around its ring.
+    """Number of windows by their taps on the tensor, and by whether they wrap around its ring.
 
     The first and last tap inside are constant between breakpoints, one for each tap at each border;
-    between two of them windows that bend are counted as a sum of floors. O(min(kernel, outputs)).
+    between two breakpoints windows that wrap are counted as a sum of floors. O(min(kernel, outputs)).
     """
     limit = length + min(axis.after, 0)
     breakpoints = {0, outputs} if axis.kernel < outputs else set(range(outputs + 1))
@@ -264,7 +319,7 @@ def _taps(axis: Axis, length: int, outputs: int, ring: int = 0) -> Counter[tuple
         begin = first * axis.stride - axis.before
         skipped = max(0, -(begin // axis.dilation))
         inside = min(axis.kernel, -((begin - limit) // axis.dilation)) - skipped
-        windows, bending = upto - first, 0
+        windows, wrapping = upto - first, 0
         if inside > 0 and ring:
             start, reach = begin + skipped * axis.dilation, (inside - 1) * axis.dilation
             ends, starts = (
@@ -272,9 +327,9 @@ def _taps(axis: Axis, length: int, outputs: int, ring: int = 0) -> Counter[tuple
                 for offset in (start + reach, start)
             )
             # Windows shorter than the ring pass at most one of its ends.
-            bending = windows if reach >= ring else ends - starts
-        counts[max(0, inside), True] += bending
-        counts[max(0, inside), False] += windows - bending
+            wrapping = windows if reach >= ring else ends - starts
+        counts[max(0, inside), True] += wrapping
+        counts[max(0, inside), False] += windows - wrapping
     return +counts
 
 
@@ -298,50 +353,103 @@ def _sum_of_floors(count: int, divisor: int, factor: int, offset: int) -> int:
     return total
 
 
+class _Windows(NamedTuple):
+    """Windows with the same number of taps inside the tensor.
+
+    pixels: the number of these windows, one an output pixel. down, across: taps inside, by axis.
+    wraps: whether each row of a window wraps around the ring, and is read in two runs.
+    """
+
+    pixels: int
+    down: int
+    across: int
+    wraps: bool
+
+    @property
+    def runs(self) -> int:
+        """The runs of consecutive values in a window."""
+        return self.down * (1 + self.wraps)
+
+
+def _windows(window: Window, source: Shape, shape: Shape, ring: int) -> list[_Windows]:
+    """The windows over a tensor, grouped by their taps inside."""
+    down_taps = _taps(window.rows, source.height, shape.height)
+    across_taps = _taps(window.columns, source.width, shape.width, ring)
+    return [
+        _Windows(down_taps[down, False] * across_taps[across, wraps], down, across, wraps)
+        for (down, _), (across, wraps) in product(down_taps, across_taps)
+    ]
+
+
 def _convolution(
     operator: op.Convolution, source: Shape, shape: Shape, ring: int, *, is_real: bool
 ) -> tuple[str, Counts]:
+    """The kernel of a convolution, and its loops over all windows."""
     window, groups = operator.window, operator.groups
-    down_taps = _taps(window.rows, source.height, shape.height)
-    across_taps = _taps(window.columns, source.width, shape.width, ring)
-    taps, width = prod(window.kernel), window.kernel[1] * source.channels
-    inputs, filters = source.channels // groups, operator.filters // groups
-    is_depthwise = groups > 1 and groups == source.channels == operator.filters
-    gathers = groups == 1 and window.kernel[0] > 1 and width < FEW
-    gathers = gathers and taps * inputs <= MOST_GATHERED
+    inputs = source.channels // groups
     counts_of: Counter[str] = Counter()
-    for (down, _), (across, bends) in product(down_taps, across_taps):
-        number = down_taps[down, False] * across_taps[across, bends]
-        rows, values = down * (1 + bends), across * inputs // (1 + bends)
+    is_depthwise = groups > 1 and groups == source.channels == operator.filters
+    for windows in _windows(window, source, shape, ring):
         if is_depthwise:
-            counts_of.update(_lanes(number, down, across, groups, bends=bends))
+            counts_of.update(_depthwise_loops(windows, groups))
         elif is_real:
-            counts_of.update(_real_filters(number * groups, rows, values, filters))
-        elif gathers:
-            blocks = filters // BLOCK * BLOCK
-            counts_of.update(_filters(number, 1, taps * inputs, blocks))
-            if filters > blocks:
-                counts_of.update(_filters(number, down, across * inputs, filters - blocks))
-                counts_of["places"] -= number
-            counts_of["gathered rows"] += number * rows
-            counts_of["gathered"] += number * down * across * inputs
-            counts_of["gathers"] += number
-            counts_of["gathered bare"] += number * taps * inputs * (down * across < taps)
+            values = windows.across * inputs // (1 + windows.wraps)
+            filters = operator.filters // groups
+            counts_of.update(_real_filters(windows.pixels * groups, windows.runs, values, filters))
+        elif _is_gathered(operator, source):
+            counts_of.update(_gathered_loops(windows, operator, inputs))
         else:
-            counts_of.update(_filters(number * groups, rows, values, filters))
-            counts_of["bends"] += number * groups * bends
-            if bends or down * across < taps:  # sums do not begin with the zero point's part
-                runs = down * (1 + bends) if bends or across < window.kernel[1] else 1
-                blocks = number * (operator.filters // BLOCK)
-                counts_of.update(_bare(blocks, runs, -(-down * across * inputs // max(runs, 1))))
-                counts_of["cut rows"] += blocks * rows
-                counts_of["cut vectors"] += blocks * rows * -(-values // VECTOR)
+            counts_of.update(_direct_loops(windows, operator, inputs))
     if is_depthwise:
         return "Depthwise", dict(counts_of)
     if operator.block is not None and not is_real:  # a product of matrices in the file
-        counts_of["inner"] = shape.height * shape.width * taps * inputs
-        return PRODUCT, dict(counts_of)
+        counts_of["inner"] = shape.height * shape.width * prod(window.kernel) * inputs
+        return PRODUCT_KERNEL, dict(counts_of)
     return "Convolution" if groups == 1 else "GroupedConvolution", dict(counts_of)
+
+
+def _is_gathered(operator: op.Convolution, source: Shape) -> bool:
+    """Whether windows are copied to scratch before they meet blocks of filters."""
+    kernel_rows, kernel_columns = operator.window.kernel
+    row_values = kernel_columns * source.channels
+    return (
+        operator.groups == 1
+        and kernel_rows > 1
+        and row_values < GATHER_MAX_ROW_VALUES
+        and kernel_rows * row_values <= GATHER_MAX_VALUES
+    )
+
+
+def _gathered_loops(windows: _Windows, operator: op.Convolution, inputs: int) -> Counter[str]:
+    """The loops over windows that are copied to scratch; filters left over read the tensor."""
+    pixels, down, across = windows.pixels, windows.down, windows.across
+    taps = prod(operator.window.kernel)
+    blocked = operator.filters // FILTER_BLOCK * FILTER_BLOCK
+    counts_of = Counter(_filters(pixels, 1, taps * inputs, blocked))
+    if operator.filters > blocked:
+        counts_of.update(_filters(pixels, down, across * inputs, operator.filters - blocked))
+        counts_of["places"] -= pixels  # both calls pixels the same pixels
+    counts_of["gathered rows"] = pixels * windows.runs
+    counts_of["gathered"] = pixels * down * across * inputs
+    counts_of["gathers"] = pixels
+    counts_of["gathered bare"] = pixels * taps * inputs * (down * across < taps)
+    return counts_of
+
+
+def _direct_loops(windows: _Windows, operator: op.Convolution, inputs: int) -> Counter[str]:
+    """The loops over windows of integers that are read where the tensor is stored."""
+    pixels, down, across, wraps = windows
+    values, filters = across * inputs // (1 + wraps), operator.filters // operator.groups
+    counts_of = Counter(_filters(pixels * operator.groups, windows.runs, values, filters))
+    counts_of["bends"] = pixels * operator.groups * wraps
+    # The stored sums of weights times the zero point hold for whole windows in one run only.
+    if wraps or down * across < prod(operator.window.kernel):
+        runs = windows.runs if wraps or across < operator.window.kernel[1] else 1
+        blocks = pixels * (operator.filters // FILTER_BLOCK)
+        counts_of.update(_bare(blocks, runs, -(-down * across * inputs // max(runs, 1))))
+        counts_of["cut rows"] = blocks * windows.runs
+        counts_of["cut vectors"] = blocks * windows.runs * -(-values // VALUES_IN_VECTOR)
+    return counts_of
 
 
 def _hybrid(product_operator: op.Operator, source: Shape, shape: Shape) -> Counts:
@@ -375,14 +483,14 @@ def _fully_connected(
         return "FullyConnected", _real_filters(1, rows, count, units)
     counts = _filters(1, rows, count, units)
     if rows > 1:
-        return "FullyConnected", counts | _bare(units // BLOCK, rows, count)
+        return "FullyConnected", counts | _bare(units // FILTER_BLOCK, rows, count)
     counts["matrices"] = counts.pop("places")
     return "Convolution", counts  # which has the same loops of filters
 
 
 def _filters(places: int, rows: int, count: int, filters: int) -> Counts:
-    """The loops in which filters meet rows of this many values, at this many places."""
-    blocks, single = places * (filters // BLOCK), places * (filters % BLOCK)
+    """The loops that multiply filters with rows of `count` values each, at this many pixels."""
+    blocks, single = places * (filters // FILTER_BLOCK), places * (filters % FILTER_BLOCK)
     return {
         "places": places,
         "outputs": places * filters,
@@ -390,9 +498,9 @@ def _filters(places: int, rows: int, count: int, filters: int) -> Counts:
         "products": places * filters * rows * count,
         "blocks": blocks,
         "block rows": blocks * rows,
-        "words": blocks * rows * (count // WORD),
-        "tails": blocks * rows * (count % WORD),
-        "vectors": blocks * rows * -(-count // VECTOR),
+        "words": blocks * rows * (count // VALUES_IN_WORD),
+        "tails": blocks * rows * (count % VALUES_IN_WORD),
+        "vectors": blocks * rows * -(-count // VALUES_IN_VECTOR),
         "singles": places * (single > 0),
         "single filters": single,
         "single rows": single * rows,
@@ -401,18 +509,18 @@ def _filters(places: int, rows: int, count: int, filters: int) -> Counts:
 
 
 def _real_filters(places: int, rows: int, count: int, filters: int) -> Counts:
-    """The same of real numbers: sixteen filters at once, then eight, then each."""
-    most, few = REAL_BLOCKS
-    rest = filters % few
-    blocks = {most: filters // most, few: filters % most // few}
+    """The same for real numbers: filters in blocks of sixteen, then of eight, then singly."""
+    large, small = REAL_FILTER_BLOCKS
+    rest = filters % small
+    blocks = {large: filters // large, small: filters % large // small}
     values = places * rows * count
     loops_of = {f"values of {size}": values * number for size, number in blocks.items()}
     loops_of |= {f"rows of {size}": places * rows * number for size, number in blocks.items()}
     return loops_of | {
         "places": places,
         "outputs": places * filters,
-        "blocks": places * -(-filters // most),
-        "block rows": places * rows * -(-filters // most),
+        "blocks": places * -(-filters // large),
+        "block rows": places * rows * -(-filters // large),
         "values of rest": values * (rest > 0),
         "products of rest": values * rest,
     }
@@ -420,49 +528,54 @@ def _real_filters(places: int, rows: int, count: int, filters: int) -> Counts:
 
 def _with_halves(counts: Counts, channels: int) -> Counts:
     """The loops over real weights of two bytes: eight filters at once, channels singly."""
-    most, few = REAL_BLOCKS
+    large, small = REAL_FILTER_BLOCKS
     loops_of = dict(counts)
-    if f"values of {most}" in counts:
+    if f"values of {large}" in counts:
         for kind in ("values", "rows"):
-            loops_of[f"{kind} of {few}"] += 2 * loops_of.pop(f"{kind} of {most}")
-    elif f"taps of {LANES}" in counts:
+            loops_of[f"{kind} of {small}"] += 2 * loops_of.pop(f"{kind} of {large}")
+    elif f"taps of {CHANNELS_IN_VECTOR}" in counts:
         loops_of = {"places": counts["places"], "products": counts["products"]}
-        loops_of["taps"] = counts["products"] // channels * -(-channels // LANES)
+        loops_of["taps"] = counts["products"] // channels * -(-channels // CHANNELS_IN_VECTOR)
     return loops_of
 
 
 def _bare(blocks: int, runs: int, count: int) -> Counts:
-    """The loops that take the zero point from what weights add, in runs of this many weights."""
+    """The loops that sum weights for the zero point of the input, in runs of this many weights."""
     return {
         "bare blocks": blocks,
         "bare runs": blocks * runs,
-        "bare vectors": blocks * runs * -(-count // VECTOR),
+        "bare vectors": blocks * runs * -(-count // VALUES_IN_VECTOR),
     }
 
 
-def _lanes(places: int, down: int, across: int, channels: int, *, bends: bool) -> Counts:
-    """The loops of a depthwise convolution, with four channels at once, and with eight or sixteen.
+def _depthwise_loops(windows: _Windows, channels: int) -> Counts:
+    """The loops of a depthwise convolution, in blocks of four, and of eight or sixteen, channels.
 
-    Rows that bend around a ring go in two runs; channels that are left go singly.
+    Channels left over by the blocks are computed singly.
     """
-    loops_of = {"places": places, "outputs": places * channels, "bends": places * bends}
-    loops_of["products"] = places * down * across * channels
-    pairs, rest = divmod(channels, 2 * LANES)
-    blocks = {WORDS: channels // WORDS, LANES: rest // LANES, 2 * LANES: pairs}
-    for lanes, number in blocks.items():
+    places, taps = windows.pixels, windows.pixels * windows.down * windows.across
+    loops_of = {"places": places, "outputs": places * channels, "bends": places * windows.wraps}
+    loops_of["products"] = taps * channels
+    vector_pairs, rest = divmod(channels, 2 * CHANNELS_IN_VECTOR)
+    blocks = {
+        CHANNELS_IN_WORD: channels // CHANNELS_IN_WORD,
+        CHANNELS_IN_VECTOR: rest // CHANNELS_IN_VECTOR,
+        2 * CHANNELS_IN_VECTOR: vector_pairs,
+    }
+    for block_channels, number in blocks.items():
         loops_of |= {
-            f"lanes of {lanes}": places * number,
-            f"rows of {lanes}": places * number * down * (1 + bends),
-            f"taps of {lanes}": places * number * down * across,
+            f"lanes of {block_channels}": places * number,
+            f"rows of {block_channels}": places * number * windows.runs,
+            f"taps of {block_channels}": taps * number,
         }
-    for lanes in (WORDS, LANES):
-        rest = channels % lanes
-        slow = places * -(-rest // LANES)
+    for block_channels in (CHANNELS_IN_WORD, CHANNELS_IN_VECTOR):
+        rest = channels % block_channels
+        has_rest = -(-rest // CHANNELS_IN_VECTOR)  # 0 or 1, as the rest is shorter than a vector
         loops_of |= {
-            f"places beside {lanes}": slow,
-            f"taps beside {lanes}": slow * down * across,
-            f"products beside {lanes}": places * down * across * rest,
-            f"outputs beside {lanes}": places * rest,
+            f"places beside {block_channels}": places * has_rest,
+            f"taps beside {block_channels}": taps * has_rest,
+            f"products beside {block_channels}": taps * rest,
+            f"outputs beside {block_channels}": places * rest,
         }
     return loops_of
 
@@ -483,7 +596,7 @@ def _pooled(operator: op.Pooling, source: Shape, shape: Shape) -> Counts:
 
 
 def _sums(layer: Layer, source: Shape, *, is_real: bool) -> tuple[str, Counts]:
-    """The loops of a layer that adds up its input row by row."""
+    """The loops of a layer that accumulates its input row by row."""
     rows, count = source.height, source.row_elements
     units = layer.operator.dense_units
     if units is None:
@@ -520,9 +633,9 @@ def _svdf(operator: op.QuantizedSvdf, source: Shape) -> tuple[str, Counts]:
 
 def _lstm(operator: op.QuantizedLstm, source: Shape) -> tuple[str, Counts]:
     frames, elements = operator.sequence(source)
-    again = frames - (operator.keeps is None)  # the first frame meets nothing kept
+    recurrent = frames - (operator.keeps is None)  # the first frame has no state to multiply
     counts_of = Counter(_filters(4 * frames, 1, elements, operator.units))
-    counts_of.update(_filters(4 * again, 1, operator.units, operator.units))
+    counts_of.update(_filters(4 * recurrent, 1, operator.units, operator.units))
     return "Lstm", dict(counts_of) | {"frames": frames, "units": frames * operator.units}
 
 
@@ -535,15 +648,15 @@ def _product(layer: Layer, inputs: Sequence[Shape], *, is_real: bool) -> tuple[s
     match layer.operator:
         case op.AttentionProduct(gives=gives):
             kernel = f"{kernel}.{gives}"
-            inner, meetings = products // shape.elements, shape.height * shape.width
-            blocks = meetings * -(-shape.channels // LANES)
-            counts_of |= {"inner": meetings * inner, "blocks": blocks, "block rows": blocks * inner}
+            inner, places = products // shape.elements, shape.height * shape.width
+            blocks = places * -(-shape.channels // CHANNELS_IN_VECTOR)
+            counts_of |= {"inner": places * inner, "blocks": blocks, "block rows": blocks * inner}
         case op.StreamedProduct(units=units, places=places):
             sums = units * places
             counts_of |= {"sums": sums, "products": sums * inputs[0].elements}
         case op.MatrixProduct(units=int(units)):
             kernel = f"{kernel}.trained"
-            if is_real:  # by a plain loop
+            if is_real:  # the kernel is a plain loop
                 return kernel, counts_of
             counts_of = _filters(shape.elements // units, 1, products // shape.elements, units)
     return kernel, counts_of | {"places": shape.height * shape.width if shape.is_map else 1}
