@@ -1,7 +1,26 @@
-"""Insertions into the C++ of a dataflow design that make its run a trace.
+"""Instrumentation of the C++ of a dataflow design: a run of the instrumented design is a trace.
 
-Only what is inserted into a text can be wrong, never the existing text: no token is changed, moved or
-taken away, and every line keeps its number.
+No token is changed, moved or removed, and every line keeps its number. A dataflow region, for example,
+
+    {
+    #pragma HLS dataflow
+        load(x, a);
+        for (int i = 0; i < 3; i++) { s.write(a[i]); }
+    }
+
+becomes (with line breaks added)
+
+    {::csdf_trace::Region csdf_region;
+    #pragma HLS dataflow
+        ::csdf_trace::run(2,{},false,[&]{load(x, a);});
+        ::csdf_trace::run(3,{2},false,[&]{
+            for(::csdf_trace::Loop csdf_1(1);csdf_1.once();csdf_1.end())
+            for (int i = 0; i < 3; i++) {csdf_1.iteration(); s.write(a[i]); }});
+    csdf_region.join();}
+
+    Region, join()      the processes of the region, and the wait for their ends
+    run(n,{deps},...)   process n, which starts after the processes `deps` (they write its arrays)
+    Loop, iteration()   one execution of a loop, and the start of each iteration
 """
 
 from __future__ import annotations
@@ -20,14 +39,27 @@ from planners.fifo.hls.cpp_tokens import (
     qualified,
     split,
 )
-from planners.fifo.hls.sources import Function, LoopText, RegionVariable, Site, SourceDesign
+from planners.fifo.hls.sources import (
+    FIRST_SITE,
+    Function,
+    LoopText,
+    RegionVariable,
+    Site,
+    SourceDesign,
+)
 
 LOOPS = (
-    *("for", "while", "do"),
-    *("TAPA_WHILE_NOT_EOT", "TAPA_WHILE_NEITHER_EOT", "TAPA_WHILE_NONE_EOT"),
+    "for",
+    "while",
+    "do",
+    "TAPA_WHILE_NOT_EOT",
+    "TAPA_WHILE_NEITHER_EOT",
+    "TAPA_WHILE_NONE_EOT",
 )
-# The start of a process whose statement is numbered in place, not wrapped in a lambda.
-UNWRAPPED = -1
+
+
+Declarators = Sequence[tuple[Token, Sequence[Token]]]
+"""The variables of a declaration, each with the tokens after its name."""
 
 
 class Rank(IntEnum):
@@ -55,29 +87,34 @@ def instrument(design: SourceDesign, top: Function) -> None:
     for functions in design.functions.values():
         for function in functions:
             Body(design, function).walk()
-    sources = list(design.sources.values())
-    for number, site in enumerate(design.sites, 2):
-        if site.start == UNWRAPPED:
-            continue
-        after_sites = sorted(
-            {
-                writer
-                for variable in design.variables
-                if variable.region == site.region
-                for writer in design.users(variable)[0]
-                if writer < number and number in design.users(variable)[1]
-            }
-        )
-        deps = ",".join(map(str, after_sites))
-        copies = "".join(f",{name}={name}" for name in site.indices)
-        call = "run_inline" if site.is_inline else "run"
-        source = sources[site.file]
-        source.insert(
-            site.start,
-            f"::csdf_trace::{call}({number},{{{deps}}},{str(site.is_replicated).lower()},[&{copies}]{{",
-            Rank.STATEMENT,
-        )
-        source.insert(site.end, "});", Rank.END_PROCESS)
+    for site in design.sites:
+        if site.is_wrapped:
+            _wrap(design, site)
+
+
+def _wrap(design: SourceDesign, site: Site) -> None:
+    """Move the statement of a process into a lambda, after the writers of the variables it reads."""
+    users = [
+        design.users(variable) for variable in design.variables if variable.region == site.region
+    ]
+    writers = {
+        writer
+        for variable_writers, readers in users
+        if site.number in readers
+        for writer in variable_writers
+        if writer < site.number
+    }
+    deps = ",".join(map(str, sorted(writers)))
+    copies = "".join(f",{name}={name}" for name in site.indices)
+    call = "run_inline" if site.is_inline else "run"
+    is_replicated = str(site.is_replicated).lower()
+    source = list(design.sources.values())[site.file]
+    source.insert(
+        site.start,
+        f"::csdf_trace::{call}({site.number},{{{deps}}},{is_replicated},[&{copies}]{{",
+        Rank.STATEMENT,
+    )
+    source.insert(site.end, "});", Rank.END_PROCESS)
 
 
 class Body:
@@ -89,9 +126,8 @@ class Body:
         self.tokens = function.tokens
         self.unlabelled = 0
         self.ends: list[str] = []  # calls inserted before each return
-        self.region: int | None = (
-            None  # number of the dataflow region, whose statements are processes
-        )
+        # Number of the dataflow region, whose statements are processes.
+        self.region: int | None = None
         self.indices: list[str] = []  # counters of the enclosing unrolled loops of the region
         self.scopes: list[LoopText] = []
 
@@ -139,16 +175,7 @@ class Body:
     def _compound(self, first: int, last: int) -> None:
         """Walk the statements between two braces: a region if they contain the dataflow pragma."""
         outer, indices, self.region = self.region, self.indices, None
-        is_region = False
-        i = first + 1
-        while i < last:
-            if (pragma := self._pragma(i)) and pragma[0].name == "dataflow":
-                is_region = "off" not in pragma[0].flags
-                break
-            if self._text(i) in OPEN and self.tokens[i].kind == "sign":
-                i = after(self.tokens, i)
-            else:
-                i += 1
+        is_region = self._is_region(first, last)
         if is_region:
             self.region = len(self.design.regions)
             self.design.regions.append((self.function, self._line(first)))
@@ -157,13 +184,29 @@ class Body:
             self.source.insert(
                 self.tokens[first].end, "::csdf_trace::Region csdf_region;", Rank.OPEN_REGION
             )
-        i = first + 1
-        while i < last:
-            i = max(self._statement(i, last), i + 1)
+        self._statements(first, last)
         if is_region:
             self.ends.pop()
             self.source.insert(self.tokens[last].start, "csdf_region.join();", Rank.JOIN_REGION)
         self.region, self.indices = outer, indices
+
+    def _is_region(self, first: int, last: int) -> bool:
+        """Whether the dataflow pragma is between two braces, outside inner brackets."""
+        position = first + 1
+        while position < last:
+            if (pragma := self._pragma(position)) and pragma[0].name == "dataflow":
+                return "off" not in pragma[0].flags
+            if self._text(position) in OPEN and self.tokens[position].kind == "sign":
+                position = after(self.tokens, position)
+            else:
+                position += 1
+        return False
+
+    def _statements(self, first: int, last: int) -> None:
+        """Walk the statements between two braces."""
+        position = first + 1
+        while position < last:
+            position = max(self._statement(position, last), position + 1)
 
     def _pragma(self, i: int) -> tuple[Pragma, int] | None:
         """The HLS pragma at a position, and the next position: a directive, _Pragma, or a macro."""
@@ -186,89 +229,95 @@ class Body:
                 return pragma and (pragma, end + (self._text(end) == ";"))
         return None
 
-    def _statement(self, i: int, last: int) -> int:
-        """Walk the statement at i; return the position after it."""
+    def _statement(self, start: int, last: int) -> int:
+        """Walk the statement at a position before `last`; return the position after the statement."""
         tokens = self.tokens
-        token = tokens[i]
-        text = token.text
-        if pragma := self._pragma(i):
+        text = tokens[start].text
+        if pragma := self._pragma(start):
             self._obey(pragma[0], pragma[1])
             return pragma[1]
-        if token.kind == "pragma" or text == ";":
-            return i + 1
-        if text == "[" and self._text(i + 1) == "[":  # attributes
-            return self._statement(min(after(tokens, i), last - 1), last)
+        if tokens[start].kind == "pragma" or text == ";":
+            return start + 1
+        if text == "[" and self._text(start + 1) == "[":  # attributes
+            return self._statement(min(after(tokens, start), last - 1), last)
         if text == "{":
-            end = after(tokens, i)
-            self._compound_in_region(i, end - 1)
+            end = after(tokens, start)
+            # Braces in a region enclose more of its processes.
+            walk = self._compound if self.region is None else self._statements
+            walk(start, end - 1)
             return end
-        if token.kind == "word":
+        if tokens[start].kind == "word":
             if text in LOOPS:
-                return self._loop(i, i, last)
+                return self._loop(start, start, last)
             if text in ("if", "switch"):
-                k = i + 1
-                while self._text(k) in ("constexpr", "consteval"):
-                    k += 1
-                k = self._statement(after(tokens, k), last)
-                if text == "if" and self._text(k) == "else":
-                    k = self._statement(k + 1, last)
-                return k
+                return self._selection(start, last)
             if text == "try":
-                k = self._statement(i + 1, last)
-                while self._text(k) == "catch":
-                    k = self._statement(after(tokens, k + 1), last)
-                return k
+                return self._try(start, last)
             if text in ("case", "default"):
-                k = i
-                while k < last and self._text(k) != ":":
-                    k += 1
-                return k + 1
-            if self._text(i + 1) == ":" and text not in ("public", "private", "protected"):
-                k = i + 2
-                while self._text(k) == "[" and self._text(k + 1) == "[":
-                    k = after(tokens, k)
-                return (
-                    self._loop(i, k, last)
-                    if self._text(k) in LOOPS
-                    else self._statement(min(k, last - 1), last)
-                )
-        return self._simple(i, last)
+                return self._case(start, last)
+            if self._text(start + 1) == ":" and text not in ("public", "private", "protected"):
+                return self._labelled(start, last)
+        return self._simple(start, last)
 
-    def _compound_in_region(self, first: int, last: int) -> None:
-        region = self.region
-        if region is None:
-            self._compound(first, last)
-            return
-        i = first + 1
-        while i < last:
-            i = max(self._statement(i, last), i + 1)
+    def _selection(self, start: int, last: int) -> int:
+        """Walk the branches of an `if` or `switch`; return the position after the statement."""
+        condition = start + 1
+        while self._text(condition) in ("constexpr", "consteval"):
+            condition += 1
+        end = self._statement(after(self.tokens, condition), last)
+        if self._text(start) == "if" and self._text(end) == "else":
+            end = self._statement(end + 1, last)
+        return end
+
+    def _try(self, start: int, last: int) -> int:
+        """Walk a `try` block and its handlers; return the position after the statement."""
+        end = self._statement(start + 1, last)
+        while self._text(end) == "catch":
+            end = self._statement(after(self.tokens, end + 1), last)
+        return end
+
+    def _case(self, start: int, last: int) -> int:
+        """Return the position after the colon of a `case` or `default`."""
+        colon = start
+        while colon < last and self._text(colon) != ":":
+            colon += 1
+        return colon + 1
+
+    def _labelled(self, label: int, last: int) -> int:
+        """Walk a statement with a label; return the position after the statement."""
+        start = label + 2
+        while self._text(start) == "[" and self._text(start + 1) == "[":
+            start = after(self.tokens, start)
+        if self._text(start) in LOOPS:
+            return self._loop(label, start, last)
+        return self._statement(min(start, last - 1), last)
 
     # -- loops ----------------------------------------------------------------------------------------
 
-    def _loop(self, start: int, i: int, last: int) -> int:
-        """Walk a loop at i, whose label, if any, is at start; return the position after it."""
-        tokens = self.tokens
-        loop, body = self._loop_text(start, i)
+    def _loop(self, start: int, keyword: int, last: int) -> int:
+        """Walk a loop, whose label, if any, is at `start`; return the position after the loop."""
+        loop, body = self._loop_text(start, keyword)
         region = self.region
         site = None
         if region is not None:
             if self._unrolled_calls(body):
-                return self._unrolled_loop(i, body, last)
+                return self._unrolled_loop(keyword, body, last)
             name = loop.label or f"VITIS_LOOP_{loop.line}_{loop.number}"
-            site = self._site(name, "loop", start)
+            # The site gets its tokens after the walk of the body, and its number before it.
+            site = self._site(name, "loop", start, start + 1)
             self.region = None
         self.design.loops.append(loop)
         number = len(self.design.loops) - 1
         is_recorded = not self.function.is_constant
         if is_recorded:
-            self._record_loop(i, number)
+            self._record_loop(keyword, number)
         end = self._loop_body(loop, body, last, number if is_recorded else None)
-        if tokens[i].text == "do":
-            end = after(tokens, end + 1) + 1
+        if self._text(keyword) == "do":
+            end = after(self.tokens, end + 1) + 1
         self.region = region
         if site:
-            site.end = tokens[end - 1].end
-            site.tokens = tokens[start:end]
+            site.end = self.tokens[end - 1].end
+            site.tokens = self.tokens[start:end]
         return end
 
     def _loop_text(self, start: int, i: int) -> tuple[LoopText, int]:
@@ -408,194 +457,228 @@ class Body:
                 name = token.text
         return name if name in self.design.functions else ""
 
-    def _simple(self, i: int, last: int) -> int:
-        """Walk an expression, a declaration or a jump up to its semicolon."""
+    def _simple(self, start: int, last: int) -> int:
+        """Walk an expression, a declaration or a jump; return the position after its semicolon."""
+        end = self._end_of_simple(start, last)
+        if self._text(start) == "return":
+            for action in reversed(self.ends):
+                self.source.insert(self.tokens[start].start, f"if({action}){{}}else ", Rank.RETURN)
+            return end
+        names = list(declared(self.tokens[start : end - 1]))
+        if names:
+            self._declaration(start, end, names)
+            return end
+        self._task_element(start, end)
+        self._invocations(start, end)
+        if self.region is not None:
+            self._process(start, end)
+        return end
+
+    def _end_of_simple(self, start: int, last: int) -> int:
+        """The position after the semicolon of a simple statement; walks the lambdas before it."""
         tokens = self.tokens
-        end = i
+        end = start
         while end < last and tokens[end].text != ";":
+            is_capture = (
+                tokens[end].text == "["
+                and self._text(end - 1) != "]"
+                and tokens[end - 1].kind != "word"
+            )
             if tokens[end].text == "{" and self._is_lambda(end):
                 close = after(tokens, end)
                 inner = Body(self.design, self.function)
                 inner.unlabelled = self.unlabelled
                 inner._compound(end, close - 1)
                 end = close
-            elif tokens[end].text == "{" or (
-                tokens[end].text == "["
-                and self._text(end - 1) not in ("]",)
-                and tokens[end - 1].kind != "word"
-            ):
+            elif tokens[end].text == "{" or is_capture:
                 end = after(tokens, end)
             else:
                 end += 1
-        end = min(end + 1, last)
-        if tokens[i].text == "return":
-            for action in reversed(self.ends):
-                self.source.insert(tokens[i].start, f"if({action}){{}}else ", Rank.RETURN)
-            return end
-        statement = tokens[i : end - 1]
-        names = list(declared(statement))
-        if names:
-            self._declaration(i, end, names)
-            return end
-        self._tasks(i, end)
-        if self.region is not None:
-            k = qualified(tokens, i)
-            name = self._called(i, k) if k > i and self._text(k) == "(" else ""
-            method = self._method(i, end)
-            if name or method:
-                spelled = name or method
-                if "<" in [t.text for t in tokens[i:k]]:
-                    spelled = "".join(t.text for t in tokens[i:k])
-                self._close(self._site(spelled, "call", i), i, end)
-            elif assigned := self._assigned_call(i, end):
-                self._close(self._site(assigned, "call", i, is_inline=True), i, end)
-        return end
+        return min(end + 1, last)
 
-    def _is_lambda(self, k: int) -> bool:
-        before = self._text(k - 1)
+    def _process(self, start: int, end: int) -> None:
+        """Make a process of a statement of a region that calls a function of the sources."""
+        name_end = qualified(self.tokens, start)
+        is_call = name_end > start and self._text(name_end) == "("
+        name = self._called(start, name_end) if is_call else ""
+        spelled = name or self._method(start, end)
+        if spelled:
+            texts = [token.text for token in self.tokens[start:name_end]]
+            if "<" in texts:
+                spelled = "".join(texts)
+            self._site(spelled, "call", start, end)
+        elif assigned := self._assigned_call(start, end):
+            self._site(assigned, "call", start, end, is_inline=True)
+
+    def _is_lambda(self, brace: int) -> bool:
+        """Whether a brace opens the body of a lambda: it follows `]` or `)`, and specifiers."""
+        before = self._text(brace - 1)
         if before == "]":
             return True
         while before in ("mutable", "noexcept"):
-            k -= 1
-            before = self._text(k - 1)
+            brace -= 1
+            before = self._text(brace - 1)
         return before == ")"
 
-    def _method(self, i: int, end: int) -> str:
+    def _method(self, start: int, end: int) -> str:
         """The method that a statement `object.method(...)` calls, if it is defined in the sources."""
-        texts = [t.text for t in self.tokens[i:end]]
+        texts = [token.text for token in self.tokens[start:end]]
         if len(texts) > 3 and texts[1] in (".", "->") and texts[3] in ("(", "<"):
             return texts[2] if texts[2] in self.design.functions else ""
         return ""
 
-    def _assigned_call(self, i: int, end: int) -> str:
+    def _assigned_call(self, start: int, end: int) -> str:
         """The function that `x = f(...)` calls."""
-        for k in range(i, end):
-            if self._text(k) == "=":
-                q = qualified(self.tokens, k + 1)
-                return self._called(k + 1, q) if q > k + 1 and self._text(q) == "(" else ""
-            if self._text(k) == "(":
+        for position in range(start, end):
+            if self._text(position) == "=":
+                name = position + 1
+                name_end = qualified(self.tokens, name)
+                is_call = name_end > name and self._text(name_end) == "("
+                return self._called(name, name_end) if is_call else ""
+            if self._text(position) == "(":
                 return ""
         return ""
 
-    def _declaration(self, i: int, end: int, names: list[tuple[Token, Sequence[Token]]]) -> None:
-        tokens = self.tokens
-        head = {t.text for t in tokens[i : tokens.index(names[0][0], i)]}
-        file, stop = self.function.file, tokens[end - 1].end
+    # -- declarations ---------------------------------------------------------------------------------
+
+    def _declaration(self, start: int, end: int, names: Declarators) -> None:
+        """Number the tasks, register the streams, or record the variables that a statement declares."""
+        head = {token.text for token in self.tokens[start : self.tokens.index(names[0][0], start)]}
         if "task" in head and "hls" in head:
-            for name, suffix in names:
-                self.design.task_names.add(name.text)
-                arguments = (
-                    split(suffix, 1, after(suffix, 0) - 1)
-                    if suffix and suffix[0].text == "("
-                    else ()
-                )
-                if arguments:
-                    site = self._site("".join(t.text for t in arguments[0]), "task", i)
-                    site.start = UNWRAPPED
-                    site.tokens = tokens[i:end]
-                    self.source.insert(
-                        suffix[0].end,
-                        f"::csdf_trace::At{{{len(self.design.sites) + 1}}},",
-                        Rank.STATEMENT,
-                    )
-            return
-        if self.design.stream_types.intersection(head):
-            if "&" in head or any(suffix[:1] and suffix[0].text == "=" for _, suffix in names):
-                return
-            self.source.insert(
-                stop,
-                "".join(
-                    f'::csdf_trace::declared({n.text},"{n.text}",{file},{self.source.line(n.start)});'
-                    for n, _ in names
-                ),
-                Rank.DECLARED,
-            )
-            return
-        if self.region is None:
-            return
+            self._declared_tasks(start, end, names)
+        elif self.design.stream_types.intersection(head):
+            is_alias = any(suffix[:1] and suffix[0].text == "=" for _, suffix in names)
+            if "&" not in head and not is_alias:
+                self._register_streams(end, names)
+        elif self.region is not None:
+            self._record_variables(self.region, names)
+            if len(names) == 1:
+                self._initialising_call(start, end, names[0][1])
+
+    def _declared_tasks(self, start: int, end: int, names: Declarators) -> None:
+        """Number the objects of hls::task: `task t(f, ...)` runs f; arrays get functions later."""
+        for name, suffix in names:
+            self.design.task_names.add(name.text)
+            is_constructed = suffix and suffix[0].text == "("
+            arguments = split(suffix, 1, after(suffix, 0) - 1) if is_constructed else ()
+            if arguments:
+                function = "".join(token.text for token in arguments[0])
+                site = self._site(function, "task", start, end, is_wrapped=False)
+                self._number_task(site, suffix[0].end)
+
+    def _register_streams(self, end: int, names: Declarators) -> None:
+        """Insert calls that register declared streams after their declaration."""
+        file = self.function.file
+        self.source.insert(
+            self.tokens[end - 1].end,
+            "".join(
+                f'::csdf_trace::declared({name.text},"{name.text}",{file},{self.source.line(name.start)});'
+                for name, _ in names
+            ),
+            Rank.DECLARED,
+        )
+
+    def _record_variables(self, region: int, names: Declarators) -> None:
+        """Record variables of a region, by which its processes may depend on each other."""
         for name, suffix in names:
             self.design.variables.append(
                 RegionVariable(
                     name=name.text,
                     line=self.source.line(name.start),
-                    region=self.region,
+                    region=region,
                     is_array=bool(suffix) and suffix[0].text == "[",
                     at=name.start,
                 )
             )
-        if len(names) == 1 and names[0][1] and names[0][1][0].text == "=":
-            suffix = names[0][1]
-            q = qualified(suffix, 1)
-            if (
-                q > 1
-                and q < len(suffix)
-                and suffix[q].text == "("
-                and (
-                    called := next(
-                        (t.text for t in reversed(suffix[1:q]) if t.text in self.design.functions),
-                        "",
-                    )
-                )
-            ):
-                site = self._site(called, "call", i, is_inline=True)
-                site.start, site.end = UNWRAPPED, tokens[end - 1].end
-                site.tokens = tokens[i:end]
-                number = len(self.design.sites) + 1
-                self.source.insert(
-                    tokens[i].start, f"::csdf_trace::begin({number});", Rank.STATEMENT
-                )
-                self.source.insert(
-                    tokens[end - 1].end, f"::csdf_trace::end({number});", Rank.END_CALL
-                )
 
-    def _tasks(self, i: int, end: int) -> None:
-        """Number the invocations of TAPA tasks, and those of arrays of hls::task."""
+    def _initialising_call(self, start: int, end: int, suffix: Sequence[Token]) -> None:
+        """Make a process of a call whose result initialises a variable: `type x = f(...);`."""
+        if not suffix or suffix[0].text != "=":
+            return
+        name_end = qualified(suffix, 1)
+        if not 1 < name_end < len(suffix) or suffix[name_end].text != "(":
+            return
+        texts = [token.text for token in suffix[1:name_end]]
+        called = next((text for text in reversed(texts) if text in self.design.functions), "")
+        if called:
+            site = self._site(called, "call", start, end, is_inline=True, is_wrapped=False)
+            # A lambda would end the scope of the variable.
+            begin, finish = (
+                f"::csdf_trace::begin({site.number});",
+                f"::csdf_trace::end({site.number});",
+            )
+            self.source.insert(self.tokens[start].start, begin, Rank.STATEMENT)
+            self.source.insert(self.tokens[end - 1].end, finish, Rank.END_CALL)
+
+    # -- tasks ----------------------------------------------------------------------------------------
+
+    def _task_element(self, start: int, end: int) -> None:
+        """Number a task of an array of hls::task: `tasks[i](f, ...)`."""
         tokens = self.tokens
-        if tokens[i].text in self.design.task_names:
-            k = i + 1
-            while self._text(k) == "[":
-                k = after(tokens, k)
-            arguments = split(tokens, k + 1, after(tokens, k) - 1) if self._text(k) == "(" else ()
-            if arguments:
-                site = self._site("".join(t.text for t in arguments[0]), "task", i)
-                site.start = UNWRAPPED
-                site.tokens = tokens[i:end]
-                self.source.insert(
-                    tokens[k].end,
-                    f"::csdf_trace::At{{{len(self.design.sites) + 1}}},",
-                    Rank.STATEMENT,
-                )
-        for k in range(i, end):
-            if tokens[k].text == "invoke" and k and tokens[k - 1].text == ".":
-                opening = k + 1
-                if self._text(opening) == "<":
-                    opening = qualified(tokens, k)
-                if self._text(opening) == "(":
-                    first = split(tokens, opening + 1, after(tokens, opening) - 1)
-                    site = self._site(
-                        "".join(t.text for t in first[0]) if first else "task", "task", k
-                    )
-                    site.start = UNWRAPPED
-                    site.tokens = tokens[k : after(tokens, opening)]
-                    self.source.insert(
-                        tokens[k - 1].start, f".at({len(self.design.sites) + 1})", Rank.STATEMENT
-                    )
+        if tokens[start].text not in self.design.task_names:
+            return
+        opening = start + 1
+        while self._text(opening) == "[":
+            opening = after(tokens, opening)
+        is_call = self._text(opening) == "("
+        arguments = split(tokens, opening + 1, after(tokens, opening) - 1) if is_call else ()
+        if arguments:
+            function = "".join(token.text for token in arguments[0])
+            site = self._site(function, "task", start, end, is_wrapped=False)
+            self._number_task(site, tokens[opening].end)
 
-    def _site(self, name: str, kind: str, i: int, *, is_inline: bool = False) -> Site:
+    def _number_task(self, site: Site, offset: int) -> None:
+        """Insert the number of an hls::task before its arguments."""
+        self.source.insert(offset, f"::csdf_trace::At{{{site.number}}},", Rank.STATEMENT)
+
+    def _invocations(self, start: int, end: int) -> None:
+        """Number the invocations of TAPA tasks: `.invoke(f, ...)` or `.invoke<mode>(f, ...)`."""
+        tokens = self.tokens
+        for position in range(start, end):
+            if (
+                tokens[position].text != "invoke"
+                or not position
+                or tokens[position - 1].text != "."
+            ):
+                continue
+            opening = position + 1
+            if self._text(opening) == "<":
+                opening = qualified(tokens, position)
+            if self._text(opening) != "(":
+                continue
+            close = after(tokens, opening)
+            arguments = split(tokens, opening + 1, close - 1)
+            function = "".join(token.text for token in arguments[0]) if arguments else "task"
+            site = self._site(function, "task", position, close, is_wrapped=False)
+            self.source.insert(tokens[position - 1].start, f".at({site.number})", Rank.STATEMENT)
+
+    # -- sites ----------------------------------------------------------------------------------------
+
+    def _site(
+        self,
+        name: str,
+        kind: str,
+        start: int,
+        end: int,
+        *,
+        is_inline: bool = False,
+        is_wrapped: bool = True,
+    ) -> Site:
+        """Record the tokens from `start` to before `end` as a statement that starts a process."""
         site = Site(
+            number=FIRST_SITE + len(self.design.sites),
             name=name,
             kind=kind,
-            line=self._line(i),
+            line=self._line(start),
             file=self.function.file,
             region=-1 if self.region is None else self.region,
-            start=self.tokens[i].start,
+            tokens=self.tokens[start:end],
+            start=self.tokens[start].start,
+            end=self.tokens[end - 1].end,
             is_replicated=bool(self.indices),
             indices=tuple(self.indices),
             is_inline=is_inline,
+            is_wrapped=is_wrapped,
         )
         self.design.sites.append(site)
         return site
-
-    def _close(self, site: Site, i: int, end: int) -> None:
-        site.end = self.tokens[end - 1].end
-        site.tokens = self.tokens[i:end]

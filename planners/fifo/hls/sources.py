@@ -24,6 +24,8 @@ from planners.fifo.hls.cpp_tokens import (
 )
 
 INCLUDE = re.compile(r'#\s*include\s*(["<])([^">]+)[">]')
+TOP_SITE = 1  # number of the top function among the sites that start a process
+FIRST_SITE = 2  # number of the first statement among the sites
 
 
 @dataclass(slots=True, kw_only=True)
@@ -40,8 +42,13 @@ class LoopText:
 
 @dataclass(slots=True, kw_only=True)
 class Site:
-    """A statement that starts a process: a call, or a loop in the region."""
+    """A statement that starts a process: a call, or a loop in the region.
 
+    number: of the site in a trace, from FIRST_SITE. is_wrapped: the statement is moved into a lambda;
+    the number of an unwrapped statement is inserted into the statement, or before and after it.
+    """
+
+    number: int
     name: str
     kind: str  # call, loop, task, top
     line: int
@@ -53,6 +60,7 @@ class Site:
     is_replicated: bool = False
     indices: tuple[str, ...] = ()  # counters of the unrolled loops around it
     is_inline: bool = False
+    is_wrapped: bool = True
 
 
 @dataclass(slots=True, kw_only=True)
@@ -320,11 +328,11 @@ class SourceDesign:
         """The numbers of the sites that write a variable of a region, and of the readers."""
         if variable.name not in self._users.setdefault(variable.region, {}):
             writers, readers = [], []
-            for number, site in enumerate(self.sites, 2):
+            for site in self.sites:
                 if site.region == variable.region:
                     how = self._usage(site.tokens, variable.name, 0)
-                    writers += [number] if "w" in how else []
-                    readers += [number] if "r" in how else []
+                    writers += [site.number] if "w" in how else []
+                    readers += [site.number] if "r" in how else []
             self._users[variable.region][variable.name] = tuple(writers), tuple(readers)
         return self._users[variable.region][variable.name]
 

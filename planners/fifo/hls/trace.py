@@ -37,7 +37,7 @@ from csdf.errors import UnreadableFile, counted
 from planners.fifo.hls.confinement import PREFIX, confine, copy_inputs, end_group
 from planners.fifo.hls.cpp_tokens import declared
 from planners.fifo.hls.instrument import instrument
-from planners.fifo.hls.sources import Function, Site, SourceDesign
+from planners.fifo.hls.sources import FIRST_SITE, TOP_SITE, Function, Site, SourceDesign
 
 INCLUDE = Path(__file__).parent / "include"
 FLAGS = (
@@ -55,7 +55,6 @@ STACKS_BYTES = 8 << 30
 FILE_BYTES = 1 << 28  # limit of each file that the program writes, including its trace
 SHIPPED = frozenset(path.name for path in INCLUDE.glob("*.h"))
 OPENS = re.compile(r"\bfopen\b|\bfreopen\b|fstream\b|\bopen\s*\(")  # opens a file
-TOP_SITE = 1  # number of the top function among the sites that start a process
 
 
 class Access(NamedTuple):
@@ -584,7 +583,7 @@ class Recording:
     def _process_named(self, number: int) -> str:
         if number == TOP_SITE:
             return self.top.name
-        site = self.design.sites[number - 2]
+        site = self.design.sites[number - FIRST_SITE]
         return f"process {site.name} (line {site.line})"
 
     # -- the answer -----------------------------------------------------------------------------
@@ -706,14 +705,23 @@ class Recording:
         path = list(self.design.sources)[number]
         return self.shown.get(path, path)
 
+    def _own_site(self, number: int, name: str, kind: str) -> Site:
+        """A site at the line of the top function."""
+        return Site(
+            number=number,
+            name=name,
+            kind=kind,
+            line=self.top.line,
+            file=self.top.file,
+            region=-1,
+        )
+
     def _site(self, number: int) -> Site:
         if number == TOP_SITE:
-            return Site(
-                name=self.top.name, kind="top", line=self.top.line, file=self.top.file, region=-1
-            )
+            return self._own_site(number, self.top.name, "top")
         if number == 0:
-            return Site(name="", kind="task", line=self.top.line, file=self.top.file, region=-1)
-        return self.design.sites[number - 2]
+            return self._own_site(number, "", "task")
+        return self.design.sites[number - FIRST_SITE]
 
     def _executions(
         self, rows: Iterable[list[str]], number_of: dict[int, int]
