@@ -356,7 +356,7 @@ def _sum_of_floors(count: int, divisor: int, factor: int, offset: int) -> int:
 class _Windows(NamedTuple):
     """Windows with the same number of taps inside the tensor.
 
-    pixels: the number of these windows, one an output pixel. down, across: taps inside, by axis.
+    pixels: the number of these windows, one for each output pixel. down, across: taps inside, by axis.
     wraps: whether each row of a window wraps around the ring, and is read in two runs.
     """
 
@@ -428,7 +428,7 @@ def _gathered_loops(windows: _Windows, operator: op.Convolution, inputs: int) ->
     counts_of = Counter(_filters(pixels, 1, taps * inputs, blocked))
     if operator.filters > blocked:
         counts_of.update(_filters(pixels, down, across * inputs, operator.filters - blocked))
-        counts_of["places"] -= pixels  # both calls pixels the same pixels
+        counts_of["places"] -= pixels  # both calls count these pixels
     counts_of["gathered rows"] = pixels * windows.runs
     counts_of["gathered"] = pixels * down * across * inputs
     counts_of["gathers"] = pixels

@@ -65,7 +65,7 @@ def supported() -> list[Supported]:
 def _of_onnx() -> Iterator[Supported]:
     try:
         converters: Mapping[str, Any] = import_module("cnn2csdf.onnx_files.reader").CONVERTERS
-        runtime = import_module("cnn2csdf.onnx_files.reader").kinds()
+        runtime = import_module("cnn2csdf.onnx_files.runtime_operators").kinds()
         composed = import_module("cnn2csdf.onnx_files.compositions").COMPOSITIONS
     except ModuleNotFoundError:
         yield Supported("ONNX", "(none)", "needs onnx: pip install onnx")
