@@ -1,4 +1,13 @@
-"""Placement of blocks in an order: greedy by first fit or best fit, and by exact search in slices."""
+"""Placement of blocks in an order: greedy by first fit or best fit, and by exact search in slices.
+
+A block is a set of buffers at fixed distances (planners.arena.blocks). Of a pair of blocks in
+conflict, `rise` is the least distance from the offset of the first to the offset of the second, if
+the second is above; `lift` the distance if the first is above. Offsets and sizes are counted in a unit
+of `unit` bytes, and `room` is the size of a block in bytes.
+
+A generator "in slices" yields [] as a pause between two long calls of a kernel, so that its caller can
+stop, and a plan as soon as the plan is complete.
+"""
 
 from __future__ import annotations
 
@@ -20,6 +29,9 @@ KEPT = 2  # constant, from the start
 COLD = 3  # zero
 COMPARISONS = 10**8  # of lifetimes in one call of a kernel, about a tenth of a second
 PLAIN_COMPARISONS = 10**6
+# Of a placement, in a microsecond of a typical machine, measured on problems of 130 to 3000 blocks.
+VISITS = 80  # of blocks and conflicts
+SHIFTS = 700  # of blocks passed over in sorting
 
 
 class Greedy:
@@ -59,11 +71,11 @@ class Greedy:
 
         is_tight: each block takes the smallest gap that holds it, if conflicts are not listed.
         """
-        *_, offsets = self._placing(order, is_tight=is_tight)
+        *_, offsets = self._offsets_in_slices(order, is_tight=is_tight)
         return offsets
 
-    def _placing(self, order: Sequence[int], *, is_tight: bool) -> Iterator[list[int]]:
-        """Yield the offsets at the end, and before an empty list between two long calls of a kernel."""
+    def _offsets_in_slices(self, order: Sequence[int], *, is_tight: bool) -> Iterator[list[int]]:
+        """Yield the offsets, in slices; the last list is the plan."""
         backend, blocks = self._backend, self._blocks
         is_placed, offset = (backend.array(values) for values in self._start)
         free = [block for block in order if not blocks.is_fixed[block]]
@@ -95,15 +107,17 @@ class Greedy:
 
     def standard_plans(self) -> Iterator[list[int]]:
         """Yield the plans of the standard orders, good orders first."""
-        return (self.offsets(order, is_tight=is_tight) for order, is_tight in self._usual_orders())
+        return (
+            self.offsets(order, is_tight=is_tight) for order, is_tight in self._standard_orders()
+        )
 
-    def usual_plans(self) -> Iterator[list[int]]:
-        """Yield the same plans, and an empty list between two long calls of a kernel."""
-        for order, is_tight in self._usual_orders():
-            yield from self._placing(order, is_tight=is_tight)
+    def standard_plans_in_slices(self) -> Iterator[list[int]]:
+        """Yield the plans of the standard orders, in slices."""
+        for order, is_tight in self._standard_orders():
+            yield from self._offsets_in_slices(order, is_tight=is_tight)
 
-    def _usual_orders(self) -> Iterator[tuple[list[int], bool]]:
-        """Yield the standard orders, each with whether it is placed by best fit."""
+    def _standard_orders(self) -> Iterator[tuple[list[int], bool]]:
+        """Yield pairs: a standard order, and whether its blocks are placed by best fit."""
         # Best fit needs the gaps by time, which only the kernel for unlisted conflicts keeps.
         modes = (False,) if self._blocks.is_listed else (False, True)
         length, area, size, conflicts = _features(self._blocks)
@@ -138,10 +152,10 @@ class Greedy:
                 yield sorted(self._free, key=key.__getitem__)
 
     def improvements(self, offsets: Sequence[int], random: Random) -> Iterator[list[int]]:
-        """Yield plans without end: the standard plans, then those of hill climbing over orders.
+        """Yield plans without end, in slices: the standard plans, then hill climbing over orders.
 
-        A move takes the highest block, or a block in conflict with it, to an earlier position of the
-        order. An empty list is yielded between two long calls of a kernel.
+        A move shifts the highest block, or a block in conflict with it, to an earlier position of the
+        order.
         Source: Lee et al., On-device neural net inference with mobile GPUs, 2019.
         """
         if not self._free:
@@ -149,9 +163,9 @@ class Greedy:
         blocks = self._blocks
         best, order = blocks.peak(offsets), sorted(self._free, key=offsets.__getitem__)
         is_best_tight = False
-        for start, is_tight in self._usual_orders():
+        for start, is_tight in self._standard_orders():
             placed_offsets: list[int] = []
-            for placed_offsets in self._placing(start, is_tight=is_tight):
+            for placed_offsets in self._offsets_in_slices(start, is_tight=is_tight):
                 yield placed_offsets
             if blocks.peak(placed_offsets) < best:
                 best, is_best_tight = blocks.peak(placed_offsets), is_tight
@@ -159,7 +173,7 @@ class Greedy:
         current = list(order)
         failures = 0
         while True:
-            for placed_offsets in self._placing(current, is_tight=is_best_tight):
+            for placed_offsets in self._offsets_in_slices(current, is_tight=is_best_tight):
                 yield placed_offsets
             peak = blocks.peak(placed_offsets)
             failures += 1
@@ -202,8 +216,8 @@ class TrialOrder(NamedTuple):
     mode: int
 
 
-class Field:
-    """A part and its cliques as arrays of one backend."""
+class SearchInput:
+    """The input of the searches: blocks, their conflicts and cliques as arrays of one backend."""
 
     def __init__(
         self, blocks: Blocks, cliques: Sequence[Clique], backend: compiler.Backend
@@ -236,21 +250,21 @@ class Field:
 class PlacementSearch:
     """An exact search for a plan within a capacity, in one order; each run continues the last."""
 
-    def __init__(self, field: Field, capacity: int, order: TrialOrder) -> None:
-        backend, blocks = field.backend, field.blocks
+    def __init__(self, search_input: SearchInput, capacity: int, order: TrialOrder) -> None:
+        backend, blocks = search_input.backend, search_input.blocks
         count = len(blocks)
-        self._field = field
+        self._search_input = search_input
         self._run = backend.kernel(placement_search.search)
         self._low = backend.array(blocks.lowest)
         self._part = backend.kernel(placement_search.SearchBlocks)(
-            *field.sizes,
+            *search_input.sizes,
             backend.array(blocks.highest(capacity)),
             backend.array(order.rank),
             (capacity + blocks.grain - 1) // blocks.unit,
         )
         self._tree = backend.kernel(placement_search.PlacementTree)(
             self._low,
-            backend.array([0] * count if order.mode == COLD else field.heat),
+            backend.array([0] * count if order.mode == COLD else search_input.heat),
             backend.blank(len(blocks.neighbour) + (2 + HEAT_ROOM) * count),
             int(order.mode == FOLLOWED),
             backend.array,
@@ -258,31 +272,33 @@ class PlacementSearch:
 
     def run(self, limit: int) -> int:
         """Try at most this many placements; return FOUND, NONE or UNDECIDED."""
-        field = self._field
-        return int(self._run(self._part, field.conflicts, field.cliques, self._tree, limit))
+        search_input = self._search_input
+        return int(
+            self._run(self._part, search_input.conflicts, search_input.cliques, self._tree, limit)
+        )
 
     @property
     def effort(self) -> int:
         """Microseconds of all placements so far on a typical machine.
 
         A placement visits and sorts the remaining blocks, and visits the conflicts of its block.
-        Measured on problems of 130 to 3000 blocks, within 2x.
+        Within 2x on problems of 130 to 3000 blocks.
         """
-        count = len(self._field.blocks)
-        conflicts = self._field.blocks.neighbour_start[-1] // max(1, count)
+        count = len(self._search_input.blocks)
+        conflicts = self._search_input.blocks.neighbour_start[-1] // max(1, count)
         visits = int(self._tree.tried) * (count + 2 * conflicts)
-        return visits // 80 + int(self._tree.shifted) // 700
+        return visits // VISITS + int(self._tree.shifted) // SHIFTS
 
     @property
     def offsets(self) -> list[int]:
         """The plan in units, after a run that returned FOUND."""
-        return self._field.backend.take(self._low, range(len(self._field.blocks)))
+        return self._search_input.backend.take(self._low, range(len(self._search_input.blocks)))
 
 
-def standard_orders(field: Field) -> list[TrialOrder]:
+def standard_orders(search_input: SearchInput) -> list[TrialOrder]:
     """Return orders that often find a plan quickly, the best first."""
-    cliques = field.cliques_each
-    length, area, size, conflicts = _features(field.blocks)
+    cliques = search_input.cliques_each
+    length, area, size, conflicts = _features(search_input.blocks)
     return [
         TrialOrder(ranks(length, area), FOLLOWED),
         TrialOrder(ranks(cliques, area), FOLLOWED),
@@ -293,10 +309,12 @@ def standard_orders(field: Field) -> list[TrialOrder]:
     ]
 
 
-def random_order(field: Field, random: Random) -> TrialOrder:
+def random_order(search_input: SearchInput, random: Random) -> TrialOrder:
     """Return an order by a random weighted sum of the ranks of the features, with noise."""
-    count = len(field.blocks)
-    rankings = [ranks(feature) for feature in (*_features(field.blocks), field.cliques_each)]
+    count = len(search_input.blocks)
+    rankings = [
+        ranks(feature) for feature in (*_features(search_input.blocks), search_input.cliques_each)
+    ]
     weights = [random.randrange(11) ** 2 * random.choice((0, 1, 1)) for _ in rankings]
     # Some orders without noise, some almost random: neither is better on all problems.
     noise = random.choice((0, 5, 20, 50)) * count + 1

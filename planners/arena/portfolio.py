@@ -14,9 +14,9 @@ from csdf.kernels import compile as compiler
 from planners.arena.blocks import Blocks, Bound, clique_bound, cliques_of, load_bound
 from planners.arena.corners import CornerSearch, is_full
 from planners.arena.orders import (
-    Field,
     Greedy,
     PlacementSearch,
+    SearchInput,
     random_order,
     ranks,
     standard_orders,
@@ -59,20 +59,21 @@ class Attempt:
     then random orders run for a short slice each, then each order for a slice twice as long.
     """
 
-    def __init__(self, field: Field, capacity: int) -> None:
-        self.field = field
+    def __init__(self, search_input: SearchInput, capacity: int) -> None:
+        self.search_input = search_input
         self.capacity = capacity
         self.offsets: list[int] = []
         self.effort = 0  # microseconds of a usual machine
         self._searches = [
-            PlacementSearch(field, capacity, order) for order in standard_orders(field)
+            PlacementSearch(search_input, capacity, order)
+            for order in standard_orders(search_input)
         ]
         self._random = Random(SEED)
         self._slices = 0  # of this round so far
-        self._least = LEAST_SLICE if field.backend.is_compiled else PLAIN_SLICE
+        self._least = LEAST_SLICE if search_input.backend.is_compiled else PLAIN_SLICE
         self._longest = LONGEST_SLICE
-        if len(field.blocks) > LEAST_WITH_WINDOWS:  # where a placement takes long
-            self._least = max(1, self._least * LEAST_WITH_WINDOWS // (4 * len(field.blocks)))
+        if len(search_input.blocks) > LEAST_WITH_WINDOWS:  # where a placement takes long
+            self._least = max(1, self._least * LEAST_WITH_WINDOWS // (4 * len(search_input.blocks)))
             self._longest = 8 * self._least
         self._slice = self._least
 
@@ -88,8 +89,8 @@ class Attempt:
             if number == len(self._searches) + RESTARTS * self._slice // self._least - 1:
                 self._slices = 0
                 self._slice = min(2 * self._slice, self._longest)
-            order = random_order(self.field, self._random)
-            search, limit = PlacementSearch(self.field, self.capacity, order), self._least
+            order = random_order(self.search_input, self._random)
+            search, limit = PlacementSearch(self.search_input, self.capacity, order), self._least
         before = search.effort
         outcome = search.run(limit)
         self.effort += search.effort - before
@@ -120,7 +121,7 @@ class PartSearch:
         needs_cliques = self._is_exact or not blocks.by_lifetime
         self._cliques = cliques_of(blocks) if needs_cliques else []
         self.evidence = clique_bound(blocks, self._cliques) if needs_cliques else load_bound(blocks)
-        self._fields: dict[bool, Field] = {}
+        self._search_inputs: dict[bool, SearchInput] = {}
         self._known: Attempt | None = None
         self._slices = 0  # so far
         self._pushing: PushingSearch | None = None
@@ -168,7 +169,7 @@ class PartSearch:
         if self._corners is not None and self._slices % 2 == 0:
             self._fill(self._corners)
             return
-        field = self._field()
+        search_input = self._search_input()
         if self._slices % 3 == 2 and self._has_windows:
             self._target = self.lower_bound if goal is None else goal
             for offsets in islice(self._improvements, WINDOW_STEPS):
@@ -176,15 +177,19 @@ class PartSearch:
                     self._take(offsets)
             return
         if self._slices % 3 == 2 and (self._may_push or self._slices % RARELY == 2):
-            self._push(field, goal)
+            self._push(search_input, goal)
             return
         if self._slices % 3 != 1:
-            self._widen(field, goal)
+            self._widen(search_input, goal)
             return
         target = self.lower_bound if goal is None else goal
         attempt = self._known
-        if attempt is None or attempt.field is not field or attempt.capacity != target:
-            self._known = attempt = Attempt(field, target)
+        if (
+            attempt is None
+            or attempt.search_input is not search_input
+            or attempt.capacity != target
+        ):
+            self._known = attempt = Attempt(search_input, target)
         effort = attempt.effort
         outcome = attempt.step()
         self._spent += attempt.effort - effort
@@ -208,13 +213,10 @@ class PartSearch:
             self._corners = None
 
     def _lowered(self, greedy: Greedy) -> Iterator[list[int]]:
-        """Yield greedy plans and the best plan improved in windows of time, alternately.
-
-        An empty list is a slice without a plan.
-        """
+        """Yield greedy plans and the best plan improved in windows of time, alternately, in slices."""
         windows = WindowSearch(self.blocks)
         lowered = windows.lowered(self.offsets, self._target)
-        for offsets in greedy.usual_plans():
+        for offsets in greedy.standard_plans_in_slices():
             if offsets and self.blocks.peak(offsets) < self.peak:
                 lowered = windows.lowered(offsets, self._target)
             self._spent += USUAL_EFFORT * len(self.blocks)
@@ -230,12 +232,15 @@ class PartSearch:
         self._spent += windows.effort - effort
         return offsets
 
-    def _push(self, field: Field, goal: int | None) -> None:
+    def _push(self, search_input: SearchInput, goal: int | None) -> None:
         """Search a slice for a plan within the goal, or smaller plans, by ejection."""
-        if self._pushing is None or self._pushing.field is not field:
-            self._pushing = PushingSearch(field, self.offsets, SEED)
+        if self._pushing is None or self._pushing.search_input is not search_input:
+            self._pushing = PushingSearch(search_input, self.offsets, SEED)
             self._pushed = 0
-        pushing, maximum = self._pushing, MOST_PUSHES if field.backend.is_compiled else PLAIN_PUSHES
+        pushing, maximum = (
+            self._pushing,
+            MOST_PUSHES if search_input.backend.is_compiled else PLAIN_PUSHES,
+        )
         effort = pushing.effort
         # The slice grows with the cube of its number: exact search proves easy problems before
         # heuristics take much effort.
@@ -248,10 +253,10 @@ class PartSearch:
         self._spent += pushing.effort - effort
         self._may_push = pushing.tried < PATIENCE + 2 * self._pushed
 
-    def _widen(self, field: Field, goal: int | None) -> None:
+    def _widen(self, search_input: SearchInput, goal: int | None) -> None:
         """Search a slice for a plan within the goal, or for a smaller plan, by beam search."""
-        if self._widening is None or self._widening.field is not field:
-            self._widening = WideningSearch(field, SEED)
+        if self._widening is None or self._widening.search_input is not search_input:
+            self._widening = WideningSearch(search_input, SEED)
         widening = self._widening
         wanted, peak = (self.lower_bound, self.peak) if goal is None else (goal, goal + 1)
         limit = min(1 + self._slices**3 // PROOFS_FIRST, widening.slice)
@@ -268,7 +273,7 @@ class PartSearch:
         if peak < self.peak:
             self.peak, self.offsets = peak, offsets
 
-    def _field(self) -> Field:
+    def _search_input(self) -> SearchInput:
         """Return the part for the backend that holds its sums."""
         blocks = self.blocks
         capacity = -(-self.peak // blocks.unit)  # maximum over all searches
@@ -282,10 +287,10 @@ class PartSearch:
             ranges.placement_ejection(*sizes, capacity, len(blocks)),
         )
         backend = compiler.backend(fits=largest <= compiler.INT64_SUM_LIMIT)
-        if backend.is_compiled not in self._fields:
-            field = Field(self.blocks, self._cliques, backend)
-            self._fields = {backend.is_compiled: field}
-        return self._fields[backend.is_compiled]
+        if backend.is_compiled not in self._search_inputs:
+            search_input = SearchInput(self.blocks, self._cliques, backend)
+            self._search_inputs = {backend.is_compiled: search_input}
+        return self._search_inputs[backend.is_compiled]
 
 
 class Portfolio:
@@ -380,15 +385,16 @@ class WideningSearch:
     heuristic: if it finds no plan, a plan may exist.
     """
 
-    def __init__(self, field: Field, seed: int) -> None:
-        backend, blocks = field.backend, field.blocks
-        self.field = field
+    def __init__(self, search_input: SearchInput, seed: int) -> None:
+        backend, blocks = search_input.backend, search_input.blocks
+        self.search_input = search_input
         self.offsets: list[int] = []  # the latest plan, in units
         self._random = Random(seed)
         self._search = backend.kernel(beam_kernel.search)
         self._twin = backend.array(_twins(blocks))
         areas = [
-            size * cliques for size, cliques in zip(blocks.size, field.cliques_each, strict=True)
+            size * cliques
+            for size, cliques in zip(blocks.size, search_input.cliques_each, strict=True)
         ]
         total = sum(areas)
         # The share of each block in the area of all: its size times the number of its cliques.
@@ -403,7 +409,7 @@ class WideningSearch:
         self._capacity = -1  # of the present beam
         self._wanted = -1
         self._failed = -1  # the largest capacity without a plan so far
-        self.entries = len(blocks) + sum(field.cliques_each)
+        self.entries = len(blocks) + sum(search_input.cliques_each)
         self.slice = max(1, (WORK if backend.is_compiled else PLAIN_WORK) // self.entries)  # steps
 
     def run(self, limit: int, *, wanted: int, peak: int) -> int:
@@ -416,14 +422,21 @@ class WideningSearch:
             self._begin(wanted, self._width)
         elif self._capacity >= peak:  # another search has a plan as good
             self._begin_half_way(peak)
-        field = self.field
+        search_input = self.search_input
         outcome = int(
-            self._search(self._part, field.conflicts, field.cliques, self._guide, self._beam, limit)
+            self._search(
+                self._part,
+                search_input.conflicts,
+                search_input.cliques,
+                self._guide,
+                self._beam,
+                limit,
+            )
         )
         if outcome == beam_kernel.UNDECIDED:
             return outcome
         if outcome == beam_kernel.FOUND:
-            self.offsets = field.backend.take(self._low, range(len(field.blocks)))
+            self.offsets = search_input.backend.take(self._low, range(len(search_input.blocks)))
             self._failed = wanted
             self._widen()
             return outcome
@@ -442,7 +455,7 @@ class WideningSearch:
         """Begin halfway to the best plan from what failed last, or from what is wanted."""
         if self._failed >= peak:
             self._failed = self._wanted
-        unit = self.field.blocks.unit
+        unit = self.search_input.blocks.unit
         # Bisection between the capacity that failed and the best plan, in whole units.
         half = (peak - self._failed) // 2 // unit * unit
         if half:
@@ -458,7 +471,7 @@ class WideningSearch:
         if self._side == 0 and self._is_too_narrow:
             self._width *= 2
         # The beam no longer fits memory: restart narrow, with ties broken at random.
-        if self._width * len(self.field.blocks) > MOST_ROWS:
+        if self._width * len(self.search_input.blocks) > MOST_ROWS:
             self._width = 1
             for rank in self._ranks:
                 self._random.shuffle(rank)
@@ -467,10 +480,14 @@ class WideningSearch:
     def _begin(self, capacity: int, width: int) -> None:
         """Begin within this many bytes, with no block placed but the base."""
         self._capacity = capacity
-        field, backend, blocks = self.field, self.field.backend, self.field.blocks
+        search_input, backend, blocks = (
+            self.search_input,
+            self.search_input.backend,
+            self.search_input.blocks,
+        )
         room = (capacity + blocks.grain - 1) // blocks.unit
         self._part = backend.kernel(placement_search.SearchBlocks)(
-            *field.sizes,
+            *search_input.sizes,
             backend.array(blocks.highest(capacity)),
             backend.array(self._ranks[self._side]),
             room,
@@ -482,7 +499,7 @@ class WideningSearch:
             self._share,
             self._twin,
             backend.array(self._random.randrange(1, 2**60, 2) for _ in range(len(blocks))),
-            backend.array(scale // (max(0, room - total) + soft) for total in field.totals),
+            backend.array(scale // (max(0, room - total) + soft) for total in search_input.totals),
             scale,
             soft,
             WHOLE,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from planners.arena.orders import Field
+from planners.arena.orders import SearchInput
 from planners.kernels import placement_ejection as ejection_kernel
 
 # Blocks for each conflict of one, from which a push looks at conflicts only, not at all blocks: tuned
@@ -18,13 +18,13 @@ class PushingSearch:
     A heuristic: where it finds no plan there may still be one.
     """
 
-    def __init__(self, field: Field, offsets: Sequence[int], seed: int) -> None:
-        backend, blocks = field.backend, field.blocks
+    def __init__(self, search_input: SearchInput, offsets: Sequence[int], seed: int) -> None:
+        backend, blocks = search_input.backend, search_input.blocks
         count = len(blocks)
-        self.field = field
+        self.search_input = search_input
         self._search = backend.kernel(ejection_kernel.search)
         self._eject_above_highest = backend.kernel(ejection_kernel.eject_above_highest)
-        self._size, alignment = field.sizes
+        self._size, alignment = search_input.sizes
         self._is_fixed = backend.array(int(fixed) for fixed in blocks.is_fixed)
         self._alignment = alignment
         self._begin = backend.blank(count)
@@ -53,7 +53,7 @@ class PushingSearch:
         if capacity == self._capacity:
             return
         self._capacity = capacity
-        backend, blocks = self.field.backend, self.field.blocks
+        backend, blocks = self.search_input.backend, self.search_input.blocks
         highest = backend.array(blocks.highest(capacity))
         self._rooms = backend.kernel(ejection_kernel.BlockRooms)(
             self._alignment, highest, self._is_fixed
@@ -62,8 +62,10 @@ class PushingSearch:
 
     def run(self, limit: int) -> int:
         """Place at most this many waiting blocks; return FOUND or UNDECIDED."""
-        field = self.field
-        return int(self._search(self._rooms, field.conflicts, self._size, self._shelf, limit))
+        search_input = self.search_input
+        return int(
+            self._search(self._rooms, search_input.conflicts, self._size, self._shelf, limit)
+        )
 
     @property
     def tried(self) -> int:
@@ -73,11 +75,11 @@ class PushingSearch:
     @property
     def effort(self) -> int:
         """Microseconds that all placements so far take on a usual machine, within 2x."""
-        blocks = self.field.blocks
+        blocks = self.search_input.blocks
         conflicts = blocks.neighbour_start[-1] // max(1, len(blocks))
         return self.tried * (7 * conflicts + (0 if self._is_sparse else len(blocks))) // 80
 
     @property
     def offsets(self) -> list[int]:
         """The plan, in units, once it is found."""
-        return self.field.backend.take(self._begin, range(len(self.field.blocks)))
+        return self.search_input.backend.take(self._begin, range(len(self.search_input.blocks)))

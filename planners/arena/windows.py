@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from csdf.kernels import compile as compiler
 from planners.arena.blocks import Blocks
-from planners.arena.orders import Field
+from planners.arena.orders import SearchInput
 from planners.arena.pushing import PushingSearch
 from planners.kernels import ranges
 from planners.kernels.placement_ejection import FOUND
@@ -53,7 +53,7 @@ class WindowSearch:
         self._longest = max((end - start for start, end in lives), default=0)
 
     def lowered(self, offsets: Sequence[int], minimum: int) -> Iterator[list[int]]:
-        """Yield ever lower plans down to `minimum` bytes, and nothing now and then.
+        """Yield ever lower plans down to `minimum` bytes, in slices (as in `planners.arena.orders`).
 
         offsets: of the plan to begin with, in units. Without end where `minimum` is not reached.
         """
@@ -67,7 +67,9 @@ class WindowSearch:
             pushing = self._pushing(window, best, turn)
             turn += 1
             lower, before = list[int](), 0
-            self.effort += WINDOW_EFFORT * len(pushing.field.blocks) + BLOCK_EFFORT * len(best)
+            self.effort += WINDOW_EFFORT * len(pushing.search_input.blocks) + BLOCK_EFFORT * len(
+                best
+            )
             for window_offsets in _pushed(pushing, goal, peak):
                 self.effort, before = self.effort + pushing.effort - before, pushing.effort
                 lower = window_offsets
@@ -120,13 +122,15 @@ class WindowSearch:
             ranges.placement_ejection(part.size, part.alignment, height, len(part)),
             ranges.overlaps(part.size),
         )
-        field = Field(part, (), compiler.backend(fits=largest <= compiler.INT64_SUM_LIMIT))
-        return PushingSearch(field, lies, SEED + turn)
+        search_input = SearchInput(
+            part, (), compiler.backend(fits=largest <= compiler.INT64_SUM_LIMIT)
+        )
+        return PushingSearch(search_input, lies, SEED + turn)
 
 
 def _pushed(pushing: PushingSearch, goal: int, peak: int) -> Iterator[list[int]]:
     """Yield the lowest offsets by now, down to the goal; nothing before any is below the peak."""
-    blocks = pushing.field.blocks
+    blocks = pushing.search_input.blocks
     held = (
         at * blocks.unit + room
         for at, room, fixed in zip(blocks.lowest, blocks.room, blocks.is_fixed, strict=True)
@@ -134,7 +138,9 @@ def _pushed(pushing: PushingSearch, goal: int, peak: int) -> Iterator[list[int]]
     )
     goal = max(goal, *held, 0)
     entries = max(1, blocks.neighbour_start[-1] // len(blocks))
-    at_once = max(1, (SLICE if pushing.field.backend.is_compiled else PLAIN_SLICE) // entries)
+    at_once = max(
+        1, (SLICE if pushing.search_input.backend.is_compiled else PLAIN_SLICE) // entries
+    )
     maximum, lower = PUSHES + PUSHES_EACH * len(blocks), list[int]()
     while pushing.tried < maximum and peak > goal:
         pushing.aim(peak - 1)

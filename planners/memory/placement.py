@@ -26,7 +26,7 @@ import numpy as np
 from cnn2csdf.weights import Array
 from csdf.kernels import compile as compiler
 from planners.arena.blocks import Blocks, Clique
-from planners.arena.orders import Field
+from planners.arena.orders import SearchInput
 from planners.arena.portfolio import Attempt
 from planners.arena.problem import Buffer
 from planners.kernels import ranges
@@ -357,14 +357,14 @@ class ExactPlacement:
         }
         self._blocks = self._conflicting()
         self._cliques = self._alive_together()
-        self._fields: dict[bool, Field] = {}
+        self._search_inputs: dict[bool, SearchInput] = {}
 
     def within(self, cap: int, turns: int = TURNS) -> dict[str, int] | None:
         """Return offsets within an arena of `cap` bytes; None if the search ends without a solution."""
         if not self._pieces:
             return self._resting
         capacity = cap // self._unit * self._part + self._part - 1
-        attempt = Attempt(self._field(capacity), capacity)
+        attempt = Attempt(self._search_input(capacity), capacity)
         for _ in range(turns):
             outcome = attempt.step()
             if outcome == FOUND:
@@ -375,16 +375,16 @@ class ExactPlacement:
                 break
         return None
 
-    def _field(self, capacity: int) -> Field:
+    def _search_input(self, capacity: int) -> SearchInput:
         """Return the pieces for the backend whose integers hold all sums within the capacity."""
         blocks = self._blocks
         lies = blocks.size, blocks.alignment, blocks.lowest
         backend = compiler.backend(
             fits=ranges.placement_search(*lies, capacity) <= compiler.INT64_SUM_LIMIT
         )
-        if backend.is_compiled not in self._fields:
-            self._fields[backend.is_compiled] = Field(blocks, self._cliques, backend)
-        return self._fields[backend.is_compiled]
+        if backend.is_compiled not in self._search_inputs:
+            self._search_inputs[backend.is_compiled] = SearchInput(blocks, self._cliques, backend)
+        return self._search_inputs[backend.is_compiled]
 
     def _steps(self, size: int) -> int:
         """Return a size in steps, rounded up to whole units."""

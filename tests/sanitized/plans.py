@@ -54,15 +54,15 @@ def placement(random):
     plans += islice(greedy.improvements(plans[0], Random(1)), 10)
     found = [plans]
     for part in Portfolio(blocks, min(plans, key=blocks.peak)).parts:
-        field = part._field()
-        for order in standard_orders(field):
-            search = PlacementSearch(field, part.lower_bound, order)
+        search_input = part._search_input()
+        for order in standard_orders(search_input):
+            search = PlacementSearch(search_input, part.lower_bound, order)
             found.append((search.run(STEPS), search.offsets))
-        beams = WideningSearch(field, 1)
+        beams = WideningSearch(search_input, 1)
         for _ in range(6):
             outcome = beams.run(STEPS, wanted=part.lower_bound, peak=part.peak)
             found.append((outcome, list(beams.offsets)))
-        pushing = PushingSearch(field, part.offsets, 1)
+        pushing = PushingSearch(search_input, part.offsets, 1)
         for capacity in range(part.peak - 1, max(part.lower_bound, part.peak - 3) - 1, -1):
             pushing.aim(capacity)
             found.append((pushing.run(STEPS), pushing.offsets))

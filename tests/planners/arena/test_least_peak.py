@@ -14,7 +14,7 @@ from csdf.status import Status
 from planners.arena.allocation import MOST_CHOICES, plan_arena, relaxed
 from planners.arena.blocks import blocks_of, clique_bound, cliques_of
 from planners.arena.checker import check_plan
-from planners.arena.orders import Field, PlacementSearch, random_order, standard_orders
+from planners.arena.orders import PlacementSearch, SearchInput, random_order, standard_orders
 from planners.kernels.placement_search import FOUND, NONE, UNDECIDED
 from tests.planners.problems import least_peak, problems
 
@@ -58,12 +58,12 @@ def test_every_order_finds_a_plan_exactly_from_the_least_peak_on(problem, seed):
         return
     blocks = blocks_of(problem)
     for backend in {PLAIN, compiler.backend(fits=True)}:
-        field = Field(blocks, cliques_of(blocks), backend)
-        for order in (*standard_orders(field), random_order(field, Random(seed))):
-            found = PlacementSearch(field, best, order)
+        search_input = SearchInput(blocks, cliques_of(blocks), backend)
+        for order in (*standard_orders(search_input), random_order(search_input, Random(seed))):
+            found = PlacementSearch(search_input, best, order)
             assert found.run(10**6) == FOUND
             assert blocks.peak(found.offsets) <= best
-            assert PlacementSearch(field, best - 1, order).run(10**6) == NONE
+            assert PlacementSearch(search_input, best - 1, order).run(10**6) == NONE
 
 
 @settings(max_examples=40, deadline=None)
@@ -74,10 +74,10 @@ def test_a_search_cut_into_slices_ends_as_the_whole(problem, limit):
     if not best:
         return
     blocks = blocks_of(problem)
-    field = Field(blocks, cliques_of(blocks), PLAIN)
+    search_input = SearchInput(blocks, cliques_of(blocks), PLAIN)
     for capacity, outcome in ((best, FOUND), (best - 1, NONE)):
-        for order in standard_orders(field):
-            search = PlacementSearch(field, capacity, order)
+        for order in standard_orders(search_input):
+            search = PlacementSearch(search_input, capacity, order)
             found = UNDECIDED
             while found == UNDECIDED:
                 found = search.run(limit)

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from csdf.kernels import compile as compiler
 from csdf.kernels.compile import PLAIN
 from planners.arena.blocks import blocks_of, clique_bound, cliques_of
-from planners.arena.orders import Field, Greedy
+from planners.arena.orders import Greedy, SearchInput
 from planners.arena.problem import Buffer, Problem
 from planners.arena.pushing import PushingSearch
 from planners.formats.allocation_traces import parse_buffers
@@ -40,8 +40,8 @@ def started(problem, backend):
     """The blocks of a problem, a poor plan of them, and a search that begins with it."""
     blocks = blocks_of(problem)
     first = Greedy(blocks).offsets(range(len(blocks)))
-    field = Field(blocks, cliques_of(blocks), backend)
-    return blocks, first, PushingSearch(field, first, seed=1)
+    search_input = SearchInput(blocks, cliques_of(blocks), backend)
+    return blocks, first, PushingSearch(search_input, first, seed=1)
 
 
 def by_name(blocks, offsets):

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from csdf.kernels import compile as compiler
 from csdf.kernels.compile import PLAIN
 from planners.arena.blocks import blocks_of, clique_bound, cliques_of
-from planners.arena.orders import Field, Greedy
+from planners.arena.orders import Greedy, SearchInput
 from planners.arena.portfolio import WideningSearch
 from planners.arena.problem import Buffer, Problem
 from planners.formats.allocation_traces import parse_buffers
@@ -50,7 +50,7 @@ def started(problem, backend):
     blocks = blocks_of(problem)
     cliques = cliques_of(blocks)
     bound = clique_bound(blocks, cliques).peak
-    return blocks, bound, WideningSearch(Field(blocks, cliques, backend), seed=1)
+    return blocks, bound, WideningSearch(SearchInput(blocks, cliques, backend), seed=1)
 
 
 def by_name(blocks, offsets):

@@ -12,7 +12,7 @@ from csdf.time_limit import Stop
 from planners.arena import pushing
 from planners.arena.allocation import plan_arena
 from planners.arena.blocks import blocks_of, load_bound
-from planners.arena.orders import Field, Greedy
+from planners.arena.orders import Greedy, SearchInput
 from planners.arena.windows import WindowSearch
 from planners.kernels import placement, placement_ejection
 from tests.both_kernels import BOTH, needs_compiled, use
@@ -60,7 +60,7 @@ def test_a_push_sees_the_same_places_in_a_list_of_conflicts_as_among_all_blocks(
     random = Random(1)
     problem = uniform(60, seed=1, lifetime=20)
     blocks = blocks_of(problem)
-    field = Field(blocks, (), compiler.PLAIN)
+    search_input = SearchInput(blocks, (), compiler.PLAIN)
     columns = (blocks.neighbour_start, blocks.neighbour, blocks.rise, blocks.lift)
     conflicts = placement.Conflicts(*map(list, columns))
     places = placement_ejection.BlockRooms(
@@ -71,7 +71,7 @@ def test_a_push_sees_the_same_places_in_a_list_of_conflicts_as_among_all_blocks(
         blank = [0] * 60
         shelf = placement_ejection.Shelf(list(blank), list(blank), blank, blank, list, 1, is_sparse)
         for block in range(40):
-            placement_ejection.put(field.sizes[0], shelf, block, block * 7 % 50)
+            placement_ejection.put(search_input.sizes[0], shelf, block, block * 7 % 50)
         shelves.append(shelf)
     for block in range(40, 60):
         dense, sparse = (placement_ejection.look(places, conflicts, one, block) for one in shelves)
@@ -88,7 +88,7 @@ def test_pushes_among_few_conflicts_end_at_the_same_bound(monkeypatch):
     first = next(Greedy(blocks).standard_plans())
     for most in (0, 10**9):  # all searches look at conflicts only, then none does
         monkeypatch.setattr(pushing, "FEW_CONFLICTS", most)
-        search = pushing.PushingSearch(Field(blocks, (), compiler.COMPILED), first, 1)
+        search = pushing.PushingSearch(SearchInput(blocks, (), compiler.COMPILED), first, 1)
         search.aim(blocks.peak(first) - 1)
         assert search.run(20_000) == placement_ejection.FOUND
         assert overlapping(problem, [offset * blocks.unit for offset in search.offsets]) == 0
