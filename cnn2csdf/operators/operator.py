@@ -1,4 +1,4 @@
-"""The questions that every operator answers, and operands that are parameters."""
+"""Base class of all operators: shape, dataflow, fusion, tiling, integers, work; trained operands."""
 
 from __future__ import annotations
 
@@ -59,73 +59,64 @@ class Operator(ABC):
 
     Tensors are those of one frame: (channels, height, width) for feature maps, other ranks
     otherwise. An attribute that is a float, such as a slope, never participates in an analysis.
-    An operator says what it computes as `formula` of rows, where it is the same for all rows and
-    for some, else as `computed`.
+    An operator implements `formula`, where the same formula computes all rows and a part of the
+    rows, and `computed` otherwise.
     """
 
     __slots__ = ()
+
+    # == Kind of layer ==
+
     is_input: ClassVar[bool] = False  # whether a tensor enters the network here
     is_output: ClassVar[bool] = False  # whether a tensor leaves the network here
     is_state: ClassVar[bool] = False  # whether that tensor is a state variable, and no frame
-    moves: ClassVar[bool] = False  # whether it only moves elements and changes none
-    converts: ClassVar[bool] = False  # whether it stores the same numbers in another type
-    is_view: ClassVar[bool] = False  # whether its output can be the memory of its inputs
-    # Whether the whole output depends on the whole of each input, as far as is certain.
-    depends_on_all: ClassVar[bool] = False
-    # Whether an output element is a function of the input elements of its index, and parameters.
-    is_elementwise: ClassVar[bool] = False
-    reads_once: ClassVar[bool] = False  # whether it reads no element of an input twice
-    rereads_rows: ClassVar[bool] = False  # whether each output row needs many rows of input 1
-    # Whether it can be the epilogue of another layer: a row is computed from that row alone.
-    can_be_fused: ClassVar[bool] = False
-    # Whether it can be the epilogue of a layer whose integers have the same type before and after.
-    can_follow_integers: ClassVar[bool] = False
-    # Whether each element of the result may be written over the element of the input that was read.
-    overwrites_input: ClassVar[bool] = False
-    # Whether each row of the input can be written to its pixels of the output when it is read.
-    scatters_rows: ClassVar[bool] = False
-    # Whether some output channels can be computed without the others, from the whole input.
-    splits_filters: ClassVar[bool] = False
-    # Whether it reads and writes pixel by pixel, at any distance between two pixels.
-    by_pixels: ClassVar[bool] = False
-    # Whether it divides each element by a power of its neighbours in other channels of the pixel.
-    normalizes_responses: ClassVar[bool] = False
-    # Whether each input element is multiplied by a kernel and added to several output pixels.
-    scatters_products: ClassVar[bool] = False
-    # Whether its arrays are integers in C although its output is a real number.
-    has_integer_weights: ClassVar[bool] = False
-    # Whether its arrays are real numbers in C although its output is integers.
-    has_real_weights: ClassVar[bool] = False
-    # Whether 8-bit integers pass through a table of 256 bytes, unless it only limits them.
-    has_lookup_table: ClassVar[bool] = False
-    # Arrays that C reads in two bytes a number where the file has bytes.
-    short_roles: ClassVar[tuple[str, ...]] = ()
-    # Arrays that C reads in two bytes a number where the file has them in float16.
-    half_roles: ClassVar[tuple[str, ...]] = ()
-    # Whether the output has the elements of the input in their order, perhaps under other dims.
-    keeps_order: ClassVar[bool] = False
-    # Whether the output has the elements of the input as they follow one another in memory.
-    keeps_memory_order: ClassVar[bool] = False
-    # Whether it only gives the elements of its input other dims, or its axes another order.
-    rearranges_axes: ClassVar[bool] = False
-    # Whether a mask is computed anew for each layer that reads the mask, rather than stored.
-    copies_masks: ClassVar[bool] = False
     words: ClassVar[str] = ""  # as in a table of layers; by default the words of the class's name
-    element_operations: ClassVar[int] = 0  # for each element of the output
+
+    @property
+    def state_variable(self) -> str | None:
+        """The state variable that it reads or writes; None if it has no variable."""
+        return None
+
+    @property
+    def is_stateful_sequence(self) -> bool:
+        """Whether it reads a sequence from the state that the frame before has left."""
+        return False
+
+    def in_words(self) -> str:
+        """Return the operator in a few words, as in a table of layers."""
+        name = type(self).__name__
+        spaced = "".join(f" {letter.lower()}" if letter.isupper() else letter for letter in name)
+        return self.words or spaced.strip()
+
+    # == Shape of the output, and its trained arrays ==
 
     @abstractmethod
     def output_dims(self, inputs: Sequence[Shape]) -> Dims:
-        """Return the dims of what it writes. Raises InvalidNetwork where the inputs do not fit."""
+        """Return the dims of the output. Raises InvalidNetwork where the inputs do not fit."""
 
     def output_shape(self, inputs: Sequence[Shape]) -> Shape:
-        """Return the shape of what it writes. Raises InvalidNetwork as output_dims does."""
+        """Return the shape of the output. Raises InvalidNetwork as output_dims does."""
         return Shape(dims=self.output_dims(inputs))
+
+    def entering(self, array: Array) -> Array:
+        """Return the array of a frame in the dims of the tensor that enters the network here."""
+        return array
+
+    def trained(self, inputs: Sequence[Shape]) -> Mapping[str, Dims]:
+        """Return the dims of each array of parameters, by its role."""
+        return {}
+
+    def kept(self, inputs: Sequence[Shape]) -> Mapping[str, KeptState]:
+        """Return the state that the layer retains from frame to frame, by its role."""
+        return {}
+
+    # == Values: rows of the output from rows of the inputs ==
 
     def computed(self, part: OutputRows) -> Array:
         """Return the rows of the part; the part may be the whole. May be a view of an input.
 
-        The formula of the rows that `rows_needed` says, clipped to the inputs; of inputs that are
-        needed whole it gives all rows, and the rows of the part are kept.
+        Applies `formula` to the input rows given by `rows_needed`, clipped to the inputs. If the first
+        input is needed whole, computes all rows and slices the rows of the part.
         """
         shapes = [reader.shape for reader in part.inputs]
         rules = [self.rows_needed(index, shapes, part.shape) for index in range(len(shapes))]
@@ -142,7 +133,7 @@ class Operator(ABC):
         )
 
     def formula(self, tensors: Sequence[Array], part: OutputRows) -> Array:
-        """Return the rows of the part, or all rows, from those rows of the inputs that it needs.
+        """Return the rows of the part, or all rows, from the needed rows of the inputs.
 
         Inputs without a needed row are not among the tensors.
         """
@@ -151,9 +142,9 @@ class Operator(ABC):
     def computed_in_integers(self, part: OutputRows, types: Types) -> Array:
         """Return the rows of the part where an input or the output is quantised.
 
-        One that only moves elements moves integers as well, in fixed point as they are. ONNX
-        Runtime computes others in real numbers between the two scales. Raises ExecutionError for
-        one without an integer form.
+        An operator that only moves elements moves integers unchanged where they have one type, or
+        are in fixed point. Without fixed point, the inputs are dequantised and the result quantised,
+        as in ONNX Runtime. Raises ExecutionError for other operators without an integer form.
         """
         types_known = [
             types_of_operand
@@ -173,32 +164,129 @@ class Operator(ABC):
             return result_values if types.output is None else quantized(result_values, types.output)
         raise ExecutionError(f"{self.in_words()} is not computed with quantised integers")
 
+    # == Dataflow: elements of the inputs that elements of the output need ==
+
+    # Whether the whole output depends on the whole of each input; False if unknown.
+    depends_on_all: ClassVar[bool] = False
+    # Whether an output element is a function of the input elements of its index, and parameters.
+    is_elementwise: ClassVar[bool] = False
+    reads_once: ClassVar[bool] = False  # whether it reads no element of an input twice
+    rereads_rows: ClassVar[bool] = False  # whether each output row needs many rows of input 1
+
     def rows_needed(self, index: int, inputs: Sequence[Shape], output: Shape) -> RowsNeeded | None:
-        """Return which rows of input `index` each output row needs; None if it needs them all."""
+        """Return the rows of input `index` that each output row needs; None if it needs all rows."""
         return None
-
-    def entering(self, array: Array) -> Array:
-        """Return the array of a frame in the dims of the tensor that enters the network here."""
-        return array
-
-    def accumulates_rows(self, source: Shape, output: Shape) -> bool:
-        """Return whether the one output row can be accumulated row by row of the input map."""
-        return False
-
-    def turned(self) -> Operator:
-        """Return the operator on maps turned around their diagonal: rows become columns."""
-        return self
 
     def columns_needed(
         self, index: int, inputs: Sequence[Shape], output: Shape
     ) -> RowsNeeded | None:
-        """Return which columns of input `index` each output column needs, as `rows_needed`."""
+        """Return the columns of input `index` that each output column needs, as `rows_needed`."""
         shapes = [shape.turned for shape in inputs]
         return self.turned().rows_needed(index, shapes, output.turned)
 
     def row_elements_read(self, source: Shape, output: Shape) -> int:
         """Return the number of distinct elements of an input row that the operator reads."""
         return source.row_elements
+
+    def accumulates_rows(self, source: Shape, output: Shape) -> bool:
+        """Return whether the one output row can be accumulated row by row of the input map."""
+        return False
+
+    def reads_all(self, source: Shape, output: Shape) -> bool:
+        """Return whether the whole output depends on the whole input of this shape."""
+        return self.depends_on_all
+
+    def reads_all_weights(self, source: Shape, output: Shape) -> bool:
+        """Return whether the whole output depends on all parameters."""
+        return True
+
+    @property
+    def neighbours(self) -> int:
+        """Channels before its own that an output channel needs, within one pixel."""
+        return 0
+
+    @property
+    def summed_frames(self) -> int:
+        """The number of frames whose products an output accumulates."""
+        return 1
+
+    @property
+    def mixes_channels(self) -> bool:
+        """Whether each output channel is a sum over all input channels, with trained factors."""
+        return False
+
+    @property
+    def keeps_columns(self) -> bool:
+        """Whether each column of the output is computed from the same column of each input."""
+        return self.is_elementwise
+
+    @property
+    def is_tileable(self) -> bool:
+        """Whether each rectangle of an output map needs a rectangle of each input map at most."""
+        return False
+
+    @property
+    def is_channelwise(self) -> bool:
+        """Whether each channel of the output is computed from the same channel of the input."""
+        return False
+
+    @property
+    def is_scalar_function(self) -> bool:
+        """Whether it is one function of one element, the same for all: a table of 8-bit integers."""
+        return False
+
+    # == Moves: operators that change no element ==
+
+    moves: ClassVar[bool] = False  # whether it only moves elements and changes none
+    converts: ClassVar[bool] = False  # whether it stores the same numbers in another type
+    is_view: ClassVar[bool] = False  # whether its output can be the memory of its inputs
+    # Whether the output has the elements of the input in their order, perhaps under other dims.
+    keeps_order: ClassVar[bool] = False
+    # Whether the output has the elements of the input as they follow one another in memory.
+    keeps_memory_order: ClassVar[bool] = False
+    # Whether it only gives the elements of its input other dims, or its axes another order.
+    rearranges_axes: ClassVar[bool] = False
+
+    @property
+    def picks_elements(self) -> bool:
+        """Whether each element of the output is an element of the input."""
+        return self.moves
+
+    @property
+    def joined_axis(self) -> int | None:
+        """The axis along which the inputs follow one another; None if it does not concatenate."""
+        return None
+
+    @property
+    def cut(self) -> Cut | None:
+        """The range of the input that is the output; None if the operator is no slice."""
+        return None
+
+    @property
+    def axis_order(self) -> tuple[int, ...] | None:
+        """The axis of the input that is each axis of the output; None if it is no transposition."""
+        return None
+
+    @property
+    def zero_border(self) -> tuple[int, int, int, int] | None:
+        """The rows and columns of zeros that it adds: top, left, bottom, right."""
+        return None
+
+    def enlargement(self, source: Shape) -> tuple[int, int] | None:
+        """Return how often an upsampling repeats each row and column; None for other operators."""
+        return None
+
+    @property
+    def swaps_with_inputs(self) -> bool:
+        """Whether inputs with the first two axes swapped give the output with these axes swapped."""
+        return False
+
+    # == Windows and products ==
+
+    # Whether it divides each element by a power of its neighbours in other channels of the pixel.
+    normalizes_responses: ClassVar[bool] = False
+    # Whether each input element is multiplied by a kernel and added to several output pixels.
+    scatters_products: ClassVar[bool] = False
 
     @property
     def stride(self) -> tuple[int, int]:
@@ -210,17 +298,14 @@ class Operator(ABC):
         """The window whose pixels of the input alone decide a pixel of the output, if it has one."""
         return None
 
-    def with_window(self, window: Window) -> Operator:
-        """Return the operator with another sliding window; unchanged if it has no such window."""
-        return self
-
-    def with_border(self, padding: tuple[int, int, int, int]) -> Operator:
-        """Return the operator with other padding at the border; unchanged if it adds no border."""
-        return self
-
     def window_over(self, source: Shape) -> Window | None:
         """Return its window over an input of this shape, which may be the whole feature map."""
         return self.sliding_window
+
+    @property
+    def window_taps(self) -> tuple[int, int]:
+        """Rows and columns of the kernel that slides over the input; 0 where there is no window."""
+        return 0, 0
 
     @property
     def filter_bank(self) -> FilterBank | None:
@@ -238,18 +323,13 @@ class Operator(ABC):
         return None
 
     @property
-    def joined_axis(self) -> int | None:
-        """The axis along which the inputs follow one another; None if it does not concatenate."""
-        return None
-
-    @property
-    def cut(self) -> Cut | None:
-        """The range of the input that is the output; None if the operator is no slice."""
-        return None
-
-    @property
     def attention(self) -> Attention | None:
         """The heads and groups of a product of tokens with tokens; None for other operators."""
+        return None
+
+    @property
+    def weight_role(self) -> str | None:
+        """The role of the trained factors of its products; None without products of weights."""
         return None
 
     @property
@@ -263,41 +343,6 @@ class Operator(ABC):
         return False
 
     @property
-    def elementwise_function(self) -> str | None:
-        """The function of the elements at one position of all operands; None without operands."""
-        return None
-
-    @property
-    def state_variable(self) -> str | None:
-        """The state variable that it reads or writes; None if it has no variable."""
-        return None
-
-    @property
-    def axis_order(self) -> tuple[int, ...] | None:
-        """The axis of the input that is each axis of the output; None if it is no transposition."""
-        return None
-
-    @property
-    def zero_border(self) -> tuple[int, int, int, int] | None:
-        """The rows and columns of zeros that it adds: top, left, bottom, right."""
-        return None
-
-    @property
-    def swaps_with_inputs(self) -> bool:
-        """Whether inputs with the first two axes swapped give the output with these axes swapped."""
-        return False
-
-    @property
-    def is_channel_softmax(self) -> bool:
-        """Whether it is a softmax over the channels of each pixel."""
-        return False
-
-    @property
-    def is_stateful_sequence(self) -> bool:
-        """Whether it reads a sequence from the state that the frame before has left."""
-        return False
-
-    @property
     def counts_zero_padding(self) -> bool:
         """Whether zeros of the padding count in a mean."""
         return False
@@ -307,24 +352,22 @@ class Operator(ABC):
         """The axis of the output along which a bias has its elements; None if it takes no bias."""
         return None
 
-    def with_bias(self) -> Operator:
-        """Return the operator that adds a bias; unchanged if it takes no bias."""
-        return self
+    # == Fusion and folding: functions of one element, factors, limits ==
 
-    def of_channels(self, count: int) -> Operator | None:
-        """Return the operator for `count` output channels; None if they are not computed apart."""
+    # Whether it can be the epilogue of another layer: a row is computed from that row alone.
+    can_be_fused: ClassVar[bool] = False
+    # Whether it can be the epilogue of a layer whose integers have the same type before and after.
+    can_follow_integers: ClassVar[bool] = False
+
+    @property
+    def elementwise_function(self) -> str | None:
+        """The function of the elements at one position of all operands; None without operands."""
         return None
 
-    def on_channels(self, count: int, whole: int) -> Operator | None:
-        """Return the operator for `count` of the `whole` channels of each input.
-
-        None unless each output channel depends on the input channels of its index only.
-        """
-        return self if self.is_channelwise else None
-
-    def less_offset(self, offset: int, *, is_fixed_point: bool) -> Operator:
-        """Return the operator on signed integers that are the unsigned integers less `offset`."""
-        return self
+    @property
+    def is_channel_softmax(self) -> bool:
+        """Whether it is a softmax over the channels of each pixel."""
+        return False
 
     def scales_channels(self, source: Shape) -> bool:
         """Return whether the output is a factor times the input plus an offset, by channel."""
@@ -338,19 +381,48 @@ class Operator(ABC):
         raise NotImplementedError
 
     @property
-    def window_taps(self) -> tuple[int, int]:
-        """Rows and columns of the kernel that slides over the input; 0 where there is no window."""
-        return 0, 0
-
-    @property
-    def weight_role(self) -> str | None:
-        """The role of the trained factors of its products; None without products of weights."""
+    def limits(self) -> tuple[float, float] | None:
+        """The range to which it clips numbers; None if it computes anything else."""
         return None
 
     @property
-    def mixes_channels(self) -> bool:
-        """Whether each output channel is a sum over all input channels, with trained factors."""
-        return False
+    def is_limit(self) -> bool:
+        """Whether it only clips numbers to a range."""
+        return self.limits is not None
+
+    @property
+    def index_limit(self) -> int | None:
+        """The number of rows that the elements of the input are indices of; None for numbers."""
+        return None
+
+    # == Variants: the operator on other tensors ==
+
+    def turned(self) -> Operator:
+        """Return the operator on maps turned around their diagonal: rows become columns."""
+        return self
+
+    def with_window(self, window: Window) -> Operator:
+        """Return the operator with another sliding window; unchanged if it has no such window."""
+        return self
+
+    def with_border(self, padding: tuple[int, int, int, int]) -> Operator:
+        """Return the operator with other padding at the border; unchanged if it adds no border."""
+        return self
+
+    def with_bias(self) -> Operator:
+        """Return the operator that adds a bias; unchanged if it takes no bias."""
+        return self
+
+    def of_channels(self, count: int) -> Operator | None:
+        """Return the operator for `count` output channels; None if channels are not independent."""
+        return None
+
+    def on_channels(self, count: int, whole: int) -> Operator | None:
+        """Return the operator for `count` of the `whole` channels of each input.
+
+        None unless each output channel depends on the input channels of its index only.
+        """
+        return self if self.is_channelwise else None
 
     def of_one_group(self) -> Operator:
         """Return the operator for one group of tokens."""
@@ -363,48 +435,59 @@ class Operator(ABC):
         """
         return None
 
-    def reads_all(self, source: Shape, output: Shape) -> bool:
-        """Return whether the whole output depends on the whole input of this shape."""
-        return self.depends_on_all
+    def less_offset(self, offset: int, *, is_fixed_point: bool) -> Operator:
+        """Return the operator on signed integers that are the unsigned integers less `offset`."""
+        return self
 
-    def reads_all_weights(self, source: Shape, output: Shape) -> bool:
-        """Return whether the whole output depends on all parameters."""
-        return True
+    # == Memory of a plan: results over inputs, parts of the output ==
 
-    @property
-    def neighbours(self) -> int:
-        """Channels before its own that an output channel needs, within one pixel."""
+    # Whether each element of the result may be written over the element of the input that was read.
+    overwrites_input: ClassVar[bool] = False
+    # Whether each row of the input can be written to its pixels of the output when it is read.
+    scatters_rows: ClassVar[bool] = False
+    # Whether some output channels can be computed without the others, from the whole input.
+    splits_filters: ClassVar[bool] = False
+    # Whether a mask is computed anew for each layer that reads the mask, rather than stored.
+    copies_masks: ClassVar[bool] = False
+
+    def scratch_elements(self, inputs: Sequence[Shape]) -> int:
+        """Return the number of scratch elements of its C, in addition to inputs and output."""
         return 0
 
-    @property
-    def index_limit(self) -> int | None:
-        """The number of rows that the elements of the input are indices of; None for numbers."""
-        return None
+    def scratch_bytes(self, inputs: Sequence[Shape], element_bytes: int) -> int:
+        """Return the bytes of the scratch. element_bytes: of an element of the output."""
+        return SINGLE_BYTES * self.scratch_elements(inputs)
+
+    # == Emitted C ==
+
+    # Whether it reads and writes pixel by pixel, in memory with an arbitrary pixel stride.
+    by_pixels: ClassVar[bool] = False
+    # Whether its arrays are integers in C although its output is a real number.
+    has_integer_weights: ClassVar[bool] = False
+    # Whether its arrays are real numbers in C although its output is integers.
+    has_real_weights: ClassVar[bool] = False
+    # Whether 8-bit integers pass through a table of 256 bytes, unless it only limits them.
+    has_lookup_table: ClassVar[bool] = False
+    # Arrays that C reads in two bytes a number where the file has bytes.
+    short_roles: ClassVar[tuple[str, ...]] = ()
+    # Arrays that C reads in two bytes a number where the file has them in float16.
+    half_roles: ClassVar[tuple[str, ...]] = ()
 
     @property
-    def limits(self) -> tuple[float, float] | None:
-        """The range to which it limits numbers, if it does nothing else."""
-        return None
+    def writes_by_pixels(self) -> bool:
+        """Whether it writes pixel by pixel, in memory with an arbitrary pixel stride."""
+        return self.by_pixels
 
-    @property
-    def is_limit(self) -> bool:
-        """Whether it limits numbers to a range, and does nothing else."""
-        return self.limits is not None
+    def elements_in_flash(self, role: str, dims: Dims, output: Shape, *, is_fused: bool) -> int:
+        """Return the number of elements of a trained array as C reads it. dims: as trained."""
+        return prod(dims)
+
+    # == Integers ==
 
     @property
     def run_time_result(self) -> str | None:
         """The output by a scale of the frame: "integers", "scale", "zero point" or "sums"."""
         return None
-
-    @property
-    def picks_elements(self) -> bool:
-        """Whether each element of the output is an element of the input."""
-        return self.moves
-
-    @property
-    def summed_frames(self) -> int:
-        """The number of frames whose products one output adds up."""
-        return 1
 
     def sum_ratios(self, types: Types, output: Shape) -> list[float] | None:
         """Return for each output channel the value of a sum of products in steps of the output.
@@ -430,54 +513,9 @@ class Operator(ABC):
         rounds_once = any(stored.rounds_sums_once for stored in types.weights.values())
         return requantising_arrays(ratios, types.output, rounds_once=rounds_once)
 
-    def elements_in_flash(self, role: str, dims: Dims, output: Shape, *, is_fused: bool) -> int:
-        """Return the number of elements of a trained array as C reads it. dims: as trained."""
-        return prod(dims)
+    # == Work ==
 
-    def scratch_elements(self, inputs: Sequence[Shape]) -> int:
-        """Return how many numbers its C needs beside the inputs and the output."""
-        return 0
-
-    def scratch_bytes(self, inputs: Sequence[Shape], element_bytes: int) -> int:
-        """Return the bytes of these numbers. element_bytes: of an element of the output."""
-        return SINGLE_BYTES * self.scratch_elements(inputs)
-
-    def enlargement(self, source: Shape) -> tuple[int, int] | None:
-        """Return how often each row and each column is repeated, where nothing else is done."""
-        return None
-
-    @property
-    def writes_by_pixels(self) -> bool:
-        """Whether it writes pixel by pixel, at any distance between two pixels."""
-        return self.by_pixels
-
-    @property
-    def keeps_columns(self) -> bool:
-        """Whether each column of the output is computed from the same column of each input."""
-        return self.is_elementwise
-
-    @property
-    def is_tileable(self) -> bool:
-        """Whether each rectangle of an output map needs a rectangle of each input map at most."""
-        return False
-
-    @property
-    def is_channelwise(self) -> bool:
-        """Whether each channel of the output is computed from the same channel of the input."""
-        return False
-
-    @property
-    def is_scalar_function(self) -> bool:
-        """Whether it is one function of one element, the same for all: a table of 8-bit integers."""
-        return False
-
-    def trained(self, inputs: Sequence[Shape]) -> Mapping[str, Dims]:
-        """Return the dims of each array of parameters, by its role."""
-        return {}
-
-    def kept(self, inputs: Sequence[Shape]) -> Mapping[str, KeptState]:
-        """Return what the layer itself keeps from one frame to the next, by its role."""
-        return {}
+    element_operations: ClassVar[int] = 0  # for each element of the output
 
     def multiply_accumulates(self, inputs: Sequence[Shape], output: Shape) -> int:
         """Return the multiply-accumulates of one frame: convolutions and matrix products only."""
@@ -487,12 +525,6 @@ class Operator(ABC):
         """Return the arithmetic operations of one frame; none for moving elements."""
         moved = output.elements * self.element_operations
         return 2 * self.multiply_accumulates(inputs, output) + moved
-
-    def in_words(self) -> str:
-        """Return the operator in a few words, as in a table of layers."""
-        name = type(self).__name__
-        spaced = "".join(f" {letter.lower()}" if letter.isupper() else letter for letter in name)
-        return self.words or spaced.strip()
 
 
 class SameDims(Operator):
