@@ -46,7 +46,17 @@ class _Ranges(NamedTuple):
     group: list[GroupWay | None]
 
 
-Found = tuple[Array, Array, Array, Array, Array]  # low, high, work, number of group, of range
+class _Extensions(NamedTuple):
+    """Ranges of the offset of a result, one row each: the offsets, MACs, and what was extended.
+
+    group: the number of the last group. before: the index of the range of its input.
+    """
+
+    low: Array
+    high: Array
+    work: Array
+    group: Array
+    before: Array
 
 
 class PlacedChains(NamedTuple):
@@ -63,10 +73,10 @@ class PlacedChains(NamedTuple):
 
         stop: ends the search with GaveUp.
         """
-        return _Places(self, cap, most_work, stop).best()
+        return _PlacedChainSearch(self, cap, most_work, stop).best()
 
 
-class _Places:
+class _PlacedChainSearch:
     """Offsets of the tensors of all partial chains within one arena."""
 
     def __init__(self, chains: PlacedChains, cap: int, most_work: int, stop: Stop) -> None:
@@ -78,7 +88,7 @@ class _Places:
             for variant in (group for same in groups.values() for group in same):
                 largest = max(largest, variant.lines, variant.pool, variant.lead, variant.work)
         self._kind = ranges.number_type(8 * largest * len(self._sizes))  # MACs add up
-        self._open: dict[int, list[tuple[Found, int, Sequence[GroupWay | None]]]] = {}
+        self._open: dict[int, list[tuple[_Extensions, int, Sequence[GroupWay | None]]]] = {}
         self._known: dict[int, _Ranges] = {}
 
     def best(self) -> tuple[GroupWay, ...] | None:
@@ -100,34 +110,39 @@ class _Places:
         nothing = _Ranges(zero, zero, zero, [(BEFORE, 0)], [None])
         if size <= self._cap:
             whole = [None if streamed is None else collecting(size)]
-            self._add(BEFORE, 0, whole, [(zero, zero + self._cap - size, *(zero,) * 3)])
+            self._add(
+                BEFORE, 0, whole, [_Extensions(zero, zero + self._cap - size, zero, zero, zero)]
+            )
         for end, groups in (streamed or {}).items():
             self._extend(BEFORE, end, nothing, groups)
 
-    def _extend(self, begin: int, end: int, found: _Ranges, groups: Sequence[GroupWay]) -> None:
+    def _extend(self, begin: int, end: int, partial: _Ranges, groups: Sequence[GroupWay]) -> None:
+        """Extend the partial chains to a separator by each group from there to a later separator."""
         fitting = [group for group in groups if group.memory <= self._cap]
-        if fitting and len(found.work):
+        if fitting and len(partial.work):
             source = 0 if begin == BEFORE else self._sizes[begin]
-            self._stop.spend(PAIRS_EFFORT + len(fitting) * len(found.work) // PAIRS)
-            pairs = _Pairs(self._cap, (source, self._sizes[end]), found, fitting, self._kind)
-            self._add(begin, end, fitting, list(pairs.found()))
+            self._stop.spend(PAIRS_EFFORT + len(fitting) * len(partial.work) // PAIRS)
+            pairs = _GroupsAfterRanges(
+                self._cap, (source, self._sizes[end]), partial, fitting, self._kind
+            )
+            self._add(begin, end, fitting, list(pairs.result_ranges()))
 
     def _add(
-        self, begin: int, end: int, groups: Sequence[GroupWay | None], cases: Sequence[Found]
+        self, begin: int, end: int, groups: Sequence[GroupWay | None], cases: Sequence[_Extensions]
     ) -> None:
-        columns = tuple(np.concatenate(column) for column in zip(*cases, strict=True))
-        low, high, work, group, before = columns
-        fits = (low <= high) & (work < self._most_work)
-        range_columns = low[fits], high[fits], work[fits], group[fits], before[fits]
-        self._open.setdefault(end, []).append((range_columns, begin, groups))
+        """Record the partial chains to `end` that have an offset, and fewer MACs than the limit."""
+        ranges = _Extensions(*map(np.concatenate, zip(*cases, strict=True)))
+        fits = (ranges.low <= ranges.high) & (ranges.work < self._most_work)
+        fitting = _Extensions(*(column[fits] for column in ranges))
+        self._open.setdefault(end, []).append((fitting, begin, groups))
 
     def _kept(self, cut: int) -> _Ranges:
         """The undominated partial chains: none has at most the MACs, and all offsets, of another."""
         kept: list[tuple[int, int, int, tuple[int, int], GroupWay | None]] = []
         ranges = [
             (*numbers, begin, groups)
-            for range_columns, begin, groups in self._open.pop(cut, [])
-            for numbers in zip(*(column.tolist() for column in range_columns), strict=True)
+            for extensions, begin, groups in self._open.pop(cut, [])
+            for numbers in zip(*(column.tolist() for column in extensions), strict=True)
         ]
         self._stop.spend(RANGE_EFFORT * len(ranges))
         ranges.sort(key=lambda interval: (interval[2], interval[0] - interval[1]))
@@ -152,8 +167,14 @@ class _Places:
         return tuple(reversed(groups))
 
 
-class _Pairs:
-    """All groups (rows) after all ranges of their input (columns), within an arena."""
+class _GroupsAfterRanges:
+    """All groups (rows) after all ranges of their input (columns), within an arena.
+
+    Of a group (`GroupWay`), `lines` are the bytes of its line buffers, which may be split; `pool` its
+    staging buffer, in one piece; `lead` the least distance from the offset of its result up to that
+    of its input if both overlap. `is_apart`: it stands for several groups, each of which fits with
+    its result at any offset. The layouts below are written from offset 0 upwards.
+    """
 
     def __init__(
         self,
@@ -174,54 +195,59 @@ class _Pairs:
         self._is_apart = np.array([group.is_apart for group in groups])[:, None]
         self._work = work + source.work[None, :]
 
-    def found(self) -> Iterator[Found]:
-        """The ranges of the results."""
-        yield self._told(0, self._cap - self._result, self._is_apart)
+    def result_ranges(self) -> Iterator[_Extensions]:
+        """Yield the ranges of the results, layout by layout."""
+        yield self._ranges_where(self._is_apart, 0, self._cap - self._result)
         if not self._source:
-            yield from self._alone()
+            yield from self._without_input()
             return
-        below = np.minimum(self._high, self._cap - self._pool - self._source)
-        yield from self._over(below)
-        yield from self._beside(below)
+        # The maximum offset of the input with the staging buffer above it.
+        below_pool = np.minimum(self._high, self._cap - self._pool - self._source)
+        yield from self._overlapping(below_pool)
+        yield from self._side_by_side(below_pool)
 
-    def _alone(self) -> Iterator[Found]:
-        """Without an input in the arena: the result is above the staging buffer, or below."""
+    def _without_input(self) -> Iterator[_Extensions]:
+        """Without an input in the arena: pool | result, or result | pool."""
         cap, result, pool = self._cap, self._result, self._pool
-        can = (self._inner + result <= cap) & ~self._is_apart
-        yield self._told(pool, cap - result, can)
-        yield self._told(0, cap - result - pool, can)
+        fits = (self._inner + result <= cap) & ~self._is_apart
+        yield self._ranges_where(fits, pool, cap - result)
+        yield self._ranges_where(fits, 0, cap - result - pool)
 
-    def _over(self, below: Array) -> Iterator[Found]:
-        """The result overlaps the input; both are above the staging buffer, or below.
-
-        below: the maximum offset of the input with the staging buffer above it.
-        """
+    def _overlapping(self, below_pool: Array) -> Iterator[_Extensions]:
+        """The result overlaps the input: pool | result + input, or result + input | pool."""
         cap, source, result = self._cap, self._source, self._result
-        least = self._low + source + self._inner - cap  # so that lines find room
-        can = self._inner + np.maximum(self._lead + source, result) <= cap
-        can = can & ~self._is_apart
+        fits = self._inner + np.maximum(self._lead + source, result) <= cap
+        fits = fits & ~self._is_apart
+        # Below this offset the line buffers do not fit in addition to both tensors.
+        lowest = self._low + source + self._inner - cap
         highest = np.minimum(self._high - self._lead, cap - result)
-        yield self._told(np.maximum(self._pool, least), highest, can)
-        highest = np.minimum(below - self._lead, cap - self._pool - result)
-        yield self._told(least, highest, can & (self._low <= below))
+        yield self._ranges_where(fits, np.maximum(self._pool, lowest), highest)
+        highest = np.minimum(below_pool - self._lead, cap - self._pool - result)
+        yield self._ranges_where(fits & (self._low <= below_pool), lowest, highest)
 
-    def _beside(self, below: Array) -> Iterator[Found]:
-        """The result is above the input, or below; the staging buffer has three possible positions."""
+    def _side_by_side(self, below_pool: Array) -> Iterator[_Extensions]:
+        """The result is above the input, or below, with three positions of the pool for each."""
         cap, source, result = self._cap, self._source, self._result
         low, high, pool = self._low, self._high, self._pool
-        can = (self._inner + source + result <= cap) & ~self._is_apart
-        raised = np.maximum(low, pool)  # what is read, with the pool below
-        yield self._told(low + source, cap - result - pool, can)
-        yield self._told(low + source + pool, cap - result, can)
-        yield self._told(raised + source, cap - result, can & (raised <= high))
-        yield self._told(pool, high - result, can)
-        yield self._told(0, high - result - pool, can)
-        yield self._told(0, below - result, can & (low <= below))
+        fits = (self._inner + source + result <= cap) & ~self._is_apart
+        # input | result | pool
+        yield self._ranges_where(fits, low + source, cap - result - pool)
+        # input | pool | result
+        yield self._ranges_where(fits, low + source + pool, cap - result)
+        # pool | input | result
+        raised = np.maximum(low, pool)
+        yield self._ranges_where(fits & (raised <= high), raised + source, cap - result)
+        # pool | result | input
+        yield self._ranges_where(fits, pool, high - result)
+        # result | pool | input
+        yield self._ranges_where(fits, 0, high - result - pool)
+        # result | input | pool
+        yield self._ranges_where(fits & (low <= below_pool), 0, below_pool - result)
 
-    def _told(self, lowest: Array | int, highest: Array | int, can: Array) -> Found:
-        """The ranges from the minimum to the maximum offset, where both exist."""
-        first, last, mask, work = np.broadcast_arrays(
-            np.maximum(lowest, 0), highest, can, self._work
+    def _ranges_where(self, fits: Array, lowest: Array | int, highest: Array | int) -> _Extensions:
+        """The ranges from the minimum to the maximum offset, of the pairs that fit."""
+        low, high, mask, work = np.broadcast_arrays(
+            np.maximum(lowest, 0), highest, fits, self._work
         )
         group, before = np.nonzero(mask)
-        return first[mask], last[mask], work[mask], group, before
+        return _Extensions(low[mask], high[mask], work[mask], group, before)

@@ -1,28 +1,34 @@
-"""DRAM traffic as printed by Liao et al.: layers by T = T_I + T_W + 2 T_O, and pairs of convolutions.
+"""DRAM traffic of convolutions by the printed formulas of Liao et al., layer by layer and in pairs.
 
-A layer alone moves T = T_I + T_W + 2 T_O by the best of our loop nests, with the input halo reloaded:
-every partial result is read and written, the first reading too. Layers without weights, which the
-slides do not have, read and write once.
+In bytes, with input I, weights W, output O and the feature map I2 between two layers:
 
-The map between two convolutions stays in the buffer, whole or a tile at a time: of each tile first the
-nest of the first layer, then the nest of the second. The halo for later tiles is spilled
-to DRAM behind the first nest and comes back before the second of those tiles. Weights come once for
-each tile. The input halo is reloaded. The traffic is T1 + T2 with T1 = T_I + T_W and T2 = T_W + 2 T_O,
-and the halo.
+    one layer   T = T_I + T_W + 2 T_O
+    a pair      T1 + T2 + halo, with T1 = T_I + T_W and T2 = T_W + 2 T_O
 
-In the buffer are the tile of the map between, one map of the input or of the output, and of the
-weights the part that the innermost loop uses: of all filters of the first layer at one position of
-one channel, of all channels of a filter of the second layer at one position.
+T_O counts twice because every partial result is read and written, including the first read. Example:
+two 3x3 layers with 56x56x64 inputs and outputs of one byte (200,704 bytes of each feature map and
+36,864 bytes of weights of each layer), I2 uncut. The pair moves 200,704 + 2 * 36,864 + 2 * 200,704 =
+675,840 bytes.
 
-The slides have convolutions in a chain. What they leave open is read so:
+A layer alone is executed by the best of the loop nests here, with the input halo reloaded. Layers
+without weights, which the slides do not have, read and write once.
 
-    which layers are paired   those with the least sum
-    fully connected           a window over all of the input, which is not cut: a pair has one tile
-    no weights                poolings and all else read and write once, and are in no pair
-    a branch between          a map that others read too is written once, when its sums are complete;
-                              DRAM then holds its spilled halos already
-    additions                 an operand comes an element at a time, or lies in the buffer as the map
-                              between; a sum is made by the layer in front of it
+I2 is stored in the buffer, whole or one tile at a time: for each tile the nest of the first layer runs,
+then the nest of the second. The part of I2 for later tiles is spilled to DRAM after the first nest, and
+read back before the second nest of those tiles. Weights are read once for each tile. The input halo is
+reloaded. The buffer holds the tile of I2, one map of the input or of the output, and the weights of the
+innermost loop: all filters of the first layer at one position of one channel, or all channels of a
+filter of the second layer at one position.
+
+The slides have convolutions in a chain. Their gaps are filled as follows:
+
+    pairs                     with the minimum sum
+    fully connected           a window over the whole input, which is not cut: a pair has one tile
+    no weights                poolings and others read and write once, and are in no pair
+    a branch at I2            I2 is written once, when its sums are complete; DRAM then holds its
+                              spilled halos already
+    additions                 an operand is read an element at a time, or is in the buffer as I2; the
+                              sum is computed by the layer before the addition
     concatenations, groups    nothing is copied; a filter reads the maps of its group alone
 """
 
@@ -48,16 +54,26 @@ from planners.traffic.fused.stages import TraversalStep, groups_of
 from planners.traffic.nest import Halo
 from planners.traffic.network_traffic import GroupTraffic, NetworkSearch, stage_alone
 
-Tile = tuple[Places, ...]  # along one axis: of input, between, output what is made; between needed
+
+class Tile(NamedTuple):
+    """Positions of one tile along one axis, as bit sets.
+
+    read: of the input. intermediate: of I2, computed. output: of the output, computed. needed: of I2,
+    read by the second nest, with those computed for earlier tiles.
+    """
+
+    read: Places
+    intermediate: Places
+    output: Places
+    needed: Places
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairTraffic:
-    """The bytes that a pair moves by the printed formula, and holds.
+    """The bytes that a pair moves by the printed formula, and its bytes in the buffer.
 
-    tiles: along rows, along columns. halo: written, and read back. output: moved twice, as
-    printed; once of the map between where others read it. held: the most in the first and in the
-    second nest.
+    tiles: along rows, along columns. halo: written, and read back. output: moved twice, as printed;
+    I2 once if it has more consumers. held: the maximum in the first and in the second nest.
     """
 
     group: FusedGroup
@@ -103,12 +119,12 @@ class PairTraffic:
 
 
 def pair_traffic(group: FusedGroup, tiles: tuple[int, int]) -> PairTraffic:
-    """Return what a pair moves and holds that is cut into this many tiles."""
+    """Return the traffic and the buffer bytes of a pair in this many tiles."""
     return _counted(CutTables(group), tiles)
 
 
 def least_pair_traffic(group: FusedGroup, room: int) -> PairTraffic | None:
-    """Return the cut that moves least in a buffer of this many bytes; None where none fits.
+    """Return the tiling with minimum traffic in a buffer of `room` bytes; None if no tiling fits.
 
     Of the uniform tilings of `fused.search`; ties go to fewer tiles, and to tiles of columns.
     """
@@ -140,35 +156,37 @@ def _counted(tables: CutTables, tiles: tuple[int, int]) -> PairTraffic:
 
 
 def _outputs(tables: CutTables) -> int:
-    """Bytes of outputs: twice the last; once the map between, whose sums are complete in the buffer."""
+    """Bytes of outputs: the last one twice; I2 once, because its sums are complete in the buffer."""
     group = tables.group
     return 2 * tables.outputs - sum(map(group.bytes, group.written))
 
 
 def _held(tables: CutTables, tiles: tuple[int, int]) -> tuple[int, int]:
-    """Bytes in the buffer in the first and in the second nest, of the tile with most."""
+    """Maximum over the tiles of the bytes in the buffer, in the first and in the second nest."""
     first, second = tables.group.layers
-    between = tables.sizes.maps[1]  # bytes of a place
-    of_first = first.filters // first.groups * first.weight_bytes + sum(first.bytes_by_operand)
-    of_second = second.channels // second.groups * second.weight_bytes
-    of_second += sum(second.bytes_by_operand)
+    position_bytes = tables.sizes.maps[1]  # bytes of one position of I2
+    # Bytes of the weights of the innermost loop, and of operands of additions.
+    first_bytes = first.filters // first.groups * first.weight_bytes + sum(first.bytes_by_operand)
+    second_bytes = second.channels // second.groups * second.weight_bytes
+    second_bytes += sum(second.bytes_by_operand)
     nests = [0, 0]
     for rows, columns in product(*map(set, axis_tiles(tables, tiles))):
-        read, made, written, needed = (
+        # Numbers of positions in the plane.
+        read, intermediate, output, needed = (
             row.bit_count() * column.bit_count() for row, column in zip(rows, columns, strict=True)
         )
-        read *= tables.group.input_bytes
-        written *= second.output_bytes
-        nests[0] = max(nests[0], between * made + read + of_first)
-        nests[1] = max(nests[1], between * needed + written + of_second)
+        input_bytes = read * tables.group.input_bytes
+        output_bytes = output * second.output_bytes
+        nests[0] = max(nests[0], position_bytes * intermediate + input_bytes + first_bytes)
+        nests[1] = max(nests[1], position_bytes * needed + output_bytes + second_bytes)
     return nests[0], nests[1]
 
 
 def axis_tiles(tables: CutTables, tiles: tuple[int, int]) -> Iterator[list[Tile]]:
-    """Yield for rows and for columns what each tile reads, makes, writes and needs."""
+    """Yield the tiles along rows, then along columns."""
     for axis in (ROWS, COLUMNS):
         cut = tables.cut(axis, tiles[axis], SPILLED, RELOADED)
-        yield list(zip(*cut.computed, cut.needed[1], strict=True))
+        yield [Tile(*sets) for sets in zip(*cut.computed, cut.needed[1], strict=True)]
 
 
 PAIR = 2
@@ -184,7 +202,7 @@ class PublishedWhy(Why):
 
 
 class PublishedSearch(NetworkSearch):
-    """Finds the least traffic by the printed formulas, for one buffer after another."""
+    """Finds the minimum traffic by the printed formulas, for a sequence of buffer sizes."""
 
     proof = PublishedWhy.LEAST
 
@@ -206,7 +224,7 @@ class PublishedSearch(NetworkSearch):
             yield end - PAIR
 
     def _best_pair(self, end: int, buffer_bytes: int) -> PairTraffic | None:
-        """The best cut of the last two stages; None where they are no pair, or no cut fits."""
+        """The best tiling of the last two stages; None if they are no pair, or no tiling fits."""
         group = self._pair(end)
         if group is None:
             return None
@@ -228,7 +246,7 @@ class PublishedSearch(NetworkSearch):
     def _fused(
         self, first: int, end: int, buffer_bytes: int, below: int, stop: Stop
     ) -> GroupTraffic | None:
-        """The best cut of a pair, if it moves less than this many bytes."""
+        """The best tiling of a pair, if its traffic is below this many bytes."""
         stop.look()
         best_pair = self._best_pair(end, buffer_bytes)
         if best_pair is None or best_pair.total >= below:
@@ -245,24 +263,13 @@ class PublishedSearch(NetworkSearch):
         )
 
 
-# all nests of so many tiles are listed; of more, those of the first two and the last
+# Above this number of tiles, only the nests of the first two tiles and of the last one are listed.
 SHOWN_TILES = 4
 
 
-class _TilePositions(NamedTuple):
-    """The positions of a tile along an axis: made of the map between, made of the output."""
-
-    made: Places
-    written: Places
-
-
 def nests(pair: PairTraffic, names: Sequence[str] = ("layer 1", "layer 2")) -> str:
-    """Return the nests of a pair: two for each tile, and what crosses between them."""
-    down, across = axis_tiles(CutTables(pair.group), pair.tiles)
-    tiles = [
-        (_TilePositions(rows[1], rows[2]), _TilePositions(columns[1], columns[2]))
-        for rows, columns in product(down, across)
-    ]
+    """Return the nests of a pair: two for each tile, and the spills between tiles."""
+    tiles = list(product(*axis_tiles(CutTables(pair.group), pair.tiles)))
     lines: list[str] = []
     for number, (rows, columns) in enumerate(tiles):
         if len(tiles) > SHOWN_TILES and 2 <= number < len(tiles) - 1:
@@ -280,21 +287,23 @@ def _of_tile(
     group: FusedGroup,
     names: Sequence[str],
     number: int,
-    rows: _TilePositions,
-    columns: _TilePositions,
+    rows: Tile,
+    columns: Tile,
 ) -> Iterator[str]:
     first, second = group.layers
     yield f"nest {2 * number + 1}, {names[0]}, into the buffer"
-    yield from _nest(first, rows.made, columns.made, steps=(first.filters, 1), held="I")
+    yield from _nest(
+        first, rows.intermediate, columns.intermediate, steps=(first.filters, 1), held="I"
+    )
     yield f"nest {2 * number + 2}, {names[1]}"
-    yield from _nest(second, rows.written, columns.written, steps=(1, second.channels), held="O")
+    yield from _nest(second, rows.output, columns.output, steps=(1, second.channels), held="O")
 
 
 def _nest(
     layer: FusedLayer, rows: Places, columns: Places, *, steps: tuple[int, int], held: str
 ) -> Iterator[str]:
     """The loops of one nest; steps: of filters and of channels in the tile loops."""
-    deed = "I2 += I1 * W1" if held == "I" else "O += I2 * W2"
+    statement = "I2 += I1 * W1" if held == "I" else "O += I2 * W2"
     loops = (
         f"mm = 1, {layer.filters + 1}, step {steps[0]}",
         f"cc = 1, {layer.channels // layer.groups + 1}, step {steps[1]}",
@@ -308,10 +317,10 @@ def _nest(
     )
     for depth, loop in enumerate(loops, 1):
         yield "  " * depth + (loop if loop.startswith("[") else f"for {loop}")
-    yield "  " * (len(loops) + 1) + deed
+    yield "  " * (len(loops) + 1) + statement
 
 
 def _range(indices: Places) -> str:
-    """First and behind the last of places that lie next to each other, from 1."""
+    """The half-open range of contiguous positions, counted from 1."""
     first = (indices & -indices).bit_length()
     return f"{first}, {indices.bit_length() + 1}" if indices else "1, 1"
