@@ -20,6 +20,12 @@ from csdf.search.trade_off import pareto_front
 from csdf.time_limit import Stop
 from csdf.units import time_in_words
 
+MAX_LINE_CHARACTERS = 100  # of a line of capacities
+# With longer names, capacities that are equal in all points move to a line of their own: size, period
+# and the capacities of a point then still fit a line of 100 characters.
+MAX_NAMES_CHARACTERS = 40
+MAX_TABLE_CHANNELS = 8  # a LaTeX table lists capacities of graphs with at most 8 channels
+
 
 def work(options: argparse.Namespace) -> int:
     """Print the front; return the exit code: 0 complete, 1 a deadlock, 3 incomplete."""
@@ -45,10 +51,8 @@ def work(options: argparse.Namespace) -> int:
 
 
 def _front(graph: Graph, options: argparse.Namespace, stop: Stop) -> ParetoFront:
-    choice, extent = (
-        storage.choice_of(options),
-        {"max_size": options.max_size, "points": options.points, "gap": options.gap},
-    )
+    choice = storage.choice_of(options)
+    extent = {"max_size": options.max_size, "points": options.points, "gap": options.gap}
     if options.objective in OBJECTIVES:
         cost = OBJECTIVES[options.objective]
         return memory_front(graph, choice, cost, budget=stop, **extent)
@@ -100,14 +104,9 @@ def _as_csv(front: ParetoFront) -> str:
     return csv_text(rows).rstrip("\n")
 
 
-MOST_CHARACTERS = 100  # of a line of capacities
-LONGEST_NAMES = 40  # characters of the channels of a line that 100 columns hold
-MOST_COLUMNS = 8  # channels whose capacities stand in a table
-
-
 def _table(graph: Graph, front: ParetoFront, unit: str) -> str:
     names = list(front.points[0].capacities) if front.points else []
-    names = names if len(names) <= MOST_COLUMNS else []
+    names = names if len(names) <= MAX_TABLE_CHANNELS else []
     heads = [f"size ({escaped(unit)})", "period", *map(escaped, names)]
     rows = [
         [str(point.size), f"${point.period}$", *(str(point.capacities[name]) for name in names)]
@@ -122,25 +121,13 @@ def _table(graph: Graph, front: ParetoFront, unit: str) -> str:
 def _lines(
     graph: Graph, front: ParetoFront, options: argparse.Namespace, seconds: float
 ) -> Iterator[str]:
-    unit, points, rows = options.unit, front.points, list[tuple[str, str]]()
-    state = (
-        _completeness(front)
-        if front.is_complete
-        else f"{'stopped at the limit' if front.is_at_limit else 'INCOMPLETE'}: {front.reason}"
-    )
-    verdict = f"{answers.counted(len(points), 'Pareto point')}, {state}"
-    if points:
-        ends = (
-            f"{point.size} {unit} at period {point.period or 0}"
-            for point in (points[0], points[-1])
-        )
-        verdict += f"; {' to '.join(dict.fromkeys(ends))}"
-    elif front.is_complete:
-        stuck = deadlock(graph)
-        verdict, rows = answers.NEVER_LIVE, answers.blocked_rows(stuck) if stuck else []
-    yield from answers.table(f"{graph.name}: {verdict}", rows)
-    same = _constant(points)
-    names = [name for point in points[:1] for name in point.capacities if name not in same]
+    """Yield the printed answer: verdict, points, points that are not proved, and effort."""
+    unit, points = options.unit, front.points
+    blocked = deadlock(graph) if front.is_complete and not points else None
+    rows = answers.blocked_rows(blocked) if blocked else []
+    yield from answers.table(f"{graph.name}: {_verdict(front, unit)}", rows)
+    equal = _equal_capacities(points)
+    names = [name for point in points[:1] for name in point.capacities if name not in equal]
     if points:
         listed = ", ".join(names) or "the same in all points"
         yield f"{'size (' + unit + ')':>16}  {'period':<28} capacities: {listed}"
@@ -148,24 +135,50 @@ def _lines(
         yield f"method {options.method}: {parsers.STORAGE}"
     for point in points:
         yield f"{point.size:>16}  {answers.number(point.period or 0):<28} {_capacities(point, names)}"
-    if same:
-        yield from terminal.wrapped([_named(f"{'in all points':>16}", same)], MOST_CHARACTERS)
-    if not front.is_complete and front.best_period is not None:
-        best = answers.number(front.best_period)
-        yield f"points may be missing from size {front.lower_bound} on; min. period {best}"
-    for number, point in enumerate(front.unproved):
-        period = "unknown" if point.period is None else answers.number(point.period)
-        gap = answers.gap_above(point.size, front.lower_bound)
-        yield f"not proved: {point.size} {unit} at period {period}; {gap}"
-        if not points and not number:
-            yield _named("with capacities", point.capacities)
-    if len(front.unproved) > bool(not points):
-        yield "capacities of points that are not proved: --json"
+    if equal:
+        yield from terminal.wrapped([_named(f"{'in all points':>16}", equal)], MAX_LINE_CHARACTERS)
+    yield from _unproved_lines(front, unit)
     hint = concurrency.hint(graph) if front.best_period == 0 else None
     if hint and not front.is_complete:
         yield f"next: {hint}; --points or --max-size go on, or end sooner"
     evaluated = answers.counted(front.evaluations, "distribution")
     yield answers.Detail(f"{evaluated} evaluated, {time_in_words(seconds)}")
+
+
+def _verdict(front: ParetoFront, unit: str) -> str:
+    """Return the number of points, whether the front is complete, and its two ends."""
+    points = front.points
+    if front.is_complete and not points:
+        return answers.NEVER_LIVE
+    state = (
+        _completeness(front)
+        if front.is_complete
+        else f"{'stopped at the limit' if front.is_at_limit else 'INCOMPLETE'}: {front.reason}"
+    )
+    verdict = f"{answers.counted(len(points), 'Pareto point')}, {state}"
+    if not points:
+        return verdict
+    ends = [
+        f"{point.size} {unit} at period {point.period or 0}" for point in (points[0], points[-1])
+    ]
+    return f"{verdict}; {' to '.join(dict.fromkeys(ends))}"
+
+
+def _unproved_lines(front: ParetoFront, unit: str) -> Iterator[str]:
+    """Yield where points may be missing, and distributions that are not proved to be points."""
+    if not front.is_complete and front.best_period is not None:
+        best = answers.number(front.best_period)
+        yield f"points may be missing from size {front.lower_bound} on; min. period {best}"
+    # Without a proved point, the capacities of the first distribution are the answer.
+    listed = front.unproved[:1] if not front.points else ()
+    for number, point in enumerate(front.unproved):
+        period = "unknown" if point.period is None else answers.number(point.period)
+        gap = answers.gap_above(point.size, front.lower_bound)
+        yield f"not proved: {point.size} {unit} at period {period}; {gap}"
+        if number < len(listed):
+            yield _named("with capacities", point.capacities)
+    if len(front.unproved) > len(listed):
+        yield "capacities of points that are not proved: --json"
 
 
 def _completeness(front: ParetoFront) -> str:
@@ -176,9 +189,9 @@ def _completeness(front: ParetoFront) -> str:
     return f"all proved; points are left out that are at most {percent}% faster"
 
 
-def _constant(points: Sequence[ParetoPoint]) -> dict[str, int]:
-    """Return the channels of equal capacity in all points; none where one line holds all channels."""
-    if len(points) < 2 or len(", ".join(points[0].capacities)) <= LONGEST_NAMES:
+def _equal_capacities(points: Sequence[ParetoPoint]) -> dict[str, int]:
+    """Return the capacities that are equal in all points; none where a line holds all channels."""
+    if len(points) < 2 or len(", ".join(points[0].capacities)) <= MAX_NAMES_CHARACTERS:
         return {}
     return {
         name: capacity

@@ -13,6 +13,7 @@ from math import log2, prod
 import numpy as np
 
 from cnn2csdf import operators as op
+from cnn2csdf.dtypes import Element
 from cnn2csdf.operators.recurrences import CELL_GATES
 from cnn2csdf.readers.tflite.assembly import (
     Converter,
@@ -26,40 +27,37 @@ from cnn2csdf.readers.tflite.options import fused_behind, options_of, require_ce
 from cnn2csdf.readers.tflite.recurrent_steps import add_hybrid_lstm, add_real_svdf
 from csdf.errors import UnreadableFile
 
-FIRST_MATRIX, FIRST_RECURRENT, FIRST_BIAS = 1, 5, 12  # inputs: one for each of CELL_GATES
+# Inputs of an LSTM; the first of four, in the order of CELL_GATES.
+FIRST_MATRIX = 1
+FIRST_RECURRENT = 5
+FIRST_BIAS = 12
 OPTIONAL = (9, 10, 11, 16, 17, 20, 21, 22, 23)  # peepholes, projection, normalisation
-HIDDEN, CELL = 18, 19
-SVDF_STATE = 4
-TANH = 4
+HIDDEN = 18
+CELL = 19
+# Fields of the options of an LSTM.
+ACTIVATION = 0
+CELL_CLIP = 1
+TIME_MAJOR = 3
+TANH = 4  # an ActivationFunctionType
+SVDF_STATE = 4  # input of an SVDF
+SVDF_RANK = 0  # fields of its options
+SVDF_ACTIVATION = 1
 ONNX_ORDER = ("input", "output", "forget", "cell")
 
 
 def lstm(node: TfliteNode, assembly: TfliteAssembly) -> None:
     """Add an LSTM over a sequence."""
-    options, dims = options_of(node), assembly.tensor(node, 0).dims
-    if any(assembly.has(node, index) for index in OPTIONAL):
-        raise refusal(node, "peepholes, projections and normalised gates are not supported")
-    if len(dims) != 3 or dims[0] != 1 or options.integer(3, "b"):
-        raise refusal(node, f"an input of {dims}; expected 1 x frames x elements")
-    if options.integer(0, "b") != TANH:
-        raise refusal(node, f"the activation {options.integer(0, 'b')}, expected tanh")
-    for index in (HIDDEN, CELL):
-        _require_at_rest(node, assembly, index)
-    state = assembly.tensor(node, HIDDEN).dims
-    if len(state) != 2 or not prod(state):
-        raise UnreadableFile(f"{node}: a state of {state}")
-    units = state[-1]
-    for place, gate in enumerate(CELL_GATES):
-        _require(node, assembly, FIRST_MATRIX + place, (units, dims[2]), gate)
-        _require(node, assembly, FIRST_RECURRENT + place, (units, units), gate)
-        _require(node, assembly, FIRST_BIAS + place, (units,), gate)
+    units = _supported_units(node, assembly)
     keeps = _keeps_states(node, assembly, HIDDEN, CELL)
-    has_integers = any(
-        assembly.tensor(node, first + place).quantization() is not None
+    if quantization_of(assembly.tensor(node, 0)) is not None:
+        _add_quantized(node, assembly, units, keeps=keeps)
+        return
+    has_integer_weights = any(
+        assembly.tensor(node, first + gate).quantization() is not None
         for first in (FIRST_MATRIX, FIRST_RECURRENT)
-        for place in range(len(CELL_GATES))
+        for gate in range(len(CELL_GATES))
     )
-    if quantization_of(assembly.tensor(node, 0)) is None and has_integers:
+    if has_integer_weights:
         add_hybrid_lstm(
             node,
             assembly,
@@ -67,51 +65,81 @@ def lstm(node: TfliteNode, assembly: TfliteAssembly) -> None:
             firsts=(FIRST_MATRIX, FIRST_RECURRENT, FIRST_BIAS),
             states=(HIDDEN, CELL) if keeps else None,
         )
-    elif quantization_of(assembly.tensor(node, 0)) is None:
-        # As the LSTM of ONNX: gates one behind another, a sequence of its own as second axis.
-        frames = assembly.shape(node, 0).dims[0]
-        places = [CELL_GATES.index(gate) for gate in ONNX_ORDER]
-        matrix, recurrent, bias = (
-            np.concatenate([assembly.constant(node, first + place) for place in places])[None]
-            for first in (FIRST_MATRIX, FIRST_RECURRENT, FIRST_BIAS)
-        )
-        source = assembly.source(node, 0)
-        wide = assembly.prepared(node, source, op.Reshape(dims=(frames, 1, matrix.shape[2])))
-        trained = [
-            assembly.trained(node, FIRST_MATRIX, "matrix", matrix),
-            assembly.trained(node, FIRST_RECURRENT, "recurrent matrix", recurrent),
-            assembly.trained(
-                node, FIRST_BIAS, "bias", np.concatenate([bias, np.zeros_like(bias)], axis=1)
-            ),
-        ]
-        limit = options_of(node).real(1)
-        states = []
-        if keeps:
-            states = [assembly.state_before(node, i, (1, 1, units)) for i in (HIDDEN, CELL)]
-        operator = op.Recurrence(
-            kind="lstm",
-            units=units,
-            cell_limit=limit if limit > 0 else None,
-            given=("state", "cell") if states else (),
-        )
-        sources = [wide, *states]
-        assembly.add(
-            node, operator, op.Reshape(dims=(frames, units)), sources=sources, trained=trained
-        )
-        if states:
-            hidden, cells = states
-            last = op.Slice(axis=0, start=frames - 1, stop=frames)
-            output = assembly.prepared(node, assembly.written(node), last)
-            assembly.state_after(hidden, op.Reshape(dims=(1, 1, units)), [output])
-            assembly.state_after(cells, replace(operator, gives="cell"), sources, trained)
     else:
-        _add_quantized(node, assembly, units, keeps=keeps)
+        _add_real(node, assembly, units, keeps=keeps)
+
+
+def _supported_units(node: TfliteNode, assembly: TfliteAssembly) -> int:
+    """Return the units of an LSTM. Raises UnsupportedOperator or UnreadableFile for other forms."""
+    options, dims = options_of(node), assembly.tensor(node, 0).dims
+    if any(assembly.has(node, index) for index in OPTIONAL):
+        raise refusal(node, "peepholes, projections and normalised gates are not supported")
+    if len(dims) != 3 or dims[0] != 1 or options.integer(TIME_MAJOR, "b"):
+        raise refusal(node, f"an input of {dims}; expected 1 x frames x elements")
+    activation = options.integer(ACTIVATION, "b")
+    if activation != TANH:
+        raise refusal(node, f"the activation {activation}, expected tanh")
+    for index in (HIDDEN, CELL):
+        _require_at_rest(node, assembly, index)
+    state = assembly.tensor(node, HIDDEN).dims
+    if len(state) != 2 or not prod(state):
+        raise UnreadableFile(f"{node}: a state of {state}")
+    units = state[-1]
+    for number, gate in enumerate(CELL_GATES):
+        _require_gate_shape(node, assembly, FIRST_MATRIX + number, (units, dims[2]), gate)
+        _require_gate_shape(node, assembly, FIRST_RECURRENT + number, (units, units), gate)
+        _require_gate_shape(node, assembly, FIRST_BIAS + number, (units,), gate)
+    return units
+
+
+def _add_real(node: TfliteNode, assembly: TfliteAssembly, units: int, *, keeps: bool) -> None:
+    """Add an LSTM of real numbers in the form of ONNX: gates concatenated, batch as second axis."""
+    frames = assembly.shape(node, 0).dims[0]
+    matrix, recurrent, bias = _onnx_arrays(node, assembly)
+    dims = (frames, 1, matrix.array.shape[2])
+    sequence = assembly.prepared(node, assembly.source(node, 0), op.Reshape(dims=dims))
+    trained = [matrix, recurrent, bias]
+    states = []
+    if keeps:
+        states = [assembly.state_before(node, index, (1, 1, units)) for index in (HIDDEN, CELL)]
+    clip = options_of(node).real(CELL_CLIP)
+    operator = op.Recurrence(
+        kind="lstm",
+        units=units,
+        cell_limit=clip if clip > 0 else None,
+        given=("state", "cell") if states else (),
+    )
+    sources = [sequence, *states]
+    rows = op.Reshape(dims=(frames, units))
+    assembly.add(node, operator, rows, sources=sources, trained=trained)
+    if states:
+        hidden, cells = states
+        last = op.Slice(axis=0, start=frames - 1, stop=frames)
+        output = assembly.prepared(node, assembly.written(node), last)
+        assembly.state_after(hidden, op.Reshape(dims=(1, 1, units)), [output])
+        assembly.state_after(cells, replace(operator, gives="cell"), sources, trained)
+
+
+def _onnx_arrays(node: TfliteNode, assembly: TfliteAssembly) -> tuple[Trained, Trained, Trained]:
+    """Matrix, recurrent matrix and bias of all gates, in the order of the LSTM of ONNX."""
+    gates = [CELL_GATES.index(gate) for gate in ONNX_ORDER]
+    matrix, recurrent, bias = (
+        np.concatenate([assembly.constant(node, first + gate) for gate in gates])[None]
+        for first in (FIRST_MATRIX, FIRST_RECURRENT, FIRST_BIAS)
+    )
+    # ONNX adds a second bias, of the recurrent product.
+    biases = np.concatenate([bias, np.zeros_like(bias)], axis=1)
+    return (
+        assembly.trained(node, FIRST_MATRIX, "matrix", matrix),
+        assembly.trained(node, FIRST_RECURRENT, "recurrent matrix", recurrent),
+        assembly.trained(node, FIRST_BIAS, "bias", biases),
+    )
 
 
 def _keeps_states(node: TfliteNode, assembly: TfliteAssembly, *indices: int) -> bool:
-    """Whether states stay from invocation to invocation: they are variable tensors.
+    """Whether the states are retained from invocation to invocation, as variable tensors are.
 
-    Raises UnsupportedOperator where some of them do, or where a tensor is the state of another input.
+    Raises UnsupportedOperator where only one state is, or where a tensor is the state of two inputs.
     """
     kept = [index for index in indices if assembly.tensor(node, index).is_variable]
     if kept and len(kept) < len(indices):
@@ -132,30 +160,30 @@ def _require_at_rest(node: TfliteNode, assembly: TfliteAssembly, index: int) -> 
         raise refusal(node, f"the state {tensor.name!r} begins at other numbers than zero")
 
 
-def _require(
-    node: TfliteNode, assembly: TfliteAssembly, index: int, wanted: tuple[int, ...], gate: str
+def _require_gate_shape(
+    node: TfliteNode, assembly: TfliteAssembly, index: int, expected: tuple[int, ...], gate: str
 ) -> None:
+    """Raise UnreadableFile for an array of a gate with other dims."""
     gate_dims = assembly.constant(node, index).shape
-    if gate_dims != wanted:
+    if gate_dims != expected:
         raise UnreadableFile(
-            f"{node}: the {gate} gate reads {gate_dims} of input {index}, not {wanted}"
+            f"{node}: the {gate} gate reads {gate_dims} of input {index}, not {expected}"
         )
 
 
 def _add_quantized(node: TfliteNode, assembly: TfliteAssembly, units: int, *, keeps: bool) -> None:
+    """Add an LSTM of int8 with cells of int16."""
     cell = quantization_of(assembly.tensor(node, CELL))
-    if cell is None or cell.element.value != "int16" or log2(cell.scale) % 1:
+    if cell is None or cell.element is not Element.INT16 or log2(cell.scale) % 1:
         raise refusal(node, "cells that are not int16 with a power of two as scale")
     hidden = quantization_of(assembly.tensor(node, HIDDEN))
     if hidden != quantization_of(assembly.output(node)) or hidden is None:
         raise refusal(node, "a state that is stored in another way than the output")
-    if {
-        types_of_state.element.value
-        for types_of_state in (hidden, quantization_of(assembly.tensor(node, 0)))
-        if types_of_state
-    } != {"int8"}:
+    source = quantization_of(assembly.tensor(node, 0))
+    elements = {types.element for types in (hidden, source) if types is not None}
+    if elements != {Element.INT8}:
         raise refusal(node, "an input or a state of other than int8")
-    clip = options_of(node).real(1)
+    clip = options_of(node).real(CELL_CLIP)
     operator = op.QuantizedLstm(
         units=units,
         cell_scale=cell.scale,
@@ -163,28 +191,29 @@ def _add_quantized(node: TfliteNode, assembly: TfliteAssembly, units: int, *, ke
         keeps=hidden.zero_point if keeps else None,
     )
     trained = []
-    for place, gate in enumerate(CELL_GATES):
+    for number, gate in enumerate(CELL_GATES):
         for first, role in (
             (FIRST_MATRIX, "matrix"),
             (FIRST_RECURRENT, "recurrent matrix"),
         ):
-            array_stored = _as_stored(node, assembly, first + place, f"{gate} {role}")
-            require_centred(node, array_stored)
-            trained.append(array_stored)
-        trained.append(_as_stored(node, assembly, FIRST_BIAS + place, f"{gate} bias"))
+            weights = _as_stored(node, assembly, first + number, f"{gate} {role}")
+            require_centred(node, weights)
+            trained.append(weights)
+        trained.append(_as_stored(node, assembly, FIRST_BIAS + number, f"{gate} bias"))
     assembly.add(node, operator, sources=[assembly.source(node, 0)], trained=trained)
 
 
 def _as_stored(node: TfliteNode, assembly: TfliteAssembly, index: int, role: str) -> Trained:
-    array_trained = assembly.trained(node, index, role, assembly.constant(node, index))
-    if not role.endswith("bias") and array_trained.stored.quantization is None:
+    """The array of an input. Raises UnsupportedOperator for weights without a scale."""
+    weights = assembly.trained(node, index, role, assembly.constant(node, index))
+    if not role.endswith("bias") and weights.stored.quantization is None:
         raise refusal(node, f"weights without a scale (input {index}) for quantised integers")
-    return array_trained
+    return weights
 
 
 def svdf(node: TfliteNode, assembly: TfliteAssembly) -> None:
-    """Add a filter over time in low rank."""
-    rank, matrix = options_of(node).integer(0, "i"), assembly.constant(node, 1)
+    """Add an SVDF: a filter over time and features of low rank."""
+    rank, matrix = options_of(node).integer(SVDF_RANK, "i"), assembly.constant(node, 1)
     _require_at_rest(node, assembly, SVDF_STATE)
     state = quantization_of(assembly.tensor(node, SVDF_STATE))
     filters = assembly.constant(node, 2)
@@ -198,7 +227,7 @@ def svdf(node: TfliteNode, assembly: TfliteAssembly) -> None:
     keeps = _keeps_states(node, assembly, SVDF_STATE)
     if quantization_of(assembly.tensor(node, 0)) is None and state is None:
         kept = SVDF_STATE if keeps else None
-        add_real_svdf(node, assembly, rank, kept, fused_behind(node, 1))
+        add_real_svdf(node, assembly, rank, kept, fused_behind(node, SVDF_ACTIVATION))
         return
     if quantization_of(assembly.tensor(node, 0)) is None or state is None:
         raise refusal(node, "real numbers and quantised integers together")
