@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 from cnn2csdf.network import Network
 from csdf.search.pareto import improving
@@ -19,7 +20,7 @@ from planners.memory.orders import SEARCHED_ORDER, canonical_orders, is_chain
 from planners.memory.request import FitRequest, plan_times
 from planners.memory.search import PlanSearch
 from planners.memory.stages import StageTable
-from planners.plan.concatenation_inputs import input_spans
+from planners.plan.concatenation_inputs import input_spans, layers_in_parts
 from planners.plan.plan import Span
 from planners.plan.rematerialisation import worked_network
 
@@ -47,16 +48,22 @@ def methods_of_orders(
     for each input of it; so no answer is larger than without these copies.
     """
     network = request.network
-    terms = {"is_streamed": is_streamed, "is_hopeless": is_hopeless}
     if request.order != SEARCHED_ORDER or is_hopeless or is_chain(network):
-        search = _searched(request, external, network, stop, **terms)
+        search = _searched(
+            request, external, network, stop, is_streamed=is_streamed, is_hopeless=is_hopeless
+        )
         return search.methods, search.ended
     methods, ended = _methods_of_network(request, external, stop, is_streamed=is_streamed)
     spans = input_spans(network) if request.durations is None else ()  # those are of its layers
     if spans and (ended is None or ended.has(Ended.EFFORT)):
         rewritten = replace(request, network=worked_network(network, spans))
+        parts = layers_in_parts(network, rewritten.network)
         share = stop.question(INPUTS_SHARE)
-        more, _ = _methods_of_network(rewritten, external, share, is_streamed=is_streamed)
+        more, later = _methods_of_network(
+            rewritten, external, share, is_streamed=is_streamed, parts=parts
+        )
+        if later is not None and not later.has(Ended.EFFORT):
+            ended = ended or later
         methods = _of_both_orders(methods, [_with_spans(method, spans) for method in more])
     return methods, ended
 
@@ -68,17 +75,24 @@ def _with_spans(method: FitMethod, spans: tuple[Span, ...]) -> FitMethod:
 
 
 def _methods_of_network(
-    request: FitRequest, external: frozenset[str], stop: Stop, *, is_streamed: bool
+    request: FitRequest,
+    external: frozenset[str],
+    stop: Stop,
+    *,
+    is_streamed: bool,
+    parts: frozenset[str] = frozenset(),
 ) -> tuple[list[FitMethod], Reason | None]:
     """Return the plans of a network in all searched orders, and the reason of an early end.
 
     Canonical orders are searched first: among equal plans the choice is then independent of the
     layer order of the file. For the same reason, stage orders are improved only in canonical
     orders. The order of the file is searched last, so that no answer is larger than the plan of
-    that order.
+    that order. parts: layers that are not copied, as of TopologicalOrder.
     """
     network = request.network
-    terms = {"is_streamed": is_streamed, "is_hopeless": False}
+    search_in = partial(
+        _searched, request, external, is_streamed=is_streamed, is_hopeless=False, parts=parts
+    )
     first, others = canonical_orders(
         network,
         element_bytes=request.element_bytes,
@@ -88,7 +102,7 @@ def _methods_of_network(
     searches: list[PlanSearch] = []
     ended: Reason | None = None
     for ordered, stop_of_order in _with_stops(first, others, stop):
-        search = _searched(request, external, ordered, stop_of_order, **terms)
+        search = search_in(ordered, stop_of_order)
         searches.append(search)
         if len(searches) <= len(first):
             ended = ended or search.ended
@@ -100,7 +114,7 @@ def _methods_of_network(
         _improve_stages(searches[: len(first)], stop.question(STAGES_SHARE))
         _improve_stages(searches[len(first) :], stop.question(STAGES_SHARE))
         if all(ordered.layers != network.layers for ordered in first):
-            search = _searched(request, external, network, stop.question(1.0), **terms)
+            search = search_in(network, stop.question(1.0))
             searches.append(search)
             ended = ended or search.ended
     methods: list[FitMethod] = []
@@ -149,12 +163,13 @@ def _searched(
     *,
     is_streamed: bool,
     is_hopeless: bool,
+    parts: frozenset[str] = frozenset(),
 ) -> PlanSearch:
     """Return the completed search of a network with this layer order."""
     table = StageTable(ordered, element_bytes=request.element_bytes, outside=external)
     room = request.room
     search = PlanSearch(
-        topological_order(ordered, carries=True),
+        replace(topological_order(ordered, carries=True), parts=parts),
         table,
         is_streamed=is_streamed,
         searched=request.searched,

@@ -21,7 +21,8 @@ class TopologicalOrder:
     output tensors, which are always stored whole. others: further inputs, such as a token mask; they
     are stored whole from the start until their last reader. carried: for each separator the tensor
     from before it that later layers read as well, and that is stored whole meanwhile; None if no
-    tensor is carried.
+    tensor is carried. parts: layers of a rewritten network that compute or join parts of a layer; no
+    further rewrite copies these.
     """
 
     network: Network
@@ -30,6 +31,7 @@ class TopologicalOrder:
     results: frozenset[str]
     others: tuple[str, ...]
     carried: tuple[str | None, ...]
+    parts: frozenset[str] = frozenset()
 
     @property
     def sections(self) -> int:

@@ -34,13 +34,15 @@ def input_spans(network: Network) -> tuple[Span, ...]:
 
     A span has all layers that compute each channel of the concatenation alone. Concatenations that
     another layer reads as well are left out, because they keep their inputs live; so are spans of
-    elementwise layers, which can overwrite their input.
+    elementwise layers, which can overwrite their input, and spans that share a parameter with
+    another layer, because its slices would be stored besides.
     """
     spans: list[Span] = []
     for joined in filter(_joins_channels, network.layers):
         inside = _channelwise_readers(network, joined)
         is_freed = inside and set(network.consumers[joined.name]) <= set(inside)
-        if is_freed and not all(network.layer(name).operator.is_elementwise for name in inside):
+        overwrites = all(network.layer(name).operator.is_elementwise for name in inside)
+        if is_freed and not overwrites and not _shares_parameters(network, inside):
             span = Span(joined.name, inside[-1], layers=tuple(inside), tiles=0)
             rewritten = for_each_input(network, span)
             if rewritten is not None:
@@ -68,6 +70,12 @@ def for_each_input(network: Network, span: Span) -> Rewritten[tuple[str, ...]] |
     return _InputSpan(network, joined, inside).rewritten()
 
 
+def layers_in_parts(network: Network, rewritten: Network) -> frozenset[str]:
+    """Return the layers of a rewritten network that compute or join parts of layers of the network."""
+    layers = {layer.name: layer for layer in network.layers}
+    return frozenset(layer.name for layer in rewritten.layers if layer != layers.get(layer.name))
+
+
 def _joins_channels(layer: Layer) -> bool:
     """Whether a layer concatenates feature maps along the channels."""
     return (
@@ -85,6 +93,13 @@ def _channelwise_readers(network: Network, joined: Layer) -> list[str]:
         if layer.inputs and names >= set(layer.inputs) and _is_channelwise(network, layer):
             names.add(layer.name)
     return [layer.name for layer in network.layers if layer.name in names and layer != joined]
+
+
+def _shares_parameters(network: Network, inside: Sequence[str]) -> bool:
+    """Whether a layer outside the span has a parameter of a layer of the span."""
+    names = {stored.name for name in inside for stored in network.layer(name).stored} - {None}
+    others = (layer for layer in network.layers if layer.name not in inside)
+    return any(stored.name in names for layer in others for stored in layer.stored)
 
 
 def _is_channelwise(network: Network, layer: Layer) -> bool:

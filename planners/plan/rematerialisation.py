@@ -20,7 +20,7 @@ from csdf.names import longer_name
 from planners.memory.order import TopologicalOrder, topological_order
 from planners.plan.accumulators import sums_over_rows
 from planners.plan.column_tiles import in_columns
-from planners.plan.concatenation_inputs import for_each_input
+from planners.plan.concatenation_inputs import for_each_input, layers_in_parts
 from planners.plan.head_by_head import HeadLayers, head_by_head
 from planners.plan.layer_copies import (
     Copy,
@@ -42,7 +42,8 @@ def done_twice(course: TopologicalOrder, begin: int, end: int) -> Rewritten[tupl
 
     Its one part is the span in execution order, all copies and reductions first. None where no map
     between the separators is both reduced over all its rows and read again, where a reduction depends
-    on the result of another reduction, or where the span exceeds LONGEST_SPAN and MOST_AGAIN.
+    on the result of another reduction, where a producer is a part of a layer, or where the span exceeds
+    LONGEST_SPAN and MOST_AGAIN.
     """
     network = course.network
     inside = course.layers[course.separators[begin] + 1 : course.separators[end] + 1]
@@ -55,6 +56,8 @@ def done_twice(course: TopologicalOrder, begin: int, end: int) -> Rewritten[tupl
     before = needed_for(network, inside, sums) - sums
     after = needed_for(network, inside, {inside[-1]})
     if not 0 < len(before) <= times * MOST_AGAIN or not before <= after or inside[-1] in sums:
+        return None
+    if before & course.parts:
         return None
     if any(sums & set(network.layer(name).inputs) for name in before):
         return None
@@ -89,6 +92,8 @@ def heads_between(course: TopologicalOrder, begin: int, end: int) -> Rewritten[H
     inside = course.layers[course.separators[begin] + 1 : course.separators[end] + 1]
     names_of_layers = {layer.name for layer in course.network.layers}
     if course.results & set(inside[:-1]) or not names_of_layers.issuperset(inside):
+        return None
+    if course.parts & set(inside):
         return None
     return head_by_head(course.network, inside)
 
@@ -125,6 +130,7 @@ def worked_layers(network: Network, spans: tuple[Span, ...]) -> tuple[Network, M
     copies: dict[str, Copy] = {}
     if not spans:
         return network, copies
+    original = network
     for span in filter(lambda span: span.by_inputs, spans):
         by_inputs = for_each_input(network, span)
         if by_inputs is None:
@@ -133,12 +139,14 @@ def worked_layers(network: Network, spans: tuple[Span, ...]) -> tuple[Network, M
                 f"layers up to {span.result!r} could be computed for"
             )
         network, copies = by_inputs.network, copies | dict(by_inputs.copies)
-    course = topological_order(network, carries=True)
+    parts = layers_in_parts(original, network)
+    course = replace(topological_order(network, carries=True), parts=parts)
     cuts = {course.at(cut): cut for cut in range(len(course.separators))}
     for span in (span for span in spans if not span.by_inputs):
         recomputed: Rewritten[Any] | None = None
         if span.layers:
-            recomputed = in_columns(network, span.layers, span.tiles)
+            has_parts = not parts.isdisjoint(span.layers)
+            recomputed = None if has_parts else in_columns(network, span.layers, span.tiles)
         elif span.source in cuts and cuts[span.source] < cuts.get(span.result, 0):
             # The spans of a plan follow one another, so none changes the cuts of the next.
             part, ends = replace(course, network=network), (cuts[span.source], cuts[span.result])

@@ -11,9 +11,11 @@ from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.dtypes import Arithmetic
 from cnn2csdf.execution.layer_by_layer import run_layer_by_layer
 from cnn2csdf.parameters import network_multiply_accumulates, parameter_bytes
+from cnn2csdf.platforms import PLATFORMS
 from csdf.errors import InvalidPlan
 from csdf.time_limit import Stop
-from planners.memory.fit import fit
+from planners.memory.answer import SEARCHED
+from planners.memory.fit import fit, layer_times
 from planners.memory.several import run_plan
 from planners.plan.carried_out import require_carried_out
 from planners.plan.concatenation_inputs import for_each_input, input_spans
@@ -220,3 +222,75 @@ def test_a_span_without_a_concatenation_is_refused_by_its_ends(span):
     assert for_each_input(wide_branches(), span) is None
     with pytest.raises(InvalidPlan, match="no concatenation"):
         worked_network(wide_branches(), (span,))
+
+
+def gated(size, *, window_of_d):
+    """Two enlarged copies of an image, joined, a layer of single channels, and its gate by sums."""
+    builder = NetworkBuilder("gated")
+    image = builder.input((4, size, size), name="image")
+    resize = op.Resize(size=(2 * size, 2 * size), function="nearest")
+    joined = builder.add(op.Concatenation(), *(builder.add(resize, image) for _ in range(2)))
+    values = builder.add(window_of_d, joined, name="d")
+    factors = builder.add(op.GlobalPooling(function="average"), values)
+    sigmoid = (op.Activation(function="sigmoid"),)
+    gate = op.Convolution(filters=8, window=window(1))
+    factors = builder.add(gate, factors, epilogue=sigmoid)
+    product = builder.add(op.Elementwise(function="multiply"), values, factors)
+    builder.output(builder.add(op.Convolution(filters=4, window=window(3, 2)), product))
+    return builder.network()
+
+
+@pytest.mark.parametrize(
+    "window_of_d",
+    [
+        op.Pooling(function="max", window=window(3)),
+        op.Convolution(filters=8, groups=8, window=window(3)),
+    ],
+    ids=["pooling", "depthwise"],
+)
+def test_no_method_of_fit_copies_a_part_of_a_layer_again(window_of_d):
+    network = gated(8, window_of_d=window_of_d)
+    for searched in ({}, {"searched": SEARCHED}):
+        methods = fit(network, element_bytes=1, budget=Stop(effort=0.1), **searched).methods
+        assert any(span.by_inputs for way in methods for span in way.plan.rematerialised)
+        for way in methods:
+            require_carried_out(network, way.plan)
+            assert layer_times(network, way.plan, platform=PLATFORMS["cortex-m7"])
+
+
+def test_parts_of_layers_are_not_computed_twice_where_a_plan_asks_for_it():
+    network = gated(8, window_of_d=op.Pooling(function="max", window=window(3)))
+    (by_inputs,) = input_spans(network)
+    again = Span("image", network.layers[-2].name)
+    assert worked_network(network, (again,)) != network
+    with pytest.raises(InvalidPlan, match="that could be computed twice"):
+        worked_network(network, (by_inputs, again))
+
+
+def test_an_early_end_of_the_search_by_inputs_is_stated():
+    network = gated(8, window_of_d=op.Pooling(function="max", window=window(3)))
+    reasons = {
+        str(fit(network, element_bytes=1, ram=1200, budget=Stop(steps=steps)).reason)
+        for steps in range(60, 200, 20)
+    }
+    assert all("steps are done" in reason for reason in reasons)
+
+
+def test_slices_of_parameters_that_a_second_layer_has_are_not_stored_besides():
+    builder = NetworkBuilder("tied")
+    image = builder.input((4, 8, 8), name="image")
+    depthwise = op.Convolution(filters=4, groups=4, window=window(3))
+    halves = [builder.add(op.Convolution(filters=2, window=window(1)), image) for _ in range(2)]
+    first = builder.add(depthwise, builder.add(op.Concatenation(), *halves), name="first")
+    between = builder.add(op.Convolution(filters=4, window=window(3)), first)
+    builder.output(builder.add(depthwise, between, name="second"))
+    network = builder.network()
+    assert len(input_spans(network)) == 1
+    tied = {"first", "second"}
+    layers = tuple(
+        replace(layer, stored=(replace(layer.stored_as("kernel"), name="shared"),))
+        if layer.name in tied
+        else layer
+        for layer in network.layers
+    )
+    assert input_spans(replace(network, layers=layers)) == ()
