@@ -1,25 +1,24 @@
 """Lower bound on live bytes over all chromosomes: branch and bound, and minimax paths over separators.
 
-An edge has at least the rows that it holds under some choice of its block. It is live when a layer
-fires for the first time, if its producer has begun until then and its consumer has not ended: where
-that follows from data, and from the room in buffers that are already fixed, it is so in every schedule.
-Live bytes of partitions that run in parallel add up. (For the lifetimes of one chromosome
+An edge has at least the minimum of its rows over the choices of its block. It is live at the first
+firing of a layer if its producer has begun by then and its consumer has not ended. Where this follows
+from data dependences, and from the free rows of buffers that are already fixed, it holds in every
+schedule. Live bytes of partitions that run in parallel add up. (For the lifetimes of one chromosome
 `ReusePlan.live_load` is the bound, and larger.)
 
 Two searches raise the bound alternately:
 
-    Tree            a node fixes the rows of some layers; what it forces to be live together is a bound
-                    for all choices that agree with it. The node with the least bound is split by the
-                    open layer nearest to the step where most is live.
+    ChoiceTree      a node fixes the rows of a subset of the layers; the bytes that it forces to be live
+                    together are a bound for all choices that agree with the node. The node with the
+                    minimum bound is split by the open layer nearest to the step with the maximum load.
     SeparatorPaths  the separators that are executed whole cut a choice into segments: each choice is
-                    a path from separator to separator. A segment has a bound for all choices that have
-                    it. A choice needs as much as its neediest segment, so the path whose largest bound
-                    is the least gives a bound for all choices. It is raised where that path has its
-                    largest bound, until all of the path is known.
+                    a path from separator to separator. A segment has a bound for all choices that
+                    contain it. A choice needs at least the largest bound of its segments, so the
+                    minimum over the paths of this largest bound holds for all choices. The largest
+                    bound of the minimax path is raised until all its segments are known.
 
-The first is better where many layers lie between separators, the second in long chains. Each choice
-that is met is completed by the smallest parts, which ends the search where it needs no more than the
-bound.
+The tree is better with many layers between separators, the paths in long chains. Each new choice is
+completed by the smallest parts: an upper bound, which ends the search when both bounds are equal.
 
 The bound holds for every schedule of every choice, where each edge has the smallest buffer that its
 block can run with, as the planner gives it, and is live from the first firing of its producer to the
@@ -42,7 +41,7 @@ from planners.reuse.partition import PartitionModel
 from planners.reuse.storage import CyclicBlock, block_rates, held_rows
 
 PUBLISHED_GENES = (1, None)
-MOST_COMBINED = 64  # choices of a block of which all are tried; else those of two layers at a time
+MAX_COMBINATIONS = 64  # of a block, all enumerated; with more, the choices of each pair of layers
 
 Choices = tuple[tuple[int, ...], ...]
 """For each layer the rows of a part that are still open; one number where they are fixed."""
@@ -56,11 +55,11 @@ def memory_bound(
     shares_tensors: bool = False,
     budget: Budget = None,
 ) -> int:
-    """Return bytes of weights and buffers that no chromosome of these genes is below.
+    """Return a lower bound on the bytes of weights and buffers of all chromosomes of these genes.
 
-    It holds for whole buffers and for offsets. steps: of the search that raises it. shares_tensors: it
-    holds also where readers of a tensor share its place: of the edges that leave a layer only the
-    largest counts. budget: a stop, or seconds; it ends the search with the bound until then.
+    It holds for whole buffers and for offsets. steps: of the search that raises the bound.
+    shares_tensors: the consumers of a tensor may share its buffer, so of the edges that leave a layer
+    only the largest counts. budget: a stop, or seconds, that ends the search with the present bound.
     """
     search = PartitionBound(evaluator, genes, shares_tensors=shares_tensors)
     search.run(steps, budget)
@@ -68,7 +67,7 @@ def memory_bound(
 
 
 class OpenChoices:
-    """The layers of a partition, and what they need at least for any choices that are open.
+    """Lower bounds on the live elements of a partition, for any set of open choices.
 
     shares_tensors: of the edges that leave a layer only the largest counts.
     """
@@ -95,7 +94,7 @@ class OpenChoices:
         self.all_open: Choices = tuple(tuple(sorted(gene)) for gene in self.genes)
 
     def loads(self, choices: Choices) -> list[int]:
-        """Return the elements that are live at least when each layer fires for the first time."""
+        """Return for each layer a lower bound on the elements that are live at its first firing."""
         least, fixed = self._edge_rows(choices)
         rows = [choice[0] if len(choice) == 1 else None for choice in choices]
         not_ended = begun_before_end(self.model, rows, fixed)
@@ -104,14 +103,14 @@ class OpenChoices:
         for tensor in self._tensors:
             sized = []
             for edge, stay in tensor:
-                live = (
-                    1 << len(choices)
-                ) - 1  # the layers, as bits, at whose first firing it is live
+                # The layers, as bits, at whose first firing the edge is live.
+                live = (1 << len(choices)) - 1
                 if stay.first is not None:
                     live &= self._begun[stay.first]
                 if stay.last is not None:
                     live &= not_ended[stay.last]
-                inner = edge.inner  # a cut edge is whole
+                # An edge between partitions is stored whole.
+                inner = edge.inner
                 size = edge.elements if inner is None else least[inner] * edges[inner].row_elements
                 sized.append((size, live))
             counted = 0
@@ -120,14 +119,14 @@ class OpenChoices:
                 new = live & ~counted
                 counted |= live
                 while new:
-                    # Iterates over the set bits: layers are sparse in the mask.
+                    # Loop over the set bits only.
                     lowest = new & -new
                     loads[lowest.bit_length() - 1] += size
                     new ^= lowest
         return loads
 
     def _edge_rows(self, choices: Choices) -> tuple[list[int], list[int | None]]:
-        """The rows that each edge has at least, and those of the blocks that are fixed."""
+        """The minimum rows of each edge, and the rows of the edges of fixed blocks, else None."""
         least = [0] * len(self.model.table.edges)
         fixed: list[int | None] = [None] * len(least)
         for number, block in enumerate(self.model.blocks):
@@ -148,7 +147,7 @@ class OpenChoices:
         block = self.model.blocks[number]
         # All combinations give the exact minimum of each edge; beyond the limit pairs of layers
         # give a weaker bound.
-        if prod(map(len, choices)) <= MOST_COMBINED:
+        if prod(map(len, choices)) <= MAX_COMBINATIONS:
             capacities_of_rows = (
                 self.model.storage(number, rows).capacities for rows in product(*choices)
             )
@@ -171,57 +170,63 @@ class OpenChoices:
 
 
 Rows = int | None
-Ahead = dict[int, int]
-"""How often layers have fired by the time a layer ends, but for itself and those it depends on."""
+FiringsBeforeEnd = dict[int, int]
+"""Minimum firings of layers before the last firing of a layer, excluding it and its predecessors."""
 
 
 def begun_before_end(
     model: PartitionModel, rows: Sequence[Rows], capacities: Sequence[Rows]
 ) -> list[int]:
-    """Return for each layer, as bits, the layers that have begun before it fires for the last time.
+    """Return for each layer, as bits, the layers that have begun before its last firing.
 
-    Two things force a firing to come before another. Data: a phase waits for firings of the layers
-    that it reads. Room: where a buffer is small, its producer waits for firings of its consumer. So
-    with small buffers a layer far below begins before a layer above ends, in every schedule.
+    Two constraints order firings. Data: a phase waits for firings of the producers that it reads.
+    Capacity: the producer of a small buffer waits for firings of its consumer. So with small buffers a
+    layer far behind another begins before the other ends, in every schedule.
 
-    rows: of the parts of each layer, None where they are not known. capacities: rows that each edge
-    holds, None where they are not known. The layer itself counts as begun. What follows from the
-    layers and edges that are known holds whatever the others are.
+    Example: a chain of layers 0, 1, 2 in phases of one row each, 4 rows, and capacities of 2 rows. For
+    its fourth firing layer 0 waits until layer 1 has freed two rows, by two firings; of these the
+    second needs no firing of layer 2. With capacity 1, layer 1 fires three times, the third after two
+    firings of layer 2: all three layers have begun before layer 0 ends.
+
+    rows: of the parts of each layer, None if unknown. capacities: rows of each edge, None if unknown.
+    The layer itself counts as begun. The result holds for all values of the unknown rows and
+    capacities.
     """
     inputs: list[list[int]] = [[] for _ in rows]
-    # For each layer pairs: another layer, and how often it has fired after each phase of the first.
-    forces: list[list[tuple[int, tuple[int, ...]]]] = [[] for _ in rows]
+    # For each layer: a neighbour, and its minimum number of firings after each phase of the layer.
+    forced_firings: list[list[tuple[int, tuple[int, ...]]]] = [[] for _ in rows]
     for number, edge in enumerate(model.table.edges):
         inputs[edge.consumer].append(edge.producer)
         written, read, capacity = rows[edge.producer], rows[edge.consumer], capacities[number]
         if written is not None and read is not None:
             needed = model.table.needed(number, written, read)
-            forces[edge.consumer].append((edge.producer, needed))
+            forced_firings[edge.consumer].append((edge.producer, needed))
             # A buffer for the whole tensor never blocks its producer.
             if capacity is not None and capacity < edge.rows:
                 room = model.table.room(number, written, read, capacity)
-                forces[edge.producer].append((edge.consumer, room))
-    ahead: list[Ahead] = []
+                forced_firings[edge.producer].append((edge.consumer, room))
+    before_ends: list[FiringsBeforeEnd] = []
     begun = []
     for layer, count in enumerate(rows):
+        # The layer and its predecessors, which are complete then.
         ended = model.above[layer] | 1 << layer
-        fired: Ahead = {}
-        for before in (ahead[source] for source in inputs[layer]):
-            for layer_before, firings in before.items():
-                if not ended >> layer_before & 1 and firings > fired.get(layer_before, 0):
-                    fired[layer_before] = firings
+        firings: FiringsBeforeEnd = {}
+        for source in inputs[layer]:
+            for forced_layer, times in before_ends[source].items():
+                if not ended >> forced_layer & 1 and times > firings.get(forced_layer, 0):
+                    firings[forced_layer] = times
         changed = [(layer, len(model.table.written(layer, count)))] if count is not None else []
         # Fixed point by a work list: firing counts only grow and are bounded by the phases.
         while changed:
-            now, often = changed.pop()
-            for layer_before, forced_at in forces[now]:
-                forced = forced_at[often - 1]
-                if forced > fired.get(layer_before, 0) and not ended >> layer_before & 1:
-                    fired[layer_before] = forced
-                    changed.append((layer_before, forced))
-        ahead.append(fired)
-        for layer_before in fired:
-            ended |= model.awaited[layer_before] | 1 << layer_before
+            forcing_layer, times = changed.pop()
+            for forced_layer, forced_at in forced_firings[forcing_layer]:
+                forced = forced_at[times - 1]
+                if forced > firings.get(forced_layer, 0) and not ended >> forced_layer & 1:
+                    firings[forced_layer] = forced
+                    changed.append((forced_layer, forced))
+        before_ends.append(firings)
+        for forced_layer in firings:
+            ended |= model.awaited[forced_layer] | 1 << forced_layer
         begun.append(ended)
     return begun
 
@@ -229,13 +234,15 @@ def begun_before_end(
 class PartitionSearch:
     """The search in one partition; upper_bound: live elements of the best choice so far."""
 
-    def __init__(self, left: OpenChoices) -> None:
-        self._left = left
-        layers = range(len(left.all_open))
-        self._tree = ChoiceTree(left, left.all_open, layers=layers, moments=layers)
-        self._paths = SeparatorPaths(left)
+    def __init__(self, open_choices: OpenChoices) -> None:
+        self._open_choices = open_choices
+        layers = range(len(open_choices.all_open))
+        self._tree = ChoiceTree(
+            open_choices, open_choices.all_open, layers=layers, observed_layers=layers
+        )
+        self._paths = SeparatorPaths(open_choices)
         self._steps = 0
-        self.upper_bound = self._completed(left.all_open)
+        self.upper_bound = self._completed(open_choices.all_open)
 
     @property
     def bound(self) -> int:
@@ -247,25 +254,25 @@ class PartitionSearch:
         if self.bound == self.upper_bound:
             return
         self._steps += 1
-        met: Sequence[Choices] = ()
         # Alternation: which search is better depends on the distance between separators.
         if self._steps % 2 and not self._paths.is_done:
             self._paths.step()
-            met = [self._paths.choices] if self._paths.is_done else []
+            new_choices = [self._paths.choices] if self._paths.is_done else []
         else:
-            met = self._tree.split()[1:]  # the first is completed as before
+            # The completion of the first part is the completion of its parent.
+            new_choices = self._tree.split()[1:]
         # Upper bounds by completing open choices end the search as soon as both bounds meet.
-        self.upper_bound = min([self.upper_bound, *map(self._completed, met)])
+        self.upper_bound = min([self.upper_bound, *map(self._completed, new_choices)])
 
     def _completed(self, choices: Choices) -> int:
         """Live elements of the choice in which each open layer has the smallest parts."""
-        return max(self._left.loads(tuple(rows[:1] for rows in choices)))
+        return max(self._open_choices.loads(tuple(rows[:1] for rows in choices)))
 
 
 class PartitionBound:
-    """The search in all partitions of an application, whose bound rises with every step.
+    """The searches in all partitions of an application.
 
-    genes: to choose from. shares_tensors: readers of a tensor may share its place.
+    genes: to choose from. shares_tensors: the consumers of a tensor may share its buffer.
     """
 
     def __init__(
@@ -283,7 +290,7 @@ class PartitionBound:
 
     @property
     def bound(self) -> int:
-        """Bytes of weights and of live buffers, which no chromosome is below."""
+        """Lower bound on the bytes of weights and live buffers of all chromosomes."""
         least = self._evaluator.together([search.bound for search in self.searches])
         return self._evaluator.weights + self._evaluator.costs.element_bytes * least
 
@@ -309,10 +316,10 @@ class PartitionBound:
 
 
 class _Segment:
-    """The choices in which both ends are whole separators, and no separator between them is.
+    """The choices in which both ends are separators executed whole, and no separator between is.
 
-    begin: -1 before the first layer. end: the number of layers behind the last one. bound: elements
-    that are live together at least.
+    begin: -1 before the first layer. end: the number of layers after the last layer. bound: lower
+    bound on the elements that are live together.
     """
 
     def __init__(self, begin: int, end: int, bound: int) -> None:
@@ -330,26 +337,27 @@ class _Segment:
 class SeparatorPaths:
     """The bound of a partition by its segments, higher with every step."""
 
-    def __init__(self, left: OpenChoices) -> None:
-        self._left = left
-        self._heights = left.model.heights
+    def __init__(self, open_choices: OpenChoices) -> None:
+        self._open_choices = open_choices
+        self._heights = open_choices.model.heights
         self._layers = len(self._heights)
         separators = [
             separator
-            for separator in left.model.separators
+            for separator in open_choices.model.separators
             if separator
-            and self._heights[separator] in left.all_open[separator]  # it can work as a whole
+            # The separator can be executed whole.
+            and self._heights[separator] in open_choices.all_open[separator]
         ]
-        self._separators_left = set(separators)
-        self._places = [-1, *separators, self._layers]
-        least = max(left.loads(left.all_open))
-        self._ending: dict[int, list[_Segment]] = {place: [] for place in self._places}
-        for number, begin in enumerate(self._places):
-            for end in self._places[number + 1 :]:
-                # All segments begin with the bound of no choice at all, valid for each of them.
+        self._untried_separators = set(separators)
+        self._borders = [-1, *separators, self._layers]
+        least = max(open_choices.loads(open_choices.all_open))
+        self._ending: dict[int, list[_Segment]] = {border: [] for border in self._borders}
+        for number, begin in enumerate(self._borders):
+            for end in self._borders[number + 1 :]:
+                # The bound with all choices open is valid for each segment.
                 self._ending[end].append(_Segment(begin, end, least))
-                if end < self._layers and len(left.all_open[end]) == 1:
-                    break  # this separator works as a whole in all choices
+                if end < self._layers and len(open_choices.all_open[end]) == 1:
+                    break  # all choices execute this separator whole
         self._path = self._least_path()
 
     @property
@@ -365,7 +373,7 @@ class SeparatorPaths:
     @property
     def choices(self) -> Choices:
         """The choices of the path; if it is complete, no segment needs more than the bound."""
-        choices = list(self._left.all_open)
+        choices = list(self._open_choices.all_open)
         for segment in self._path:
             if segment.tree is not None:
                 first, behind = max(segment.begin, 0), segment.end + 1
@@ -373,96 +381,114 @@ class SeparatorPaths:
         return tuple(choices)
 
     def step(self) -> None:
-        """Raise the largest bound of the path, of segments that are not known; there is one.
+        """Raise the largest bound among the segments of the path that are not known.
 
-        By each end alone, then by both ends, then by the layers between them.
+        Three refinements in order: one end of the segment executed whole, both ends, then the layers
+        between the ends. Precondition: not `is_done`.
         """
-        # Only segments on the best path can raise the bound of the path.
+        # Only segments on the minimax path can raise the bound of the path.
         unknown = [segment for segment in self._path if not segment.is_known]
         segment = max(unknown, key=lambda candidate: candidate.bound)
-        begin, end = segment.begin, segment.end
         # Lazy refinement: one separator bounds many segments by one evaluation.
         separator = next(
-            (border for border in (begin, end) if border in self._separators_left), None
+            (
+                border
+                for border in (segment.begin, segment.end)
+                if border in self._untried_separators
+            ),
+            None,
         )
         if separator is not None:
-            self._separators_left.remove(separator)
-            choices = list(self._left.all_open)
-            choices[separator] = (self._heights[separator],)
-            both = (segment for segment in self._all() if separator in (segment.begin, segment.end))
-            self._note(tuple(choices), both)
+            self._fix_separator(separator)
         elif segment.tree is None:
-            segment.tree = self._tree(segment)
-            longer = (
-                segment for segment in self._all() if segment.begin == begin and segment.end >= end
-            )
-            self._note(self._choices(segment, opened=end), longer)
-            earlier = (segment for segment in self._ending[end] if segment.begin <= begin)
-            self._note(self._choices(segment, opened=begin), earlier)
+            self._plant_tree(segment)
         else:
             segment.tree.split()
         if segment.tree is not None:
             segment.bound = max(segment.bound, segment.tree.bound)
         self._path = self._least_path()
 
-    def _all(self) -> Iterator[_Segment]:
+    def _fix_separator(self, separator: int) -> None:
+        """Raise the bounds of all segments that begin or end at a separator executed whole."""
+        self._untried_separators.remove(separator)
+        choices = list(self._open_choices.all_open)
+        choices[separator] = (self._heights[separator],)
+        segments = (
+            segment for segment in self._all_segments() if separator in (segment.begin, segment.end)
+        )
+        self._raise_bounds(tuple(choices), segments)
+
+    def _plant_tree(self, segment: _Segment) -> None:
+        """Begin the tree of a segment, and the bounds of segments that extend it at one end."""
+        begin, end = segment.begin, segment.end
+        segment.tree = self._tree(segment)
+        longer = (
+            longer for longer in self._all_segments() if longer.begin == begin and longer.end >= end
+        )
+        self._raise_bounds(self._choices(segment, opened=end), longer)
+        earlier = (earlier for earlier in self._ending[end] if earlier.begin <= begin)
+        self._raise_bounds(self._choices(segment, opened=begin), earlier)
+
+    def _all_segments(self) -> Iterator[_Segment]:
         return chain.from_iterable(self._ending.values())
 
     def _choices(self, segment: _Segment, *, opened: int | None = None) -> Choices:
-        """The choices of a segment; with those where the end that is opened is not whole."""
-        choices = list(self._left.all_open)
-        for place in self._places[1:-1]:
-            if place in (segment.begin, segment.end) and place != opened:
-                choices[place] = (self._heights[place],)
-            elif segment.begin < place < segment.end:
-                choices[place] = tuple(
-                    rows for rows in choices[place] if rows != self._heights[place]
+        """The choices of a segment; opened: an end that need not be executed whole."""
+        choices = list(self._open_choices.all_open)
+        for border in self._borders[1:-1]:
+            if border in (segment.begin, segment.end) and border != opened:
+                choices[border] = (self._heights[border],)
+            elif segment.begin < border < segment.end:
+                choices[border] = tuple(
+                    rows for rows in choices[border] if rows != self._heights[border]
                 )
         return tuple(choices)
 
-    def _note(self, choices: Choices, segments: Iterable[_Segment]) -> None:
-        """Note what these choices need for segments whose choices are among them."""
-        least = max(self._left.loads(choices))
+    def _raise_bounds(self, choices: Choices, segments: Iterable[_Segment]) -> None:
+        """Raise the bounds of segments, whose choices are among these, to the load of these."""
+        least = max(self._open_choices.loads(choices))
         for segment in segments:
             segment.bound = max(segment.bound, least)
 
     def _tree(self, segment: _Segment) -> ChoiceTree:
-        """The choices of a segment, to be split by its layers and those of blocks that it cuts."""
+        """The tree of a segment, split by its layers and the layers of blocks that overlap it."""
         begin, end = segment.begin, segment.end
         layers = set(range(begin + 1, end))
-        for block in self._left.model.blocks:
+        for block in self._open_choices.model.blocks:
             if sum(begin <= layer <= end for layer in block.layers) > 1:
                 layers.update(block.layers)
-        moments = range(max(begin, 0), min(end + 1, self._layers))
+        observed_layers = range(max(begin, 0), min(end + 1, self._layers))
         return ChoiceTree(
-            self._left, self._choices(segment), layers=sorted(layers), moments=moments
+            self._open_choices,
+            self._choices(segment),
+            layers=sorted(layers),
+            observed_layers=observed_layers,
         )
 
     def _least_path(self) -> list[_Segment]:
-        """The segments of the path whose largest bound is the least; of equal ones the longest."""
+        """The path with the minimum of its largest bound; of equal paths, the longest segments."""
         best = {-1: 0}
-        come: dict[int, _Segment] = {}
-        for place in self._places[1:]:
-            reached = [segment for segment in self._ending[place] if segment.begin in best]
+        last_segment: dict[int, _Segment] = {}
+        for border in self._borders[1:]:
+            reached = [segment for segment in self._ending[border] if segment.begin in best]
             if reached:
-                come[place] = min(
+                last_segment[border] = min(
                     reached,
-                    # Minimax path by dynamic programming: a choice needs as much as its largest
-                    # segment.
+                    # Minimax path by dynamic programming.
                     key=lambda segment: (max(best[segment.begin], segment.bound), segment.begin),
                 )
-                best[place] = max(best[come[place].begin], come[place].bound)
-        path = [come[self._layers]]
+                best[border] = max(best[last_segment[border].begin], last_segment[border].bound)
+        path = [last_segment[self._layers]]
         while path[-1].begin >= 0:
-            path.append(come[path[-1].begin])
+            path.append(last_segment[path[-1].begin])
         return path[::-1]
 
 
 class _ChoiceNode(NamedTuple):
-    """Choices that agree in some layers, in the order in which nodes are split.
+    """Choices that agree in the layers fixed so far; the fields are the order of splitting.
 
-    bound: live elements at least. fixed: minus the number of layers that were fixed. fullest: the
-    layer at whose first firing most is live.
+    bound: lower bound on live elements. fixed: minus the number of fixed layers. fullest: the layer
+    at whose first firing the load is largest.
     """
 
     bound: int
@@ -473,18 +499,23 @@ class _ChoiceNode(NamedTuple):
 
 
 class ChoiceTree:
-    """Nodes that together are all choices.
+    """A partition of the choices into nodes, split by best-first search.
 
-    layers: to be split. moments: the layers at whose first firing it is asked what is live.
+    layers: to be split. observed_layers: the layers at whose first firing the load is evaluated.
     """
 
     def __init__(
-        self, left: OpenChoices, choices: Choices, *, layers: Iterable[int], moments: range
+        self,
+        open_choices: OpenChoices,
+        choices: Choices,
+        *,
+        layers: Iterable[int],
+        observed_layers: range,
     ) -> None:
-        self._left = left
+        self._open_choices = open_choices
         self._layers = [layer for layer in layers if len(choices[layer]) > 1]
-        self._moments = moments
-        self._made = 0
+        self._observed_layers = observed_layers
+        self._node_count = 0
         self._nodes = [self._node(choices, 0, 0)]
 
     @property
@@ -494,13 +525,13 @@ class ChoiceTree:
 
     @property
     def choices(self) -> Choices:
-        """The choices that need no more than the bound, by the constraints learned so far."""
+        """The choices of the node with the minimum bound."""
         return self._nodes[0].choices
 
     @property
     def is_done(self) -> bool:
-        """Whether the bound cannot rise: all layers are fixed in the node that has it."""
-        return next(self._open(self._nodes[0]), None) is None
+        """Whether the bound cannot rise: all layers are fixed in the node with the minimum bound."""
+        return next(self._open_layers(self._nodes[0]), None) is None
 
     def split(self) -> list[Choices]:
         """Split the node with the smallest bound, which has an open layer; return its parts.
@@ -510,7 +541,8 @@ class ChoiceTree:
         node, *rest = self._nodes
         # The open layers near the fullest step decide its load, so they are fixed first.
         layer = min(
-            self._open(node), key=lambda candidate: (abs(candidate - node.fullest), candidate)
+            self._open_layers(node),
+            key=lambda candidate: (abs(candidate - node.fullest), candidate),
         )
         before, behind = node.choices[:layer], node.choices[layer + 1 :]
         parts = [(*before, (rows,), *behind) for rows in node.choices[layer]]
@@ -522,11 +554,11 @@ class ChoiceTree:
         self._nodes = rest
         return parts
 
-    def _open(self, node: _ChoiceNode) -> Iterator[int]:
+    def _open_layers(self, node: _ChoiceNode) -> Iterator[int]:
         return (layer for layer in self._layers if len(node.choices[layer]) > 1)
 
     def _node(self, choices: Choices, bound: int, fixed: int) -> _ChoiceNode:
-        loads = self._left.loads(choices)
-        fullest = max(self._moments, key=loads.__getitem__)
-        self._made += 1
-        return _ChoiceNode(max(bound, loads[fullest]), fixed, self._made, choices, fullest)
+        loads = self._open_choices.loads(choices)
+        fullest = max(self._observed_layers, key=loads.__getitem__)
+        self._node_count += 1
+        return _ChoiceNode(max(bound, loads[fullest]), fixed, self._node_count, choices, fullest)
