@@ -419,7 +419,7 @@ class SeparatorPaths:
         self._raise_bounds(tuple(choices), segments)
 
     def _plant_tree(self, segment: _Segment) -> None:
-        """Begin the tree of a segment, and the bounds of segments that extend it at one end."""
+        """Begin the tree of a segment; raise the bounds of segments that extend it at one end."""
         begin, end = segment.begin, segment.end
         segment.tree = self._tree(segment)
         longer = (

@@ -14,6 +14,16 @@ cycles of RTL simulations of Vitis HLS 2023.2 (docs/fifo.md names the evidence o
   last stage, the first read in the stage above;
 - a process begins when all processes that write its arrays have ended.
 
+A process is stored as tracks. A track lists accesses in the order of their stages, with the numbers of
+stages between them. One pipelined loop needs a track for each distinct offset of its accesses, from the
+first stage of the iteration: iterations overlap, so accesses of different offsets are not in order, but
+accesses of one offset are. The rank of a track is the index of its offset in the ascending offsets of
+each loop. Example: a loop with interval 2, depth 5 and 3 iterations reads x at offset 1 and writes y at
+offset 4. Its two tracks begin with the offset and end with the gap to the next loop:
+
+    rank 0    (1, Again(3, (Event(read x), 2)), 4)
+    rank 1    (4, Again(3, (Event(write y), 2)), 1)
+
 Lanes are the FIFOs of one array of streams that an iteration reads. They may be read some stages
 later, which the report does not state. `skew` is the maximum number of these stages: a word is
 required in the first of them, and its space is free after the last, so no schedule in between is
@@ -57,7 +67,7 @@ class Again(NamedTuple):
 
 Body = Sequence[Iteration | RepeatedIterations]  # of the trace
 Key = tuple[str, int, str]  # a loop of the source: label, line and function
-Item = int | Event | Again  # a number: so many stages later
+Item = int | Event | Again  # int: stages until the next item
 Track = tuple[Item, ...]
 
 
@@ -295,7 +305,8 @@ class _Builder:
         self._items: dict[tuple[int, int], tuple[tuple[Item, ...], int]] = {}
         # Tables are keyed by identity, which holds only as long as the object lives.
         self._kept: list[object] = []
-        self._straight = _Pipeline(
+        # Code outside pipelined loops, as a pipeline with one iteration.
+        self._unpipelined = _Pipeline(
             loop=("", 0, ""), is_nest=False,
             reported=ReportedLoop(
                 module=module, tag="", interval=1, trips=None,
@@ -313,7 +324,7 @@ class _Builder:
 
     def tracks(self) -> tuple[tuple[Track, ...], int]:
         """Return the tracks of the process and its last stage, after `find_pipelines`."""
-        pipelines = [self._straight, *filter(None, self._pipelines.values())]
+        pipelines = [self._unpipelined, *filter(None, self._pipelines.values())]
         for pipeline in pipelines:
             self._place(pipeline)
         ranks = max(len(pipeline.ranks) for pipeline in pipelines)
@@ -334,10 +345,10 @@ class _Builder:
     def _find(self, repeats: Body) -> None:
         """Find the pipelined loops of a body, and the accesses of their iterations."""
         for iteration in _iterations(repeats):
-            loose = tuple(part for part in iteration if isinstance(part, Access))
-            if loose:
-                self._straight.iterations.append(loose)
-                self._note_uncalibrated(loose, "outside its pipelined loops")
+            unpipelined = tuple(part for part in iteration if isinstance(part, Access))
+            if unpipelined:
+                self._unpipelined.iterations.append(unpipelined)
+                self._note_uncalibrated(unpipelined, "outside its pipelined loops")
             for item in iteration:
                 if isinstance(item, Access):
                     continue
@@ -429,34 +440,27 @@ class _Builder:
         return sum(times for _, times in self._inner(run, loop))
 
     def _inner(self, run: LoopExecution, loop: Key) -> Iterator[tuple[tuple[Access, ...], int]]:
-        """Yield what iterations of the pipelined loop do, each kind once, and how often."""
+        """Yield the accesses of each distinct iteration of the pipelined loop, and its executions."""
         totals: dict[int, int] = {}
         iterations: dict[int, Iteration] = {}
-        pending: list[tuple[LoopExecution, int]] = [(run, 1)]
-        # Equal executions are one object, so each is opened once, with how often it comes.
-        counts: dict[int, int] = {}
-        order: list[LoopExecution] = []
-
-        def walk(one: LoopExecution, times: int) -> None:
-            if _key(one) == loop:
-                for iteration, count in _counted(one.iterations):
-                    totals[id(iteration)] = totals.get(id(iteration), 0) + times * count
+        # Equal executions are one object, so each is opened once, with the number of its executions.
+        times_of = {id(run): 1}
+        executions = [run]
+        # Breadth first: the list grows while its executions are opened.
+        for execution in executions:
+            is_pipelined = _key(execution) == loop
+            for iteration, count in _counted(execution.iterations):
+                times = times_of[id(execution)] * count
+                if is_pipelined:
+                    totals[id(iteration)] = totals.get(id(iteration), 0) + times
                     iterations[id(iteration)] = iteration
-                return
-            for iteration, count in _counted(one.iterations):
+                    continue
                 for item in iteration:
                     if isinstance(item, LoopExecution):
-                        if id(item) not in counts:
-                            counts[id(item)] = 0
-                            order.append(item)
-                        counts[id(item)] += times * count
-
-        walk(*pending[0])
-        index = 0
-        while index < len(order):
-            iteration = order[index]
-            index += 1
-            walk(iteration, counts[id(iteration)])
+                        if id(item) not in times_of:
+                            times_of[id(item)] = 0
+                            executions.append(item)
+                        times_of[id(item)] += times
         for key, times in totals.items():
             yield tuple(_accesses(iterations[key])), times
 
@@ -513,21 +517,22 @@ class _Builder:
                 if isinstance(part, RepeatedIterations):
                     items.append(Again(part.count, self._sequence(part.pattern, rank)[0]))
                 else:
-                    items += self._straight_on(part, rank)
+                    items += self._iteration_items(part, rank)
             self._items[key] = _joined(items)
         return self._items[key]
 
-    def _straight_on(self, iteration: Iteration, rank: int) -> tuple[Item, ...]:
+    def _iteration_items(self, iteration: Iteration, rank: int) -> tuple[Item, ...]:
+        """The items of an iteration of a body that is no pipeline."""
         items: list[Item] = []
-        loose: list[Access] = []
+        unpipelined: list[Access] = []
         for item in (*iteration, None):
             if isinstance(item, Access):
-                loose.append(item)
+                unpipelined.append(item)
                 continue
-            if loose:
-                depth = self._straight.reported.depth
-                items += self._step(self._straight, tuple(loose), rank, depth + 1)
-                loose = []
+            if unpipelined:
+                depth = self._unpipelined.reported.depth
+                items += self._step(self._unpipelined, tuple(unpipelined), rank, depth + 1)
+                unpipelined = []
             if item is None:
                 continue
             pipeline = self._pipelines[_key(item)]
@@ -543,12 +548,13 @@ class _Builder:
         depth, interval = pipeline.reported.depth, pipeline.reported.interval
         offset = pipeline.ranks[rank] if rank < len(pipeline.ranks) else 0
         trips = self._trips(run, pipeline.loop)
-        behind = depth - 1 + LOOP_GAP - interval - offset
-        return (offset, *self._nested(run, pipeline, rank)[0], behind) if trips else ()
+        gap = depth - 1 + LOOP_GAP - interval - offset
+        return (offset, *self._nested(run, pipeline, rank)[0], gap) if trips else ()
 
     def _nested(
         self, run: LoopExecution, pipeline: _Pipeline, rank: int
     ) -> tuple[tuple[Item, ...], int]:
+        """The items of a loop of the nest of a pipelined loop, and their stages."""
         key = id(run), rank
         if key not in self._items:
             self._kept.append(run)
@@ -577,7 +583,8 @@ class _Builder:
                 for item in part:
                     if isinstance(item, LoopExecution):
                         yield from self._nested(item, pipeline, rank)[0]
-                    else:  # of an outer loop of the nest: in the stage of the iteration that follows
+                    else:
+                        # An access of an outer loop is in a stage of the iteration that follows it.
                         yield from self._step(pipeline, (item,), rank, 0)
 
     def _step(
@@ -595,15 +602,14 @@ class _Builder:
             for kind in (WRITE,) if access.is_write else (READ, NEED, RELEASE):
                 if pipeline.offsets.get((access.fifo, kind, number)) == offset:
                     event.append((access.fifo, kind))
-        if len(set(event)) < len(
-            event
-        ):  # more in an iteration than its stages: one after the other
+        # More accesses of a FIFO than stages: several in one stage, as separate events.
+        if len(set(event)) < len(event):
             return (*(Event((access,)) for access in event), stages)
         return (Event(tuple(event)), stages) if event else (stages,)
 
 
 def _counted(body: Body, times: int = 1) -> Iterator[tuple[Iteration, int]]:
-    """Yield the iterations, each as often as it is written, with how often it comes."""
+    """Yield the iterations in the order of the body, each with the number of its executions."""
     for part in body:
         if isinstance(part, RepeatedIterations):
             yield from _counted(part.pattern, times * part.count)
@@ -612,12 +618,12 @@ def _counted(body: Body, times: int = 1) -> Iterator[tuple[Iteration, int]]:
 
 
 def _iterations(body: Body) -> list[Iteration]:
-    """All different iterations."""
+    """The distinct iterations."""
     return list({id(iteration): iteration for iteration, _ in _counted(body)}.values())
 
 
 def _outer_accesses(run: LoopExecution, pipelined: Key) -> Iterator[Access]:
-    """The accesses of a nest in the loops around its pipelined one, each kind of iteration once."""
+    """The accesses in the loops around the pipelined loop of a nest, each distinct iteration once."""
     if _key(run) == pipelined:
         return
     for iteration in _iterations(run.iterations):
@@ -651,7 +657,7 @@ def _unrolled(body: Body) -> Iterator[Access]:
 
 
 def _length(items: Sequence[Item]) -> int:
-    """How many stages items take."""
+    """The number of stages of items."""
     total = 0
     for item in items:
         if isinstance(item, int):
@@ -662,7 +668,7 @@ def _length(items: Sequence[Item]) -> int:
 
 
 def _joined(items: Sequence[Item]) -> tuple[Track, int]:
-    """Items with nothing that could be shorter, and how many stages they take."""
+    """Items with adjacent gaps added up and empty repetitions removed, and their number of stages."""
     merged: list[Item] = []
     total = 0
 
