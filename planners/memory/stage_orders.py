@@ -20,19 +20,28 @@ from typing import NamedTuple
 from cnn2csdf.network import Network
 from csdf.time_limit import Stop
 from planners.memory.making import smaller_plan
-from planners.memory.moves import GroupWay
+from planners.memory.moves import GroupMove, GroupWay
 from planners.memory.order import TopologicalOrder
 from planners.memory.stages import StageTable
 from planners.order.heuristics import random_order
 from planners.plan.plan import Kind, Mode, Stage, StreamingPlan
 
 SEED = 1
-# Changes in a row without fewer bytes, for each stage of the largest move, that end the search. For a
-# feature pyramid of 13 stages in a move 4 give 113,208 bytes of 115,488, 16 give 107,128, 32 no less.
+# The search ends after this number of consecutive failures for each stage of the largest move. Feature
+# pyramid with a move of 13 stages (115,488 bytes at the start): 113,208 bytes with 4 failures, 107,128
+# with 16, the same with 32.
 FAILURES_A_STAGE = 16
-RESTARTS = 2  # a block like Inception-C takes 2,264 bytes without, 2,232 with 1, no less with 8
+# A block like Inception-C: 2,264 bytes without restarts, 2,232 with 1, the same with 8.
+RESTARTS = 2
 ANY_BYTES = 2**62  # more than any arena has
-PLAN_EFFORT = 200  # of a plan: microseconds of a usual machine for each of its stages
+PLAN_EFFORT = 200  # microseconds of a typical machine for each stage of a plan
+
+
+class MoveIndex(NamedTuple):
+    """The numbers of a group in its chain, and of a move in the group."""
+
+    group: int
+    move: int
 
 
 class _ChainCandidate(NamedTuple):
@@ -65,12 +74,12 @@ class StageOrders:
         random = Random(SEED)
         best = self._local_optimum(_ChainCandidate(chain, plan), random, stop)
         for _ in range(RESTARTS):
-            places = self._neediest(best)
-            if not places or stop.is_over():
+            indices = self._neediest(best)
+            if not indices or stop.is_over():
                 break
-            place = random.choice(places)
-            stages = self._restarted(best.chain[place[0]], place[1], random)
-            start = self._planned(_with_stages(best.chain, place, stages), ANY_BYTES, stop)
+            index = random.choice(indices)
+            stages = self._restarted(best.chain[index.group].moves[index.move], random)
+            start = self._planned(_with_stages(best.chain, index, stages), ANY_BYTES, stop)
             if start is not None:
                 best = min(
                     best, self._local_optimum(start, random, stop), key=_ChainCandidate.bytes
@@ -80,24 +89,25 @@ class StageOrders:
     def _local_optimum(self, best: _ChainCandidate, random: Random, stop: Stop) -> _ChainCandidate:
         """Return the candidate after changes that do not raise its bytes, until many in a row fail."""
         work, failures = best.plan.multiply_accumulates, 0
-        rejected: dict[tuple[tuple[Stage, ...], ...], tuple[int, int]] = {}  # at least these bytes
-        while (places := self._neediest(best)) and not stop.is_over():
-            largest = max(len(best.chain[i].moves[j].stages) for i, j in places)
+        # Lower bounds on the bytes of rejected chains.
+        rejected: dict[tuple[tuple[Stage, ...], ...], tuple[int, int]] = {}
+        while (indices := self._neediest(best)) and not stop.is_over():
+            largest = max(len(best.chain[group].moves[move].stages) for group, move in indices)
             failures += 1
             if failures > FAILURES_A_STAGE * largest:
                 break
-            place = random.choice(places)
-            stages = self._changed(best.chain[place[0]], place[1], random)
+            index = random.choice(indices)
+            stages = self._changed(best.chain[index.group], index.move, random)
             if stages is None:
                 continue
-            changed = _with_stages(best.chain, place, stages)
+            changed = _with_stages(best.chain, index, stages)
             key = tuple(move.stages for group in changed for move in group.moves)
             if rejected.get(key, best.bytes()) > best.bytes():
                 continue
-            than = best.plan.arena_bytes + 1
-            candidate = self._planned(changed, than, stop)
+            below_bytes = best.plan.arena_bytes + 1
+            candidate = self._planned(changed, below_bytes, stop)
             if candidate is None:
-                rejected[key] = than, 0
+                rejected[key] = below_bytes, 0
             elif candidate.plan.multiply_accumulates > work:
                 rejected[key] = ANY_BYTES, 0
             elif candidate.bytes() > best.bytes():
@@ -108,19 +118,21 @@ class StageOrders:
         return best
 
     def _planned(
-        self, chain: tuple[GroupWay, ...], than: int, stop: Stop
+        self, chain: tuple[GroupWay, ...], below_bytes: int, stop: Stop
     ) -> _ChainCandidate | None:
-        """Return the chain with its plan; None if the plan is not smaller than `than` bytes."""
+        """Return the chain with its plan; None if the plan does not have less than `below_bytes`."""
         count = sum(len(move.stages) for group in chain for move in group.moves)
         stop.spend(PLAN_EFFORT * count)
-        plan = smaller_plan(self.course, self.table, chain, is_streamed=self.is_streamed, than=than)
+        plan = smaller_plan(
+            self.course, self.table, chain, is_streamed=self.is_streamed, than=below_bytes
+        )
         return None if plan is None else _ChainCandidate(chain, plan)
 
-    def _restarted(self, group: GroupWay, place: int, random: Random) -> tuple[Stage, ...]:
+    def _restarted(self, move: GroupMove, random: Random) -> tuple[Stage, ...]:
         """Return the stages of a move in a random order, with stages by rows split into layers."""
         pieces = [
             replace(stage, layers=layers)
-            for stage in group.moves[place].stages
+            for stage in move.stages
             for layers in (
                 [(name,) for name in stage.layers] if _is_by_rows(stage) else [stage.layers]
             )
@@ -128,7 +140,7 @@ class StageOrders:
         order = random_order(_predecessors(pieces, self.table.network), random)
         return tuple(pieces[number] for number in order)
 
-    def _neediest(self, candidate: _ChainCandidate) -> list[tuple[int, int]]:
+    def _neediest(self, candidate: _ChainCandidate) -> list[MoveIndex]:
         """Return the moves of several stages in the groups of the plan with the most live bytes."""
         chain, plan = candidate.chain, candidate.plan
         live = _live_bytes(plan)
@@ -139,17 +151,17 @@ class StageOrders:
             for stage in group.stages
         }
         return [
-            (number, place)
-            for number, group in enumerate(chain)
-            for place, move in enumerate(group.moves)
+            MoveIndex(group_number, move_number)
+            for group_number, group in enumerate(chain)
+            for move_number, move in enumerate(group.moves)
             if len(move.stages) > 1
             and not move.is_rematerialised
             and any(stage.result in results for stage in move.stages)
         ]
 
-    def _changed(self, group: GroupWay, place: int, random: Random) -> tuple[Stage, ...] | None:
+    def _changed(self, group: GroupWay, move: int, random: Random) -> tuple[Stage, ...] | None:
         """Return the stages of a move after a random change; None if the change is not possible."""
-        stages = group.moves[place].stages
+        stages = group.moves[move].stages
         change = random.choice(("order", "shift", "merge", "merge", "split"))
         if change in ("order", "shift"):
             before = _predecessors(stages, self.table.network)
@@ -160,6 +172,7 @@ class StageOrders:
         return self._merged(stages, random) if change == "merge" else self._split(stages, random)
 
     def _merged(self, stages: tuple[Stage, ...], random: Random) -> tuple[Stage, ...] | None:
+        """Return the stages with two random neighbours merged; None if they cannot be one stage."""
         number = random.randrange(len(stages) - 1)
         first, second = stages[number : number + 2]
         layers = (*first.layers, *second.layers)
@@ -168,6 +181,7 @@ class StageOrders:
         return (*stages[:number], replace(second, layers=layers), *stages[number + 2 :])
 
     def _split(self, stages: tuple[Stage, ...], random: Random) -> tuple[Stage, ...] | None:
+        """Return the stages with a random stage split in two; None if it cannot be split there."""
         number = random.randrange(len(stages))
         stage = stages[number]
         if len(stage.layers) == 1 or not _is_by_rows(stage):
@@ -189,14 +203,13 @@ def _is_by_rows(stage: Stage) -> bool:
 
 
 def _with_stages(
-    chain: tuple[GroupWay, ...], place: tuple[int, int], stages: tuple[Stage, ...]
+    chain: tuple[GroupWay, ...], index: MoveIndex, stages: tuple[Stage, ...]
 ) -> tuple[GroupWay, ...]:
-    """Return the chain with other stages in one move; place: the numbers of its group and of it."""
+    """Return the chain with other stages in one move."""
     groups = list(chain)
-    number, changed = place
-    moves = list(groups[number].moves)
-    moves[changed] = moves[changed]._replace(stages=stages)
-    groups[number] = groups[number]._replace(moves=tuple(moves))
+    moves = list(groups[index.group].moves)
+    moves[index.move] = moves[index.move]._replace(stages=stages)
+    groups[index.group] = groups[index.group]._replace(moves=tuple(moves))
     return tuple(groups)
 
 
