@@ -16,22 +16,28 @@ A feature map lies in memory as "CHW" (channel by channel, its rows in sequence)
 So the time of a network is the sum over its layers and over the connections whose ends differ in
 layout. Times are integers, in nanoseconds, of one frame.
 
-In a table, lines "# name: value" say which network and machine (network, processor, cores, threads,
-library, element_type), and "# state: unfinished" that layers are missing; any may be missing. Then
-comes a line of column names, in any order:
+A table begins with lines "# name: value", all of which may be missing: network, processor, cores,
+threads, library, element_type, and "# state: unfinished" if layers are missing. A line of column names
+follows, in any order:
 
-    layer, primitive, input_layout, output_layout, nanoseconds, workspace_bytes, parameter_bytes
-        are needed; layouts are CHW or HWC, numbers are whole
-    spread_nanoseconds is 0 where the column is missing
-    producer, index, where there are layout transformations: a row with a producer is the change from
-        input_layout to output_layout of that input of `layer`, and its primitive is empty
+    layer               required
+    primitive           required; empty in the row of a layout transformation
+    input_layout        required; CHW or HWC
+    output_layout       required; CHW or HWC
+    nanoseconds         required; an integer, as all numbers below
+    workspace_bytes     required
+    parameter_bytes     required
+    spread_nanoseconds  optional; 0 without the column
+    producer            optional; a row with a producer is the transformation from input_layout to
+                        output_layout of input `index` of `layer`
+    index               optional; required with a producer
 """
 
 from __future__ import annotations
 
 import csv
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from itertools import chain
 from pathlib import Path
@@ -48,8 +54,8 @@ HWC = "HWC"
 LAYOUTS = (CHW, HWC)
 LAYER = "layer"  # the primitive of every layer that is no convolution
 
-WAY = ("layer", "primitive", "input_layout", "output_layout")
-NEEDED = (*WAY, "nanoseconds", "workspace_bytes", "parameter_bytes")
+VARIANT_KEY = ("layer", "primitive", "input_layout", "output_layout")
+NEEDED = (*VARIANT_KEY, "nanoseconds", "workspace_bytes", "parameter_bytes")
 COLUMNS = (*NEEDED, "spread_nanoseconds", "producer", "index")
 COLUMN_OF = {  # of fields of a layout transformation that have another name than their column
     "consumer": "layer",
@@ -75,7 +81,7 @@ class LayerProfile(Shown):
     """
 
     JSON: ClassVar[tuple[str, ...]] = (
-        *WAY, "nanoseconds", "workspace_bytes", "weight_bytes=parameter_bytes",
+        *VARIANT_KEY, "nanoseconds", "workspace_bytes", "weight_bytes=parameter_bytes",
     )  # fmt: skip
 
     layer: str
@@ -232,23 +238,45 @@ def parsed_profile(text: str, *, name: str) -> Profile:
     )
     pairs = (line.removeprefix("#").partition(":") for line in lines[:front])
     stated = {key.strip(): value.strip() for key, _, value in pairs if value.strip()}
+    layers, transforms = _entries(_rows(lines[front:], name, front))
+    machine = _stated_machine(stated, name)
+    try:
+        return Profile(
+            network=stated.get("network", Path(name).stem),
+            machine=machine,
+            layers=layers,
+            transforms=transforms,
+            is_whole=stated.get("state") != UNFINISHED,
+        )
+    except InvalidPlan as error:
+        raise UnreadableFile(f"{name}: {error}") from None
+
+
+def _entries(
+    rows: Iterable[_Row],
+) -> tuple[tuple[LayerProfile, ...], tuple[TransformProfile, ...]]:
+    """Return the layers and the layout transformations of the rows of a table."""
     layers: list[LayerProfile] = []
     transforms: list[TransformProfile] = []
     seen: dict[tuple[str, ...], int] = {}
-    for row in _rows(lines[front:], name, front):
-        is_change = bool(row.cells.get("producer"))
-        implementation = tuple(
-            row.cells[column] for column in (*WAY, *(("producer", "index") if is_change else ()))
-        )
-        if implementation in seen:
+    for row in rows:
+        is_transform = bool(row.cells.get("producer"))
+        columns = (*VARIANT_KEY, "producer", "index") if is_transform else VARIANT_KEY
+        key = tuple(row.cells[column] for column in columns)
+        if key in seen:
             raise UnreadableFile(
-                f"{row.place}: the same as line {seen[implementation]}; expected each variant once"
+                f"{row.place}: the same as line {seen[key]}; expected each variant once"
             )
-        seen[implementation] = row.line
-        if is_change:
+        seen[key] = row.line
+        if is_transform:
             transforms.append(row.entry(TransformProfile))
         else:
             layers.append(row.entry(LayerProfile))
+    return tuple(layers), tuple(transforms)
+
+
+def _stated_machine(stated: Mapping[str, str], name: str) -> TimingMachine:
+    """Return the machine of the first lines of a table; name: of the table, for messages."""
     counts = {}
     for key in ("cores", "threads"):
         stated_count = stated.get(key, "1")
@@ -257,24 +285,12 @@ def parsed_profile(text: str, *, name: str) -> Profile:
                 f"{name}: {key} is {stated_count!r}; expected a whole number from 1"
             )
         counts[key] = int(stated_count)
-    machine = TimingMachine(
+    return TimingMachine(
         processor=stated.get("processor", NOT_STATED),
         library=stated.get("library", NOT_STATED),
         element_type=stated.get("element_type", "float32"),
         **counts,
     )
-    network = stated.get("network", Path(name).stem)
-    implementations, changes = tuple(layers), tuple(transforms)
-    try:
-        return Profile(
-            network=network,
-            machine=machine,
-            layers=implementations,
-            transforms=changes,
-            is_whole=stated.get("state") != UNFINISHED,
-        )
-    except InvalidPlan as error:
-        raise UnreadableFile(f"{name}: {error}") from None
 
 
 class _Row(NamedTuple):

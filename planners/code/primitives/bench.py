@@ -26,9 +26,9 @@ from planners.code.primitives.calls import FILES, Lying, WayCalls, WayTables
 from planners.code.primitives.program import prologue, steps_table
 from planners.primitives.library.layers import Way, layout_changes
 from planners.primitives.library.primitive import ELEMENT_BYTES
-from planners.primitives.profile import CHW, HWC, LAYER, WAY
+from planners.primitives.profile import CHW, HWC, LAYER, VARIANT_KEY
 
-COLUMNS = (*WAY, "workspace_bytes", "parameter_bytes", "producer", "index")
+COLUMNS = (*VARIANT_KEY, "workspace_bytes", "parameter_bytes", "producer", "index")
 TIMES = ("nanoseconds", "spread_nanoseconds")  # which the program adds
 ALIGNMENT = 64
 
