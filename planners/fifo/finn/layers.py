@@ -79,6 +79,7 @@ def _pointwise(node: FinnNode, options: TimingOptions) -> Cluster:
 
 
 def _add(node: FinnNode, options: TimingOptions) -> Cluster:
+    """Return the timing of an addition of streams: a word of each input gives a word of the sum."""
     if node.has("out_shape"):
         return _elementwise(node, options)
     lanes, starts = node.whole("PE"), counting(_words(node))
@@ -111,6 +112,7 @@ def _elementwise(node: FinnNode, options: TimingOptions) -> Cluster:
 
 
 def _pool(node: FinnNode, options: TimingOptions) -> Cluster:
+    """Return the timing of a pooling of windows: a word is written after its last kernel position."""
     folds = node.divided(node.whole("Channels"), "PE", "Channels")
     output_words = node.whole("BatchSize") * prod(node.wholes("OutImgDims", 2)) * folds
     kernel, lanes = prod(node.wholes("KernelSize", 2)), node.whole("PE")
@@ -122,6 +124,7 @@ def _pool(node: FinnNode, options: TimingOptions) -> Cluster:
 
 
 def _global_pool(node: FinnNode, options: TimingOptions) -> Cluster:
+    """Return the timing of a pooling of whole maps: all words are read, then all sums written."""
     read, lanes, bits = _words(node), node.whole("PE"), node.bits("inputDataType")
     folds = read // node.vectors
     sum_bits = bits + (max(1, node.vectors) - 1).bit_length()
@@ -134,6 +137,7 @@ def _global_pool(node: FinnNode, options: TimingOptions) -> Cluster:
 
 
 def _label_select(node: FinnNode, options: TimingOptions) -> Cluster:
+    """Return the timing of a top-K: of each vector, read all labels, wait, write K labels."""
     lanes, labels, vectors = node.whole("PE"), node.whole("K"), node.vectors
     words_each = _words(node, "Labels") // vectors
     latency, _ = options.latency(node.operator, node.name)
@@ -229,6 +233,7 @@ def _concat_or_split(node: FinnNode, options: TimingOptions) -> Cluster:
 
 
 def _lookup(node: FinnNode, options: TimingOptions) -> Cluster:
+    """Return the timing of an embedding: a row of the table is written for each index."""
     if str(node["mem_mode"]) in ("external", "external_decoupled"):
         raise node.refusal("embeddings in external memory; their delay is not in the model")
     starts = counting(prod(node.wholes("InputShape")))
@@ -269,6 +274,7 @@ def _matrix_unit(node: FinnNode, options: TimingOptions) -> Cluster:
 
 
 def _thresholding(node: FinnNode, options: TimingOptions) -> Cluster:
+    """Return the timing of a thresholding: one word is written for each word read."""
     words, lanes = _words(node), node.whole("PE")
     require_few(words)
     bits = lanes * node.bits("inputDataType"), lanes * node.bits("outputDataType")
@@ -281,6 +287,7 @@ def _thresholding(node: FinnNode, options: TimingOptions) -> Cluster:
 
 
 def _padding(node: FinnNode, options: TimingOptions) -> Cluster:
+    """Return the timing of a padding: each step writes a word; it reads one inside the border."""
     size = node.wholes("ImgDim", 2)
     folds = node.divided(node.whole("NumChannels"), "SIMD", "NumChannels")
     frames = node.vectors if node.has("numInputVectors") else 1
@@ -311,6 +318,7 @@ def _padding(node: FinnNode, options: TimingOptions) -> Cluster:
 
 
 def _sliding_window(node: FinnNode, _: TimingOptions) -> Cluster:
+    """Return the timing of a sliding-window generator, sequential or parallel."""
     window = window_of(node)
     require_few(window.written * (window.folds if window.is_parallel else 1))
     bits = node.whole("SIMD") * node.bits("inputDataType")
@@ -324,6 +332,7 @@ def _sliding_window(node: FinnNode, _: TimingOptions) -> Cluster:
 
 
 def _converter(node: FinnNode, options: TimingOptions) -> Cluster:
+    """Return the timing of a converter between words of two widths."""
     narrow, wide = node.whole("inWidth"), node.whole("outWidth")
     total = prod(node.wholes("shape")) * node.bits("dataType")
     if total % narrow or total % wide:
