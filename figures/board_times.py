@@ -8,7 +8,7 @@ catalogue, so that everybody can repeat it. An emulator counts instructions and 
 row has instructions.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -21,6 +21,7 @@ from cnn2csdf.weights import Model
 from csdf.errors import CsdfError, InvalidArgument
 from csdf.io.files import read_bytes
 from csdf.io.json_value import JsonValue
+from planners.memory.answer import FitMethod
 from planners.memory.fit import fit, layer_times
 
 FOLDER = Path(__file__).parent / "boards"
@@ -35,7 +36,8 @@ class Board:
     core: a platform whose instructions are known. hertz: clock of the core. flash_wait_states: of the
     flash that code and weights were read from. caches: what was switched on, or "none". compiler: name,
     version and flags. is_emulated: whether instructions were counted in place of cycles. plan: the
-    method of `csdf fit`, as `csdf deploy` prints it. version: of csdf. by: who measured.
+    method of `csdf fit`, and arena: its bytes of RAM, as `csdf deploy` prints both; methods of one name
+    differ in their bytes. version: of csdf. by: who measured.
     """
 
     board: str
@@ -46,18 +48,22 @@ class Board:
     compiler: str
     network: str
     plan: str
+    arena: int
     version: str
     by: str
     is_emulated: bool = False
 
     def __post_init__(self) -> None:
         for field in ("board", "caches", "compiler", "version", "by"):
-            if not getattr(self, field).strip():
+            text = getattr(self, field)
+            if not text.strip():
                 raise InvalidArgument(f"{field} is empty; expected a text")
+            if "|" in text or not text.isprintable():
+                raise InvalidArgument(f"{field} is {text!r}; expected one line without '|'")
         if self.core not in CORES:
             raise InvalidArgument(f"core {self.core!r}; expected one of {', '.join(CORES)}")
         if self.hertz < 1:
-            raise InvalidArgument("hertz is 0; expected the clock of the core")
+            raise InvalidArgument(f"hertz is {self.hertz}; expected the clock of the core")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,10 +100,7 @@ def compared(board: Board, times: Mapping[str, int]) -> Comparison:
         core = replace(core, least=Fraction(1), most=Fraction(1))
     platform = core_platform(core)
     network = simplified(Model(network=from_catalogue(board.network))).network
-    methods = {method.name: method for method in fit(network, platform=platform).methods}
-    if board.plan not in methods:
-        raise InvalidArgument(f"plan {board.plan!r}; expected one of {', '.join(methods)}")
-    method = methods[board.plan]
+    method = _method(board, fit(network, platform=platform).methods)
     predicted = layer_times(network, method.plan, platform=platform) or {}
     unknown = sorted(times.keys() - predicted.keys())
     if unknown or not times:
@@ -113,6 +116,17 @@ def compared(board: Board, times: Mapping[str, int]) -> Comparison:
         layer_measured=times[worst],
         layer_maximum=predicted[worst],
     )
+
+
+def _method(board: Board, methods: Sequence[FitMethod]) -> FitMethod:
+    """Return the method with the name and the bytes of the measured plan."""
+    plan = board.plan, board.arena
+    matches = [method for method in methods if (method.name, method.ram_bytes) == plan]
+    if len(matches) != 1:
+        names = ", ".join(f"{method.name} of {method.ram_bytes}" for method in methods)
+        text = f"{len(matches)} methods are {board.plan!r} of {board.arena} bytes"
+        raise InvalidArgument(f"{text}; expected one of {names}")
+    return matches[0]
 
 
 def page(comparisons: list[Comparison]) -> Iterator[str]:

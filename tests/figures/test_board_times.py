@@ -2,13 +2,16 @@
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from csdf.errors import CsdfError
 from figures import board_times
 from figures.board_times import FOLDER, compared, page, read_board
+from planners.memory.fit import fit
 
 EXAMPLE = FOLDER / "mps2-an386-qemu.json"
 
@@ -44,6 +47,19 @@ def test_the_time_of_a_board_is_between_minimum_and_maximum_at_its_clock(tmp_pat
     assert re.search(r"\| \d+\.\d{3} to \d+\.\d{3} \| \d+\.\d{3} \|", row)
 
 
+def test_plans_of_one_name_are_told_apart_by_their_arenas(tmp_path, monkeypatch):
+    by_rows = compared(*read_board(EXAMPLE))
+
+    def renamed(network, *, platform):
+        methods = fit(network, platform=platform).methods
+        return SimpleNamespace(methods=[replace(m, name="row by row") for m in methods])
+
+    monkeypatch.setattr(board_times, "fit", renamed)
+    assert compared(*read_board(EXAMPLE)) == by_rows
+    path = written(tmp_path, arena=64000)
+    assert compared(*read_board(path)).maximum != by_rows.maximum
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -51,15 +67,24 @@ def test_the_time_of_a_board_is_between_minimum_and_maximum_at_its_clock(tmp_pat
         ({"hertz": 0}, "hertz is 0"),
         ({"hertz": "fast"}, "found 'fast'; expected an integer"),
         ({"compiler": " "}, "compiler is empty"),
+        ({"caches": "code | data"}, r"caches is 'code \| data'; expected one line without '\|'"),
+        ({"board": "left\nright"}, r"board is 'left\\nright'; expected one line"),
         ({"flash_wait_states": None}, "'flash_wait_states' is missing"),
         ({"voltage": 3}, "'voltage' is unknown"),
-        ({"plan": "diagonal"}, "plan 'diagonal'; expected one of"),
+        ({"plan": "diagonal"}, "0 methods are 'diagonal' of 15016 bytes; expected one of"),
+        ({"arena": 13480}, "0 methods are 'row by row' of 13480 bytes; .*row by row of 15016"),
+        ({"arena": None}, "'arena' is missing"),
         ({"network": "resnet9"}, "resnet9"),
     ],
 )
 def test_a_file_that_is_no_measurement_is_refused(tmp_path, changes, message):
     with pytest.raises(CsdfError, match=message):
         compared(*read_board(written(tmp_path, **changes)))
+
+
+def test_a_clock_below_nothing_is_named_as_it_is():
+    with pytest.raises(CsdfError, match="hertz is -5; expected the clock"):
+        replace(read_board(EXAMPLE)[0], hertz=-5)
 
 
 @pytest.mark.parametrize(
