@@ -30,15 +30,16 @@ static int are_rows(Order *order, const int64_t *start, const int64_t *row)
     Numbers seen = zeros(&order->memory, order->graph->tensors);
     if (start[0] != 0)
         return 0;
-    for (int64_t step = 0; step < order->graph->steps; step++) {
+    /* All starts first: the last is the count of the entries, and none may be read beyond it. */
+    for (int64_t step = 0; step < order->graph->steps; step++)
         if (start[step + 1] < start[step])
             return 0;
+    for (int64_t step = 0; step < order->graph->steps; step++)
         for (int64_t entry = start[step]; entry < start[step + 1]; entry++) {
             if (row[entry] < 0 || row[entry] >= order->graph->tensors || seen.at[row[entry]] == step + 1)
                 return 0;
             seen.at[row[entry]] = step + 1;
         }
-    }
     return 1;
 }
 
@@ -200,6 +201,7 @@ static int64_t bound_of(Order *order, int64_t step)
         mark_around(order, step);
         for (int64_t k = order->tensors.reader_start.at[tensor]; k < order->tensors.reader_start.at[tensor + 1]; k++) {
             int64_t reader = order->tensors.reader.at[k];
+            order->spent += graph->steps;
             for (int64_t before = 0; before < graph->steps && reader != step; before++)
                 if (before == reader || is_ancestor(order, before, reader)) {
                     is_possible &= order->mark.at[before] != 2;
@@ -334,7 +336,7 @@ static int ordered(Order *order)
     for (int64_t step = 0; step < order->graph->steps; step++) {
         int64_t before = order->cut.work;
         if (order->spent >= order->work)
-            return CSDF_ARENA_FEASIBLE;
+            break;
         order->bound = max_of(order->bound, bound_of(order, step));
         order->spent += order->cut.work - before;
     }
@@ -344,7 +346,7 @@ static int ordered(Order *order)
         while (low < order->peak) {
             int64_t bound = k > 0 ? order->peak - 1 : low + (order->peak - 1 - low) / 2;
             if (order->spent >= order->work)
-                return CSDF_ARENA_FEASIBLE;
+                return CSDF_ARENA_FEASIBLE; /* the bound is below the peak, as low is not below the bound */
             low = search_within(order, bound, CAPACITY[k]) ? max_of(low, order->bound) : bound + 1;
         }
     }
