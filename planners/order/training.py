@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from csdf.arguments import public
 from csdf.errors import InvalidGraph
-from csdf.names import meant
+from csdf.names import free_name, meant
 from planners.order.problem import OrderProblem, Step
 
 
@@ -55,6 +55,7 @@ class _Training:
         self._writer = {step.writes[0]: step for step in forward.steps}
         self._sizes = dict(forward.sizes)
         self._parts: dict[str, list[str]] = {}  # gradients of each tensor, of its readers
+        self._steps = {step.name for step in forward.steps}
 
     def graph(self) -> OrderProblem:
         """Return the graph."""
@@ -83,14 +84,24 @@ class _Training:
     def _loss(self, tensor: str) -> Step:
         """The step that writes the gradient of an output, over the output where that is possible."""
         gradient = self._gradient(tensor, "loss")
-        return Step(
-            name=f"loss of {tensor}", reads=(tensor,), writes=(gradient,), overwrites=(tensor,)
-        )
+        name = self._step_name(f"loss of {tensor}")
+        return Step(name=name, reads=(tensor,), writes=(gradient,), overwrites=(tensor,))
+
+    def _step_name(self, wanted: str) -> str:
+        """A name that no step of the training graph has yet."""
+        name = free_name(wanted, self._steps)
+        self._steps.add(name)
+        return name
+
+    def _new_tensor(self, wanted: str, tensor: str) -> str:
+        """The name of a new tensor of as many bytes as another tensor."""
+        name = free_name(wanted, self._sizes)
+        self._sizes[name] = self._sizes[tensor]
+        return name
 
     def _gradient(self, tensor: str, reader: str) -> str:
         """A gradient of a tensor that one of its readers writes."""
-        name = f"gradient of {tensor} by {reader}"
-        self._sizes[name] = self._sizes[tensor]
+        name = self._new_tensor(f"gradient of {tensor} by {reader}", tensor)
         self._parts.setdefault(tensor, []).append(name)
         return name
 
@@ -99,10 +110,15 @@ class _Training:
         parts = self._parts.get(tensor, [])
         while len(parts) > 1:
             first, second = parts[:2]
-            name = f"sum of {second} and before"
-            self._sizes[name] = self._sizes[tensor]
-            parts[:2] = [name]
-            yield Step(name=name, reads=(first, second), writes=(name,), overwrites=(first, second))
+            wanted = f"sum of {second} and before"
+            total = self._new_tensor(wanted, tensor)
+            parts[:2] = [total]
+            yield Step(
+                name=self._step_name(wanted),
+                reads=(first, second),
+                writes=(total,),
+                overwrites=(first, second),
+            )
 
     def _backward(self, step: Step) -> Step:
         """The backward step of a forward step, with the gradient of its result complete."""
@@ -114,7 +130,7 @@ class _Training:
             if tensor in self._writer
         )
         return Step(
-            name=f"{step.name} backward",
+            name=self._step_name(f"{step.name} backward"),
             reads=tuple(dict.fromkeys((gradient, *saved))),
             writes=writes,
             overwrites=(gradient,) if len(writes) == 1 and self._fits(gradient, writes[0]) else (),

@@ -92,6 +92,24 @@ def test_gradients_of_a_map_with_two_readers_are_summed():
     assert least_price_of_repeats(training, plan.peak - 1) is None
 
 
+def test_names_of_a_forward_graph_may_be_those_of_backward_steps():
+    steps = (
+        Step(name="a", reads=("x",), writes=("y",)),
+        Step(name="a backward", reads=("y",), writes=("gradient of y by a backward",)),
+        Step(name="loss", reads=("y",), writes=("z",)),
+    )
+    sizes = {"x": 1, "y": 2, "gradient of y by a backward": 4, "z": 3}
+    outputs = ("gradient of y by a backward", "y", "z")
+    training = training_graph(OrderProblem(name="t", sizes=sizes, steps=steps, outputs=outputs))
+    usual = [replace(step, name=name) for step, name in zip(steps, "abc", strict=True)]
+    usual[1] = replace(usual[1], writes=("w",))
+    sizes, outputs = {"x": 1, "y": 2, "w": 4, "z": 3}, ("w", "y", "z")
+    renamed = training_graph(OrderProblem(name="t", sizes=sizes, steps=usual, outputs=outputs))
+    assert {"a backward", "a backward backward", "a backward 2"} < {s.name for s in training.steps}
+    assert list(training.sizes.values()) == list(renamed.sizes.values())
+    assert plan_order(training).peak == plan_order(renamed).peak
+
+
 def test_a_step_that_writes_several_tensors_is_refused():
     problem = random_problem(1)
     several = Step(name="several", reads=(), writes=("left", "right"))
