@@ -94,14 +94,16 @@ def plan_reuse(
     best = search.best or search.without_reuse()
     bound = free.lower_bound
     status, reason = Status.OPTIMAL, because(ReuseWhy.BOUND, bound=bound)
-    is_all = search.is_complete and end is None
-    if best.value[0] > bound and is_all and not free.alternatives:
+    # Other selections of alternatives, and other lists of repeated steps, are not searched.
+    has_choices = graph.has_alternatives or graph.has_repeats
+    is_all = search.is_complete and end is None and not has_choices
+    if best.value[0] > bound and is_all:
         bound, reason = best.value[0], because(ReuseWhy.EXHAUSTED)
     elif best.value[0] > bound:
         status, reason = Status.FEASIBLE, because(ReuseWhy.NOT_ALL, bound=bound)
         if end is not None:
             reason = because(ReuseWhy.ENDED, end=end, bound=bound)
-    elif not _is_of_least_price(free, best, is_all=is_all):
+    elif not is_all and (best.value[1] or (has_choices and free.status != Status.OPTIMAL)):
         status, reason = Status.FEASIBLE, because(ReuseWhy.PRICE, bound=bound)
     return PricedOrder(
         order=_in_order(free, best.order),
@@ -113,13 +115,6 @@ def plan_reuse(
         status=status,
         reason=reason,
     )
-
-
-def _is_of_least_price(free: OrderPlan, best: _Candidate, *, is_all: bool) -> bool:
-    """Whether no arena of as few bytes has a lower price. is_all: no order and pair is left."""
-    if free.alternatives:
-        return not best.value[1] and free.status == Status.OPTIMAL
-    return is_all or not best.value[1]
 
 
 def _in_order(free: OrderPlan, order: tuple[str, ...]) -> OrderPlan:

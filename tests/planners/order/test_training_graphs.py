@@ -6,7 +6,9 @@ import pytest
 
 from csdf.errors import InvalidGraph
 from csdf.status import Status
+from csdf.time_limit import Stop
 from planners.order.problem import OrderProblem, Step, peak_of
+from planners.order.reuse import plan_reuse
 from planners.order.search import plan_order
 from planners.order.training import training_graph
 from tests.planners.order.graphs import least_price_of_repeats, random_problem
@@ -58,6 +60,19 @@ def test_small_chains_get_the_least_peak_of_all_schedules():
             assert least_price_of_repeats(training, plan.peak) == plan.price
             price = least_price_of_repeats(training, plan.peak - 1)
             assert price is None or (limit is not None and price > limit)
+
+
+@pytest.mark.parametrize("limit", [3, None])
+def test_an_arena_of_repeated_steps_is_optimal_only_where_it_is_proved(limit):
+    training = training_graph(chain(6))
+    order, unproved = plan_order(training, price_limit=limit), 0
+    assert (order.peak, order.price, order.status) == (40, 3, Status.OPTIMAL)
+    for hundredths in (1, 2):
+        plan = plan_reuse(training, price_limit=limit, budget=Stop(effort=hundredths / 100))
+        is_least = (plan.arena.peak, plan.price) == (40, 3)
+        assert is_least or plan.status == Status.FEASIBLE, hundredths
+        unproved += not is_least
+    assert unproved
 
 
 def test_a_price_of_a_forward_step_counts_each_further_run():
