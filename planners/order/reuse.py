@@ -8,7 +8,6 @@ from itertools import combinations
 from typing import Any, NamedTuple
 
 from csdf.arguments import public
-from csdf.errors import InvalidGraph
 from csdf.status import Reason, Status, Why, because
 from csdf.time_limit import ENDS, Budget, Progress, Stop, reason_of, stop_of
 from planners.arena.allocation import plan_arena
@@ -77,12 +76,8 @@ def plan_reuse(
     is paid, such as that of a synchronisation. The alternatives of steps are those of the least peak.
     All orders are searched where they are few; else the order of least peak, and simple ones.
     budget: a stop, seconds, or a text such as "60s"; by default 20 seconds of effort.
-    Raises InvalidGraph as plan_order does, and for a price limit below 0.
+    Raises InvalidGraph as plan_order does.
     """
-    if price_limit is not None and price_limit < 0:
-        raise InvalidGraph(
-            f"graph {graph.name!r}: a price limit of {price_limit}; expected at least 0"
-        )
     stop = Stop(effort=EFFORT) if budget is None else stop_of(budget)
     free = plan_order(graph, price_limit=price_limit, budget=stop.part(share=0.5))
     search = _ReuseSearch(free, None if price_limit is None else price_limit - free.price)

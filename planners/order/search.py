@@ -69,14 +69,18 @@ def plan_order(
     price among those of least peak, at most `price_limit`. peak_limit: bytes within which a lower price
     is better than a lower peak.
 
-    Raises InvalidGraph if no order keeps the positions, or no selection the price limit; GaveUp if the
-    search ends before a selection is tried.
+    Raises InvalidGraph if no order keeps the positions, or no selection the price limit, and for a
+    price limit below 0; GaveUp if the search ends before a selection is tried.
 
     Sources: Ahn et al., Ordering chaos: memory-aware scheduling of irregularly wired neural networks
     for edge devices, MLSys 2020 (dynamic programming over down-sets); Liu, SIAM J. Algebraic Discrete
     Methods 8 (1987), and Kayaaslan et al., Theoretical Computer Science 707 (2018) (orders through
     valleys).
     """
+    if price_limit is not None and price_limit < 0:
+        raise InvalidGraph(
+            f"graph {problem.name!r}: a price limit of {price_limit}; expected at least 0"
+        )
     stop = Stop(effort=EFFORT) if budget is None else stop_of(budget)
     if problem.has_alternatives:
         return _with_alternatives(problem, price_limit, peak_limit or 0, stop)

@@ -26,6 +26,7 @@ from tests.planners.order.graphs import (
     selections,
     with_alternatives,
     with_positions,
+    with_repeats,
     with_reuse_prices,
     with_scratch,
 )
@@ -314,9 +315,13 @@ def test_an_order_chosen_for_its_arena_has_its_own_peak():
     assert plan.order.reason.has(ReuseWhy.OTHER)
 
 
-def test_a_price_limit_below_nothing_is_refused():
+@pytest.mark.parametrize("plan", [plan_order, plan_reuse])
+@pytest.mark.parametrize(
+    "graph", [small_graph_without_pairs(1), with_repeats(random_problem(1), 1)]
+)
+def test_a_price_limit_below_nothing_is_refused(plan, graph):
     with pytest.raises(InvalidGraph, match="a price limit of -1; expected at least 0"):
-        plan_reuse(small_graph_without_pairs(1), price_limit=-1)
+        plan(graph, price_limit=-1)
 
 
 def chain_at_prices(seed):
