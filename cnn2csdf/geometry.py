@@ -15,7 +15,7 @@ from csdf.errors import InvalidNetwork
 
 Pair = tuple[int, int]  # vertical, horizontal
 Range = tuple[int, int]  # first, and one past the last
-Places = int  # a set of places: bit k for place k
+PositionSet = int  # a set of positions: bit k for position k
 
 
 class Overlap(Enum):
@@ -86,7 +86,7 @@ class Axis(NamedTuple):
 
     @property
     def extent(self) -> int:
-        """Places from the first to the last element of the dilated kernel."""
+        """Positions from the first to the last element of the dilated kernel."""
         return self.dilation * (self.kernel - 1) + 1
 
     def span(self, length: int) -> int:
@@ -107,6 +107,7 @@ class Axis(NamedTuple):
 
     def read(self, outputs: Range, length: int) -> PaddedInterval:
         """Return the range that outputs cover, and its part within an input of that length."""
+        # Negative padding crops the end of the input.
         return PaddedInterval(*self.covered(outputs), limit=min(length, length + self.after))
 
     def scattered(self, length: int) -> int:
@@ -116,6 +117,7 @@ class Axis(NamedTuple):
     def scattering(self, outputs: Range) -> Range:
         """Return the inputs whose scattering windows reach at least one of the outputs."""
         first, upto = outputs
+        # The first input is rounded up (ceiling division), the last is rounded down.
         return (
             -((self.extent - 1 - first - self.before) // self.stride),
             (upto - 1 + self.before) // self.stride + 1,
@@ -175,7 +177,7 @@ class Window:
             raise InvalidNetwork(f"overhang {self.overhang} is negative")
 
     def fields(self, inputs: Pair, outputs: Pair) -> tuple[ReceptiveField, ReceptiveField]:
-        """Return the dependences along the rows and along the columns, between maps of these sizes."""
+        """Return the receptive fields along the rows and along the columns, for maps of these sizes."""
         rows, columns = (
             ReceptiveField(
                 inputs=inputs[number],
@@ -250,6 +252,7 @@ class ReceptiveField:
     def reading(self, tap: int) -> Range:
         """Return the outputs for which a kernel position is within the input, not in the padding."""
         before = self.padding - tap * self.dilation
+        # Ceiling divisions: -(-a // b).
         first = min(max(0, -(-before // self.stride)), self.outputs)
         upto = min(-(-(self.inputs + before) // self.stride), self.outputs)
         return first, max(first, upto)
@@ -260,47 +263,47 @@ class ReceptiveField:
         reading = map(self.reading, range(self.kernel))
         return tuple(tap for tap, (first, upto) in enumerate(reading) if first < upto)
 
-    def live_kernel(self, outputs: Places) -> Places:
+    def live_kernel(self, outputs: PositionSet) -> PositionSet:
         """Return the kernel positions that read the input for at least one of these outputs."""
         taps = 0
         for tap in range(self.kernel):
-            if outputs & places(*self.reading(tap)):
+            if outputs & position_set(*self.reading(tap)):
                 taps |= 1 << tap
         return taps
 
-    def needed(self, outputs: Places) -> Places:
+    def needed(self, outputs: PositionSet) -> PositionSet:
         """Return the input positions that these outputs need."""
         if not outputs:
             return 0
         first, upto = (outputs & -outputs).bit_length() - 1, outputs.bit_length()
         leaves_no_gap = self.kernel >= self.stride and self.dilation == 1
-        if leaves_no_gap and outputs == places(first, upto):
+        if leaves_no_gap and outputs == position_set(first, upto):
             axis = Axis(self.kernel, self.stride, before=self.padding)
-            return places(*axis.read((first, upto), self.inputs).held)
-        places_read = 0
+            return position_set(*axis.read((first, upto), self.inputs).held)
+        positions = 0
         for output in range(first, upto):
             if outputs >> output & 1:
                 start = output * self.stride - self.padding
-                for place in range(start, start + self.kernel * self.dilation, self.dilation):
-                    if 0 <= place < self.inputs:
-                        places_read |= 1 << place
-        return places_read
+                for position in range(start, start + self.kernel * self.dilation, self.dilation):
+                    if 0 <= position < self.inputs:
+                        positions |= 1 << position
+        return positions
 
 
-def places(first: int, upto: int) -> Places:
+def position_set(first: int, upto: int) -> PositionSet:
     """Return the positions of a range as bits."""
     return (1 << upto) - (1 << first)
 
 
 def window_places(window: Window, height: int, width: int) -> Pair:
     """Return rows and columns of the output of windows over a map. Raises InvalidNetwork if none."""
-    places = (window.rows.outputs(height), window.columns.outputs(width))
-    if min(places) < 1:
+    sizes = (window.rows.outputs(height), window.columns.outputs(width))
+    if min(sizes) < 1:
         raise InvalidNetwork(
             f"a window of {window.extent[0]}x{window.extent[1]} does not fit into "
             f"{window.rows.span(height)}x{window.columns.span(width)}, padding included"
         )
-    return places
+    return sizes
 
 
 def same_padding(
@@ -325,10 +328,10 @@ def ceil_overhang(size: Pair, window: Window) -> Pair:
     return (window.rows.ceil_overhang(size[0]), window.columns.ceil_overhang(size[1]))
 
 
-def meeting(shift: int, stride: int, sources: int, targets: int) -> tuple[slice, slice]:
-    """Return which sources land on a target, and on which: source i on target i * stride + shift.
+def aligned_slices(shift: int, stride: int, sources: int, targets: int) -> tuple[slice, slice]:
+    """Return the sources that are added to a target, and these targets, as slices.
 
-    sources, targets: how many there are.
+    Source i is added to target i * stride + shift. sources, targets: their numbers.
     """
     first = max(0, -(shift // stride))
     upto = max(first, min(sources, (targets - 1 - shift) // stride + 1))

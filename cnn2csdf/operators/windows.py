@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from cnn2csdf.arrays import Array
 from cnn2csdf.dtypes import Element, Quantization
 from cnn2csdf.fixed_point.single_precision import averaged, multiplied
-from cnn2csdf.geometry import PaddedInterval, Pair, Window, meeting, window_places
+from cnn2csdf.geometry import PaddedInterval, Pair, Window, aligned_slices, window_places
 from cnn2csdf.integers import centred, channel_ratios, has_wide_sums, rescaled_sums
 from cnn2csdf.operators.operator import (
     FilterBank,
@@ -305,10 +305,10 @@ class TransposedConvolution(Operator):
             )
             for row, column in np.ndindex(*self.window.kernel):
                 shift = first * down.stride + row * down.dilation - down.before - part.begin
-                rows = meeting(shift, down.stride, upto - first, part.rows)
+                rows = aligned_slices(shift, down.stride, upto - first, part.rows)
                 shift = column * across.dilation - across.before
-                places = meeting(shift, across.stride, shape.width, part.shape.width)
-                sums[:, rows[1], places[1]] += products[:, row, column, rows[0], places[0]]
+                pixels = aligned_slices(shift, across.stride, shape.width, part.shape.width)
+                sums[:, rows[1], pixels[1]] += products[:, row, column, rows[0], pixels[0]]
         if self.has_bias:
             sums += along_channels(weights["bias"], 3)
         return sums

@@ -17,7 +17,7 @@ import numpy as np
 from cnn2csdf import operators as op
 from cnn2csdf.execution.layer_by_layer import OperatorStep, checked_frame, computation
 from cnn2csdf.execution.streaming_executor import run_row_by_row
-from cnn2csdf.geometry import Axis, Region, meeting
+from cnn2csdf.geometry import Axis, Region, aligned_slices
 from cnn2csdf.granularity import ROWS
 from cnn2csdf.network import Layer, Shape
 from cnn2csdf.part import HeldRows, along_channels
@@ -352,4 +352,4 @@ def _lie_inside(window: op.Window, seen: Array, cells: Array) -> bool:
 
 def _meeting(axis: Axis, tap: int, places: int, limit: int) -> tuple[slice, slice]:
     """Output places at which one tap of the kernel meets a cell, and those cells."""
-    return meeting(tap * axis.dilation - axis.before, axis.stride, places, limit)
+    return aligned_slices(tap * axis.dilation - axis.before, axis.stride, places, limit)

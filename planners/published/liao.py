@@ -39,7 +39,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any, NamedTuple
 
-from cnn2csdf.geometry import Places
+from cnn2csdf.geometry import PositionSet
 from cnn2csdf.network import Network
 from csdf.errors import counted
 from csdf.status import Why
@@ -62,10 +62,10 @@ class Tile(NamedTuple):
     read by the second nest, with those computed for earlier tiles.
     """
 
-    read: Places
-    intermediate: Places
-    output: Places
-    needed: Places
+    read: PositionSet
+    intermediate: PositionSet
+    output: PositionSet
+    needed: PositionSet
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -300,7 +300,7 @@ def _of_tile(
 
 
 def _nest(
-    layer: FusedLayer, rows: Places, columns: Places, *, steps: tuple[int, int], held: str
+    layer: FusedLayer, rows: PositionSet, columns: PositionSet, *, steps: tuple[int, int], held: str
 ) -> Iterator[str]:
     """The loops of one nest; steps: of filters and of channels in the tile loops."""
     statement = "I2 += I1 * W1" if held == "I" else "O += I2 * W2"
@@ -320,7 +320,7 @@ def _nest(
     yield "  " * (len(loops) + 1) + statement
 
 
-def _range(indices: Places) -> str:
+def _range(indices: PositionSet) -> str:
     """The half-open range of contiguous positions, counted from 1."""
     first = (indices & -indices).bit_length()
     return f"{first}, {indices.bit_length() + 1}" if indices else "1, 1"

@@ -17,12 +17,12 @@ from functools import lru_cache
 from operator import or_
 from typing import NamedTuple
 
-from cnn2csdf.geometry import Places, ReceptiveField
+from cnn2csdf.geometry import PositionSet, ReceptiveField
 from planners.plan.regions import COLUMNS, ROWS, cut_back
 from planners.traffic.fused.group import Boxes, FusedGroup, shares
 from planners.traffic.nest import Halo
 
-Cut = tuple[Places, ...]  # for each tile, a set of positions along the axis
+Cut = tuple[PositionSet, ...]  # for each tile, a set of positions along the axis
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -228,7 +228,7 @@ def inner_profiles(cut: AxisCut, number: int, halo: Halo) -> list[InnerProfile]:
     return profiles
 
 
-def _needed_from(needed: Sequence[Places]) -> list[Places]:
+def _needed_from(needed: Sequence[PositionSet]) -> list[PositionSet]:
     """For each tile, the positions that it or a later tile needs; a last, empty set at the end."""
     unions = [0]
     for positions in reversed(needed):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
-from cnn2csdf.geometry import ReceptiveField, places
+from cnn2csdf.geometry import ReceptiveField, position_set
 from cnn2csdf.network import Network
 from cnn2csdf.parameters import ElementSizes
 from planners.traffic.fused.group import (
@@ -60,7 +60,7 @@ def _needed_areas(group: FusedGroup) -> tuple[list[Boxes], int]:
         _, rows, columns = group.dims(number)
         is_written = number in group.written or number in group.ends
         boxes_of[number] = (
-            ((places(0, rows), places(0, columns)),) if is_written else union(requested)
+            ((position_set(0, rows), position_set(0, columns)),) if is_written else union(requested)
         )
     operands.pop(ALIASED_OPERAND, None)
     operand_bytes = sum(
@@ -116,7 +116,7 @@ def seen_elements(layer: FusedLayer) -> int:
 
 def _seen_positions(reach: ReceptiveField) -> int:
     """Input positions along one axis that lie under at least one window."""
-    return reach.needed(places(0, reach.outputs)).bit_count()
+    return reach.needed(position_set(0, reach.outputs)).bit_count()
 
 
 def network_traffic_bound(

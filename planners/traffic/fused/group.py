@@ -21,7 +21,7 @@ from itertools import pairwise
 from math import prod
 from operator import or_
 
-from cnn2csdf.geometry import Places, ReceptiveField, places
+from cnn2csdf.geometry import PositionSet, ReceptiveField, position_set
 from csdf.errors import InvalidPlan, counted
 from planners.plan.regions import even_ends
 
@@ -98,7 +98,7 @@ class FusedLayer:
     @property
     def full_box(self) -> Boxes:
         """All rows and columns of the output, as one box."""
-        return ((places(0, self.rows.outputs), places(0, self.columns.outputs)),)
+        return ((position_set(0, self.rows.outputs), position_set(0, self.columns.outputs)),)
 
     @property
     def outputs(self) -> int:
@@ -250,15 +250,17 @@ class FusedGroup:
         return prod(self.dims(number))
 
 
-def shares(length: int, tiles: int) -> tuple[Places, ...]:
+def shares(length: int, tiles: int) -> tuple[PositionSet, ...]:
     """Return the positions of `tiles` equal tiles of an axis (up to rounding), in order.
 
     Raises InvalidPlan if a tile would be empty.
     """
-    return tuple(places(first, end) for first, end in pairwise((0, *even_ends(length, tiles))))
+    return tuple(
+        position_set(first, end) for first, end in pairwise((0, *even_ends(length, tiles)))
+    )
 
 
-Box = tuple[Places, ...]
+Box = tuple[PositionSet, ...]
 Boxes = tuple[Box, ...]  # the union of these boxes
 
 
@@ -305,9 +307,9 @@ def count(boxes: Boxes) -> int:
     return total
 
 
-def _slabs(boxes: Boxes) -> list[tuple[Places, list[Box]]]:
+def _slabs(boxes: Boxes) -> list[tuple[PositionSet, list[Box]]]:
     """A partition of the positions of the first axis, each part with the boxes that contain it."""
-    slabs: list[tuple[Places, list[Box]]] = []
+    slabs: list[tuple[PositionSet, list[Box]]] = []
     for box in boxes:
         uncovered, refined = box[0], []
         for positions, members in slabs:

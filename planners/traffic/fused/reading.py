@@ -8,7 +8,7 @@ example, rows 0-1 of a 3x3 convolution without padding read rows 0-3 of its inpu
 
 from __future__ import annotations
 
-from cnn2csdf.geometry import Places, Window, places
+from cnn2csdf.geometry import PositionSet, Window, position_set
 from cnn2csdf.network import Layer, Network, Shape
 from cnn2csdf.operators.operator import Cut
 from planners.traffic.fused.group import Box, Boxes, FusedLayer, count, union
@@ -17,7 +17,7 @@ from planners.traffic.fused.group import Box, Boxes, FusedLayer, count, union
 def all_elements(shape: Shape) -> Boxes:
     """Return all elements of a tensor, as one box."""
     maps, rows, columns = maps_of(shape)
-    return ((places(0, maps), places(0, rows), places(0, columns)),)
+    return ((position_set(0, maps), position_set(0, rows), position_set(0, columns)),)
 
 
 def elements_read(network: Network, layer: Layer, index: int, outputs: Boxes) -> Boxes:
@@ -31,7 +31,7 @@ def elements_read(network: Network, layer: Layer, index: int, outputs: Boxes) ->
         return outputs
     if operator.joined_axis == 0:
         channels_before = [maps_of(shape)[0] for shape in network.input_shapes(layer)[:index]]
-        mask = places(0, maps_of(source)[0])
+        mask = position_set(0, maps_of(source)[0])
         return union((maps >> sum(channels_before) & mask, *area) for maps, *area in outputs)
     if operator.cut is not None and source.is_map:
         cut = operator.cut
@@ -66,19 +66,19 @@ def _under_window(window: FusedLayer, box: Box) -> Box:
     return maps, window.rows.needed(down), window.columns.needed(across)
 
 
-def _channels_read(window: FusedLayer, filters: Places) -> Places:
+def _channels_read(window: FusedLayer, filters: PositionSet) -> PositionSet:
     """The input maps that these filters read, as a set of positions."""
     if window.groups == 1:
-        return places(0, window.channels) if filters else 0
+        return position_set(0, window.channels) if filters else 0
     if window.is_channelwise:
         return filters
     channels_each, filters_each = window.channels // window.groups, window.filters // window.groups
     active = (
         group
         for group in range(window.groups)
-        if filters >> group * filters_each & places(0, filters_each)
+        if filters >> group * filters_each & position_set(0, filters_each)
     )
-    return sum(places(group * channels_each, (group + 1) * channels_each) for group in active)
+    return sum(position_set(group * channels_each, (group + 1) * channels_each) for group in active)
 
 
 def _before_cut(cut: Cut, box: Box) -> Box:

@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cnn2csdf.geometry import ReceptiveField, places
+from cnn2csdf.geometry import ReceptiveField, position_set
 from planners.traffic.fused.group import shares
 from tests.planners.traffic.fused.groups import reaches
 
@@ -23,7 +23,7 @@ def test_the_inputs_of_outputs_are_those_in_their_windows(reach, mask):
 
 def test_a_stride_above_the_kernel_leaves_gaps():
     reach = ReceptiveField(inputs=7, outputs=4, stride=2)
-    assert reach.needed(places(0, 4)) == 0b1010101
+    assert reach.needed(position_set(0, 4)) == 0b1010101
 
 
 def test_kernel_positions_over_padding_only_are_not_live():
@@ -36,6 +36,6 @@ def test_shares_are_even_and_cover_the_axis(length, data):
     parts = data.draw(st.integers(1, length))
     found = shares(length, parts)
     sizes = [one.bit_count() for one in found]
-    assert sum(found) == places(0, length)
+    assert sum(found) == position_set(0, length)
     assert sum(sizes) == length
     assert max(sizes) - min(sizes) <= 1
