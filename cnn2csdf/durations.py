@@ -47,20 +47,23 @@ def _layer_durations(
     platform: Platform,
     element_bytes: int | None,
 ) -> tuple[int, ...]:
+    """Nanoseconds of each phase of a layer."""
     inputs = network.input_shapes(layer)
-    of_frame = work(platform, layer, inputs, element_bytes or layer.element_bytes)
-    work_of_row = of_frame / layer.shape.rows
+    # Operations, or instructions on a core.
+    work_of_frame = work(platform, layer, inputs, element_bytes or layer.element_bytes)
+    work_of_row = work_of_frame / layer.shape.rows
     rows = differences(parts(layer, inputs, granularity))
-    parameters = layer_parameter_bytes(layer, inputs, element_bytes)
-    row_bytes = layer.shape.row_elements * (element_bytes or layer.element_bytes)
-    moved = [count * row_bytes + parameters for count in rows]
+    # Each phase reads all parameters: no phase leaves them in a cache for the next one.
+    parameter_bytes = layer_parameter_bytes(layer, inputs, element_bytes)
+    output_row_bytes = layer.shape.row_elements * (element_bytes or layer.element_bytes)
+    moved_bytes = [count * output_row_bytes + parameter_bytes for count in rows]
     for index, source in enumerate(map(network.layer, layer.inputs)):
-        row_bytes = source.shape.row_elements * (element_bytes or source.element_bytes)
+        input_row_bytes = source.shape.row_elements * (element_bytes or source.element_bytes)
         consumed = reading_rates(layer, index, inputs, granularity).consumed
         for phase, count in enumerate(consumed):
-            moved[phase] += count * row_bytes
-    phases = list(zip(rows, moved, strict=True))
-    times = {  # most phases of a layer are alike
+            moved_bytes[phase] += count * input_row_bytes
+    phases = list(zip(rows, moved_bytes, strict=True))
+    times = {  # most phases of a layer have equal rows and bytes
         (count, size): platform.nanoseconds(work_of_row * count, Fraction(size))
         for count, size in dict.fromkeys(phases)
     }
@@ -97,11 +100,11 @@ def parse_durations(text: str, name: str) -> dict[str, tuple[int, ...]]:
     return {layer: tuple(times) for layer, times in times_of_layers.items()}
 
 
-def _add_phase(found: dict[str, list[int]], row: Sequence[str], where: str) -> None:
+def _add_phase(times_of_layers: dict[str, list[int]], row: Sequence[str], where: str) -> None:
     if len(row) != len(COLUMNS):
         raise UnreadableFile(f"{where}: expected {len(COLUMNS)} values, found {len(row)}")
     layer, phase, time = unguarded(row[0]), *row[1:]
-    times = found.setdefault(layer, [])
+    times = times_of_layers.setdefault(layer, [])
     if phase != str(len(times)):
         raise UnreadableFile(
             f"{where}: layer {layer!r} goes on with phase {len(times)}, found {phase!r}"

@@ -32,8 +32,8 @@ LARGEST_DIM = 2**31 - 1
 LARGEST_CONSTANT = 2**28  # elements: a gigabyte of float32
 SMALL = 64  # elements of a shape, a list of axes and the like
 RANDOM = ("Bernoulli", "Multinomial")
-DECIDED_BY_NUMBERS = ("Resize", "Upsample", "Range")  # numbers that are no integers give the shape
-RANK_GIVERS = {"ConstantOfShape": 0, "Expand": 1, "Reshape": 1, "Tile": 1}  # input that has dims
+DECIDED_BY_NUMBERS = ("Resize", "Upsample", "Range")  # real inputs decide the output shape
+RANK_GIVERS = {"ConstantOfShape": 0, "Expand": 1, "Reshape": 1, "Tile": 1}  # input with the dims
 SAME_NUMBERS = (
     "Cast",
     "DequantizeLinear",
@@ -43,7 +43,7 @@ SAME_NUMBERS = (
     "Squeeze",
     "Unsqueeze",
 )
-NAMES = {"float32": "FLOAT", "float64": "DOUBLE"}  # others are called as in NumPy
+NAMES = {"float32": "FLOAT", "float64": "DOUBLE"}  # other types have the names of NumPy
 ELEMENTS = {
     onnx.TensorProto.DataType.Value(NAMES.get(element.value, element.value.upper())): element
     for element in Element
@@ -53,6 +53,18 @@ EQUATION = re.compile(
 )
 FLOATS = {onnx.TensorProto.FLOAT16, onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE}
 INTEGERS = (onnx.TensorProto.INT64, onnx.TensorProto.INT32)
+
+# Exceptions of the onnx package for malformed graphs.
+REFUSALS = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    MemoryError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+)
 
 
 class GraphValues:
@@ -226,10 +238,10 @@ class GraphValues:
         except (shape_inference.InferenceError, checker.ValidationError, *REFUSALS) as error:
             raise UnreadableFile(f"{node}: {_first_line(error)}") from None
         name = node.outputs[0]
-        sizes = self._sizes_in_the_runtime(node, _fixed_dims(types.get(name)))
-        if sizes is not None:
+        dims = self._dims_in_the_runtime(node, _fixed_dims(types.get(name)))
+        if dims is not None:
             kind = types[name].tensor_type.elem_type
-            types[name] = onnx.helper.make_tensor_type_proto(kind, sizes)
+            types[name] = onnx.helper.make_tensor_type_proto(kind, dims)
         return types
 
     def _require_inferable(self, node: OnnxNode) -> None:
@@ -258,41 +270,16 @@ class GraphValues:
                 inputs = counted(len(node.inputs), "input")
                 raise UnreadableFile(f"{node}: equation {equation!r} for {inputs}")
 
-    def _sizes_in_the_runtime(self, node: OnnxNode, inferred: Dims | None) -> Dims | None:
-        """Return the dims of what a node writes where ONNX Runtime rounds as the package does not.
-
-        Of a resize by scales: 10 rows times 2.3 are 23 in single precision, as the runtime has it, and
-        22.99999952 in double. Of a range of reals, which is counted in double precision. Of a
-        pooling whose last window would begin behind the maps: it has none. None for others.
-        """
+    def _dims_in_the_runtime(self, node: OnnxNode, inferred: Dims | None) -> Dims | None:
+        """Return the output dims of a node whose dims ONNX Runtime rounds as onnx does not; or None."""
         if node.integer("ceil_mode", 0) and node.text("auto_pad", "NOTSET") == "NOTSET":
-            return self._pooled_sizes(node, inferred)
-        names = tuple(filter(None, node.inputs))
-        if node.op_type == "Range" and all(map(self.is_static, names)) and len(names) == 3:
-            if self.element_type(names[0]) in INTEGERS:
-                return None
-            ends = [self.value(name) for name in names]
-            if any(end.size != 1 or not np.isfinite(end).all() for end in ends) or not ends[2]:
-                return None
-            return (range_length(*(end.reshape(()) for end in ends)),)
-        if node.op_type not in ("Resize", "Upsample"):
-            return None
-        input_dims, scales = self._known_dims(node.required(0)), node.reals("scales")
-        name = node.input(2 if node.op_type == "Resize" and node.opset >= 11 else 1)
-        if scales is None and name is not None and self.is_static(name):
-            scales = tuple(self.value(name).reshape(-1).tolist())
-        axes = node.integers("axes") or tuple(range(len(input_dims or ())))
-        if input_dims is None or not scales or len(scales) != len(axes):
-            return None
-        sizes = dict(enumerate(input_dims))
-        for axis, scale in zip(axes, scales, strict=True):
-            size = np.float32(input_dims[axis % len(input_dims)]) * np.float32(scale)
-            if not 0 < size < LARGEST_DIM:
-                return None
-            sizes[axis % len(input_dims)] = int(size)
-        return tuple(sizes.values())
+            return self._pooled_dims(node, inferred)
+        if node.op_type == "Range":
+            return self._range_dims(node)
+        return self._resized_dims(node) if node.op_type in ("Resize", "Upsample") else None
 
-    def _pooled_sizes(self, node: OnnxNode, inferred: Dims | None) -> Dims | None:
+    def _pooled_dims(self, node: OnnxNode, inferred: Dims | None) -> Dims | None:
+        """Return the dims of a pooling without a last window that begins after the maps."""
         input_dims = self._known_dims(node.required(0))
         axes = len(node.integers("kernel_shape") or ())
         strides = node.integers("strides") or (1,) * axes
@@ -305,8 +292,41 @@ class GraphValues:
             return None
         windows = zip(input_dims[2:], inferred[2:], strides, before, strict=True)
         return inferred[:2] + tuple(
-            count - ((count - 1) * stride >= length + pad) for length, count, stride, pad in windows
+            count - 1 if (count - 1) * stride >= length + pad else count
+            for length, count, stride, pad in windows
         )
+
+    def _range_dims(self, node: OnnxNode) -> Dims | None:
+        """Return the length of a constant range of reals, counted in double precision."""
+        names = tuple(filter(None, node.inputs))
+        if not all(map(self.is_static, names)) or len(names) != 3:
+            return None
+        if self.element_type(names[0]) in INTEGERS:
+            return None
+        ends = [self.value(name) for name in names]
+        if any(end.size != 1 or not np.isfinite(end).all() for end in ends) or not ends[2]:
+            return None
+        return (range_length(*(end.reshape(()) for end in ends)),)
+
+    def _resized_dims(self, node: OnnxNode) -> Dims | None:
+        """Return the dims of a resize by scales, in single precision.
+
+        10 rows times 2.3 are 23 in single precision, and 22.99999952 in double.
+        """
+        input_dims, scales = self._known_dims(node.required(0)), node.reals("scales")
+        name = node.input(2 if node.op_type == "Resize" and node.opset >= 11 else 1)
+        if scales is None and name is not None and self.is_static(name):
+            scales = tuple(self.value(name).reshape(-1).tolist())
+        axes = node.integers("axes") or tuple(range(len(input_dims or ())))
+        if input_dims is None or not scales or len(scales) != len(axes):
+            return None
+        dims = list(input_dims)
+        for axis, scale in zip(axes, scales, strict=True):
+            size = np.float32(input_dims[axis % len(input_dims)]) * np.float32(scale)
+            if not 0 < size < LARGEST_DIM:
+                return None
+            dims[axis % len(input_dims)] = int(size)
+        return tuple(dims)
 
     def _decides(self, name: str, node: OnnxNode) -> bool:
         """Whether the shape of what the node writes may depend on the value of that input."""
@@ -337,7 +357,9 @@ class GraphValues:
         model = onnx.ModelProto(ir_version=onnx.IR_VERSION, graph=graph, opset_import=self._opsets)
         try:
             with np.errstate(all="ignore"):
-                outputs_computed = ReferenceEvaluator(model, new_ops=OWN).run(None, values_read)
+                outputs_computed = ReferenceEvaluator(model, new_ops=REFERENCE_OVERRIDES).run(
+                    None, values_read
+                )
                 values = {
                     name: np.asarray(array)
                     for name, array in zip(outputs, outputs_computed, strict=True)
@@ -419,18 +441,6 @@ def _first_line(error: Exception) -> str:
     return lines[0].removeprefix("[ShapeInferenceError] ") if lines else type(error).__name__
 
 
-REFUSALS = (  # what the onnx package raises where a message makes no sense
-    ArithmeticError,
-    AssertionError,
-    AttributeError,
-    LookupError,
-    MemoryError,
-    RuntimeError,
-    TypeError,
-    ValueError,
-)
-
-
 class QuantizeLinear(OpRun):
     """For all opsets: the onnx package has the newest only."""
 
@@ -489,4 +499,4 @@ class GatherElements(OpRun):
         return (np.take_along_axis(x[tuple(kept)], indices, axis=axis),)
 
 
-OWN = [QuantizeLinear, DequantizeLinear, GatherElements, Range]
+REFERENCE_OVERRIDES = [QuantizeLinear, DequantizeLinear, GatherElements, Range]

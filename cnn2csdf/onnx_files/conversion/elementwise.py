@@ -13,7 +13,7 @@ from cnn2csdf.onnx_files.conversion.assembly import OnnxAssembly, Weighted
 from cnn2csdf.onnx_files.conversion.moves import expanded
 from cnn2csdf.onnx_files.input_dims import FLOATS
 from cnn2csdf.onnx_files.nodes import OnnxNode, unsupported
-from csdf.errors import UnreadableFile
+from csdf.errors import UnreadableFile, counted
 
 BOOL = onnx.TensorProto.BOOL
 WHOLE = frozenset({onnx.TensorProto.INT64, onnx.TensorProto.INT32})
@@ -28,6 +28,7 @@ HELD_BY: Mapping[int, frozenset[int]] = {  # types all of whose numbers the targ
     onnx.TensorProto.INT16: frozenset({onnx.TensorProto.UINT8, onnx.TensorProto.INT8}),
 }
 LARGEST_REAL = 3.4e38  # how exporters write "no limit" in single precision
+EXTREMES = {"ArgMax": "max", "ArgMin": "min"}
 
 PLAIN = {  # op type: function and its attributes with the values they have when left out
     "Relu": ("relu", ()),
@@ -186,19 +187,17 @@ def dropout(node: OnnxNode, assembly: OnnxAssembly) -> None:
 def cast(node: OnnxNode, assembly: OnnxAssembly) -> None:
     """Add a conversion to real numbers, truth values, or integers of 8, 16, 32 and 64 bits that fit.
 
-    What does not fit into the integers of the target has no defined value in the file either where
-    it is real; of integers it is refused, but for places along an axis that are known to fit.
+    Real values out of range are undefined in ONNX too. Integer narrowing is refused, unless the
+    values are known to be indices that fit.
     """
     tensor, target = assembly.dynamic(node, 0), node.integer("to", 0)
     source = assembly.values.element_type(tensor)
     if target not in FLOATS | WHOLE | set(NARROW) | {BOOL}:
         raise unsupported(node, f"a cast to {_type_name(target)} is not supported")
-    if target in NARROW and source not in FLOATS | HELD_BY.get(target, frozenset()) | {
-        BOOL,
-        target,
-    }:
-        places = assembly.places_in(tensor)
-        if places is None or places > NARROW[target]:
+    types_that_fit = {*FLOATS, *HELD_BY.get(target, ()), BOOL, target}
+    if target in NARROW and source not in types_that_fit:
+        count = assembly.places_in(tensor)
+        if count is None or count > NARROW[target]:
             name = _type_name(target)
             reason = f"a cast of integers to {name}, which might not hold them, is not supported"
             raise unsupported(node, reason)
@@ -213,9 +212,6 @@ def cast(node: OnnxNode, assembly: OnnxAssembly) -> None:
 def _type_name(target: int) -> str:
     type_values = onnx.TensorProto.DataType.values()
     return onnx.TensorProto.DataType.Name(target) if target in type_values else str(target)
-
-
-EXTREMES = {"ArgMax": "max", "ArgMin": "min"}
 
 
 def where(node: OnnxNode, assembly: OnnxAssembly) -> None:
@@ -251,8 +247,10 @@ def ranking(node: OnnxNode, assembly: OnnxAssembly) -> None:
         node.integer("k", 0) if node.opset < 10 else (assembly.integers(node, 1, "k") or (0,))[0]
     )
     axis = assembly.frame_axis(node, tensor, node.integer("axis", -1))
-    if not 0 < count <= assembly.shape(tensor).dims[axis]:
-        raise unsupported(node, f"the first {count} of {assembly.shape(tensor).dims[axis]}")
+    size = assembly.shape(tensor).dims[axis]
+    if not 0 < count <= size:
+        elements = counted(size, "element")
+        raise unsupported(node, f"k = {count} of {elements} along the axis, expected 1 to {size}")
     read = [output for output in node.outputs if output and assembly.is_read(output)]
     for gives_places, output in enumerate(node.outputs):
         if output in read:

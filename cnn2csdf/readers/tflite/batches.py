@@ -130,19 +130,21 @@ def _blocks_of(graph: TfliteGraph, node: TfliteNode) -> _Blocks:
         raise UnreadableFile(f"{node}: blocks and ends that are no integers")
     sizes, flat = (tuple(map(int, tensor.array().reshape(-1))) for tensor in constants)
     result = graph.tensors[node.outputs[0]].dims
-    narrow, wide = (source.dims, result) if node.kind == SPLIT else (result, source.dims)
-    pieces = len(node.outputs) if node.kind == SPLIT else len(node.inputs) - 2
+    map_dims, phase_dims = (source.dims, result) if node.kind == SPLIT else (result, source.dims)
+    phase_count = len(node.outputs) if node.kind == SPLIT else len(node.inputs) - 2
     ends, count = tuple(zip(flat[::2], flat[1::2], strict=False)), len(sizes)
     is_fitting = (
-        0 < count < len(narrow) == len(wide)
+        0 < count < len(map_dims) == len(phase_dims)
         and len(flat) == 2 * count
         and min(sizes) >= 1
         and 0 <= min(flat) <= max(flat) <= LONGEST
-        and narrow[0] * prod(sizes) == wide[0] * pieces
-        and narrow[1 + count :] == wide[1 + count :]
+        and map_dims[0] * prod(sizes) == phase_dims[0] * phase_count
+        and map_dims[1 + count :] == phase_dims[1 + count :]
         and all(
-            length + sum(end) == size * phase
-            for length, end, size, phase in zip(narrow[1:], ends, sizes, wide[1:], strict=False)
+            length + sum(end) == size * phase_length
+            for length, end, size, phase_length in zip(
+                map_dims[1:], ends, sizes, phase_dims[1:], strict=False
+            )
         )
     )
     if not is_fitting:
@@ -171,23 +173,23 @@ def _dilated(graph: TfliteGraph, section: _Section) -> Form:
     axes = _axes_of_blocks(graph, section, blocks)
     pads_itself = any(node.options and not node.options.integer(0, "b") for node in convolutions)
     lengths = graph.tensors[split.inputs[0]].dims[1:]
-    stays = pads_itself or any(
+    keeps_crops = pads_itself or any(
         length <= max(first - before, 0) + max(last - after, 0)
         for length, (before, after), (first, last) in zip(
             lengths, blocks.ends, crop.ends, strict=False
         )
     )
-    moved = tuple((0, 0) for _ in blocks.sizes) if stays else crop.ends
+    crops_as_padding = tuple((0, 0) for _ in blocks.sizes) if keeps_crops else crop.ends
     tensors = list(graph.tensors)
     for number, positions in axes.items():
         dims = [1, *graph.tensors[number].dims[1:]]
-        for axis, size, lost in zip(positions, blocks.sizes, moved, strict=True):
+        for axis, size, lost in zip(positions, blocks.sizes, crops_as_padding, strict=True):
             dims[axis] = dims[axis] * size - sum(lost)
         tensors[number] = replace(tensors[number], dims=tuple(dims))
     nodes: dict[int, Sequence[TfliteNode]] = {id(node): [node] for node in section.inner}
-    nodes[id(split)] = _with_ends(tensors, split, _differences(blocks.ends, moved))
+    nodes[id(split)] = _with_ends(tensors, split, _differences(blocks.ends, crops_as_padding))
     for join in joins:
-        nodes[id(join)] = _with_ends(tensors, join, _differences(moved, crop.ends))
+        nodes[id(join)] = _with_ends(tensors, join, _differences(crops_as_padding, crop.ends))
     for node in convolutions:
         dilation = [1] * 4
         for axis, size in zip(axes[node.inputs[0]], blocks.sizes, strict=True):
@@ -397,8 +399,9 @@ def space_to_batch(node: TfliteNode, assembly: TfliteAssembly) -> None:
         source = assembly.prepared(node, source, *steps)
     if len(node.outputs) > 1:
         padded = assembly.builder.shape(source).dims
-        for phase, places in enumerate(np.ndindex(blocks.sizes)):
-            by_axis = zip(places, blocks.sizes, strict=True)
+        # An output for each phase: each size-th row and column from the phase on.
+        for phase, starts in enumerate(np.ndindex(blocks.sizes)):
+            by_axis = zip(starts, blocks.sizes, strict=True)
             slices: list[op.Operator] = [
                 op.Slice(axis=axis, start=start, stop=padded[axis], step=size)
                 for (start, size), axis in zip(by_axis, map(axes.index, range(1, 9)), strict=False)
@@ -408,6 +411,7 @@ def space_to_batch(node: TfliteNode, assembly: TfliteAssembly) -> None:
         return
     if is_map:
         source = assembly.prepared(node, source, op.Transpose(permutation=TO_MATRIX))
+    # Split each spatial axis into blocks and phases; the phases become the batch.
     count = len(blocks.sizes)
     sizes = [dims[0]]
     for length, end, size in zip(dims[1:], blocks.ends, blocks.sizes, strict=False):

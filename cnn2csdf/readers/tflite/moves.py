@@ -108,6 +108,7 @@ def _add_concatenation(
         if dims is not None and value.size != prod(dims):
             raise UnreadableFile(f"{node}: a constant of {value.shape}; expected {dims}")
         value = value if dims is None else value.reshape(dims)
+        # The axes of the constant in the order of the layer, which drops the batch.
         axes = assembly.axes(node, value.shape)
         value = np.moveaxis(value, axes, range(-len(axes), 0)).reshape(
             [value.shape[number] for number in axes]
@@ -164,11 +165,23 @@ def embedding(
     source = assembly.prepared(node, places, op.Reshape(dims=(1, count, 1)))
     steps: list[op.Operator] = [op.Embedding(entries=entries, width=width)]
     steps.append(op.Transpose(permutation=(1, 2, 0)))
-    steps.append(op.Reshape(dims=frame_dims(assembly.output(node).dims, is_map=False)))
-    if assembly.is_map(node.outputs[0]):
-        steps.append(op.Transpose(permutation=TO_MAP))
+    steps += _to_output(node, assembly)
     trained = [assembly.trained(node, table, "table", rows.reshape(entries, width))]
     assembly.add(node, *steps, sources=[source], trained=trained, turns=False)
+
+
+def _to_output(
+    node: TfliteNode, assembly: TfliteAssembly, dims: Dims | None = None
+) -> list[op.Operator]:
+    """Return the steps from rows in the order of the file to the output of a node.
+
+    dims: of the output in the file, where the file leaves them to an input.
+    """
+    file_dims = assembly.output(node).dims if dims is None else dims
+    steps: list[op.Operator] = [op.Reshape(dims=frame_dims(file_dims, is_map=False))]
+    if assembly.is_map(node.outputs[0]):
+        steps.append(op.Transpose(permutation=TO_MAP))
+    return steps
 
 
 def one_hot(node: TfliteNode, assembly: TfliteAssembly) -> None:
@@ -188,9 +201,7 @@ def one_hot(node: TfliteNode, assembly: TfliteAssembly) -> None:
     count = assembly.builder.shape(numbers).elements
     source = assembly.prepared(node, numbers, op.Reshape(dims=(count, 1)))
     steps: list[op.Operator] = [op.Elementwise(function="equal", constant=(1, depth))]
-    steps.append(op.Reshape(dims=frame_dims(assembly.output(node).dims, is_map=False)))
-    if assembly.is_map(node.outputs[0]):
-        steps.append(op.Transpose(permutation=TO_MAP))
+    steps += _to_output(node, assembly)
     places = np.arange(depth, dtype=np.float32).reshape(1, depth)
     trained = [Trained(array=places, stored=Stored(role="constant"))]
     assembly.add(node, *steps, sources=[source], trained=trained, turns=False)
@@ -248,15 +259,13 @@ def scatter(node: TfliteNode, assembly: TfliteAssembly) -> None:
         rows = [(0, 1), (0, 0)]
         steps += op.padding_steps((count, width), rows, mode="constant", value=0.0)
     steps.append(op.Gather(axis=0, places=tuple(places.tolist())))
-    steps.append(op.Reshape(dims=frame_dims(tuple(dims), is_map=False)))
-    if assembly.is_map(node.outputs[0]):
-        steps.append(op.Transpose(permutation=TO_MAP))
+    steps += _to_output(node, assembly, tuple(dims))
     assembly.add(node, *steps, sources=[assembly.as_in_file(node, 1)], turns=False)
 
 
 def gather_points(node: TfliteNode, assembly: TfliteAssembly) -> None:
     """Add elements, or slices behind the first axes, at positions that may depend on the frame."""
-    dims, wanted = assembly.tensor(node, 0).dims, assembly.output(node).dims
+    dims = assembly.tensor(node, 0).dims
     positions = assembly.tensor(node, 1).dims
     if not positions or not 0 < positions[-1] <= len(dims):
         raise UnreadableFile(f"{node}: positions of shape {positions} in a tensor of {dims}")
@@ -275,9 +284,7 @@ def gather_points(node: TfliteNode, assembly: TfliteAssembly) -> None:
         rest = dims[positions[-1] :] or (1,)
         steps.append(op.Reshape(dims=(prod(lead), *rest)))
         steps.append(op.Gather(axis=0, places=tuple(places.tolist())))
-    steps.append(op.Reshape(dims=frame_dims(wanted, is_map=False)))
-    if assembly.is_map(node.outputs[0]):
-        steps.append(op.Transpose(permutation=TO_MAP))
+    steps += _to_output(node, assembly)
     assembly.add(node, *steps, sources=sources, turns=False)
 
 
@@ -320,7 +327,7 @@ def broadcast(node: TfliteNode, assembly: TfliteAssembly) -> None:
 def _add_repeats(
     node: TfliteNode, assembly: TfliteAssembly, source: str, dims: Dims, times: Sequence[int]
 ) -> None:
-    """dims, times: of each axis of the tensor in the file. Repeats along the last axis come first."""
+    """Add repeats along axes, the last axis first. dims, times: of each axis of the file's tensor."""
     if min(times, default=1) < 1:
         raise UnreadableFile(f"{node}: {tuple(times)} times a tensor of {dims}")
     repeated = [axis for axis, count in enumerate(times) if count > 1]

@@ -465,3 +465,11 @@ def test_changed_attributes_and_dims_give_a_network_or_a_refusal(seed, place, va
     dims[place % len(dims)].dim_value = value if not place else dims[place % len(dims)].dim_value
     path = saved(model, tmp_path)
     assert is_read_or_refused(path, with_weights=True)
+
+
+def test_a_ranking_of_no_elements_is_refused_with_the_length_of_its_axis(tmp_path):
+    model = one_node(
+        "TopK", np.array([0]), outputs=("y", "places"), axis=1, inputs={"x": (1, 4, 6, 5)}
+    )
+    message = refusal(model, tmp_path, UnsupportedOperator)
+    assert "k = 0 of 4 elements along the axis, expected 1 to 4" in message
