@@ -30,20 +30,20 @@ MOST_EXPONENT = 30
 LEAST_EXPONENT = -15
 
 
-def multiplier(real: float) -> tuple[int, int]:
-    """Return a 31-bit integer and an exponent: real is about integer * 2 ** (exponent - 31)."""
-    if real == 0:
+def multiplier(ratio: float) -> tuple[int, int]:
+    """Return a 31-bit integer and an exponent: ratio is about integer * 2 ** (exponent - 31)."""
+    if ratio == 0:
         return 0, 0
-    fraction, exponent = frexp(real)
+    fraction, exponent = frexp(ratio)
     integer = int(fraction * 2**31 + 0.5)  # halves up; a fraction is positive
     if integer == 2**31:
         integer, exponent = HALF, exponent + 1
     return (0, 0) if exponent < -31 else (integer, exponent)
 
 
-def multipliers(reals: Iterable[float]) -> tuple[Integers, Integers]:
+def multipliers(ratios: Iterable[float]) -> tuple[Integers, Integers]:
     """Return the multipliers of several numbers as arrays of integers and of exponents."""
-    pairs = np.array([multiplier(real) for real in reals], np.int64).reshape(-1, 2)
+    pairs = np.array([multiplier(ratio) for ratio in ratios], np.int64).reshape(-1, 2)
     return pairs[:, 0], pairs[:, 1]
 
 
@@ -77,7 +77,7 @@ def rescaled(values: ArrayLike, integer: ArrayLike, exponent: ArrayLike) -> Inte
     return divided_by_power(high_product(shifted.astype(np.int32), integer), np.maximum(-power, 0))
 
 
-def rescaled_once(values: ArrayLike, ratios: ArrayLike) -> Integers:
+def rescaled_single_rounding(values: ArrayLike, ratios: ArrayLike) -> Integers:
     """Return products in double precision as 32-bit integers, halves away from zero, saturated.
 
     Described from google-ai-edge/LiteRT, tflite/kernels/internal/reference/integer_ops/
@@ -89,15 +89,14 @@ def rescaled_once(values: ArrayLike, ratios: ArrayLike) -> Integers:
 
 
 @lru_cache(maxsize=4096)
-def multiplier_once(ratio: float, least: int, most: int) -> tuple[int, int, int]:
+def multiplier_single_rounding(ratio: float, least: int, most: int) -> tuple[int, int, int]:
     """Return an integer of 31 bits, an exponent and 31 further bits, mostly 0.
 
     Sums of 32 bits, or of 48 bits for results of 16 bits, times
     (integer + further * 2 ** -31) * 2 ** (exponent - 31), halves up, and then within least and most,
-    are those of `rescaled_once` within the same limits. A multiplier is compared at the sums where the
-    result changes: both are monotone, so equal steps are equal functions. Next to the rounded ratio
-    other integers are tried; where none has equal steps, the 53 bits of the ratio and the next larger
-    numbers, with which negative halves go down.
+    are those of `rescaled_single_rounding` within the same limits. Candidates are tested around every
+    threshold, a sum where the result changes: both functions are monotone, so that equal results
+    there are equal functions. Candidates of 62 bits come second.
     """
     integer, exponent = multiplier(ratio)
     if not integer:
@@ -111,16 +110,24 @@ def multiplier_once(ratio: float, least: int, most: int) -> tuple[int, int, int]
     levels = np.arange(least + 1, most + 1)
     near = np.floor(np.clip((levels - 0.5) / ratio, -largest - 1, largest)).astype(np.int64)
     sums = np.clip(near[:, None] + np.arange(-2, 4), -largest - 1, largest)
-    expected = np.clip(rescaled_once(sums, ratio), least, most)
-    bits = int(frexp(ratio)[0] * 2.0**53) << 9
-    plain = ((integer + step, 0) for step in (0, 1, -1, 2, -2, 3, -3, 4, -4))
-    long = (divmod(bits + step, 2**31) for step in (0, 1, 2, 512, 1024, -512))
-    for factor, further in (*plain, *long):
+    expected = np.clip(rescaled_single_rounding(sums, ratio), least, most)
+    for factor, further in _candidates(ratio, integer):
         if factor <= LARGEST:
             results = rescaled_with_further(sums, factor, exponent, further)
             if np.array_equal(np.clip(results, least, most), expected):
                 return factor, exponent, further
     raise _no_multiplier(ratio)
+
+
+def _candidates(ratio: float, integer: int) -> list[tuple[int, int]]:
+    """Candidates of 31 bits next to the rounded ratio, then of 62 bits next to its 53 bits.
+
+    The numbers above the exact ratio round negative halves down.
+    """
+    short = [(integer + step, 0) for step in (0, 1, -1, 2, -2, 3, -3, 4, -4)]
+    bits = int(frexp(ratio)[0] * 2.0**53) << 62 - 53
+    long = [divmod(bits + step, 2**31) for step in (0, 1, 2, 512, 1024, -512)]
+    return [*short, *long]
 
 
 def _no_multiplier(ratio: float) -> UnsupportedOperator:
@@ -138,13 +145,15 @@ def rescaled_with_further(values: ArrayLike, integer: int, exponent: int, furthe
     return result
 
 
-def multipliers_once(
+def multipliers_single_rounding(
     ratios: Iterable[float], result: Quantization
 ) -> tuple[Integers, Integers, Integers]:
-    """Return the integers, exponents and further bits of `multiplier_once` as arrays."""
+    """Return the integers, exponents and further bits of `multiplier_single_rounding` as arrays."""
     limits = np.iinfo(result.element.value)
     least, most = (int(limit) - result.zero_point for limit in (limits.min, limits.max))
-    triples = np.array([multiplier_once(ratio, least, most) for ratio in ratios], np.int64)
+    triples = np.array(
+        [multiplier_single_rounding(ratio, least, most) for ratio in ratios], np.int64
+    )
     return triples[:, 0], triples[:, 1], triples[:, 2]
 
 
@@ -190,7 +199,7 @@ def quantized(values: Array, types: Quantization) -> Array:
     return stored(bounded.astype(np.int64), types)
 
 
-def real(values: Array, types: Quantization) -> Array:
+def dequantized(values: Array, types: Quantization) -> Array:
     """Return stored integers of one scale as real numbers in single precision."""
     whole = values.astype(np.int64) - types.zero_point
     if types.is_fixed_point:
@@ -205,7 +214,7 @@ def are_kept(source: Quantization, result: Quantization) -> bool:
     limits = np.iinfo(source.element.value)
     values = np.arange(limits.min, limits.max + 1)
     return all(
-        np.array_equal(quantized(real(values, source_types), target_types), values)
+        np.array_equal(quantized(dequantized(values, source_types), target_types), values)
         for source_types, target_types in ((source, result), (result, source))
     )
 
@@ -226,7 +235,7 @@ def rescaled_sums(
     """
     axes = (-1, *(1,) * (sums.ndim - 1))
     if rounds_once:
-        return stored(rescaled_once(sums, np.array(ratios).reshape(axes)), result)
+        return stored(rescaled_single_rounding(sums, np.array(ratios).reshape(axes)), result)
     if result.is_fixed_point:
         integers, exponents = (multiplier.reshape(axes) for multiplier in multipliers(ratios))
         rescale = rescaled_wide if is_wide else rescaled
@@ -261,7 +270,7 @@ def requantising_arrays(
     if not result.is_fixed_point:
         return {"factors": np.array(ratios, np.float32)}
     if rounds_once:
-        integers, exponents, further = multipliers_once(ratios, result)
+        integers, exponents, further = multipliers_single_rounding(ratios, result)
     else:
         (integers, exponents), further = multipliers(ratios), np.zeros(1, np.int64)
     exponents = np.where(integers != 0, exponents, -1)

@@ -10,7 +10,7 @@ import numpy as np
 
 from cnn2csdf.arrays import Array
 from cnn2csdf.dtypes import Element, Quantization
-from cnn2csdf.integers import centred, real
+from cnn2csdf.integers import centred, dequantized
 from cnn2csdf.shape import Dims, Shape
 from csdf.errors import ExecutionError
 
@@ -75,7 +75,7 @@ class RealRows:
 
     def rows(self, first: int, upto: int) -> Array:
         """Return rows [first, upto) in single precision."""
-        return real(self.stored.rows(first, upto), self.quantization)
+        return dequantized(self.stored.rows(first, upto), self.quantization)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from cnn2csdf.geometry import Window as Window
 from cnn2csdf.operators.activations import ACTIVATIONS as ACTIVATIONS
 from cnn2csdf.operators.activations import Activation as Activation
 from cnn2csdf.operators.detections import Detections as Detections
+from cnn2csdf.operators.einsum import TensorProduct as TensorProduct
 from cnn2csdf.operators.elementwise import ELEMENTWISE as ELEMENTWISE
 from cnn2csdf.operators.elementwise import REDUCTIONS as REDUCTIONS
 from cnn2csdf.operators.elementwise import Choice as Choice
@@ -16,13 +17,13 @@ from cnn2csdf.operators.elementwise import ExtremePlace as ExtremePlace
 from cnn2csdf.operators.elementwise import Ranking as Ranking
 from cnn2csdf.operators.elementwise import Reduction as Reduction
 from cnn2csdf.operators.elementwise import RunningSum as RunningSum
+from cnn2csdf.operators.embedding import Embedding as Embedding
 from cnn2csdf.operators.hybrid import HybridProduct as HybridProduct
 from cnn2csdf.operators.moves import ChannelShuffle as ChannelShuffle
 from cnn2csdf.operators.moves import Concatenation as Concatenation
 from cnn2csdf.operators.moves import ConstantConcatenation as ConstantConcatenation
 from cnn2csdf.operators.moves import Conversion as Conversion
 from cnn2csdf.operators.moves import DepthToSpace as DepthToSpace
-from cnn2csdf.operators.moves import Embedding as Embedding
 from cnn2csdf.operators.moves import Gather as Gather
 from cnn2csdf.operators.moves import GatherPoints as GatherPoints
 from cnn2csdf.operators.moves import Identity as Identity
@@ -33,7 +34,6 @@ from cnn2csdf.operators.moves import Repeat as Repeat
 from cnn2csdf.operators.moves import Reshape as Reshape
 from cnn2csdf.operators.moves import Slice as Slice
 from cnn2csdf.operators.moves import SpaceToDepth as SpaceToDepth
-from cnn2csdf.operators.moves import TensorProduct as TensorProduct
 from cnn2csdf.operators.moves import Transpose as Transpose
 from cnn2csdf.operators.moves import View as View
 from cnn2csdf.operators.normalizations import BatchNormalization as BatchNormalization

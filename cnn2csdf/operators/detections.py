@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from cnn2csdf.arrays import Array
-from cnn2csdf.integers import real
+from cnn2csdf.integers import dequantized
 from cnn2csdf.operators.operator import Operator
 from cnn2csdf.part import OutputRows, RealRows, Types, whole_tensor
 from cnn2csdf.shape import Dims, Shape
@@ -105,7 +105,7 @@ class Detections(Operator):
         stored = types.weights.get("anchors")
         weights = part.weights
         if stored is not None:
-            weights = {"anchors": real(weights["anchors"], stored)}
+            weights = {"anchors": dequantized(weights["anchors"], stored)}
         return self.computed(part._replace(inputs=readers, weights=weights))
 
     def computed(self, part: OutputRows) -> Array:

@@ -1,7 +1,4 @@
-"""Input and output, and operators that move elements: slices, concatenations, blocks, products.
-
-It defines the tensor product, too: transpositions and sums are forms of it.
-"""
+"""Input and output, and operators that move elements: slices, concatenations, blocks."""
 
 from __future__ import annotations
 
@@ -14,7 +11,7 @@ import numpy as np
 
 from cnn2csdf.arrays import Array
 from cnn2csdf.dtypes import Element, Quantization
-from cnn2csdf.integers import centred, multiplier, quantized, real, rescaled, stored
+from cnn2csdf.integers import centred, dequantized, multiplier, quantized, rescaled, stored
 from cnn2csdf.operators.operator import (
     Constants,
     Cut,
@@ -142,9 +139,9 @@ class Conversion(RowByRow):
         if input_types is None:
             return values if result is None else quantized(values, result)
         if result is None:
-            return real(values, input_types)
+            return dequantized(values, input_types)
         if not result.is_fixed_point:
-            return quantized(real(values, input_types), result)
+            return quantized(dequantized(values, input_types), result)
         ratio = multiplier(input_types.scale / result.scale)
         return stored(rescaled(centred(values, input_types), *ratio), result)
 
@@ -170,13 +167,13 @@ class _RescaledRows:
         values = self.stored.rows(first, upto)
         if self.source == self.result:
             return values
-        # Of an int8 that stands for a uint8 less 128 the uint8 counts.
-        less = 0 if self.result.element is Element.UINT8 else 128
+        # int8 tensors stored as uint8 - 128 are rescaled as uint8.
+        offset = 0 if self.result.element is Element.UINT8 else 128
         scale = np.float32(self.source.scale) * (np.float32(1) / np.float32(self.result.scale))
-        shift = np.float32(-self.source.zero_point - less) * scale
-        exact = ((values.astype(np.float32) + less) * scale + shift).astype(np.float64)
+        shift = np.float32(-self.source.zero_point - offset) * scale
+        exact = ((values.astype(np.float32) + offset) * scale + shift).astype(np.float64)
         rounded = np.trunc(exact + np.copysign(0.5, exact)).astype(np.int64)
-        whole: Array = np.clip(rounded + self.result.zero_point, -less, 255 - less)
+        whole: Array = np.clip(rounded + self.result.zero_point, -offset, 255 - offset)
         return whole.astype(self.result.element.value)
 
 
@@ -630,49 +627,6 @@ class GatherPoints(Operator):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Embedding(Operator):
-    """Rows of a trained table: the element at each position of one map is the number of its row.
-
-    A negative number counts from the end of the table; one beyond its ends is the number of the end.
-    """
-
-    depends_on_all = True
-    half_roles = ("table",)
-    entries: int
-    width: int
-
-    @property
-    def index_limit(self) -> int:
-        return self.entries
-
-    def output_dims(self, inputs: Sequence[Shape]) -> Dims:
-        channels, *places = map_dims(self, inputs)
-        if channels != 1 or min(self.entries, self.width) < 1:
-            raise InvalidNetwork(f"{self.in_words()} of {channels} numbers at each place")
-        return (self.width, *places)
-
-    def rows_needed(self, index: int, inputs: Sequence[Shape], output: Shape) -> RowsNeeded:
-        return same_row
-
-    def trained(self, inputs: Sequence[Shape]) -> Mapping[str, Dims]:
-        return {"table": (self.entries, self.width)}
-
-    def computed(self, part: OutputRows) -> Array:
-        numbers = part.inputs[0].rows(part.begin, part.end)[0].astype(np.int64)
-        places = np.where(numbers < 0, numbers + self.entries, numbers)
-        table = part.weights["table"]
-        rows: Array = np.take(table, places, axis=0, mode="clip")
-        return rows.transpose(2, 0, 1)
-
-    def computed_in_integers(self, part: OutputRows, types: Types) -> Array:
-        """Return rows of a table that is stored as the result is."""
-        return self.computed(part)
-
-    def in_words(self) -> str:
-        return f"embedding of {self.entries} entries"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ConstantConcatenation(Operator):
     """Inputs and parameters in sequence along an axis, as a token in front of others."""
 
@@ -706,55 +660,3 @@ class ConstantConcatenation(Operator):
 def axis_in_words(axis: int) -> str:
     """Return the letter of an axis of feature maps, the number of a later one."""
     return "CHW"[axis] if axis < 3 else str(axis)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TensorProduct(Operator):
-    """Sums of products over the axes that share a letter: `abc,acd->abd` is a matrix product.
-
-    terms: the letters of each operand's axes. constants: operands that are parameters.
-    """
-
-    depends_on_all = True
-    terms: tuple[str, ...]
-    result: str
-    constants: Constants = ()
-
-    def output_dims(self, inputs: Sequence[Shape]) -> Dims:
-        sizes = self._sizes(inputs)
-        return tuple(sizes[letter] for letter in self.result) or (1,)
-
-    def _sizes(self, inputs: Sequence[Shape]) -> dict[str, int]:
-        shapes = operand_shapes(inputs, self.constants)
-        sizes: dict[str, int] = {}
-        if len(shapes) != len(self.terms):
-            raise InvalidNetwork(f"{self.in_words()} of {len(shapes)} tensors")
-        for term, shape in zip(self.terms, shapes, strict=True):
-            if len(term) != len(shape.dims):
-                raise InvalidNetwork(f"{self.in_words()}: {term!r} does not fit {shape}")
-            for letter, size in zip(term, shape.dims, strict=True):
-                if sizes.setdefault(letter, size) != size:
-                    raise InvalidNetwork(
-                        f"{self.in_words()}: axis {letter!r} has {sizes[letter]} and {size} places"
-                    )
-        return sizes
-
-    def trained(self, inputs: Sequence[Shape]) -> Mapping[str, Dims]:
-        return trained_operands(self.constants)
-
-    def multiply_accumulates(self, inputs: Sequence[Shape], output: Shape) -> int:
-        """Return the products of all letters' sizes, for each operand behind the first."""
-        return prod(self._sizes(inputs).values()) * (len(self.terms) - 1)
-
-    def computed(self, part: OutputRows) -> Array:
-        """Return the rows of the part, from whole operands."""
-        readers = operand_readers(part, self.constants)
-        return super(TensorProduct, self).computed(part._replace(inputs=readers))
-
-    def formula(self, tensors: Sequence[Array], part: OutputRows) -> Array:
-        equation = f"{','.join(self.terms)}->{self.result}"
-        product = np.einsum(equation, *tensors, optimize=len(tensors) > 1)
-        return np.asarray(product, np.float32)
-
-    def in_words(self) -> str:
-        return f"einsum {','.join(self.terms)}->{self.result}"

@@ -18,7 +18,7 @@ from cnn2csdf.fixed_point.functions import (
     softmax_of,
 )
 from cnn2csdf.fixed_point.single_precision import power_table, shares, standardised
-from cnn2csdf.integers import centred, quantized, real, rescaled
+from cnn2csdf.integers import centred, dequantized, quantized, rescaled
 from cnn2csdf.operators.operator import (
     Pointwise,
     RowByRow,
@@ -176,7 +176,7 @@ class LayerNormalization(SameDims):
             return super(LayerNormalization, self).computed_in_integers(part, types)
         is_by_rows = self.rows_needed(0, [part.inputs[0].shape], part.shape) is not None
         first, upto = (part.begin, part.end) if is_by_rows else (0, part.inputs[0].shape.rows)
-        values = real(part.inputs[0].rows(first, upto), input_types)
+        values = dequantized(part.inputs[0].rows(first, upto), input_types)
         dims, end = values.shape, self._end(values.ndim)
         size = prod(dims[self.axis : end])
         shift = part.weights.get("shift")

@@ -8,7 +8,7 @@ from math import isfinite, prod
 
 from cnn2csdf import operators as op
 from cnn2csdf.dtypes import Element
-from cnn2csdf.integers import real
+from cnn2csdf.integers import dequantized
 from cnn2csdf.readers.tflite.assembly import Converter, TfliteAssembly, Trained, refusal
 from cnn2csdf.readers.tflite.flexible_options import flexible_options
 from cnn2csdf.readers.tflite.model_file import TfliteNode
@@ -41,7 +41,7 @@ def detections(node: TfliteNode, assembly: TfliteAssembly) -> None:
     trained = assembly.trained(node, 2, "anchors", anchors)
     if types is not None and assembly.tensor(node, 0).quantization() is None:
         stored = replace(trained.stored, element=Element.FLOAT32, quantization=None)
-        trained = Trained(array=real(anchors, types), stored=stored)
+        trained = Trained(array=dequantized(anchors, types), stored=stored)
     operator = op.Detections(
         anchors=len(anchors),
         count=int(options["max_detections"]),

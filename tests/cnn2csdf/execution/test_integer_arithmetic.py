@@ -14,14 +14,14 @@ from cnn2csdf.dtypes import Element, Quantization, Stored
 from cnn2csdf.execution.layer_by_layer import run_layer_by_layer
 from cnn2csdf.fixed_point.functions import exponential, reciprocal_of_one_plus, softmax_of
 from cnn2csdf.integers import (
+    dequantized,
     divided_by_power,
     high_product,
     multiplier,
-    multiplier_once,
+    multiplier_single_rounding,
     quantized,
-    real,
     rescaled,
-    rescaled_once,
+    rescaled_single_rounding,
     rescaled_with_further,
 )
 from cnn2csdf.network import Network
@@ -67,13 +67,13 @@ def test_a_multiplier_rounded_once_gives_the_products_in_double_precision(
     ratio, zero_point, levels, word
 ):
     limits = -128 - zero_point, 127 - zero_point
-    multiplied = multiplier_once(ratio, *limits)
+    multiplied = multiplier_single_rounding(ratio, *limits)
     # Sums next to halves, where one step of a multiplier is seen, and any sum.
     near = [int((level + 0.5) / ratio) + step for level in levels for step in (-1, 0, 1)]
     sums = np.clip([*near, word], -(2**31), 2**31 - 1)
     integer, exponent, further = multiplied
     found = np.clip(rescaled_with_further(sums, integer, exponent, further), *limits)
-    assert np.array_equal(found, np.clip(rescaled_once(sums, ratio), *limits))
+    assert np.array_equal(found, np.clip(rescaled_single_rounding(sums, ratio), *limits))
     products = [Fraction(float(total) * ratio) for total in sums]
     exact = [min(max(rounded(product), limits[0]), limits[1]) for product in products]
     assert found.tolist() == exact
@@ -119,7 +119,7 @@ def test_a_softmax_of_integers_is_within_a_step_of_the_real_one(values, scale):
 @given(st.integers(-128, 127), st.floats(1e-3, 10), st.integers(-128, 127))
 def test_an_integer_made_real_and_stored_again_is_the_same(value, scale, zero):
     types = Quantization(element=Element.INT8, scales=(float(np.float32(scale)),), zero_point=zero)
-    assert quantized(real(np.array([value], np.int8), types), types) == [value]
+    assert quantized(dequantized(np.array([value], np.int8), types), types) == [value]
 
 
 def test_a_fully_connected_layer_multiplies_its_scales_in_double_precision():
