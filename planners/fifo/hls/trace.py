@@ -40,6 +40,12 @@ from planners.fifo.hls.instrument import instrument
 from planners.fifo.hls.sources import FIRST_SITE, TOP_SITE, Function, Site, SourceDesign
 
 INCLUDE = Path(__file__).parent / "include"
+# An item of an iteration in the trace: 3 bits, and above them the number of its FIFO or loop.
+ITEM_BITS = 3
+ITEM_KIND = 3  # mask of the kind: 0 read, 1 write, 2 loop
+WRITE_ITEM = 1
+LOOP_ITEM = 2
+POLL_ITEM = 4  # bit of a non-blocking access
 FLAGS = (
     "-O1",
     "-w",
@@ -728,8 +734,8 @@ class Recording:
     ) -> dict[int, LoopExecution]:
         """Loop executions by node number, from the rows `node`; equal parts are one object.
 
-        A node is an iteration (0: words of 3 bits for the access and the FIFO or loop), a pattern
-        of repetitions (1), or an execution of a loop (2).
+        A node is an iteration (0: words of items, each the number of a FIFO or loop node above
+        ITEM_BITS), a pattern of repetitions (1), or an execution of a loop (2).
         """
         loops: dict[int, LoopExecution] = {}
         iterations: dict[int, Iteration] = {}
@@ -753,10 +759,12 @@ class Recording:
             if kind == 0:
                 items: list[Access | LoopExecution] = []
                 for word in words:
-                    if word & 3 == 2:
-                        items.append(loops[word >> 3])
-                    elif word >> 3 in number_of:
-                        items.append(Access(number_of[word >> 3], bool(word & 1), not word & 4))
+                    number = word >> ITEM_BITS
+                    if word & ITEM_KIND == LOOP_ITEM:
+                        items.append(loops[number])
+                    elif number in number_of:
+                        is_write, is_blocking = bool(word & WRITE_ITEM), not word & POLL_ITEM
+                        items.append(Access(number_of[number], is_write, is_blocking))
                 iterations[node] = tuple(items)
             elif kind == 1:
                 patterns[node] = tuple(
