@@ -1,4 +1,4 @@
-"""Inputs and outputs of a library, and the C functions that take a frame through it."""
+"""C interface of a library: the functions that copy inputs, execute frames, and copy outputs."""
 
 from __future__ import annotations
 
@@ -13,28 +13,63 @@ from planners.code.schedule import Schedule
 from planners.code.status import checked, checks_defined, init_defined, refuse
 from planners.plan.plan import Memory
 
-WORDS = (  # of the functions that this module writes: a parameter of that name would hide them
-    *("advance", "advance_in_order", "begin_frame", "copy_shifted_bytes", "copy_shifted_halves"),
-    *("element", "int8_t", "int16_t", "int32_t"),
-    *("int64_t", "memcpy", "number", "row", "size_t", "state", "state_bytes"),
-    *(
-        "state_status",
-        "status",
-        "header",
-        "tensor_in",
-        "uint8_t",
-        "uint16_t",
-        "uint32_t",
-        "uintptr_t",
-        "quantised",
-        "dequantised",
-    ),
+# Identifiers of the functions that this module writes: a parameter with such a name would hide them.
+WORDS = (
+    "advance",
+    "advance_in_order",
+    "begin_frame",
+    "copy_shifted_bytes",
+    "copy_shifted_halves",
+    "dequantised",
+    "element",
+    "header",
+    "int16_t",
+    "int32_t",
+    "int64_t",
+    "int8_t",
+    "memcpy",
+    "number",
+    "quantised",
+    "row",
+    "size_t",
+    "state",
+    "state_bytes",
+    "state_status",
+    "status",
+    "tensor_in",
+    "uint16_t",
+    "uint32_t",
+    "uint8_t",
+    "uintptr_t",
 )
-SYMBOLS = (  # of a library, behind its name and a line
-    *("begin", "begin_copy", "block", "copy", "dequantize_output", "element", "end_copies", "init"),
-    *("init_checked", "input", "status", "step", "yield"),
-    *("invoke", "output", "profile_begin", "profile_end", "push_row", "quantize_input", "reset"),
-    *("restore", "results", "run", "save", "state", "test"),
+# Names of functions and variables of a library, after the name of the library and an underscore.
+SYMBOLS = (
+    "begin",
+    "begin_copy",
+    "block",
+    "copy",
+    "dequantize_output",
+    "element",
+    "end_copies",
+    "init",
+    "init_checked",
+    "input",
+    "invoke",
+    "output",
+    "profile_begin",
+    "profile_end",
+    "push_row",
+    "quantize_input",
+    "reset",
+    "restore",
+    "results",
+    "run",
+    "save",
+    "state",
+    "status",
+    "step",
+    "test",
+    "yield",
 )
 # Of a library, in macros that a port of that name would define again: NAME_ARENA_ELEMENTS, and the
 # status NAME_WRONG_NUMBER beside the NAME_INPUT_NUMBER of each input.
@@ -119,7 +154,8 @@ class Interface:
 {name}_status {name}_restore({name}_state *state, const void *from);
 """
 
-    def _kept_defined(self) -> str:
+    def _state_functions(self) -> str:
+        """C of NAME_reset, NAME_save and NAME_restore; empty for a stateless library."""
         if not self.schedule.beginnings:
             return ""
         name, kept = self.name, self.schedule.plan.kept_bytes
@@ -146,7 +182,7 @@ class Interface:
 """
 
     def parameters(self) -> str:
-        """Return the parameters of the function that works a frame."""
+        """Return the parameters of the function that executes a frame."""
         listed = [f"{self.name}_state *state"]
         listed += [f"const {port.kind} *{port.parameter}" for port in self.inputs]
         listed += [f"{port.kind} *{port.parameter}" for port in self.outputs]
@@ -156,12 +192,14 @@ class Interface:
         """Return the declarations that depend on whether the input is streamed."""
         name, capitals = self.name, self.name.upper()
         if self.streamed_input is None:
-            stay = ""
+            without_copy = ""
             if self.schedule.plan.memories:
-                stay = f""", and for an output\n   that is read where {name}_output has it"""
+                without_copy = (
+                    f""", and for an output\n   that is read where {name}_output has it"""
+                )
             return f"""
 /* Where an input lies, by its number from 0 on: {name}_{self.verb} may be given NULL for an input that
-   was written there after the frame before{stay}. */
+   was written there after the frame before{without_copy}. */
 void *{name}_input({name}_state *state, int number);
 
 /* A frame in steps, between which other work is done: {name}_begin takes the inputs, each
@@ -204,29 +242,34 @@ static void begin_frame(instance *state)
     state->group = 0;
     begin_group(state);
 }}
-{self._kept_defined()}
+{self._state_functions()}
 {init}
 
 const void *{name}_output(const instance *state, int number)
 {{
-{self._address(numbers)}}}
+{self._tensor_address_c(numbers)}}}
 """
         text += self.ports.definitions()
-        return text + (self._resident() if self.streamed_input is None else self._streamed())
+        return text + (
+            self._whole_frame_functions()
+            if self.streamed_input is None
+            else self._row_by_row_functions()
+        )
 
     def _numbers(self, ports: Sequence[LibraryPort]) -> list[str]:
+        """The numbers of the tensors of ports, as C."""
         return [str(self.schedule.number_at_end(port.layer, port.tensor)) for port in ports]
 
-    def _results(self) -> list[LibraryPort]:
-        """Outputs that are written where the caller has them."""
+    def _outside_outputs(self) -> list[LibraryPort]:
+        """Outputs that are written to memory of the caller."""
         return [port for port in self.outputs if port.outside is not None]
 
     def _results_parameters(self) -> str:
-        listed = [f"{port.kind} *{port.parameter}" for port in self._results()]
+        listed = [f"{port.kind} *{port.parameter}" for port in self._outside_outputs()]
         return ", ".join([f"{self.name}_state *state", *listed])
 
     def _results_declared(self) -> str:
-        if not self._results():
+        if not self._outside_outputs():
             return ""
         return f"""
 /* Where the results go that lie outside the arena: to be called before the first row of the first
@@ -234,30 +277,31 @@ const void *{name}_output(const instance *state, int number)
 {self.name}_status {self.name}_results({self._results_parameters()});
 """
 
-    def _pointed(self, ports: Sequence[LibraryPort]) -> str:
+    def _set_outside_pointers_c(self, ports: Sequence[LibraryPort]) -> str:
+        """C that stores the pointers of ports that are in memory of the caller."""
         return "".join(
             f"    state->outside[{port.outside}] = (element *){port.parameter};\n"
             for port in ports
             if port.outside is not None
         )
 
-    def _taken(self, number: int, port: LibraryPort) -> str:
-        """C that takes an input."""
+    def _input_copy_c(self, number: int, port: LibraryPort) -> str:
+        """C that copies an input to its tensor, or sets its pointer in memory of the caller."""
         if port.is_shifted:
             tensor = f"tensor_in(state, {self._numbers(self.inputs)[number]})"
             address = f"({port.parameter} != NULL) ? (const void *){port.parameter} : {tensor}"
             return f"    {port.copying}({tensor}, {address}, {port.elements});\n"
         if port.outside is not None:
-            deed = self._pointed([port]).strip()
+            statement = self._set_outside_pointers_c([port]).strip()
         else:
-            deed = (
+            statement = (
                 f"(void)memcpy(tensor_in(state, {self._numbers(self.inputs)[number]}), "
                 f"{port.parameter}, {port.elements}U * sizeof *{port.parameter});"
             )
-        return f"    if ({port.parameter} != NULL) {{\n        {deed}\n    }}\n"
+        return f"    if ({port.parameter} != NULL) {{\n        {statement}\n    }}\n"
 
-    def _copied_outputs(self) -> str:
-        """C that copies outputs to the caller; of several memories, which may be slow, if he asks."""
+    def _output_copies_c(self) -> str:
+        """C that copies outputs to the caller; with several memories, only to pointers that are set."""
         text = ""
         for number, port in enumerate(self.outputs):
             if port.outside is not None:
@@ -272,8 +316,8 @@ const void *{name}_output(const instance *state, int number)
             text += f"    {copy}"
         return text
 
-    def _unsigned_outputs(self, indent: str) -> str:
-        """C that makes outputs of a frame unsigned, where they are in the arena or with the caller."""
+    def _unsign_outputs_c(self, indent: str) -> str:
+        """C that converts outputs to unsigned in place, in the arena or in memory of the caller."""
         numbers = zip(self._numbers(self.outputs), self.outputs, strict=True)
         places = {number: port for number, port in numbers if port.is_shifted}
         return "".join(
@@ -282,27 +326,29 @@ const void *{name}_output(const instance *state, int number)
             for number, port in places.items()
         )
 
-    def _finished(self) -> str:
-        """C behind a step that makes outputs unsigned after the last group; empty where none are."""
-        deeds = self._unsigned_outputs(" " * 12)
+    def _unsign_after_last_group_c(self) -> str:
+        """C that converts outputs to unsigned after the last group; empty without unsigned outputs."""
+        conversions = self._unsign_outputs_c(" " * 12)
         return (
-            f"        if ((int32_t)state->group >= GROUPS) {{\n{deeds}        }}\n" if deeds else ""
+            f"        if ((int32_t)state->group >= GROUPS) {{\n{conversions}        }}\n"
+            if conversions
+            else ""
         )
 
     def _begin_parameters(self) -> str:
         """Return the parameters of NAME_begin: inputs, and outputs that the caller holds."""
         listed = [f"{self.name}_state *state"]
         listed += [f"const {port.kind} *{port.parameter}" for port in self.inputs]
-        listed += [f"{port.kind} *{port.parameter}" for port in self._results()]
+        listed += [f"{port.kind} *{port.parameter}" for port in self._outside_outputs()]
         return ", ".join(listed)
 
-    def _required(self, ports: Sequence[LibraryPort]) -> str:
+    def _refuse_null_c(self, ports: Sequence[LibraryPort]) -> str:
         """C that refuses pointers that are NULL."""
         if not ports:
             return ""
         return refuse(self.name, _missing(ports), "NULL_POINTER")
 
-    def _address(self, numbers: Sequence[str]) -> str:
+    def _tensor_address_c(self, numbers: Sequence[str]) -> str:
         """C that returns the address of the tensor of an input or output, or NULL."""
         return f"""    static const int16_t numbers[{len(numbers)}] = {{{", ".join(numbers)}}};
     element *address = NULL;
@@ -312,16 +358,21 @@ const void *{name}_output(const instance *state, int number)
     return address;
 """
 
-    def _resident(self) -> str:
+    def _whole_frame_functions(self) -> str:
+        """C of the functions for whole frames: NAME_input, NAME_begin, NAME_step, and run or invoke."""
         name, numbers = self.name, self._numbers(self.inputs)
-        capitals, results = name.upper(), self._results()
-        taken = "".join(self._taken(number, port) for number, port in enumerate(self.inputs))
+        capitals, results = name.upper(), self._outside_outputs()
+        input_copies = "".join(
+            self._input_copy_c(number, port) for number, port in enumerate(self.inputs)
+        )
         copied = [] if self.schedule.plan.memories else self.outputs
         arguments = ", ".join(["state", *(port.parameter for port in (*self.inputs, *results))])
-        begun = f"{taken}{self._pointed(results)}    begin_frame(state);\n"
+        begin_body = (
+            f"{input_copies}{self._set_outside_pointers_c(results)}    begin_frame(state);\n"
+        )
         step = f"""    if ((int32_t)state->group < GROUPS) {{
         (void)ADVANCE(state, NULL, (int32_t)state->group + 1);
-{self._finished()}    }}
+{self._unsign_after_last_group_c()}    }}
     status = ((int32_t)state->group < GROUPS) ? {capitals}_OK : {capitals}_DONE;
 """
         call = f"{name}_begin({arguments});\n"
@@ -332,11 +383,11 @@ const void *{name}_output(const instance *state, int number)
         return f"""
 void *{name}_input(instance *state, int number)
 {{
-{self._address(numbers)}}}
+{self._tensor_address_c(numbers)}}}
 
 {name}_status {name}_begin({self._begin_parameters()})
 {{
-{checked(name, begun, self._required(results))}}}
+{checked(name, begin_body, self._refuse_null_c(results))}}}
 
 APART {name}_status {name}_step(instance *state)
 {{
@@ -348,48 +399,48 @@ APART {name}_status {name}_step(instance *state)
         status = {name}_step(state);
     }}
     if (status == {capitals}_DONE) {{
-{indent(self._copied_outputs(), "    ")}        status = {capitals}_OK;
+{indent(self._output_copies_c(), "    ")}        status = {capitals}_OK;
     }}
     return status;
 }}
 """
 
-    def _row_taken(self) -> str:
+    def _push_row_c(self) -> str:
         """Return C that processes a row, and converts outputs to unsigned after the last row."""
-        deeds = self._unsigned_outputs("        ")
+        conversions = self._unsign_outputs_c("        ")
         return f"""    if (state->group >= GROUPS) {{
         begin_frame(state);
     }}
     if (ADVANCE(state, (const element *)row, GROUPS) != 0) {{
-{deeds}        status = {self.name.upper()}_DONE;
+{conversions}        status = {self.name.upper()}_DONE;
     }}
 """
 
-    def _streamed(self) -> str:
+    def _row_by_row_functions(self) -> str:
+        """C of the functions for a streamed input: NAME_results, NAME_push_row and NAME_run."""
         name, capitals = self.name, self.name.upper()
-        port, results = self.inputs[0], self._results()
-        pointing = ""
-        told = ""
+        port, results = self.inputs[0], self._outside_outputs()
+        results_function = set_results = ""
         if results:
             listed = ", ".join(["state", *(result.parameter for result in results)])
-            told = f"    (void){name}_results({listed});\n"
-            pointing = f"""
+            set_results = f"    (void){name}_results({listed});\n"
+            results_function = f"""
 {name}_status {name}_results({self._results_parameters()})
 {{
-{checked(name, self._pointed(results), self._required(results))}}}
+{checked(name, self._set_outside_pointers_c(results), self._refuse_null_c(results))}}}
 """
         row_missing = refuse(name, "IS_MISSING(row)", "NULL_POINTER")
         optional = bool(self.schedule.plan.memories)
-        required = self._required([*self.inputs, *(() if optional else self.outputs)])
-        frame = f"""{told}    begin_frame(state);
+        required = self._refuse_null_c([*self.inputs, *(() if optional else self.outputs)])
+        frame = f"""{set_results}    begin_frame(state);
     for (row = 0; row < {capitals}_ROWS; row++) {{
         (void){name}_push_row(state, &{port.parameter}[row * {capitals}_ROW_ELEMENTS]);
     }}
-{self._copied_outputs()}"""
-        return f"""{pointing}
+{self._output_copies_c()}"""
+        return f"""{results_function}
 {name}_status {name}_push_row(instance *state, const {port.kind} *row)
 {{
-{checked(name, self._row_taken(), row_missing)}}}
+{checked(name, self._push_row_c(), row_missing)}}}
 
 {name}_status {name}_run({self.parameters()})
 {{
