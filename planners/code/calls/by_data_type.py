@@ -32,7 +32,7 @@ from planners.code.calls.layers import (
     call_of,
     channels_calls,
     constant_fields,
-    convolved,
+    convolution_fields,
     packed_filters,
     sums_call,
 )
@@ -236,7 +236,7 @@ def dynamic_call(node: LayerNode) -> KernelCall:
 
 def _integer_convolution(node: LayerNode, operator: op.IntegerConvolution) -> KernelCall:
     values, zero = _in_bytes(node, "kernel")
-    fields = convolved(node, operator, packed_rows(values, operator.groups))
+    fields = convolution_fields(node, operator, packed_rows(values, operator.groups))
     begin = "FOLDED(NULL) NULL" if node.tables.has_helium else NULL
     scaling = (begin, None, 0, 0, 0, 0, zero)
     return node.call("convolve_by_range", "convolution", *fields, scaling)

@@ -35,7 +35,7 @@ from planners.code.calls.emitters import Emitter, Numbers, emitter_of, register
 from planners.code.calls.layers import (
     call_of,
     convolution_call,
-    dense_convolution,
+    convolve_call,
     fully_connected_call,
     mean_offset,
     operands,
@@ -159,7 +159,7 @@ def integer_sums_call(node: LayerNode) -> KernelCall:
 def integer_channels_calls(first: LayerNode, last: LayerNode) -> tuple[KernelCall, KernelCall]:
     """Return the calls for a convolution and the reduction over each of its output channels."""
     result_types(last)
-    convolution = dense_convolution(first, packed_rows, scaling)
+    convolution = convolve_call(first, packed_rows, scaling)
     return KernelCall(NULL, convolution.parameters), KernelCall("sum_channels", _summing(last))
 
 

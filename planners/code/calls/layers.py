@@ -23,12 +23,15 @@ from planners.code.extensions import KernelInC, StepInC, c_of
 from planners.code.layer_descriptor import KernelCall, LayerNode
 from planners.code.parts import defined_names
 
+UNSIGNED_OFFSET = 128  # of uint8 values from int8 values
 BLOCK = 16  # output channels with interleaved weights, as in reals.c
 KINDS = {"lstm": "LSTM", "gru": "GRU", "rnn": "PLAIN"}
 GIVEN = {"all": "GIVES_ALL", "last": "GIVES_LAST", "cell": "GIVES_CELL"}
 
-Packing = Callable[[Array, int], Array]  # filters and their groups: the array that a kernel reads
-Tail = Callable[[LayerNode, str], object]  # the field behind the weights of that role
+Packing = Callable[[Array, int], Array]
+"""From filters and their number of groups to the array that a kernel reads."""
+AfterWeights = Callable[[LayerNode, str], object]
+"""The field that follows the weights of this role in a C structure: the bias, or the rescaling."""
 
 
 def call_of(node: LayerNode, packed: Array | None = None) -> KernelCall:
@@ -67,7 +70,7 @@ def channels_calls(first: LayerNode, last: LayerNode) -> tuple[KernelCall, Kerne
     """Return the calls for a convolution and the reduction over each of its output channels."""
     if any(step.normalizes_responses for step in first.layer.epilogue):
         raise first.refusal("with a normalisation over channels that are summed one by one")
-    convolution = dense_convolution(first, packed_filters, _bias)
+    convolution = convolve_call(first, packed_filters, _bias)
     return KernelCall(NULL, convolution.parameters), KernelCall("sum_channels", _summing(last))
 
 
@@ -117,30 +120,41 @@ def is_depthwise(node: LayerNode, operator: op.Operator | None = None) -> bool:
 
 
 def convolution_call(
-    node: LayerNode, operator: op.Convolution, packing: Packing, tail: Tail, packed: Array | None
+    node: LayerNode,
+    operator: op.Convolution,
+    packing: Packing,
+    after_weights: AfterWeights,
+    packed: Array | None,
 ) -> KernelCall:
-    """Return the call for a convolution. packed: its filters, where they are packed already."""
+    """Return the call for a convolution: `depthwise_conv` if it is depthwise, else `convolve`.
+
+    packed: the filters in the order of `convolve`, if they are packed already.
+    """
     if not is_depthwise(node):
-        return dense_convolution(node, packing, tail, packed)
+        return convolve_call(node, packing, after_weights, packed)
     kernel = _packed_weights(node, "kernel", node.weights["kernel"][:, 0].transpose(1, 2, 0))
+    # One input channel and one filter for each group.
     fields = (window_fields(operator.window), operator.groups, 1, 1, kernel)
-    return node.call("depthwise_conv", "convolution", *fields, tail(node, "kernel"))
+    return node.call("depthwise_conv", "convolution", *fields, after_weights(node, "kernel"))
 
 
-def dense_convolution(
-    node: LayerNode, packing: Packing, tail: Tail, packed: Array | None = None
+def convolve_call(
+    node: LayerNode, packing: Packing, after_weights: AfterWeights, packed: Array | None = None
 ) -> KernelCall:
-    """Return the call for a convolution that has several inputs for a filter, or one group."""
+    """Return the call of `convolve`, for a convolution that is not depthwise."""
     bank = node.layer.operator.filter_bank
     assert bank is not None
     kernel = packing(node.weights["kernel"], bank.groups) if packed is None else packed
     return node.call(
-        "convolve", "convolution", *convolved(node, bank, kernel), tail(node, "kernel")
+        "convolve",
+        "convolution",
+        *convolution_fields(node, bank, kernel),
+        after_weights(node, "kernel"),
     )
 
 
-def convolved(node: LayerNode, operator: Any, kernel: Array) -> tuple[object, ...]:
-    """Return the fields of a convolution of any kind up to its packed filters."""
+def convolution_fields(node: LayerNode, operator: Any, kernel: Array) -> tuple[object, ...]:
+    """Return the first fields of the C structure `convolution`: window, sizes, packed filters."""
     groups = operator.groups
     sizes = (groups, node.inputs[0].channels // groups, operator.filters // groups)
     return (window_fields(operator.window), *sizes, _packed_weights(node, "kernel", kernel))
@@ -152,33 +166,38 @@ def _packed_weights(node: LayerNode, role: str, packed: Array) -> object:
 
 
 def transposed_call(
-    node: LayerNode, operator: op.TransposedConvolution, packing: Packing, tail: Tail
+    node: LayerNode,
+    operator: op.TransposedConvolution,
+    packing: Packing,
+    after_weights: AfterWeights,
 ) -> KernelCall:
-    """Return the call for a transposed convolution, whose filters are packed as those of others."""
+    """Return the call for a transposed convolution, with filters packed as for a convolution."""
     groups, inputs = operator.groups, node.inputs[0].channels // operator.groups
     kernel = node.weights["kernel"]  # (inputs, filters of a group, rows, columns)
     turned = kernel.reshape(groups, inputs, -1, *operator.window.kernel).swapaxes(1, 2)
     filters = turned.reshape(operator.filters, inputs, *operator.window.kernel)
     by_filters = replace(node, weights={**node.weights, "kernel": filters})
-    fields = convolved(by_filters, operator, packing(filters, groups))
-    return node.call("transposed_conv", "convolution", *fields, tail(by_filters, "kernel"))
+    fields = convolution_fields(by_filters, operator, packing(filters, groups))
+    return node.call("transposed_conv", "convolution", *fields, after_weights(by_filters, "kernel"))
 
 
 def row_order(matrix: Array, source: Shape) -> Array:
-    """Return the columns of a matrix in the order in which the input lies in the arena."""
+    """Return the matrix with its columns in the order of the input in the arena."""
     if not source.is_map:
         return matrix
     return matrix.reshape(-1, *source.dims).transpose(0, 2, 3, 1).reshape(len(matrix), -1)
 
 
 def fully_connected_call(
-    node: LayerNode, operator: op.FullyConnected, packing: Packing, tail: Tail
+    node: LayerNode, operator: op.FullyConnected, packing: Packing, after_weights: AfterWeights
 ) -> KernelCall:
     """Return the call for a fully connected layer, whose input is read row by row."""
     matrix = row_order(node.weights["matrix"], node.inputs[0])
     rows = matrix.reshape(operator.units, node.inputs[0].rows, -1).swapaxes(1, 2)[..., None]
     packed = _packed_weights(node, "matrix", packing(rows, 1))
-    return node.call("fully_connected", "matrix", operator.units, packed, tail(node, "matrix"))
+    return node.call(
+        "fully_connected", "matrix", operator.units, packed, after_weights(node, "matrix")
+    )
 
 
 def pooling_call(node: LayerNode, operator: op.Pooling) -> KernelCall:
@@ -189,8 +208,8 @@ def pooling_call(node: LayerNode, operator: op.Pooling) -> KernelCall:
 
 
 def mean_offset(operator: Any) -> int:
-    """Return the offset of unsigned from signed integers where unsigned means are rounded, else 0."""
-    return 128 if operator.rounds_up else 0
+    """Return UNSIGNED_OFFSET if means are rounded as uint8 values, else 0."""
+    return UNSIGNED_OFFSET if operator.rounds_up else 0
 
 
 def _strides(dims: Sequence[int], operand: Sequence[int]) -> tuple[int, ...]:
@@ -264,8 +283,8 @@ def _places(
     for cut in range(len(dims) + 1):
         outer, inner = prod(dims[:cut]), prod(dims[cut:])
         parts = [(prod(lengths[:cut]), prod(lengths[cut:])) for lengths in padded]
-        if all(first in (1, outer) and behind in (1, inner) for first, behind in parts):
-            steps = [(int(behind > 1), 0, behind if first > 1 else 0) for first, behind in parts]
+        if all(first in (1, outer) and after in (1, inner) for first, after in parts):
+            steps = [(int(after > 1), 0, after if first > 1 else 0) for first, after in parts]
             return outer, steps
     raise node.refusal("whose inputs repeat along several axes of tensors that are no maps")
 
@@ -294,7 +313,7 @@ def _choice(node: LayerNode, operator: op.Choice) -> KernelCall:
 
 
 def _hybrid(node: LayerNode, operator: op.HybridProduct) -> KernelCall:
-    """Products of real numbers that become integers in the frame, and weights of int8."""
+    """The call of a product of int8 weights with floating-point inputs, quantised at run time."""
     product = operator.product
 
     def fields(role: str, weights: Array, *, sums_first: bool = False) -> tuple[object, ...]:
@@ -328,14 +347,16 @@ STATES = ("state", "cell")
 
 def _recurrence(node: LayerNode, operator: op.Recurrence) -> KernelCall:
     frames, sequences, elements = node.inputs[0].dims
-    senses = [int(sense < 0) for sense in DIRECTIONS[operator.direction]]
+    # Whether each pass is backwards; the C structure has flags of two passes.
+    is_backwards = [int(sense < 0) for sense in DIRECTIONS[operator.direction]]
+    padded_to_two = (*is_backwards, 0)[:2]
     kind, gives = KINDS[operator.kind], GIVEN[operator.gives]
     node.tables.wanted.update((kind, gives))
     return node.call(
         "recur",
         "recurrence",
         *(kind, gives, operator.resets_after, GATES[operator.kind], operator.units),
-        *(frames, sequences, elements, len(senses), (*senses, 0)[:2]),
+        *(frames, sequences, elements, len(is_backwards), padded_to_two),
         *(node.real_weights(role, node.weights[role]) for role in operator.half_roles),
         node.optional("bias"),
         node.optional("state") if operator.has_state else None,

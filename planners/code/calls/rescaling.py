@@ -32,7 +32,7 @@ from planners.code.c_text import NULL
 from planners.code.calls.emitters import Emitter, Numbers, register
 from planners.code.calls.layers import (
     call_of,
-    convolved,
+    convolution_fields,
     is_depthwise,
     operands,
     pooling_call,
@@ -433,7 +433,7 @@ def product_convolution(
     return node.call(
         "convolve_as_reals",
         "product_convolution",
-        (*convolved(node, operator, filters), scaling(node, "kernel")),
+        (*convolution_fields(node, operator, filters), scaling(node, "kernel")),
         *(steps, most, operator.block),
         *(input_types.scale, types.scale, result_types(node).scale),
     )
