@@ -61,6 +61,11 @@ MOST_PRODUCT = 255 * 128  # magnitude of (int8 minus zero point) * int8 weight
 MOST_ROWS = 65535  # rows of a tensor, and firings of a stage: both are uint16_t in C
 
 
+def _initialiser(**fields: object) -> str:
+    """Return the C initialiser of a structure; fields: by their names in C, in the order of C."""
+    return f"{{{', '.join(map(str, fields.values()))}}}"
+
+
 class PersistentAccumulators(NamedTuple):
     """A set of 32-bit accumulators: offset in arena elements, number, largest magnitude."""
 
@@ -334,12 +339,20 @@ class Schedule:
             offset, rows = self._offset_and_rows(name)
         host_shape = self.network.layer(self._alias(name).host).shape
         row = host_shape.row_elements * self.width_of(name)
-        channels = self._pixel_elements(name)
-        pixel = row // host_shape.width
-        fields = (offset, rows, row, pixel, shape.rows, shape.width, channels)
-        producer_number = -1 if producer is None else producer.number
-        values = ", ".join(map(str, (*fields, producer_number, *self._first_reader[name])))
-        return f"{{{values}}}, /* {comment(name)} */"
+        first_reader, readers = self._first_reader[name]
+        initialiser = _initialiser(
+            offset=offset,
+            rows=rows,
+            stride=row,
+            column_stride=row // host_shape.width,
+            height=shape.rows,
+            width=shape.width,
+            channels=self._pixel_elements(name),
+            producer=-1 if producer is None else producer.number,
+            first_reader=first_reader,
+            readers=readers,
+        )
+        return f"{initialiser}, /* {comment(name)} */"
 
     def _alias(self, name: str) -> Alias:
         """The alias of a tensor within its host tensor; without a host, the tensor itself."""
@@ -350,11 +363,19 @@ class Schedule:
         name = buffer.tensor
         shape = self.network.layer(name).shape
         row = shape.row_elements * self.width_of(name)
-        fields = (
-            *(self.elements(buffer.offset), buffer.rows, row, row // shape.width),
-            *(shape.rows, shape.width, row // shape.width, -1, 0, 0),
+        initialiser = _initialiser(
+            offset=self.elements(buffer.offset),
+            rows=buffer.rows,
+            stride=row,
+            column_stride=row // shape.width,
+            height=shape.rows,
+            width=shape.width,
+            channels=row // shape.width,
+            producer=-1,
+            first_reader=0,
+            readers=0,
         )
-        return f"{{{', '.join(map(str, fields))}}}, /* {comment(buffer.name)} */"
+        return f"{initialiser}, /* {comment(buffer.name)} */"
 
     def _duplicate_rows(self) -> list[str]:
         """Initialisers of pairs of buffers: rows written to the first also go to the second."""
@@ -447,11 +468,19 @@ class Schedule:
         )
         first_source = len(self._inputs)
         self._inputs.append(self._argument_row(running.result, 0, NULL, NULL, source_number))
-        fields = (
-            *("COPIED", running.stage.rows, len(running.targets), 0, 0, NULL),
-            *(f"&inputs[{first_source}]", 0, 1, f"&tensors[{self._buffer_number(targets[0])}]"),
+        initialiser = _initialiser(
+            mode="COPIED",
+            rows=running.stage.rows,
+            firings=len(running.targets),
+            first_row=0,
+            sums=0,
+            layers=NULL,
+            sources=f"&inputs[{first_source}]",
+            layer_count=0,
+            source_count=1,
+            result=f"&tensors[{self._buffer_number(targets[0])}]",
         )
-        self._stages.append(f"{{{', '.join(map(str, fields))}}},")
+        self._stages.append(f"{initialiser},")
 
     def _add_stage(self, stage: PlacedStage) -> None:
         """Add a stage with its layers and the tensors that they read."""
@@ -475,13 +504,20 @@ class Schedule:
         sources = f"&inputs[{first_source}]" if stage.sources else NULL
         if len(running.targets) > MOST_ROWS:
             raise InvalidPlan(f"stage {running.result!r} fires more than {MOST_ROWS} times")
-        fields = (
-            *(stage.mode, running.stage.rows, len(running.targets)),
-            *(self._first_row(stage), self._accumulators_or_tiling(stage), layers, sources),
-            *(0 if running.is_streamed_input else len(running.layers), len(stage.sources)),
-            f"&tensors[{self._numbers[running.result]}]",
+        is_tiled = stage.mode == "BY_TILES"
+        initialiser = _initialiser(
+            mode=stage.mode,
+            rows=running.stage.rows,
+            firings=len(running.targets),
+            first_row=self._first_row(stage),
+            sums=self._tiling(stage) if is_tiled else self._accumulator_offset(stage),
+            layers=layers,
+            sources=sources,
+            layer_count=0 if running.is_streamed_input else len(running.layers),
+            source_count=len(stage.sources),
+            result=f"&tensors[{self._numbers[running.result]}]",
         )
-        self._stages.append(f"{{{', '.join(map(str, fields))}}},")
+        self._stages.append(f"{initialiser},")
         self.most_ranges = max(self.most_ranges, len(running.layers) + len(stage.sources))
         self.most_layers = max(self.most_layers, len(running.layers))
         self.has_parts |= stage.mode == "BY_PARTS"
@@ -522,16 +558,22 @@ class Schedule:
             self._inputs.append(
                 self._argument_row(source, operand_number[source], rows, columns, number)
             )
-        fields = (
-            *(call.function, call.parameters, f"&tensors[{self._numbers[layer.name]}]"),
-            *(f"&inputs[{first_input}]", first_step, len(layer.inputs), steps),
-            *self._strip_fields(stage, layer),
+        buffer_offset, buffer_rows, buffer_columns = self._strip_fields(stage, layer)
+        initialiser = _initialiser(
+            compute=call.function,
+            parameters=call.parameters,
+            result=f"&tensors[{self._numbers[layer.name]}]",
+            inputs=f"&inputs[{first_input}]",
+            steps=first_step,
+            input_count=len(layer.inputs),
+            step_count=steps,
+            buffer_offset=buffer_offset,
+            buffer_rows=buffer_rows,
+            buffer_columns=buffer_columns,
         )
         placed = PlacedLayer(len(self._layers), call.parameters, stage.group, stage.number)
         self._placed_layers[layer.name] = placed
-        self._layers.append(
-            f"{{{', '.join(map(str, fields))}}}, /* {self._layer_comment(layer)} */"
-        )
+        self._layers.append(f"{initialiser}, /* {self._layer_comment(layer)} */")
         self.most_taps = max(self.most_taps, layer.operator.window_taps[0])
         if not node.is_real:
             self.most_gathered = max(self.most_gathered, gathered_values(self.network, layer))
@@ -591,18 +633,17 @@ class Schedule:
             return 0
         return stage.running.needs[stage.sources[0]][0][0]
 
-    def _accumulators_or_tiling(self, stage: PlacedStage) -> int:
-        """The offset of a stage's accumulators; of a stage in tiles, the number of its tiling.
+    def _accumulator_offset(self, stage: PlacedStage) -> int:
+        """The offset of the accumulators of a stage in arena elements; 0 without accumulators.
 
-        With channel blocks, the accumulators follow the strips of the stage.
+        With channel blocks, the accumulators follow the strips of the stage, and the offset counts
+        from the first strip.
         """
         if stage.mode == "BY_PARTS":
             strips = stage.running.stage.strips
             return sum(
                 rows * columns * self._buffered_channels(name) for name, rows, columns in strips
             )
-        if stage.mode == "BY_TILES":
-            return self._tiling(stage)
         scatters_rows = stage.running.layers[-1].operator.scatters_rows
         if stage.mode != "INTO_SUMS" or scatters_rows:
             return 0
@@ -626,11 +667,13 @@ class Schedule:
         """The initialiser of a group: its stages, and its staging buffer in arena elements."""
         stages = [stage for stage in self.stages if stage.group == number]
         staging = self.buffer(stages[-1].running.result, (Kind.STAGING,), number)
-        fields = (
-            *(stages[0].number, len(stages)),
-            *(self.elements(staging.offset), self.elements(staging.size)),
+        initialiser = _initialiser(
+            first_stage=stages[0].number,
+            stages=len(stages),
+            pool=self.elements(staging.offset),
+            pool_size=self.elements(staging.size),
         )
-        return f"{{{', '.join(map(str, fields))}}},"
+        return f"{initialiser},"
 
 
 Offset = Callable[[str, Kind], int]  # offset of a tensor's buffer of a kind, in arena elements
