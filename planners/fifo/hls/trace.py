@@ -713,14 +713,8 @@ class Recording:
 
     def _own_site(self, number: int, name: str, kind: str) -> Site:
         """A site at the line of the top function."""
-        return Site(
-            number=number,
-            name=name,
-            kind=kind,
-            line=self.top.line,
-            file=self.top.file,
-            region=-1,
-        )
+        line, file = self.top.line, self.top.file
+        return Site(number=number, name=name, kind=kind, line=line, file=file, region=-1)
 
     def _site(self, number: int) -> Site:
         if number == TOP_SITE:
