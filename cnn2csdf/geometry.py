@@ -38,7 +38,7 @@ class PaddedInterval(NamedTuple):
     limit: int
 
     @property
-    def places(self) -> int:
+    def length(self) -> int:
         """The number of positions covered."""
         return self.upto - self.first
 
@@ -65,7 +65,7 @@ class Region(NamedTuple):
         return self.columns[1] - self.columns[0]
 
     @property
-    def places(self) -> int:
+    def pixels(self) -> int:
         """Elements of one feature map."""
         return self.height * self.width
 

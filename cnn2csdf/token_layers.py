@@ -4,6 +4,10 @@ Each tensor of the file is held by a feature map, under an index map (cnn2csdf.i
 transposed matrix, for example, is the same feature map with its dims permuted. `TokenRewriter` adds
 layers to the rewritten model and the moves that a layer needs of its operands: a view of a matrix
 as a feature map, pixels in another order, tokens in one column, or the dims of the file.
+
+A digit is (position // stride) % size along an axis of a feature map (`index_maps.Digit`). For
+example, 8 channels that are 2 heads of 4 numbers are two digits: the head has stride 4 and size 2,
+the number within the head has stride 1 and size 4.
 """
 
 from __future__ import annotations
@@ -254,11 +258,9 @@ class TokenRewriter:
         if last_dim not in possible_last_dims:
             raise NoIndexMap
         positions = flattened(tuple(leading_dims))
-        memory_order = [
-            digit
-            for axis in ("YX" if last_dim == whole_axis("C", shape.channels) else "Y")
-            for digit in whole_axis(axis, shape.height if axis == "Y" else shape.width)
-        ]
+        memory_order = list(whole_axis("Y", shape.height))
+        if last_dim == whole_axis("C", shape.channels):
+            memory_order += whole_axis("X", shape.width)
         if merged(positions) == merged(memory_order):
             return tensor
         return self._in_order(name, tensor, positions)

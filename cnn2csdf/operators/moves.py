@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import prod
+from typing import Literal
 
 import numpy as np
 
@@ -337,7 +338,7 @@ class SpaceToDepth(Move):
     depends_on_all = True
     by_pixels = True
     block: int
-    order: str = "block first"
+    order: Literal["block first", "darknet"] = "block first"
 
     @property
     def is_tileable(self) -> bool:
@@ -376,7 +377,7 @@ class DepthToSpace(Move):
     depends_on_all = True
     by_pixels = True
     block: int
-    order: str = "block first"
+    order: Literal["block first", "channel first"] = "block first"
 
     def output_dims(self, inputs: Sequence[Shape]) -> Dims:
         channels, height, width = map_dims(self, inputs)

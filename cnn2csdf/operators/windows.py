@@ -486,7 +486,7 @@ def framed(
     (top, bottom), (left, right) = rows.held, columns.held
     if (top, bottom, left, right) == (rows.first, rows.upto, columns.first, columns.upto):
         return reader.rows(top, bottom)[:, :, left:right]
-    cells = np.full((reader.shape.channels, rows.places, columns.places), fill, dtype)
+    cells = np.full((reader.shape.channels, rows.length, columns.length), fill, dtype)
     if top < bottom and left < right:
         inner = cells[:, top - rows.first : bottom - rows.first]
         inner[:, :, left - columns.first : right - columns.first] = reader.rows(top, bottom)[

@@ -182,7 +182,7 @@ class _Run:
         self, layer: Layer, pieces: Mapping[str, TensorPiece], target: TensorPiece
     ) -> None:
         elements = scratch_elements(
-            self._plan.terms.scratch, self._network, layer, target.region.places
+            self._plan.terms.scratch, self._network, layer, target.region.pixels
         )
         element = self._elements[layer.inputs[0]]
         scratch = (
@@ -229,7 +229,7 @@ class _Run:
         tile, region = pieces[layer.name], group.computed(layer.name, *place)
         if group.tiles.halo_cached:
             self._keeper(group, layer).restore(place, tile)
-        if region.places:
+        if region.pixels:
             self._compute(layer, pieces, TensorPiece(region, tile.cut(region)))
         if group.tiles.halo_cached:
             self._keeper(group, layer).keep(place, tile)

@@ -315,7 +315,7 @@ class Rectangle(NamedTuple):
     def _size(self) -> int:
         """Bytes."""
         unit = self.arena.element_bytes(self.layer.name) * self._channels
-        return self.region.places * unit
+        return self.region.pixels * unit
 
     def _places(self, row: int, columns: Range) -> tuple[int, int]:
         """The offset of a range of columns of a row, and the index of its first element."""
@@ -378,7 +378,7 @@ class TileWork:
             there[layer.name] = tile
             self._restore(tile, down, across)
             region = self._ranges.computed(layer.name, down, across)
-            if region.places:
+            if region.pixels:
                 self._compute(layer, region, there, tile)
             self._keep(tile, down, across)
 
@@ -413,7 +413,7 @@ class TileWork:
 
     def _placed(self, layer: Layer, kind: Kind, region: Region) -> Rectangle:
         buffer = self._room(layer.name, kind)
-        elements = region.places * layer.shape.channels
+        elements = region.pixels * layer.shape.channels
         needed = elements * self._around.arena.element_bytes(layer.name)
         if needed > buffer.size:
             raise ExecutionError(

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 from math import prod
+from typing import Literal
 
 import numpy as np
 
@@ -182,11 +183,13 @@ def pad(node: OnnxNode, assembly: OnnxAssembly) -> None:
 def depth_to_space(node: OnnxNode, assembly: OnnxAssembly) -> None:
     """Add a layer that spreads channels over blocks of pixels (depth to space)."""
     block = _block(node, assembly.map_shape(node, 0))
-    orders = {"DCR": "block first", "CRD": "channel first"}
     mode = node.text("mode", "DCR")
-    if mode not in orders:
+    if mode not in ("DCR", "CRD"):
         raise unsupported(node, f"mode {mode!r} is not supported")
-    assembly.add(node, op.DepthToSpace(block=block, order=orders[mode]))
+    order: Literal["block first", "channel first"] = (
+        "block first" if mode == "DCR" else "channel first"
+    )
+    assembly.add(node, op.DepthToSpace(block=block, order=order))
 
 
 def space_to_depth(node: OnnxNode, assembly: OnnxAssembly) -> None:

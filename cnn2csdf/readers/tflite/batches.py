@@ -30,6 +30,7 @@ from cnn2csdf.readers.tflite.assembly import (
     refusal,
 )
 from cnn2csdf.readers.tflite.model_file import Tensor, TfliteGraph, TfliteNode
+from cnn2csdf.readers.tflite.options import PADDING, SAME
 from csdf.errors import UnreadableFile
 
 SPLIT, JOIN = "SPACE_TO_BATCH_ND", "BATCH_TO_SPACE_ND"
@@ -171,7 +172,9 @@ def _dilated(graph: TfliteGraph, section: _Section) -> Form:
     if crop.sizes != blocks.sizes:
         raise _NotExactError
     axes = _axes_of_blocks(graph, section, blocks)
-    pads_itself = any(node.options and not node.options.integer(0, "b") for node in convolutions)
+    pads_itself = any(
+        node.options and node.options.integer(PADDING, "b") == SAME for node in convolutions
+    )
     lengths = graph.tensors[split.inputs[0]].dims[1:]
     keeps_crops = pads_itself or any(
         length <= max(first - before, 0) + max(last - after, 0)

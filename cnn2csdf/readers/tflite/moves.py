@@ -28,6 +28,17 @@ from csdf.errors import UnreadableFile
 MOST_SCATTERED = 2**20  # positions of a result that updates are scattered to
 DEEPEST_ONE_HOT = 2**20
 
+# Fields of options, by operator.
+PACK_AXIS = 1
+UNPACK_AXIS = 1
+ONE_HOT_AXIS = 0
+GATHER_AXIS = 0
+GATHER_BATCH_DIMS = 1
+CONCATENATION_AXIS = 0
+CONCATENATION_ACTIVATION = 1
+SLICE_MASKS = range(5)  # begin, end, ellipsis, new axes, dropped axes
+SLICE_OFFSET = 5
+
 
 def reshape_steps(
     shape: Shape, wanted: Dims, *, from_map: bool = True, to_map: bool = True
@@ -77,7 +88,7 @@ def pack(node: TfliteNode, assembly: TfliteAssembly) -> None:
     dims = assembly.output(node).dims
     if not dims:
         raise UnreadableFile(f"{node}: an output without axes")
-    axis = options_of(node).integer(1, "i") % len(dims)
+    axis = options_of(node).integer(PACK_AXIS, "i") % len(dims)
     _add_concatenation(node, assembly, axis, (*dims[:axis], 1, *dims[axis + 1 :]))
 
 
@@ -124,7 +135,7 @@ def _add_concatenation(
 def unpack(node: TfliteNode, assembly: TfliteAssembly) -> None:
     """Add a slice for each output, without the axis that is cut."""
     dims = assembly.tensor(node, 0).dims
-    axis = options_of(node).integer(1, "i")
+    axis = options_of(node).integer(UNPACK_AXIS, "i")
     place = our_axis(node, assembly, dims, axis)
     for number in range(len(node.outputs)):
         piece = op.Slice(axis=place, start=number, stop=number + 1)
@@ -195,7 +206,7 @@ def one_hot(node: TfliteNode, assembly: TfliteAssembly) -> None:
         raise refusal(node, f"a depth of {depth}, expected 1 to {DEEPEST_ONE_HOT}")
     if values != [1.0, 0.0]:
         raise refusal(node, f"values of {values[0]:g} and {values[1]:g}, expected 1 and 0")
-    if options_of(node).integer(0, "i") not in (-1, len(dims)):
+    if options_of(node).integer(ONE_HOT_AXIS, "i") not in (-1, len(dims)):
         raise refusal(node, "a new axis that is not the last one")
     numbers = assembly.as_in_file(node, 0)
     count = assembly.builder.shape(numbers).elements
@@ -209,16 +220,21 @@ def one_hot(node: TfliteNode, assembly: TfliteAssembly) -> None:
 
 def gather(node: TfliteNode, assembly: TfliteAssembly) -> None:
     """Add a selection of positions along an axis, or of rows of a constant table by index."""
+    options = options_of(node)
+    file_axis, batch_dims = (
+        options.integer(GATHER_AXIS, "i"),
+        options.integer(GATHER_BATCH_DIMS, "i"),
+    )
     if assembly.tensor(node, 0).is_constant and assembly.is_dynamic(node, 1):
-        if options_of(node).integer(0, "i") or options_of(node).integer(1, "i"):
+        if file_axis or batch_dims:
             raise refusal(node, "a choice in a constant along another axis than the first")
         embedding(node, assembly, table=0, numbers=1)
         return
-    dims, options = assembly.tensor(node, 0).dims, options_of(node)
+    dims = assembly.tensor(node, 0).dims
     places = assembly.constant(node, 1)
-    if options.integer(1, "i") or places.ndim > 1:
+    if batch_dims or places.ndim > 1:
         raise refusal(node, f"places of shape {places.shape}, or one list for each batch")
-    axis = our_axis(node, assembly, dims, options.integer(0, "i"))
+    axis = our_axis(node, assembly, dims, file_axis)
     size = assembly.shape(node, 0).dims[axis]
     chosen = tuple(int(place) for place in places.reshape(-1))
     if not all(0 <= place < size for place in chosen):
@@ -353,8 +369,9 @@ def transpose(node: TfliteNode, assembly: TfliteAssembly) -> None:
 
 def concatenation(node: TfliteNode, assembly: TfliteAssembly) -> None:
     """Add a concatenation of tensors or constants along the axis in the options."""
-    axis = options_of(node).integer(0, "i")
-    _add_concatenation(node, assembly, axis, fused=fused_behind(node, 1))
+    axis = options_of(node).integer(CONCATENATION_AXIS, "i")
+    fused = fused_behind(node, CONCATENATION_ACTIVATION)
+    _add_concatenation(node, assembly, axis, fused=fused)
 
 
 def split(node: TfliteNode, assembly: TfliteAssembly) -> None:
@@ -406,10 +423,12 @@ def strided_slice(node: TfliteNode, assembly: TfliteAssembly) -> None:
     step is a selection of positions.
     """
     options, dims = options_of(node), assembly.tensor(node, 0).dims
-    if options.integer(5, "b"):
+    if options.integer(SLICE_OFFSET, "b"):
         raise refusal(node, "the option offset: ends that count from begins")
     begins, ends, steps = (assembly.integers(node, index) for index in (1, 2, 3))
-    begin_mask, end_mask, ellipsis, new_axes, dropped = (options.integer(n, "I") for n in range(5))
+    begin_mask, end_mask, ellipsis, new_axes, dropped = (
+        options.integer(field, "I") for field in SLICE_MASKS
+    )
     if not len(begins) == len(ends) == len(steps) or 0 in steps or ellipsis.bit_count() > 1:
         raise refusal(node, f"a slice by {steps} of a tensor with {len(dims)} axes")
     listed = [place for place in range(len(begins)) if not (ellipsis | new_axes) >> place & 1]

@@ -13,7 +13,8 @@ from cnn2csdf.readers.tflite.model_file import Dims, Record, Tensor, TfliteNode
 from cnn2csdf.shape import Shape
 from csdf.errors import UnreadableFile, counted
 
-SAME, VALID = 0, 1
+SAME, VALID = 0, 1  # a Padding
+PADDING = 0  # field of the options of a convolution or a pooling
 MOST_COVERED = 2**24  # places of one window
 
 
@@ -31,7 +32,7 @@ def fused_behind(node: TfliteNode, field: int) -> int:
 
 def padded(node: TfliteNode, window: op.Window, shape: Shape) -> op.Window:
     """Return the window with the padding that the options ask for."""
-    padding = options_of(node).integer(0, "b")
+    padding = options_of(node).integer(PADDING, "b")
     if padding not in (SAME, VALID):
         raise UnreadableFile(f"{node}: padding {padding}; expected 0 or 1")
     if padding == VALID:

@@ -16,6 +16,7 @@ from cnn2csdf.operators.resizes import IN_1024THS, SINGLE_PRECISION
 from cnn2csdf.readers.tflite.assembly import Converter, TfliteAssembly, Trained, refusal
 from cnn2csdf.readers.tflite.model_file import Dims, TfliteNode
 from cnn2csdf.readers.tflite.options import (
+    PADDING,
     SAME,
     fused_behind,
     is_hybrid,
@@ -140,7 +141,7 @@ def _add_convolution(
 def transposed_convolution(node: TfliteNode, assembly: TfliteAssembly) -> None:
     """Add a transposed convolution; its inputs are a size, the filters, the maps and biases."""
     window = window_of(node, _kernel_size(node, assembly), dilations=None)
-    is_same = options_of(node).integer(0, "b") == SAME
+    is_same = options_of(node).integer(PADDING, "b") == SAME
     _add_transposed(node, assembly, window, source=2, is_same=is_same, fused=fused_behind(node, 3))
 
 
