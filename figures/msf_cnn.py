@@ -135,9 +135,9 @@ def budgets(subject: Subject, found: Sequence[Fit]) -> list[str]:
         fitting = [plan for plan in subject.plans if plan.ram <= ram]
         best = min(fitting, key=lambda plan: plan.work, default=None)
         ways = [least_work(one.methods, ram) for one in found]
-        most = None if best is None else Fraction(best.mac_ratio, subject.once)
+        most = None if best is None else Fraction(best.work, subject.once)
         cells = [
-            "none" if best is None else f"{best.ram:,} at {best.mac_ratio / subject.once:.3f}",
+            "none" if best is None else f"{best.ram:,} at {best.work / subject.once:.3f}",
             *map(shown, ways),
             met(most is None or (way is not None and way.mac_ratio <= most) for way in ways),
         ]
