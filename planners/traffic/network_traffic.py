@@ -136,22 +136,28 @@ class NetworkSearch:
         tiles. Raises InvalidPlan, naming the layer, if such a stage does not fit into the buffer.
         """
         stop = stop_of(budget)
+        # Answers within a second, for the stages that remain when the search ends early.
         quick, ended = self._each_alone(buffer_bytes)
         best_splits: list[tuple[int, tuple[GroupTraffic, ...]]] = [(0, ())]  # of the first stages
         for end, stage in enumerate(self.stages, 1):
             alone = quick[end - 1]
+            # The quick answer is not proved minimal: search the nests of this stage.
             if alone.layer is not None and alone.layer.ended and ended is None:
                 alone = self._alone(stage, buffer_bytes, self._of_stage(stop, end - 1))
                 ended = None if alone.layer is None else alone.layer.ended
+            # Dynamic programming: the last group of the first `end` stages is this stage alone, or a
+            # fused group that begins at `first`.
             total, groups = best_splits[end - 1]
             minimum = total + alone.total_bytes, (*groups, alone)
             try:
                 for first in () if ended else self._starts(end, longest, buffer_bytes):
                     before_bytes, before = best_splits[first]
-                    traffic = self._fused(first, end, buffer_bytes, minimum[0] - before_bytes, stop)
+                    allowed_bytes = minimum[0] - before_bytes
+                    traffic = self._fused(first, end, buffer_bytes, allowed_bytes, stop)
                     if traffic is not None:
                         minimum = before_bytes + traffic.total_bytes, (*before, traffic)
             except ENDS as end_of_search:
+                # The remaining stages execute alone, by their quick answers.
                 ended = reason_of(end_of_search)
             best_splits.append(minimum)
         return NetworkTraffic(
@@ -365,12 +371,18 @@ def _streamed(stage: TraversalStep, reads: int, held: int) -> GroupTraffic:
 
 
 def _held_by_window(stage: TraversalStep) -> int:
-    """Return the bytes of windows over one map: the rows under a window, or the outputs it adds to."""
+    """Return the minimum bytes of windows over one map, and of one row of the widest operand.
+
+    Either the rows under a window are in the buffer, with a row of the result; or all rows of the
+    result, to which each row of the source is added.
+    """
     layer = stage.window
     if layer is None:
         return 0
     rows, columns = layer.rows, layer.columns
     extent = min(rows.inputs, rows.dilation * (rows.kernel - 1) + 1)
-    row, result = columns.inputs * stage.source_bytes, columns.outputs * stage.element_bytes
-    by_window, by_output = extent * row + result, rows.outputs * result + row
+    source_row = columns.inputs * stage.source_bytes
+    result_row = columns.outputs * stage.element_bytes
+    by_window = extent * source_row + result_row
+    by_output = rows.outputs * result_row + source_row
     return min(by_window, by_output) + columns.outputs * layer.widest_operand

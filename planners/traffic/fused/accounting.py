@@ -91,7 +91,8 @@ def moved(schedule: FusedSchedule, tables: CutTables) -> DramTraffic:
     )
     written, read = _halo(schedule, tables.sizes, outer, inner)
     return DramTraffic(
-        input=tables.sizes.maps[0] * outer[0].computed * inner[0].computed + operand_bytes,
+        input=tables.sizes.position_bytes[0] * outer[0].computed * inner[0].computed
+        + operand_bytes,
         weights=_weights_moved(schedule, tables),
         output=tables.outputs,
         halo_written=written,
@@ -107,24 +108,32 @@ def _weights_moved(schedule: FusedSchedule, tables: CutTables) -> int:
 def _halo(
     schedule: FusedSchedule, sizes: Sizes, outer: Sequence[AxisTotals], inner: Sequence[AxisTotals]
 ) -> tuple[int, int]:
-    """Bytes of halos that are spilled to DRAM, and that are read back."""
+    """Bytes of halos that are spilled to DRAM, and that are read back.
+
+    Tiles are products of the cuts of both axes, so of a map they need outer.distinct * inner.distinct
+    distinct positions, and outer.needed * inner.needed summed over the tiles.
+    """
     if SPILLED not in schedule.halo:
         return 0, 0
     written = read = 0
     for number in sizes.inner:
-        maps = sizes.maps[number]
+        position_bytes = sizes.position_bytes[number]
         outer_axis, inner_axis = outer[number], inner[number]
         if schedule.halo[1] is CACHED:
-            written += maps * outer_axis.shared * inner_axis.distinct
-            read += maps * (outer_axis.needed - outer_axis.distinct) * inner_axis.distinct
+            # Along the inner axis the halo stays in the buffer: only positions shared along the outer
+            # axis are spilled, and read by each outer tile but the first.
+            written += position_bytes * outer_axis.shared * inner_axis.distinct
+            rereads = outer_axis.needed - outer_axis.distinct
+            read += position_bytes * rereads * inner_axis.distinct
         else:
+            # All positions are spilled except those of one tile only, which are shared along neither
+            # axis; each tile but the first that needs a position reads it.
+            distinct = outer_axis.distinct * inner_axis.distinct
             unshared = (outer_axis.distinct - outer_axis.shared) * (
                 inner_axis.distinct - inner_axis.shared
             )
-            written += maps * (outer_axis.distinct * inner_axis.distinct - unshared)
-            read += maps * (
-                outer_axis.needed * inner_axis.needed - outer_axis.distinct * inner_axis.distinct
-            )
+            written += position_bytes * (distinct - unshared)
+            read += position_bytes * (outer_axis.needed * inner_axis.needed - distinct)
     return written, read
 
 
@@ -159,15 +168,17 @@ def minimum_working_bytes(tiles: tuple[int, int], tables: CutTables) -> int:
     for number in (0, *sizes.inner) if sizes.input_waits else sizes.inner:
         places = rows[number][row].bit_count() * columns[number][column].bit_count()
         for step in range(max(number, 1), sizes.last_readers[number] + 1):
-            live_bytes[step] += sizes.maps[number] * places
+            live_bytes[step] += sizes.position_bytes[number] * places
     return max(live_bytes)
 
 
-def needs(schedule: FusedSchedule, tables: CutTables, limit: int) -> tuple[WorkingBytes, ...] | int:
-    """Return for each layer its peak buffer bytes over all tiles.
+def peak_bytes_within(
+    schedule: FusedSchedule, tables: CutTables, limit: int
+) -> tuple[WorkingBytes, ...] | int:
+    """Return for each layer its peak buffer bytes over all tiles, as `peak_bytes_by_layer` does.
 
     If a layer exceeds `limit` even with all its weights stationary, return its bytes at once, as
-    one number: a lower bound on what the schedule needs.
+    one number: a lower bound on the buffer bytes of the schedule.
     """
     peaks = [WorkingBytes(0, 0)] * schedule.group.length
     for tile in _tiles(schedule, tables):
@@ -232,21 +243,21 @@ def _all_maps_steps(sizes: Sizes, tile: _Tile) -> Iterator[WorkingBytes]:
                     if step <= sizes.last_readers[number]
                     else map_elements.after
                 )
-            fixed += sizes.maps[number] * buffered
+            fixed += sizes.position_bytes[number] * buffered
         input_elements = tile.maps[0]
         if sizes.input_waits:
-            fixed += sizes.maps[0] * (
+            fixed += sizes.position_bytes[0] * (
                 input_elements.during if step <= sizes.last_readers[0] else input_elements.after
             )
         elif step == 1:
             yield _first(layer, sizes, tile, fixed)
             continue
         else:
-            fixed += sizes.maps[0] * input_elements.after
+            fixed += sizes.position_bytes[0] * input_elements.after
         if sizes.last_readers[step] == step:
             yield _end(layer, step, sizes, tile, fixed)
         else:
-            yield WorkingBytes(fixed + sizes.vectors[step - 1], fixed)
+            yield WorkingBytes(fixed + sizes.kernel_bytes[step - 1], fixed)
 
 
 def _first(layer: FusedLayer, sizes: Sizes, tile: _Tile, fixed: int) -> WorkingBytes:
@@ -255,7 +266,11 @@ def _first(layer: FusedLayer, sizes: Sizes, tile: _Tile, fixed: int) -> WorkingB
     The input arrives map by map, with one kernel vector at a time; or row by row, with the
     vectors of all filters that read its map.
     """
-    input_elements, element_bytes, vector = tile.maps[0], sizes.elements[0], sizes.vectors[0]
+    input_elements, element_bytes, vector = (
+        tile.maps[0],
+        sizes.element_bytes[0],
+        sizes.kernel_bytes[0],
+    )
     streamed_input = (
         (layer.channels - 1) * max(input_elements.before, input_elements.after)
         + input_elements.during
@@ -273,7 +288,7 @@ def _end(layer: FusedLayer, number: int, sizes: Sizes, tile: _Tile, fixed: int) 
     The result leaves map by map, with one kernel vector at a time; or row by row, with the
     vectors of all channels that a filter reads.
     """
-    element_bytes, vector = sizes.elements[number], sizes.vectors[number - 1]
+    element_bytes, vector = sizes.element_bytes[number], sizes.kernel_bytes[number - 1]
     row = tile.row(number) * element_bytes
     by_row = row + layer.channels // layer.groups * vector
     return WorkingBytes(
@@ -290,10 +305,15 @@ def _one_map_steps(sizes: Sizes, tile: _Tile) -> Iterator[WorkingBytes]:
             elements.during * element_bytes,
             elements.after * element_bytes,
         )
-        for elements, element_bytes in zip(tile.maps[1:last], sizes.elements[1:last], strict=True)
+        for elements, element_bytes in zip(
+            tile.maps[1:last], sizes.element_bytes[1:last], strict=True
+        )
     ]
     other_maps = max(sum(before for before, _, _ in maps), sum(after for _, _, after in maps))
-    fixed = sizes.maps[0] * tile.maps[0].during + sizes.maps[last] * tile.maps[last].during
+    fixed = (
+        sizes.position_bytes[0] * tile.maps[0].during
+        + sizes.position_bytes[last] * tile.maps[last].during
+    )
     fixed += (sizes.layers[0].filters - 1) * other_maps
     for step, layer in enumerate(sizes.layers, 1):
         current_map = sum(
@@ -302,7 +322,7 @@ def _one_map_steps(sizes: Sizes, tile: _Tile) -> Iterator[WorkingBytes]:
         )
         operand_row = tile.row(last) * layer.widest_operand
         yield WorkingBytes(
-            fixed + current_map + sizes.vectors[step - 1] + operand_row,
+            fixed + current_map + sizes.kernel_bytes[step - 1] + operand_row,
             fixed + current_map + operand_row,
         )
 
@@ -315,19 +335,19 @@ class Sizes(NamedTuple):
     """Sizes of a group that do not depend on tiles.
 
     layers: the layers.
-    maps: for each map, bytes of all its feature maps at one position.
-    elements: for each map, bytes per element.
-    vectors: for each layer, bytes of the kernel over one map, as far as it takes part in the
-    result.
+    position_bytes: for each map, bytes of all its feature maps at one position.
+    element_bytes: for each map, bytes per element.
+    kernel_bytes: for each layer, bytes of the kernel over one map, without positions that only meet
+    padding.
     last_readers: for each map, the last layer that reads it.
     inner: maps that one layer of the group produces and another reads.
     input_waits: whether the input stays in the buffer after the first layer.
     """
 
     layers: tuple[FusedLayer, ...]
-    maps: tuple[int, ...]
-    elements: tuple[int, ...]
-    vectors: tuple[int, ...]
+    position_bytes: tuple[int, ...]
+    element_bytes: tuple[int, ...]
+    kernel_bytes: tuple[int, ...]
     last_readers: tuple[int, ...]
     inner: tuple[int, ...]
     input_waits: bool

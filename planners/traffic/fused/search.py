@@ -25,9 +25,9 @@ from planners.traffic.fused.accounting import (
     axes_of,
     minimum_working_bytes,
     moved,
-    needs,
     operations,
     peak_bytes_by_layer,
+    peak_bytes_within,
 )
 from planners.traffic.fused.axis_cuts import weights_of
 from planners.traffic.fused.bounds import group_traffic_bound
@@ -118,7 +118,7 @@ class _ScheduleCandidate:
     def needs(self, tables: CutTables, limit: int) -> tuple[WorkingBytes, ...] | None:
         """Return the working bytes of each layer; None if they exceed the limit."""
         if isinstance(self._needs, int) and self._needs <= limit:
-            self._needs = needs(self.schedule, tables, limit)
+            self._needs = peak_bytes_within(self.schedule, tables, limit)
         return None if isinstance(self._needs, int) else self._needs
 
 
