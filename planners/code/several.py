@@ -70,7 +70,7 @@ class Libraries:
         return sum(member.weight_bytes for member in self.members)
 
 
-def together(
+def combined_libraries(
     members: Sequence[Member],
     *,
     name: str = "networks",
@@ -137,7 +137,10 @@ def together(
 
 
 def _apart(name: str, taken: Sequence[str]) -> str:
-    """An identifier that begins none of those taken, nor they it: symbols are name_something."""
+    """An identifier that is no prefix of a taken identifier, up to an underscore, and vice versa.
+
+    Symbols of a library are `name_symbol`, so `a` and `a_b` could have the same symbols.
+    """
     free_name, number = identifier(name), 2
     while any(
         f"{taken_name}_".startswith(f"{free_name}_") or f"{free_name}_".startswith(f"{taken_name}_")
@@ -157,11 +160,15 @@ def write_libraries(
     target: str | None = None,
     package: Package = PLAIN,
 ) -> Libraries:
-    """Write libraries that take turns in one arena into a folder, and return them; see together().
+    """Write libraries that take turns in one arena into a folder, and return them.
+
+    Arguments are those of combined_libraries().
 
     Raises UnwritableFile, before anything is written, for a folder that holds files of another kind.
     """
-    libraries = together(members, name=name, kernels=kernels, target=target, package=package)
+    libraries = combined_libraries(
+        members, name=name, kernels=kernels, target=target, package=package
+    )
     write_folder(folder, libraries.files)
     return libraries
 
@@ -216,25 +223,25 @@ int main(void)
 {end_of_main(name, "outputs differ", "outputs equal", f"{name.upper()}_ARENA_BYTES", f"({states})")}"""
 
 
-def _calls(one: Written) -> str:
-    """Return the calls of one of several networks."""
-    ports = ", ".join(port.parameter for port in (*one.inputs, *one.outputs))
-    verb = "invoke" if one.keeps_state else "run"
+def _calls(library: Written) -> str:
+    """Return the C that executes a frame of a library."""
+    ports = ", ".join(port.parameter for port in (*library.inputs, *library.outputs))
+    name, verb = library.name, "invoke" if library.keeps_state else "run"
     return f"""
-static {one.name}_state state_of_{one.name};
-{one.name}_init(&state_of_{one.name}, arena.{one.name}, sizeof arena.{one.name}); /* once */
-{one.name}_{verb}(&state_of_{one.name}, {ports});
+static {name}_state state_of_{name};
+{name}_init(&state_of_{name}, arena.{name}, sizeof arena.{name}); /* once */
+{name}_{verb}(&state_of_{name}, {ports});
 """
 
 
-def _readme(name: str, members: Sequence[Member], found: Sequence[Written], arena: int) -> str:
+def _readme(name: str, members: Sequence[Member], libraries: Sequence[Written], arena: int) -> str:
     rows = "\n".join(
         f"| {written.name} | {member.plan.arena_bytes:,} | {written.state_bytes} "
         f"| {written.weight_bytes:,} | {member.plan.multiply_accumulates:,} |"
-        for member, written in zip(members, found, strict=True)
+        for member, written in zip(members, libraries, strict=True)
     )
-    calls = "".join(map(_calls, found))
-    keeping = [written.name for written in found if written.keeps_state]
+    calls = "".join(map(_calls, libraries))
+    keeping = [written.name for written in libraries if written.keeps_state]
     stays = (
         f"""
 What {", ".join(keeping)} keep{"s" if len(keeping) == 1 else ""} from frame to frame has bytes of
@@ -244,13 +251,13 @@ headers.
         if keeping
         else ""
     )
-    return f"""# {name}: {len(found)} neural networks in {arena:,} bytes
+    return f"""# {name}: {len(libraries)} neural networks in {arena:,} bytes
 
 | network | arena, alone | state, at most | weights | multiply-accumulates/frame |
 |---|---|---|---|---|
 {rows}
 
-{ports_table([(member.model, written) for member, written in zip(members, found, strict=True)])}
+{ports_table([(member.model, written) for member, written in zip(members, libraries, strict=True)])}
 
 The networks take turns in one arena of {arena:,} bytes, a whole frame at a time, in any order:
 

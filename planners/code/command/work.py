@@ -37,7 +37,7 @@ from planners.code.misra import deviations_in, record, require_cppcheck, summary
 from planners.code.packaging import MAKE, Package, command_of, source_of
 from planners.code.parts import OWN
 from planners.code.primitives.bench import bench
-from planners.code.several import Member, together
+from planners.code.several import Member, combined_libraries
 from planners.code.sources import Written, cmsis_nn_of
 from planners.code.supported import require_c
 from planners.memory.alternatives import answer_with_alternatives
@@ -381,7 +381,7 @@ def _several(planned: Sequence[Planned], options: argparse.Namespace) -> Told:
         Member(model=member.model, plan=member.way.plan, scratch=_scratch(largest, options))
         for member in planned
     ]
-    package = together(
+    package = combined_libraries(
         members,
         name=options.name or "networks",
         kernels=options.kernels,

@@ -15,7 +15,7 @@ from cnn2csdf.onnx_files.writer import onnx_bytes
 from csdf.errors import InvalidArgument
 from planners.code.library import library, write_library
 from planners.code.packaging import ARDUINO, MAKE, PROJECTS, SPDX, Package, command_of
-from planners.code.several import Member, together, write_libraries
+from planners.code.several import Member, combined_libraries, write_libraries
 from tests.planners.code.compiling import COMPILER, FLAGS, needs_compiler
 from tests.planners.code.test_networks_together import members
 from tests.planners.code.test_writing_libraries import planned, small
@@ -61,7 +61,7 @@ def test_several_networks_and_one_have_the_same_folders():
     one = Member(model=model, plan=planned(model), name="one")
     folders = [
         {path.partition("/")[0] for path in made.files}
-        for made in (together([one, one]), library(model, planned(model)))
+        for made in (combined_libraries([one, one]), library(model, planned(model)))
     ]
     assert folders[0] | {"examples"} == folders[1]
 
@@ -131,7 +131,7 @@ def test_files_of_build_systems_come_only_where_they_are_asked_for():
     for project, names in own.items():
         package = Package(projects=(project,), author="A", url="https://example.org")
         assert every & set(library(model, planned(model), package=package).files) == names
-    several = together(
+    several = combined_libraries(
         [Member(model=model, plan=planned(model))], package=Package(projects=(MAKE,))
     )
     assert every & set(several.files) == own["make"]

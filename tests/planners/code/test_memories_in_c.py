@@ -9,7 +9,7 @@ from cnn2csdf.catalogue.networks import from_catalogue
 from cnn2csdf.platforms import PLATFORMS
 from csdf.errors import InvalidPlan
 from planners.code.library import library, write_library
-from planners.code.several import Member, together
+from planners.code.several import Member, combined_libraries
 from planners.memory.fit import fit
 from planners.plan.plan import Kind, Memory
 from tests.planners.code.calibrated import integer_model, real_model
@@ -121,7 +121,7 @@ def test_the_header_names_each_memory_and_its_place():
 def test_networks_in_turn_have_one_arena():
     model, plan = planned(integers("keyword_spotting:rows=25"), 2_000)
     with pytest.raises(InvalidPlan, match="several memories"):
-        together([Member(model=model, plan=plan)] * 2)
+        combined_libraries([Member(model=model, plan=plan)] * 2)
 
 
 def on_board(model, name, *sizes):

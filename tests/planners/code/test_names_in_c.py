@@ -17,7 +17,7 @@ from planners.code.c_text import KEYWORDS, MACROS
 from planners.code.graph.planning import planned_graph
 from planners.code.graph.program import graph_program
 from planners.code.library import library
-from planners.code.several import Member, together
+from planners.code.several import Member, combined_libraries
 from planners.memory.fit import fit
 from planners.plan.plan import Memory
 from tests.planners.code.compiling import COMPILER, needs_compiler
@@ -129,7 +129,7 @@ def test_networks_in_one_arena_called_as_variables_of_the_test_compile(tmp_path)
     for name in ("arena", "say", "failed", "turn", "element", "test", "int", "networks"):
         model = summed(["x", "say", "arena"], name)
         members.append(Member(model=model, plan=fit(model.network, budget=1).least.plan))
-    all_compiled(dict(together(members).files), tmp_path, "networks")
+    all_compiled(dict(combined_libraries(members).files), tmp_path, "networks")
 
 
 def test_actors_and_channels_called_as_identifiers_of_the_generated_c_compile(tmp_path):

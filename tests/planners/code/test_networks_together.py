@@ -9,7 +9,7 @@ from cnn2csdf.catalogue.networks import from_catalogue
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model, random_weights
 from csdf.errors import InvalidPlan
-from planners.code.several import Member, together, write_libraries
+from planners.code.several import Member, combined_libraries, write_libraries
 from planners.memory.fit import fit
 from tests.planners.code.compiling import COMPILER, FLAGS, SANITIZERS, needs_compiler, program
 from tests.planners.code.test_library_on_target import STACK, make, needs_target, printed
@@ -113,7 +113,9 @@ def test_no_name_begins_another():
     model = small("a")
     plan = planned(model)
     names = ("a", "a", "a b", "networks", "target", "")
-    found = together([Member(model=model, plan=plan, name=name or None) for name in names])
+    found = combined_libraries(
+        [Member(model=model, plan=plan, name=name or None) for name in names]
+    )
     given = ["networks", *(one.name for one in found.members)]
     assert len(set(given)) == 7
     for one in found.members:  # the calls of each
@@ -126,4 +128,4 @@ def test_no_name_begins_another():
 
 def test_no_network_is_refused():
     with pytest.raises(InvalidPlan, match="no network"):
-        together([])
+        combined_libraries([])

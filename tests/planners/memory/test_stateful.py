@@ -21,7 +21,7 @@ from csdf.errors import ExecutionError, InvalidPlan
 from csdf.status import Status
 from csdf.units import bytes_in_words
 from planners.code.library import write_library
-from planners.code.several import Member, together
+from planners.code.several import Member, combined_libraries
 from planners.code.sources import library_sources
 from planners.memory.alternatives import fit_with_alternatives
 from planners.memory.fit import fit, fit_of
@@ -186,7 +186,7 @@ def test_networks_in_one_arena_keep_their_states_apart():
         Member(model=one, plan=found.best.plan) for one, found in zip(models, alone, strict=True)
     ]
     with pytest.raises(InvalidPlan, match="stays between frames, but"):  # as they share bytes
-        together(members)
+        combined_libraries(members)
     apart = with_states_apart(alone)
     plans = [one.best.plan for one in apart]
     require_apart(plans)
@@ -244,7 +244,7 @@ def test_the_page_of_networks_calls_what_the_header_declares():
     members = [
         Member(model=one, plan=found.best.plan) for one, found in zip(models, apart, strict=True)
     ]
-    files = together(members, name="two").files
+    files = combined_libraries(members, name="two").files
     called = re.findall(r"^(\w+)\(&state_of_", files["README.md"], flags=re.MULTILINE)
     assert len(called) == 2 * len(models)
     header = "".join(text for name, text in files.items() if name.endswith(".h"))
