@@ -85,7 +85,7 @@ def front_of_chains(
         for begin, peak, cost, link in links:
             chains.extend(begin, end, [(peak, cost, link)])
         chains.at(end)
-    return chains.at(len(ending) - 1)
+    return chains.at(max(len(ending) - 1, 0))
 
 
 class StorageWhy(Why):

@@ -89,7 +89,11 @@ class LayerNode:
         """
         sizes = parameters_in_flash(self.layer, self.inputs, self.input_types)
         elements = {_in_c(name): elements for name, (elements, _) in sizes.items()}
-        assert array.size == elements[_in_c(role)], (self.layer, role, array.size)
+        if elements.get(_in_c(role)) != array.size:
+            raise self.refusal(
+                f"with an array {role!r} of {array.size} numbers, which its flash does not count: "
+                "state them in derived_arrays or elements_in_flash"
+            )
         name = next(
             (stored.name for stored in self.layer.stored if _in_c(stored.role) == _in_c(role)), None
         )

@@ -34,10 +34,11 @@ def without_unused_macros(text: str, words: Set[str]) -> str:
     unused = {
         name for name, count in definitions.items() if mentions[name] == count and name not in words
     }
-    if not unused:
-        return _EMPTY_LINES.sub("\n\n", text)
     shorter = _DEFINITION.sub(lambda match: "" if match[1] in unused else match[0], text)
-    return without_unused_macros(_EMPTY_CONDITION.sub("", shorter), words)
+    shorter = _EMPTY_CONDITION.sub("", shorter)
+    if shorter == text:
+        return _EMPTY_LINES.sub("\n\n", text)
+    return without_unused_macros(shorter, words)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

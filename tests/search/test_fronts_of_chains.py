@@ -48,3 +48,8 @@ def test_of_equal_chains_the_further_costs_choose():
     links = [(0, 3, (2, fused), fused) for fused in (1, 0)]
     assert front_of_chains([[], links], compared=1) == [(3, (2, 0), (0,))]
     assert front_of_chains([[], []]) == []
+
+
+@pytest.mark.parametrize("ending", [[], [()]])
+def test_the_chain_without_links_is_the_front_of_one_place(ending):
+    assert front_of_chains(ending) == [(0, (), ())]

@@ -317,7 +317,8 @@ static int prepare(Order *order)
         order->mark.at[step] = 1;
         order->word.at[step] = step / WORD_BITS;
         order->power.at[step] = INT64_C(1) << step % WORD_BITS;
-        order->keys.at[step] = drawn(&random, INT64_C(1) << 31) << 31 | drawn(&random, INT64_C(1) << 31);
+        int64_t high = drawn(&random, INT64_C(1) << 31);
+        order->keys.at[step] = high << 31 | drawn(&random, INT64_C(1) << 31);
     }
     return sort_steps(order);
 }

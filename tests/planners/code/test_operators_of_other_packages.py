@@ -176,6 +176,21 @@ def test_a_kernel_of_another_package_computes_the_test_vectors(run, install, tmp
     sys.modules.pop("csdf_rotation")
 
 
+def test_an_array_that_flash_does_not_count_is_refused_with_the_layer(run, install, tmp_path):
+    table = 'layer.symbol("turns", np.zeros(5, np.float32))'
+    text = ROTATION.replace('"rotating", operator.by)', f'"rotating", {table})')
+    assert table in text
+    install("csdf-turns", {"Rotation": "csdf_turns"}, {"csdf_turns": text}, GROUP)
+    rotation = onnx.helper.make_node(
+        "Rotation", ["image"], ["result"], name="result", domain=DOMAIN, by=3
+    )
+    file = written([rotation], [], tmp_path / "turns.onnx")
+    code, _, remarks = run("deploy", file, "-o", tmp_path / "library")
+    assert code == 2
+    assert "layer 'result': no C code for Rotation with an array 'turns' of 5 numbers" in remarks
+    sys.modules.pop("csdf_turns")
+
+
 def test_integers_go_through_a_table_of_the_operator(run, hardshrink, tmp_path):
     scale = onnx.numpy_helper.from_array(np.float32(0.02), "scale")
     zero = onnx.numpy_helper.from_array(np.int8(-3), "zero")

@@ -124,6 +124,8 @@ def test_macros_that_nothing_uses_are_left_out():
     )
     assert without_unused_macros(text, {"E"}) == "#define C 2\n#define E C\n"
     assert without_unused_macros(text, {"B", "D", "E"}) == text
+    nested = "#if X\n#if Y\n#define A 1\n#endif\n#endif\nint z;\n"
+    assert without_unused_macros(nested, set()) == "int z;\n"
 
 
 def test_a_plan_without_tiles_or_state_has_no_code_for_them():
