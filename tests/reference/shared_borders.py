@@ -25,7 +25,7 @@ def shared_elements(group: TileRanges, name: str) -> int:
     """Return the elements of a tensor that white tiles take over from black ones."""
     channels = group.network.layer(name).shape.channels
     return channels * sum(
-        group.held(name, *place).places - _left_over(group, name, place)
+        group.held(name, *place).pixels - _left_over(group, name, place)
         for place in reuse_order(len(group.tiles.row_ends), len(group.tiles.column_ends))
         if sum(place) % 2
     )
@@ -38,7 +38,7 @@ def reuse_multiply_accumulates(group: TileRanges) -> int:
         * sum(
             _left_over(group, layer.name, place)
             if sum(place) % 2
-            else group.held(layer.name, *place).places
+            else group.held(layer.name, *place).pixels
             for place in reuse_order(len(group.tiles.row_ends), len(group.tiles.column_ends))
         )
         for layer in group.layers
