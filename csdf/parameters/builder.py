@@ -11,6 +11,7 @@ from typing import Any
 from csdf.errors import CsdfError
 from csdf.model.exact import Exact
 from csdf.model.graph import FORMAT, VERSION
+from csdf.names import free_name
 from csdf.parameters.graph import ParametricGraph, from_json
 
 Number = Exact  # an integer, a fraction, or a text: number or expression
@@ -51,11 +52,8 @@ class ParametricBuilder:
         name: str | None = None,
     ) -> ParametricBuilder:
         """Add a channel; without a name it is called after its actors."""
-        wanted = title = name or f"{producer} to {consumer}"
         taken = {channel["name"] for channel in self._channels}
-        number = 2
-        while name is None and title in taken:
-            title, number = f"{wanted} {number}", number + 1
+        title = name or free_name(f"{producer} to {consumer}", taken)
         self._channels.append(
             {
                 "name": title, "producer": producer, "consumer": consumer,

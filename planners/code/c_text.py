@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from csdf.errors import InvalidNetwork
+from csdf.names import free_name
 from planners.code.initialisers import Structures
 from planners.code.rules import Rule
 
@@ -59,11 +60,7 @@ def identifier(name: str) -> str:
 
 def unlike(name: str, taken: Iterable[str]) -> str:
     """Return an identifier for a name that is none of those taken."""
-    names = set(taken)
-    text, number = identifier(name), 2
-    while text in names:
-        text, number = f"{identifier(name)}_{number}", number + 1
-    return text
+    return free_name(identifier(name), set(taken), between="_")
 
 
 def number(value: float) -> str:
