@@ -68,11 +68,11 @@ def smaller_plan(
     groups: Sequence[GroupWay],
     *,
     is_streamed: bool,
-    than: int,
+    below_bytes: int,
 ) -> StreamingPlan | None:
-    """Return the smallest plan of a chain of groups; None if no lower bound is below `than` bytes."""
+    """Return the smallest plan of a chain of groups; None if no lower bound is below `below_bytes`."""
     builders, again = _builders(course, table, groups, is_streamed=is_streamed, is_joined=True)
-    smallest = min(_improving(builders, than=than), key=_arena_bytes, default=None)
+    smallest = min(_improving(builders, below_bytes=below_bytes), key=_arena_bytes, default=None)
     return None if smallest is None else replace(smallest[0], rematerialised=again)
 
 
@@ -80,16 +80,17 @@ def _improving(
     builders: Iterable[_PlanBuilder],
     *,
     offsets: Mapping[str, int] | None = None,
-    than: int | None = None,
+    below_bytes: int | None = None,
 ) -> Iterator[tuple[StreamingPlan, int]]:
     """Yield plans with their lower bounds, except where the bound excludes a smaller plan.
 
-    offsets: as in `bounded_plan`. than: as in `smaller_plan`.
+    offsets: as in `bounded_plan`. below_bytes: as in `smaller_plan`.
     """
     for builder in builders:
-        if than is None or builder.least < than:
+        if below_bytes is None or builder.least < below_bytes:
             plan = builder.plan(offsets)
-            than = plan.arena_bytes if than is None else min(than, plan.arena_bytes)
+            arena = plan.arena_bytes
+            below_bytes = arena if below_bytes is None else min(below_bytes, arena)
             yield plan, builder.least
 
 

@@ -300,7 +300,7 @@ class PlanSearch:
             self._table,
             groups,
             is_streamed=self._is_streamed,
-            than=min((method.ram_bytes for method in fewer_macs), default=ANY_BYTES),
+            below_bytes=min((method.ram_bytes for method in fewer_macs), default=ANY_BYTES),
         )
         if plan is not None:
             self._chains[id(plan)] = groups

@@ -124,7 +124,7 @@ class StageOrders:
         count = sum(len(move.stages) for group in chain for move in group.moves)
         stop.spend(PLAN_EFFORT * count)
         plan = smaller_plan(
-            self.course, self.table, chain, is_streamed=self.is_streamed, than=below_bytes
+            self.course, self.table, chain, is_streamed=self.is_streamed, below_bytes=below_bytes
         )
         return None if plan is None else _ChainCandidate(chain, plan)
 

@@ -209,9 +209,8 @@ def memory(text: str) -> GivenMemory:
         memory = memory_of(text)
     except MalformedText as error:
         raise argparse.ArgumentTypeError(str(error)) from None
-    option_values.size(
-        text.partition("=")[2].partition(":")[0]
-    )  # which says how many bytes a KB has
+    # The size alone again: its parser says how many bytes a KB has.
+    option_values.size(text.partition("=")[2].partition(":")[0])
     return memory
 
 
