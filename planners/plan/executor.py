@@ -281,10 +281,10 @@ class PlanMachine:
         So the rows computed in the frame must be intact afterwards, unless they are in place: at the
         offsets of the variable's rows.
         """
-        source, variable = self._whole[update.source], self._whole[update.variable]
+        source, variable = self._whole_tensor(update.source), self._whole[update.variable]
         height, kept_rows = source.layer.shape.rows, variable.layer.shape.rows
         ring = self._rings.get(update.source)
-        made = source if ring is None else self._whole[ring.new]
+        made = source if ring is None else self._whole_tensor(ring.new)
         is_in_place = ring is None and all(
             source.place(row) == variable.place(row - height + kept_rows)
             for row in range(height - kept_rows, height)
@@ -310,10 +310,14 @@ class PlanMachine:
 
     def _all_of(self, name: str, reader: str | None) -> Array:
         """All rows of a tensor, from the buffer in which a layer reads it."""
+        tensor = self._whole_tensor(name)
+        return np.stack([self.get(tensor, row, reader) for row in range(tensor.layer.shape.rows)])
+
+    def _whole_tensor(self, name: str) -> HeldTensor:
+        """Return a tensor that is stored whole; raise ExecutionError if it is not."""
         if name not in self._whole:
             raise ExecutionError(f"tensor {name!r} does not lie whole")
-        tensor = self._whole[name]
-        return np.stack([self.get(tensor, row, reader) for row in range(tensor.layer.shape.rows)])
+        return self._whole[name]
 
     def _frame_row(self, name: str, row: int) -> Array | None:
         return None if self.computing is None else self.computing.frame_row(name, row)

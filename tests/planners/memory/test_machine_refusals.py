@@ -12,6 +12,7 @@ from csdf.errors import ExecutionError
 from planners.memory.fit import fit
 from planners.plan.executor import PlanMachine
 from planners.plan.plan import Kind
+from tests.planners.memory.test_stateful import changing_places, paired
 
 
 @pytest.fixture(scope="module")
@@ -73,3 +74,13 @@ def test_a_tensor_of_the_arena_behind_its_end_is_refused(network):
 def test_an_arena_that_is_a_byte_short_is_refused(network, plan):
     with pytest.raises(ExecutionError):
         PlanMachine(network, replace(plan, arena_bytes=plan.arena_bytes - 1)).run()
+
+
+def test_a_variable_updated_from_a_tensor_in_lines_is_refused():
+    network = paired("changing places", changing_places).network
+    plan = fit(network, element_bytes=4).best.plan
+    in_lines = tuple(
+        replace(one, kind=Kind.LINE) if one.name == "elementwise 2" else one for one in plan.buffers
+    )
+    with pytest.raises(ExecutionError, match="does not lie whole"):
+        PlanMachine(network, replace(plan, buffers=in_lines)).run()
