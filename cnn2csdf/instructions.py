@@ -478,12 +478,10 @@ def _hybrid(product_operator: op.Operator, source: Shape, shape: Shape) -> Count
 def _fully_connected(
     operator: op.FullyConnected, source: Shape, *, is_real: bool
 ) -> tuple[str, Counts]:
-    rows, count, units = source.height, source.row_elements, operator.units
     if is_real:
-        return "FullyConnected", _real_filters(1, rows, count, units)
-    counts = _filters(1, rows, count, units)
-    if rows > 1:
-        return "FullyConnected", counts | _bare(units // FILTER_BLOCK, rows, count)
+        count = source.row_elements
+        return "FullyConnected", _real_filters(1, source.height, count, operator.units)
+    counts = _filters(1, 1, source.elements, operator.units)  # all rows are one run of values
     counts["matrices"] = counts.pop("places")
     return "Convolution", counts  # which has the same loops of filters
 

@@ -394,42 +394,54 @@ typedef struct {
     scaling to;
 } matrix;
 
+/* Rows from the first row on that are consecutive in memory: one row of a matrix product. */
+static int32_t rows_in_run(const view *v, int32_t height)
+{
+    int32_t rows = 1;
+    while ((rows < height) && (row_at(v, rows) == &row_at(v, 0)[rows * row_elements(v)])) {
+        rows++;
+    }
+    return rows;
+}
+
 static void fully_connected(const run *r, const layer *l, range rows, range columns)
 {
     const matrix *m = l->parameters;
     view in = input_view(r, l, 0);
     view out = output_view(r, l);
     element *pixel = row_at(&out, 0);
+    const element *row = row_at(&in, 0);
+    const bias_sum *begin = m->to.bias;
     int32_t done;
     int32_t block;
     int32_t y;
     int32_t first = 0;
     int32_t count = row_elements(&in);
     int32_t height = l->inputs[0].source->height;
+    int32_t at_once = rows_in_run(&in, height);
+    int32_t apart = height * count;
     range all = {0, 0};
+    patch p = row_patch(&row, m->to.zero_in, apart, apart);
     total sums[BLOCK];
     (void)rows;
     (void)columns;
-    if (height == 1) {
-        const element *row = row_at(&in, 0);
-        const bias_sum *begin = m->to.bias;
-        patch p = row_patch(&row, m->to.zero_in, count, count);
 #if defined(HELIUM) && !WEIGHTS_HAVE_ZEROS
-        if (m->to.folded != NULL) {
-            begin = m->to.folded;
-            p.zero = 0;
-        }
+    if (m->to.folded != NULL) {
+        begin = m->to.folded;
+        p.zero = 0;
+    }
 #endif
+    if (at_once == height) {
         all.end = m->units;
         first = make_filters(pixel, &p, m->weights, &m->to, begin, all);
     }
     for (done = first; done < m->units; done += block) {
         block = smaller(BLOCK, m->units - done);
-        begin_sums(sums, m->to.bias, done, block);
-        for (y = 0; y < height; y++) {
-            const element *row = row_at(&in, y);
-            patch p = row_patch(&row, m->to.zero_in, count, height * count);
-            add_values(sums, &p, &m->weights[((done * height) + y) * count], block);
+        begin_sums(sums, begin, done, block);
+        for (y = 0; y < height; y += (y == 0) ? at_once : 1) {
+            row = row_at(&in, y);
+            p.count = ((y == 0) ? at_once : 1) * count;
+            add_values(sums, &p, &m->weights[(done * apart) + (y * count)], block);
 #if WEIGHTS_HAVE_ZEROS
             take_zeros(sums, &p, &m->to, block);
 #endif

@@ -30,7 +30,7 @@ CORES = ("cortex-m4", "cortex-m55", "cortex-m0plus", "hazard3")  # as the column
 PLANS = ("layer by layer", "row by row", "least")
 FILES = ("ad01_int8", "micro_speech_int8", "hello_world_int8", "keyword_scrambled_8bit")
 STREAMS = ("mww_v1_okay_nabu", "mww_v2x_okay_computer", "made_residual_begin0")
-BEYOND = {  # predicted 17 and 22 % too slow, as the page says
+BEYOND = {  # as the page says
     ("mcunet_vww1_int8", "cortex-m55", "row by row"),
     ("mcunet_vww1_int8", "cortex-m55", "least"),
 }
