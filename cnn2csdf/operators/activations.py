@@ -14,6 +14,8 @@ from cnn2csdf.part import OutputRows, Types, along_channels, same_rows
 from cnn2csdf.shape import Dims, Shape
 from csdf.errors import InvalidNetwork
 
+__all__ = ["ACTIVATIONS", "Activation"]
+
 
 def _leaky(values: Array, slope: float | Array) -> Array:
     return np.where(values < 0, values * slope, values)

@@ -19,6 +19,8 @@ from cnn2csdf.part import OutputRows, RealRows, Types, whole_tensor
 from cnn2csdf.shape import Dims, Shape
 from csdf.errors import InvalidNetwork
 
+__all__ = ["Detections"]
+
 # Numbers of a box (top, left, bottom, right) and of an anchor (centre row, column, height, width).
 COORDINATES = 4
 

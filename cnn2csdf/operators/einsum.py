@@ -20,6 +20,8 @@ from cnn2csdf.part import OutputRows
 from cnn2csdf.shape import Dims, Shape
 from csdf.errors import InvalidNetwork
 
+__all__ = ["TensorProduct"]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TensorProduct(Operator):

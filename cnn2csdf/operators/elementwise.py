@@ -29,6 +29,17 @@ from cnn2csdf.part import OutputRows, RowReader, Types, cut, whole_tensor
 from cnn2csdf.shape import Dims, Shape
 from csdf.errors import InvalidNetwork
 
+__all__ = [
+    "ELEMENTWISE",
+    "REDUCTIONS",
+    "Choice",
+    "Elementwise",
+    "ExtremePlace",
+    "Ranking",
+    "Reduction",
+    "RunningSum",
+]
+
 
 def _floor_quotient(numerator: Array, divisor: Array) -> Array:
     """Return quotients rounded down; in double precision, so that integers below 2**24 are exact."""

@@ -18,6 +18,8 @@ from cnn2csdf.part import OutputRows, Types
 from cnn2csdf.shape import Dims, Shape
 from csdf.errors import InvalidNetwork
 
+__all__ = ["Embedding"]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Embedding(Operator):

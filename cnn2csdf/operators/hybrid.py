@@ -20,6 +20,8 @@ from cnn2csdf.operators.windows import Convolution
 from cnn2csdf.part import HeldRows, OutputRows, Types, along_channels, cut, whole_tensor
 from cnn2csdf.shape import Dims, Shape
 
+__all__ = ["HybridProduct"]
+
 LOWEST, LARGEST = -128, 127
 
 

@@ -36,6 +36,26 @@ from cnn2csdf.part import OutputRows, RowReader, Types, cut, same_rows, whole_te
 from cnn2csdf.shape import Dims, Shape
 from csdf.errors import InvalidNetwork, counted
 
+__all__ = [
+    "ChannelShuffle",
+    "Concatenation",
+    "ConstantConcatenation",
+    "Conversion",
+    "DepthToSpace",
+    "Gather",
+    "GatherPoints",
+    "Identity",
+    "Input",
+    "Output",
+    "PlaceOrder",
+    "Repeat",
+    "Reshape",
+    "Slice",
+    "SpaceToDepth",
+    "Transpose",
+    "View",
+]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Input(Move):

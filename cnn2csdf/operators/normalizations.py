@@ -31,6 +31,15 @@ from cnn2csdf.operators.operator import (
 from cnn2csdf.part import OutputRows, Types, along_channels, cut, same_rows, whole_tensor
 from cnn2csdf.shape import Dims, Shape
 
+__all__ = [
+    "BatchNormalization",
+    "InstanceNormalization",
+    "LayerNormalization",
+    "LocalResponseNormalization",
+    "Softmax",
+    "UnitLength",
+]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchNormalization(Pointwise):

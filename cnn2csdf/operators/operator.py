@@ -15,6 +15,8 @@ from cnn2csdf.part import HeldRows, KeptState, OutputRows, RealRows, RowReader, 
 from cnn2csdf.shape import Dims, Shape
 from csdf.errors import ExecutionError, InvalidNetwork, counted
 
+__all__ = ["Operator", "Pointwise"]
+
 RowsNeeded = Callable[[int], tuple[int, int]]
 """Output row -> first input row needed, and one past the last; neither is clipped to the input.
 
@@ -462,8 +464,6 @@ class Operator(ABC):
 
     # Whether it reads and writes pixel by pixel, in memory with an arbitrary pixel stride.
     by_pixels: ClassVar[bool] = False
-    # Whether its arrays are integers in C although its output is a real number.
-    has_integer_weights: ClassVar[bool] = False
     # Whether its arrays are real numbers in C although its output is integers.
     has_real_weights: ClassVar[bool] = False
     # Whether 8-bit integers pass through a table of 256 bytes, unless it only limits them.
@@ -472,6 +472,11 @@ class Operator(ABC):
     short_roles: ClassVar[tuple[str, ...]] = ()
     # Arrays that C reads in two bytes a number where the file has them in float16.
     half_roles: ClassVar[tuple[str, ...]] = ()
+
+    @property
+    def has_integer_weights(self) -> bool:
+        """Whether its arrays are integers in C although its output is a real number."""
+        return False
 
     @property
     def writes_by_pixels(self) -> bool:

@@ -28,6 +28,17 @@ from cnn2csdf.part import CentredRows, KeptState, OutputRows, Types, whole_tenso
 from cnn2csdf.shape import Dims, Shape
 from csdf.errors import InvalidNetwork
 
+__all__ = [
+    "AttentionProduct",
+    "DynamicQuantization",
+    "DynamicRange",
+    "FullyConnected",
+    "IntegerConvolution",
+    "IntegerProduct",
+    "MatrixProduct",
+    "StreamedProduct",
+]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FullyConnected(Operator):

@@ -34,6 +34,8 @@ from cnn2csdf.part import KeptState, OutputRows, Types, same_rows, whole_tensor
 from cnn2csdf.shape import Dims, Shape
 from csdf.errors import ExecutionError, InvalidNetwork
 
+__all__ = ["QuantizedLstm", "QuantizedSvdf", "Recurrence"]
+
 GATES = {"lstm": 4, "gru": 3, "rnn": 1}
 DIRECTIONS = {"forward": (1,), "reverse": (-1,), "bidirectional": (1, -1)}
 State = tuple[Array, Array]  # what it gives, what an LSTM keeps besides

@@ -26,6 +26,8 @@ from cnn2csdf.part import OutputRows, Types
 from cnn2csdf.shape import Dims, Shape
 from csdf.errors import InvalidNetwork
 
+__all__ = ["Pad", "Resize", "padding_steps"]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pad(Operator):

@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from cnn2csdf.operators.moves import Input, Output
 from cnn2csdf.shape import Dims, Shape
 
+__all__ = ["Next", "Previous"]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Previous(Input):

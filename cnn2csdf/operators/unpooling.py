@@ -19,6 +19,8 @@ from cnn2csdf.part import OutputRows
 from cnn2csdf.shape import Dims, Shape
 from csdf.errors import InvalidNetwork
 
+__all__ = ["PlaceOfMaximum", "Unpooling"]
+
 INSIDE = np.float32(0.1)  # added to a number, which a cast to integers cuts off again
 
 

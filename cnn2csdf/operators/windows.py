@@ -27,6 +27,8 @@ from cnn2csdf.operators.operator import (
 from cnn2csdf.part import OutputRows, RowReader, Types, along_channels, whole_tensor
 from cnn2csdf.shape import Dims, Shape
 
+__all__ = ["Convolution", "GlobalPooling", "Pooling", "TransposedConvolution"]
+
 UNFOLDED_LIMIT = 1 << 22  # elements copied at once; more rows than fit are computed in two goes
 
 
