@@ -18,7 +18,7 @@ from cnn2csdf.part import OutputRows, Types
 from cnn2csdf.shape import Dims, Shape
 from csdf.errors import InvalidNetwork
 
-__all__ = ["Embedding"]
+__all__ = ["Embedding", "ScaledEmbedding"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,3 +62,19 @@ class Embedding(Operator):
 
     def in_words(self) -> str:
         return f"embedding of {self.entries} entries"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScaledEmbedding(Embedding):
+    """Rows of a table of int8 in floating point. scales: of the table, one or one for each row."""
+
+    has_integer_weights = True
+    scales: tuple[float, ...]
+
+    def derived_arrays(self, types: Types, output: Shape) -> Mapping[str, Array]:
+        return {"scales": np.array(self.scales, np.float32)}
+
+    def computed(self, part: OutputRows) -> Array:
+        factors = np.array(self.scales, np.float32)[:, None]
+        table = part.weights["table"].astype(np.float32) * factors
+        return Embedding.computed(self, part._replace(weights={"table": table}))

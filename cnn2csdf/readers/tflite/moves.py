@@ -8,7 +8,7 @@ from math import prod
 import numpy as np
 
 from cnn2csdf import operators as op
-from cnn2csdf.dtypes import Element, Stored
+from cnn2csdf.dtypes import Element, Quantization, Stored
 from cnn2csdf.operators.operator import constant_role
 from cnn2csdf.readers.tflite.assembly import (
     TO_MAP,
@@ -163,22 +163,37 @@ def embedding(
     stored, types = assembly.tensor(node, table), assembly.tensor(node, table).quantization()
     if rows.ndim < 2 or not rows.size:
         raise refusal(node, f"a table of {rows.shape}")
+    entries, width = rows.shape[0], prod(rows.shape[1:])
     is_real = types is None and stored.element in (Element.FLOAT32, Element.FLOAT16)
-    if not is_real and (types is None or types != assembly.output(node).quantization()):
+    scales = _scales_of_rows(node, assembly, types, entries)
+    if not (is_real or scales) and (types is None or types != assembly.output(node).quantization()):
         raise refusal(
             node,
-            f"a table of {stored.element and stored.element.value}; expected float32, or quantised "
-            "integers with the scale of the result",
+            f"a table of {stored.element and stored.element.value}; expected float32, int8 for a "
+            "result in real numbers, or quantised integers with the scale of the result",
         )
-    entries, width = rows.shape[0], prod(rows.shape[1:])
     places = assembly.as_in_file(node, numbers)
     count = assembly.builder.shape(places).elements
     source = assembly.prepared(node, places, op.Reshape(dims=(1, count, 1)))
-    steps: list[op.Operator] = [op.Embedding(entries=entries, width=width)]
-    steps.append(op.Transpose(permutation=(1, 2, 0)))
-    steps += _to_output(node, assembly)
+    operator = op.Embedding(entries=entries, width=width)
+    if scales:
+        operator = op.ScaledEmbedding(entries=entries, width=width, scales=scales)
+    steps = [operator, op.Transpose(permutation=(1, 2, 0)), *_to_output(node, assembly)]
     trained = [assembly.trained(node, table, "table", rows.reshape(entries, width))]
     assembly.add(node, *steps, sources=[source], trained=trained, turns=False)
+
+
+def _scales_of_rows(
+    node: TfliteNode, assembly: TfliteAssembly, types: Quantization | None, entries: int
+) -> tuple[float, ...]:
+    """Return the scales of a table of int8 that EMBEDDING_LOOKUP reads in floating point, else none.
+
+    As LiteRT's kernel, which takes one scale or one for each row, and no zero point.
+    """
+    is_real = assembly.output(node).quantization() is None and node.kind == "EMBEDDING_LOOKUP"
+    if types is None or not is_real or types.element is not Element.INT8 or types.zero_point:
+        return ()
+    return types.scales if len(types.scales) in (1, entries) else ()
 
 
 def _to_output(

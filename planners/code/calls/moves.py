@@ -164,6 +164,12 @@ def _embedding(node: LayerNode, operator: op.Embedding) -> KernelCall:
     return node.call("look_up_rows", "real_embedding", operator.entries, table)
 
 
+def _scaled_embedding(node: LayerNode, operator: op.ScaledEmbedding) -> KernelCall:
+    symbols = (node.stored("table", node.weights["table"]), node.derived("scales"))
+    by_row = len(operator.scales) > 1
+    return node.call("look_up_scaled", "scaled_embedding", operator.entries, by_row, *symbols)
+
+
 def _picked(node: LayerNode, axis: int, listed: int, places: str | None) -> KernelCall:
     dims = node.inputs[0].dims
     if dims[axis] > 2**16:
@@ -193,6 +199,7 @@ _MOVES: dict[type, Emitter] = {
     op.View: lambda node, _: node.call("view_elements"),
     op.Resize: _resize,
     op.Slice: _slice,
+    op.ScaledEmbedding: _scaled_embedding,
     op.SpaceToDepth: _space_to_depth,
     op.Transpose: _transpose,
 }

@@ -12,6 +12,7 @@ import pytest
 
 from cnn2csdf.execution.layer_by_layer import run_layer_by_layer
 from cnn2csdf.readers.tflite.reader import parse_tflite
+from csdf.errors import UnsupportedOperator
 from tests.cnn2csdf.readers.tflite_models import Tensor, constant, one_node
 from tests.shared_data import SHARED
 
@@ -64,6 +65,36 @@ def hybrid_case(kind, seed):
     content = one_node(kind.partition(" ")[0], operands, Tensor("y", out), options)
     frame = (random.standard_normal(dims) * 3 + draw(-2, 2)).astype(np.float32)
     return content, frame
+
+
+def embedding_case(scales, zero=0):
+    """A file that looks up rows of a table of int8 in floating point, its table, and its frame."""
+    random = np.random.default_rng(len(scales))
+    table = constant("w", random.integers(-128, 128, (5, 4)).astype(np.int8), scales, zero)
+    frame = np.array([4, 0, 2, 2, 1, 3], np.int32)
+    operands = [Tensor("x", frame.shape, "int32"), table]
+    return one_node("EMBEDDING_LOOKUP", operands, Tensor("y", (6, 4))), table.array, frame
+
+
+BY_ROW = (0.01, 0.02, 0.5, 0.007, 0.3)
+
+
+@pytest.mark.parametrize("scales", [(0.013,), BY_ROW], ids=("one scale", "by row"))
+def test_rows_of_a_table_of_int8_are_multiplied_by_their_scales(scales):
+    # Bit by bit the output of LiteRT's reference kernel, which was run on these files.
+    content, table, frame = embedding_case(scales)
+    model = parse_tflite(content, "a", with_weights=True)
+    (layer,) = model.network.inputs
+    indices = frame.reshape(layer.shape.dims)
+    (result,) = run_layer_by_layer(model, {layer.name: indices}).values()
+    factors = np.broadcast_to(np.array(scales, np.float32), 5)[:, None]
+    assert np.array_equal(result.reshape(6, 4), (table * factors)[frame])
+    assert result.dtype == np.float32
+
+
+def test_a_table_of_int8_with_a_zero_point_is_refused_as_by_litert():
+    with pytest.raises(UnsupportedOperator, match="a table of int8; expected"):
+        parse_tflite(embedding_case((0.013,), zero=3)[0], "a")
 
 
 def result_of(content, frame):

@@ -9,7 +9,7 @@ from cnn2csdf.readers.tflite.reader import parse_tflite
 from planners.code.library import library
 from planners.memory.fit import fit
 from planners.plan.ram import state_bytes
-from tests.cnn2csdf.readers.test_tflite_hybrid import KINDS, hybrid_case
+from tests.cnn2csdf.readers.test_tflite_hybrid import BY_ROW, KINDS, embedding_case, hybrid_case
 from tests.cnn2csdf.readers.tflite_models import Node, Tensor, constant, tflite_bytes
 from tests.planners.code.compiling import inlined, needs_compiler, run_all
 
@@ -18,9 +18,12 @@ REAL_BYTES = 4
 
 def made(kind, seed, number):
     content, frame = hybrid_case(kind, seed)
+    return library_of(content, frame[0].transpose(2, 0, 1) if frame.ndim == 4 else frame[0], number)
+
+
+def library_of(content, values, number):
     model = parse_tflite(content, "one.tflite", with_weights=True)
     (layer,) = model.network.inputs
-    values = frame[0].transpose(2, 0, 1) if frame.ndim == 4 else frame[0]
     plan = fit(model.network, element_bytes=REAL_BYTES, budget=1).least.plan
     frames = [{layer.name: factor * values} for factor in (1, 0)]  # the last one of zeros
     written = library(model, plan, name=f"net{number}", frames=frames)
@@ -34,6 +37,18 @@ def made(kind, seed, number):
 def test_products_with_weights_of_int8_are_the_same_in_c(tmp_path):
     pairs = [(kind, seed) for kind in KINDS for seed in range(3)]
     assert run_all([made(*pair, number) for number, pair in enumerate(pairs)], tmp_path) == []
+
+
+@needs_compiler
+@pytest.mark.slow
+def test_rows_of_a_table_of_int8_are_the_same_in_c(tmp_path):
+    libraries = []
+    for number, scales in enumerate([(0.013,), BY_ROW]):
+        content, _, frame = embedding_case(scales)
+        libraries.append(library_of(content, frame.astype(np.float32), number))
+        # A byte for each element of the table, and the scales.
+        assert libraries[-1].written.weight_bytes == 20 + REAL_BYTES * len(scales)
+    assert run_all(libraries, tmp_path) == []
 
 
 @needs_compiler
