@@ -8,7 +8,7 @@ and types. Definitions that do not depend on the element type are shared.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from cnn2csdf.arrays import are_halves
 from cnn2csdf.dtypes import Element, Quantization
-from cnn2csdf.fixed_point.flash import derived_arrays, parameters_in_flash
+from cnn2csdf.fixed_point.flash import derived_arrays
 from cnn2csdf.network import Layer, Shape
 from cnn2csdf.quantized_layers import LookupTable, lookup_tables
 from cnn2csdf.weights import Array
@@ -44,7 +44,8 @@ class LayerNode:
     """A layer of a network with the arrays and tables from which its kernel call is emitted.
 
     input_types: quantisations of the inputs, None for floating point. element: the type that the layer
-    computes in. number: position of the layer in the network, from 1.
+    computes in. number: position of the layer in the network, from 1. flash: of each array of
+    parameters, by its role, its elements and their bytes, as they count as flash of the layer.
     """
 
     layer: Layer
@@ -54,6 +55,7 @@ class LayerNode:
     input_types: tuple[Quantization | None, ...]
     element: Element
     number: int
+    flash: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
     @property
     def is_real(self) -> bool:
@@ -87,8 +89,7 @@ class LayerNode:
 
         Its elements are those that count as flash of the layer.
         """
-        sizes = parameters_in_flash(self.layer, self.inputs, self.input_types)
-        elements = {_in_c(name): elements for name, (elements, _) in sizes.items()}
+        elements = {_in_c(name): elements for name, (elements, _) in self.flash.items()}
         if elements.get(_in_c(role)) != array.size:
             raise self.refusal(
                 f"with an array {role!r} of {array.size} numbers, which its flash does not count: "

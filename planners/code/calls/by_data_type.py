@@ -15,6 +15,7 @@ import numpy as np
 
 from cnn2csdf import operators as op
 from cnn2csdf.dtypes import Element
+from cnn2csdf.fixed_point.flash import parameters_in_flash
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.quantized_layers import stored_at_run_time
 from cnn2csdf.weights import Array, Model
@@ -90,14 +91,16 @@ class LayerCalls:
         if self._is_real(layer):
             element = Element.FLOAT32
             tables = self.real_tables if self.is_integer else self.tables
+        inputs, types = self._network.input_shapes(layer), self._network.input_types(layer)
         return LayerNode(
             layer=layer,
-            inputs=self._network.input_shapes(layer),
+            inputs=inputs,
             weights=self._weights.get(layer.name, {}),
             tables=tables,
-            input_types=self._network.input_types(layer),
+            input_types=types,
             element=element,
             number=self._network.layers.index(layer) + 1,
+            flash=parameters_in_flash(layer, inputs, types),
         )
 
     def _is_real(self, layer: Layer) -> bool:
