@@ -343,12 +343,10 @@ def test_no_module_has_more_than_800_lines():
 INTEGERS = "a table of the functions that are computed between integers"
 CALL_IN_C = "a call in C is chosen by the operator, and its numbers are read from it"
 OWN_RULES = "a checker decides by its own rules"
-KERNEL = "loops and constants of the C kernel of an operator"
 LAYOUTS = "a table of the layers that run in two layouts, and of their functions"
 TYPE = "narrows the type of a value"
 CLASS_TESTS = {  # module: isinstance and match on operators, at most, and why
     "cnn2csdf.extensions": (1, TYPE),
-    "cnn2csdf.instructions": (4, KERNEL),
     "cnn2csdf.network": (1, TYPE),
     "cnn2csdf.quantized_layers": (1, INTEGERS),
     "planners.code.calls.by_data_type": (1, CALL_IN_C),

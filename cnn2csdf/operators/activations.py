@@ -124,6 +124,10 @@ class Activation(Pointwise):
     function: str
     parameters: tuple[float, ...] = ()
 
+    @property
+    def kernel(self) -> str:
+        return f"{type(self).__name__}.{self.function}"
+
     def of_head(self, axis: int, heads: int) -> Activation:
         return self
 

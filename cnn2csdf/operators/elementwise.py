@@ -13,8 +13,11 @@ from cnn2csdf.arrays import Array
 from cnn2csdf.fixed_point.arithmetic import IN_INTEGERS
 from cnn2csdf.fixed_point.single_precision import averaged
 from cnn2csdf.integers import centred, multiplier, rescaled, stored
+from cnn2csdf.operators.kernel_loops import combined_loops
 from cnn2csdf.operators.operator import (
     Constants,
+    KernelLoops,
+    KernelUse,
     Operator,
     RowsNeeded,
     constant_role,
@@ -114,6 +117,9 @@ class Elementwise(Broadcast):
         if dims is None or len(dims) != 3 or dims[axis] == 1:
             return self
         return replace(self, constant=(*dims[:axis], dims[axis] // heads, *dims[axis + 1 :]))
+
+    def kernel_loops(self, use: KernelUse) -> KernelLoops:
+        return f"Elementwise.{self.function}", combined_loops(use.inputs, use.output)
 
     @property
     def elementwise_function(self) -> str:
@@ -257,6 +263,10 @@ class Reduction(Operator):
     function: str
     axes: tuple[int, ...]
     keeps: bool = True
+
+    @property
+    def kernel(self) -> str:
+        return f"{type(self).__name__}.{self.function}"
 
     @property
     def reduction(self) -> str:

@@ -14,7 +14,8 @@ from math import prod
 import numpy as np
 
 from cnn2csdf.arrays import Array
-from cnn2csdf.operators.operator import SINGLE_BYTES, Operator
+from cnn2csdf.operators.kernel_loops import hybrid_loops
+from cnn2csdf.operators.operator import SINGLE_BYTES, KernelLoops, KernelUse, Operator
 from cnn2csdf.operators.products import FullyConnected, MatrixProduct
 from cnn2csdf.operators.windows import Convolution
 from cnn2csdf.part import HeldRows, OutputRows, Types, along_channels, cut, whole_tensor
@@ -50,6 +51,10 @@ class HybridProduct(Operator):
 
     def multiply_accumulates(self, inputs: Sequence[Shape], output: Shape) -> int:
         return self.product.multiply_accumulates(inputs, output)
+
+    def kernel_loops(self, use: KernelUse) -> KernelLoops:
+        name = f"HybridProduct.{type(self.product).__name__}"
+        return name, hybrid_loops(self.product, use.inputs[0], use.output)
 
     @property
     def window_taps(self) -> tuple[int, int]:

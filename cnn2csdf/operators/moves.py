@@ -16,12 +16,15 @@ from cnn2csdf.integers import centred, dequantized, multiplier, quantized, resca
 from cnn2csdf.operators.operator import (
     Constants,
     Cut,
+    KernelLoops,
+    KernelUse,
     Move,
     Operator,
     RowByRow,
     RowMove,
     RowsNeeded,
     map_dims,
+    moved_elements,
     only_input,
     only_row,
     operand_place,
@@ -208,6 +211,11 @@ class Concatenation(Move):
     by_pixels = True
     words = "concat"
     axis: int = 0
+
+    def kernel_loops(self, use: KernelUse) -> KernelLoops:
+        counts = moved_elements(use.inputs, use.output)
+        counts["pieces"] = counts["places"] * (len(use.inputs) if self.axis == 0 else 1)
+        return self.kernel, counts
 
     @property
     def swaps_with_inputs(self) -> bool:

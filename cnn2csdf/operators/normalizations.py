@@ -265,6 +265,10 @@ class Softmax(SameDims):
     is_logarithm: bool = False
 
     @property
+    def kernel(self) -> str:
+        return "Softmax.logarithm" if self.is_logarithm else "Softmax"
+
+    @property
     def is_tileable(self) -> bool:
         return self.axis == 0 and self.last is None
 

@@ -56,6 +56,31 @@ class Attention(NamedTuple):
     groups: int
 
 
+Counts = dict[str, int]  # how often each loop runs in a frame
+KernelLoops = tuple[str, Counts]  # the kernel, before words for its types, and its loops
+
+
+class KernelUse(NamedTuple):
+    """The tensors and the arithmetic for which the loops of a kernel are counted.
+
+    ring: columns of the ring buffer of the first input; 0 where its rows are stored whole.
+    """
+
+    inputs: Sequence[Shape]
+    output: Shape
+    is_real: bool
+    ring: int = 0
+
+
+def moved_elements(inputs: Sequence[Shape], output: Shape) -> Counts:
+    """Return the elements that a kernel reads and writes, and its output pixels."""
+    return {
+        "read": sum(source.elements for source in inputs),
+        "written": output.elements,
+        "places": output.height * output.width if output.is_map else 1,
+    }
+
+
 class Operator(ABC):
     """The computation of a layer: a frozen value of sizes and attributes, without parameters.
 
@@ -525,6 +550,15 @@ class Operator(ABC):
     def multiply_accumulates(self, inputs: Sequence[Shape], output: Shape) -> int:
         """Return the multiply-accumulates of one frame: convolutions and matrix products only."""
         return 0
+
+    @property
+    def kernel(self) -> str:
+        """The name of its kernel in tables of instructions, before words for the types."""
+        return type(self).__name__
+
+    def kernel_loops(self, use: KernelUse) -> KernelLoops:
+        """Return its kernel and the loops of a frame; by default elements read and written."""
+        return self.kernel, moved_elements(use.inputs, use.output)
 
     def operations(self, inputs: Sequence[Shape], output: Shape) -> int:
         """Return the arithmetic operations of one frame; none for moving elements."""

@@ -13,9 +13,12 @@ from cnn2csdf.fixed_point.single_precision import multiplied, product_factors
 from cnn2csdf.geometry import Window
 from cnn2csdf.integers import centred, channel_ratios, has_wide_sums, rescaled_sums
 from cnn2csdf.operators.elementwise import broadcast
+from cnn2csdf.operators.kernel_loops import CHANNELS_IN_VECTOR, dense_loops, filter_loops
 from cnn2csdf.operators.moves import as_it_lies
 from cnn2csdf.operators.operator import (
     Attention,
+    KernelLoops,
+    KernelUse,
     Operator,
     RowsNeeded,
     only_input,
@@ -54,6 +57,9 @@ class FullyConnected(Operator):
     @property
     def dense_units(self) -> int:
         return self.units
+
+    def kernel_loops(self, use: KernelUse) -> KernelLoops:
+        return dense_loops(self.units, use.inputs[0], is_real=use.is_real)
 
     def with_bias(self) -> FullyConnected:
         return replace(self, has_bias=True)
@@ -109,6 +115,12 @@ class StreamedProduct(FullyConnected):
     @property
     def summed_frames(self) -> int:
         return self.places
+
+    def kernel_loops(self, use: KernelUse) -> KernelLoops:
+        sums, shape = self.units * self.places, use.output
+        counts = {"outputs": shape.elements, "products": sums * use.inputs[0].elements}
+        places = shape.height * shape.width if shape.is_map else 1
+        return self.kernel, counts | {"sums": sums, "places": places}
 
     def trained(self, inputs: Sequence[Shape]) -> Mapping[str, Dims]:
         """Return the matrix (units, elements of all inputs), and the bias."""
@@ -167,6 +179,16 @@ class MatrixProduct(Operator):
 
     def with_bias(self) -> MatrixProduct:
         return self if self.units is None else replace(self, has_bias=True)
+
+    def kernel_loops(self, use: KernelUse) -> KernelLoops:
+        shape, inner = use.output, use.inputs[0].dims[-1]
+        name = self.kernel if self.units is None else f"{self.kernel}.trained"
+        counts = {"outputs": shape.elements, "products": shape.elements * inner}
+        if self.units is not None:
+            if use.is_real:  # the kernel is a plain loop
+                return name, counts
+            counts = filter_loops(shape.elements // self.units, 1, inner, self.units)
+        return name, counts | {"places": shape.height * shape.width if shape.is_map else 1}
 
     @property
     def weight_role(self) -> str | None:
@@ -262,6 +284,14 @@ class AttentionProduct(Operator):
         """Return the product of one head, which is one column of the maps."""
         has_part = (axis, self.heads, self.groups) == (2, heads, 1)
         return replace(self, heads=1) if has_part else None
+
+    def kernel_loops(self, use: KernelUse) -> KernelLoops:
+        shape, products = use.output, self.multiply_accumulates(use.inputs, use.output)
+        inner, places = products // shape.elements, shape.height * shape.width
+        blocks = places * -(-shape.channels // CHANNELS_IN_VECTOR)
+        counts = {"outputs": shape.elements, "products": products, "inner": places * inner}
+        counts |= {"blocks": blocks, "block rows": blocks * inner, "places": places}
+        return f"{self.kernel}.{self.gives}", counts
 
     @property
     def attention(self) -> Attention:

@@ -8,6 +8,7 @@ svdf_common.cc.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import log2, prod
@@ -23,7 +24,10 @@ from cnn2csdf.fixed_point.functions import (
 )
 from cnn2csdf.integers import Integers, centred, multiplier, rescaled, stored
 from cnn2csdf.operators.activations import sigmoid
+from cnn2csdf.operators.kernel_loops import filter_loops
 from cnn2csdf.operators.operator import (
+    KernelLoops,
+    KernelUse,
     Operator,
     RowsNeeded,
     only_input,
@@ -66,6 +70,13 @@ class Recurrence(Operator):
 
     def scratch_elements(self, inputs: Sequence[Shape]) -> int:
         return self.units * (2 + GATES[self.kind])
+
+    def kernel_loops(self, use: KernelUse) -> KernelLoops:
+        frames, sequences, _ = use.inputs[0].dims
+        steps = frames * sequences * self.directions
+        products = self.multiply_accumulates(use.inputs, use.output)
+        counts = {"frames": steps, "units": steps * self.units, "products": products}
+        return f"{self.kernel}.{self.kind}", counts
 
     def __post_init__(self) -> None:
         if self.kind not in GATES or self.direction not in DIRECTIONS or self.units < 1:
@@ -204,6 +215,13 @@ class QuantizedLstm(_InIntegers):
     def is_stateful_sequence(self) -> bool:
         return self.keeps is not None
 
+    def kernel_loops(self, use: KernelUse) -> KernelLoops:
+        frames, elements = self.sequence(use.inputs[0])
+        recurrent = frames - (self.keeps is None)  # the first frame has no state to multiply
+        counts = Counter(filter_loops(4 * frames, 1, elements, self.units))
+        counts.update(filter_loops(4 * recurrent, 1, self.units, self.units))
+        return "Lstm", dict(counts) | {"frames": frames, "units": frames * self.units}
+
     def derived_arrays(self, types: Types, output: Shape) -> Mapping[str, Array]:
         return {"curve": sigmoid_table().astype(np.int32)}
 
@@ -323,6 +341,14 @@ class QuantizedSvdf(_InIntegers):
     places: int  # in time
     state: Quantization
     keeps: bool = False
+
+    def kernel_loops(self, use: KernelUse) -> KernelLoops:
+        filters = self.units * self.rank
+        kept = filters * (self.places - 1) * self.keeps
+        counts = filter_loops(1, 1, use.inputs[0].elements, filters) | {"filters": filters}
+        is_wide = self.state.element is Element.INT16
+        counts |= {"wide places" if is_wide else "places in time": kept, "units": self.units}
+        return "Svdf", counts | {"filters kept": filters * self.keeps}
 
     def output_dims(self, inputs: Sequence[Shape]) -> Dims:
         only_input(self, inputs)

@@ -20,7 +20,16 @@ from cnn2csdf.arrays import Array
 from cnn2csdf.geometry import PaddedInterval, Pair
 from cnn2csdf.integers import quantized
 from cnn2csdf.operators.moves import Reshape
-from cnn2csdf.operators.operator import Operator, RowsNeeded, map_dims, same_row, strided_row
+from cnn2csdf.operators.operator import (
+    KernelLoops,
+    KernelUse,
+    Operator,
+    RowsNeeded,
+    map_dims,
+    moved_elements,
+    same_row,
+    strided_row,
+)
 from cnn2csdf.operators.windows import framed
 from cnn2csdf.part import OutputRows, Types
 from cnn2csdf.shape import Dims, Shape
@@ -44,6 +53,11 @@ class Pad(Operator):
 
     def reads_all(self, source: Shape, output: Shape) -> bool:
         return min(self.padding) >= 0
+
+    def kernel_loops(self, use: KernelUse) -> KernelLoops:
+        counts, (source,) = moved_elements(use.inputs, use.output), use.inputs
+        counts["places outside"] = counts["places"] - source.height * source.width
+        return f"Pad.{self.mode}", counts
 
     @property
     def zero_border(self) -> tuple[int, int, int, int] | None:
@@ -189,6 +203,10 @@ class Resize(Operator):
     scales: tuple[float, float] | None = None
     cubic: float = -0.75
     skips_outside: bool = False
+
+    @property
+    def kernel(self) -> str:
+        return f"{type(self).__name__}.{self.function}"
 
     @property
     def picks_elements(self) -> bool:

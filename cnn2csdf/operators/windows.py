@@ -16,8 +16,11 @@ from cnn2csdf.dtypes import Element, Quantization
 from cnn2csdf.fixed_point.single_precision import averaged, multiplied
 from cnn2csdf.geometry import PaddedInterval, Pair, Window, aligned_slices, window_places
 from cnn2csdf.integers import centred, channel_ratios, has_wide_sums, rescaled_sums
+from cnn2csdf.operators.kernel_loops import convolution_loops, pooling_loops
 from cnn2csdf.operators.operator import (
     FilterBank,
+    KernelLoops,
+    KernelUse,
     Operator,
     RowsNeeded,
     map_dims,
@@ -117,6 +120,9 @@ class Convolution(WindowOfRows):
 
     def with_bias(self) -> Convolution:
         return replace(self, has_bias=True)
+
+    def kernel_loops(self, use: KernelUse) -> KernelLoops:
+        return convolution_loops(self.filter_bank, use)
 
     @property
     def filter_bank(self) -> FilterBank:
@@ -334,6 +340,9 @@ class Pooling(WindowOfRows, WindowsOfChannels):
     counts_padding: bool = False  # whether padding counts in the mean
     rounds_up: bool = False
 
+    def kernel_loops(self, use: KernelUse) -> KernelLoops:
+        return f"Pooling.{self.function}", pooling_loops(self.window, use.inputs[0], use.output)
+
     @property
     def reduction(self) -> str:
         return "max" if self.function == "max" else "mean"
@@ -434,6 +443,10 @@ class GlobalPooling(Operator):
     @property
     def picks_elements(self) -> bool:
         return self.function == "max"
+
+    @property
+    def kernel(self) -> str:
+        return f"Reduction.{self.reduction}"  # in C a reduction over both axes
 
     @property
     def reduction(self) -> str:

@@ -4,7 +4,7 @@ from collections import Counter
 from random import Random
 
 from cnn2csdf.geometry import Axis
-from cnn2csdf.instructions import _taps
+from cnn2csdf.operators.kernel_loops import taps_of_windows
 
 
 def taps_of_each_window(axis, length, outputs, ring):
@@ -31,7 +31,7 @@ def test_windows_counted_by_a_formula_are_those_counted_one_by_one():
         length, outputs = random.randint(1, 29), random.randint(0, 29)
         ring = random.choice((0, 0, random.randint(1, 11)))
         expected = taps_of_each_window(axis, length, outputs, ring)
-        assert _taps(axis, length, outputs, ring) == expected
+        assert taps_of_windows(axis, length, outputs, ring) == expected
 
 
 def test_two_billion_windows_are_counted_at_once():
@@ -39,7 +39,7 @@ def test_two_billion_windows_are_counted_at_once():
     # 2^31 places; the last is the end of the tensor, each other one is met by two windows.
     length = 2**31
     axis = Axis(kernel=3, stride=1, dilation=1, before=1, after=1)
-    assert _taps(axis, length, length, 2**20) == {
+    assert taps_of_windows(axis, length, length, 2**20) == {
         (2, False): 2,
         (3, True): 2 * (2**11 - 1),
         (3, False): length - 2 - 2 * (2**11 - 1),

@@ -1,0 +1,320 @@
+"""Loops of the kernels of emitted C: windows by their taps inside, filters in blocks, pooling."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from itertools import pairwise, product
+from math import prod
+from typing import NamedTuple
+
+from cnn2csdf.geometry import Axis, Window
+from cnn2csdf.operators.operator import Counts, FilterBank, KernelLoops, KernelUse, Operator
+from cnn2csdf.shape import Shape
+
+FILTER_BLOCK = 4  # filters of integers that are summed at once
+REAL_FILTER_BLOCKS = (16, 8)  # filters of real numbers that are summed at once
+VALUES_IN_WORD = 4  # values that are multiplied at once with SMLAD
+VALUES_IN_VECTOR = 16  # values that are multiplied at once with Helium
+CHANNELS_IN_WORD = 4  # channels of a depthwise convolution that are computed at once
+CHANNELS_IN_VECTOR = 8  # the same with Helium
+# A window with shorter rows, and no more values, is copied to scratch as one row.
+GATHER_MAX_ROW_VALUES = 16
+GATHER_MAX_VALUES = 256
+PRODUCT_KERNEL = "Product"  # a product of matrices in single precision
+
+
+def combined_loops(inputs: Sequence[Shape], shape: Shape) -> Counts:
+    """Return the loops over two tensors: along whole rows, or place by place where one repeats."""
+    repeats = any(source.elements < shape.elements for source in inputs)
+    places = shape.height * shape.width if shape.is_map else 1
+    runs = places if repeats else shape.rows if shape.is_map else 1
+    fours, rest = divmod(shape.elements // runs, CHANNELS_IN_WORD)
+    return {
+        "read": sum(source.elements for source in inputs),
+        "written": shape.elements,
+        "places": places,
+        "places apart": repeats * places,
+        "fours": runs * fours,
+        "beside fours": runs * rest,
+    }
+
+
+def taps_of_windows(
+    axis: Axis, length: int, outputs: int, ring: int = 0
+) -> Counter[tuple[int, bool]]:
+    """Return the number of windows by their taps inside, and by whether they wrap around the ring.
+
+    The first and last tap inside are constant between breakpoints, one for each tap at each border;
+    between two breakpoints windows that wrap are counted as a sum of floors. O(min(kernel, outputs)).
+    """
+    limit = length + min(axis.after, 0)
+    breakpoints = {0, outputs} if axis.kernel < outputs else set(range(outputs + 1))
+    for tap in range(axis.kernel if axis.kernel < outputs else 0):
+        for border in (0, limit):
+            # The first window whose tap is at this border or beyond it.
+            place = -((tap * axis.dilation - axis.before - border) // axis.stride)
+            breakpoints.add(min(max(place, 0), outputs))
+    counts: Counter[tuple[int, bool]] = Counter()
+    for first, upto in pairwise(sorted(breakpoints)):
+        begin = first * axis.stride - axis.before
+        skipped = max(0, -(begin // axis.dilation))
+        inside = min(axis.kernel, -((begin - limit) // axis.dilation)) - skipped
+        windows, wrapping = upto - first, 0
+        if inside > 0 and ring:
+            start, reach = begin + skipped * axis.dilation, (inside - 1) * axis.dilation
+            ends, starts = (
+                _sum_of_floors(windows, ring, axis.stride, offset)
+                for offset in (start + reach, start)
+            )
+            # Windows shorter than the ring pass at most one of its ends.
+            wrapping = windows if reach >= ring else ends - starts
+        counts[max(0, inside), True] += wrapping
+        counts[max(0, inside), False] += windows - wrapping
+    return +counts
+
+
+def _sum_of_floors(count: int, divisor: int, factor: int, offset: int) -> int:
+    """Return the sum of (factor * i + offset) // divisor for i from 0 to count - 1.
+
+    Lattice points below a line, by the steps of Euclid's algorithm: O(log(divisor)).
+    """
+    total = 0
+    while count > 0:
+        whole, factor = divmod(factor, divisor)
+        total += whole * (count * (count - 1) // 2)
+        whole, offset = divmod(offset, divisor)
+        total += whole * count
+        top = factor * count + offset
+        if top < divisor:
+            break
+        # Count along the other axis, where the line has the inverse slope.
+        count, offset = divmod(top, divisor)
+        divisor, factor = factor, divisor
+    return total
+
+
+class _Windows(NamedTuple):
+    """Windows with the same number of taps inside the tensor.
+
+    pixels: the number of these windows, one for each output pixel. down, across: taps inside, by axis.
+    wraps: whether each row of a window wraps around the ring, and is read in two runs.
+    """
+
+    pixels: int
+    down: int
+    across: int
+    wraps: bool
+
+    @property
+    def runs(self) -> int:
+        """The runs of consecutive values in a window."""
+        return self.down * (1 + self.wraps)
+
+
+def _windows(window: Window, source: Shape, shape: Shape, ring: int) -> list[_Windows]:
+    """The windows over a tensor, grouped by their taps inside."""
+    down_taps = taps_of_windows(window.rows, source.height, shape.height)
+    across_taps = taps_of_windows(window.columns, source.width, shape.width, ring)
+    return [
+        _Windows(down_taps[down, False] * across_taps[across, wraps], down, across, wraps)
+        for (down, _), (across, wraps) in product(down_taps, across_taps)
+    ]
+
+
+def convolution_loops(bank: FilterBank, use: KernelUse) -> KernelLoops:
+    """Return the kernel of a convolution, and its loops over all windows."""
+    window, groups, source = bank.window, bank.groups, use.inputs[0]
+    inputs = source.channels // groups
+    counts_of: Counter[str] = Counter()
+    is_depthwise = groups > 1 and groups == source.channels == bank.filters
+    for windows in _windows(window, source, use.output, use.ring):
+        if is_depthwise:
+            counts_of.update(_depthwise_loops(windows, groups))
+        elif use.is_real:
+            values = windows.across * inputs // (1 + windows.wraps)
+            filters = bank.filters // groups
+            counts_of.update(
+                real_filter_loops(windows.pixels * groups, windows.runs, values, filters)
+            )
+        elif _is_gathered(bank, source):
+            counts_of.update(_gathered_loops(windows, bank, inputs))
+        else:
+            counts_of.update(_direct_loops(windows, bank, inputs))
+    if is_depthwise:
+        return "Depthwise", dict(counts_of)
+    if bank.block is not None and not use.is_real:  # a product of matrices in the file
+        counts_of["inner"] = use.output.height * use.output.width * prod(window.kernel) * inputs
+        return PRODUCT_KERNEL, dict(counts_of)
+    return "Convolution" if groups == 1 else "GroupedConvolution", dict(counts_of)
+
+
+def _is_gathered(bank: FilterBank, source: Shape) -> bool:
+    """Whether windows are copied to scratch before they meet blocks of filters."""
+    kernel_rows, kernel_columns = bank.window.kernel
+    row_values = kernel_columns * source.channels
+    return (
+        bank.groups == 1
+        and kernel_rows > 1
+        and row_values < GATHER_MAX_ROW_VALUES
+        and kernel_rows * row_values <= GATHER_MAX_VALUES
+    )
+
+
+def _gathered_loops(windows: _Windows, bank: FilterBank, inputs: int) -> Counter[str]:
+    """The loops over windows that are copied to scratch; filters left over read the tensor."""
+    pixels, down, across = windows.pixels, windows.down, windows.across
+    taps = prod(bank.window.kernel)
+    blocked = bank.filters // FILTER_BLOCK * FILTER_BLOCK
+    counts_of = Counter(filter_loops(pixels, 1, taps * inputs, blocked))
+    if bank.filters > blocked:
+        counts_of.update(filter_loops(pixels, down, across * inputs, bank.filters - blocked))
+        counts_of["places"] -= pixels  # both calls count these pixels
+    counts_of["gathered rows"] = pixels * windows.runs
+    counts_of["gathered"] = pixels * down * across * inputs
+    counts_of["gathers"] = pixels
+    counts_of["gathered bare"] = pixels * taps * inputs * (down * across < taps)
+    return counts_of
+
+
+def _direct_loops(windows: _Windows, bank: FilterBank, inputs: int) -> Counter[str]:
+    """The loops over windows of integers that are read where the tensor is stored."""
+    pixels, down, across, wraps = windows
+    values, filters = across * inputs // (1 + wraps), bank.filters // bank.groups
+    counts_of = Counter(filter_loops(pixels * bank.groups, windows.runs, values, filters))
+    counts_of["bends"] = pixels * bank.groups * wraps
+    # The stored sums of weights times the zero point hold for whole windows in one run only.
+    if wraps or down * across < prod(bank.window.kernel):
+        runs = windows.runs if wraps or across < bank.window.kernel[1] else 1
+        blocks = pixels * (bank.filters // FILTER_BLOCK)
+        counts_of.update(_bare(blocks, runs, -(-down * across * inputs // max(runs, 1))))
+        counts_of["cut rows"] = blocks * windows.runs
+        counts_of["cut vectors"] = blocks * windows.runs * -(-values // VALUES_IN_VECTOR)
+    return counts_of
+
+
+def hybrid_loops(product_operator: Operator, source: Shape, shape: Shape) -> Counts:
+    """Return the loops of products of real numbers that become integers: range, conversion, sums."""
+    counts_of = {"read": source.elements, "outputs": shape.elements}
+    filters = product_operator.filter_bank
+    if filters is None:
+        products = product_operator.multiply_accumulates((source,), shape)
+        return counts_of | {"converted": source.elements, "integer products": products}
+    window, inputs = filters.window, source.channels // filters.groups
+    down_taps = taps_of_windows(window.rows, source.height, shape.height)
+    across_taps = taps_of_windows(window.columns, source.width, shape.width)
+    down, across = (
+        sum(taps * number for (taps, _), number in counts.items())
+        for counts in (down_taps, across_taps)
+    )
+    return counts_of | {
+        "places": shape.height * shape.width,
+        "converted": down * across * source.channels,
+        "converted runs": down * across * filters.groups,
+        "sums": down * shape.width * shape.channels,
+        "integer products": down * across * inputs * shape.channels,
+    }
+
+
+def dense_loops(units: int, source: Shape, *, is_real: bool) -> KernelLoops:
+    """Return the kernel of a fully connected layer, and its loops."""
+    if is_real:
+        count = source.row_elements
+        return "FullyConnected", real_filter_loops(1, source.height, count, units)
+    counts = filter_loops(1, 1, source.elements, units)  # all rows are one run of values
+    counts["matrices"] = counts.pop("places")
+    return "Convolution", counts  # which has the same loops of filters
+
+
+def filter_loops(places: int, rows: int, count: int, filters: int) -> Counts:
+    """Return the loops that multiply filters with rows of `count` values each, at this many pixels."""
+    blocks, single = places * (filters // FILTER_BLOCK), places * (filters % FILTER_BLOCK)
+    return {
+        "places": places,
+        "outputs": places * filters,
+        "filter rows": places * filters * rows,
+        "products": places * filters * rows * count,
+        "blocks": blocks,
+        "block rows": blocks * rows,
+        "words": blocks * rows * (count // VALUES_IN_WORD),
+        "tails": blocks * rows * (count % VALUES_IN_WORD),
+        "vectors": blocks * rows * -(-count // VALUES_IN_VECTOR),
+        "singles": places * (single > 0),
+        "single filters": single,
+        "single rows": single * rows,
+        "single products": single * rows * count,
+    }
+
+
+def real_filter_loops(places: int, rows: int, count: int, filters: int) -> Counts:
+    """Return the same for real numbers: filters in blocks of sixteen, then of eight, then singly."""
+    large, small = REAL_FILTER_BLOCKS
+    rest = filters % small
+    blocks = {large: filters // large, small: filters % large // small}
+    values = places * rows * count
+    loops_of = {f"values of {size}": values * number for size, number in blocks.items()}
+    loops_of |= {f"rows of {size}": places * rows * number for size, number in blocks.items()}
+    return loops_of | {
+        "places": places,
+        "outputs": places * filters,
+        "blocks": places * -(-filters // large),
+        "block rows": places * rows * -(-filters // large),
+        "values of rest": values * (rest > 0),
+        "products of rest": values * rest,
+    }
+
+
+def _bare(blocks: int, runs: int, count: int) -> Counts:
+    """The loops that sum weights for the zero point of the input, in runs of this many weights."""
+    return {
+        "bare blocks": blocks,
+        "bare runs": blocks * runs,
+        "bare vectors": blocks * runs * -(-count // VALUES_IN_VECTOR),
+    }
+
+
+def _depthwise_loops(windows: _Windows, channels: int) -> Counts:
+    """The loops of a depthwise convolution, in blocks of four, and of eight or sixteen, channels.
+
+    Channels left over by the blocks are computed singly.
+    """
+    places, taps = windows.pixels, windows.pixels * windows.down * windows.across
+    loops_of = {"places": places, "outputs": places * channels, "bends": places * windows.wraps}
+    loops_of["products"] = taps * channels
+    vector_pairs, rest = divmod(channels, 2 * CHANNELS_IN_VECTOR)
+    blocks = {
+        CHANNELS_IN_WORD: channels // CHANNELS_IN_WORD,
+        CHANNELS_IN_VECTOR: rest // CHANNELS_IN_VECTOR,
+        2 * CHANNELS_IN_VECTOR: vector_pairs,
+    }
+    for block_channels, number in blocks.items():
+        loops_of |= {
+            f"lanes of {block_channels}": places * number,
+            f"rows of {block_channels}": places * number * windows.runs,
+            f"taps of {block_channels}": taps * number,
+        }
+    for block_channels in (CHANNELS_IN_WORD, CHANNELS_IN_VECTOR):
+        rest = channels % block_channels
+        has_rest = -(-rest // CHANNELS_IN_VECTOR)  # 0 or 1, as the rest is shorter than a vector
+        loops_of |= {
+            f"places beside {block_channels}": places * has_rest,
+            f"taps beside {block_channels}": taps * has_rest,
+            f"products beside {block_channels}": taps * rest,
+            f"outputs beside {block_channels}": places * rest,
+        }
+    return loops_of
+
+
+def pooling_loops(window: Window, source: Shape, shape: Shape) -> Counts:
+    """Return the loops over the taps of windows of single channels."""
+    down = taps_of_windows(window.rows, source.height, shape.height)
+    across = taps_of_windows(window.columns, source.width, shape.width)
+    taps = prod(
+        sum(n * number for (n, _), number in axis_counts.items()) for axis_counts in (down, across)
+    )
+    return {
+        "places": shape.height * shape.width,
+        "outputs": shape.elements,
+        "taps": taps,
+        "products": taps * shape.channels,
+    }
