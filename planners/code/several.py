@@ -37,8 +37,8 @@ from planners.code.packaging import (
 )
 from planners.code.parts import OWN, source
 from planners.code.sources import Written, with_shared_kernels
-from planners.code.vectors import Frame, shared_test
-from planners.memory.several import require_one_memory
+from planners.code.vectors import Frame, shared_test, test_parameters
+from planners.memory.several import require_same_memories
 from planners.plan.checker import require_apart
 from planners.plan.plan import StreamingPlan
 
@@ -88,7 +88,7 @@ def combined_libraries(
     """
     if not members:
         raise InvalidPlan("no network to write")
-    require_one_memory([member.plan for member in members])
+    require_same_memories([member.plan for member in members])
     require_apart([member.plan for member in members])
     layers = [layer.name for member in members for layer in member.model.network.layers]
     require_renamed(layers, package.renamed)
@@ -123,7 +123,9 @@ def combined_libraries(
     about = f"{len(libraries)} neural networks in one arena"
     if MAKE in package.projects:
         files |= target_files()
-        files["Makefile"] = makefile(sources, tests, cmsis_nn=kernels != OWN, target=target)
+        files["Makefile"] = makefile(
+            sources, tests, arrays=libraries[0].arrays, cmsis_nn=kernels != OWN, target=target
+        )
     files |= package_files(
         taken[0], about, headers, sources, tests, package=package, cmsis_nn=kernels != OWN
     )
@@ -176,9 +178,13 @@ def write_libraries(
 def _header(name: str, members: Sequence[Written], arena: int, version: str) -> str:
     capitals = name.upper()
     included = "\n".join(f'#include "{member.name}.h"' for member in members)
-    union = "\n".join(
-        f"    {member.name}_element {member.name}[{member.name.upper()}_ARENA_ELEMENTS];"
-        for member in members
+    unions = "\n\n".join(
+        f"""/* {"The arena" if word == "arena" else f"Memory {word}"}, as each network takes it. \
+A frame of one overwrites the results of the others. */
+typedef union {{
+{_elements(members, number)}
+}} {name}_{word};"""
+        for number, word in enumerate(members[0].memories)
     )
     return f"""/* {len(members)} networks that take turns in {arena} bytes. */
 #ifndef {capitals}_H
@@ -189,22 +195,36 @@ def _header(name: str, members: Sequence[Written], arena: int, version: str) -> 
 {version_macro(name, version)}
 #define {capitals}_ARENA_BYTES {arena}
 
-/* The arena, as each network takes it. A frame of one overwrites the results of the others. */
-typedef union {{
-{union}
-}} {name}_arena;
+{unions}
 
 #endif
 """
 
 
+def _elements(members: Sequence[Written], number: int) -> str:
+    """Return C for the elements of a memory, by its number, as each network counts them."""
+    return "\n".join(
+        f"    {member.name}_element {member.name}"
+        f"[{member.name.upper()}_{member.memories[number].upper()}_ELEMENTS];"
+        for member in members
+    )
+
+
 def _main(name: str, members: Sequence[Written]) -> str:
     declared = "\n".join(
-        f"int {member.name}_test({member.name}_element *arena);" for member in members
+        f"int {member.name}_test({test_parameters(member)});" for member in members
+    )
+    first = members[0]
+    arrays = "\n".join(
+        f"static {name}_{word} {array}"
+        + (f" {first.name.upper()}_IN_{word.upper()};" if number else ";")
+        for number, (word, array) in enumerate(zip(first.memories, first.arrays, strict=True))
     )
     states = " + ".join(f"sizeof({member.name}_state)" for member in members)
     turns = "\n".join(
-        f"        failed |= {member.name}_test(arena.{member.name});" for member in members
+        f"        failed |= {member.name}_test"
+        f"({', '.join(f'{array}.{member.name}' for array in first.arrays)});"
+        for member in members
     )
     return f"""/* Runs {len(members)} networks in turn in one arena, twice, and compares outputs. */
 #include "{name}.h"
@@ -212,7 +232,7 @@ def _main(name: str, members: Sequence[Written]) -> str:
 {declared}
 
 {source("say.c")}
-static {name}_arena arena;
+{arrays}
 
 int main(void)
 {{
@@ -223,13 +243,16 @@ int main(void)
 {end_of_main(name, "outputs differ", "outputs equal", f"{name.upper()}_ARENA_BYTES", f"({states})")}"""
 
 
-def _calls(library: Written) -> str:
-    """Return the C that executes a frame of a library."""
+def _calls(library: Written, arrays: Sequence[str]) -> str:
+    """Return the C that executes a frame of a library. arrays: the names of the memories in C."""
+    memories = ", ".join(
+        f"{array}.{library.name}, sizeof {array}.{library.name}" for array in arrays
+    )
     ports = ", ".join(port.parameter for port in (*library.inputs, *library.outputs))
     name, verb = library.name, "invoke" if library.keeps_state else "run"
     return f"""
 static {name}_state state_of_{name};
-{name}_init(&state_of_{name}, arena.{name}, sizeof arena.{name}); /* once */
+{name}_init(&state_of_{name}, {memories}); /* once */
 {name}_{verb}(&state_of_{name}, {ports});
 """
 
@@ -240,7 +263,12 @@ def _readme(name: str, members: Sequence[Member], libraries: Sequence[Written], 
         f"| {written.weight_bytes:,} | {member.plan.multiply_accumulates:,} |"
         for member, written in zip(members, libraries, strict=True)
     )
-    calls = "".join(map(_calls, libraries))
+    first = libraries[0]
+    calls = "".join(_calls(library, first.arrays) for library in libraries)
+    declared = "\n".join(
+        f"static {name}_{word} {array};"
+        for word, array in zip(first.memories, first.arrays, strict=True)
+    )
     keeping = [written.name for written in libraries if written.keeps_state]
     stays = (
         f"""
@@ -264,7 +292,7 @@ The networks take turns in one arena of {arena:,} bytes, a whole frame at a time
 ```c
 #include "{name}.h"
 
-static {name}_arena arena;
+{declared}
 {calls}```
 {stays}
 - Types, shapes, scales and zero points are macros in the header of each network. Where it has integers,

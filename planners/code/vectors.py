@@ -116,18 +116,23 @@ int main(void)
 
 
 def shared_test(written: Written, vectors: Sequence[TestVector]) -> str:
-    """Return NAME_test.c: the same test in an arena that several networks share."""
-    name = written.name
+    """Return NAME_test.c: the same test in memories that several networks share."""
+    name, parameters = written.name, test_parameters(written)
     return f"""/* Runs {name} on test vectors and compares with what they are to give. */
 #include <math.h>
 #include <string.h>
 
 #include "{name}.h"
 
-int {name}_test({name}_element *arena);
+int {name}_test({parameters});
 
-{_tested(written, vectors, f"{name}_element *arena")}
+{_tested(written, vectors, parameters)}
 """
+
+
+def test_parameters(written: Written) -> str:
+    """Return the parameters of NAME_test: an array of each memory."""
+    return ", ".join(f"{written.name}_element *{array}" for array in written.arrays)
 
 
 def _tested(written: Written, vectors: Sequence[TestVector], parameters: str) -> str:

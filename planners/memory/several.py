@@ -1,4 +1,4 @@
-"""Several networks in one arena, executed sequentially or concurrently.
+"""Several networks in one arena or in the same memories, executed sequentially or concurrently.
 
 The networks share RAM; flash and time are sums over the networks. Plans run on a simulated memory in
 one array of bytes, which detects reads of stale bytes.
@@ -6,7 +6,7 @@ one array of bytes, which detects reads of stale bytes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import combinations
@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from cnn2csdf.execution.layer_by_layer import checked_frame
+from cnn2csdf.platforms import STACK
 from cnn2csdf.weights import Array, Model
 from csdf.arguments import public
 from csdf.errors import InvalidPlan
@@ -30,7 +31,7 @@ from planners.plan.shadow_arena import POISON
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Together:
-    """The best plan of each network, all in the same arena.
+    """The best plan of each network, all in the same arena or the same memories.
 
     For each frame the networks are executed sequentially, unless loaded plans declare that groups of
     several networks may be executed concurrently.
@@ -44,7 +45,7 @@ class Together:
     longest: Fraction | None
 
     def __post_init__(self) -> None:
-        require_one_memory([(fit.best or fit.least).plan for fit in self.fits])
+        require_same_memories([fit.best.plan for fit in self.fits if fit.best is not None])
 
     @property
     def ram_bytes(self) -> int:
@@ -93,6 +94,18 @@ class Together:
         """The time of a frame of each network as printed in JSON."""
         return self.fits[0].shown_nanoseconds(self.nanoseconds)
 
+    def _memories_needed(self) -> Iterator[tuple[str, int, int]]:
+        """Yield the name and size of each memory, and the bytes of it that the networks need."""
+        first, traffic = self.fits[0], self.fits[0].slow
+        if traffic is None or first.best is None:
+            return
+        used = {memory.name: memory.size for memory in first.best.plan.memories}
+        for memory in traffic.memories:
+            needed = used.get(memory.name, 0)
+            if STACK in memory.holds and first.beside is not None:
+                needed += first.beside.bytes + self.state_bytes
+            yield memory.name, memory.size, needed
+
     @property
     def verdict(self) -> tuple[Status, str]:
         """Whether the networks fit together: a status, and the reason."""
@@ -111,6 +124,12 @@ class Together:
                 f"with the execution states of all, {self.needed_ram} bytes of RAM are needed, "
                 f"{ram} are there"
             )
+        for name, size, needed in self._memories_needed():
+            if needed > size:
+                return Status.UNKNOWN, (
+                    f"with what all retain between frames, {needed} bytes of {name} are needed, "
+                    f"{size} are there"
+                )
         time = self.nanoseconds
         if self.longest is not None and (time is None or time > self.longest):
             return Status.INFEASIBLE, (
@@ -123,13 +142,13 @@ class Together:
         return Status.FEASIBLE, "the neediest network sets the RAM"
 
 
-def require_one_memory(plans: Sequence[StreamingPlan]) -> None:
-    """Raise InvalidPlan if one of several networks has a plan in several memories."""
-    for plan in plans if len(plans) > 1 else ():
-        if plan.memories:
+def require_same_memories(plans: Sequence[StreamingPlan]) -> None:
+    """Raise InvalidPlan if networks that take turns have plans for different memories."""
+    for plan in plans[1:]:
+        if plan.memories != plans[0].memories:
             raise InvalidPlan(
-                f"network {plan.network!r} is planned in several memories, and networks in turn have "
-                "one arena; plan it alone"
+                f"networks {plans[0].network!r} and {plan.network!r} are planned in different "
+                "memories; networks in turn share all memories: plan them in one command"
             )
 
 

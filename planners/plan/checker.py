@@ -765,7 +765,8 @@ def require_apart(plans: Sequence[StreamingPlan]) -> None:
     """
     for plan, another in permutations(plans, 2):
         for kept, taken in product(plan.buffers, another.buffers):
-            if kept.persists and taken.size and taken.kind is not Kind.EXTERNAL:
+            is_kept = kept.persists or kept.kind is Kind.RESIDENT
+            if is_kept and taken.size and taken.kind is not Kind.EXTERNAL:
                 begin = max(kept.offset, taken.offset)
                 if begin < min(kept.offset + kept.size, taken.offset + taken.size):
                     raise InvalidPlan(

@@ -148,13 +148,22 @@ def test_a_hop_keeps_its_rows_in_fast_memory(answer, tmp_path):
     assert found["verified"]["equal"]
 
 
-def test_several_networks_in_turn_have_one_memory(run, tmp_path):
-    words = "2 networks in turn have one arena in one memory; give --ram in place of "
-    for command, more in (("fit", ()), ("deploy", ("-o", tmp_path / "library"))):
-        code, _, err = run(command, SMALL[0], "resnet8", *TWO, *more)
-        assert (code, err) == (2, f"csdf {command}: {words}--memory, or plan each alone\n")
-    board = ("--platform", "esp32-s3")
-    assert f"{words}the memories of esp32-s3" in run("fit", SMALL[0], "resnet8", *board)[2]
+def test_several_networks_in_turn_share_the_memories(run, answer, tmp_path):
+    names = SMALL[0], "resnet8:resolution=16"
+    plans = tmp_path / "plan.json"
+    code, found = answer("fit", *names, "--memory", "sram=16kB", *TWO[-2:], "--verify", "-o", plans)
+    assert (code, found["fits"]) == (0, True)
+    assert all(one["verified"]["equal"] for one in found["networks"])
+    used = [[one["used_bytes"] for one in network["memories"]] for network in found["networks"]]
+    assert used[0] == used[1]
+    assert sum(used[0]) == found["ram_bytes"]
+    output = run("fit", *names, "--plan", plans)[1]
+    assert "2 networks in turn in sram and ram: fit: " in output
+    code, _, err = run("fit", *names, *TWO, "--plot-tradeoff", tmp_path / "front.svg")
+    assert (code, err) == (
+        2,
+        "csdf fit: --plot-tradeoff with --memory is of one network; plan each alone\n",
+    )
 
 
 def test_a_fast_memory_that_is_too_small_is_unknown(run):

@@ -7,7 +7,7 @@ import json
 import os
 import sys
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
@@ -46,7 +46,7 @@ from planners.memory.command.answer import alternatives, ram_in_words, taken
 from planners.memory.command.main import memories_of_options
 from planners.memory.fit import fit_of
 from planners.memory.request import fit_request
-from planners.memory.several import with_states_apart, within_one_ram
+from planners.memory.shared_memories import taking_turns
 from planners.plan.carried_out import require_own
 from planners.plan.plan import StreamingPlan
 from planners.plan.ram import CMSIS_STACK_BYTES, STACK_BYTES, RamBeside
@@ -82,7 +82,7 @@ def work(options: argparse.Namespace) -> int:
         answer = (
             _checked(model, plans[number], options)
             if plans
-            else _fitted(model, options, memories, options.ram)
+            else _fitted(model, options, memories=memories, ram=options.ram)
         )
         answer = _with_cmsis_nn(model, answer, options)
         is_cut_short = answer.is_cut_short and not options.best_effort
@@ -100,12 +100,12 @@ def work(options: argparse.Namespace) -> int:
         planned.append(Planned(model, answer, answer.best))
     if not plans:
 
-        def again(number: int, ram: int) -> Fit:
+        def again(number: int, changes: Mapping[str, Any]) -> Fit:
             model = planned[number].model
-            return _with_cmsis_nn(model, _fitted(model, options, memories, ram), options)
+            limits = {"memories": memories, "ram": options.ram, **changes}
+            return _with_cmsis_nn(model, _fitted(model, options, **limits), options)
 
-        fits = within_one_ram([member.fit for member in planned], again)
-        apart = with_states_apart(fits, again)
+        apart = taking_turns([member.fit for member in planned], again)
         for fit_apart in apart:
             if fit_apart.best is None:
                 print(f"csdf deploy: {fit_apart.network}: {fit_apart.reason}", file=sys.stderr)
@@ -325,7 +325,7 @@ def _scratch(way: FitMethod, options: argparse.Namespace) -> ScratchLimit:
 
 
 def _fitted(
-    model: Model, options: argparse.Namespace, memories: Sequence[BoardMemory], ram: int | None
+    model: Model, options: argparse.Namespace, *, memories: Sequence[BoardMemory], ram: int | None
 ) -> Fit:
     what = f"{model.network.name}: line buffers and strips"
     stop = stop_after(options.time_limit, what, effort=options.effort)

@@ -331,8 +331,14 @@ def taken(plan: StreamingPlan) -> str:
     """Return the bytes of RAM of a plan, or of each memory with the traffic between the memories."""
     if not plan.memories:
         return f"{needed_bytes_in_words(plan.arena_bytes)} of RAM"
-    sizes = [f"{needed_bytes_in_words(memory.size)} of {memory.name}" for memory in plan.memories]
-    return f"{', '.join(sizes)}, {bytes_in_words(plan.slow_bytes)} a frame between them"
+    return f"{sizes_in_words(plan)}, {bytes_in_words(plan.slow_bytes)} a frame between them"
+
+
+def sizes_in_words(plan: StreamingPlan) -> str:
+    """Return the bytes of each memory of a plan."""
+    return ", ".join(
+        f"{needed_bytes_in_words(memory.size)} of {memory.name}" for memory in plan.memories
+    )
 
 
 def _hop(one: Hop) -> str:
@@ -406,9 +412,12 @@ def _together(all_of: Together) -> list[str]:
     time = all_of.nanoseconds
     per_frame = "" if time is None else f", {nanoseconds_in_words(time)} for a frame of each"
     how = "partly at the same time" if all_of.is_concurrent else "in turn"
+    where, sizes = "one arena", f"{needed_bytes_in_words(all_of.needed_ram)} of RAM"
+    if (best := all_of.fits[0].best) is not None and best.plan.memories:
+        where = " and ".join(memory.name for memory in best.plan.memories)
+        sizes = sizes_in_words(best.plan)
     return [
-        f"{answers.counted(len(all_of.fits), 'network')} {how} in one arena: {word}: "
-        f"{needed_bytes_in_words(all_of.needed_ram)} of RAM, "
+        f"{answers.counted(len(all_of.fits), 'network')} {how} in {where}: {word}: {sizes}, "
         f"{needed_bytes_in_words(all_of.flash_bytes)} of flash"
         f"{per_frame}",
         f"  reason   {reason}",

@@ -228,11 +228,6 @@ def memories_of_options(options: argparse.Namespace) -> tuple[BoardMemory, ...]:
         memories = memories_of(changes, board)
     except InvalidArgument as error:
         raise CsdfError(f"--memory: {error}") from None
-    if len(options.models) > 1:
-        raise CsdfError(
-            f"{len(options.models)} networks in turn have one arena in one memory; give --ram in place "
-            f"of {'--memory' if changes else f'the memories of {platform}'}, or plan each alone"
-        )
     options_stated = {
         "--ram": options.ram,
         "--plan": options.plan,

@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
 from cnn2csdf.commands.cnn import chosen
 from cnn2csdf.commands.cnn import options as shared
@@ -36,7 +37,8 @@ from planners.memory.command.main import memories_of_options
 from planners.memory.fit import answer
 from planners.memory.memories import FRONT, slow_front
 from planners.memory.request import FitRequest, fit_request
-from planners.memory.several import Together, with_states_apart, within_one_ram
+from planners.memory.several import Together
+from planners.memory.shared_memories import taking_turns
 from planners.plan.carried_out import format_own_plans
 from planners.plan.plan import StreamingPlan
 from planners.plan.ram import RamBeside
@@ -48,6 +50,8 @@ def work(options: argparse.Namespace) -> int:
     if options.show_plan and options.json:
         raise CsdfError("--show-plan prints words; with --json leave it out, and give -o plan.json")
     memories = memories_of_options(options)
+    if memories and options.plot_tradeoff and len(options.models) > 1:
+        raise CsdfError("--plot-tradeoff with --memory is of one network; plan each alone")
     begin = time.perf_counter()
     answers_found: list[tuple[Network, Fit, Check | None]] = []
     for source, plan in zip(options.models, _given_plans(options), strict=True):
@@ -63,11 +67,11 @@ def work(options: argparse.Namespace) -> int:
         shared.remark_on_platform("csdf fit", options)
     if options.plan is None:
 
-        def again(number: int, ram: int) -> Fit:
-            request = _request(networks[number], options, memories)
-            return _answered(replace(request, ram=ram), options.models[number], options)
+        def again(number: int, changes: Mapping[str, Any]) -> Fit:
+            request = replace(_request(networks[number], options, memories), **changes)
+            return _answered(request, options.models[number], options)
 
-        fits = with_states_apart(within_one_ram(fits, again), again)
+        fits = list(taking_turns(fits, again))
     all_of = Together(fits=tuple(fits), flash=options.flash, longest=_longest(options))
     checks = [check for _, _, check in answers_found if check is not None]
     shown = [(fit.best or fit.least).plan for fit in fits]
@@ -99,7 +103,7 @@ def work(options: argparse.Namespace) -> int:
         draw = loading.drawing("planners.memory.command.picture")
         suffix = loading.suffix_of(options.plot_tradeoff)
         if memories:
-            (network,) = networks
+            (network,) = networks  # work() refuses several
             front = _front(_request(network, options, memories), options)
             text = draw.traffic_picture(network.name, front, suffix)
         else:

@@ -118,10 +118,11 @@ def test_the_header_names_each_memory_and_its_place():
     assert "NET_ARENA" not in header
 
 
-def test_networks_in_turn_have_one_arena():
+def test_networks_in_turn_have_the_same_memories():
     model, plan = planned(integers("keyword_spotting:rows=25"), 2_000)
-    with pytest.raises(InvalidPlan, match="several memories"):
-        combined_libraries([Member(model=model, plan=plan)] * 2)
+    another = replace(plan, memories=(*plan.memories[:-1], replace(plan.memories[-1], name="ram")))
+    with pytest.raises(InvalidPlan, match="different memories"):
+        combined_libraries([Member(model=model, plan=one) for one in (plan, another)])
 
 
 def on_board(model, name, *sizes):
