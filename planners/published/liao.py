@@ -211,7 +211,7 @@ class PublishedSearch(NetworkSearch):
         self._pairs: dict[tuple[FusedGroup, int], PairTraffic | None] = {}
 
     def _alone(self, stage: TraversalStep, buffer_bytes: int, stop: Stop) -> GroupTraffic:
-        alone = stage_alone(stage, buffer_bytes, stop, halo=Halo.RELOADED)
+        alone = stage_alone(stage, buffer_bytes, stop, halo=Halo.RELOADED, searches=self._nests)
         if alone.layer is None:
             return alone
         once = alone.layer.convolution.output_elements * stage.element_bytes

@@ -31,7 +31,7 @@ from planners.traffic.fused.group import FusedGroup
 from planners.traffic.fused.search import GroupSearch
 from planners.traffic.fused.stages import TraversalStep, groups_of, stages_of
 from planners.traffic.nest import Halo, LayerTraffic, listing
-from planners.traffic.one_layer import MOST_PAIRS, check_lengths, minimum_traffic
+from planners.traffic.one_layer import MOST_PAIRS, NestSearches, check_lengths, minimum_traffic
 
 
 class TrafficWhy(Why):
@@ -123,6 +123,7 @@ class NetworkSearch:
         for stage in self.stages:
             if stage.convolution is not None:
                 check_lengths(stage.convolution)
+        self._nests = NestSearches()
         self._by_group: dict[FusedGroup, GroupSearch] = {}
         self._by_stages: dict[tuple[int, int], tuple[GroupSearch, ...]] = {}
 
@@ -189,7 +190,7 @@ class NetworkSearch:
         return groups, ended
 
     def _alone(self, stage: TraversalStep, buffer_bytes: int, stop: Stop) -> GroupTraffic:
-        return stage_alone(stage, buffer_bytes, stop)
+        return stage_alone(stage, buffer_bytes, stop, searches=self._nests)
 
     def _of_stage(self, stop: Stop, done: int) -> Stop:
         """The stop of the search for one stage, after the stages that are done."""
@@ -312,12 +313,17 @@ class GroupTraffic:
 
 
 def stage_alone(
-    stage: TraversalStep, buffer_bytes: int, budget: Budget = None, *, halo: Halo = Halo.CACHED
+    stage: TraversalStep,
+    buffer_bytes: int,
+    budget: Budget = None,
+    *,
+    halo: Halo = Halo.CACHED,
+    searches: NestSearches | None = None,
 ) -> GroupTraffic:
     """Return the minimum traffic of one stage: of its best loop nest, or of a single pass.
 
-    budget, halo: as in `minimum_traffic`. Raises InvalidPlan, naming the layer, if the buffer is
-    too small.
+    budget, halo, searches: as in `minimum_traffic`. Raises InvalidPlan, naming the layer, if the
+    buffer is too small.
     """
     if stage.window is None:
         return _streamed(stage, stage.reads, 0)
@@ -345,6 +351,7 @@ def stage_alone(
         element_bytes=sizes,
         halo=halo,
         budget=budget,
+        searches=searches,
     )
     if stage.distinct_maps == window.channels:
         bound = max(bound, traffic.lower_bound_bytes + separate)

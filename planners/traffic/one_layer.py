@@ -19,7 +19,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import lru_cache
 from itertools import permutations, product
 from math import isqrt
 from typing import NamedTuple
@@ -90,6 +89,7 @@ def minimum_traffic(
     element_bytes: Positive | ArrayBytes,
     halo: Halo = Halo.CACHED,
     budget: Budget = None,
+    searches: NestSearches | None = None,
 ) -> LayerTraffic:
     """Return the loop nest with the least traffic that fits the buffer, with lower bounds.
 
@@ -100,7 +100,9 @@ def minimum_traffic(
     halo: CACHED or RELOADED.
     element_bytes: of all three arrays, or of each.
     budget: a stop, or seconds, for nests with two levels; that search ends with the best nest so
-    far, as it does at Ctrl-C, and `ended` says why. Raises InvalidPlan if the buffer cannot hold
+    far, as it does at Ctrl-C, and `ended` says why.
+    searches: those of earlier layers, whose work is not done again. None: of this layer alone.
+    Raises InvalidPlan if the buffer cannot hold
     one element of each array, GaveUp if the layer has too many tiles to list.
     """
     buffer_bytes = byte_count(buffer_bytes)
@@ -117,7 +119,7 @@ def minimum_traffic(
     all_bytes = sum(count * size for count, size in zip(arrays, sizes, strict=True))
     # A larger buffer saves nothing. Each tile holds one element even if it reads only padding.
     room = min(buffer_bytes, all_bytes + sum(sizes))
-    search = nest_search(group, halo, sizes)
+    search = (searches or NestSearches()).of_group(group, halo, sizes)
     *_, nest = search.better(room, search.most(room), one_level, Stop())
     bounds = lower_bounds(convolution, buffer_bytes=buffer_bytes, element_bytes=sizes)
     least_traffic, ended = transfers(group, nest).total_bytes(sizes), None
@@ -205,17 +207,46 @@ class _Choice(NamedTuple):
     columns: AxisOptions
 
 
-@lru_cache(maxsize=10_000)
-def nest_search(group: ConvolutionLoops, halo: Halo, sizes: ArrayBytes = ELEMENTS) -> NestSearch:
-    """Return the search for one group of a layer, shared between equal groups."""
-    return NestSearch(group, halo, sizes)
+class NestSearches:
+    """Searches for the nests of several layers: those of equal groups and axes are shared.
+
+    A work limit counts shared work once. The sharing ends with this object, so that no earlier
+    call changes how far the same limit reaches.
+    """
+
+    def __init__(self) -> None:
+        self._of_group: dict[tuple[ConvolutionLoops, Halo, ArrayBytes], NestSearch] = {}
+        self._along_axis: dict[tuple[ReceptiveField, Cuts], AxisTiles] = {}
+
+    def of_group(
+        self, group: ConvolutionLoops, halo: Halo, sizes: ArrayBytes = ELEMENTS
+    ) -> NestSearch:
+        """Return the search for one group of a layer."""
+        key = group, halo, sizes
+        if key not in self._of_group:
+            self._of_group[key] = NestSearch(group, halo, sizes, self.along_axis)
+        return self._of_group[key]
+
+    def along_axis(self, axis: ReceptiveField, cuts: Cuts) -> AxisTiles:
+        """Return the tiles along an axis."""
+        key = axis, cuts
+        if key not in self._along_axis:
+            self._along_axis[key] = AxisTiles(axis, cuts)
+        return self._along_axis[key]
 
 
 class NestSearch:
     """Search for the best nest of one group of a layer, for any number of buffer sizes."""
 
-    def __init__(self, group: ConvolutionLoops, halo: Halo, sizes: ArrayBytes) -> None:
+    def __init__(
+        self,
+        group: ConvolutionLoops,
+        halo: Halo,
+        sizes: ArrayBytes,
+        along_axis: Callable[[ReceptiveField, Cuts], AxisTiles],
+    ) -> None:
         self._group = group
+        self._along_axis = along_axis
         self._halo = halo
         self._sizes = sizes
         self._best_nests: dict[tuple[int, int, Cuts], LoopNest | None] = {}
@@ -245,7 +276,7 @@ class NestSearch:
 
     def _choices(self, cuts: Cuts, stop: Stop) -> Iterator[_Choice]:
         sizes = lengths(self._group)
-        axes = [tiles_along(axis, cuts) for axis in axes_of(self._group)]
+        axes = [self._along_axis(axis, cuts) for axis in axes_of(self._group)]
         for first, second, third in permutations(Array):
             order = first, second, third
             filters, channels = (
@@ -354,12 +385,6 @@ class AxisOptions(NamedTuple):
         for begin in range(0, len(self.costs), maximum):
             end = begin + maximum
             yield AxisOptions(self.costs[begin:end], self.tiles[begin:end])
-
-
-@lru_cache(maxsize=1000)
-def tiles_along(axis: ReceptiveField, cuts: Cuts) -> AxisTiles:
-    """Return the tiles along an axis, shared between equal axes."""
-    return AxisTiles(axis, cuts)
 
 
 class AxisTiles:

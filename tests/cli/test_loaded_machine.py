@@ -30,6 +30,13 @@ def test_a_loaded_machine_gives_the_same_answer(command, run, monkeypatch):
 
 
 @pytest.mark.parametrize("command", COMMANDS)
+def test_an_earlier_search_in_the_process_changes_no_answer(command, run):
+    usual = run(*command)
+    run(*command[:-2])
+    assert run(*command) == usual
+
+
+@pytest.mark.parametrize("command", COMMANDS)
 def test_where_the_clock_ends_the_search_the_first_line_says_so(command, run):
     command = (*command[:-2], "--time-limit", "1us")
     code, output, _ = run(*command)

@@ -130,12 +130,12 @@ def nests(random):
     each = ArrayBytes(*(huge(random, bits) for _ in range(3)))
     room = random.choice((sum(each), sum(each) * random.randrange(1, 60), huge(random, 80)))
     room = max(room, sum(each))
-    one_layer.nest_search.cache_clear()
     halo = random.choice((Halo.CACHED, Halo.RELOADED))
     found = one_layer.minimum_traffic(layer, buffer_bytes=room, element_bytes=each, halo=halo)
     # Two levels also where one level reaches the lower bound.
     below = found.total_bytes + random.choice((1, huge(random, 8)))
-    more = one_layer.nest_search(layer, halo, each).better(room, below, two_levels, stop_of(None))
+    search = one_layer.NestSearches().of_group(layer, halo, each)
+    more = search.better(room, below, two_levels, stop_of(None))
     return [found, list(more)]
 
 

@@ -12,7 +12,7 @@ from csdf.time_limit import Stop
 from planners.traffic.convolution import ArrayBytes, ConvolutionLoops
 from planners.traffic.footprints import one_level
 from planners.traffic.nest import Halo, transfers
-from planners.traffic.one_layer import minimum_traffic, nest_search
+from planners.traffic.one_layer import NestSearches, minimum_traffic
 from tests import both_kernels
 from tests.both_kernels import needs_compiled
 from tests.planners.traffic.layers import (
@@ -58,11 +58,11 @@ def test_no_nest_with_one_level_of_tiles_moves_less(halo, dims, sizes):
     for moved, tiles in with_one_level(layer, halo):
         total, held = (sum(map(mul, one, sizes)) for one in (moved, tiles))
         least[held] = min(total, least.get(held, total))
-    smallest = sum(sizes)
+    searches, smallest = NestSearches(), sum(sizes)
     rooms = sorted({smallest, *least, *(held - 1 for held in least if held > smallest)})
     for room in rooms[:: max(1, len(rooms) // 15)]:
         expected = min(total for held, total in least.items() if held <= room)
-        search = nest_search(layer, halo, sizes)
+        search = searches.of_group(layer, halo, sizes)
         *_, nest = search.better(room, search.most(room), one_level, Stop())
         found = transfers(layer, nest)
         assert found.held_bytes(sizes) <= room
@@ -178,7 +178,6 @@ def test_compiled_or_not_the_answer_is_the_same(monkeypatch):
     answers = []
     for backend in (compiler.PLAIN, compiler.COMPILED):
         both_kernels.use(monkeypatch, backend)
-        nest_search.cache_clear()
         answers.append(minimum_traffic(layer, buffer_bytes=1000, element_bytes=4))
     assert answers[0] == answers[1]
 

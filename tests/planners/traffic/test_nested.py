@@ -18,7 +18,7 @@ from planners.traffic.footprints import (
     two_levels,
 )
 from planners.traffic.nest import MOVES, Array, Halo, NestLoop, lengths, listing, transfers
-from planners.traffic.one_layer import AxisTiles, minimum_traffic, nest_search, tiles_along
+from planners.traffic.one_layer import AxisTiles, NestSearches, minimum_traffic
 from tests.planners.traffic.layers import SLIDES, nest_of, random_convolution
 
 
@@ -87,7 +87,8 @@ SMALL = (
 
 def best_nested(layer, room, below):
     """The last of the nests that the search finds; None if there is none."""
-    found = list(nest_search(layer, Halo.CACHED).better(room, below, two_levels, Stop()))
+    search = NestSearches().of_group(layer, Halo.CACHED)
+    found = list(search.better(room, below, two_levels, Stop()))
     totals = [transfers(layer, nest).total for nest in found]
     assert totals == sorted(totals, reverse=True)
     return found[-1] if found else None
@@ -125,7 +126,7 @@ def test_no_nest_with_two_levels_moves_less_where_elements_differ_in_size(sizes)
         held = found.held_bytes(of_arrays)
         least[held] = min(found.total_bytes(of_arrays), least.get(held, 10**9))
     rooms = sorted({*least, *(held - 1 for held in least if held - 1 >= min(least))})
-    search = nest_search(layer, Halo.CACHED, of_arrays)
+    search = NestSearches().of_group(layer, Halo.CACHED, of_arrays)
     for room in rooms[:: max(1, len(rooms) // 15)]:
         expected = min(total for held, total in least.items() if held <= room)
         *_, answer = search.better(room, 10**9, two_levels, Stop())
@@ -211,8 +212,6 @@ def test_a_search_that_ends_early_has_an_answer_at_once_and_a_better_one_later()
     ends = [0, 1, 5, 20, 60, 10**9]
     answers = []
     for last in ends:
-        nest_search.cache_clear()
-        tiles_along.cache_clear()
         look = Looks(last)
         answers.append(
             minimum_traffic(layer, buffer_bytes=20, element_bytes=1, budget=Stop(report=look))
@@ -223,10 +222,11 @@ def test_a_search_that_ends_early_has_an_answer_at_once_and_a_better_one_later()
     assert totals[-1] < totals[0]
     assert [one.ended for one in answers] == [told("enough")] * (len(ends) - 1) + [None]
     # What was found before an early end is not taken for the best afterwards.
-    look = Looks(5)
-    nest_search.cache_clear()
-    minimum_traffic(layer, buffer_bytes=20, element_bytes=1, budget=Stop(report=look))
-    assert minimum_traffic(layer, buffer_bytes=20, element_bytes=1).total_bytes == totals[-1]
+    look, shared = Looks(5), NestSearches()
+    budget = Stop(report=look)
+    minimum_traffic(layer, buffer_bytes=20, element_bytes=1, budget=budget, searches=shared)
+    after = minimum_traffic(layer, buffer_bytes=20, element_bytes=1, searches=shared)
+    assert after.total_bytes == totals[-1]
 
 
 def test_every_loop_moves_two_arrays():
