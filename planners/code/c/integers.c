@@ -394,14 +394,14 @@ typedef struct {
     scaling to;
 } matrix;
 
-/* Rows from the first row on that are consecutive in memory: one row of a matrix product. */
-static int32_t rows_in_run(const view *v, int32_t height)
+/* Rows from a row on that are consecutive in memory: one row of a matrix product. */
+static int32_t rows_in_run(const view *v, int32_t first, int32_t height)
 {
-    int32_t rows = 1;
-    while ((rows < height) && (row_at(v, rows) == &row_at(v, 0)[rows * row_elements(v)])) {
-        rows++;
+    int32_t y = first + 1;
+    while ((y < height) && (row_at(v, y) == &row_at(v, first)[(y - first) * row_elements(v)])) {
+        y++;
     }
-    return rows;
+    return y - first;
 }
 
 static void fully_connected(const run *r, const layer *l, range rows, range columns)
@@ -418,7 +418,9 @@ static void fully_connected(const run *r, const layer *l, range rows, range colu
     int32_t first = 0;
     int32_t count = row_elements(&in);
     int32_t height = l->inputs[0].source->height;
-    int32_t at_once = rows_in_run(&in, height);
+    int32_t first_run = rows_in_run(&in, 0, height); /* a ring has two, from its oldest row on */
+    int32_t next_run = rows_in_run(&in, first_run, height);
+    int32_t at_once;
     int32_t apart = height * count;
     range all = {0, 0};
     patch p = row_patch(&row, m->to.zero_in, apart, apart);
@@ -431,16 +433,17 @@ static void fully_connected(const run *r, const layer *l, range rows, range colu
         p.zero = 0;
     }
 #endif
-    if (at_once == height) {
+    if (first_run == height) {
         all.end = m->units;
         first = make_filters(pixel, &p, m->weights, &m->to, begin, all);
     }
     for (done = first; done < m->units; done += block) {
         block = smaller(BLOCK, m->units - done);
         begin_sums(sums, begin, done, block);
-        for (y = 0; y < height; y += (y == 0) ? at_once : 1) {
+        for (y = 0; y < height; y += at_once) {
+            at_once = (y == 0) ? first_run : (y == first_run) ? next_run : 1;
             row = row_at(&in, y);
-            p.count = ((y == 0) ? at_once : 1) * count;
+            p.count = at_once * count;
             add_values(sums, &p, &m->weights[(done * apart) + (y * count)], block);
 #if WEIGHTS_HAVE_ZEROS
             take_zeros(sums, &p, &m->to, block);
