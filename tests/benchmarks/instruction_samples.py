@@ -824,7 +824,7 @@ def windows(seed):
         filters = channels if is_depthwise else draw.choice((4, 8, 12))
         layer = op.Convolution(
             filters=filters,
-            window=op.Window(kernel=(draw.choice((2, 3, 4)), 1)),
+            window=op.Window(kernel=(min(draw.choice((2, 3, 4)), builder.shape(last).height), 1)),
             groups=channels if is_depthwise else 1,
         )
         channels = filters
