@@ -22,8 +22,9 @@ from figures.msf_cnn import MODELS
 from figures.msf_cnn import SUBJECTS as CHAINS
 from planners.memory.labels import front
 from planners.memory.line_buffers import Keeping, kept_places, least_lead
-from planners.memory.moves import PARTS, GroupMove, GroupMoves, GroupWay
+from planners.memory.moves import PARTS, GroupMove, GroupMoves, JoinedMoves
 from planners.memory.order import TopologicalOrder, topological_order
+from planners.memory.placed_chains import Candidate
 from planners.memory.search import OnceMoves, TwiceMoves
 from planners.memory.stages import StageTable
 from planners.plan.firing import StageFirings
@@ -59,13 +60,13 @@ class Tiles:
     def __init__(self, moves: GroupMoves) -> None:
         self._moves, self._table, self._course = moves, moves.table, moves.course
         self._needs = Needs(moves.table.network)
-        self._known: dict[int, dict[int, list[GroupWay]]] = {}
+        self._known: dict[int, dict[int, list[Candidate]]] = {}
         self.count = 0
 
-    def behind(self, begin: int) -> dict[int, list[GroupWay]]:
+    def behind(self, begin: int) -> dict[int, list[Candidate]]:
         """The groups behind a cut, by their end."""
         if begin not in self._known:
-            found: dict[int, list[GroupWay]] = defaultdict(list)
+            found: dict[int, list[Candidate]] = defaultdict(list)
             for end in range(begin + 1, len(self._course.separators)):
                 first, last = self._course.separators[begin] + 1, self._course.separators[end] + 1
                 layers = self._course.layers[first:last]
@@ -81,7 +82,7 @@ class Tiles:
         results = self._course.results & set(layers[:-1])
         return not results and self._table.can_be_stage(layers)
 
-    def _groups(self, begin: int, end: int, layers: tuple[str, ...]) -> Iterator[GroupWay]:
+    def _groups(self, begin: int, end: int, layers: tuple[str, ...]) -> Iterator[Candidate]:
         network, whole = self._table.network, self._moves.whole_bytes
         made = [network.layer(name) for name in layers]
         shape = made[-1].shape
@@ -97,7 +98,7 @@ class Tiles:
             for across in along[COLUMNS].values():
                 held = {name: down[name][0] * across[name][0] for name in layers[:-1]}
                 work = sum(self._work(name, down[name][1] * across[name][1]) for name in layers)
-                yield GroupWay(ends + self._two_at_a_time(held, layers), work, begin, end, ())
+                yield (ends + self._two_at_a_time(held, layers), work, 0, 0, 0), ()
         upright, both = self._rows_kept(layers), whole(begin) + whole(end)
         for across in along[COLUMNS].values():
             held = {name: upright[name] * across[name][0] for name in layers[:-1]}
@@ -105,7 +106,7 @@ class Tiles:
                 self._work(name, network.layer(name).shape.rows * across[name][1])
                 for name in layers
             )
-            yield GroupWay(both + sum(self._sizes(held).values()), work, begin, end, ())
+            yield (both + sum(self._sizes(held).values()), work, 0, 0, 0), ()
 
     def _ends(self, begin: int, end: int, stage: Stage) -> int:
         """Bytes of what a group reads and writes, the one over dead rows of the other."""
@@ -205,13 +206,13 @@ def most_bytes(course: TopologicalOrder, table: StageTable) -> int:
 
 def points(
     moves: GroupMoves, limit: int, labels: int, tiles: Tiles | None
-) -> Sequence[tuple[int, int, tuple[GroupWay, ...]]]:
+) -> Sequence[tuple[int, int, tuple[JoinedMoves, ...]]]:
     """Return the plans of a search, within the bytes that lines need."""
     others = None if tiles is None else tiles.behind
     return front(moves, limit, is_streamed=False, labels=labels, others=others).plans
 
 
-def _least(plans: Sequence[tuple[int, int, tuple[GroupWay, ...]]], work: int) -> int:
+def _least(plans: Sequence[tuple[int, int, tuple[JoinedMoves, ...]]], work: int) -> int:
     return min((memory for memory, macs, _ in plans if macs <= work), default=ANY)
 
 

@@ -36,11 +36,10 @@ from planners.memory.moves import (
     WHOLE,
     GroupMove,
     GroupMoves,
-    GroupWay,
+    JoinedMoves,
     MoveArrays,
-    collecting,
 )
-from planners.memory.placed_chains import PlacedChains
+from planners.memory.placed_chains import Candidate, PlacedChains
 
 ALL = 10**9  # a limit on the labels of a state that no search reaches
 ANY_WORK = 2**60  # a limit on MACs that no plan reaches
@@ -53,7 +52,7 @@ LABELS = 3  # labels compared in a microsecond
 EXTENSIONS = 270  # pairs of a label and a move that are computed in a microsecond
 
 
-OtherGroups = Callable[[int], Mapping[int, Sequence[GroupWay]]]
+OtherGroups = Callable[[int], Mapping[int, Sequence[Candidate]]]
 
 
 class PlanFront(NamedTuple):
@@ -66,7 +65,7 @@ class PlanFront(NamedTuple):
     for a search of chains whose offsets fit into a given arena.
     """
 
-    plans: list[tuple[int, int, tuple[GroupWay, ...]]]
+    plans: list[tuple[int, int, tuple[JoinedMoves, ...]]]
     is_complete: bool
     chains: PlacedChains
 
@@ -124,7 +123,7 @@ class _GroupSearch:
                 groups = self._groups(cut, self._limits.work - least, is_streamed=is_streamed)
                 self._chains.groups[cut, is_streamed] = groups
                 for end, end_groups in groups.items():
-                    links = [(group.memory, (group.work,), group) for group in end_groups]
+                    links = [(memory, (work,), moves) for (memory, work, *_), moves in end_groups]
                     for labels in alike:
                         self._stop.spend(PLANS_EFFORT * len(labels.at(cut)) * len(links))
                         labels.extend(cut, end, links)
@@ -135,17 +134,17 @@ class _GroupSearch:
         ]
         return PlanFront(plans, self._is_complete, self._chains)
 
-    def _begun(self) -> list[ChainLabels[GroupWay]]:
+    def _begun(self) -> list[ChainLabels[JoinedMoves]]:
         """The plans to the first separator: the empty plan, and a plan that collects the input."""
-        chains = [ChainLabels[GroupWay]((0, (0,), ()))]
-        collected = collecting(self._moves.whole_bytes(0))
-        if self._is_streamed and collected.memory <= self._limits.memory:
-            chains.append(ChainLabels((collected.memory, (0,), (collected,))))
+        chains = [ChainLabels[JoinedMoves]((0, (0,), ()))]
+        collected = self._moves.whole_bytes(0)
+        if self._is_streamed and collected <= self._limits.memory:
+            chains.append(ChainLabels((collected, (0,), ((),))))
         return chains
 
     def _to_extend(
-        self, chains: Sequence[ChainLabels[GroupWay]], cut: int
-    ) -> Iterator[tuple[bool, Sequence[ChainLabels[GroupWay]]]]:
+        self, chains: Sequence[ChainLabels[JoinedMoves]], cut: int
+    ) -> Iterator[tuple[bool, Sequence[ChainLabels[JoinedMoves]]]]:
         """The chains that have reached a separator, by whether its tensor arrives row by row."""
         if cut == 0 and self._is_streamed:
             yield True, chains[:1]
@@ -154,7 +153,7 @@ class _GroupSearch:
         if come:
             yield False, come
 
-    def _groups(self, begin: int, work: int, *, is_streamed: bool) -> dict[int, list[GroupWay]]:
+    def _groups(self, begin: int, work: int, *, is_streamed: bool) -> dict[int, list[Candidate]]:
         """The undominated groups after a separator, by their end."""
         limits = self._limits._replace(work=work)
         search = GroupLabels(self._moves, begin, limits, self._stop, is_streamed=is_streamed)
@@ -169,27 +168,27 @@ class _GroupSearch:
         if not is_streamed:
             groups.setdefault(begin + 1, []).extend(self._apart(begin))
             for end, end_groups in (self._others(begin) if self._others else {}).items():
-                fitting = [group for group in end_groups if group.memory <= self._limits.memory]
+                fitting = [group for group in end_groups if group[0][0] <= self._limits.memory]
                 groups.setdefault(end, []).extend(fitting)
         return groups
 
-    def _apart(self, begin: int) -> list[GroupWay]:
+    def _apart(self, begin: int) -> list[Candidate]:
         """The layers up to the next separator, layer by layer, if there are several and they fit."""
         move, peak = self._moves.apart(begin)
         if len(move.stages) == 1 or peak > self._limits.memory:
             return []
         work = sum(self._moves.table.geometry(stage).work for stage in move.stages)
-        return [GroupWay(peak, work, begin, begin + 1, (move,), (1,) * len(move.stages))]
+        return [((peak, work, 0, 0, 0), (move,))]
 
     def _best(
         self, search: GroupLabels, ends: tuple[int, int], found: list[Array], *, is_streamed: bool
-    ) -> list[GroupWay]:
+    ) -> list[Candidate]:
         """The undominated groups, each with its exact bytes."""
         begin, end = ends
         labels = np.concatenate(found, axis=1)
         order = np.lexsort((labels[LINES], labels[MACS]))
         memory = labels[LINES, order]
-        kept: list[GroupWay] = []
+        kept: list[Candidate] = []
         source, result = self._moves.whole_bytes(begin), self._moves.whole_bytes(end)
         larger = max(source, result)
         counted = result if is_streamed else larger  # bytes of the ends in `lines`
@@ -203,15 +202,14 @@ class _GroupSearch:
                 pool = int(labels[STAGING, number])
                 lines = int(memory[place]) - pool - counted
                 work = int(labels[MACS, number])
-                group = GroupWay(exact, work, begin, end, moves)
-                kept.append(group._replace(lines=lines, pool=pool, lead=lead))
+                kept.append(((exact, work, lines, pool, lead), moves))
                 least = exact
             place += 1
             better = memory[place:] < least
             place = place + int(better.argmax()) if better.any() else len(order)
         return kept
 
-    def _lead(self, begin: int, end: int, moves: tuple[GroupMove, ...]) -> int:
+    def _lead(self, begin: int, end: int, moves: JoinedMoves) -> int:
         """Minimum of source offset minus result offset at which the result may overlap the source."""
         known, table = self._moves, self._moves.table
         source, around = known.course.at(begin), known.course.carried[begin + 1 : end + 1]
@@ -319,7 +317,7 @@ class GroupLabels:
             kept = order[np.unique(spread.astype(np.int64))]
         return labels.take(kept, axis=1)
 
-    def moves_of(self, labels: Array, number: int) -> tuple[GroupMove, ...]:
+    def moves_of(self, labels: Array, number: int) -> JoinedMoves:
         """Return the moves of the partial group of a label."""
         moves: list[GroupMove] = []
         while True:

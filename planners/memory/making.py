@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 from cnn2csdf.network import Network
 from planners.memory.line_buffers import Keeping, KeptRows
-from planners.memory.moves import GroupWay
+from planners.memory.moves import JoinedMoves
 from planners.memory.order import TopologicalOrder, topological_order
 from planners.memory.placement import GroupBytes, Lead, placed
 from planners.memory.stages import GroupGeometry, StageTable
@@ -46,7 +46,7 @@ EXTERNAL_ALIGNMENT = 8  # bytes
 def bounded_plan(
     course: TopologicalOrder,
     table: StageTable,
-    groups: Sequence[GroupWay],
+    groups: Sequence[JoinedMoves],
     *,
     is_streamed: bool,
     offsets: Mapping[str, int] | None = None,
@@ -65,7 +65,7 @@ def bounded_plan(
 def smaller_plan(
     course: TopologicalOrder,
     table: StageTable,
-    groups: Sequence[GroupWay],
+    groups: Sequence[JoinedMoves],
     *,
     is_streamed: bool,
     below_bytes: int,
@@ -129,7 +129,7 @@ def plan_with_blocks(
 def _builders(
     course: TopologicalOrder,
     table: StageTable,
-    groups: Sequence[GroupWay],
+    groups: Sequence[JoinedMoves],
     *,
     is_streamed: bool,
     is_joined: bool,
@@ -138,7 +138,7 @@ def _builders(
 
     is_joined: whether tensors may be aliases inside host tensors.
     """
-    again = tuple(move.span for group in groups for move in group.moves if move.span is not None)
+    again = tuple(move.span for moves in groups for move in moves if move.span is not None)
     if again:
         course = topological_order(worked_network(course.network, again), carries=True)
         table = table.of(course.network)
@@ -169,13 +169,17 @@ def _tried(
 
 
 def _groups(
-    course: TopologicalOrder, table: StageTable, groups: Sequence[GroupWay], *, is_streamed: bool
+    course: TopologicalOrder,
+    table: StageTable,
+    groups: Sequence[JoinedMoves],
+    *,
+    is_streamed: bool,
 ) -> Iterator[GroupGeometry]:
-    for number, group in enumerate(groups):
-        stages = [stage for move in group.moves for stage in move.stages]
-        if group.in_turn:
+    for number, moves in enumerate(groups):
+        stages = [stage for move in moves for stage in move.stages]
+        if moves and moves[0].in_turn:
             left = iter(stages)
-            yield from (table.group(tuple(islice(left, count))) for count in group.in_turn)
+            yield from (table.group(tuple(islice(left, count))) for count in moves[0].in_turn)
         else:
             yield table.group(stages, course.at(0) if is_streamed and number == 0 else None)
 

@@ -1,9 +1,7 @@
 """Moves of a label-setting search: stages of a group between two separators, and their costs.
 
 A separator is a position of the execution order at which a single tensor connects earlier and later
-layers. A move extends a partial group from a separator to a later separator. The module also
-defines the values that a search composes of moves: groups, and chains of groups, with their memory
-and MACs.
+layers. A move extends a partial group from a separator to a later separator.
 
 Example: layers (conv, relu, pool), with separator 0 at the input and a separator at each layer. A
 move from separator 1 to 3 is the single stage (relu, pool), or the two stages (relu) and (pool).
@@ -44,12 +42,15 @@ class GroupMove(NamedTuple):
     begin, end: indices of the separators.
     stages: stages of the move, in execution order.
     span: span of recomputed layers, whose copies the stages include; None without recomputation.
+    in_turn: number of stages of each group of the plan, if the stages form several groups, which are
+        executed sequentially.
     """
 
     begin: int
     end: int
     stages: tuple[Stage, ...]
     span: Span | None = None
+    in_turn: tuple[int, ...] = ()
 
     @property
     def is_rematerialised(self) -> bool:
@@ -60,6 +61,10 @@ class GroupMove(NamedTuple):
     def rows(self) -> int:
         """Result rows of the last stage in each firing."""
         return self.stages[-1].rows
+
+
+JoinedMoves = tuple[GroupMove, ...]
+"""Consecutive moves that form a group; empty for the group that collects an input until it is whole."""
 
 
 class OrderSection(NamedTuple):
@@ -434,7 +439,8 @@ class GroupMoves:
             lives[name] = (0, len(layers))
         peak = most_bytes(without_costly_aliases(aliases, lives, sizes), lives, sizes)
         stages = tuple(Stage(layers=(name,), rows=table.height(name)) for name in layers)
-        return GroupMove(section, section + 1, stages), peak
+        in_turn = (1,) * len(stages)
+        return GroupMove(section, section + 1, stages, in_turn=in_turn), peak
 
     def pace(self, move: GroupMove) -> Pace | None:
         """Return the rows of its first tensor that a move has read after each firing of its result.
@@ -498,42 +504,3 @@ def _best(every: list[tuple[MoveCost, GroupMove]]) -> list[tuple[MoveCost, Group
         if not any(all(a <= b for a, b in zip(lower, cost, strict=True)) for lower, _ in kept):
             kept.append((cost, move))
     return kept
-
-
-class GroupWay(NamedTuple):
-    """Group of a plan: moves between two separators, with bytes and MACs.
-
-    memory: peak bytes of the group, including the whole tensors at its ends.
-    work: MACs of a frame.
-    begin, end: indices of the separators.
-    moves: consecutive moves.
-    in_turn: number of stages of each group of the plan, if the stages of the move form several
-        groups.
-    lines: bytes inside the group other than `pool`.
-    pool: bytes of the staging buffer, which is contiguous.
-    lead: minimum of source offset minus result offset, in bytes, at which the result may overlap
-        the source.
-    """
-
-    memory: int
-    work: int
-    begin: int
-    end: int
-    moves: tuple[GroupMove, ...]
-    in_turn: tuple[int, ...] = ()
-    lines: int = 0
-    pool: int = 0
-    lead: int = 0
-
-    @property
-    def is_apart(self) -> bool:
-        """Whether this value stands for several groups of a plan, executed sequentially."""
-        return bool(self.in_turn)
-
-
-def collecting(size: int) -> GroupWay:
-    """Return the group without layers that collects an input row by row until it is stored whole.
-
-    size: bytes of the input.
-    """
-    return GroupWay(size, 0, 0, 0, ())

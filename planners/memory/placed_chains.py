@@ -21,7 +21,14 @@ import numpy as np
 from cnn2csdf.weights import Array
 from csdf.time_limit import Stop
 from planners.kernels import ranges
-from planners.memory.moves import GroupWay, collecting
+from planners.memory.moves import JoinedMoves
+
+Candidate = tuple[tuple[int, int, int, int, int], JoinedMoves]
+"""Numbers and moves of a group. The numbers are bytes, except the second, which is MACs of a frame:
+
+peak with the whole tensors at the ends; MACs; line buffers, which may be split; staging buffer, which
+is contiguous; minimum of source offset minus result offset at which the result may overlap the source.
+"""
 
 BEFORE = -1  # the state before the first separator
 MOST_RANGES = 48  # of a separator, those with the fewest MACs
@@ -43,7 +50,7 @@ class _Ranges(NamedTuple):
     low: Array
     high: Array
     before: list[tuple[int, int]]  # separator and index; BEFORE for the first
-    group: list[GroupWay | None]
+    group: list[JoinedMoves | None]
 
 
 class _Extensions(NamedTuple):
@@ -66,12 +73,14 @@ class PlacedChains(NamedTuple):
     """
 
     sizes: tuple[int, ...]
-    groups: dict[tuple[int, bool], dict[int, list[GroupWay]]]
+    groups: dict[tuple[int, bool], dict[int, list[Candidate]]]
 
-    def within(self, cap: int, most_work: int, stop: Stop) -> tuple[GroupWay, ...] | None:
-        """Return the chain with the fewest MACs, below `most_work`, that fits into `cap` bytes.
+    def within(
+        self, cap: int, most_work: int, stop: Stop
+    ) -> tuple[int, tuple[JoinedMoves, ...]] | None:
+        """Return the fewest MACs of a chain that fits into `cap` bytes, and the chain; or None.
 
-        stop: ends the search with GaveUp.
+        most_work: only chains with fewer MACs are searched. stop: ends the search with GaveUp.
         """
         return _PlacedChainSearch(self, cap, most_work, stop).best()
 
@@ -85,14 +94,14 @@ class _PlacedChainSearch:
         self._cap, self._most_work = cap, most_work
         largest = max(cap, *self._sizes)
         for groups in self._groups.values():
-            for variant in (group for same in groups.values() for group in same):
-                largest = max(largest, variant.lines, variant.pool, variant.lead, variant.work)
+            for numbers, _ in (group for same in groups.values() for group in same):
+                largest = max(largest, *numbers[1:])
         self._kind = ranges.number_type(8 * largest * len(self._sizes))  # MACs add up
-        self._open: dict[int, list[tuple[_Extensions, int, Sequence[GroupWay | None]]]] = {}
+        self._open: dict[int, list[tuple[_Extensions, int, Sequence[JoinedMoves | None]]]] = {}
         self._known: dict[int, _Ranges] = {}
 
-    def best(self) -> tuple[GroupWay, ...] | None:
-        """Return the chain with the fewest MACs; None if no chain fits."""
+    def best(self) -> tuple[int, tuple[JoinedMoves, ...]] | None:
+        """Return the fewest MACs of a chain, and the chain; None if no chain fits."""
         last = len(self._sizes) - 1
         self._begin()
         for cut in range(last):
@@ -101,7 +110,10 @@ class _PlacedChainSearch:
                 self._stop.look()
                 self._extend(cut, end, kept, groups)
         self._known[last] = best = self._kept(last)
-        return self._chain(last, int(best.work.argmin())) if len(best.work) else None
+        if not len(best.work):
+            return None
+        number = int(best.work.argmin())
+        return int(best.work[number]), self._chain(last, number)
 
     def _begin(self) -> None:
         """Start with the input at any offset, or with its rows, consumed by groups or collected."""
@@ -109,26 +121,30 @@ class _PlacedChainSearch:
         streamed = self._groups.get((0, True))
         nothing = _Ranges(zero, zero, zero, [(BEFORE, 0)], [None])
         if size <= self._cap:
-            whole = [None if streamed is None else collecting(size)]
+            whole = [None if streamed is None else ()]
             self._add(
                 BEFORE, 0, whole, [_Extensions(zero, zero + self._cap - size, zero, zero, zero)]
             )
         for end, groups in (streamed or {}).items():
             self._extend(BEFORE, end, nothing, groups)
 
-    def _extend(self, begin: int, end: int, partial: _Ranges, groups: Sequence[GroupWay]) -> None:
+    def _extend(self, begin: int, end: int, partial: _Ranges, groups: Sequence[Candidate]) -> None:
         """Extend the partial chains to a separator by each group from there to a later separator."""
-        fitting = [group for group in groups if group.memory <= self._cap]
+        fitting = [group for group in groups if group[0][0] <= self._cap]
         if fitting and len(partial.work):
             source = 0 if begin == BEFORE else self._sizes[begin]
             self._stop.spend(PAIRS_EFFORT + len(fitting) * len(partial.work) // PAIRS)
             pairs = _GroupsAfterRanges(
                 self._cap, (source, self._sizes[end]), partial, fitting, self._kind
             )
-            self._add(begin, end, fitting, list(pairs.result_ranges()))
+            self._add(begin, end, [moves for _, moves in fitting], list(pairs.result_ranges()))
 
     def _add(
-        self, begin: int, end: int, groups: Sequence[GroupWay | None], cases: Sequence[_Extensions]
+        self,
+        begin: int,
+        end: int,
+        groups: Sequence[JoinedMoves | None],
+        cases: Sequence[_Extensions],
     ) -> None:
         """Record the partial chains to `end` that have an offset, and fewer MACs than the limit."""
         ranges = _Extensions(*map(np.concatenate, zip(*cases, strict=True)))
@@ -138,7 +154,7 @@ class _PlacedChainSearch:
 
     def _kept(self, cut: int) -> _Ranges:
         """The undominated partial chains: none has at most the MACs, and all offsets, of another."""
-        kept: list[tuple[int, int, int, tuple[int, int], GroupWay | None]] = []
+        kept: list[tuple[int, int, int, tuple[int, int], JoinedMoves | None]] = []
         ranges = [
             (*numbers, begin, groups)
             for extensions, begin, groups in self._open.pop(cut, [])
@@ -156,8 +172,8 @@ class _PlacedChainSearch:
         work, low, high = (np.array(column, self._kind) for column in columns[:3])
         return _Ranges(work, low, high, list(columns[3]), list(columns[4]))
 
-    def _chain(self, cut: int, number: int) -> tuple[GroupWay, ...]:
-        groups: list[GroupWay] = []
+    def _chain(self, cut: int, number: int) -> tuple[JoinedMoves, ...]:
+        groups: list[JoinedMoves] = []
         while cut >= 0:
             chain_at = self._known[cut]
             group = chain_at.group[number]
@@ -170,10 +186,8 @@ class _PlacedChainSearch:
 class _GroupsAfterRanges:
     """All groups (rows) after all ranges of their input (columns), within an arena.
 
-    Of a group (`GroupWay`), `lines` are the bytes of its line buffers, which may be split; `pool` its
-    staging buffer, in one piece; `lead` the least distance from the offset of its result up to that
-    of its input if both overlap. `is_apart`: it stands for several groups, each of which fits with
-    its result at any offset. The layouts below are written from offset 0 upwards.
+    `pool`: staging buffers. `is_apart`: whether the candidate is several groups, each of which fits
+    with its result at any offset. The layouts below are written from offset 0 upwards.
     """
 
     def __init__(
@@ -181,18 +195,19 @@ class _GroupsAfterRanges:
         cap: int,
         sizes: tuple[int, int],
         source: _Ranges,
-        groups: Sequence[GroupWay],
+        groups: Sequence[Candidate],
         kind: Any,
     ) -> None:
         """Take the bytes of the input and of the result. kind: of numbers, as a NumPy dtype."""
         self._cap = cap
         self._source, self._result = sizes
-        needs = [(group.lines, group.pool, group.lead, group.work) for group in groups]
-        lines, self._pool, lead, work = np.array(needs, kind).T[:, :, None]
+        needs = [numbers[1:] for numbers, _ in groups]
+        work, lines, self._pool, lead = np.array(needs, kind).T[:, :, None]
         self._inner = lines + self._pool
         self._lead = np.minimum(lead, self._result)
         self._low, self._high = source.low[None, :], source.high[None, :]
-        self._is_apart = np.array([group.is_apart for group in groups])[:, None]
+        is_apart = [bool(moves) and bool(moves[0].in_turn) for _, moves in groups]
+        self._is_apart = np.array(is_apart)[:, None]
         self._work = work + source.work[None, :]
 
     def result_ranges(self) -> Iterator[_Extensions]:

@@ -31,7 +31,7 @@ from planners.memory.answer import EXTERNAL, ROWS
 from planners.memory.labels import front
 from planners.memory.line_buffers import Keeping, kept_places
 from planners.memory.making import bounded_plan
-from planners.memory.moves import GroupMove, GroupMoves, GroupWay, collecting
+from planners.memory.moves import GroupMove, GroupMoves, JoinedMoves
 from planners.memory.order import TopologicalOrder, topological_order
 from planners.memory.stages import StageTable
 from planners.memory.stateful import MOST_STEPS, BoundedPlan, stateful_plan
@@ -116,12 +116,11 @@ def layer_by_layer(
     """
     size, external = table.element_bytes, table.outside
     arena = whole_arena(course.network, element_bytes=size, external=external, budget=budget)
-    groups = [collecting(table.arena_bytes(course.at(0)))] if is_streamed else []
+    groups: list[JoinedMoves] = [()] if is_streamed else []
     for cut in range(course.sections):
         layers = course.between(cut, cut + 1)
         stages = tuple(Stage(layers=(layer.name,), rows=layer.shape.rows) for layer in layers)
-        move = GroupMove(cut, cut + 1, stages)
-        groups.append(GroupWay(0, 0, cut, cut + 1, (move,), (1,) * len(stages)))
+        groups.append((GroupMove(cut, cut + 1, stages, in_turn=(1,) * len(stages)),))
     plan, _ = bounded_plan(course, table, groups, is_streamed=is_streamed, offsets=arena.offsets)
     return BoundedPlan(
         plan, arena.lower_bound, sum(buffer.size for buffer in arena.problem.buffers)
@@ -154,13 +153,13 @@ class RowMoves(GroupMoves):
         rows = self._granularity.layers.get(stage.result, self._granularity.rows) or height
         return stage if stage.mode is Mode.ACCUMULATING else replace(stage, rows=min(rows, height))
 
-    def plain(self, *, streams_all: bool, accumulates: bool) -> list[GroupWay]:
+    def plain(self, *, streams_all: bool, accumulates: bool) -> list[JoinedMoves]:
         """Return groups that end where the live tensor has a single row, as it is stored whole anyway.
 
         streams_all: each of several inputs is a stage of its own, which delivers it row by row.
         accumulates: reductions accumulate row by row instead of reading a whole tensor.
         """
-        course, groups = self.course, []
+        course, groups = self.course, list[JoinedMoves]()
         cuts = (
             separator
             for separator in range(1, course.sections)
@@ -175,7 +174,7 @@ class RowMoves(GroupMoves):
                 if accumulates and stage.rows == 1 and sums_over_rows(course.network, layer):
                     stage = replace(stage, mode=Mode.ACCUMULATING)
                 stages.append(stage)
-            groups.append(GroupWay(0, 0, begin, end, (GroupMove(begin, end, tuple(stages)),)))
+            groups.append((GroupMove(begin, end, tuple(stages)),))
         return groups
 
 
@@ -196,13 +195,13 @@ def row_by_row(
     """
     moves = RowMoves(course, table, granularity)
     is_single = is_streamed and not course.others
-    plans: list[tuple[list[GroupWay], tuple[StreamingPlan, int]]] = []
+    plans: list[tuple[list[JoinedMoves], tuple[StreamingPlan, int]]] = []
     for accumulates in (True, False):
         groups = moves.plain(streams_all=is_streamed, accumulates=accumulates)
         if not plans or groups != plans[0][0]:
             plans.append((groups, bounded_plan(course, table, groups, is_streamed=is_single)))
     groups, (plan, least) = min(plans, key=lambda plan: plan[1][0].arena_bytes)
-    stages = [stage for group in groups for stage in group.moves[0].stages]
+    stages = [stage for (move,) in groups for stage in move.stages]
     whole_network = table.group(stages, course.at(0) if is_single else None)
     keeping = dict.fromkeys(whole_network.row_bytes, Keeping.RING)
     rings = kept_places(whole_network.firings, keeping)

@@ -43,11 +43,11 @@ from planners.memory.moves import (
     WHOLE,
     GroupMove,
     GroupMoves,
-    GroupWay,
+    JoinedMoves,
     OrderSection,
 )
 from planners.memory.order import TopologicalOrder
-from planners.memory.placed_chains import PlacedChains
+from planners.memory.placed_chains import Candidate, PlacedChains
 from planners.memory.plain_plans import layer_by_layer, row_by_row
 from planners.memory.stage_orders import StageOrders
 from planners.memory.stages import StageTable
@@ -123,9 +123,8 @@ class PlanSearch:
         stop: effort limit of the search.
         """
         self.methods: list[FitMethod] = []
-        self._chains: dict[
-            int, tuple[GroupWay, ...]
-        ] = {}  # of plans in `methods`, by their identity
+        # Of plans in `methods`, by their identity.
+        self._chains: dict[int, tuple[JoinedMoves, ...]] = {}
         self.ended: Reason | None = None
         self._course, self._table = course, table
         self._is_streamed = is_streamed
@@ -246,8 +245,8 @@ class PlanSearch:
         count, end = len(plan_front.plans), "complete" if plan_front.is_complete else "cut short"
         LOG.debug("%s: %d candidates with %d labels a state, %s", name, count, labels, end)
         gaps: list[tuple[int, int]] = []
-        for memory, _, groups in plan_front.plans:
-            plan = self._tried(name, groups)
+        for memory, work, groups in plan_front.plans:
+            plan = self._tried(name, work, groups)
             if plan is not None and plan.arena_bytes > memory:
                 gaps.append((memory, plan.arena_bytes))
         states = (method.state_bytes for method in self.methods)
@@ -261,7 +260,7 @@ class PlanSearch:
             )
             chain = plan_front.chains.within(cap, min(works, default=ANY_WORK), self._stop)
             if chain is not None:
-                self._tried(name, chain)
+                self._tried(name, *chain)
         if gaps:
             self._sink(name, plan_front.chains, min(counted for counted, _ in gaps))
         return plan_front.is_complete
@@ -281,19 +280,21 @@ class PlanSearch:
             if chain is None:
                 lower = cap + 1
                 continue
-            self._tried(name, chain)
+            self._tried(name, *chain)
             upper = min(cap, *(way.ram_bytes for way in self.methods))
 
-    def _tried(self, name: str, groups: tuple[GroupWay, ...]) -> StreamingPlan | None:
-        """Build and add the plan of a new chain of groups, unless a known plan is as good."""
+    def _tried(self, name: str, work: int, groups: tuple[JoinedMoves, ...]) -> StreamingPlan | None:
+        """Build and add the plan of a new chain of groups, unless a known plan is as good.
+
+        work: MACs of the chain.
+        """
         self._stop.look()
-        key = (name, *(group.moves for group in groups))
+        key = (name, *(tuple(move.stages for move in moves) for moves in groups))
         if key in self._planned:
             return None
         self._planned.add(key)
-        work = sum(group.work for group in groups)
         fewer_macs = (method for method in self.methods if method.plan.multiply_accumulates <= work)
-        stages = sum(len(move.stages) for group in groups for move in group.moves)
+        stages = sum(len(move.stages) for moves in groups for move in moves)
         self._stop.spend(PLAN_EFFORT * stages)
         plan = smaller_plan(
             self._course,
@@ -444,7 +445,7 @@ class HeadGroups:
         """Set the moves of the network, which do not include groups by heads."""
         self._moves, self._course, self._table = moves, moves.course, moves.table
         course = self._course
-        self._known: dict[int, GroupWay] = {}
+        self._known: dict[int, dict[int, list[Candidate]]] = {}
         operators = (course.network.layer(name).operator for name in course.layers)
         places = [
             number for number, operator in enumerate(operators) if operator.attention is not None
@@ -452,19 +453,19 @@ class HeadGroups:
         for begin, place in enumerate(course.separators):
             product = next((later for later in places if later > place), None)
             if product is not None:
-                group = self._by_heads(begin, bisect_left(course.separators, product))
-                self._known |= {} if group is None else {begin: group}
+                end = bisect_left(course.separators, product)
+                group = self._by_heads(begin, end)
+                self._known |= {} if group is None else {begin: {end: [group]}}
 
     def __bool__(self) -> bool:
         """Whether the network has an attention block whose heads can be computed sequentially."""
         return bool(self._known)
 
-    def __call__(self, begin: int) -> dict[int, list[GroupWay]]:
+    def __call__(self, begin: int) -> dict[int, list[Candidate]]:
         """Return the groups after a separator, by the separator that ends them."""
-        group = self._known.get(begin)
-        return {} if group is None else {group.end: [group]}
+        return self._known.get(begin, {})
 
-    def _by_heads(self, begin: int, end: int) -> GroupWay | None:
+    def _by_heads(self, begin: int, end: int) -> Candidate | None:
         """Return the groups between two separators around attention: each head, then the rest."""
         course, moves = self._course, self._moves
         heads_found = heads_between(course, begin, end)
@@ -493,8 +494,8 @@ class HeadGroups:
             in_turn.append(1)
         whole = moves.carried_bytes(begin) + table.arena_bytes(part.joined)
         work = sum(table.geometry(stage).work for stage in stages)
-        move = GroupMove(begin, end, tuple(stages), span)
-        return GroupWay(whole + peak, work, begin, end, (move,), tuple(in_turn))
+        move = GroupMove(begin, end, tuple(stages), span, tuple(in_turn))
+        return (whole + peak, work, 0, 0, 0), (move,)
 
     def _least(self, section: OrderSection) -> tuple[tuple[Stage, ...], int]:
         """Return the stages of a section with the minimum bytes inside the group, and these bytes."""

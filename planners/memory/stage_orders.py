@@ -20,7 +20,7 @@ from typing import NamedTuple
 from cnn2csdf.network import Network
 from csdf.time_limit import Stop
 from planners.memory.making import smaller_plan
-from planners.memory.moves import GroupMove, GroupWay
+from planners.memory.moves import GroupMove, JoinedMoves
 from planners.memory.order import TopologicalOrder
 from planners.memory.stages import StageTable
 from planners.order.heuristics import random_order
@@ -47,7 +47,7 @@ class MoveIndex(NamedTuple):
 class _ChainCandidate(NamedTuple):
     """A chain of groups and its plan."""
 
-    chain: tuple[GroupWay, ...]
+    chain: tuple[JoinedMoves, ...]
     plan: StreamingPlan
 
     def bytes(self) -> tuple[int, int]:
@@ -64,7 +64,7 @@ class StageOrders:
     is_streamed: bool
 
     def improve(
-        self, chain: tuple[GroupWay, ...], plan: StreamingPlan, stop: Stop
+        self, chain: tuple[JoinedMoves, ...], plan: StreamingPlan, stop: Stop
     ) -> StreamingPlan:
         """Return the smallest plan that local search finds from a plan of a chain, or the plan itself.
 
@@ -78,7 +78,7 @@ class StageOrders:
             if not indices or stop.is_over():
                 break
             index = random.choice(indices)
-            stages = self._restarted(best.chain[index.group].moves[index.move], random)
+            stages = self._restarted(best.chain[index.group][index.move], random)
             start = self._planned(_with_stages(best.chain, index, stages), ANY_BYTES, stop)
             if start is not None:
                 best = min(
@@ -92,16 +92,16 @@ class StageOrders:
         # Lower bounds on the bytes of rejected chains.
         rejected: dict[tuple[tuple[Stage, ...], ...], tuple[int, int]] = {}
         while (indices := self._neediest(best)) and not stop.is_over():
-            largest = max(len(best.chain[group].moves[move].stages) for group, move in indices)
+            largest = max(len(best.chain[group][move].stages) for group, move in indices)
             failures += 1
             if failures > FAILURES_A_STAGE * largest:
                 break
             index = random.choice(indices)
-            stages = self._changed(best.chain[index.group], index.move, random)
+            stages = self._changed(best.chain[index.group][index.move], random)
             if stages is None:
                 continue
             changed = _with_stages(best.chain, index, stages)
-            key = tuple(move.stages for group in changed for move in group.moves)
+            key = tuple(move.stages for moves in changed for move in moves)
             if rejected.get(key, best.bytes()) > best.bytes():
                 continue
             below_bytes = best.plan.arena_bytes + 1
@@ -118,10 +118,10 @@ class StageOrders:
         return best
 
     def _planned(
-        self, chain: tuple[GroupWay, ...], below_bytes: int, stop: Stop
+        self, chain: tuple[JoinedMoves, ...], below_bytes: int, stop: Stop
     ) -> _ChainCandidate | None:
         """Return the chain with its plan; None if the plan does not have less than `below_bytes`."""
-        count = sum(len(move.stages) for group in chain for move in group.moves)
+        count = sum(len(move.stages) for moves in chain for move in moves)
         stop.spend(PLAN_EFFORT * count)
         plan = smaller_plan(
             self.course, self.table, chain, is_streamed=self.is_streamed, below_bytes=below_bytes
@@ -152,22 +152,22 @@ class StageOrders:
         }
         return [
             MoveIndex(group_number, move_number)
-            for group_number, group in enumerate(chain)
-            for move_number, move in enumerate(group.moves)
+            for group_number, moves in enumerate(chain)
+            for move_number, move in enumerate(moves)
             if len(move.stages) > 1
             and not move.is_rematerialised
             and any(stage.result in results for stage in move.stages)
         ]
 
-    def _changed(self, group: GroupWay, move: int, random: Random) -> tuple[Stage, ...] | None:
+    def _changed(self, move: GroupMove, random: Random) -> tuple[Stage, ...] | None:
         """Return the stages of a move after a random change; None if the change is not possible."""
-        stages = group.moves[move].stages
+        stages = move.stages
         change = random.choice(("order", "shift", "merge", "merge", "split"))
         if change in ("order", "shift"):
             before = _predecessors(stages, self.table.network)
             order = (random_order if change == "order" else shifted)(before, random)
             return tuple(stages[number] for number in order)
-        if group.is_apart:  # stages are groups of the plan, which have one layer each
+        if move.in_turn:  # stages are groups of the plan, which have one layer each
             return None
         return self._merged(stages, random) if change == "merge" else self._split(stages, random)
 
@@ -203,13 +203,13 @@ def _is_by_rows(stage: Stage) -> bool:
 
 
 def _with_stages(
-    chain: tuple[GroupWay, ...], index: MoveIndex, stages: tuple[Stage, ...]
-) -> tuple[GroupWay, ...]:
+    chain: tuple[JoinedMoves, ...], index: MoveIndex, stages: tuple[Stage, ...]
+) -> tuple[JoinedMoves, ...]:
     """Return the chain with other stages in one move."""
     groups = list(chain)
-    moves = list(groups[index.group].moves)
+    moves = list(groups[index.group])
     moves[index.move] = moves[index.move]._replace(stages=stages)
-    groups[index.group] = groups[index.group]._replace(moves=tuple(moves))
+    groups[index.group] = tuple(moves)
     return tuple(groups)
 
 

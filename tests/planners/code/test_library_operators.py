@@ -8,7 +8,7 @@ from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model, random_weights
 from csdf.errors import UnsupportedOperator
 from planners.code.library import library
-from planners.memory.moves import WHOLE, GroupWay
+from planners.memory.moves import WHOLE
 from planners.plan.plan import Mode
 from tests.planners.code.compiling import libraries, needs_compiler, run_all
 from tests.planners.memory.plain import plan_of
@@ -267,8 +267,8 @@ def with_mode(model, mode):
     for begin in range(last):
         for move in moves.from_cut(begin, WHOLE):
             if move.end == last and move.stages[-1].mode is mode:
-                before = [GroupWay(0, 0, 0, begin, moves_to(moves, begin))] if begin else []
-                groups = [*before, GroupWay(0, 0, begin, last, (move,))]
+                before = [moves_to(moves, begin)] if begin else []
+                groups = [*before, (move,)]
                 return plan_of(moves.course, moves.table, groups, is_streamed=False)
     return None
 

@@ -4,7 +4,7 @@ from random import Random
 
 import numpy as np
 
-from planners.memory.moves import WHOLE, GroupMoves, GroupWay, collecting
+from planners.memory.moves import WHOLE, GroupMoves
 from planners.memory.order import topological_order
 from planners.memory.stages import StageTable
 from planners.plan.computing import ModelComputing
@@ -30,17 +30,17 @@ def random_groups(moves, source: Random, *, is_streamed):
     """
     groups, cut, last = [], 0, len(moves.course.separators) - 1
     if is_streamed and source.random() < 0.3:
-        groups.append(collecting(moves.whole_bytes(0)))
+        groups.append(())
         is_streamed = False
     while cut < last:
         end = source.randint(cut + 1, last)
         streams = cut == 0 and is_streamed
         if end == cut + 1 and not streams and source.random() < 0.3:
             move, _ = moves.apart(cut)
-            groups.append(GroupWay(0, 0, cut, end, (move,), (1,) * len(move.stages)))
+            groups.append((move,))
         else:
             chosen = random_moves(moves, source, cut, end, 1 if streams else WHOLE)
-            groups.append(GroupWay(0, 0, cut, end, chosen))
+            groups.append(chosen)
         cut = end
     return groups
 

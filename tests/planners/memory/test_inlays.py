@@ -15,7 +15,7 @@ from cnn2csdf.weights import Model
 from csdf.errors import ExecutionError, InvalidPlan
 from planners.memory import making as making
 from planners.memory import making as rings
-from planners.memory.moves import GroupMove, GroupWay
+from planners.memory.moves import GroupMove
 from planners.plan import executor
 from planners.plan.aliases import aliases_of, most_bytes, without_costly_aliases
 from planners.plan.carried_out import require_carried_out
@@ -165,9 +165,7 @@ def whole_layers(network, element_bytes=4):
     """A plan of layers one after the other, each whole."""
     moves = space(network, element_bytes=element_bytes)
     groups = [
-        GroupWay(0, 0, cut, cut + 1, (move,), (1,) * len(move.stages))
-        for cut in range(len(moves.course.separators) - 1)
-        for move, _ in [moves.apart(cut)]
+        (move,) for cut in range(len(moves.course.separators) - 1) for move, _ in [moves.apart(cut)]
     ]
     return plan_of(moves.course, moves.table, groups, is_streamed=False)
 
@@ -228,7 +226,7 @@ def test_by_rows_densenet_has_a_ring_for_each_block():
     moves = space(network, element_bytes=1)
     stages = tuple(Stage(layers=(name,)) for name in moves.course.layers[1:])
     last = len(moves.course.separators) - 1
-    group = GroupWay(0, 0, 0, last, (GroupMove(0, last, stages),))
+    group = (GroupMove(0, last, stages),)
     plan = plan_of(moves.course, moves.table, [group], is_streamed=False)
     hosts = {one.host for one in plan.aliases}
     rows = {one.tensor: one.rows for one in plan.buffers if one.tensor in hosts}

@@ -12,7 +12,7 @@ from csdf.errors import InvalidPlan
 from planners.memory.answer import LINES, SEARCHED, STRIPS, TWICE, WHOLE_LAYERS
 from planners.memory.fit import fit
 from planners.memory.labels import front
-from planners.memory.moves import WHOLE, GroupWay
+from planners.memory.moves import WHOLE
 from planners.memory.order import topological_order
 from planners.memory.search import TwiceMoves
 from planners.memory.stages import StageTable
@@ -40,7 +40,7 @@ def plan_with_copies(network, seed):
         known = list(moves.from_cut(cut, WHOLE))
         twice = [move for move in known if move.is_rematerialised]
         move = source.choice(twice or known)
-        groups.append(GroupWay(0, 0, cut, move.end, (move,)))
+        groups.append((move,))
         cut = move.end
     plan = plan_of(moves.course, moves.table, groups, is_streamed=False)
     return plan if plan.rematerialised else None

@@ -137,7 +137,7 @@ def test_without_a_budget_the_search_of_stage_orders_ends_after_counted_work(mon
     planned_in_full = StageOrders._planned
 
     def counted(orders, chain, than, stop):
-        stages.append(sum(len(move.stages) for group in chain for move in group.moves))
+        stages.append(sum(len(move.stages) for moves in chain for move in moves))
         return planned_in_full(orders, chain, than, stop)
 
     monkeypatch.setattr(StageOrders, "_planned", counted)

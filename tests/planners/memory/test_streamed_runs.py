@@ -18,7 +18,7 @@ from csdf.errors import ExecutionError
 from figures.branched_networks import lraspp_like, yolov8n_like
 from planners.memory.answer import INPUTS, OUTPUT_MEMORIES, SEARCHED
 from planners.memory.fit import fit
-from planners.memory.moves import WHOLE, GroupWay
+from planners.memory.moves import WHOLE
 from planners.plan.executor import PlanMachine
 from planners.plan.plan import Kind
 from tests.cnn2csdf.execution.random_networks import models
@@ -128,8 +128,7 @@ def plans_in_parts(network, *, rows, parts):
     for move in moves.from_cut(0, WHOLE):
         stage = move.stages[0]
         if len(stage.layers) == 3 and (stage.rows, stage.channel_blocks) == (rows, parts):
-            group = GroupWay(0, 0, 0, move.end, (move,))
-            yield plan_of(moves.course, moves.table, [group], is_streamed=False)
+            yield plan_of(moves.course, moves.table, [(move,)], is_streamed=False)
 
 
 @pytest.mark.parametrize("rows", [1, 2])
