@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from operator import add, itemgetter
+from operator import add
 from typing import Any, ClassVar, Generic, TypeVar
 
 from csdf.model.shown import Shown, Tabular
@@ -29,44 +29,65 @@ def improving(points: Iterable[Point], pair: Callable[[Point], tuple[Any, Any]])
     return kept
 
 
+PRUNED_EACH = 512  # chains to a place, after which the dominated chains are dropped
+
 # The peak of a chain, its costs, and its links.
 ChainLabel = tuple[int, tuple[int, ...], tuple[Point, ...]]
 
 
 class ChainLabels(Generic[Point]):
-    """Pareto fronts of chains of links from place 0 to each place, by label setting.
+    """Pareto fronts of chains of links from a first place to each place, by label setting.
 
-    The peak of a chain is the largest of its links, and costs add up. Exact: of the chains to a place,
-    the costs of one that another dominates are never needed. The links that leave a place may depend on
-    its front, so a search can compute them when it reaches the place.
+    A place is any hashable value. The peak of a chain is the largest of its links, and costs add up.
+    Exact: of the chains to a place, the costs of one that another dominates are never needed. The links
+    that leave a place may depend on its front, so a search can compute them when it reaches the place.
     """
 
-    def __init__(self, first: ChainLabel[Point], compared: int | None = None) -> None:
-        """Set the chain to place 0. compared: as in front_of_chains."""
+    def __init__(
+        self,
+        first: ChainLabel[Point],
+        compared: int | None = None,
+        *,
+        begins: Iterable[Hashable] = (0,),
+    ) -> None:
+        """Set the chain to the first places. compared: as in front_of_chains. begins: these places."""
         self._compared = compared
-        self._fronts = {0: [first]}
-        self._ending: dict[int, list[tuple[int, Sequence[tuple[int, tuple[int, ...], Point]]]]] = {}
+        self._fronts = {place: [first] for place in begins}
+        self._ending: dict[Hashable, list[tuple[ChainLabel[Point], Point]]] = {}
 
     def extend(
-        self, begin: int, end: int, links: Sequence[tuple[int, tuple[int, ...], Point]]
+        self,
+        begin: Hashable,
+        end: Hashable,
+        links: Sequence[tuple[int, tuple[int, ...], Point]],
     ) -> None:
-        """Add links between two places, each with its peak and its costs, before calls of `at(end)`."""
-        self._ending.setdefault(end, []).append((begin, links))
+        """Add links from a place with a known front, each with its peak and costs, before `at(end)`."""
+        ending = self._ending.setdefault(end, [])
+        count = len(ending)
+        for before_peak, before_costs, path in self.at(begin):
+            for peak, costs, link in links:
+                total = tuple(map(add, before_costs, costs))
+                ending.append(((max(before_peak, peak), total, path), link))
+        if len(ending) // PRUNED_EACH > count // PRUNED_EACH:
+            ending[:] = self._pruned(ending)
 
-    def at(self, place: int) -> list[ChainLabel[Point]]:
+    def _pruned(
+        self, ending: list[tuple[ChainLabel[Point], Point]]
+    ) -> list[tuple[ChainLabel[Point], Point]]:
+        """The undominated chains to a place, in the order of peaks."""
+        kept: list[tuple[ChainLabel[Point], Point]] = []
+        for chain in sorted(ending, key=lambda chain: chain[0][:2]):
+            if not kept or chain[0][1][: self._compared] < kept[-1][0][1][: self._compared]:
+                kept.append(chain)
+        return kept
+
+    def at(self, place: Hashable) -> list[ChainLabel[Point]]:
         """Return the front at a place, in the order of peaks; of equal chains the first remains."""
         if place not in self._fronts:
-            candidates = [
-                (max(before[0], peak), tuple(map(add, before[1], costs)), before[2], link)
-                for begin, links in self._ending.pop(place, ())
-                for before in self.at(begin)
-                for peak, costs, link in links
+            self._fronts[place] = [
+                (peak, costs, (*path, link))
+                for (peak, costs, path), link in self._pruned(self._ending.pop(place, []))
             ]
-            kept: list[ChainLabel[Point]] = []
-            for peak, costs, path, link in sorted(candidates, key=itemgetter(0, 1)):
-                if not kept or costs[: self._compared] < kept[-1][1][: self._compared]:
-                    kept.append((peak, costs, (*path, link)))
-            self._fronts[place] = kept
         return self._fronts[place]
 
 

@@ -7,22 +7,24 @@ twice. A stage whose result is in slow memory computes a few pixels at a time in
 stores them from there. Each byte of a tensor in slow memory is therefore moved once when it is
 produced, and once for each group that reads it.
 
-A label is the set of live tensors in fast memory, with the cost so far. Fast memory that a group
-leaves free holds copies of its weights, if they reduce the cost. planners.memory.memory_groups
-generates the groups. The search is exact in this space, as long as live bytes decide whether a
-group fits and no labels are dropped. Offsets are computed afterwards; if they need more memory than was
-counted, the search is repeated with less.
+A label has the cost and the MACs so far, for a set of live tensors in fast memory. Of the labels for
+the same set, csdf.search.pareto.ChainLabels retains the least. Fast memory that a group leaves free
+holds copies of its weights, if they reduce the cost. planners.memory.memory_groups generates the
+groups. The search is exact in this space, as long as live bytes decide whether a group fits and no
+labels are dropped. Offsets are computed afterwards; if they need more memory than was counted, the
+search is repeated with less.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
 from cnn2csdf.parameters import network_multiply_accumulates
+from csdf.search.pareto import ChainLabels
 from csdf.status import Reason, Why, because
 from csdf.time_limit import ENDS, Budget, Stop, reason_of, stop_of
 from planners.memory.answer import SlowTraffic
@@ -63,23 +65,6 @@ class MemoriesWhy(Why):
     BY_THEN = "the best by then: {end}"
     NONE = "no group that works layer {layer!r} fits into {fast} bytes of fast memory"
     SLOW = "the plan takes {needed} bytes of slow memory"
-
-
-class Label(NamedTuple):
-    """Label of the dynamic programming: minimum cost, then MACs, for a set of tensors in fast memory.
-
-    cost: slow-memory bytes, or time if memory rates are set, from the begin of the frame.
-    work: MACs from the begin of the frame.
-    before: tensors of the preceding label, the group that extends it, results of this group in fast
-        memory, and weights that the group copies to fast memory; None for the initial label.
-
-    Example: of two labels for the set {a, b} with costs of 3072 and 4096 bytes, the second is
-    dominated and dropped.
-    """
-
-    cost: int
-    work: int
-    before: tuple[Names, MemoryGroup, Names, tuple[str, ...]] | None
 
 
 class InMemories(NamedTuple):
@@ -261,7 +246,10 @@ def _planned_within(
 
 
 class MemoriesSearch:
-    """Label-setting dynamic programming along the layer order, within a given fast memory."""
+    """Label-setting dynamic programming along the layer order, within a given fast memory.
+
+    Example: of two labels for the set {a, b}, of 3072 and 4096 bytes, the second is dominated.
+    """
 
     def __init__(
         self,
@@ -279,62 +267,73 @@ class MemoriesSearch:
         self._has_slow = has_slow  # whether tensors may be in slow memory
         self._groups, self._sizes, self._capacity, self._most = groups, sizes, capacity, most
         self._outside = groups.table.outside
-        self._labels: list[dict[Names, Label]] = [{} for _ in range(len(groups.layers) + 1)]
+        self._labels = ChainLabels[ChainStep]((0, (0, 0), ()), begins=self._first_sets())
+        # The sets of each index, in the order of their first labels, with their least cost and MACs.
+        self._least: list[dict[Names, tuple[int, int]]] = [{} for _ in (*groups.layers, None)]
+        self._least[0] |= {names: (0, 0) for _, names in self._first_sets()}
         self.is_complete = True  # whether no label was left out
         self.stuck_at = groups.layers[0]
 
-    def chain(self) -> list[ChainStep] | None:
-        """Return the groups, each with its tensors in fast memory during its execution; or None."""
+    def _first_sets(self) -> Iterator[tuple[int, Names]]:
+        """The sets of inputs that fit into fast memory before the first layer."""
         course = self._groups.course
         inputs = {course.at(0), *course.others} - {self._groups.arriving}
         outside = inputs & self._outside
-        for fast in subsets(
-            [name for name in course.layers + course.others if name in inputs - outside]
-        ):
-            is_whole = len(fast) == len(inputs - outside)
+        inside = [name for name in course.layers + course.others if name in inputs - outside]
+        for fast in subsets(inside):
+            is_whole = len(fast) == len(inside)
             if self._bytes(fast) <= self._capacity and (is_whole or self._has_slow):
-                self._labels[0][fast | outside] = Label(0, 0, None)
-        for place, labels in enumerate(self._labels[:-1]):
-            self._groups.stop.look()
-            if labels:
-                self.stuck_at = self._groups.layers[place]
-                self._follow(place)
-        last = self._labels[-1]
-        if not last:
-            return None
-        return self._traced(min(last, key=lambda names: (last[names][:2], sorted(names))))
+                yield 0, fast | outside
 
-    def _follow(self, place: int) -> None:
+    def chain(self) -> Sequence[ChainStep] | None:
+        """Return the groups, each with its tensors in fast memory during its execution; or None."""
+        last = len(self._groups.layers)
+        for index in range(last):
+            self._groups.stop.look()
+            if self._least[index]:
+                self.stuck_at = self._groups.layers[index]
+                self._follow(index)
+        ranked = self._ranked(last)
+        return self._labels.at((last, ranked[0]))[0][2] if ranked else None
+
+    def _ranked(self, index: int) -> list[Names]:
+        """The sets of an index, by cost and MACs of their labels."""
+        least = self._least[index]
+        return sorted(least, key=lambda names: (least[names], sorted(names)))
+
+    def _follow(self, index: int) -> None:
         """Extend the labels at an index of the order by all groups that begin there."""
-        labels = self._labels[place]
+        labels = self._least[index]
         if len(labels) > MOST_LABELS:
             self.is_complete = False
-            least = sorted(labels, key=lambda names: (labels[names][:2], sorted(names)))
-            labels = self._labels[place] = {names: labels[names] for names in least[:MOST_LABELS]}
-        for group in self._groups.at(place):
+            labels = {names: labels[names] for names in self._ranked(index)[:MOST_LABELS]}
+        for group in self._groups.at(index):
             self._groups.stop.spend(LABEL_EFFORT * len(labels))
-            for fast, label in labels.items():
-                self._extend(group, fast, label)
+            for fast, before in labels.items():
+                self._extend(group, fast, before)
 
-    def _extend(self, group: MemoryGroup, fast: Names, label: Label) -> None:
+    def _extend(self, group: MemoryGroup, fast: Names, before: tuple[int, int]) -> None:
+        """Extend the label of a set by a group. before: cost and MACs of the label."""
         away = [name for name in group.read if name not in fast]
         if group.streamed is not None and group.streamed not in away:
             return
         if any(name != group.streamed and name not in group.in_place for name in away):
             return
         costs, arriving = self._groups.costs, self._groups.arriving
+        inside = fast
         if arriving in away:  # its rows pass through a ring of the first group, and are gone
             if (group.begin, group.streamed) != (0, arriving):
                 return
             if self._groups.last_read[arriving] >= group.end:
                 return
             away.remove(arriving)
-        work = label.work + group.work
-        cost = label.cost + group.busy + sum(group.read[name] for name in away) * costs.read
+            inside = fast | {arriving}
+        cost = group.busy + sum(group.read[name] for name in away) * costs.read
         if group.streamed in away:
             cost += group.read[group.streamed] * costs.copied
         room = self._capacity - group.fast - self._bytes(fast)
         settled = group.fixed | self._outside.intersection(group.results)
+        least = self._least[group.end]
         for chosen in subsets([result for result in group.results if result not in settled]):
             here = settled | chosen
             blocks = sum(size for name, size in group.blocks.items() if name not in here)
@@ -343,26 +342,18 @@ class MemoriesSearch:
                 continue
             copies = group.copies[bisect_right(group.copies, free, key=lambda copy: copy.size) - 1]
             away_bytes = sum(self._sizes[name] for name in group.results if name not in here)
-            total = cost + away_bytes * costs.written - copies.saved
-            if self._most is not None and (total, work) >= self._most:
+            own = cost + away_bytes * costs.written - copies.saved
+            total = before[0] + own, before[1] + group.work
+            if self._most is not None and total >= self._most:
                 continue
             live = frozenset(
                 tensor for tensor in fast | here if self._groups.last_read[tensor] >= group.end
             )
-            best_label = self._labels[group.end].get(live)
-            if best_label is None or (total, work) < best_label[:2]:
-                new = Label(total, work, (fast, group, here, copies.layers))
-                self._labels[group.end][live] = new
+            if live not in least or total < least[live]:
+                least[live] = total
+                step = ChainStep(group, inside | here, copies.layers)
+                link = 0, (own, group.work), step
+                self._labels.extend((group.begin, fast), (group.end, live), [link])
 
     def _bytes(self, names: Iterable[str]) -> int:
         return sum(self._sizes[name] for name in names)
-
-    def _traced(self, fast: Names) -> list[ChainStep]:
-        steps: list[ChainStep] = []
-        place = len(self._labels) - 1
-        while (before := self._labels[place][fast].before) is not None:
-            fast, group, here, copied = before
-            arrived = {self._groups.arriving or ""} & group.read.keys()  # its rows are in a ring
-            steps.append(ChainStep(group, fast | here | arrived, copied))
-            place = group.begin
-        return steps[::-1]
