@@ -22,6 +22,7 @@ from cnn2csdf.readers.model_files import read_model
 from cnn2csdf.simplify import simplified
 from csdf.errors import CsdfError
 from csdf.time_limit import Stop
+from planners.code.command.work import as_computed
 from planners.code.library import library
 from planners.memory.fit import fit
 from planners.memory.stages import StageTable
@@ -37,6 +38,18 @@ REAL_BYTES = 4
 MOST_INSTRUCTIONS = 5 * 10**9  # predicted, of a frame: QEMU executes about 10**8 in a second
 EFFORT = 3  # seconds of effort of each search for the plan of least memory
 LIMITS = (10, 15)  # percent
+BODYPIX = "float_heatmaps float_short_offsets float_mid_offsets float_long_offsets float_segments"
+OPTIONS = {  # of files that leave sizes open, or end in an operator that is not supported
+    "coral__bodypix_mobilenet_v1_075_512_512_16_quant_decoder": {
+        "outputs": [*BODYPIX.split(), "float_part_heatmaps"]
+    },
+    "npm_ricky0123-vad-web__silero_vad_v5": {
+        "shapes": {"input": (1, 512)},
+        "constants": {"sr": 16000},
+    },
+    "pypi_pyopen__melspectrogram": {"shapes": {"serving_default_input:0": (1, 1280)}},
+    "pypi_silero_vad__silero_vad_half": {"shapes": {"input": (1, 512)}},
+}
 
 
 def main():
@@ -124,9 +137,10 @@ def predicted(table, plan, core):
 
 
 def model_of_file(file):
-    """Return the model of a file, or of a random network such as chain:77:integers."""
+    """Return the model of a file as it is deployed, or of a random network: chain:77:integers."""
     if Path(file).exists():
-        return simplified(read_model(file, with_weights=True))
+        options = OPTIONS.get(Path(file).stem, {})
+        return as_computed(simplified(read_model(file, with_weights=True, **options)))
     return drawn(file)
 
 

@@ -232,7 +232,7 @@ def _model(source: str, options: argparse.Namespace) -> Model:
         raise CsdfError(f"{source}: a quantised network without weights cannot be deployed")
     require_few_parts(model.network)
     _require_elements(source, model.network, options.expected_bytes)
-    return with_weights("csdf deploy", _as_computed(model), options.seed)
+    return with_weights("csdf deploy", as_computed(model), options.seed)
 
 
 def _require_elements(source: str, network: Network, expected: int | None) -> None:
@@ -248,7 +248,7 @@ def _require_elements(source: str, network: Network, expected: int | None) -> No
         )
 
 
-def _as_computed(model: Model) -> Model:
+def as_computed(model: Model) -> Model:
     """The model whose tensors beside integers are all in single precision, as C computes them."""
     network = model.network
     if not stores_integers(network):
