@@ -11,6 +11,7 @@ the whole frame:
 | rows                     | calls for one output row                                           |
 | places, outputs          | output pixels; output elements                                     |
 | read, written            | elements that the kernel reads; elements that it writes            |
+| read in each call        | elements that each call reads to find their range                  |
 | taps, products           | taps of all windows; multiply-accumulates                          |
 | filter rows              | rows of a window, for each filter                                  |
 | blocks, block rows       | blocks of 4 filters; their rows of a window                        |

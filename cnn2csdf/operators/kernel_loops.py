@@ -21,6 +21,7 @@ CHANNELS_IN_VECTOR = 8  # the same with Helium
 # A window with shorter rows, and no more values, is copied to scratch as one row.
 GATHER_MAX_ROW_VALUES = 16
 GATHER_MAX_VALUES = 256
+READ_IN_EACH_CALL = "read in each call"  # counted for one call
 PRODUCT_KERNEL = "Product"  # a product of matrices in single precision
 
 
@@ -195,11 +196,12 @@ def _direct_loops(windows: _Windows, bank: FilterBank, inputs: int) -> Counter[s
 
 def hybrid_loops(product_operator: Operator, source: Shape, shape: Shape) -> Counts:
     """Return the loops of products of real numbers that become integers: range, conversion, sums."""
-    counts_of = {"read": source.elements, "outputs": shape.elements}
+    counts_of = {"outputs": shape.elements}
     filters = product_operator.filter_bank
     if filters is None:
         products = product_operator.multiply_accumulates((source,), shape)
-        return counts_of | {"converted": source.elements, "integer products": products}
+        counts_of |= {"read": source.elements, "converted": source.elements}
+        return counts_of | {"integer products": products}
     window, inputs = filters.window, source.channels // filters.groups
     down_taps = taps_of_windows(window.rows, source.height, shape.height)
     across_taps = taps_of_windows(window.columns, source.width, shape.width)
@@ -208,6 +210,7 @@ def hybrid_loops(product_operator: Operator, source: Shape, shape: Shape) -> Cou
         for counts in (down_taps, across_taps)
     )
     return counts_of | {
+        READ_IN_EACH_CALL: source.elements,
         "places": shape.height * shape.width,
         "converted": down * across * source.channels,
         "converted runs": down * across * filters.groups,

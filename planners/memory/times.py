@@ -27,6 +27,7 @@ from cnn2csdf.geometry import Range
 from cnn2csdf.instructions import known_loops, loops
 from cnn2csdf.instructions import work as layer_work
 from cnn2csdf.network import Layer, Network, Shape
+from cnn2csdf.operators.kernel_loops import READ_IN_EACH_CALL
 from cnn2csdf.parameters import layer_parameter_bytes, operations
 from cnn2csdf.platforms import NANOSECONDS, Platform, Table
 from cnn2csdf.weights import Array
@@ -75,6 +76,9 @@ def stage_loops(table: StageTable, stage: Stage, known: Table | None = None) -> 
             calls = sum(first < end for first, end in geometry.ranges[name])
         columns = layer.shape.width if strips else 1
         for loop, number in of_frame.items():
+            if loop[1] == READ_IN_EACH_CALL:
+                counts[loop] += number * calls * columns
+                continue
             times = columns if loop[1] == "rows" else 1
             counts[loop] += number * times * made // rows
         counts["firing", "columns" if strips else "calls"] += calls * columns
@@ -89,16 +93,17 @@ def stage_loops(table: StageTable, stage: Stage, known: Table | None = None) -> 
 def group_loops(table: StageTable, stages: Sequence[Stage]) -> Loops:
     """Return the iterations of the loops around the stages of a group.
 
-    The scheduler of a group with several stages examines a stage when the stage fires, and once more
-    for each firing that the stage waited for: each firing but those of the last stage. Example: 3
-    stages with 10 firings each: 30 firings, 20 of them waited for.
+    The scheduler of a group examines a stage when the stage fires, and once more for each firing that
+    the stage waited for: of the stages whose results it reads. Example: a chain of 3 stages with 10
+    firings each: 30 firings, 20 of them waited for.
     """
-    firings = [table.geometry(stage).firings.count for stage in stages]
-    counts: Loops = Counter({("frame", "groups"): 1, ("frame", "firings"): sum(firings)})
-    for stage, count in zip(stages, firings, strict=True):
-        ranges = len(stage.layers) + len(table.geometry(stage).firings.readings)
-        counts["frame", "ranges"] += count * ranges
-    counts["frame", "firings waited for"] = sum(firings[:-1])
+    firings = [table.geometry(stage).firings for stage in stages]
+    read = {reading.tensor for stage in firings for reading in stage.readings}
+    counts: Loops = Counter({("frame", "groups"): 1})
+    for stage, geometry in zip(stages, firings, strict=True):
+        counts["frame", "firings"] += geometry.count
+        counts["frame", "ranges"] += geometry.count * (len(stage.layers) + len(geometry.readings))
+        counts["frame", "firings waited for"] += geometry.count * (geometry.result in read)
     return counts
 
 

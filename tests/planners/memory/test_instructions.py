@@ -21,6 +21,7 @@ from planners.memory.answer import LINES, PLAIN, SEARCHED, STRIPS, TWICE
 from planners.memory.fit import fit, layer_times
 from planners.memory.stages import StageTable
 from planners.memory.times import frame_loops, group_loops, stage_loops
+from planners.plan.plan import Stage
 from tests.benchmarks.instruction_samples import drawn
 from tests.docs.pages import ROOT
 from tests.planners.memory.gated import gated_block
@@ -166,6 +167,18 @@ def test_a_stage_is_examined_again_for_each_firing_that_it_waited_for():
     assert len(firings) > 5
     assert counts["frame", "firings"] == sum(firings)
     assert counts["frame", "firings waited for"] == sum(firings[:-1])
+
+
+def test_each_call_of_a_hybrid_convolution_reads_its_whole_input():
+    network = drawn("hybrids:0:bytes").network
+    name = next(one.name for one in network.layers if isinstance(one.operator, op.HybridProduct))
+    (source,) = network.input_shapes(network.layer(name))
+    table = StageTable(network)
+    key = "HybridProduct.Convolution.real", "read in each call"
+    for rows in (1, 2, network.layer(name).shape.rows):
+        stage = Stage(layers=(name,), rows=rows)
+        calls = table.geometry(stage).firings.count
+        assert stage_loops(table, stage)[name][key] == calls * source.elements
 
 
 def test_an_unknown_function_behind_a_known_kernel_costs_its_elements():
