@@ -15,6 +15,7 @@ from cnn2csdf.part import Types
 from cnn2csdf.shape import Shape as Shape
 from csdf.errors import InvalidNetwork
 from csdf.model.shown import Shown
+from csdf.names import expected_names
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,7 +138,8 @@ class Network(Shown):
     def layer(self, name: str) -> Layer:
         """Return the layer of that name; raise InvalidNetwork if there is none."""
         if name not in self._layers:
-            raise InvalidNetwork(f"network {self.name!r}: there is no layer {name!r}")
+            known = expected_names(name, self._layers)
+            raise InvalidNetwork(f"network {self.name!r}: there is no layer {name!r}{known}")
         return self._layers[name]
 
     def input_shapes(self, layer: Layer) -> tuple[Shape, ...]:

@@ -123,9 +123,10 @@ class GivenMemory(NamedTuple):
     fields: Mapping[str, Any]
 
 
+AFTER_SIZE = f"slow, read=N, write=N, dma, or holds= of {'+'.join(HOLDS)}"
 MEMORY = (
-    "a name and a size, and behind colons slow, read=N, write=N, dma, or holds= of "
-    f"{'+'.join(HOLDS)}, such as sram=64kB or psram=2MB:slow:read=0.5:write=0.5"
+    f"a name and a size, and after colons {AFTER_SIZE}, such as sram=64kB or "
+    "psram=2MB:slow:read=0.5:write=0.5"
 )
 
 
@@ -146,7 +147,7 @@ def memory_of(text: str) -> GivenMemory:
         elif key == "holds" and has_value and set(value.split("+")) <= set(HOLDS):
             fields["holds"] = tuple(kind for kind in HOLDS if kind in value.split("+"))
         else:
-            raise refusal
+            raise MalformedText(f"{shown(text)}: found {shown(word)}; expected {AFTER_SIZE}")
     return GivenMemory(name.strip(), fields)
 
 

@@ -80,7 +80,7 @@ def method(name: str) -> ModuleType:
     """Return the module of a method of another package. Raises CsdfError, naming those there are."""
     methods = all_entries(METHODS)
     if name not in methods:
-        listed = ", ".join(methods) or "none is installed"
+        listed = ", ".join(methods) or "none installed"
         raise CsdfError(f"there is no method {name!r}; methods of other packages: {listed}")
     return loaded(methods[name])
 

@@ -9,6 +9,7 @@ from itertools import count
 
 ACTING = ("Cc", "Cf", "Cs", "Zl", "Zp")  # categories: controls, marks, halves, breaks of lines
 NO_CHARACTER = 0xFFFE  # the last two numbers of each plane, which XML cannot hold
+MOST_LISTED = 8  # names in an error
 
 
 def quoted(text: str) -> str:
@@ -53,6 +54,15 @@ def meant(wrong: str, known: Iterable[str]) -> str:
     near = import_module("difflib").get_close_matches(lower, list(names), 1)  # slow to import
     near = near or [name for name in names if lower and lower in name]
     return f"; did you mean {names[near[0]]!r}?" if len(near) == 1 else ""
+
+
+def expected_names(wrong: str, known: Iterable[str]) -> str:
+    """Return the rest of an error about an unknown name: the name that is near, or the first known."""
+    names = list(known)
+    if near := meant(wrong, names):
+        return near
+    rest = f" or {len(names) - MOST_LISTED} others" if len(names) > MOST_LISTED else ""
+    return f"; expected one of {', '.join(map(repr, names[:MOST_LISTED]))}{rest}" if names else ""
 
 
 def _shown(character: str) -> str:

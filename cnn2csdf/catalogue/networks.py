@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from csdf.arguments import public
 from csdf.errors import InvalidNetwork
-from csdf.names import meant
+from csdf.names import expected_names, meant
 
 if TYPE_CHECKING:
     from cnn2csdf.network import Network
@@ -76,8 +76,8 @@ def from_catalogue(text: str) -> Network:
     name, _, arguments = text.partition(":")
     if name not in CATALOGUE:
         raise InvalidNetwork(
-            f"there is no network {name!r} in the catalogue; there are {', '.join(CATALOGUE)}"
-            + meant(name, CATALOGUE)
+            f"there is no network {name!r} in the catalogue"
+            + (meant(name, CATALOGUE) or f"; expected one of {', '.join(CATALOGUE)}")
         )
     builder = CATALOGUE[name]
     defaults = {
@@ -88,8 +88,9 @@ def from_catalogue(text: str) -> Network:
         key, _, value = argument.partition("=")
         if key not in defaults or key in chosen:
             raise InvalidNetwork(
-                f"{text!r}: {argument!r} is not one argument of {name}, "
-                f"which takes {', '.join(defaults) or 'none'}"
+                f"{text!r}: {argument!r} is a second value of {key}"
+                if key in chosen
+                else f"{text!r}: {name} has no argument {key!r}{expected_names(key, defaults)}"
             )
         chosen[key] = _number(value, defaults[key], f"{text!r}: {key}")
     return builder(**chosen)

@@ -26,15 +26,15 @@ LIMITS = {  # fields of GraphShape, for those who ask for help
     "max_phases": "maximum number of phases of an actor",
     "max_repetitions": "maximum number of firings of an actor in one iteration",
     "max_rate": "maximum number of tokens of one firing on one channel",
-    "min_duration": "of a phase, in time units",
-    "max_duration": "of a phase, in time units",
+    "min_duration": "minimum duration of a phase, in time units",
+    "max_duration": "maximum duration of a phase, in time units",
     "max_extra_initial_tokens": "maximum number of initial tokens of a channel beyond liveness",
     "max_concurrency": "maximum number of concurrent firings of an actor",
-    "is_strongly_connected": "every actor is reached from every other",
+    "is_strongly_connected": "every actor is reachable from every other actor",
     "is_bounded": "every channel between two actors has a capacity",
-    "has_late_release": "bounded channels give space back later than they consume",
+    "has_late_release": "bounded channels release space later than they consume tokens",
     "has_self_loops": "self-loops limit how many firings of an actor may overlap",
-    "has_parallel_channels": "extra channels may join actors that share one already",
+    "has_parallel_channels": "extra channels may connect actors that share a channel",
 }
 
 
@@ -79,7 +79,7 @@ def command_parser() -> argparse.ArgumentParser:
         work=work,
     )
     parser.add_argument(
-        "seed", type=option_values.integer, metavar="SEED", help="seed, a whole number"
+        "seed", type=option_values.integer, metavar="SEED", help="seed of the generator"
     )
     parsers.add_output_option(parser, ".xml, .json or .dot; by default SDF3 XML is printed")
     for field in fields(GraphShape):
@@ -108,10 +108,10 @@ def command_parser() -> argparse.ArgumentParser:
 
 SHARED = ("actors", "is_strongly_connected", "has_self_loops")  # with graphs drawn within limits
 SPREADS = {
-    "degree": ("channels at an actor, in and out", 1),
-    "rate": ("tokens of a firing, the mean of both ends of a channel", 1),
-    "duration": ("of a firing, in time units", 1),
-    "tokens": ("initial ones of a channel, before those it takes to be live", 0),
+    "degree": ("inputs plus outputs of an actor", 1),
+    "rate": ("tokens per firing, averaged over both ends of a channel", 1),
+    "duration": ("duration of a firing, in time units", 1),
+    "tokens": ("initial tokens of a channel, before the tokens that liveness needs", 0),
 }
 
 

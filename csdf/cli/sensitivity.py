@@ -69,14 +69,14 @@ def command_parser() -> argparse.ArgumentParser:
     """Return the parser of this command."""
     parser = parsers.new_parser(
         "csdf sensitivity",
-        "What if: how much longer each actor and each phase may take before the period grows, how "
-        "much the period falls where one is faster, and what one more token or unit of capacity "
-        "brings. With a parameter: the period as an exact function of it.",
+        "Slack of each actor and phase before the period grows, the reduction of the period by "
+        "faster actors, and by one more token or unit of capacity. With a parameter: the period "
+        "as an exact function of it.",
         "csdf sensitivity models/graphs/h263decoder.xml",
         "csdf sensitivity models/graphs/h263decoder.xml --parameter vld",
         "csdf sensitivity models/graphs/modem.xml --parameter filt --parameter eq --json",
         work=work,
-        notes="Each row is about one change alone, all else being as it is.",
+        notes="Each row assumes one change to the graph.",
     )
     add_parameters(parser)
     parsers.add_json_option(parser)
@@ -250,15 +250,17 @@ def add_parameters(parser: argparse.ArgumentParser) -> None:
         action="append",
         metavar="WHAT",
         default=[],
-        help="the period as a function of the time that is added to ACTOR, ACTOR:PHASE, or several "
-        "at once (A,B or A=2,B=1/2), or of the capacity of CHANNEL; twice: regions",
+        help="the period as a function of the time added to ACTOR, ACTOR:PHASE, or several at "
+        "once (A,B or A=2,B=1/2), or of the capacity of CHANNEL; with two parameters: regions of "
+        "equal formula",
     )
     parser.add_argument(
         "--scale",
         action="append",
         metavar="A,B,..",
         default=[],
-        help="as a function of the factor by which all durations of these actors are multiplied",
+        help="the period as a function of the factor by which all durations of these actors are "
+        "multiplied",
     )
     parser.add_argument(
         "--up-to",
@@ -309,7 +311,8 @@ def _weights(terms: list[str], actors: set[str]) -> Mapping[str, Fraction]:
             name, equals, weight = term, "=", "1"
         if not equals or name not in actors:
             raise CsdfError(
-                f"--parameter {shown(term)}: expected ACTOR, ACTOR:PHASE, ACTOR=WEIGHT or CHANNEL"
+                f"--parameter {shown(term)}: no actor or channel of that name; expected ACTOR, "
+                "ACTOR:PHASE, ACTOR=WEIGHT or CHANNEL"
             )
         try:
             weights[name] = rational(weight)

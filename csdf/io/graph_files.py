@@ -111,6 +111,6 @@ def _format_of(name: str, content: bytes) -> str:
     if start in (b"<", b"{"):
         return ".xml" if start == b"<" else ".json"
     raise UnreadableFile(
-        f"{name}: neither SDF3 (.xml) nor JSON (.json) nor a layer table (.csv) nor a "
-        "PREESM graph (.pi, .scenario)"
+        f"{name}: suffix {suffix!r}; expected a graph: SDF3 (.xml), JSON (.json), a layer table (.csv) "
+        "or PREESM (.pi, .scenario)"
     )

@@ -10,7 +10,7 @@ from typing import Any
 
 from csdf.errors import InvalidGraph, counted
 from csdf.model.shown import Picture, Shown, picture
-from csdf.names import free_name, meant
+from csdf.names import expected_names, free_name
 
 FORMAT = "csdf-graph"  # of the JSON document
 VERSION = 1
@@ -165,15 +165,15 @@ class Graph(Shown):
     def actor(self, name: str) -> Actor:
         """Return the actor of that name; raise InvalidGraph if there is none."""
         if name not in self._actors:
-            near = meant(name, self._actors)
-            raise InvalidGraph(f"graph {self.name!r}: there is no actor {name!r}{near}")
+            known = expected_names(name, self._actors)
+            raise InvalidGraph(f"graph {self.name!r}: there is no actor {name!r}{known}")
         return self._actors[name]
 
     def channel(self, name: str) -> Channel:
         """Return the channel of that name; raise InvalidGraph if there is none."""
         if name not in self._channels:
-            near = meant(name, self._channels)
-            raise InvalidGraph(f"graph {self.name!r}: there is no channel {name!r}{near}")
+            known = expected_names(name, self._channels)
+            raise InvalidGraph(f"graph {self.name!r}: there is no channel {name!r}{known}")
         return self._channels[name]
 
     def to_json(self) -> dict[str, Any]:

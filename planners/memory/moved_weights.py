@@ -85,8 +85,9 @@ def layout_of(memories: Sequence[Memory | BoardMemory]) -> BoardMemories:
     if not (is_known and fast and (slow or flash)):
         listed = ", ".join(f"{board.name}{' (slow)' * board.is_slow}" for board in boards)
         raise InvalidArgument(
-            f"memories {listed}; expected fast ones, the nearest first, then slow ones, such as "
-            "sram=64kB and psram=2MB:slow, and one at most that holds weights only, of different names"
+            f"memories {listed}; expected fast memories, the nearest first, then slow "
+            "memories, such as sram=64kB and psram=2MB:slow; different names; at most one memory "
+            "that holds weights only"
         )
     if not any({TENSORS, SCRATCH} <= set(board.holds) for board in fast):
         raise InvalidArgument("memories: expected a fast one that holds tensors and scratch")

@@ -272,7 +272,10 @@ def test_verify_says_when_outputs_differ(run, cfg):
         (("show", "missing.cfg"), "missing.cfg: cannot be read"),
         (("show", __file__), "expected .onnx, .tflite, .cfg, .json"),
         (("memory", "resnet8", "--layer", "conv=2"), "there is no layer 'conv'"),
-        (("wrong",), "there is no command 'wrong'; one of show, convert, memory, measure, verify"),
+        (
+            ("wrong",),
+            "there is no command 'wrong'; expected one of show, convert, memory, measure, verify",
+        ),
     ],
 )
 def test_bad_input_gets_one_line(run, arguments, message):

@@ -53,8 +53,8 @@ def test_slow_bytes_are_drawn_over_sizes_of_fast_memory(run, tmp_path):
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        (("--memory", "tcm=3kB"), "expected fast ones, the nearest first"),
-        ((*TWO, "--memory", "more=1MB"), "expected fast ones, the nearest first"),
+        (("--memory", "tcm=3kB"), "expected fast memories, the nearest first"),
+        ((*TWO, "--memory", "more=1MB"), "expected fast memories, the nearest first"),
         ((*TWO, "--ram", "3kB"), "--ram is for a single memory"),
         ((*TWO, "--fps", "9"), "needs the rates of all slow memories"),
         (
@@ -169,7 +169,7 @@ def test_several_networks_in_turn_share_the_memories(run, answer, tmp_path):
 def test_a_fast_memory_that_is_too_small_is_unknown(run):
     code, out, _ = run("fit", *SMALL, "--memory", "tcm=300B", "--memory", "ram=1MB:slow")
     assert code == 3
-    assert "no group that works layer" in out
+    assert "no group that computes layer" in out
 
 
 def test_times_of_a_roofline_say_that_no_code_was_counted(run, answer):

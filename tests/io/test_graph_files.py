@@ -28,7 +28,7 @@ def test_an_unknown_suffix_is_checked_by_the_content(tmp_path, suffix):
 
 def test_a_file_that_is_no_graph_is_refused(tmp_path):
     (tmp_path / "g.txt").write_text("digraph {}")
-    with pytest.raises(UnreadableFile, match=r"g\.txt: neither SDF3 \(\.xml\) nor JSON \(\.json\)"):
+    with pytest.raises(UnreadableFile, match=r"g\.txt: suffix '\.txt'; expected a graph: SDF3"):
         read_graph(tmp_path / "g.txt")
 
 

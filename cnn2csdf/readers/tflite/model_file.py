@@ -347,7 +347,7 @@ def _require_tensors(graph: TfliteGraph) -> None:
 
 
 IDENTIFIER = b"TFL3"
-CORRUPT = "is not a TensorFlow Lite model, or a corrupt one"
+CORRUPT = "is not a TensorFlow Lite model, or is corrupt"
 
 
 class Record:

@@ -172,7 +172,9 @@ def _without_command(found: Found) -> int:
         from difflib import get_close_matches  # slow to import, and seldom needed
 
         near = get_close_matches(found.rest[0], names_known, 1)
-        suggestion = f"did you mean {near[0]}?" if near else f"one of {', '.join(names_known)}"
+        suggestion = (
+            f"did you mean {near[0]}?" if near else f"expected one of {', '.join(names_known)}"
+        )
         if found.rest[0].startswith("-"):
             suggestion = f"options follow it: {found.program} COMMAND {found.rest[0]}"
         refusal(found.program, f"there is no command {found.rest[0]!r}; {suggestion}")

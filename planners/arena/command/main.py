@@ -21,6 +21,7 @@ from csdf.cli.frame.long_work import Describe, stop_after
 from csdf.cli.loading import drawing, suffix_of
 from csdf.errors import CsdfError, InvalidPlan, UnreadableFile, UnwritableFile
 from csdf.io.files import read_bytes
+from csdf.names import expected_names
 from csdf.status import Ended, Status
 from csdf.time_limit import Stop
 from csdf.units import bytes_in_words, time_in_words
@@ -62,10 +63,11 @@ def work(options: argparse.Namespace) -> int:
     problems = read_problems(options.model) if asked is None else [asked.problem]
     if options.only is not None:
         count = answers.counted(len(problems), "problem")
+        known = expected_names(options.only, [problem.name for problem in problems])
         problems = [problem for problem in problems if problem.name == options.only]
         if not problems:
             raise UnreadableFile(
-                f"{options.model}: of its {count} none has the name {options.only!r}"
+                f"{options.model}: of its {count} none has the name {options.only!r}{known}"
             )
     try:
         problems = [_in_banks(problem, options.banks) for problem in problems]
@@ -119,11 +121,10 @@ def command_parser() -> argparse.ArgumentParser:
     """Return the parser of this command."""
     parser = parsers.new_parser(
         "csdf plan arena",
-        "Offsets for buffers with lifetimes in one arena: the smallest arena, with proof, "
-        "or a plan that fits a capacity; in JSON also several banks. Of a network: for its "
-        "tensors, when one layer works after another. "
-        "The search counts its steps: the same command gives the same answer. Ctrl-C and the time "
-        "limit give the best plan by then.",
+        "Offsets for buffers with lifetimes in one arena: the smallest arena, with proof, or a "
+        "plan that fits a capacity; in JSON also several banks. For a network: offsets of its "
+        "tensors, executed layer by layer. The search counts its steps: the same command gives "
+        "the same answer. Ctrl-C and the time limit print the best plan so far.",
         "csdf plan arena models/alloc/keyword_spotting.csv -o offsets.h",
         "csdf plan arena resnet8 --element-bytes 1",
         "csdf plan arena models/alloc/keyword_spotting.csv --capacity 32kB --plot arena.png",
@@ -138,37 +139,14 @@ def command_parser() -> argparse.ArgumentParser:
     )
     shared.add_reading_options(parser)
     shared.add_element_bytes_option(parser, is_by_tensor=True)
-    parser.add_argument(
-        "--order",
-        action="store_true",
-        help="MODEL is JSON with nodes and bytes of tensors, or a dataflow graph, whose firings are "
-        "the nodes: choose the order of nodes with the least peak of all, then offsets",
-    )
-    parser.add_argument(
-        "--in-place",
-        action="store_true",
-        help="with --order: nodes whose op is Add, Sub, Mul, Relu, Sigmoid, Tanh or HardSwish may "
-        "overwrite an input of their size",
-    )
-    parser.add_argument(
-        "--price-limit",
-        type=option_values.from_zero,
-        metavar="N",
-        help="with --order: alternatives of nodes, further runs and reuse of bytes cost at most this",
-    )
-    parser.add_argument(
-        "--training",
-        action="store_true",
-        help="with --order: add the backward nodes of a training iteration; activations are retained, "
-        "or their nodes run again",
-    )
+    _add_order_options(parser)
     parser.add_argument("--only", metavar="NAME", help="only the problem of this name in the file")
     parser.add_argument(
         "--capacity",
         type=option_values.size,
         metavar="SIZE",
-        help="stop at a plan of at most this size; with --order: the lowest price of alternatives and "
-        "further runs within it",
+        help="stop at a plan of at most this size; with --order: the lowest price of alternatives "
+        "and recomputation within it",
     )
     parser.add_argument(
         "--bank",
@@ -177,9 +155,9 @@ def command_parser() -> argparse.ArgumentParser:
         dest="banks",
         default=[],
         metavar="NAME=SIZE[:COST]",
-        help="a memory, the preferred one first, instead of those in the file; with a cost of an "
-        "access in one of two, buffers lie where all accesses cost the least. A file without "
-        "accesses has one to each byte",
+        help="a memory, the preferred one first, instead of those in the file; with a cost per "
+        "access for one of two banks, the total cost of accesses is minimised. Without access "
+        "counts in the file, each byte is accessed once",
     )
     parsers.add_effort(
         parser,
@@ -201,6 +179,35 @@ def command_parser() -> argparse.ArgumentParser:
         required=False,
     )
     return parser
+
+
+def _add_order_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of --order: the search for an execution order."""
+    parser.add_argument(
+        "--order",
+        action="store_true",
+        help="MODEL is JSON with nodes and bytes of tensors, or a dataflow graph, whose firings "
+        "are the nodes: choose the order of nodes with the minimum peak memory, then offsets",
+    )
+    parser.add_argument(
+        "--in-place",
+        action="store_true",
+        help="with --order: nodes whose op is Add, Sub, Mul, Relu, Sigmoid, Tanh or HardSwish may "
+        "overwrite an input of their size",
+    )
+    parser.add_argument(
+        "--price-limit",
+        type=option_values.from_zero,
+        metavar="N",
+        help="with --order: maximum total price of alternatives, recomputed nodes and in-place "
+        "outputs",
+    )
+    parser.add_argument(
+        "--training",
+        action="store_true",
+        help="with --order: add the backward nodes of a training iteration; activations are "
+        "retained, or recomputed",
+    )
 
 
 def bank(text: str) -> Bank:

@@ -7,6 +7,7 @@ import argparse
 from cnn2csdf.commands.cnn import options as shared
 from csdf.cli import option_values, parsers
 from csdf.cli.parsers import add_limit_options
+from csdf.names import expected_names
 from planners.memory.answer import GroupMode, ScratchCount
 
 EXACT = "exact"
@@ -22,9 +23,10 @@ def command_parser() -> argparse.ArgumentParser:
     """Return the parser of this command."""
     parser = parsers.new_parser(
         "csdf plan fusion",
-        "Cut a network into groups of layers that work layer by layer, tile by tile or row by row, "
-        "such that all tensors, tiles and scratch fit an arena; of what fits, the fastest by the "
-        "platform's figures. Exact over all groups, even tilings, recomputed or cached halos.",
+        "Cut a network into groups that run layer by layer, tile by tile or row by row, such "
+        "that all tensors, tiles and scratch fit an arena. The fastest plan that fits is chosen, "
+        "by the times of the platform. Exact over all groups, even tilings, recomputed or cached "
+        "halos.",
         "csdf plan fusion resnet8 --ram 150kB --flash 512kB --verify",
         "csdf plan fusion resnet8 --front --plot front.svg",
         work="planners.fusion.command.work",
@@ -50,15 +52,31 @@ def command_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--verify",
         action="store_true",
-        help="run the plan in its arena and compare its outputs with those of the whole network",
+        help="run the plan in its arena and compare its outputs with a run without a plan",
     )
     parser.add_argument(
         "--seed",
         type=option_values.integer,
         metavar="N",
         default=0,
-        help="of frame and random weights",
+        help="seed of the frame and of random weights",
     )
+    _add_group_options(parser)
+    _add_time_options(parser)
+    shared.add_element_bytes_option(parser, is_by_tensor=True)
+    parsers.add_effort(
+        parser, "effort of the search, which ends with the fastest plan so far", EFFORT
+    )
+    parsers.add_output_option(
+        parser, "the plan: .json, or its offsets as constants for C (.h)", "json", "h"
+    )
+    parsers.add_json_option(parser)
+    parsers.add_plot_option(parser, "the front")
+    return parser
+
+
+def _add_group_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options that restrict candidate groups: tiles, modes, scratch."""
     parser.add_argument(
         "--tiles",
         type=option_values.positive,
@@ -76,33 +94,29 @@ def command_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--scratch",
         choices=[kind.value for kind in ScratchCount],
-        help="of convolutions; default none, as all commands count; im2col, as in Darknet, is the "
-        "default with --configuration and with --method published or fitted",
+        help="scratch of convolutions; default none, as in all commands; im2col, as in Darknet, "
+        "is the default with --configuration and with --method published or fitted",
     )
+
+
+def _add_time_options(parser: argparse.ArgumentParser) -> None:
+    """Add the sources of execution times: platform, measured layers, measured configurations."""
     shared.add_platform_option(parser)
     parser.add_argument(
         "--durations",
         metavar="FILE",
-        help="measured times of all layers (CSV of csdf cnn measure --granularity whole), in place of "
-        "the platform's: a tile takes its part of them, and the platform's time to start",
+        help="measured times of all layers (CSV of csdf cnn measure --granularity whole), in "
+        "place of the platform's: a tile takes its share of the layer's time, and the platform's "
+        "start time",
     )
     parser.add_argument(
         "--measured",
         metavar="FILE",
-        help="measured times of configurations on your device (CSV with the columns configuration and "
-        "milliseconds): the start of a phase and the speed are fitted to them in place of --platform, "
-        "and the fastest of them that fits is taken where nothing faster is predicted",
+        help="measured times of configurations on your device (CSV with the columns configuration "
+        "and milliseconds): the start of a phase and the speed are fitted to them in place of "
+        "--platform, and the fastest measured configuration that fits is chosen unless a faster "
+        "one is predicted",
     )
-    shared.add_element_bytes_option(parser, is_by_tensor=True)
-    parsers.add_effort(
-        parser, "effort of the search, which ends with the fastest plan so far", EFFORT
-    )
-    parsers.add_output_option(
-        parser, "the plan: .json, or its offsets as constants for C (.h)", "json", "h"
-    )
-    parsers.add_json_option(parser)
-    parsers.add_plot_option(parser, "the front")
-    return parser
 
 
 def _layers(text: str) -> tuple[int, int | None]:
@@ -116,7 +130,9 @@ def _modes(text: str) -> frozenset[GroupMode]:
     modes = {mode.value: mode for mode in GroupMode}
     unknown = [name for name in text.split(",") if name not in modes]
     if unknown:
-        raise argparse.ArgumentTypeError(f"there is no mode {unknown[0]!r}; {','.join(modes)}")
+        raise argparse.ArgumentTypeError(
+            f"there is no mode {unknown[0]!r}{expected_names(unknown[0], modes)}"
+        )
     return frozenset(modes[name] for name in text.split(","))
 
 
@@ -125,23 +141,22 @@ def add_chosen_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--configuration",
         metavar="TILES[/CUT/TILES..]",
-        help="plan this one instead of searching, as MAFAT writes it: 2x2/NoCut, or 5x5/8/2x2 for 5x5 "
-        "tiles up to layer 8 and 2x2 from there; halos are recomputed",
+        help="plan this configuration instead of searching, in MAFAT's notation: 2x2/NoCut, or "
+        "5x5/8/2x2 for 5x5 tiles up to layer 8 and 2x2 from there; halos are recomputed",
     )
     parser.add_argument(
         "--method",
         choices=(EXACT, PUBLISHED, FITTED),
         default=EXACT,
         help="exact (default): the search; published: Algorithm 3 of MAFAT with its predictor as "
-        "printed, of which --ram is then the limit; fitted: with a predictor that is fitted to "
-        "its Table 4.1",
+        "printed, whose limit is --ram; fitted: with a predictor that is fitted to its Table 4.1",
     )
     parser.add_argument(
         "--bias",
         type=option_values.size,
         metavar="SIZE",
-        help="of MAFAT's predictor: weights, libraries and all else in the process, which varies by "
-        "system; default 31MiB as printed, 55MiB fitted",
+        help="constant term of MAFAT's predictor: weights, libraries and other memory of the "
+        "process, which varies by system; default 31MiB as printed, 55MiB fitted",
     )
 
 

@@ -32,11 +32,11 @@ def command_parser() -> argparse.ArgumentParser:
     """Return the parser of this command."""
     parser = parsers.new_parser(
         "csdf plan reuse",
-        "Memory of several networks that share one device: which layers work by parts, "
-        "and which buffers share their bytes (Minakova and Stefanov, TODAES 2022). The front of "
-        "memory against the throughput of every network, and the plan that meets your constraints: the "
-        "fastest within --ram, --flash or --total-memory, else the smallest that is fast "
-        "enough. All layers whole in one arena is always a candidate. Tiles are for csdf plan fusion.",
+        "Memory of several networks that share one device: which layers run row by row, and "
+        "which buffers share memory (Minakova and Stefanov, TODAES 2022). The Pareto front of "
+        "memory and the throughput of every network, and the plan that meets your constraints: "
+        "the fastest within --ram, --flash or --total-memory, else the smallest that is fast "
+        "enough. The layer-by-layer arena is always a candidate. csdf plan fusion plans tiles.",
         "csdf plan reuse resnet8+keyword_spotting --generations 5",
         "csdf plan reuse resnet8+keyword_spotting --generations 5 --ram 90kB -o plan.h",
         work="planners.reuse.command.work",
@@ -47,12 +47,16 @@ def command_parser() -> argparse.ArgumentParser:
         "models",
         nargs="+",
         help="a model file (.onnx, .tflite, .cfg, .json) or networks of the catalogue, several "
-        "behind one another or with + between them; or an application in a .json, .yaml or .yml file",
+        "networks with spaces or + between them; or an application in a .json, .yaml or .yml file",
     )
-    parser.add_argument("--entry", metavar="NAME", help="one of a table of published applications")
+    parser.add_argument(
+        "--entry",
+        metavar="NAME",
+        help="application of this name in a table of published applications",
+    )
     shared.add_reading_options(parser)
     add_limit_options(
-        parser, "at most, of buffers and parameters together, as published; e.g. 15MB, 256KiB"
+        parser, "maximum of buffers and parameters together, as published; e.g. 15MB, 256KiB"
     )
     parser.add_argument(
         "--throughput",
@@ -63,18 +67,20 @@ def command_parser() -> argparse.ArgumentParser:
         help="frames a second that a network must reach",
     )
     _add_search_options(parser)
+    _add_cost_options(parser)
     _add_output_options(parser)
     return parser
 
 
 def _add_search_options(parser: argparse.ArgumentParser) -> None:
-    """Add what is searched, what things cost, where and how long."""
+    """Add the options of the search: its space, method, effort and processes."""
     parser.add_argument(
         "--rows",
         type=_alleles,
         metavar="N,N,..",
         default=(0, 1),
-        help="rows of a part that a layer may choose; 0 is the whole; default 0,1 as published",
+        help="rows per phase that a layer may choose; 0 is the whole tensor; default 0,1 as "
+        "published",
     )
     parser.add_argument(
         "--method",
@@ -89,7 +95,7 @@ def _add_search_options(parser: argparse.ArgumentParser) -> None:
         type=option_values.positive,
         metavar="N",
         default=100,
-        help="times --population: the number of evaluations; default 100",
+        help="number of generations; evaluations are generations times --population; default 100",
     )
     parser.add_argument(
         "--population", type=option_values.positive, metavar="N", default=100, help="default 100"
@@ -99,14 +105,35 @@ def _add_search_options(parser: argparse.ArgumentParser) -> None:
         type=option_values.integer,
         metavar="N",
         default=0,
-        help="of the search and of --verify; default 0",
+        help="seed of the search and of --verify; default 0",
     )
+    parser.add_argument(
+        "--workers",
+        type=option_values.positive,
+        metavar="N",
+        default=1,
+        help="processes; default 1",
+    )
+    parser.add_argument(
+        "--scheduler", metavar="tcp://HOST:PORT", help="scheduler of Dask (extra: cluster)"
+    )
+    parser.add_argument(
+        "--checkpoint",
+        type=parsers.output_file(),
+        metavar="FILE",
+        help="file of scores, saved during the search; the search resumes if the file exists",
+    )
+    parsers.add_time_limit(parser, "limit of the search, which ends with the front so far")
+
+
+def _add_cost_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of memory and time accounting."""
     shared.add_element_bytes_option(parser)
     parser.add_argument(
         "--parameter-bytes",
         type=option_values.positive,
         metavar="N",
-        help="of one parameter; default: as --element-bytes",
+        help="bytes of one parameter; default: as --element-bytes",
     )
     shared.add_platform_option(parser)
     parser.add_argument(
@@ -134,21 +161,6 @@ def _add_search_options(parser: argparse.ArgumentParser) -> None:
         "whole buffers: all layers whole if that fits, else the least memory that meets the "
         "constraints, else the least of all",
     )
-    parser.add_argument(
-        "--workers",
-        type=option_values.positive,
-        metavar="N",
-        default=1,
-        help="processes; default 1",
-    )
-    parser.add_argument("--scheduler", metavar="tcp://HOST:PORT", help="of Dask (extra: cluster)")
-    parser.add_argument(
-        "--checkpoint",
-        type=parsers.output_file(),
-        metavar="FILE",
-        help="of scores, saved during the search; resumed if the file exists",
-    )
-    parsers.add_time_limit(parser, "limit of the search, which ends with the front so far")
 
 
 def _add_output_options(parser: argparse.ArgumentParser) -> None:
@@ -156,7 +168,7 @@ def _add_output_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--whole-buffers",
         action="store_true",
-        help="the published plan; by default every buffer has an offset of its own",
+        help="share buffers whole, as published; by default every buffer has an offset of its own",
     )
     parsers.add_output_option(
         parser,
@@ -167,7 +179,8 @@ def _add_output_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--verify",
         action="store_true",
-        help="run all networks in one array of the planned size, and compare",
+        help="run all networks in one array of the planned size, and compare their outputs with "
+        "runs without a plan",
     )
     parsers.add_json_option(parser)
     parsers.add_plot_option(parser, "memory against time")

@@ -53,9 +53,9 @@ def test_channels_are_rounded_to_multiples_of_eight(wanted, expected):
     [
         ("resnet19", "there is no network 'resnet19' in the catalogue; there are alexnet, "),
         ("", "there is no network ''"),
-        ("resnet18:width=1", "'width=1' is not one argument of resnet18, which takes classes, res"),
+        ("resnet18:width=1", "resnet18 has no argument 'width'; expected one of 'classes', 'res"),
         ("resnet18:", None),
-        ("resnet18:classes=1,classes=2", "'classes=2' is not one argument"),
+        ("resnet18:classes=1,classes=2", "'classes=2' is a second value of classes"),
         ("resnet18:classes=1/2", "classes is '1/2'; give a whole number, such as 1000"),
         ("resnet18:classes", "classes is ''"),
         ("resnet18:classes=0", "holds nothing"),
