@@ -113,9 +113,10 @@ def command_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--symbolic",
         action="store_true",
-        help="of a graph with parameters: the repetition vector as expressions, and the conditions "
-        "under which the graph is consistent; --set n=1..64, or n=1,2,4, with or without it: period, "
-        "least storage and deadlock at all these values, and formulas through them",
+        help="for a graph with parameters: the repetition vector as expressions, and the "
+        "conditions under which the graph is consistent; --set n=1..64, or n=1,2,4, with or "
+        "without it: period, least storage and deadlock at all these values, and formulas through "
+        "them",
     )
     parsers.add_plot_option(parser, "period and storage over the values of a parameter")
     parsers.add_table_option(parser, "the values, or the repetition vector")

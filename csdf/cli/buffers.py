@@ -128,8 +128,8 @@ def command_parser() -> argparse.ArgumentParser:
     """Return the parser of this command."""
     parser = parsers.new_parser(
         "csdf buffers",
-        "The smallest storage with which a graph does not deadlock, or reaches a period, "
-        "and a capacity for every channel. Self-loops stay unbounded unless asked for.",
+        "Minimum storage without deadlock, or for a required period, and the capacity of every "
+        "channel. Self-loops are unbounded without --count-self-loops.",
         "csdf buffers models/graphs/csdf_example.xml",
         "csdf buffers models/graphs/csdf_example.xml --period 14 -o bounded.xml",
         work=work,
@@ -179,8 +179,8 @@ def command_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--check",
         metavar="FILE",
-        help="check the depths in this file instead of searching: period, deadlock, and whether "
-        "they are fast enough",
+        help="check the depths in this file instead of searching: deadlock, period, and whether "
+        "the required period is met",
     )
     storage.add_choice_options(parser)
     return parser

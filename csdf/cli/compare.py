@@ -50,13 +50,14 @@ def command_parser() -> argparse.ArgumentParser:
     """Return the parser of this command."""
     parser = parsers.new_parser(
         "csdf compare",
-        "Runs SDF3 and Kiter, where they are found, on the same graphs, undoes their conventions, and "
-        "says where they agree with csdf and where they differ: repetition vector, throughput, maximum "
-        "cycle mean, storage front. Reasons of differences are experiments with the tool itself.",
+        "Run SDF3 and Kiter, if installed, on the same graphs, convert their conventions, and "
+        "report agreements and differences with csdf: repetition vector, throughput, maximum "
+        "cycle mean, storage front. Each reason for a difference is proved by an experiment with "
+        "the tool itself.",
         "csdf compare models/graphs/*.xml --sdf3 sdf3/build/release/Linux/bin --kiter kiter",
         work=work,
-        notes="Exit code 1 says that there is a difference. A tool that crashes or takes too long has "
-        "no answer; that is no difference.",
+        notes="Exit code 1: the answers differ. A tool that crashes or exceeds the time limit has "
+        "no answer, which is not a difference.",
     )
     parser.add_argument(
         "file",
@@ -67,27 +68,27 @@ def command_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--sdf3",
         metavar="FOLDER",
-        help="of sdf3analysis-sdf and sdf3analysis-csdf; default: $SDF3_BIN, or the path",
+        help="folder of sdf3analysis-sdf and sdf3analysis-csdf; default: $SDF3_BIN, or the PATH",
     )
     parser.add_argument(
-        "--kiter", metavar="PROGRAM", help="the program kiter; default: $KITER_BIN, or the path"
+        "--kiter", metavar="PROGRAM", help="the program kiter; default: $KITER_BIN, or the PATH"
     )
     parser.add_argument(
         "--method",
         action="append",
         metavar="NAME",
         default=[],
-        help="a method of another package (entry point csdf.methods): its answers are judged and stand "
-        "beside those of csdf; tools then only where they are named",
+        help="a method of another package (entry point csdf.methods): its answers are compared "
+        "with those of csdf; SDF3 and Kiter are then run only if their option is given",
     )
     parser.add_argument(
         "--questions",
         type=_questions,
         metavar="A,B,..",
         default=QUESTIONS,
-        help=f"of {', '.join(QUESTIONS)}; default: all",
+        help=f"any of {', '.join(QUESTIONS)}; default: all",
     )
-    parsers.add_time_limit(parser, "for each answer of a tool, and of csdf", SECONDS)
+    parsers.add_time_limit(parser, "time limit of each answer of a tool, and of csdf", SECONDS)
     form = parser.add_mutually_exclusive_group()
     parsers.add_json_option(form)
     form.add_argument(
@@ -197,7 +198,7 @@ def _programs(options: argparse.Namespace) -> list[Program]:
     programs = [program for program in wanted if program is not None]
     if not programs and not options.method:
         raise CsdfError(
-            "neither SDF3 nor Kiter is found; say where with --sdf3 FOLDER or --kiter PROGRAM"
+            "neither SDF3 nor Kiter is installed; name them with --sdf3 FOLDER or --kiter PROGRAM"
         )
     return programs
 

@@ -43,8 +43,8 @@ def command_parser() -> argparse.ArgumentParser:
     """Return the parser of this command."""
     parser = parsers.new_parser(
         "csdf convert",
-        "Convert a graph; the suffixes .xml (SDF3), .json and .dot (Graphviz, output "
-        "only) say the formats. What the model does not understand of an SDF3 file is kept.",
+        "Convert a graph; the suffixes .xml (SDF3), .json and .dot (Graphviz, output only) "
+        "choose the formats. Elements of an SDF3 file that csdf does not read are copied.",
         "csdf convert models/graphs/csdf_example.xml bounded.json --capacity alpha=8",
         "csdf convert models/graphs/csdf_example.xml -o highlighted.dot --highlight",
         "csdf convert models/graphs/csdf_example.xml sdf.xml --abstract 1",
@@ -56,7 +56,7 @@ def command_parser() -> argparse.ArgumentParser:
     )
     parsers.add_output_option(parser, "the new file: .xml, .json or .dot")
     parser.add_argument(
-        "--overwrite", action="store_true", help="the new file may take the place of the input"
+        "--overwrite", action="store_true", help="the new file may replace the input file"
     )
     parser.add_argument(
         "--kind", choices=("sdf", "csdf"), help="type of an SDF3 file; default: as it was"
@@ -155,7 +155,7 @@ def add_abstraction(parser: argparse._ActionsContainer) -> None:
         "--abstract-error",
         choices=(SLOWER, FASTER),
         default=SLOWER,
-        help="what --abstract makes: a graph that is never faster than the given one (slower, the "
+        help="result of --abstract: a graph that is never faster than the given one (slower, the "
         "default), or one that is never slower (faster)",
     )
 

@@ -40,8 +40,9 @@ def command_parser() -> argparse.ArgumentParser:
     """Return the parser of this command."""
     parser = parsers.new_parser(
         "csdf draw",
-        "Draw a graph from left to right: actors with their firings and times, channels with rates and "
-        "initial tokens. What limits the graph, or blocks it, is red. No extra is needed.",
+        "Draw a graph from left to right: actors with their firings and times, channels with "
+        "rates and initial tokens. The critical cycle, or the deadlock, is red. No optional "
+        "package is needed.",
         "csdf draw models/graphs/csdf_example.xml",
         "csdf draw models/graphs/deadlocked.xml -o stuck.html",
         work=work,
@@ -50,7 +51,7 @@ def command_parser() -> argparse.ArgumentParser:
     parsers.add_output_option(parser, what, "svg", "html")
     parsers.add_time_limit(
         parser,
-        "limit for the critical cycle; if it ends the analysis nothing is marked red",
+        "limit of the search for the critical cycle; if it is reached, no cycle is red",
         SECONDS,
     )
     concurrency.add_graph(parser)

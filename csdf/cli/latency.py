@@ -42,9 +42,9 @@ def command_parser() -> argparse.ArgumentParser:
     """Return the parser of this command."""
     parser = parsers.new_parser(
         "csdf latency",
-        "Time from the start of an iteration of one actor to the end of the sink firing that depends "
-        "on it: self-timed, in the static orders of a mapping, or behind a source of a given rate, "
-        "then with the jitter.",
+        "Time from the start of an iteration of one actor to the end of the sink firing that "
+        "depends on it: self-timed, in the static orders of a mapping, or with a source of a "
+        "given rate, then with the jitter.",
         "csdf latency models/graphs/csdf_example.xml --source a --sink c",
         "csdf latency models/graphs/csdf_example.xml --source a --sink c --period 15",
         work=work,
@@ -157,7 +157,7 @@ def _lines(graph: Graph, row: dict[str, Any]) -> list[str]:
     ends = f"from {row['source']} to {row['sink']}"
     if row["period"] is not None and row["latency"] is None:
         minimum = answers.number(Fraction(row["min_period"]))
-        why = f"inputs pile up behind a source of period {row['period']}"
+        why = f"tokens accumulate without bound after a source of period {row['period']}"
         return answers.table(
             f"{graph.name}: no latency {ends}: {why}", [("next", f"--period {minimum} or more")]
         )

@@ -89,9 +89,9 @@ def command_parser() -> argparse.ArgumentParser:
     """Return the parser of this command."""
     parser = parsers.new_parser(
         "csdf map",
-        "Bind actors to processors and order their firings, for the smallest period, or on the fewest "
-        "processors for a required one; or the exact period of a mapping that is given; with the "
-        "smallest buffers.",
+        "Bind actors to processors and order their firings, for the smallest period, or the "
+        "fewest processors for a required period; or compute the exact period of a given "
+        "mapping. Buffers are minimised too.",
         "csdf map models/graphs/mp3decoder.xml --processors 4",
         "csdf map models/graphs/csdf_example.xml --platform models/platforms/two_with_a_bus.json",
         "csdf map models/graphs/mp3decoder.xml --period 3000000",

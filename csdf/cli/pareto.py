@@ -63,8 +63,8 @@ def command_parser() -> argparse.ArgumentParser:
     """Return the parser of this command."""
     parser = parsers.new_parser(
         "csdf pareto",
-        "All pairs of storage size and period that no storage distribution improves "
-        "on, with capacities for each. Ctrl-C and the time limit give what is proved by then.",
+        "Pareto front of storage size and period over all storage distributions, with capacities "
+        "for each point. Ctrl-C and the time limit print the points proved so far.",
         "csdf pareto models/graphs/csdf_example.xml",
         "csdf pareto models/graphs/csdf_example.xml --plot front.svg",
         "csdf pareto models/graphs/modem.xml --points 3 --gap 5%",

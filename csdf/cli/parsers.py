@@ -185,7 +185,7 @@ def add_explain_option(parser: argparse._ActionsContainer) -> None:
     parser.add_argument(
         "--explain",
         action="store_true",
-        help="print the long form: details and definitions of the terms",
+        help="print details, and definitions of the terms",
     )
 
 
@@ -274,8 +274,8 @@ def add_memory_limit(parser: argparse._ActionsContainer) -> None:
         "--memory-limit",
         type=option_values.size,
         metavar="SIZE",
-        help="stop in the same way if the command uses more memory, such as 2GB; default: three "
-        "quarters of the free memory",
+        help="stop likewise if the command uses more memory, such as 2GB; default: three quarters "
+        "of the free memory",
     )
 
 

@@ -100,20 +100,20 @@ def command_parser() -> argparse.ArgumentParser:
     readers = _readers()
     parser = parsers.new_parser(
         "csdf report",
-        "One self-contained HTML page about a graph or a network: what limits "
-        "it and what to change, a drawing, the schedule, how full channels are, storage against "
-        "throughput, and for networks the answer of csdf fit: RAM, flash and time by layer, and the "
-        "arena over time. For a FIFO design: csdf fifo finn MODEL --page design.html.",
+        "Write one self-contained HTML page about a graph or a network: its bottleneck and "
+        "possible changes, a drawing, the schedule, the occupancy of channels, storage against "
+        "throughput, and for networks the answer of csdf fit: RAM, flash and time by layer, and "
+        "the arena over time. For a FIFO design: csdf fifo finn MODEL --page design.html.",
         "csdf report models/graphs/h263decoder.xml -o report.html",
         "csdf report person_detection --element-bytes 1 --ram 64kB -o report.html",
         "csdf report --compare models/graphs/h263encoder.xml models/graphs/h263decoder.xml",
         work=work,
         project_result="report.html",
-        notes="Plans of csdf fit -o stand side by side with --plan first.json --plan second.json.",
+        notes="Compare plans of csdf fit -o with --plan first.json --plan second.json.",
     )
     inputs = " or ".join([INPUT, *(reader.INPUT for reader in readers.values())])
     model = parser.add_argument(
-        "model", metavar="MODEL", help=f"{inputs}; default: as csdf.toml says"
+        "model", metavar="MODEL", help=f"{inputs}; default: those of csdf.toml"
     )
     parsers.takes_words(model, (word for reader in readers.values() for word in reader.NAMES))
     parsers.add_output_option(parser, "the page; default: report.html", *SUFFIXES)
@@ -121,16 +121,16 @@ def command_parser() -> argparse.ArgumentParser:
     action = parser.add_argument(
         "--compare",
         metavar="MODEL",
-        help="another graph or network, such as an earlier version: its figures stand beside",
+        help="another graph or network to compare with, such as an earlier version",
     )
     parsers.takes_words(action, (word for reader in readers.values() for word in reader.NAMES))
     parser.add_argument(
         "--time-limit",
         type=option_values.seconds,
         metavar="TIME",
-        help="for all of the page, such as 30s; unfinished sections are marked. Default: "
-        f"{SECONDS:g}s for the analyses of the graph; the plan of a network counts its steps, as in "
-        "csdf fit",
+        help="limit for the whole page, such as 30s; unfinished sections are marked. Default: "
+        f"{SECONDS:g}s for the analyses of the graph; the plan of a network counts its steps, as "
+        "in csdf fit",
     )
     parsers.add_memory_limit(parser)
     for reader in readers.values():

@@ -68,8 +68,9 @@ def command_parser() -> argparse.ArgumentParser:
         "csdf scenarios models/scenarios/video_decoder.json",
         "csdf scenarios --json models/scenarios/video_decoder.json",
         work=work,
-        notes="The period is time per unit of reward; a scenario has the reward 1 unless its file says "
-        "otherwise. Scenarios overlap in time: the next one starts with each token as it comes.",
+        notes="The period is time per unit of reward; a scenario has the reward 1 unless its file "
+        "says otherwise. Scenarios overlap in time: a firing of the next scenario starts as soon "
+        "as its tokens arrive.",
     )
     concurrency.add_files(parser, "scenarios and automaton: JSON (.json) or SDF3 fsmsadf (.xml)")
     parsers.add_json_option(parser)
@@ -81,7 +82,7 @@ def command_parser() -> argparse.ArgumentParser:
 def _lines(
     graph: ScenarioGraph, found: ScenarioThroughput, expected: ExpectedThroughput | None
 ) -> list[str]:
-    verdict, rows = "throughput unbounded: no run goes on and takes time", []
+    verdict, rows = "throughput unbounded: every infinite run takes no time", []
     if found.period:
         speed, period = answers.number(1 / found.period), answers.number(found.period)
         verdict = (

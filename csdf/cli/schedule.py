@@ -89,8 +89,8 @@ def command_parser() -> argparse.ArgumentParser:
     """Return the parser of this command."""
     parser = parsers.new_parser(
         "csdf schedule",
-        "Start times of firings: self-timed (every actor as soon as it can), periodic "
-        "(at the period of the graph) or strict (every cycle of an actor at equal distance).",
+        "Start times of firings: self-timed (every actor as soon as it can), periodic (at the "
+        "period of the graph) or strict (the firings of an actor at equal distances).",
         "csdf schedule models/graphs/csdf_example.xml --iterations 1",
         "csdf schedule models/graphs/csdf_example.xml --kind periodic --trace trace.json",
         work=work,

@@ -63,8 +63,8 @@ def command_parser() -> argparse.ArgumentParser:
         "csdf init person_detection --element-bytes 1 --ram 64kB --platform cortex-m4",
         "csdf init keyword_spotting --ram 64kB --output build --force",
         work=work,
-        notes="Without a model it takes the only .tflite or .onnx file of the folder. Options that are "
-        "not given stand in the file as comments.",
+        notes="Without a model, the only .tflite or .onnx file of the folder is used. Options "
+        "that are not given are written as comments.",
     )
     models = shared.add_model_argument(
         parser,
@@ -87,10 +87,10 @@ def command_parser() -> argparse.ArgumentParser:
         "--output",
         type=parsers.output_folder,
         metavar="FOLDER",
-        help="where plans, firmware and reports go",
+        help="folder for plans, firmware and reports",
     )
     parser.add_argument(
-        "--force", action="store_true", help=f"write over a {project.FILE} that is there"
+        "--force", action="store_true", help=f"overwrite an existing {project.FILE}"
     )
     for action in parser._actions:
         if action.option_strings and action.type is not None:

@@ -57,13 +57,15 @@ LABEL_EFFORT = 8  # to extend a label by a group
 class MemoriesWhy(Why):
     """Reasons for the status of a plan in fast and slow memory."""
 
-    ALL_FAST = "all tensors lie in fast memory, and nothing moves"
-    BOUND = "no schedule moves less"
-    LEAST = "least of the groups that were looked at: row by row, strips, whole layers"
-    LABELS = "row by row, strips, whole layers; some sets of tensors in fast memory were left out"
-    PLACED = "row by row, strips, whole layers; plans that move less found no offsets"
-    BY_THEN = "the best by then: {end}"
-    NONE = "no group that works layer {layer!r} fits into {fast} bytes of fast memory"
+    ALL_FAST = "all tensors fit in fast memory; nothing is copied"
+    BOUND = "equal to the lower bound of all schedules"
+    LEAST = "minimum over the searched groups: row by row, strips, whole layers"
+    LABELS = "best over row by row, strips, whole layers; some sets of resident tensors were pruned"
+    PLACED = (
+        "best over row by row, strips, whole layers; plans with less traffic could not be placed"
+    )
+    BY_THEN = "the best so far: {end}"
+    NONE = "no group that computes layer {layer!r} fits into {fast} bytes of fast memory"
     SLOW = "the plan takes {needed} bytes of slow memory"
 
 

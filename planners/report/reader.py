@@ -49,8 +49,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         dest="plans",
         default=[],
         metavar="FILE",
-        help="this plan of the network, instead of that which csdf fit finds: what csdf fit, csdf cnn "
-        "memory, or csdf plan fusion, reuse or primitives wrote with -o; several stand side by side",
+        help="show this plan instead of searching: a file written with -o by csdf fit, csdf cnn "
+        "memory, or csdf plan fusion, reuse or primitives; repeat it to compare plans",
     )
 
 

@@ -67,7 +67,7 @@ def test_slow_bytes_are_drawn_over_sizes_of_fast_memory(run, tmp_path):
             "hold the stack",
         ),
         (("--memory", "tcm"), "a name and a size"),
-        (("--memory", "tcm=3kB:fast"), "a name and a size"),
+        (("--memory", "tcm=3kB:fast"), "found 'fast'; expected slow"),
         (("--memory", "=3kB"), "a name and a size"),
     ],
 )

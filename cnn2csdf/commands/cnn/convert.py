@@ -20,9 +20,9 @@ def command_parser() -> argparse.ArgumentParser:
     """Return the parser of this command."""
     parser = parsers.new_parser(
         "csdf cnn convert",
-        "Write a network as a CSDF graph: an actor for each layer, a phase for each "
-        "part, a token for each element. The suffix says the format: .xml (SDF3), .json, .dot; "
-        ".onnx writes the network itself, with the model's weights or seeded random ones.",
+        "Write a network as a CSDF graph: an actor for each layer, a phase for each block of "
+        "rows, a token for each element. The suffix chooses the format: .xml (SDF3), .json, "
+        ".dot; .onnx writes the network itself, with the model's weights or seeded random ones.",
         "csdf cnn convert samos_example -o graph.json --element-bytes 1",
         work="cnn2csdf.commands.cnn.work.convert",
         check=_check,
@@ -37,7 +37,7 @@ def command_parser() -> argparse.ArgumentParser:
         "self-loop as in the literature; default: window, where the format can hold it",
     )
     parser.add_argument(
-        "--bounded", action="store_true", help="with the smallest capacities that let it run"
+        "--bounded", action="store_true", help="with the smallest capacities without deadlock"
     )
     shared.add_time_limit(parser)
     parser.add_argument(

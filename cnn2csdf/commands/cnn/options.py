@@ -50,8 +50,8 @@ def add_reading_options(parser: argparse.ArgumentParser) -> None:
         type=_named_shape,
         metavar="NAME=1x3x224x224",
         default=[],
-        help="shape of an input of an ONNX or TensorFlow Lite file, or NAME=N for a dim that an ONNX "
-        "file leaves open by that name",
+        help="shape of an input of an ONNX or TensorFlow Lite file, or NAME=N for the symbolic "
+        "dimension of that name in an ONNX file",
     )
     parser.add_argument(
         "--constant",
@@ -59,7 +59,7 @@ def add_reading_options(parser: argparse.ArgumentParser) -> None:
         type=_named_number,
         metavar="NAME=NUMBER",
         default=[],
-        help="an ONNX input with the same number in every frame, such as sr=16000",
+        help="an ONNX input that has the same value in every frame, such as sr=16000",
     )
     parser.add_argument(
         "--from",
@@ -67,27 +67,28 @@ def add_reading_options(parser: argparse.ArgumentParser) -> None:
         action="append",
         metavar="TENSOR",
         default=[],
-        help="read the part of an ONNX or TensorFlow Lite file that begins with this tensor, such as "
-        "features that other code computes; repeat it for several",
+        help="start of the subgraph to read from an ONNX or TensorFlow Lite file: this tensor is "
+        "an input, such as features that other code computes; repeat it for several",
     )
     parser.add_argument(
         "--until",
         action="append",
         metavar="TENSOR",
         default=[],
-        help="read the part that ends with this tensor, for a tail that other code computes",
+        help="end of the subgraph to read: this tensor is an output, for layers after it that "
+        "other code computes",
     )
     parser.add_argument(
         "--simplify",
         type=_rewrites,
         metavar="STEPS",
         default=STEPS,
-        help=f"none, all, or some of {','.join(STEPS)} (eliminate-nop: dropout and reshapes "
-        "that move nothing; convert-layout: swap rows and columns between transpositions, to run row "
+        help=f"none, all, or some of {','.join(STEPS)} (eliminate-nop: dropout and reshapes that "
+        "move nothing; convert-layout: swap rows and columns between transpositions, to run row "
         "by row; tokens-as-rows: attention on maps whose rows are tokens, head by head; fuse-pad: "
-        "padding with zeros before a convolution; fuse-bn: normalisations into a layer; "
-        "fuse-activation: activations behind a layer; fuse-bias: constants added to a layer's "
-        "output); default: all",
+        "padding with zeros before a convolution; fuse-bn: batch normalisation into weights; "
+        "fuse-activation: activations into the layer that they follow; fuse-bias: constants added "
+        "to a layer's output); default: all",
     )
     parser.add_argument(
         "--state",
@@ -95,8 +96,8 @@ def add_reading_options(parser: argparse.ArgumentParser) -> None:
         type=_paired,
         metavar="IN=OUT",
         default=[],
-        help="an input that equals an output of the previous frame, and is zero in the first; a "
-        "star in both stands for the same characters: 'past.*=present.*'",
+        help="an input that equals an output of the previous frame, and is zero for the first "
+        "frame; a star in both names matches the same characters: 'past.*=present.*'",
     )
     parser.add_argument(
         "--runtime",
@@ -125,7 +126,7 @@ def add_granularity_options(parser: argparse.ArgumentParser) -> None:
         type=_rows,
         metavar="ROWS",
         default=1,
-        help="rows of a part: a number, rows (one at a time) or whole; default: rows",
+        help="rows per phase: a number, rows (one row) or whole (all rows); default: rows",
     )
     parser.add_argument(
         "--layer",

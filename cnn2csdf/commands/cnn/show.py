@@ -17,8 +17,8 @@ def command_parser() -> argparse.ArgumentParser:
     """Return the parser of this command."""
     parser = parsers.new_parser(
         "csdf cnn show",
-        "The layers of a network: shape and bytes of what each writes, trained "
-        "parameters, multiply-accumulates, and phases when it works row by row.",
+        "The layers of a network: shape and bytes of what each writes, trained parameters, "
+        "multiply-accumulates, and phases when the network runs row by row.",
         "csdf cnn show samos_example",
         work="cnn2csdf.commands.cnn.work.show",
         check=_check,

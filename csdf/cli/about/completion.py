@@ -45,7 +45,7 @@ def command_parser() -> argparse.ArgumentParser:
     parser = parsers.new_parser(
         "csdf completion",
         "A script that completes commands, options, files and the names of the catalogue. It is "
-        "made from what the commands of this installation take.",
+        "generated from the parsers of this installation.",
         "csdf completion bash",
         "csdf completion fish -o csdf.fish",
         work=work,

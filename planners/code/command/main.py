@@ -21,26 +21,26 @@ def command_parser() -> argparse.ArgumentParser:
     """Return the parser of this command."""
     parser = parsers.new_parser(
         "csdf deploy",
-        "Write a network as a C99 library that runs in exactly the bytes that csdf fit plans: one "
-        "arena, tables for flash, the kernels that are used, test vectors, and a Makefile whose "
-        "targets test, qemu and size run it here, on an emulated Cortex-M4, and tell its size. Several "
-        "networks take turns in one arena, as large as the largest needs.",
+        "Write a network as a C99 library that runs in exactly the bytes planned by csdf fit: "
+        "one arena, constant tables for flash, the kernels used, and test vectors. Targets of "
+        "its Makefile: test runs it on this machine, qemu on an emulated Cortex-M4, size prints "
+        "its size. Several networks share one arena of the largest plan and run one at a time.",
         "csdf deploy keyword_spotting --ram 16kB -o firmware",
         "csdf deploy resnet8 keyword_spotting --input rows -o library --name senses",
         "csdf deploy resnet8 --bench --ram 2MB -o bench",
         work="planners.code.command.work",
         project_result="firmware",
         check=_check,
-        notes="`csdf fit MODEL -o plan.json` and `csdf cnn memory MODEL -o plan.json` write a plan for "
-        "--plan. Weights of a network that has none are random. Tensors lie row by row, in a "
-        "row column by column, the channels of a pixel together (HWC).",
+        notes="`csdf fit MODEL -o plan.json` and `csdf cnn memory MODEL -o plan.json` write a "
+        "plan for --plan. Networks without weights get random weights. Tensors are stored in HWC "
+        "order.",
     )
     shared.add_model_argument(
         parser,
         "models",
         nargs="+",
-        help="model files (.onnx, .tflite, .cfg, .json) or networks of the catalogue; default: as "
-        "csdf.toml says, with its options",
+        help="model files (.onnx, .tflite, .cfg, .json) or networks of the catalogue; default: "
+        "those of csdf.toml, with its options",
     )
     shared.add_reading_options(parser)
     add_plan_options(parser)
@@ -57,18 +57,19 @@ def command_parser() -> argparse.ArgumentParser:
         type=shared.element_bytes,
         metavar="N",
         dest="expected_bytes",
-        help="of each tensor, as csdf fit plans them. A library computes in the elements of the file, "
-        "1 byte for int8 and 4 for others: other sizes are refused",
+        help="bytes of each tensor element, as in csdf fit. A library computes with the element "
+        "type of the file, 1 byte for int8 and 4 bytes for float32; other sizes are an error",
     )
     _add_kernel_options(parser)
     parser.add_argument(
-        "--name", help="of functions and files; default: the network's, or networks"
+        "--name",
+        help="prefix of functions and files; default: the name of the network, or networks",
     )
     _add_package_options(parser)
     parser.add_argument(
         "--misra",
         metavar="FILE",
-        help="write the places that deviate from MISRA C:2012 as CSV: rule, category, file, line, "
+        help="write the deviations from MISRA C:2012 as CSV: rule, category, file, line, "
         "function, code, reason, risk. cppcheck has to be installed",
     )
     parser.add_argument(
@@ -89,23 +90,24 @@ def _add_kernel_options(parser: argparse.ArgumentParser) -> None:
         "--kernels",
         choices=KERNELS,
         default=OWN,
-        help="whose kernels the library calls. cmsis-nn: all rows of int8 layers that CMSIS-NN makes "
-        "with the same bits, in the same plan; its scratch counts in --ram, and your build gives it "
-        "(make CMSIS_NN=FOLDER). Default: csdf, its own",
+        help="whose kernels the library calls. cmsis-nn: int8 layers that CMSIS-NN computes with "
+        "bit-identical results call it, in the same plan. Its scratch counts in --ram; your build "
+        "links it (make CMSIS_NN=FOLDER). Default: csdf",
     )
     parser.add_argument(
         "--target",
         choices=tuple(TARGETS),
         metavar="CORE",
         help="processor whose instructions the kernels use besides portable C: "
-        f"{', '.join(TARGETS)}. The library has no code for others. Default: the core of --platform "
-        "where one is given, else host, for tests on this machine",
+        f"{', '.join(TARGETS)}. Default: the core of --platform if given, else host, for tests on "
+        "this machine",
     )
     parser.add_argument(
         "--bench",
         action="store_true",
-        help="write a program instead that times every primitive of every layer where it runs, as far "
-        "as --ram and --flash hold it, and prints the profile for csdf plan primitives --profile",
+        help="write a benchmark program instead: it times every primitive of every layer that "
+        "fits --ram and --flash on the device, and prints the profile for csdf plan primitives "
+        "--profile",
     )
 
 
@@ -116,14 +118,14 @@ def _add_package_options(parser: argparse.ArgumentParser) -> None:
         type=_projects,
         default=(CMAKE, MAKE),
         metavar="LIST",
-        help=f"build systems that get files, with commas between: {', '.join(PROJECTS)}; default: "
+        help=f"comma-separated build systems to write files for: {', '.join(PROJECTS)}; default: "
         f"{CMAKE},{MAKE}. arduino needs --author and --url",
     )
     parser.add_argument(
         "--library-version",
         default=UNVERSIONED,
         metavar="VERSION",
-        help="of the library, such as 1.2.0; also the macro NAME_VERSION",
+        help="version of the library, such as 1.2.0; also the macro NAME_VERSION",
     )
     parser.add_argument("--author", metavar="NAME", help="of the library, in its banners")
     parser.add_argument("--url", metavar="ADDRESS", help="of the library, in its banners")
@@ -133,13 +135,14 @@ def _add_package_options(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="OLD=NEW",
-        help="name in C of a tensor of the file; repeat it for several. Default: the name in the file, "
-        "of which long ones are shortened",
+        help="name in C of a tensor of the file; repeat it for several. Default: the name in the "
+        "file, shortened if long",
     )
     parser.add_argument(
         "--date",
         metavar="DATE",
-        help="in the banners, such as 2026-01-31; without, equal commands write equal files on any day",
+        help="date in the banners, such as 2026-01-31; default: no date, so that equal commands "
+        "write equal files",
     )
 
 

@@ -13,8 +13,8 @@ def command_parser() -> argparse.ArgumentParser:
     """Return the parser of this command."""
     parser = parsers.new_parser(
         "csdf cnn operators",
-        "Each operator that is read: the types of its elements, in which of these types C computes it, "
-        "and its restrictions.",
+        "Supported operators: element types that the readers accept, element types of the "
+        "generated C, and restrictions.",
         "csdf cnn operators --format tflite",
         work="planners.commands.cnn.work.operators",
     )

@@ -14,10 +14,10 @@ def command_parser() -> argparse.ArgumentParser:
     """Return the parser of this command."""
     parser = parsers.new_parser(
         "csdf cnn verify",
-        "Find the smallest buffers to run row by row, execute the network in arrays of "
-        "exactly these sizes, firing by firing, several frames behind one another, and compare "
-        "each output with that of a run layer by layer; with that of ONNX Runtime too, where it is "
-        "installed and the model is an ONNX file. An access outside a buffer is an error.",
+        "Find the smallest buffers to run row by row, execute the network in arrays of exactly "
+        "these sizes, firing by firing, several frames pipelined, and compare each output with "
+        "that of a run layer by layer; with that of ONNX Runtime too, where it is installed and "
+        "the model is an ONNX file. An access outside a buffer is an error.",
         "csdf cnn verify samos_example --frames 3",
         work="planners.commands.cnn.work.verify",
     )

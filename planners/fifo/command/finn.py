@@ -15,25 +15,24 @@ def command_parser() -> argparse.ArgumentParser:
     """Return the parser of this command."""
     parser = parsers.new_parser(
         PROGRAM,
-        "The smallest FIFO depths of a design of FINN, from its ONNX model: layers are timed from "
-        "their attributes, cycle by cycle, and the depths are searched. By default for the max. rate, "
-        "which the slowest layer sets. A folding file alone is read and counted.",
+        "The smallest FIFO depths of a design of FINN, from its ONNX model: layers are timed "
+        "from their attributes, cycle by cycle, and the depths are searched. By default the "
+        "depths reach the maximum rate, which the slowest layer sets. With a folding file, its "
+        "depths are evaluated.",
         "csdf fifo finn models/fifo/residual.onnx",
         "csdf fifo finn models/fifo/residual.onnx --fps 50000 --clock 200 -o folding_out.json",
         "csdf fifo finn models/fifo/residual.onnx --deadlock-free --latency DuplicateStreams=5",
         work="planners.fifo.command.work",
-        notes="RTL layers of FINN are timed exactly, for the DSP and the clock given. The latencies of "
-        "HLS layers are decided by the HLS scheduler: the answer lists what was assumed, --latency "
-        "says it, --sensitivity tells how much it matters. Sizes are proved for this model of the "
-        "design.",
+        notes="RTL layers of FINN are timed exactly, for the DSP and the clock given. The HLS "
+        "scheduler decides the latencies of HLS layers: the answer lists the assumed latencies, "
+        "--latency sets them, and --sensitivity shows their influence. Sizes are proved for this "
+        "model of the design.",
     )
     parser.add_argument("model", metavar="MODEL", help="the hardware layers: .onnx or .onnx.gz")
-    parser.add_argument(
-        "--folding", metavar="FILE", help="PE, SIMD and depths to look at, by node, in JSON"
-    )
+    parser.add_argument("--folding", metavar="FILE", help="PE, SIMD and depths by node, in JSON")
     add_sizing(
         parser, "OP", "an HLS operator or of one node", block_free="256 elements", effort=EFFORT,
-        output="a folding file with these depths, in JSON",
+        output="folding file with the computed depths, in JSON",
     )  # fmt: skip
     parser.add_argument(
         "--dsp",
@@ -45,6 +44,7 @@ def command_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--split",
         action="store_true",
-        help="chains of cores as by SplitLargeFIFOs, not one rounded up",
+        help="split a FIFO into a chain of cores as SplitLargeFIFOs does, instead of rounding its "
+        "depth up",
     )
     return parser

@@ -56,7 +56,7 @@ def add_sizing(
     goal.add_argument(
         "--front",
         action="store_true",
-        help="the trade-off from the smallest memory to the max. rate",
+        help="the Pareto front from the smallest memory to the maximum rate",
     )
     parser.add_argument(
         "--objective",
@@ -95,7 +95,7 @@ def add_sizing(
     )
     parser.add_argument("--layers", action="store_true", help="list all layers, not the slowest")
     add_page(parser)
-    parsers.add_plot_option(parser, "the trade-off of the objective and the rate")
+    parsers.add_plot_option(parser, "the Pareto front of the objective and the rate")
     parsers.add_effort(
         parser, "effort of each search, which ends with the best result so far", effort
     )

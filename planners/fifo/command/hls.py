@@ -20,20 +20,21 @@ def command_parser() -> argparse.ArgumentParser:
     """Return the parser of this command."""
     parser = parsers.new_parser(
         PROGRAM,
-        "Cycles, deadlocks and the smallest FIFO depths of a Vitis HLS DATAFLOW design, from its C++ "
-        "and the report of one C synthesis. The source is compiled and run, with its test bench, to "
-        "trace its accesses of FIFOs; intervals and depths of pipelines come from the report. No tool "
-        "of the vendor is needed. By default the smallest depths for the fewest cycles.",
+        "Cycles, deadlocks and the smallest FIFO depths of a Vitis HLS DATAFLOW design, from its "
+        "C++ and the report of one C synthesis. The source is compiled and run with its test "
+        "bench to trace the FIFO accesses; intervals and depths of pipelines come from the "
+        "report. No vendor tool is needed. By default: the smallest depths for the minimum "
+        "number of cycles.",
         "csdf fifo hls models/fifo/hls_branch/branch.cpp --report models/fifo/hls_branch/csynth.xml",
         "csdf fifo hls models/fifo/hls_branch/branch.cpp --report models/fifo/hls_branch --front "
         "--objective bram",
         work="planners.fifo.command.hls_work",
-        notes="THE SOURCE IS COMPILED AND RUN on this machine, in a folder of its own that is removed, "
-        "with limits of time and memory, as far as the operating system keeps them: run only what you "
-        "trust. Lanes of an array of streams may be read later than the report says, by up to the "
-        "depth of their reader: depths are found for the most, --skew says it better, --schedule "
-        "reads it. A file .csv in place of the source has one access in a line: "
-        "process,loop,iteration,fifo,read|write,stage.",
+        notes="THE SOURCE IS COMPILED AND RUN on this machine, in a folder of its own that is "
+        "removed, with limits of time and memory, as far as the operating system keeps them: run "
+        "only what you trust. Lanes of an array of streams may be read later than the report "
+        "says, by up to the depth of their reader: depths assume the maximum; --skew sets a "
+        "smaller bound, and --schedule reads the exact stages. A .csv file instead of the source "
+        "contains one access per line: process,loop,iteration,fifo,read|write,stage.",
     )
     _add_design(parser)
     _add_goal(parser)
@@ -117,7 +118,7 @@ def _add_goal(parser: argparse.ArgumentParser) -> None:
         "--deadlock-free", action="store_true", help="the smallest memory without deadlock"
     )
     goal.add_argument(
-        "--front", action="store_true", help="the trade-off of the objective and the cycles"
+        "--front", action="store_true", help="the Pareto front of the objective and the cycles"
     )
 
 
@@ -169,7 +170,7 @@ def _add_outputs(parser: argparse.ArgumentParser) -> None:
         "--csdf",
         type=parsers.output_file("xml", "json"),
         metavar="FILE",
-        help="write the design, with these depths, as a CSDF graph: .xml or .json",
+        help="write the design with the computed depths as a CSDF graph: .xml or .json",
     )
 
 

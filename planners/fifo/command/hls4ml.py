@@ -15,20 +15,20 @@ def command_parser() -> argparse.ArgumentParser:
     """Return the parser of this command."""
     parser = parsers.new_parser(
         PROGRAM,
-        "The smallest depths of the streams in a project that hls4ml has written with io_stream: its "
-        "C++ says which functions work on which streams, and in which order elements pass.",
+        "The smallest depths of the streams in a project that hls4ml has written with io_stream: "
+        "its C++ gives the functions of each stream, and the order of the elements.",
         "csdf fifo hls4ml models/fifo/small_hls4ml -o depths.json",
         "csdf fifo hls4ml models/fifo/small_hls4ml/hls4ml_config.yml --fps 900000 --clock 200",
         work="planners.fifo.command.work",
         notes="An element is a pixel with all its channels. Cycles are those of the loops in "
-        "nnet_utils with assumed latencies: true ones are in the synthesis report, and --latency gives "
-        "them. A project with strategy Resource has no interval in its source; then the reuse factor "
-        "is taken.",
+        "nnet_utils with assumed latencies: measured latencies are in the synthesis report; set "
+        "them with --latency. The source of a project with strategy Resource contains no "
+        "interval; the reuse factor is used instead.",
     )
     parser.add_argument(
         "project",
         metavar="FILE",
-        help="the folder of a project, or its hls4ml_config.yml; where the project is not written yet, "
+        help="the folder of a project, or its hls4ml_config.yml; if the project has no C++ yet, "
         "hls4ml has to be installed",
     )
     add_sizing(

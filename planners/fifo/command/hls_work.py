@@ -175,7 +175,7 @@ def _write(found: CallStudy, traces: Sequence[Trace], options: argparse.Namespac
         ]
         target = options.output or str(file)
         write_text(target, with_pragmas(read_text(file), str(file), pairs, storage))
-        remark(options.program, f"wrote {target}: with these depths")
+        remark(options.program, f"wrote {target}, the source with these depths")
     if options.tcl:
         write_text(options.tcl, tcl_directives(model.design.name, named, storage))
-        remark(options.program, f"wrote {options.tcl}: directives with these depths")
+        remark(options.program, f"wrote {options.tcl}, directives with these depths")

@@ -111,7 +111,7 @@ def _finn(options: argparse.Namespace) -> int:
     answered = _answered(design_of, timing, FINN, options)
     if options.output and answered is not None and answered.cores:
         write_text(options.output, folding_text(answered.design, answered.cores, folding))
-        remark(options.program, f"wrote {options.output}: a folding file with these depths")
+        remark(options.program, f"wrote {options.output}, a folding file with these depths")
     return answers.ANSWERED if answered is None else _exit_code(answered, options)
 
 
@@ -132,7 +132,7 @@ def _hls4ml(options: argparse.Namespace) -> int:
         remark(options.program, f"wrote {options.output}: the depth of each stream")
     if options.in_place and depths:
         write_text(source.file, with_depths(source, depths))
-        remark(options.program, f"wrote {source.file}: with these depths")
+        remark(options.program, f"wrote {source.file}, the project with these depths")
     return _exit_code(answered, options)
 
 

@@ -277,7 +277,7 @@ def as_lines(
     if check is not None:
         verdict = "equal" if check.is_equal else "DIFFERENT"
         lines += [
-            f"{model.network.name}: {verdict}: the whole network and the plan in its arena",
+            f"{model.network.name}: {verdict}: the run in its arena and the run without a plan",
             f"  largest difference  {check.difference.largest:.3g}, "
             f"{check.difference.relative:.3g} of the largest output",
             f"  high water mark     {bytes_in_words(check.high_water_bytes)} of the arena; each "

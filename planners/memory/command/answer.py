@@ -158,8 +158,8 @@ def as_lines(
         way = fit.best or fit.least
         verdict = "equal" if check.is_equal else "DIFFERENT"
         lines.append(
-            f"{fit.network}: {verdict}: the whole network and its run in {way.ram_bytes} bytes, "
-            f"largest difference {check.difference.relative:.3g} of the largest output"
+            f"{fit.network}: {verdict}: the run in {way.ram_bytes} bytes and the run without a "
+            f"plan, largest difference {check.difference.relative:.3g} of the largest output"
             + ("" if check.slow_bytes is None else f", {check.slow_bytes} slow bytes counted")
         )
     return [*lines, answers.Detail(f"  time     {time_in_words(seconds)}")]
@@ -282,7 +282,7 @@ def _in_memories(one: Fit) -> Iterator[str]:
         memory.name for memory in memory_plan.memories if memory.is_slow and not memory.is_flash
     ][:1]:
         greedy = bytes_in_words(memory_plan.greedy)
-        yield f"    greedy split   {greedy}, largest tensors out, layer by layer"
+        yield f"    greedy split   {greedy}, largest tensors in slow memory, layer by layer"
         yield f"    all in {first:7s} {bytes_in_words(memory_plan.all_slow)}, layer by layer"
     if memory_plan.weights and memory_plan.moved is not None:
         yield _of_weights(way.plan, memory_plan.weights)

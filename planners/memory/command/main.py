@@ -24,29 +24,29 @@ def command_parser() -> argparse.ArgumentParser:
     """Return the parser of this command."""
     parser = parsers.new_parser(
         "csdf fit",
-        "Does a network fit into some RAM and flash, and how? Layer by layer, row by row, and groups "
-        "of line buffers and strips are planned in one arena; of the methods that fit the one with the "
-        "fewest multiply-accumulates (MACs) is taken, and of several the fastest. Without --ram, every "
-        "trade-off between RAM and MACs. Several networks work in turn in one arena. The search counts "
-        "its steps: the same command gives the same answer. Ctrl-C and the time limit give the best by "
-        "then.",
+        "Memory plan of a network for a limit of RAM and flash. Candidates run layer by layer, "
+        "row by row, or in fused groups with line buffers and column strips, in one arena. The "
+        "candidate with the fewest multiply-accumulates (MACs) that fits is chosen, the fastest "
+        "if several have that number. Without --ram: the Pareto front of RAM and MACs. Several "
+        "networks share one arena and run one at a time. The search counts its steps: the same "
+        "command gives the same answer. Ctrl-C and the time limit print the best plan so far.",
         "csdf fit person_detection --element-bytes 1 --ram 16kB --input rows",
         "csdf fit keyword_spotting --plot plan.svg -o plan.json",
         "csdf fit resnet8 --element-bytes 1 --memory sram=8kB --memory psram=1MB:slow",
         "csdf fit keyword_spotting --element-bytes 1 --platform esp32-s3 --memory sram=8kB",
         work="planners.memory.command.work",
         project_result="plan.json",
-        notes="1x MACs is the network computed once. Strips recompute rows of the layers inside them, "
-        "line buffers recompute nothing. The arena has all tensors, accumulators and what is staged, "
-        "the input included where it is resident. RAM is the arena, the execution state and the stack "
-        "of the C library, and --reserve.",
+        notes="1x MACs: no recomputation. Column strips recompute the overlap of neighbouring "
+        "strips, line buffers recompute nothing. The arena holds all tensors, accumulators and "
+        "staging buffers, and the input if resident. RAM is the arena, the execution state and "
+        "the stack of the C library, and --reserve.",
     )
     shared.add_model_argument(
         parser,
         "models",
         nargs="+",
-        help="model files (.onnx, .tflite, .cfg, .json) or networks of the catalogue; default: as "
-        "csdf.toml says, with its options; csdf init writes one",
+        help="model files (.onnx, .tflite, .cfg, .json) or networks of the catalogue; default: "
+        "those of csdf.toml, with its options; csdf init writes one",
     )
     shared.add_reading_options(parser)
     add_plan_options(parser)
@@ -108,7 +108,7 @@ def _add_sizes_and_checks(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--verify",
         action="store_true",
-        help="run the plan in its arena and compare its outputs with those of the whole network",
+        help="run the plan in its arena and compare its outputs with a run without a plan",
     )
     parser.add_argument(
         "--seed",
@@ -168,14 +168,15 @@ def add_plan_options(parser: argparse.ArgumentParser) -> None:
         dest="memories",
         default=[],
         metavar="NAME=SIZE[:WHAT ...]",
-        help="instead of --ram: fast memories, the nearest first, then slow ones, such as sram=64kB "
-        "and psram=2MB:slow:read=0.5; after the size :slow, :read=N, :write=N, :holds=WHAT, :dma in "
-        "any order. read and write: bytes a cycle; holds: of tensors, weights and scratch, "
-        "with + between, by default these three, and of stack: what --ram has to hold besides the "
-        "arena; dma: copied from while the core computes. With flash=4MB:slow:holds=weights what is "
-        "read of weights counts, and they are copied where that is less. The plan takes the least "
-        "time where the rates of all slow memories are given, or else moves the fewest bytes to and "
-        "from them. With a --platform that is a board: changes to its memory of that name",
+        help="instead of --ram: fast memories, the nearest first, then slow memories, such as "
+        "sram=64kB and psram=2MB:slow:read=0.5; after the size :slow, :read=N, :write=N, "
+        ":holds=WHAT, :dma in any order. read and write: bytes a cycle; holds: contents of the "
+        "memory, any of tensors, weights, scratch and stack (all of --ram but the arena) with + "
+        "between; default: tensors+weights+scratch; dma: copies overlap computation. With "
+        "flash=4MB:slow:holds=weights, reads of weights are counted, and weights are copied to "
+        "fast memory if that reads less. The plan minimises time if the rates of all slow "
+        "memories are given, else slow-memory traffic. With a board as --platform: overrides its "
+        "memory of that name",
     )
     parser.add_argument(
         "--hop",

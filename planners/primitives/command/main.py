@@ -49,28 +49,29 @@ def _add_question(parser: argparse.ArgumentParser) -> None:
         "--max-memory",
         type=option_values.size,
         metavar="SIZE",
-        help="maximum of the memory of --objective, with weights; e.g. 20MB; minimises time",
+        help="minimise time within this memory, as --objective counts it; e.g. 20MB",
     )
     limits.add_argument(
         "--time",
         type=_nanoseconds,
         metavar="TIME",
-        help="maximum time, e.g. 50ms; minimises memory",
+        help="minimise memory within this time, e.g. 50ms",
     )
     parser.add_argument(
         "--objective",
         choices=OBJECTIVES,
         default=OBJECTIVES[0],
-        help="memory that counts; network (default): workspaces, weights and transformed tensors of "
-        "all layers together; workspace: the largest workspace of a layer, shared by all layers",
+        help="memory that counts; network (default): workspaces, weights and transformed tensors "
+        "of all layers together; workspace: the largest workspace of any layer, shared by all "
+        "layers",
     )
     parser.add_argument(
         "--accounting",
         choices=("own", PUBLISHED),
         default="own",
-        help="own (default): all that a plan adds to the feature maps; published: as TASO's formulas 9 "
-        "and 15 count, convolutions only and layout transformations free; the workspace is then the "
-        "largest sum of input, output, weights and scratch",
+        help="own (default): all memory except the feature maps; published: as TASO's formulas 9 "
+        "and 15 count, convolutions only and layout transformations free; the workspace is then "
+        "the largest sum of input, output, weights and scratch",
     )
     parser.add_argument(
         "--front", action="store_true", help="print all Pareto-optimal pairs of memory and time"
@@ -113,7 +114,7 @@ def _add_times(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--run",
         action="store_true",
-        help="run the plan: print its time and compare its output with the whole network",
+        help="run the plan: print its time and compare its outputs with a run without a plan",
     )
     group.add_argument(
         "--seed",

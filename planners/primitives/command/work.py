@@ -254,7 +254,7 @@ def _measured_run(model: Model, selection: Selection, options: argparse.Namespac
     implementations = ways_of_selection(selection)
     plan = streaming_plan(network, selection) if options.output else None
     frame = random_frame(network, options.seed)
-    with answers.working("running the plan, and the whole network"):
+    with answers.working("running the plan, and the network without a plan"):
         run = run_measured(model, implementations, frame, repeats=options.repeats)
         maps = run_layers(model, frame)
         written = None if plan is None else run_planned(model, plan, frame)

@@ -26,8 +26,8 @@ METHODS = {  # fields of Comparison, and what they are called
     "no_reduction": "no reduction",
     "reuse_only": "reuse within each network [76]",
     "pipelined_reuse": "reuse in the whole application",
-    "parts_only": "parts only [65]",
-    "parts_and_reuse": "all by rows, and reuse",
+    "parts_only": "row by row only [65]",
+    "parts_and_reuse": "all row by row, and reuse",
 }
 
 
@@ -108,10 +108,10 @@ def as_lines(answer: ReusePlans, seconds: float) -> list[str]:
     if reason.has(SearchEnd.EVALUATIONS):
         after = ""  # the reason says it
     lines += [
-        _arena_line("whole tensors in one arena", answer.whole),
-        f"    {'smallest, whole buffers':<32} {bytes_in_words(smallest):>10}",
-        _arena_line("smallest, offsets in one arena", answer.smallest),
-        f"    {'lower bound of this kind':<32} {bytes_in_words(answer.bound):>10}",
+        _arena_line("layer by layer in one arena", answer.whole),
+        f"    {'minimum, whole-buffer sharing':<32} {bytes_in_words(smallest):>10}",
+        _arena_line("minimum, offsets in one arena", answer.smallest),
+        f"    {'lower bound of this planner':<32} {bytes_in_words(answer.bound):>10}",
         f"  front  {answers.counted(len(answer.plans), 'point')}{after}; {reason}",
     ]
     if answer.fit is not None and not answer.is_fit_taken:
@@ -151,7 +151,7 @@ def _chosen_lines(answer: ReusePlans) -> list[str]:
     )
     only = " (the limit is met by offsets only)" if memory > (answer.memory or memory) else ""
     only = only if answer.is_within_limit else " (more than the limit)"
-    separate = f"{bytes_in_words(int(memory))} in whole buffers{only}"
+    separate = f"{bytes_in_words(int(memory))} with whole-buffer sharing{only}"
     parts = f"{len(by_parts)} of {len(answer.application.layers)} layers row by row"
     lines = [f"{separate}, {speeds}", f"  {parts}"]
     if answer.deployment is not None:
@@ -170,9 +170,9 @@ def _chosen_lines(answer: ReusePlans) -> list[str]:
 def _lines_without_choice(answer: ReusePlans) -> list[str]:
     """Return the plan of csdf fit, or that there is none, and the smallest plan of this kind."""
     weights, arena = answer.evaluator.weights, answer.smallest.arena_bytes
-    why = "no plan that was looked at meets the constraints"
+    why = "none of the searched plans meets the constraints"
     if answer.is_below_bound:
-        why = f"proved, no plan of this kind fits {answer.limits}"
+        why = f"row-by-row plans and buffer sharing cannot fit {answer.limits} (proved)"
     smallest = (
         f"  the smallest found has {bytes_in_words(arena)} of buffers in one arena + "
         f"{bytes_in_words(weights)} of parameters = {bytes_in_words(weights + arena)}"
@@ -180,7 +180,7 @@ def _lines_without_choice(answer: ReusePlans) -> list[str]:
     lines = [smallest] if answer.limits.is_given else []
     if answer.fit is not None and answer.is_fit_taken:
         plan = f"{in_words(answer.fit)}: the plan of csdf fit, without parameters"
-        return [plan, *_run_lines(answer), f"  {why.removeprefix('proved, ')}", *lines]
+        return [plan, *_run_lines(answer), f"  {why.removesuffix(' (proved)')}", *lines]
     return [f"no plan: {why}", *lines]
 
 

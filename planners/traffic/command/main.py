@@ -31,20 +31,20 @@ def command_parser() -> argparse.ArgumentParser:
     """Return the parser of this command."""
     parser = parsers.new_parser(
         "csdf plan traffic",
-        "The least that layers read from and write to DRAM, with a buffer on the chip "
-        "of a given size: each layer alone, pairs of layers with their intermediate tensor in the "
-        "buffer, or groups of any length. Of a layer it finds the best of the loop nests with one or "
-        "two levels of tiles; of a group the best of the uniform tilings, with the halo cached, "
-        "spilled to DRAM or recomputed, and weights stationary. Other schedules may move less, but "
-        "none moves less than the lower bound that is printed with every answer.",
+        "Minimum DRAM traffic of layers with an on-chip buffer of a given size: each layer "
+        "alone, pairs of layers with their intermediate tensor in the buffer, or groups of any "
+        "length. For a layer, all loop nests with one or two levels of tiles are searched. For a "
+        "group, all uniform tilings are searched, with weights stationary and the halo cached, "
+        "spilled to DRAM or recomputed. Other schedules may move less, but none moves less than "
+        "the lower bound that is printed with every answer.",
         "csdf plan traffic resnet8 --buffer 64KiB --fusion pairs",
         work="planners.traffic.command.work",
         check=_check,
-        notes="Sizes: KiB is 1024 bytes, as for memories on chips; kB is 1000, MB "
-        "1,000,000, MiB 2^20. MODEL may also be layers in words: "
+        notes="Sizes: KiB is 1024 bytes, as for memories on chips; kB is 1000, MB 1,000,000, MiB "
+        "2^20. MODEL may also be a text that describes layers: "
         "conv:56x56x64,64,3x3,stride=1,pad=1 is a convolution of 56 rows x 56 columns x 64 maps "
-        "with 64 filters of 3x3; dilation=2 and groups=64 too; more layers follow behind a "
-        "plus: +conv:64,3x3,pad=1+pool:2x2,stride=2.",
+        "with 64 filters of 3x3; dilation=2 and groups=64 too; a plus sign appends layers: "
+        "+conv:64,3x3,pad=1+pool:2x2,stride=2.",
     )
     shared.add_model_options(parser)
     parser.add_argument(
@@ -57,22 +57,22 @@ def command_parser() -> argparse.ArgumentParser:
         "--sweep",
         type=_range,
         metavar="FROM:TO",
-        help="range of buffer sizes, each twice the one before, e.g. 32KiB:4MiB",
+        help="range of buffer sizes, doubled at each step, e.g. 32KiB:4MiB",
     )
     parser.add_argument(
         "--fusion",
         choices=tuple(LONGEST),
-        help="layers fused through the buffer: none, pairs, or groups of any length, with branches "
-        "that part and join; default: groups, and pairs as published",
+        help="layers fused through the buffer: none, pairs, or groups of any length, branches "
+        "included; default: groups, and pairs as published",
     )
     parser.add_argument(
         "--accounting",
         choices=("own", PUBLISHED),
         default="own",
-        help="own (default): each byte that crosses; published: by the formulas of Liao et al., "
-        "T = T_I + T_W + 2 T_O for a layer, T_I + T_W and T_W + 2 T_O for a pair of convolutions, "
-        "with the input halo reloaded, the halo between tiles spilled to DRAM and all "
-        "weights once for each tile",
+        help="own (default): every byte transferred; published: by the formulas of Liao et al., T "
+        "= T_I + T_W + 2 T_O for a layer, T_I + T_W and T_W + 2 T_O for a pair of convolutions, "
+        "with the input halo reloaded, the halo between tiles spilled to DRAM and all weights "
+        "once for each tile",
     )
     parser.add_argument("--layer", metavar="NAME", help="only this layer of the model")
     shared.add_element_bytes_option(parser, is_by_tensor=True)

@@ -51,7 +51,7 @@ def test_channels_are_rounded_to_multiples_of_eight(wanted, expected):
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("resnet19", "there is no network 'resnet19' in the catalogue; there are alexnet, "),
+        ("resnet19", "there is no network 'resnet19' in the catalogue; did you mean 'resnet18'?"),
         ("", "there is no network ''"),
         ("resnet18:width=1", "resnet18 has no argument 'width'; expected one of 'classes', 'res"),
         ("resnet18:", None),
@@ -66,7 +66,7 @@ def test_channels_are_rounded_to_multiples_of_eight(wanted, expected):
         ("yolo_v2:resolution=100", "resolution 100 is not a positive multiple of 32"),
         ("yolo_v2_beginning:layers=24", "24 layers; YOLOv2 begins with 1 to 23"),
         ("vgg16:resolution=8", "does not fit"),
-        ("samos_example:classes=2", "which takes none"),
+        ("samos_example:classes=2", "samos_example has no argument 'classes'"),
     ],
 )
 def test_a_wrong_text_is_refused_with_what_is_wrong(text, complaint):

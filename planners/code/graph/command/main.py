@@ -18,17 +18,17 @@ def command_parser() -> argparse.ArgumentParser:
         "csdf codegen models/graphs/satellite.xml -o receiver",
         "csdf codegen models/graphs/csdf_example.xml --smallest --order demand-driven -o example",
         work="planners.code.graph.command.work",
-        notes="`csdf map FILE --processors 2 -o mapping.json` writes a mapping for --map. The code "
-        "does not grow with how often actors fire. Buffers of channels that never hold tokens at the "
-        "same time share their bytes.",
+        notes="`csdf map FILE --processors 2 -o mapping.json` writes a mapping for --map. The "
+        "size of the code does not depend on the repetition vector. Buffers of channels that "
+        "never hold tokens at the same time share their bytes.",
     )
     parser.add_argument("file", metavar="FILE", help=parsers.GRAPH_HELP)
     parser.add_argument(
         "--order",
         choices=ORDERS,
-        help="single-appearance: loops in which each actor appears once, where no cycle forbids it; "
-        "demand-driven: an actor fires when its consumers cannot; min-memory (default): the one of "
-        "both with fewer bytes",
+        help="single-appearance: loops in which each actor appears once, where no cycle forbids "
+        "it; demand-driven: an actor fires when its consumers cannot; min-memory (default): the "
+        "order of these two with fewer bytes",
     )
     parser.add_argument(
         "--capacity",
@@ -55,7 +55,9 @@ def command_parser() -> argparse.ArgumentParser:
         metavar="MAPPING",
         help="a mapping of csdf map -o: a function for each processor, which keeps its order",
     )
-    parser.add_argument("--name", help="of functions and files; default: the graph's")
+    parser.add_argument(
+        "--name", help="prefix of functions and files; default: the name of the graph"
+    )
     parsers.add_time_limit(
         parser, "stop after this time; with --smallest use the best order so far"
     )

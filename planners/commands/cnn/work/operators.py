@@ -18,7 +18,7 @@ INDENT, BETWEEN = 2, "  "
 HEADS = ("operator", "types", "in C", "restrictions")
 REAL = ("float32",)  # of operators whose integers stand between conversions
 SHORT = {"float32": "f32", "int8": "i8", "int16": "i16"}
-TYPES = "f32: floating point; i8, i16: quantised integers of 8 (and uint8) or 16 bits"
+TYPES = "f32: floating point; i8, i16: quantised int8 (and uint8) or int16"
 CUSTOM = re.compile(r"CUSTOM:'(.*)'")
 
 
