@@ -99,12 +99,14 @@ def _memories_left(
     """Return the memories less the retained buffers and execution states of the other networks."""
     traffic = fits[number].slow
     assert traffic is not None
-    others = [index for index in range(len(fits)) if index != number]
+    neighbours = [index for index in range(len(fits)) if index != number]
     states = sum(
-        fit.best.state_bytes for fit in (fits[index] for index in others) if fit.best is not None
+        fit.best.state_bytes
+        for fit in (fits[index] for index in neighbours)
+        if fit.best is not None
     )
     taken = {
-        region.memory.name: sum(regions[index][place].retained_bytes for index in others)
+        region.memory.name: sum(regions[index][place].retained_bytes for index in neighbours)
         for place, region in enumerate(regions[number])
     }
     memories = []
@@ -186,11 +188,11 @@ def _combined_plan(
     begin = 0
     for of_networks in zip(*regions, strict=True):
         region = of_networks[number]
-        before = begin + sum(each.retained_bytes for each in of_networks[:number])
-        top = begin + sum(each.retained_bytes for each in of_networks)
+        before = begin + sum(region.retained_bytes for region in of_networks[:number])
+        top = begin + sum(region.retained_bytes for region in of_networks)
         for base, part in ((before, region.retained), (top, region.transient)):
             placed |= {buffer.name: replace(buffer, offset=buffer.offset + base) for buffer in part}
-        end = top + max(each.transient_bytes for each in of_networks)
+        end = top + max(region.transient_bytes for region in of_networks)
         memories.append(replace(region.memory, size=end - begin))
         begin = end
     # External buffers are after all memories, at offsets aligned as before.
