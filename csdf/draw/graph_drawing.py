@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right, insort
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from itertools import accumulate, groupby, pairwise, takewhile
@@ -38,6 +38,7 @@ CORNER = 8.0  # pixels that a round corner takes
 PARALLEL = 9.0  # pixels between channels of the same two actors
 MOST_RATES = 6  # groups of equal rates in a label
 MOST_LETTERS = 9  # of the rates at both ends; there is no room for more
+LETTER, ASCENT, DESCENT = 6.6, 9.0, 2.0  # pixels of a label's letter: width, and about its baseline
 
 
 def graph_drawing(findings: GraphFindings, shown: Excerpt) -> Html:
@@ -152,6 +153,7 @@ def _channels(
     offsets = _offsets(channels)
     is_labelled = len(channels) - sum(channel.is_self_loop for channel in channels) <= LABELLED
     order = sorted(range(len(channels)), key=lambda index: channels[index].name in critical)
+    labels = _Labels(_at(position) for position in positions.places)
     for index in order:
         channel = channels[index]
         points = [_at(position) for position in positions.bends[index]]
@@ -169,7 +171,7 @@ def _channels(
             ),
             element("path", d=path, class_="hit"),
             element("path", d=path, class_="line", marker_end=f"url(#{head})"),
-            *(_labels(channel, points, offsets[index]) if is_labelled else ()),
+            *(labels.of_channel(channel, points, offsets[index]) if is_labelled else ()),
             class_=f"{kind} loop" if channel.is_self_loop else kind,
             data_from=channel.producer,
             data_to=channel.consumer,
@@ -249,30 +251,69 @@ def _towards(corner: Place, other: Place) -> Place:
     return corner[0] + dx * share, corner[1] + dy * share
 
 
-def _labels(channel: Channel, points: Sequence[Place], offset: float) -> Iterator[Html]:
-    """Production and consumption at the ends, initial tokens in the middle."""
-    if channel.is_self_loop:
-        return
-    (x, y), (end_x, end_y) = points[0], points[-1]
-    side = 1 if points[1][0] >= x else -1
-    near = 1 if points[-2][0] > end_x else -1
-    production, consumption = rates(channel.production), rates(channel.consumption)
-    rise = 12 if offset > 0 else -4  # below the lower of two channels, above the upper
-    if production + consumption != "11" and len(production + consumption) <= MOST_LETTERS:
-        yield _label(x + side * (WIDTH / 2 + 4), y + offset + rise, side, production)
-        yield _label(end_x + near * (WIDTH / 2 + 10), end_y + offset + rise, near, consumption)
-    if channel.initial_tokens:
-        middle, level = (x + end_x) / 2, (y + end_y) / 2
-        if abs(y - end_y) > 2 * ROW and len(points) > 2:  # into another line
-            middle, level = end_x + near * (WIDTH / 2 + 22), end_y
-        label_y = level + offset + (-5 if offset < 0 else 13)
-        text = f"● {channel.initial_tokens}"
-        yield element("text", text, x=f"{middle:.1f}", y=f"{label_y:.1f}", class_="tokens")
+class _Labels:
+    """Labels of channels: none covers another label or an actor where a free row is near."""
 
+    def __init__(self, actors: Iterable[Place]) -> None:
+        self._boxes = [
+            (x - WIDTH / 2, y - HEIGHT / 2, x + WIDTH / 2, y + HEIGHT / 2) for x, y in actors
+        ]
+        self._texts: set[tuple[float, float, int, str]] = set()
 
-def _label(x: float, y: float, side: int, text: str) -> Html:
-    anchor = "start" if side > 0 else "end"
-    return element("text", text, x=f"{x:.1f}", y=f"{y:.1f}", text_anchor=anchor, class_="rate")
+    def of_channel(
+        self, channel: Channel, points: Sequence[Place], offset: float
+    ) -> Iterator[Html]:
+        """Yield production and consumption at the ends, initial tokens in the middle."""
+        if channel.is_self_loop:
+            return
+        (x, y), (end_x, end_y) = points[0], points[-1]
+        side = 1 if points[1][0] >= x else -1
+        near = 1 if points[-2][0] > end_x else -1
+        production, consumption = rates(channel.production), rates(channel.consumption)
+        rises = (12, -4, 24, -16) if offset > 0 else (-4, 12, -16, 24)  # below the lower of two
+        if production + consumption != "11" and len(production + consumption) <= MOST_LETTERS:
+            begin = x + side * (WIDTH / 2 + 4), y + offset
+            yield from self._label(begin, rises, side, production)
+            end = end_x + near * (WIDTH / 2 + 10), end_y + offset
+            yield from self._label(end, rises, near, consumption)
+        if channel.initial_tokens:
+            middle, level = (x + end_x) / 2, (y + end_y) / 2
+            if len(points) > 2:
+                middle, level = points[len(points) // 2]
+                if abs(y - end_y) > 2 * ROW:  # into another line
+                    middle, level = end_x + near * (WIDTH / 2 + 22), end_y
+            rises = (-5, 13, -17, 25) if offset < 0 else (13, -5, 25, -17)
+            yield from self._label(
+                (middle, level + offset), rises, 0, f"● {channel.initial_tokens}"
+            )
+
+    def _label(self, at: Place, rises: Sequence[int], side: int, text: str) -> Iterator[Html]:
+        """Yield the label at its first free row; channels that meet share an equal label."""
+        if (*at, side, text) in self._texts:
+            return
+        self._texts.add((*at, side, text))
+        width = LETTER * len(text)
+        left = at[0] - width * (1 - side) / 2
+        boxes = [
+            (left, at[1] + rise - ASCENT, left + width, at[1] + rise + DESCENT) for rise in rises
+        ]
+        free = (index for index, box in enumerate(boxes) if not any(self._overlapping(box)))
+        index = next(free, 0)
+        self._boxes.append(boxes[index])
+        anchor = ("middle", "start", "end")[side]
+        yield element(
+            "text",
+            text,
+            x=f"{at[0]:.1f}",
+            y=f"{at[1] + rises[index]:.1f}",
+            text_anchor=anchor,
+            class_="rate" if side else "tokens",
+        )
+
+    def _overlapping(self, box: tuple[float, float, float, float]) -> Iterator[bool]:
+        left, top, right, bottom = box
+        for a, b, c, d in self._boxes:
+            yield left < c and a < right and top < d and b < bottom
 
 
 def _channel_in_words(channel: Channel, *, is_space: bool) -> str:

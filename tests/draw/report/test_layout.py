@@ -1,18 +1,27 @@
+import re
 from itertools import combinations
+from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import csdf
 from csdf.draw.graph_drawing import (
     BEND_HEIGHT,
+    HEIGHT,
+    WIDTH,
     Neighbours,
+    graph_svg,
     layers_of,
     layout,
     linear_order,
     ordered_layers,
     rows_of,
 )
+
+MODELS = Path(__file__).parents[3] / "models" / "graphs"
 
 edges_of_graphs = st.integers(1, 12).flatmap(
     lambda nodes: st.tuples(
@@ -98,3 +107,22 @@ def test_an_edge_into_the_next_line_goes_around_the_ends_of_both():
 def test_same_graph_same_layout():
     edges = [(n, (7 * n + 3) % 40) for n in range(40)]
     assert layout(40, edges, [False] * 40) == layout(40, edges, [False] * 40)
+
+
+@pytest.mark.parametrize("name", ["modem", "satellite", "h263decoder"])
+def test_no_label_covers_a_label_or_an_actor(name):
+    svg = ElementTree.fromstring(graph_svg(csdf.read_graph(MODELS / f"{name}.xml")))
+    boxes = []
+    for node in svg.findall(".//{*}g"):
+        if node.get("class", "").split()[:1] == ["node"]:
+            x, y = map(float, re.findall(r"[\d.]+", node.get("transform")))
+            boxes.append((x - WIDTH / 2, y - HEIGHT / 2, x + WIDTH / 2, y + HEIGHT / 2))
+    actors = len(boxes)
+    for label in svg.findall(".//{*}text"):
+        if label.get("class") in {"rate", "tokens"}:
+            x, y, width = float(label.get("x")), float(label.get("y")), 6 * len(label.text)
+            left = x - width * {"start": 0, "middle": 0.5, "end": 1}[label.get("text-anchor")]
+            boxes.append((left, y - 8, left + width, y))
+    assert len(boxes) > actors
+    for (a, b, c, d), (left, top, right, bottom) in combinations(boxes, 2):
+        assert left >= c or a >= right or top >= d or b >= bottom

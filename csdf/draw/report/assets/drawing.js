@@ -22,10 +22,10 @@
     view[1] = limit(view[1] + dy, view[3], whole[1], whole[3]);
     show();
   }
-  // Drawings begin as a whole where that is legible, and not too large; others at the critical cycle.
+  // Drawings begin as a whole where that is legible (8 pixels), and not too large; others at the critical cycle.
   function begin() {
     const { width, height } = frame();
-    const scale = fitScale() < 0.65 ? 0.8 : Math.min(fitScale(), 1.3);
+    const scale = fitScale() < 0.73 ? 0.8 : Math.min(fitScale(), 1.3);
     view[2] = width / scale;
     view[3] = height / scale;
     const node = svg.querySelector(".node.critical") || svg.querySelector(".node");
