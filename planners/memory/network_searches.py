@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import TypedDict, Unpack
 
 from cnn2csdf.network import Network
 from csdf.search.pareto import improving
@@ -31,6 +32,7 @@ STAGES_SHARE = 0.25  # of the effort, for orders of the stages of the methods fo
 # 4.5 a graph like YOLOv8n takes 90,112 bytes in 12 and 16 s (100 s without a limit), and stages 3 and
 # 4 of HRNet take 356,510 and 355,502 bytes in 7 and 10 s.
 STAGES_EFFORT = 2.25
+BOUND_SHARE = 0.1  # of that, to bound what copies can improve; a search that is not bounded is run
 INPUTS_SHARE = 0.5  # of the effort, for layers that are computed for each input of a concatenation
 
 
@@ -50,7 +52,13 @@ def methods_of_orders(
     network = request.network
     if request.order != SEARCHED_ORDER or is_hopeless or is_chain(network):
         search = _searched(
-            request, external, network, stop, is_streamed=is_streamed, is_hopeless=is_hopeless
+            request,
+            external,
+            network,
+            stop,
+            is_streamed=is_streamed,
+            is_hopeless=is_hopeless,
+            parts=frozenset(),
         )
         return search.methods, search.ended
     methods, ended = _methods_of_network(request, external, stop, is_streamed=is_streamed)
@@ -58,9 +66,13 @@ def methods_of_orders(
     if spans and (ended is None or ended.has(Ended.EFFORT)):
         rewritten = replace(request, network=worked_network(network, spans))
         parts = layers_in_parts(network, rewritten.network)
-        share = stop.question(INPUTS_SHARE)
         more, later = _methods_of_network(
-            rewritten, external, share, is_streamed=is_streamed, parts=parts
+            rewritten,
+            external,
+            stop.question(INPUTS_SHARE),
+            is_streamed=is_streamed,
+            parts=parts,
+            known=methods,
         )
         if later is not None and not later.has(Ended.EFFORT):
             ended = ended or later
@@ -81,18 +93,19 @@ def _methods_of_network(
     *,
     is_streamed: bool,
     parts: frozenset[str] = frozenset(),
+    known: Sequence[FitMethod] = (),
 ) -> tuple[list[FitMethod], Reason | None]:
     """Return the plans of a network in all searched orders, and the reason of an early end.
 
     Canonical orders are searched first: among equal plans the choice is then independent of the
     layer order of the file. For the same reason, stage orders are improved only in canonical
     orders. The order of the file is searched last, so that no answer is larger than the plan of
-    that order. parts: layers that are not copied, as of TopologicalOrder.
+    that order. parts: layers that are not copied, as of TopologicalOrder. known: plans of the
+    network without copies; if no order can improve them, only the baselines are planned.
     """
     network = request.network
-    search_in = partial(
-        _searched, request, external, is_streamed=is_streamed, is_hopeless=False, parts=parts
-    )
+    terms: _Terms = {"is_streamed": is_streamed, "is_hopeless": False, "parts": parts}
+    search_in = partial(_searched, request, external, **terms)
     first, others = canonical_orders(
         network,
         element_bytes=request.element_bytes,
@@ -101,6 +114,12 @@ def _methods_of_network(
     )
     searches: list[PlanSearch] = []
     ended: Reason | None = None
+    if known:
+        orders = dict.fromkeys((*first, network))
+        searches = [_search_in(request, external, ordered, stop, **terms) for ordered in orders]
+        if not any(search.can_improve(known, stop.question(BOUND_SHARE)) for search in searches):
+            return _of_all_orders(searches), None
+        searches = []
     for ordered, stop_of_order in _with_stops(first, others, stop):
         search = search_in(ordered, stop_of_order)
         searches.append(search)
@@ -117,10 +136,7 @@ def _methods_of_network(
             search = search_in(network, stop.question(1.0))
             searches.append(search)
             ended = ended or search.ended
-    methods: list[FitMethod] = []
-    for search in searches:
-        methods = _of_both_orders(methods, search.methods)
-    return methods, ended
+    return _of_all_orders(searches), ended
 
 
 def _with_stops(
@@ -155,35 +171,61 @@ def _improve_stages(searches: Sequence[PlanSearch], stop: Stop) -> None:
         search.improve(method, stop.part(share=0.5))
 
 
-def _searched(
+class _Terms(TypedDict):
+    """Arguments of a search in one layer order; parts: as of TopologicalOrder."""
+
+    is_streamed: bool
+    is_hopeless: bool
+    parts: frozenset[str]
+
+
+def _search_in(
     request: FitRequest,
     external: frozenset[str],
     ordered: Network,
     stop: Stop,
-    *,
-    is_streamed: bool,
-    is_hopeless: bool,
-    parts: frozenset[str] = frozenset(),
+    **terms: Unpack[_Terms],
 ) -> PlanSearch:
-    """Return the completed search of a network with this layer order."""
+    """Return the search of a network with this layer order, with the two baselines planned."""
     table = StageTable(ordered, element_bytes=request.element_bytes, outside=external)
     room = request.room
     search = PlanSearch(
-        replace(topological_order(ordered, carries=True), parts=parts),
+        replace(topological_order(ordered, carries=True), parts=terms["parts"]),
         table,
-        is_streamed=is_streamed,
+        is_streamed=terms["is_streamed"],
         searched=request.searched,
-        labels=request.labels[:1] if is_hopeless else request.labels,
+        labels=request.labels[:1] if terms["is_hopeless"] else request.labels,
         ram=None if room is None else max(0, room),
         counts_state=request.beside is not None,
         times=plan_times(table, request.platform, request.durations, request.parameter_bytes),
         stop=stop,
     )
+    search.plan_baselines()
+    return search
+
+
+def _searched(
+    request: FitRequest,
+    external: frozenset[str],
+    ordered: Network,
+    stop: Stop,
+    **terms: Unpack[_Terms],
+) -> PlanSearch:
+    """Return the completed search of a network with this layer order."""
+    search, room = _search_in(request, external, ordered, stop, **terms), request.room
     search.run()
     least = min(method.with_state for method in search.methods)
-    if room is not None and not is_hopeless and least > room:
+    if room is not None and not terms["is_hopeless"] and least > room:
         search.run_without_ram(stop.question(1.0))
     return search
+
+
+def _of_all_orders(searches: Sequence[PlanSearch]) -> list[FitMethod]:
+    """Return the plans of searches in several layer orders."""
+    methods: list[FitMethod] = []
+    for search in searches:
+        methods = _of_both_orders(methods, search.methods)
+    return methods
 
 
 def _of_both_orders(methods: Sequence[FitMethod], ordered: Sequence[FitMethod]) -> list[FitMethod]:

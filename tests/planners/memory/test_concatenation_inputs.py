@@ -12,10 +12,13 @@ from cnn2csdf.dtypes import Arithmetic
 from cnn2csdf.execution.layer_by_layer import run_layer_by_layer
 from cnn2csdf.parameters import network_multiply_accumulates, parameter_bytes
 from cnn2csdf.platforms import PLATFORMS
+from cnn2csdf.simplify import simplified
+from cnn2csdf.weights import Model
 from csdf.errors import InvalidPlan
 from csdf.time_limit import Stop
 from planners.memory.answer import SEARCHED
 from planners.memory.fit import fit, layer_times
+from planners.memory.search import PlanSearch
 from planners.memory.several import run_plan
 from planners.plan.carried_out import require_carried_out
 from planners.plan.concatenation_inputs import for_each_input, input_spans
@@ -267,13 +270,29 @@ def test_parts_of_layers_are_not_computed_twice_where_a_plan_asks_for_it():
         worked_network(network, (by_inputs, again))
 
 
+@pytest.mark.parametrize("seed", [21, 26, 27])
+def test_a_search_that_is_left_out_would_improve_no_plan(monkeypatch, seed):
+    planned = simplified(Model(network=network(seed))).network
+    assert input_spans(planned)
+    ran, run = [], PlanSearch.run
+    monkeypatch.setattr(PlanSearch, "run", lambda search: ran.append(search) or run(search))
+    answer = fit(planned, element_bytes=1, searched=SEARCHED)
+    bounded = len(ran)
+    monkeypatch.setattr(PlanSearch, "can_improve", lambda *_: True)
+    complete = fit(planned, element_bytes=1, searched=SEARCHED)
+    assert len(ran) > 2 * bounded  # the network with copies as well
+    assert [(way.ram_bytes, way.mac_ratio) for way in answer.methods] == [
+        (way.ram_bytes, way.mac_ratio) for way in complete.methods
+    ]
+
+
 def test_an_early_end_of_the_search_by_inputs_is_stated():
-    network = gated(8, window_of_d=op.Pooling(function="max", window=window(3)))
-    reasons = {
-        str(fit(network, element_bytes=1, ram=1200, budget=Stop(steps=steps)).reason)
-        for steps in range(60, 200, 20)
-    }
-    assert all("steps are done" in reason for reason in reasons)
+    answers = [
+        fit(wide_branches(), element_bytes=1, ram=1200, budget=Stop(steps=steps))
+        for steps in range(130, 220, 30)
+    ]
+    assert all("steps are done" in str(answer.reason) for answer in answers)
+    assert any(way.plan.rematerialised for way in answers[-1].methods)
 
 
 def test_slices_of_parameters_that_a_second_layer_has_are_not_stored_besides():
