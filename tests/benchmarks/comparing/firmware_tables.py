@@ -63,7 +63,7 @@ def _table(results, cells):
         yield _row(network, *(each[way][0] if way in each else "-" for way in ways))
     for other in (one for one in BESIDE if one in ways):
         yield _row(
-            f"mean beside {WAYS[other]}", *(_mean(found.values(), way, other) for way in ways)
+            f"mean against {WAYS[other]}", *(_mean(found.values(), way, other) for way in ways)
         )
 
 
