@@ -1,4 +1,8 @@
-"""Several nodes that are one layer: found from the last of them backwards, replaced by one node."""
+"""Rules that replace several nodes of an ONNX graph by one node, tried from the last node to the first.
+
+A rule is a function of the last node of its pattern and the context: it returns the node in place of
+the pattern, or None. `PATTERNS` lists the rules of each type of last node, in the order of trial.
+"""
 
 from __future__ import annotations
 
@@ -92,7 +96,11 @@ def _one(node: OnnxNode, op_type: str, *sources: str, **attributes: Any) -> Onnx
 
 
 def bias_addition(node: OnnxNode, context: Context) -> OnnxNode | None:
-    """A product without a bias, and the addition of one constant a channel after it."""
+    """A product without a bias, and the addition of one constant a channel after it.
+
+    before: p = Conv(x, w); y = Add(p, [[[[1.0]], [[2.0]]]])
+    after:  y = Conv(x, w, [[[[1.0]], [[2.0]]]])
+    """
     for source, constant in (node.inputs, node.inputs[::-1]):
         product = context.behind(source, *PRODUCTS)
         if product is None or product.input(2) is not None:
@@ -121,7 +129,11 @@ def _is_bias(product: OnnxNode, constant: str, addition: OnnxNode, context: Cont
 
 
 def gated_activation(node: OnnxNode, context: Context) -> OnnxNode | None:
-    """An input times a function of itself: SiLU, hard swish, Mish."""
+    """An input times a function of itself: SiLU, hard swish, Mish.
+
+    before: s = Softplus(x); t = Tanh(s); y = Mul(x, t)
+    after:  y = Mish(x)
+    """
     for source, gate in (node.inputs, node.inputs[::-1]):
         sigmoid = context.behind(gate, "Sigmoid")
         if sigmoid is not None and sigmoid.inputs[0] == source:
@@ -138,7 +150,11 @@ def gated_activation(node: OnnxNode, context: Context) -> OnnxNode | None:
 
 
 def gelu(node: OnnxNode, context: Context) -> OnnxNode | None:
-    """The product of x, 0.5 and 1 + erf(x / sqrt 2) or its approximation by tanh, in any order."""
+    """The product of x, 0.5 and 1 + erf(x / sqrt 2) or its approximation by tanh, in any order.
+
+    before: d = Div(x, 1.414214); e = Erf(d); a = Add(e, 1.0); p = Mul(x, a); y = Mul(p, 0.5)
+    after:  y = Gelu(x)
+    """
     factors: list[str] = []  # of a product of three, by two nodes
     for source, factor in (node.inputs, node.inputs[::-1]):
         inner = context.behind(source, "Mul")
@@ -188,7 +204,13 @@ def _times(tensor: str, factor: float, context: Context) -> str | None:
 
 
 def layer_normalization(node: OnnxNode, context: Context) -> OnnxNode | None:
-    """A tensor less its mean, over its deviation along the last axes, scaled and shifted."""
+    """A tensor less its mean, over its deviation along the last axes, scaled and shifted.
+
+    before: m = ReduceMean(x, axes=[-1]); d = Sub(x, m); q = Pow(d, 2.0);
+            v = ReduceMean(q, axes=[-1]); a = Add(v, 0.25); r = Sqrt(a); n = Div(d, r);
+            p = Mul(n, 3.0); y = Add(p, 4.0)
+    after:  y = LayerNormalization(x, 3.0, 4.0, axis=3, epsilon=0.25)
+    """
     for scaled, shift in (node.inputs, node.inputs[::-1]):
         product = context.behind(scaled, "Mul")
         if product is None or not context.values.is_static(shift):
@@ -258,7 +280,12 @@ def _scaled_error_function(tensor: str, context: Context) -> str | None:
 
 
 def channel_shuffle(node: OnnxNode, context: Context) -> OnnxNode | None:
-    """Channels cut into groups, groups and positions in them exchanged, and joined again."""
+    """Channels cut into groups, groups and positions in them exchanged, and joined again.
+
+    before: c = Reshape(x, [1, 2, 3, 4, 5]); t = Transpose(c, perm=[0, 2, 1, 3, 4]);
+            y = Reshape(t, [1, 6, 4, 5])
+    after:  y = ChannelShuffle(x, groups=2)
+    """
     swap = context.behind(node.inputs[0], "Transpose")
     cut = None if swap is None else context.behind(swap.inputs[0], "Reshape")
     if swap is None or cut is None:
@@ -280,7 +307,12 @@ def channel_shuffle(node: OnnxNode, context: Context) -> OnnxNode | None:
 
 
 def stacked_reduction(node: OnnxNode, context: Context) -> OnnxNode | None:
-    """Tensors stacked along a new axis and reduced along it again: a function of their elements."""
+    """Tensors stacked along a new axis and reduced along it again: a function of their elements.
+
+    before: a = Unsqueeze(x, axes=[0]); b = Unsqueeze(z, axes=[0]); c = Concat(a, b, axis=0);
+            y = ReduceMax(c, axes=[0], keepdims=0)
+    after:  y = Max(x, z)
+    """
     stack = context.behind(node.inputs[0], "Concat")
     if stack is None or node.integer("keepdims", 1):
         return None
@@ -307,7 +339,11 @@ def _listed(node: OnnxNode, context: Context, rank: int) -> tuple[int, ...] | No
 
 
 def zero_for_nan(node: OnnxNode, context: Context) -> OnnxNode | None:
-    """The zero that exporters write instead of the softmax of a token that meets no key."""
+    """The zero that exporters write instead of the softmax of a token that meets no key.
+
+    before: n = IsNaN(x); y = Where(n, 0.0, x)
+    after:  y = ZeroForNan(x)
+    """
     test = context.behind(node.inputs[0], "IsNaN")
     if test is None or test.inputs[0] != node.inputs[2] or context.scalar(node.inputs[1]) != 0:
         return None

@@ -1,12 +1,17 @@
 """Several nodes that are one layer."""
 
+import ast
+
 import numpy as np
 import pytest
-from onnx import helper
+from onnx import helper, numpy_helper
 
 from cnn2csdf import operators as op
 from cnn2csdf.execution.layer_by_layer import run_layer_by_layer
-from cnn2csdf.onnx_files.reader import read_onnx
+from cnn2csdf.onnx_files.graph_values import GraphValues
+from cnn2csdf.onnx_files.nodes import node_of
+from cnn2csdf.onnx_files.patterns import PATTERNS, layer_nodes
+from cnn2csdf.onnx_files.reader import infer_types, read_onnx
 from tests.cnn2csdf.onnx_models import graph_model, numbers, runtime_outputs, saved
 
 
@@ -185,3 +190,49 @@ def test_the_same_nodes_with_another_order_are_no_shuffle(tmp_path):
     ]
     constants = {"cut": np.array([1, 3, 2, 4, 5]), "join": np.array(FRAME.shape)}
     assert layer_count(nodes, tmp_path, inputs=INPUT, constants=constants) == 5
+
+
+OPSETS = {"": 11}
+KERNEL = np.ones((2, 6, 1, 1), np.float32)
+
+
+def parsed(text):
+    """The nodes and constants of an example, such as `y = Add(x, 1.0); z = Relu(y)`."""
+    nodes, constants = [], {"w": KERNEL}
+    for statement in ast.parse(text).body:
+        call, inputs = statement.value, []
+        for argument in call.args:
+            if isinstance(argument, ast.Name):
+                inputs.append(argument.id)
+                continue
+            value = np.array(ast.literal_eval(argument))
+            inputs.append(ast.unparse(argument))
+            constants[inputs[-1]] = value.astype(np.float32) if value.dtype.kind == "f" else value
+        attributes = {word.arg: ast.literal_eval(word.value) for word in call.keywords}
+        names = [target.id for target in statement.targets]
+        nodes.append(helper.make_node(call.func.id, inputs, names, **attributes))
+    return nodes, constants
+
+
+def shown(proto):
+    """A node as examples write it, without its name."""
+    values = {one.name: helper.get_attribute_value(one) for one in proto.attribute}
+    return proto.op_type, list(proto.input), list(proto.output), values
+
+
+@pytest.mark.parametrize(
+    "rule", sorted({*sum(PATTERNS.values(), ())}, key=lambda one: one.__name__)
+)
+def test_the_example_in_the_docstring_is_what_a_rule_does(rule):
+    before, after = " ".join(rule.__doc__.partition("before:")[2].split()).split("after:")
+    protos, constants = parsed(before.strip())
+    stored = [numpy_helper.from_array(array, name) for name, array in constants.items()]
+    values = GraphValues(stored, folder="", opsets=OPSETS)
+    for name in ("x", "z"):
+        values.add_input(name, 1, FRAME.shape)
+    nodes, _ = infer_types([node_of(proto, OPSETS) for proto in protos], values, OPSETS)
+    (layer,), _ = layer_nodes(nodes, ["y"], values)
+    (expected,), _ = parsed(after.strip())
+    assert shown(layer.proto) == shown(expected)
+    kept, _ = layer_nodes(nodes, ["y"], values, finds_patterns=False)
+    assert len(kept) > 1
