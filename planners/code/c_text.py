@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -87,11 +87,16 @@ def numbers(array: NDArray[Any]) -> Iterator[str]:
 
 
 def initialiser(value: object) -> str:
-    """Return a value as C writes it: sequences in braces, None as NULL, texts as they are."""
+    """Return a value as C writes it: sequences in braces, None as NULL, texts as they are.
+
+    A mapping becomes a structure whose fields have these names.
+    """
     if value is None:
         return NULL
     if isinstance(value, str):
         return value
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f".{name} = {initialiser(v)}" for name, v in value.items()) + "}"
     if isinstance(value, tuple | list | range):
         return "{" + ", ".join(map(initialiser, value)) + "}"
     if isinstance(value, float | np.floating):
@@ -218,11 +223,10 @@ class Tables:
             listed = [place for pair in rule.pairs for place in pair]
             pairs = self.defined("uint16_t", "pairs", [str(place) for place in listed])
         fields = (rule.slope, rule.first, rule.last, rule.divisor, int(rule.is_clamped))
-        return self.structure("rule", "rule", [*map(str, fields), pairs])
+        return self.structure("rule", "rule", initialiser((*fields, pairs)))
 
-    def structure(self, kind: str, name: str, fields: Sequence[str]) -> str:
-        """Return the address of one structure of a type."""
-        text = "{" + ", ".join(fields) + "}"
+    def structure(self, kind: str, name: str, text: str) -> str:
+        """Return the address of one structure of a type. text: its initialiser."""
         address = f"&{self._table(kind, name, None, text)}"
         self.structures[address] = kind, text
         return address

@@ -45,7 +45,7 @@ class KernelInC:
     """C of an operator in single precision: definitions of structures and functions.
 
     call: returns the C function of a layer and its structure: `layer.call("function", "structure",
-    field, ...)`. The C function has the arguments of the kernels in `planners/code/c/reals.c`.
+    field=value, ...)`. The C function has the arguments of the kernels in `planners/code/c/reals.c`.
     """
 
     text: str

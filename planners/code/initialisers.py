@@ -1,7 +1,7 @@
 """Designated initialisers of structures: `{.rows = 12, .window = {.taps = {3, 3}, .stride = {2, 2}}}`.
 
-The tables of a library are lists of values in the order of the fields of a C structure. The names of
-the fields are read from the structure in the C files that the library is compiled with.
+Emitters name the fields of a C structure, and the names are compared with the structure in the C
+files that the library is compiled with. Lists of values in the order of the fields get their names.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from functools import cache
 from itertools import accumulate
 from typing import NamedTuple
 
+from csdf.errors import InternalError
 from planners.code.parts import CONVERSIONS, REALS, added_sources, as_real, parts_of
 
 WIDTH = 100
@@ -45,11 +46,14 @@ class Structures:
         """Return an initialiser of a type with the name of each field before its value.
 
         The initialiser stays as it is if the C files have no structure with that number of fields.
+        Raises InternalError where the text names other fields than the structure has.
         """
         fields = self._fields(kind)
         if not fields or not text.startswith("{"):
             return text
         values = split_values(text)
+        if text.startswith("{."):
+            values = _in_order(kind, fields, values)
         if len(fields) != len(values):
             return text
         pairs = zip(fields, values, strict=True)
@@ -140,6 +144,17 @@ def _fields(body: str) -> Iterator[Field]:
             assert name is not None
             kind = "" if "*" in declarator else match[1]
             yield Field(name[1], kind, is_array="[" in declarator)
+
+
+def _in_order(kind: str, fields: Sequence[Field], named_values: Iterable[str]) -> list[str]:
+    """Return the values of named fields in the order of the structure."""
+    pairs = (value.removeprefix(".").split(" = ", 1) for value in named_values)
+    # Floating-point types in a quantised library are renamed, and fields of their names with them.
+    values = {as_real(name): value for name, value in pairs}
+    names = [as_real(field.name) for field in fields]
+    if values.keys() != set(names):
+        raise InternalError(f"structure {kind!r} has the fields {names}, not {list(values)}")
+    return [values[name] for name in names]
 
 
 def split_values(text: str) -> list[str]:

@@ -31,6 +31,9 @@ from planners.code.parts import (
 )
 from planners.code.rules import Rule
 
+Fields = Mapping[str, object]
+"""The fields of a C structure, by name; a structure in it is a mapping, too."""
+
 
 class KernelCall(NamedTuple):
     """A C function and the address of its parameters."""
@@ -101,16 +104,17 @@ class LayerNode:
         owner = name or (self.layer.name, role)
         return self.tables.weights(f"{self._name}_{_in_c(role)}", array, owner)
 
-    def real_weights(self, role: str, array: Array | None) -> tuple[object, ...]:
+    def real_weights(self, role: str, array: Array | None) -> Fields:
         """Return the fields of `real_weights`: numbers of four bytes, and of two if there are any.
 
         array: the weights in their memory order; None: the layer has none.
         """
         # A rewrite may have changed the numbers of the file.
         if array is not None and self.layer.reads_halves(role) and are_halves(array):
-            return None, self.stored(role, array.astype(np.float16).view(np.uint16))
-        symbol = None if array is None else self.symbol(role, array)
-        return (symbol, None) if self.tables.some_weights_are_halves else (symbol,)
+            halves = self.stored(role, array.astype(np.float16).view(np.uint16))
+            return {"singles": None, "halves": halves}
+        singles: Fields = {"singles": None if array is None else self.symbol(role, array)}
+        return {**singles, "halves": None} if self.tables.some_weights_are_halves else singles
 
     def computed(self, role: str, array: Array) -> str:
         """Return the symbol of derived constants; equal arrays are stored once in flash."""
@@ -120,13 +124,19 @@ class LayerNode:
         """Return the symbol of parameters that may be missing."""
         return self.symbol(role, self.weights[role]) if role in self.weights else NULL
 
-    def structure(self, kind: str, *fields: object) -> str:
-        """Return the address of the numbers of the layer, in a structure of C."""
-        return self.tables.structure(kind, self._name, [initialiser(field) for field in fields])
+    def structure(self, kind: str, /, *values: object, **fields: object) -> str:
+        """Return the address of a structure of C that holds the numbers of the layer.
 
-    def call(self, function: str, kind: str | None = None, *fields: object) -> KernelCall:
+        fields: by their names in C; or values in the order of the fields.
+        """
+        return self.tables.structure(kind, self._name, initialiser(fields or values))
+
+    def call(
+        self, function: str, kind: str | None = None, /, *values: object, **fields: object
+    ) -> KernelCall:
         """Return the call of a kernel that takes a structure of that kind, if any."""
-        return KernelCall(function, NULL if kind is None else self.structure(kind, *fields))
+        structure = NULL if kind is None else self.structure(kind, *values, **fields)
+        return KernelCall(function, structure)
 
     def table(self, kind: str, role: str, items: Iterable[object]) -> str:
         """Return the symbol of an array of C values."""
@@ -185,10 +195,10 @@ class RealTables:
         """Return the address of a row rule."""
         return self._tables.rule(rule)
 
-    def structure(self, kind: str, name: str, fields: Sequence[str]) -> str:
-        """Return the address of one structure of a type."""
+    def structure(self, kind: str, name: str, text: str) -> str:
+        """Return the address of one structure of a type. text: its initialiser."""
         self.wanted.add(kind)
-        return self._tables.structure(as_real(kind), name, [as_real(field) for field in fields])
+        return self._tables.structure(as_real(kind), name, as_real(text))
 
     def defined(self, kind: str, name: str, items: Sequence[str]) -> str:
         """Return the symbol of an array of a type."""

@@ -186,8 +186,15 @@ class LayerCalls:
         function = "sum_parts" if cut.adds_up else SHARES.get(whole.function)
         if function is None:
             raise node.refusal("in parts of its channels")
-        sizes = (cut.channels, cut.share, cut.parts, cut.summing)
-        return node.call(function, "sliced", *sizes, whole.parameters)
+        return node.call(
+            function,
+            "sliced",
+            channels=cut.channels,
+            share=cut.share,
+            parts=cut.parts,
+            adds_up=cut.summing,
+            of=whole.parameters,
+        )
 
     def steps_behind(self, node: LayerNode) -> tuple[str, int]:
         """Add the steps after a layer to their table; return the address of the first, and a count."""
@@ -242,7 +249,7 @@ def _integer_convolution(node: LayerNode, operator: op.IntegerConvolution) -> Ke
     fields = convolution_fields(node, operator, packed_rows(values, operator.groups))
     begin = "FOLDED(NULL) NULL" if node.tables.has_helium else NULL
     scaling = (begin, None, 0, 0, 0, 0, zero)
-    return node.call("convolve_by_range", "convolution", *fields, scaling)
+    return node.call("convolve_by_range", "convolution", **fields, to=scaling)
 
 
 def _integer_product(node: LayerNode, operator: op.IntegerProduct) -> KernelCall:
@@ -251,9 +258,10 @@ def _integer_product(node: LayerNode, operator: op.IntegerProduct) -> KernelCall
         values, zero = _in_bytes(node, "matrix")
         symbol = node.symbol("matrix", values)
     places = iter(range(2 if units is None else 1, len(node.inputs)))
-    zeros = [next(places) if has else -1 for has in operator.has_zeros]
-    fields = product_fields(node, units, REAL)
-    return node.call("multiply_by_range", "product_by_range", fields, symbol, *zeros, zero)
+    left, right = (next(places) if has else -1 for has in operator.has_zeros)
+    zeros = {"left_zero": left, "right_zero": right, "zero_with": zero}
+    axes = product_fields(node, units, REAL)
+    return node.call("multiply_by_range", "product_by_range", axes=axes, values=symbol, **zeros)
 
 
 def _in_bytes(node: LayerNode, role: str) -> tuple[Array, int]:
@@ -377,7 +385,7 @@ def _step(node: LayerNode, operator: op.Operator, weights: Mapping[str, Array], 
             steps = (size, (size - 1) // 2)
         case op.Elementwise(constant=tuple()):
             constant = constant_fields(node, weights["constant"], f"{prefix}constant")
-            symbols, steps = [str(constant[0])], constant[3::2]
+            symbols, steps = [str(constant.values)], (constant.channel, constant.column)
             function = f"constant {operator.function}"
             ordered = f"step_{function}_first".replace(" ", "_")
             function += "_first" if operator.constant_first and ordered in names else ""
@@ -405,7 +413,7 @@ register(
     {
         op.DynamicQuantization: lambda node, _: node.call("quantize_by_range"),
         op.DynamicRange: lambda node, operator: node.call(
-            "find_range", "ranging", operator.gives != "scale"
+            "find_range", "ranging", gives_zero=operator.gives != "scale"
         ),
         op.IntegerConvolution: _integer_convolution,
         op.IntegerProduct: _integer_product,

@@ -50,9 +50,10 @@ from planners.code.calls.rescaling import (
     attending,
     averaging,
     by_columns,
+    factor_fields,
     given_types,
+    limit_fields,
     limits,
-    limits_behind,
     look_up_call,
     mean_call,
     packed_rows,
@@ -64,8 +65,9 @@ from planners.code.calls.rescaling import (
     single_conversion,
     single_steps,
     stored_types,
+    zero_fields,
 )
-from planners.code.layer_descriptor import KernelCall, LayerNode
+from planners.code.layer_descriptor import Fields, KernelCall, LayerNode
 
 KERNELS = {
     "add": "add_tensors",
@@ -139,7 +141,7 @@ def _embedding(node: LayerNode, operator: op.Embedding) -> KernelCall:
     if node.input_types != (None,):
         raise node.refusal("of positions that are quantised integers")
     table = node.symbol("table", node.weights["table"])
-    return node.call("look_up_integers", "embedding", operator.entries, table)
+    return node.call("look_up_integers", "embedding", entries=operator.entries, table=table)
 
 
 def integer_sums_call(node: LayerNode) -> KernelCall:
@@ -152,8 +154,8 @@ def integer_sums_call(node: LayerNode) -> KernelCall:
         return KernelCall("sum_row", _summing(node))
     matrix = row_order(node.weights["matrix"], node.inputs[0])
     rows = matrix.reshape(units, node.inputs[0].rows, -1).transpose(1, 0, 2)
-    fields = (units, node.symbol("matrix", rows), scaling(node, "matrix"))
-    return node.call("sum_fully", "matrix", *fields)
+    weights = node.symbol("matrix", rows)
+    return node.call("sum_fully", "matrix", units=units, weights=weights, **scaling(node, "matrix"))
 
 
 def integer_channels_calls(first: LayerNode, last: LayerNode) -> tuple[KernelCall, KernelCall]:
@@ -211,15 +213,18 @@ def _summing(node: LayerNode) -> str:
         if not _is_single(node) and given_types(node) != result_types(node):
             raise node.refusal(OTHER_SCALES)
         kind = "SUM_LARGEST" if function == "max" else "SUM_MEAN"
-        ends = (mean_offset(operator), 0)
-        return node.structure("summing", *size, kind, (count, 0, 0, *ends))
+        return _summed(node, size, kind, (count, 0, 0, mean_offset(operator), 0))
     size = (source.height, source.width) if window is None else window.extent
     if function != "max":
         numbers = averaging(node, prod(size), is_sum=function == "sum")
-        return node.structure("summing", *size, "SUM_AVERAGE", numbers)
+        return _summed(node, size, "SUM_AVERAGE", numbers)
     if operator.picks_elements or not _is_single(node):
-        return node.structure("summing", *size, "SUM_LARGEST", (1, 0, 0, 0, 0))
+        return _summed(node, size, "SUM_LARGEST", (1, 0, 0, 0, 0))
     raise node.refusal("of quantised integers, row by row")
+
+
+def _summed(node: LayerNode, size: tuple[int, int], kind: str, to: object) -> str:
+    return node.structure("summing", rows=size[0], columns=size[1], kind=kind, to=to)
 
 
 def _reduction(node: LayerNode, operator: op.Reduction) -> KernelCall:
@@ -233,7 +238,8 @@ def _reduction(node: LayerNode, operator: op.Reduction) -> KernelCall:
             return mean_call(node, axes, count, keeps=operator.keeps, is_sum=is_sum)
         case "max" | "min" as function:
             over = cube(node, axes, reduced_to(node, axes, keeps=operator.keeps))
-            return node.call("reduce_extreme", "extreme_over", over, 1 if function == "max" else -1)
+            sign = 1 if function == "max" else -1
+            return node.call("reduce_extreme", "extreme_over", axes=over, sign=sign)
     raise node.refusal(f"of quantised integers: {operator.in_words()}")
 
 
@@ -244,13 +250,14 @@ def _softmax(node: LayerNode, operator: op.Softmax) -> KernelCall:
             raise node.refusal("of quantised integers: its logarithm")
         result_types(node)
         over = cube(node, operator.axes)
-        tables = (node.derived("powers"), node.derived("reciprocals"))
-        ratio = softmax_multiplier(given_types(node).scale)
-        return node.call("softmax_short", "softmax_by_tables", over, *tables, *ratio)
+        tables = {role: node.derived(role) for role in ("powers", "reciprocals")}
+        ratio = factor_fields(softmax_multiplier(given_types(node).scale))
+        return node.call("softmax_short", "softmax_by_tables", axes=over, **tables, **ratio)
     result = result_types(node)
     if operator.is_logarithm or (result.scale, result.zero_point) != (1 / 256, -128):
         raise node.refusal("of quantised integers, but to shares of 256")
-    return node.call("softmax", "softmax_over", cube(node, operator.axes), *powers_of(node))
+    over = cube(node, operator.axes)
+    return node.call("softmax", "softmax_over", axes=over, **powers_of(node))
 
 
 def _elementwise(node: LayerNode, operator: op.Elementwise) -> KernelCall:
@@ -275,16 +282,18 @@ def _elementwise(node: LayerNode, operator: op.Elementwise) -> KernelCall:
         case _:
             pairs.append(multiplier(step / (2 ** SUM_BITS[result.element] * result.scale)))
     node.tables.wanted.add("operand")
+    multipliers, exponents = zip(*pairs, strict=True)
     return node.call(
         kernel,
         "combining",
-        fields,
-        places,
-        (types[0].zero_point, types[1].zero_point),
-        result.zero_point,
-        -1 if operator.function == "subtract" else 1,
-        *limits_behind(node),
-        *zip(*pairs, strict=True),
+        each=[operand._asdict() for operand in fields],
+        pixels=places,
+        zero=(types[0].zero_point, types[1].zero_point),
+        zero_out=result.zero_point,
+        sign=-1 if operator.function == "subtract" else 1,
+        **limit_fields(node),
+        multiplier=multipliers,
+        exponent=exponents,
     )
 
 
@@ -293,8 +302,9 @@ def _attention(node: LayerNode, operator: op.AttentionProduct) -> KernelCall:
     if _is_short(node):
         raise node.refusal("of integers of 16 bits")
     pair = multiplier(kinds[0].scale * kinds[1].scale / result.scale)
+    ends = {"zero_out": result.zero_point, **factor_fields(pair)}
     numbers = attending(node, operator, kinds)
-    return node.call("attend_in_integers", "attending_in_fixed", numbers, result.zero_point, *pair)
+    return node.call("attend_in_integers", "attending_in_fixed", numbers=numbers, **ends)
 
 
 def _convolution(node: LayerNode, operator: Any, packed: Array | None = None) -> KernelCall:
@@ -312,11 +322,13 @@ def _matrix_product(node: LayerNode, operator: op.MatrixProduct) -> KernelCall:
         turned = by_columns(node)
         matrix = node.symbol("matrix", turned.weights["matrix"])
         sums = scaling(turned, "matrix")
-        return node.call("multiply_by_trained", "trained_product", fields, matrix, sums)
+        numbers = {"axes": fields, "values": matrix, **sums}
+        return node.call("multiply_by_trained", "trained_product", **numbers)
     input_types, second_types = given_types(node), given_types(node, 1)
     pair = multiplier(input_types.scale * second_types.scale / result.scale)
     zeros = (input_types.zero_point, second_types.zero_point)
-    return node.call("multiply_both", "product_of_two", fields, zeros, result.zero_point, *pair)
+    ends = {"zero": zeros, "zero_out": result.zero_point, **factor_fields(pair)}
+    return node.call("multiply_both", "product_of_two", axes=fields, **ends)
 
 
 def _activation(node: LayerNode, operator: op.Activation) -> KernelCall:
@@ -329,9 +341,14 @@ def _activation(node: LayerNode, operator: op.Activation) -> KernelCall:
             values = np.repeat(values, shape.elements // len(values))
         above = multiplier(input_types.scale / result.scale)
         below = multiplier(input_types.scale * slopes.scale / result.scale)
-        zeros = (input_types.zero_point, slopes.zero_point, result.zero_point)
         return node.call(
-            "slope_region", "sloping", node.symbol("slope", values), *above, *below, *zeros
+            "slope_region",
+            "sloping",
+            slopes=node.symbol("slope", values),
+            **factor_fields(above),
+            **factor_fields(below, "below_"),
+            **zero_fields(input_types, result),
+            zero_slope=slopes.zero_point,
         )
     result = result_types(node)
     if operator.is_limit and input_types == result:
@@ -340,15 +357,26 @@ def _activation(node: LayerNode, operator: op.Activation) -> KernelCall:
     match operator.function, operator.parameters:
         case "sigmoid" | "tanh" as function, _:
             factor, shift = curve_steps(input_types.scale, EXACT_SHIFTS[function])
-            fields = (node.derived("curve"), factor, (1 << shift) >> 1, shift, function == "tanh")
-            return node.call("curve_region", "curve", *fields)
+            bounds = _curve(node, factor, (1 << shift) >> 1, shift, is_odd=function == "tanh")
+            return node.call("curve_region", "curve", **bounds)
         case "relu", _:
-            return node.call("bend_region", "bending", *above, 0, 0, 1)
+            return _bend(node, above, (0, 0), 1)
         case "leaky relu", (slope,):
             single = float(np.float32(slope))
             below = multiplier(input_types.scale * abs(single) / result.scale)
-            return node.call("bend_region", "bending", *above, *below, 1 if single >= 0 else -1)
+            return _bend(node, above, below, 1 if single >= 0 else -1)
     raise node.refusal(f"of integers of 16 bits: {operator.in_words()}")
+
+
+def _bend(node: LayerNode, above: tuple[int, int], below: tuple[int, int], sign: int) -> KernelCall:
+    factors = {**factor_fields(above), **factor_fields(below, "below_")}
+    return node.call("bend_region", "bending", **factors, sign=sign)
+
+
+def _curve(node: LayerNode, factor: int, half: int, shift: int, *, is_odd: bool) -> Fields:
+    """The fields of the C structure `curve`."""
+    steps = {"factor": factor, "half": half, "shift": shift, "is_odd": is_odd}
+    return {"values": node.derived("curve"), **steps}
 
 
 def _conversion(node: LayerNode, _operator: op.Conversion) -> KernelCall:
@@ -358,14 +386,14 @@ def _conversion(node: LayerNode, _operator: op.Conversion) -> KernelCall:
         if input_types == result:
             return KernelCall("copy_region")
         pair = multiplier(input_types.scale / result.scale)
-        fields = (*pair, input_types.zero_point, result.zero_point, 0)
-        return node.call("rescale_region", "converting", *fields)
+        zeros = zero_fields(input_types, result)
+        return node.call("rescale_region", "converting", **factor_fields(pair), **zeros, scale=0)
     types = input_types or result
     if types is None or types.element not in ELEMENTS:
         raise node.refusal("of other elements than integers of 8 or 16 bits and single precision")
-    zeros = (input_types.zero_point if input_types else 0, result.zero_point if result else 0)
+    numbers = {**factor_fields((0, 0)), **zero_fields(input_types, result), "scale": types.scale}
     function = "dequantize_region" if input_types else "quantize_region"
-    return node.call(function, "converting", 0, 0, *zeros, types.scale)
+    return node.call(function, "converting", **numbers)
 
 
 def _pad(node: LayerNode, operator: op.Pad) -> KernelCall:
@@ -398,9 +426,9 @@ def _wide_conversion(node: LayerNode, _operator: op.Conversion) -> KernelCall:
     if input_types.element not in ELEMENTS or result.element not in (*ELEMENTS, Element.INT32):
         raise node.refusal(WIDTHS)
     pair = multiplier(input_types.scale / result.scale)
-    sizes = (input_types.element.bytes, result.element.bytes)
-    zeros = (input_types.zero_point, result.zero_point)
-    return node.call("widen_region", "widening", *pair, *zeros, *sizes)
+    sizes = {"bytes_in": input_types.element.bytes, "bytes_out": result.element.bytes}
+    numbers = {**factor_fields(pair), **zero_fields(input_types, result), **sizes}
+    return node.call("widen_region", "widening", **numbers)
 
 
 def _wide_softmax(node: LayerNode, operator: op.Softmax) -> KernelCall:
@@ -413,7 +441,8 @@ def _wide_softmax(node: LayerNode, operator: op.Softmax) -> KernelCall:
     is_together = along == shape.row_elements // shape.width
     if elements != (Element.INT8, Element.INT16) or operator.is_logarithm or not is_together:
         raise node.refusal(f"of {elements[0].value} to {elements[1].value}")
-    return node.call("softmax_wide", "softmax_over", cube(node, operator.axes), *powers_of(node))
+    over = cube(node, operator.axes)
+    return node.call("softmax_wide", "softmax_over", axes=over, **powers_of(node))
 
 
 def _lstm(node: LayerNode, operator: op.QuantizedLstm) -> KernelCall:
@@ -434,29 +463,37 @@ def _lstm(node: LayerNode, operator: op.QuantizedLstm) -> KernelCall:
         multiplier(2.0 ** (2 * GATE_POWER) / operator.cell_scale),
         multiplier(2.0 ** (2 * GATE_POWER) / result.scale),
     ]
+    multipliers, exponents = zip(*ratios, strict=True)
     return node.call(
         "recur_in_integers" if operator.keeps is None else "recur_from_kept",
         "cells",
-        [_gate(node, gate, input_types, result) for gate in CELL_GATES],
-        (node.derived("curve"), factor, half, shift, 1),
-        *(operator.units, frames, elements, input_types.zero_point, result.zero_point, limit),
-        *zip(*ratios, strict=True),
+        gates=[_gate(node, gate, input_types, result) for gate in CELL_GATES],
+        bounds=_curve(node, factor, half, shift, is_odd=True),
+        units=operator.units,
+        frames=frames,
+        elements=elements,
+        **zero_fields(input_types, result),
+        largest=limit,
+        multipliers=multipliers,
+        exponents=exponents,
     )
 
 
-def _gate(
-    node: LayerNode, gate: str, given: Quantization, result: Quantization
-) -> tuple[object, ...]:
-    symbols: list[str] = []
-    ratios: list[int] = []
-    for role, read in ((f"{gate} matrix", given), (f"{gate} recurrent matrix", result)):
+def _gate(node: LayerNode, gate: str, given: Quantization, result: Quantization) -> Fields:
+    """The fields of the C structure `gate`."""
+    symbols: dict[str, str] = {}
+    ratios: dict[str, int] = {}
+    for role, field, again, read in (
+        (f"{gate} matrix", "matrix", "", given),
+        (f"{gate} recurrent matrix", "recurrent", "again_", result),
+    ):
         types = stored_types(node, role)
         if types.zero_point or len(types.scales) > 1:
             raise node.refusal(f"whose {role} has a zero point, or a scale for each unit")
-        symbols.append(node.symbol(role, node.weights[role]))
-        ratios += sum_multiplier(read, types)
-    symbols.append(node.symbol(f"{gate} bias", node.weights[f"{gate} bias"].astype(np.int32)))
-    return (*symbols, *ratios)
+        symbols[field] = node.symbol(role, node.weights[role])
+        ratios |= factor_fields(sum_multiplier(read, types), again)
+    bias = node.symbol(f"{gate} bias", node.weights[f"{gate} bias"].astype(np.int32))
+    return {**symbols, "bias": bias, **ratios}
 
 
 def _svdf(node: LayerNode, operator: op.QuantizedSvdf) -> KernelCall:
@@ -471,14 +508,20 @@ def _svdf(node: LayerNode, operator: op.QuantizedSvdf) -> KernelCall:
     return node.call(
         "filter_in_time",
         "filtering",
-        node.symbol("matrix", node.weights["matrix"]),
-        node.symbol("filters", places.astype(np.int16)),
-        node.symbol("bias", node.weights["bias"].astype(np.int32)),
-        *(operator.units, operator.rank, node.inputs[0].elements),
-        *(input_types.zero_point, state.zero_point, result.zero_point, limits.min, limits.max),
-        *multiplier(svdf_ratio(input_types, stored_types(node, "matrix"), state)),
-        *multiplier(svdf_ratio(state, filters, result)),
-        *(places.shape[1], state.element is Element.INT16),
+        matrix=node.symbol("matrix", node.weights["matrix"]),
+        filters=node.symbol("filters", places.astype(np.int16)),
+        bias=node.symbol("bias", node.weights["bias"].astype(np.int32)),
+        units=operator.units,
+        rank=operator.rank,
+        elements=node.inputs[0].elements,
+        **zero_fields(input_types, result),
+        zero_kept=state.zero_point,
+        least=limits.min,
+        most=limits.max,
+        **factor_fields(multiplier(svdf_ratio(input_types, stored_types(node, "matrix"), state))),
+        **factor_fields(multiplier(svdf_ratio(state, filters, result)), "out_"),
+        length=places.shape[1],
+        is_wide=state.element is Element.INT16,
     )
 
 
@@ -488,9 +531,15 @@ def _streamed_product(node: LayerNode, operator: op.StreamedProduct) -> KernelCa
     if _is_short(node) or types.zero_point or result_types(node).element is not Element.INT8:
         raise node.refusal("of other integers than int8 without a zero point of the matrix")
     matrix = node.weights["matrix"].reshape(operator.units, operator.places, -1).swapaxes(0, 1)
-    sizes = operator.units, operator.places, node.inputs[0].elements
-    weights = node.symbol("matrix", np.ascontiguousarray(matrix))
-    return node.call("add_in_time", "matrix_in_time", *sizes, weights, scaling(node, "matrix"))
+    return node.call(
+        "add_in_time",
+        "matrix_in_time",
+        units=operator.units,
+        length=operator.places,
+        count=node.inputs[0].elements,
+        weights=node.symbol("matrix", np.ascontiguousarray(matrix)),
+        **scaling(node, "matrix"),
+    )
 
 
 def _extreme_place(node: LayerNode, operator: op.ExtremePlace) -> KernelCall:
@@ -499,16 +548,16 @@ def _extreme_place(node: LayerNode, operator: op.ExtremePlace) -> KernelCall:
     to = reduced_to(node, axes, keeps=True)
     first, second, third = (slots * step for step in to.steps)
     over = cube(node, axes, to._replace(steps=(first, second, third)))
-    flags = (operator.function == "min", operator.takes_last)
-    return node.call("place_of_integer_extreme", "extreme", over, *flags)
+    flags = {"is_smallest": operator.function == "min", "takes_last": operator.takes_last}
+    return node.call("place_of_integer_extreme", "extreme", axes=over, **flags)
 
 
 def _unit_length(node: LayerNode, operator: op.UnitLength) -> KernelCall:
     if _is_short(node):
         raise node.refusal("of integers of 16 bits")
-    factor = (128, 0) if result_types(node).is_unsigned else (1, 7)
-    over = cube(node, (operator.axis,))
-    return node.call("unit_length", "unit_scaling", over, given_types(node).zero_point, *factor)
+    times, raised = (128, 0) if result_types(node).is_unsigned else (1, 7)
+    numbers = {"zero": given_types(node).zero_point, "times": times, "raised": raised}
+    return node.call("unit_length", "unit_scaling", axes=cube(node, (operator.axis,)), **numbers)
 
 
 def _resize(node: LayerNode, operator: op.Resize) -> KernelCall:
@@ -523,12 +572,14 @@ def _resize(node: LayerNode, operator: op.Resize) -> KernelCall:
     kind, function = "interpolation_of_bytes", "resize_in_1024ths"
     if is_unsigned:
         kind, function = "interpolation_of_unsigned", "resize_unsigned"
-    fields = []
-    for axis in operator.axes(node.inputs[0]):
-        *around, shares = operator.integer_neighbours(axis, np.arange(axis.size))
-        fields += [node.table("uint16_t", "around", table) for table in around]
-        fields.append(node.table("float" if is_unsigned else "int16_t", "share", shares))
-    return node.call(function, kind, *fields)
+    fields: dict[str, object] = {}
+    names = (("above", "below", "down"), ("left", "right", "across"))
+    for axis, (before, after, share) in zip(operator.axes(node.inputs[0]), names, strict=True):
+        first, second, shares = operator.integer_neighbours(axis, np.arange(axis.size))
+        fields[before] = node.table("uint16_t", "around", first)
+        fields[after] = node.table("uint16_t", "around", second)
+        fields[share] = node.table("float" if is_unsigned else "int16_t", "share", shares)
+    return node.call(function, kind, **fields)
 
 
 def _detections(node: LayerNode, operator: op.Detections) -> KernelCall:

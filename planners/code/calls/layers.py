@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from planners.code.calls.emitters import Emitter, Numbers, emitter_of, register
 from planners.code.calls.moves import scattering_call
 from planners.code.calls.reductions import product_fields
 from planners.code.extensions import KernelInC, StepInC, c_of
-from planners.code.layer_descriptor import KernelCall, LayerNode
+from planners.code.layer_descriptor import Fields, KernelCall, LayerNode
 from planners.code.parts import defined_names
 
 UNSIGNED_OFFSET = 128  # of uint8 values from int8 values
@@ -30,7 +30,7 @@ GIVEN = {"all": "GIVES_ALL", "last": "GIVES_LAST", "cell": "GIVES_CELL"}
 
 Packing = Callable[[Array, int], Array]
 """From filters and their number of groups to the array that a kernel reads."""
-AfterWeights = Callable[[LayerNode, str], object]
+AfterWeights = Callable[[LayerNode, str], Fields]
 """The field that follows the weights of this role in a C structure: the bias, or the rescaling."""
 
 
@@ -62,7 +62,13 @@ def sums_call(node: LayerNode) -> KernelCall:
     if operator.dense_units is not None:
         rows = row_order(node.weights["matrix"], node.inputs[0]).T
         packed = node.real_weights("matrix", rows)
-        return node.call("sum_fully", "matrix", operator.dense_units, packed, node.optional("bias"))
+        return node.call(
+            "sum_fully",
+            "matrix",
+            units=operator.dense_units,
+            weights=packed,
+            bias=node.optional("bias"),
+        )
     return KernelCall("sum_row", _summing(node))
 
 
@@ -82,17 +88,20 @@ def _summing(node: LayerNode) -> str:
     window = node.layer.operator.sliding_window
     rows, columns = (source.height, source.width) if window is None else window.extent
     scale = 1 / (rows * columns) if function == "mean" else 1.0
-    return node.structure("summing", rows, columns, function == "max", scale)
+    return node.structure(
+        "summing", rows=rows, columns=columns, is_largest=function == "max", scale=scale
+    )
 
 
-def _bias(node: LayerNode, _role: str) -> str:
-    return node.optional("bias")
+def _bias(node: LayerNode, _role: str) -> Fields:
+    return {"bias": node.optional("bias")}
 
 
-def window_fields(window: op.Window) -> tuple[object, ...]:
-    """Return the fields of a window."""
+def window_fields(window: op.Window) -> Fields:
+    """Return the fields of the C structure `window`."""
     top, left, bottom, right = window.padding
-    return (window.kernel, window.stride, window.dilation, (top, left), (bottom, right))
+    strides = {"taps": window.kernel, "stride": window.stride, "dilation": window.dilation}
+    return strides | {"before": (top, left), "beyond": (bottom, right)}
 
 
 def packed_filters(kernel: Array, groups: int) -> Array:
@@ -133,9 +142,14 @@ def convolution_call(
     if not is_depthwise(node):
         return convolve_call(node, packing, after_weights, packed)
     kernel = _packed_weights(node, "kernel", node.weights["kernel"][:, 0].transpose(1, 2, 0))
-    # One input channel and one filter for each group.
-    fields = (window_fields(operator.window), operator.groups, 1, 1, kernel)
-    return node.call("depthwise_conv", "convolution", *fields, after_weights(node, "kernel"))
+    return node.call(
+        "depthwise_conv",
+        "convolution",
+        at=window_fields(operator.window),
+        **group_fields(operator.groups, 1, 1),
+        weights=kernel,
+        **after_weights(node, "kernel"),
+    )
 
 
 def convolve_call(
@@ -148,16 +162,22 @@ def convolve_call(
     return node.call(
         "convolve",
         "convolution",
-        *convolution_fields(node, bank, kernel),
-        after_weights(node, "kernel"),
+        **convolution_fields(node, bank, kernel),
+        **after_weights(node, "kernel"),
     )
 
 
-def convolution_fields(node: LayerNode, operator: Any, kernel: Array) -> tuple[object, ...]:
-    """Return the first fields of the C structure `convolution`: window, sizes, packed filters."""
+def group_fields(groups: int, inputs: int, filters: int) -> Fields:
+    """Return the sizes in C of a convolution: input channels and filters of each group."""
+    return {"groups": groups, "group_inputs": inputs, "group_filters": filters}
+
+
+def convolution_fields(node: LayerNode, operator: Any, kernel: Array) -> Fields:
+    """Return the fields of the C structure `convolution` up to the packed filters."""
     groups = operator.groups
-    sizes = (groups, node.inputs[0].channels // groups, operator.filters // groups)
-    return (window_fields(operator.window), *sizes, _packed_weights(node, "kernel", kernel))
+    sizes = group_fields(groups, node.inputs[0].channels // groups, operator.filters // groups)
+    weights = _packed_weights(node, "kernel", kernel)
+    return {"at": window_fields(operator.window), **sizes, "weights": weights}
 
 
 def _packed_weights(node: LayerNode, role: str, packed: Array) -> object:
@@ -178,7 +198,9 @@ def transposed_call(
     filters = turned.reshape(operator.filters, inputs, *operator.window.kernel)
     by_filters = replace(node, weights={**node.weights, "kernel": filters})
     fields = convolution_fields(by_filters, operator, packing(filters, groups))
-    return node.call("transposed_conv", "convolution", *fields, after_weights(by_filters, "kernel"))
+    return node.call(
+        "transposed_conv", "convolution", **fields, **after_weights(by_filters, "kernel")
+    )
 
 
 def row_order(matrix: Array, source: Shape) -> Array:
@@ -196,15 +218,26 @@ def fully_connected_call(
     rows = matrix.reshape(operator.units, node.inputs[0].rows, -1).swapaxes(1, 2)[..., None]
     packed = _packed_weights(node, "matrix", packing(rows, 1))
     return node.call(
-        "fully_connected", "matrix", operator.units, packed, after_weights(node, "matrix")
+        "fully_connected",
+        "matrix",
+        units=operator.units,
+        weights=packed,
+        **after_weights(node, "matrix"),
     )
 
 
 def pooling_call(node: LayerNode, operator: op.Pooling) -> KernelCall:
     """Return the call for a pooling."""
     function = "max_pool" if operator.function == "max" else "average_pool"
-    fields = (window_fields(operator.window), operator.counts_padding, mean_offset(operator))
-    return node.call(function, "pooling", *fields)
+    fields = pooling_fields(
+        operator.window, counts_padding=operator.counts_padding, offset=mean_offset(operator)
+    )
+    return node.call(function, "pooling", **fields)
+
+
+def pooling_fields(window: op.Window, *, counts_padding: bool = False, offset: int = 0) -> Fields:
+    """Return the fields of the C structure `pooling`."""
+    return {"at": window_fields(window), "counts_padding": counts_padding, "offset": offset}
 
 
 def mean_offset(operator: Any) -> int:
@@ -212,44 +245,57 @@ def mean_offset(operator: Any) -> int:
     return UNSIGNED_OFFSET if operator.rounds_up else 0
 
 
-def _strides(dims: Sequence[int], operand: Sequence[int]) -> tuple[int, ...]:
+def _strides(dims: Sequence[int], operand: Sequence[int]) -> tuple[int, int, int]:
     """Strides of an operand along the axes of the result, aligned at the end; zero to broadcast."""
     padded = [1] * (len(dims) - len(operand)) + list(operand)
     steps, step = [], 1
     for size in reversed(padded):
         steps.append(step if size > 1 else 0)
         step *= size
-    return tuple(steps[::-1])
+    column, row, channel = steps
+    return channel, row, column
 
 
-def operand_fields(node: LayerNode, index: int) -> tuple[object, ...]:
-    """Return the fields of an input: values, input, is_map, and strides of channel, row, column."""
+class Operand(NamedTuple):
+    """The fields of the C structure `operand`. values: the symbol of a constant; None for an input."""
+
+    values: str | None
+    input: int
+    channel: int  # the strides of channels, rows and columns
+    row: int
+    column: int
+    is_map: bool = False
+
+
+def operand_fields(node: LayerNode, index: int) -> Operand:
+    """Return the fields of an input."""
     dims, shape = node.layer.shape.dims, node.inputs[index]
     if shape.is_map:
         if len(dims) != 3:
             raise node.refusal("of feature maps and a tensor of more axes")
-        steps = tuple(int(size > 1) for size in shape.dims)
+        channel, row, column = (int(size > 1) for size in shape.dims)
     elif len(dims) == 3:
-        steps = _strides(dims, shape.dims)
+        channel, row, column = _strides(dims, shape.dims)
     elif shape.elements in (1, node.layer.shape.elements):
-        steps = (int(shape.elements > 1), 0, 0)
+        channel, row, column = int(shape.elements > 1), 0, 0
     else:
         raise node.refusal("whose inputs repeat along an axis of tensors that are no maps")
-    return (None, index, shape.is_map, *steps)
+    return Operand(None, index, channel, row, column, shape.is_map)
 
 
-def constant_fields(node: LayerNode, constant: Array, role: str) -> tuple[object, ...]:
+def constant_fields(node: LayerNode, constant: Array, role: str) -> Operand:
     """Return the fields of a constant operand, as operand_fields does."""
     dims = node.layer.shape.dims
     if len(dims) == 3:
-        return (node.symbol(role, constant), 0, 0, *_strides(dims, constant.shape))
+        steps = _strides(dims, constant.shape)
+        return Operand(node.symbol(role, constant), 0, *steps)
     spread = np.broadcast_to(constant, dims) if constant.size > 1 else constant
-    return (node.symbol(role, spread), 0, 0, int(constant.size > 1), 0, 0)
+    return Operand(node.symbol(role, spread), 0, int(constant.size > 1), 0, 0)
 
 
 def operands(
     node: LayerNode, operator: op.Elementwise, constant: str | None
-) -> tuple[list[tuple[object, ...]], int]:
+) -> tuple[list[Operand], int]:
     """Return the fields of all operands in order, as operand_fields does, and the number of blocks.
 
     constant: the symbol of the constant operand, if any. A result that is no feature map is split
@@ -261,16 +307,15 @@ def operands(
     if operator.constant is not None:
         dims_of_operands.insert(place, operator.constant)
     places, steps = (1, []) if len(dims) == 3 else _places(node, dims, dims_of_operands)
-    operands: list[tuple[object, ...]] = []
+    operands: list[Operand] = []
     for index, operand_dims in enumerate(dims_of_operands):
         if operator.constant is not None and index == place:
-            operands.append(
-                (constant, 0, 0, *(steps[index] if steps else _strides(dims, operand_dims)))
-            )
+            own_steps = steps[index] if steps else _strides(dims, operand_dims)
+            operands.append(Operand(constant, 0, *own_steps))
         else:
-            number = sum(operand[0] is None for operand in operands)
+            number = sum(operand.values is None for operand in operands)
             operands.append(
-                (None, number, 0, *steps[index]) if steps else operand_fields(node, number)
+                Operand(None, number, *steps[index]) if steps else operand_fields(node, number)
             )
     return operands, places
 
@@ -296,10 +341,24 @@ def _elementwise(node: LayerNode, operator: op.Elementwise) -> KernelCall:
     function = operator.function.replace(" ", "_")
     if function not in defined_names("combine.c"):
         raise node.refusal(f"of the function {operator.function!r}")
-    operand_table = node.table("operand", "", fields)
-    node.tables.wanted.add(function)
     is_mean = operator.function == "mean"
-    return node.call("combine", "combining", function, len(fields), is_mean, places, operand_table)
+    return _combine(node, "combine", function, fields, pixels=places, is_mean=is_mean)
+
+
+def _combine(
+    node: LayerNode,
+    kernel: str,
+    function: str,
+    fields: Sequence[Operand],
+    *,
+    pixels: int = 1,
+    is_mean: bool = False,
+) -> KernelCall:
+    """The call of a kernel that applies a C function to the operands at each position."""
+    table = node.table("operand", "", [operand._asdict() for operand in fields])
+    node.tables.wanted.add(function)
+    numbers = {"operands": len(fields), "is_mean": is_mean, "pixels": pixels, "each": table}
+    return node.call(kernel, "combining", of=function, **numbers)
 
 
 def _choice(node: LayerNode, operator: op.Choice) -> KernelCall:
@@ -307,19 +366,17 @@ def _choice(node: LayerNode, operator: op.Choice) -> KernelCall:
     for place, _ in operator.constants:
         array = node.weights[constant_role(place)]
         fields.insert(place, constant_fields(node, array, f"constant_{place}"))
-    operand_table = node.table("operand", "", fields)
-    node.tables.wanted.add("first_of_two")
-    return node.call("choose", "combining", "first_of_two", len(fields), 0, 1, operand_table)
+    return _combine(node, "choose", "first_of_two", fields)
 
 
 def _hybrid(node: LayerNode, operator: op.HybridProduct) -> KernelCall:
     """The call of a product of int8 weights with floating-point inputs, quantised at run time."""
     product = operator.product
 
-    def fields(role: str, weights: Array, *, sums_first: bool = False) -> tuple[object, ...]:
-        flags = (operator.has_offset, sums_first, len(operator.scales) > 1)
-        symbols = (node.derived("scales"), node.stored(role, weights), node.optional("bias"))
-        return (*flags, *symbols)
+    def fields(role: str, weights: Array, *, sums_first: bool = False) -> Fields:
+        flags = {"has_offset": operator.has_offset, "sums_first": sums_first}
+        scales = {"by_channel": len(operator.scales) > 1, "scales": node.derived("scales")}
+        return flags | scales | {"weights": node.stored(role, weights), **_bias(node, role)}
 
     bank, units = product.filter_bank, product.dense_units
     if bank is not None:
@@ -327,15 +384,16 @@ def _hybrid(node: LayerNode, operator: op.HybridProduct) -> KernelCall:
         sums_first = operator.has_offset and not is_depthwise(node, product)
         with_kernel = fields("kernel", kernel.transpose(0, 2, 3, 1), sums_first=sums_first)
         groups = bank.groups
-        sizes = (groups, node.inputs[0].channels // groups, bank.filters // groups)
-        window = window_fields(bank.window)
-        return node.call("convolve_hybrid", "hybrid_convolution", window, *sizes, with_kernel)
+        sizes = group_fields(groups, node.inputs[0].channels // groups, bank.filters // groups)
+        numbers = {"at": window_fields(bank.window), **sizes, "with": with_kernel}
+        return node.call("convolve_hybrid", "hybrid_convolution", **numbers)
     if units is not None:
         with_matrix = fields("matrix", row_order(node.weights["matrix"], node.inputs[0]))
-        return node.call("fully_connected_hybrid", "hybrid_matrix", units, with_matrix)
+        numbers = {"units": units, "with": with_matrix}
+        return node.call("fully_connected_hybrid", "hybrid_matrix", **numbers)
     with_matrix = fields("matrix", node.weights["matrix"].T)
-    matrices = product_fields(node, node.layer.shape.dims[-1])
-    return node.call("multiply_hybrid", "hybrid_product", matrices, with_matrix)
+    numbers = {"axes": product_fields(node, node.layer.shape.dims[-1]), "with": with_matrix}
+    return node.call("multiply_hybrid", "hybrid_product", **numbers)
 
 
 def _convolution(node: LayerNode, operator: Any, packed: Array | None = None) -> KernelCall:
@@ -355,14 +413,23 @@ def _recurrence(node: LayerNode, operator: op.Recurrence) -> KernelCall:
     return node.call(
         "recur",
         "recurrence",
-        *(kind, gives, operator.resets_after, GATES[operator.kind], operator.units),
-        *(frames, sequences, elements, len(is_backwards), padded_to_two),
-        *(node.real_weights(role, node.weights[role]) for role in operator.half_roles),
-        node.optional("bias"),
-        node.optional("state") if operator.has_state else None,
-        node.optional("cell") if operator.has_cell else None,
-        float("inf") if operator.cell_limit is None else float(operator.cell_limit),
-        [operator.given.index(role) + 1 if role in operator.given else 0 for role in STATES],
+        kind=kind,
+        gives=gives,
+        resets_after=operator.resets_after,
+        gates=GATES[operator.kind],
+        units=operator.units,
+        frames=frames,
+        sequences=sequences,
+        elements=elements,
+        directions=len(is_backwards),
+        is_backward=padded_to_two,
+        matrix=node.real_weights("matrix", node.weights["matrix"]),
+        recurrent=node.real_weights("recurrent matrix", node.weights["recurrent matrix"]),
+        bias=node.optional("bias"),
+        state=node.optional("state") if operator.has_state else None,
+        cell=node.optional("cell") if operator.has_cell else None,
+        limit=float("inf") if operator.cell_limit is None else float(operator.cell_limit),
+        inputs=[operator.given.index(role) + 1 if role in operator.given else 0 for role in STATES],
     )
 
 
@@ -379,11 +446,11 @@ _CALLS: dict[type, Emitter] = {
     ),
     op.HybridProduct: _hybrid,
     op.PlaceOfMaximum: lambda node, operator: node.call(
-        "place_of_maximum", "pooling", window_fields(operator.window), 0, 0
+        "place_of_maximum", "pooling", **pooling_fields(operator.window)
     ),
     op.Pooling: pooling_call,
     op.Recurrence: _recurrence,
-    op.Unpooling: lambda node, operator: node.call("unpool", "unpooling", operator.block),
+    op.Unpooling: lambda node, operator: node.call("unpool", "unpooling", size=operator.block),
     op.TransposedConvolution: lambda node, operator: transposed_call(
         node, operator, packed_filters, _bias
     ),

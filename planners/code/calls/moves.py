@@ -13,7 +13,7 @@ from cnn2csdf.operators.operator import constant_role
 from cnn2csdf.operators.resizes import ResizedAxis
 from cnn2csdf.shape import Dims
 from planners.code.calls.emitters import Emitter, Numbers, register
-from planners.code.layer_descriptor import KernelCall, LayerNode
+from planners.code.layer_descriptor import Fields, KernelCall, LayerNode
 from planners.code.rules import rule_of
 
 
@@ -31,8 +31,9 @@ def _moving(
 
 def _concatenation(node: LayerNode, operator: op.Concatenation) -> KernelCall:
     if node.layer.shape.is_map:
-        return node.call("join_maps", "joining", operator.axis, 1)
-    return node.call("join_pieces", "joining", 3, prod(node.layer.shape.dims[: operator.axis]))
+        return node.call("join_maps", "joining", axis=operator.axis, pieces=1)
+    pieces = prod(node.layer.shape.dims[: operator.axis])
+    return node.call("join_pieces", "joining", axis=3, pieces=pieces)
 
 
 def _constant_concatenation(node: LayerNode, operator: op.ConstantConcatenation) -> KernelCall:
@@ -41,24 +42,27 @@ def _constant_concatenation(node: LayerNode, operator: op.ConstantConcatenation)
     def size(dims: Dims) -> int:
         return dims[axis] if is_map else prod(dims[axis:])
 
-    pieces: list[tuple[object, ...]] = [
-        (None, index, size(shape.dims)) for index, shape in enumerate(node.inputs)
+    pieces: list[Fields] = [
+        {"values": None, "input": index, "size": size(shape.dims)}
+        for index, shape in enumerate(node.inputs)
     ]
     for place, dims in operator.constants:
         array = node.weights[constant_role(place)]
         array = array.transpose(1, 2, 0) if is_map else array
-        pieces.insert(place, (node.symbol(f"constant_{place}", array), 0, size(dims)))
-    listed = len(pieces), node.table("piece", "pieces", pieces)
+        symbol = node.symbol(f"constant_{place}", array)
+        pieces.insert(place, {"values": symbol, "input": 0, "size": size(dims)})
+    listed = {"count": len(pieces), "pieces": node.table("piece", "pieces", pieces)}
     if is_map:
-        return node.call("join_constants", "mending", axis, *listed)
-    return node.call("join_constant_pieces", "mending", prod(node.layer.shape.dims[:axis]), *listed)
+        return node.call("join_constants", "mending", axis=axis, **listed)
+    outer = prod(node.layer.shape.dims[:axis])
+    return node.call("join_constant_pieces", "mending", axis=outer, **listed)
 
 
 def _slice(node: LayerNode, operator: op.Slice) -> KernelCall:
     if node.layer.shape.is_map:
         start, step = [0, 0, 0], [1, 1, 1]
         start[operator.axis], step[operator.axis] = operator.start, operator.step
-        return node.call("slice_maps", "slicing", start, step)
+        return node.call("slice_maps", "slicing", start=start, step=step)
     strides = strides_of(node.inputs[0].dims)
     first = operator.start * strides[operator.axis]
     strides[operator.axis] *= operator.step
@@ -89,14 +93,17 @@ def scattering_call(node: LayerNode, operator: Any) -> KernelCall:
 def _places_call(
     node: LayerNode, name: str, sizes: Sequence[int], strides: Sequence[int], first: int = 0
 ) -> KernelCall:
-    tables = (node.table("int32_t", "sizes", sizes), node.table("int32_t", "strides", strides))
-    return node.call(name, "moving", len(sizes), first, *tables)
+    tables = {
+        "sizes": node.table("int32_t", "sizes", sizes),
+        "strides": node.table("int32_t", "strides", strides),
+    }
+    return node.call(name, "moving", digits=len(sizes), first=first, **tables)
 
 
 def _space_to_depth(node: LayerNode, operator: op.SpaceToDepth) -> KernelCall:
     block = operator.block
     if operator.order != "darknet":
-        return node.call("space_to_depth", "blocks", block, 1)
+        return node.call("space_to_depth", "blocks", size=block, is_block_first=1)
     channels, height, width = node.inputs[0].dims
     sizes = (channels // block**2, height, block, width, block)
     axes, strides = (2, 4, 0, 1, 3), strides_of(sizes)
@@ -107,16 +114,22 @@ def pad_call(node: LayerNode, operator: op.Pad, value: object) -> KernelCall:
     """Return the call that pads channels, rows and columns. value: as stored."""
     mode = "PAD_VALUE" if operator.mode == "constant" else f"PAD_{operator.mode.upper()}"
     node.tables.wanted.add(mode)
-    return node.call(
-        "pad_maps", "padding", *operator.padding[:2], operator.channels[0], mode, value
-    )
+    top, left = operator.padding[:2]
+    sizes = {"top": top, "left": left, "front": operator.channels[0]}
+    return node.call("pad_maps", "padding", **sizes, mode=mode, value=value)
+
+
+VERTICAL, HORIZONTAL = ("rows", "above", "down"), ("columns", "left", "across")  # fields in C
 
 
 def _resize(node: LayerNode, operator: op.Resize) -> KernelCall:
     """A rule for the nearest row and column, or tables of neighbouring positions and weights."""
     shape, scales = node.inputs[0], operator.scales or (None, None)
-    fields = []
-    for length, size, scale in zip((shape.height, shape.width), operator.size, scales, strict=True):
+    fields: dict[str, object] = {}
+    lengths, names = (shape.height, shape.width), (VERTICAL, HORIZONTAL)
+    for (nearest_field, around_field, share_field), length, size, scale in zip(
+        names, lengths, operator.size, scales, strict=True
+    ):
         axis = ResizedAxis(
             length, size, scale, coordinates=operator.coordinates, rounding=operator.rounding
         )
@@ -124,21 +137,21 @@ def _resize(node: LayerNode, operator: op.Resize) -> KernelCall:
         if operator.function == "nearest":
             nearest = axis.nearest(targets).tolist()
             rule = rule_of(_single_places(nearest), axis.size, axis.length)
-            fields.append(node.tables.rule(rule))
+            fields[nearest_field] = node.tables.rule(rule)
         elif operator.function == "linear":
             before, _, shares = axis.neighbours(targets)
-            fields.append(node.table("uint16_t", "before", before))
-            fields.append(node.table("element", "share", shares))
+            fields[around_field] = node.table("uint16_t", "before", before)
+            fields[share_field] = node.table("element", "share", shares)
         elif operator.function == "cubic":
             around, weights = axis.cubic_neighbours(
                 targets, operator.cubic, skips_outside=operator.skips_outside
             )
-            fields.append(node.table("uint16_t", "around", around.reshape(-1)))
-            fields.append(node.table("element", "weight", weights.reshape(-1)))
+            fields[around_field] = node.table("uint16_t", "around", around.reshape(-1))
+            fields[share_field] = node.table("element", "weight", weights.reshape(-1))
         else:
             raise node.refusal(f"of the function {operator.function!r}")
     kind = {"nearest": "nearest", "linear": "interpolation", "cubic": "cubic"}[operator.function]
-    return node.call(f"resize_{operator.function}", kind, *fields)
+    return node.call(f"resize_{operator.function}", kind, **fields)
 
 
 def _single_places(places: Sequence[int]) -> Callable[[int], tuple[int, int]]:
@@ -155,19 +168,32 @@ def _gather_points(node: LayerNode, _operator: op.GatherPoints) -> KernelCall:
     axes = positions.dims[-1]
     inner = prod(values.dims[axes:])
     sizes = node.table("int32_t", "sizes", values.dims[:axes])
-    are_maps = (values.is_map, positions.is_map, node.layer.shape.is_map)
-    return node.call("gather_points", "gathering_points", axes, inner, sizes, *are_maps)
+    return node.call(
+        "gather_points",
+        "gathering_points",
+        axes=axes,
+        inner=inner,
+        sizes=sizes,
+        values_are_map=values.is_map,
+        positions_are_map=positions.is_map,
+        result_is_map=node.layer.shape.is_map,
+    )
 
 
 def _embedding(node: LayerNode, operator: op.Embedding) -> KernelCall:
     table = node.real_weights("table", node.weights["table"])
-    return node.call("look_up_rows", "real_embedding", operator.entries, table)
+    return node.call("look_up_rows", "real_embedding", entries=operator.entries, table=table)
 
 
 def _scaled_embedding(node: LayerNode, operator: op.ScaledEmbedding) -> KernelCall:
-    symbols = (node.stored("table", node.weights["table"]), node.derived("scales"))
-    by_row = len(operator.scales) > 1
-    return node.call("look_up_scaled", "scaled_embedding", operator.entries, by_row, *symbols)
+    return node.call(
+        "look_up_scaled",
+        "scaled_embedding",
+        entries=operator.entries,
+        by_row=len(operator.scales) > 1,
+        table=node.stored("table", node.weights["table"]),
+        scales=node.derived("scales"),
+    )
 
 
 def _picked(node: LayerNode, axis: int, listed: int, places: str | None) -> KernelCall:
@@ -175,17 +201,29 @@ def _picked(node: LayerNode, axis: int, listed: int, places: str | None) -> Kern
     if dims[axis] > 2**16:
         raise node.refusal(f"from {dims[axis]} places")
     if node.layer.shape.is_map:
-        return node.call("gather_maps", "gathering", axis, places)
-    sizes = (prod(dims[:axis]), dims[axis], listed, prod(dims[axis + 1 :]))
-    return node.call("gather_pieces", "picking", *sizes, places)
+        return node.call("gather_maps", "gathering", axis=axis, positions=places)
+    return node.call(
+        "gather_pieces",
+        "picking",
+        pieces=prod(dims[:axis]),
+        size=dims[axis],
+        listed=listed,
+        behind=prod(dims[axis + 1 :]),
+        positions=places,
+    )
 
 
 _MOVES: dict[type, Emitter] = {
-    op.ChannelShuffle: lambda node, operator: node.call("shuffle", "shuffling", operator.groups),
+    op.ChannelShuffle: lambda node, operator: node.call(
+        "shuffle", "shuffling", groups=operator.groups
+    ),
     op.Concatenation: _concatenation,
     op.ConstantConcatenation: _constant_concatenation,
     op.DepthToSpace: lambda node, operator: node.call(
-        "depth_to_space", "blocks", operator.block, operator.order == "block first"
+        "depth_to_space",
+        "blocks",
+        size=operator.block,
+        is_block_first=operator.order == "block first",
     ),
     op.Embedding: _embedding,
     op.Gather: _gather,

@@ -11,14 +11,9 @@ from cnn2csdf.dtypes import Quantization
 from cnn2csdf.network import Shape
 from planners.code.calls.emitters import Emitter, Numbers, register
 from planners.code.calls.moves import strides_of
-from planners.code.layer_descriptor import KernelCall, LayerNode
+from planners.code.layer_descriptor import Fields, KernelCall, LayerNode
 
-UNSCALED = (
-    None,
-    None,
-    (0, 0, 0),
-    0,
-)  # scale, shift, their steps, and what is added to the variance
+UNSCALED: Fields = {"scale": None, "shift": None, "scale_steps": (0, 0, 0), "epsilon": 0}
 
 
 class ReductionAxes(NamedTuple):
@@ -27,6 +22,10 @@ class ReductionAxes(NamedTuple):
     sizes: tuple[int, int, int]
     steps: tuple[int, int, int]
     is_map: bool
+
+    def fields(self, name: str) -> Fields:
+        """Return the fields of the strides of a tensor of that name in C."""
+        return {f"{name}_steps": self.steps, f"{name}_is_map": self.is_map}
 
 
 def _axes(shape: Shape, first: int, end: int) -> ReductionAxes:
@@ -46,16 +45,16 @@ def cube(
     node: LayerNode,
     reduced: Sequence[int],
     to: ReductionAxes | None = None,
-    scales: Sequence[object] = UNSCALED,
-) -> tuple[object, ...]:
-    """Return the structure of a function over consecutive axes of the input."""
+    scales: Fields = UNSCALED,
+) -> Fields:
+    """Return the fields of the C structure `cube`: a function over consecutive axes of the input."""
     shape = node.inputs[0]
     if not shape.is_map and tuple(reduced) != tuple(range(reduced[0], reduced[-1] + 1)):
         raise node.refusal(f"over axes {tuple(reduced)} of {len(shape.dims)}")
     source = _axes(shape, reduced[0], reduced[-1] + 1)
     target = to or source
-    flags = _flags(shape, reduced)
-    return (source.sizes, flags, *source[1:], *target[1:], *scales)
+    sizes = {"sizes": source.sizes, "is_reduced": _flags(shape, reduced)}
+    return {**sizes, **source.fields("from"), **target.fields("to"), **scales}
 
 
 def _flags(shape: Shape, reduced: Sequence[int]) -> tuple[bool, ...]:
@@ -84,28 +83,30 @@ def reduced_to(node: LayerNode, axes: Sequence[int], *, keeps: bool) -> Reductio
 
 def _reduced(node: LayerNode, function: str, axes: Sequence[int], *, keeps: bool) -> KernelCall:
     return node.call(
-        f"reduce_{function}", "cube", *cube(node, axes, reduced_to(node, axes, keeps=keeps))
+        f"reduce_{function}", "cube", **cube(node, axes, reduced_to(node, axes, keeps=keeps))
     )
 
 
 def _instance(node: LayerNode, operator: op.InstanceNormalization) -> KernelCall:
-    symbols = (node.symbol(role, node.weights[role]) for role in ("scale", "shift"))
-    scales = (*symbols, (1, 0, 0), operator.epsilon)
+    scales = {role: node.symbol(role, node.weights[role]) for role in ("scale", "shift")}
+    numbers = {"scale_steps": (1, 0, 0), "epsilon": operator.epsilon}
     axes = range(1, len(node.layer.shape.dims))
-    return node.call("standardise", "cube", *cube(node, axes, None, scales))
+    return node.call("standardise", "cube", **cube(node, axes, None, scales | numbers))
 
 
 def _layer_normalization(node: LayerNode, operator: op.LayerNormalization) -> KernelCall:
     dims = node.layer.shape.dims
-    symbols = (node.symbol("scale", node.weights["scale"]), node.optional("shift"))
+    scales = {
+        "scale": node.symbol("scale", node.weights["scale"]),
+        "shift": node.optional("shift"),
+    }
     steps = [0, 1, 0]
     axes = range(operator.axis, len(dims) if operator.last is None else operator.last + 1)
     if len(dims) == 3:
         axis_strides = strides_of([dims[axis] for axis in axes])
         steps = [axis_strides[axis - axes[0]] if axis in axes else 0 for axis in range(3)]
-    return node.call(
-        "standardise", "cube", *cube(node, axes, None, (*symbols, steps, operator.epsilon))
-    )
+    numbers = {"scale_steps": steps, "epsilon": operator.epsilon}
+    return node.call("standardise", "cube", **cube(node, axes, None, scales | numbers))
 
 
 def _axis_of(node: LayerNode, axis: int) -> int:
@@ -116,61 +117,80 @@ def _axis_of(node: LayerNode, axis: int) -> int:
 def _extreme_place(node: LayerNode, operator: op.ExtremePlace) -> KernelCall:
     axes = (operator.axis,)
     over = cube(node, axes, reduced_to(node, axes, keeps=True))
-    flags = (operator.function == "min", operator.takes_last)
-    return node.call("place_of_extreme", "extreme", over, *flags)
+    flags = {"is_smallest": operator.function == "min", "takes_last": operator.takes_last}
+    return node.call("place_of_extreme", "extreme", axes=over, **flags)
 
 
 def _running_sum(node: LayerNode, operator: op.RunningSum) -> KernelCall:
     over, axis = cube(node, (operator.axis,)), _axis_of(node, operator.axis)
-    flags = (operator.is_exclusive, operator.is_reversed)
-    return node.call("running_sum", "running", over, axis, *flags)
+    flags = {"is_exclusive": operator.is_exclusive, "is_reversed": operator.is_reversed}
+    return node.call("running_sum", "running", axes=over, axis=axis, **flags)
 
 
-def _number(types: Quantization | None, width: int) -> tuple[object, ...]:
+def _detected(types: Quantization | None, width: int) -> Fields:
     """The number of contiguous elements, their zero point and scale; zeros for floating point."""
-    return (width, 0, 0.0) if types is None else (width, types.zero_point, types.scale)
+    zero, scale = (0, 0.0) if types is None else (types.zero_point, types.scale)
+    return {"width": width, "zero": zero, "scale": scale}
 
 
 def detections_call(node: LayerNode, operator: op.Detections) -> KernelCall:
     """Return the call for detections, from floating-point or quantised inputs."""
     types = node.layer.stored_as("anchors").quantization
     symbol = node.symbol("anchors", node.weights["anchors"])
+    boxes, scores = (
+        _detected(kind, shape.dims[1])
+        for kind, shape in zip(node.input_types, node.inputs, strict=True)
+    )
     return node.call(
         "detect",
         "detecting",
-        *(
-            _number(kind, shape.dims[1])
-            for kind, shape in zip(node.input_types, node.inputs, strict=True)
-        ),
-        _number(types, 0),
-        *(operator.anchors, operator.count, operator.classes, operator.classes_each),
-        operator.by_class or 0,
-        *(operator.score_limit, operator.overlap_limit, operator.scales),
-        *((None, symbol) if types is None else (symbol, None)),
+        boxes=boxes,
+        scores=scores,
+        anchored=_detected(types, 0),
+        anchors=operator.anchors,
+        count=operator.count,
+        classes=operator.classes,
+        classes_each=operator.classes_each,
+        by_class=operator.by_class or 0,
+        score_limit=operator.score_limit,
+        overlap_limit=operator.overlap_limit,
+        scales=operator.scales,
+        centres=None if types is None else symbol,
+        real_centres=symbol if types is None else None,
     )
 
 
 def _ranking(node: LayerNode, operator: op.Ranking) -> KernelCall:
     axis = operator.axis
     over = cube(node, (axis,), _axes(node.layer.shape, axis, axis + 1))
-    flags = (not operator.takes_largest, operator.gives_places)
-    return node.call("rank_elements", "ranking", over, _axis_of(node, axis), operator.count, *flags)
+    return node.call(
+        "rank_elements",
+        "ranking",
+        axes=over,
+        axis=_axis_of(node, axis),
+        count=operator.count,
+        is_smallest=not operator.takes_largest,
+        gives_places=operator.gives_places,
+    )
 
 
 def _matrix_product(node: LayerNode, operator: op.MatrixProduct) -> KernelCall:
     values = node.real_weights("matrix", node.weights.get("matrix"))
-    fields = product_fields(node, operator.units)
-    return node.call("multiply_matrices", "product", fields, values, node.optional("bias"))
+    axes, bias = product_fields(node, operator.units), node.optional("bias")
+    return node.call("multiply_matrices", "product", axes=axes, values=values, bias=bias)
 
 
-def product_fields(node: LayerNode, units: int | None, elements: int = 1) -> tuple[object, ...]:
-    """Return sizes and strides of a matrix product. elements: arena elements per result element."""
+def product_fields(node: LayerNode, units: int | None, elements: int = 1) -> Fields:
+    """Return the fields of the C structure `axes_of_product`.
+
+    elements: arena elements per result element.
+    """
     left, result = node.inputs[0], node.layer.shape
     rank = len(left.dims)
     if len(result.dims) != rank:
         raise node.refusal("of tensors of different numbers of axes")
     of_left, of_result = _matrices(left), _matrices(result)
-    right: tuple[object, ...] = ((0, 0, 0), 0)
+    right = ReductionAxes((0, 0, 0), (0, 0, 0), is_map=False)
     if units is None:
         matrices = _matrices(node.inputs[1])
         batch = 0 if matrices.sizes[0] == 1 else matrices.steps[0]
@@ -179,10 +199,12 @@ def product_fields(node: LayerNode, units: int | None, elements: int = 1) -> tup
             or of_left.sizes[0] != of_result.sizes[0]
         ):
             raise node.refusal("of batches of different sizes")
-        right = ((batch, *matrices.steps[1:]), matrices.is_map)
-    steps = [elements * step for step in of_result.steps]
-    sizes = (of_result.sizes[0], of_result.sizes[1], of_left.sizes[2], of_result.sizes[2])
-    return (*sizes, *of_left[1:], *right, steps, of_result.is_map)
+        right = matrices._replace(steps=(batch, *matrices.steps[1:]))
+    batches, rows, columns = of_result.sizes
+    sizes = {"batches": batches, "rows": rows, "inner": of_left.sizes[2], "columns": columns}
+    first, second, third = (elements * step for step in of_result.steps)
+    to = of_result._replace(steps=(first, second, third))
+    return {**sizes, **of_left.fields("left"), **right.fields("right"), **to.fields("to")}
 
 
 def _matrices(shape: Shape) -> ReductionAxes:
@@ -193,16 +215,17 @@ def _matrices(shape: Shape) -> ReductionAxes:
     return _of_three((prod(dims[:-2]), dims[-2], dims[-1]))
 
 
-def attention_fields(node: LayerNode, operator: op.AttentionProduct) -> tuple[int, ...]:
+def attention_fields(node: LayerNode, operator: op.AttentionProduct) -> dict[str, int]:
     """Return the tokens and keys of a group, and the width of a head in the second input."""
     right = node.inputs[1]
     width = right.channels * right.width // operator.heads
-    return (node.inputs[0].rows // operator.groups, right.rows // operator.groups, width)
+    tokens, keys = (shape.rows // operator.groups for shape in (node.inputs[0], right))
+    return {"tokens": tokens, "keys": keys, "width": width}
 
 
 _REDUCTIONS: dict[type, Emitter] = {
     op.AttentionProduct: lambda node, operator: node.call(
-        f"attention_{operator.gives}", "attention", *attention_fields(node, operator)
+        f"attention_{operator.gives}", "attention", **attention_fields(node, operator)
     ),
     op.Detections: detections_call,
     op.ExtremePlace: _extreme_place,
@@ -220,7 +243,7 @@ _REDUCTIONS: dict[type, Emitter] = {
     op.Softmax: lambda node, operator: node.call(
         "log_softmax" if operator.is_logarithm else "softmax",
         "cube",
-        *cube(node, operator.axes),
+        **cube(node, operator.axes),
     ),
 }
 register(Numbers.REAL, _REDUCTIONS)

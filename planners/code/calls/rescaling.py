@@ -36,10 +36,10 @@ from planners.code.calls.layers import (
     is_depthwise,
     operands,
     pooling_call,
-    window_fields,
+    pooling_fields,
 )
 from planners.code.calls.reductions import attention_fields, cube, product_fields, reduced_to
-from planners.code.layer_descriptor import KernelCall, LayerNode
+from planners.code.layer_descriptor import Fields, KernelCall, LayerNode
 
 ELEMENTS = (Element.INT8, Element.INT16)
 MOST_VALUE = 255  # magnitude of an int8 less a zero point
@@ -114,9 +114,11 @@ def layer_rounds_once(layer: Layer) -> bool:
     return any(types.rounds_sums_once for types in layer.types(()).weights.values())
 
 
-def scaling(node: LayerNode, role: str) -> tuple[object, ...]:
-    """Return how sums of products become stored integers. role: of the factors."""
-    zeros = (stored_types(node, role).zero_point,) if node.tables.weights_have_zeros else ()
+def scaling(node: LayerNode, role: str) -> Fields:
+    """Return the field `to` of how sums of products become stored integers. role: of the factors."""
+    more: dict[str, object] = {}
+    if node.tables.weights_have_zeros:
+        more["zero_with"] = stored_types(node, role).zero_point
     input_types, result = given_types(node), result_types(node)
     is_short, bias = result.element is Element.INT16, None
     if "bias" in node.weights:
@@ -125,24 +127,30 @@ def scaling(node: LayerNode, role: str) -> tuple[object, ...]:
     arrays = derived_arrays(node.layer, node.input_types)
     if result.is_fixed_point:
         if node.tables.sums_round_once:
-            further = node.derived("further") if "further" in arrays else NULL
-            zeros = (*zeros, int(layer_rounds_once(node.layer)), further)
+            more["rounds_once"] = layer_rounds_once(node.layer)
+            more["further"] = node.derived("further") if "further" in arrays else NULL
         counts = arrays["multipliers"] != 0
         is_small = is_small and int(arrays["exponents"].max()) < 0
-        factors = [node.derived("multipliers"), node.derived("exponents")]
+        factors = {role: node.derived(role) for role in ("multipliers", "exponents")}
     else:
-        factors = [node.derived("factors")]
-    ends: tuple[int, int] = (input_types.zero_point, result.zero_point)
+        factors = {"factors": node.derived("factors")}
+    ends = {"zero_in": input_types.zero_point, "zero_out": result.zero_point}
     if is_short and result.is_fixed_point:  # without zero points
         always = node.layer.operator.scatters_products
-        ends = (0, int(always or has_wide_sums(input_types, node.weights)))
+        ends = {"zero_in": 0, "is_wide": always or has_wide_sums(input_types, node.weights)}
     kind = (is_small, is_small and _has_narrow_sums(node, role, counts))
     node.tables.sum_kinds.add(kind)
     if node.tables.sums_are_mixed:
-        zeros = (*zeros, *map(int, kind))
+        more |= {"has_small_factors": kind[0], "has_narrow_sums": kind[1]}
     folded = _folded(node, role)
     begin = f"FOLDED({folded}) {bias or NULL}" if node.tables.has_helium else bias or NULL
-    return (begin, *factors, *ends, *limits_behind(node), *zeros)
+    return {"to": {"bias": begin, **factors, **ends, **limit_fields(node), **more}}
+
+
+def limit_fields(node: LayerNode) -> dict[str, int]:
+    """Return the fields of the smallest and the largest value of the result."""
+    least, most = limits_behind(node)
+    return {"least": least, "most": most}
 
 
 def _has_narrow_sums(node: LayerNode, role: str, counts: Array) -> bool:
@@ -177,21 +185,37 @@ def _folded(node: LayerNode, role: str) -> str:
     return symbol
 
 
-def averaging(node: LayerNode, count: int, *, is_sum: bool = False) -> tuple[object, ...]:
-    """Return the requantisation fields for the mean, or the sum, of `count` integers.
+def averaging(node: LayerNode, count: int, *, is_sum: bool = False) -> Fields:
+    """Return the fields of the C structure `averaging`: the mean, or the sum, of `count` integers.
 
     In fixed point, the multiplier of a mean includes the division by `count`.
     """
     input_types, result = given_types(node), result_types(node)
     if count > 2 ** (31 - 8 * input_types.element.bytes):
         raise node.refusal(f"of {count} integers, whose sum may take more than 32 bits")
-    ratio: tuple[object, ...] = (input_types.scale, result.scale)
+    ratio: Fields = {"given": input_types.scale, "result": result.scale}
     if result.is_fixed_point:
         integer, exponent = multiplier(input_types.scale / result.scale)
         shift = min(count.bit_length() - 1, 32, 31 + exponent)
         divided = ((integer << shift) // count, exponent - shift)
-        ratio = (integer, exponent) if is_sum else divided
-    return (count, *ratio, input_types.zero_point, result.zero_point)
+        ratio = factor_fields((integer, exponent) if is_sum else divided)
+    return {"count": count, **ratio, **zero_fields(input_types, result)}
+
+
+def factor_fields(pair: tuple[int, int], name: str = "") -> dict[str, int]:
+    """Return the fields of a factor in fixed point: a multiplier and an exponent."""
+    return {f"{name}multiplier": pair[0], f"{name}exponent": pair[1]}
+
+
+def zero_fields(source: Quantization | None, result: Quantization | None) -> dict[str, int]:
+    """Return the fields of the zero points; 0 for floating point."""
+    zeros = [0 if types is None else types.zero_point for types in (source, result)]
+    return {"zero_in": zeros[0], "zero_out": zeros[1]}
+
+
+def scale_fields(source: Quantization, result: Quantization) -> Fields:
+    """Return the fields of scales and zero points of a function in single precision."""
+    return {"given": source.scale, "result": result.scale, **zero_fields(source, result)}
 
 
 def table_symbol(node: LayerNode, table: LookupTable) -> str:
@@ -218,16 +242,17 @@ def look_up_call(node: LayerNode) -> KernelCall:
     if table is None:
         words = node.layer.operator.in_words()
         raise node.refusal(f"of integers of 16 bits: {words}")
-    return node.call("look_up_region", "table", table_symbol(node, table))
+    return node.call("look_up_region", "table", values=table_symbol(node, table))
 
 
-def powers_of(node: LayerNode) -> tuple[int, int, int]:
+def powers_of(node: LayerNode) -> Fields:
     """Return multiplier and exponent of the differences in a softmax, and the minimum that counts."""
     scale = float(np.float32(given_types(node).scale))
     integer, exponent = multiplier(min(scale * 2**26, LARGEST))
     if exponent < 0:
         raise node.refusal("of quantised integers with so small a scale")
-    return integer, exponent, max(-int(31 * 2**26 // 2**exponent), -256)
+    least = max(-int(31 * 2**26 // 2**exponent), -256)
+    return {**factor_fields((integer, exponent)), "least": least}
 
 
 def by_columns(node: LayerNode) -> LayerNode:
@@ -271,14 +296,14 @@ def single_conversion(node: LayerNode, _operator: op.Conversion) -> KernelCall:
     if types is None or types.element is not node.element:
         raise node.refusal(f"of other elements than {node.element.value} and single precision")
     function = "widen_region" if input_types else "round_region"
-    return node.call(function, "rounding", types.scale, types.zero_point)
+    return node.call(function, "rounding", scale=types.scale, zero=types.zero_point)
 
 
 def _pooling(node: LayerNode, operator: op.Pooling) -> KernelCall:
     if operator.function == "max":
         return pooling_call(node, operator)
-    pooling = (window_fields(operator.window), operator.counts_padding, 0)
-    return node.call("pool_scaled", "scaled_pooling", pooling, averaging(node, 1))
+    windows = pooling_fields(operator.window, counts_padding=operator.counts_padding)
+    return node.call("pool_scaled", "scaled_pooling", windows=windows, to=averaging(node, 1))
 
 
 def _global_pooling(node: LayerNode, operator: op.GlobalPooling) -> KernelCall:
@@ -292,7 +317,8 @@ def mean_call(
 ) -> KernelCall:
     """Return the call for sums along axes, over their number or as they are."""
     over = cube(node, axes, reduced_to(node, axes, keeps=keeps))
-    return node.call("average", "mean_over", over, averaging(node, count, is_sum=is_sum))
+    to = averaging(node, count, is_sum=is_sum)
+    return node.call("average", "mean_over", axes=over, to=to)
 
 
 def _softmax(node: LayerNode, operator: op.Softmax) -> KernelCall:
@@ -300,9 +326,9 @@ def _softmax(node: LayerNode, operator: op.Softmax) -> KernelCall:
     if operator.is_logarithm or result.element is not Element.INT8:
         what = "its logarithm" if operator.is_logarithm else "16 bits in single precision"
         raise node.refusal(f"of quantised integers: {what}")
-    over = cube(node, operator.axes)
-    fields = (over, node.derived("powers"), result.scale, result.zero_point)
-    return node.call("share_by_table", "sharing_by_table", *fields)
+    fields = {"axes": cube(node, operator.axes), "powers": node.derived("powers")}
+    ends = {"scale": result.scale, "zero": result.zero_point}
+    return node.call("share_by_table", "sharing_by_table", **fields, **ends)
 
 
 KINDS = {
@@ -320,19 +346,24 @@ def _elementwise(node: LayerNode, operator: op.Elementwise) -> KernelCall:
     if operator.constant is not None:
         symbol = node.symbol("constant", node.weights["constant"].astype(np.float32))
     read_operands, places = operands(node, operator, symbol)
-    operands_found: list[tuple[object, ...]] = []
-    for values, index, *steps in read_operands:
-        types = None if values is not None else given_types(node, int(str(index)))
+    real_operands = []
+    for operand in read_operands:
+        types = None if operand.values is not None else given_types(node, operand.input)
         numbers = (types.scale, types.zero_point) if types else (0, 0)
-        operands_found.append(((None, index, *steps), values, *numbers))
+        at = operand._replace(values=None)._asdict()
+        real_operands.append(
+            {"at": at, "reals": operand.values, "scale": numbers[0], "zero": numbers[1]}
+        )
     kind = KINDS.get(operator.function)
-    if kind is None or len(operands_found) != 2:
+    if kind is None or len(real_operands) != 2:
         raise node.refusal(
-            f"of quantised integers: {operator.function} of {len(operands_found)} tensors"
+            f"of quantised integers: {operator.function} of {len(real_operands)} tensors"
         )
     node.tables.wanted.update((kind, "operand", "real_operand"))
-    fields = (operands_found, places, kind, result.scale, result.zero_point)
-    return node.call("combine_in_single", "joining_reals", *fields)
+    ends = {"scale": result.scale, "zero": result.zero_point}
+    return node.call(
+        "combine_in_single", "joining_reals", each=real_operands, pixels=places, kind=kind, **ends
+    )
 
 
 def _activation(node: LayerNode, operator: op.Activation) -> KernelCall:
@@ -358,8 +389,9 @@ def _changing(node: LayerNode, arrays: Mapping[str, Array]) -> KernelCall:
             raise node.refusal(f"of quantised integers with numbers in {array.dtype}")
         spread = array if shape.is_map else np.repeat(array, shape.elements // len(array))
         symbols.append(node.symbol(role, spread))
-    scales = (input_types.scale, result.scale, input_types.zero_point, result.zero_point)
-    return node.call("change_region", "changing", *(*symbols, None)[:2], *scales)
+    factors, offsets = (*symbols, None)[:2]
+    scales = scale_fields(input_types, result)
+    return node.call("change_region", "changing", factors=factors, offsets=offsets, **scales)
 
 
 def _matrix_product(node: LayerNode, operator: op.MatrixProduct) -> KernelCall:
@@ -383,38 +415,49 @@ def _matrix_product(node: LayerNode, operator: op.MatrixProduct) -> KernelCall:
     return node.call(
         "multiply_as_reals",
         "product_in_single",
-        fields,
-        *(matrix, bias),
-        *(node.derived("steps"), node.derived("ratios"), len(factors.scales) > 1),
-        (input_types.zero_point, factors.zero_point),
-        *(result.zero_point, most, columns_at_once(inner, node.layer.shape.dims[-1])),
-        *(input_types.scale, result.scale),
+        axes=fields,
+        values=matrix,
+        bias=bias,
+        steps=node.derived("steps"),
+        ratios=node.derived("ratios"),
+        has_many=len(factors.scales) > 1,
+        zero=(input_types.zero_point, factors.zero_point),
+        zero_out=result.zero_point,
+        most=most,
+        block=columns_at_once(inner, node.layer.shape.dims[-1]),
+        step=input_types.scale,
+        scale=result.scale,
     )
 
 
 def attending(
     node: LayerNode, operator: op.AttentionProduct, types: Sequence[Quantization]
-) -> tuple[object, ...]:
-    """Return what attention between integers has in both arithmetics."""
+) -> Fields:
+    """Return the fields of the C structure `attending`, of attention between integers."""
     zeros = tuple(quantization.zero_point for quantization in types)
-    return (attention_fields(node, operator), operator.gives == "values", zeros)
+    is_sum = operator.gives == "values"
+    return {"at": attention_fields(node, operator), "sums_rows": is_sum, "zero": zeros}
 
 
 def _attention(node: LayerNode, operator: op.AttentionProduct) -> KernelCall:
     result, kinds = result_types(node), (given_types(node), given_types(node, 1))
     if result.element is not Element.INT8:
         raise node.refusal("of integers of 16 bits")
-    _, keys, width = attention_fields(node, operator)
+    fields = attention_fields(node, operator)
+    keys, width = fields["keys"], fields["width"]
     inner, results = (width, keys) if operator.gives == "scores" else (keys, width)
     _, (ratio,) = product_factors(*kinds, result)
     zero = kinds[1].zero_point
     return node.call(
         "attend_as_reals",
         "attending_in_single",
-        attending(node, operator, kinds),
-        *(result.zero_point, max(127 - zero, 128 + zero), columns_at_once(inner, results)),
-        tuple(kind.scale for kind in kinds),
-        *(float(ratio), result.scale),
+        numbers=attending(node, operator, kinds),
+        zero_out=result.zero_point,
+        most=max(127 - zero, 128 + zero),
+        block=columns_at_once(inner, results),
+        steps=tuple(kind.scale for kind in kinds),
+        ratio=float(ratio),
+        scale=result.scale,
     )
 
 
@@ -433,9 +476,13 @@ def product_convolution(
     return node.call(
         "convolve_as_reals",
         "product_convolution",
-        (*convolution_fields(node, operator, filters), scaling(node, "kernel")),
-        *(steps, most, operator.block),
-        *(input_types.scale, types.scale, result_types(node).scale),
+        of={**convolution_fields(node, operator, filters), **scaling(node, "kernel")},
+        steps=steps,
+        most=most,
+        block=operator.block,
+        given=input_types.scale,
+        step=types.scale,
+        scale=result_types(node).scale,
     )
 
 
@@ -443,14 +490,14 @@ def _layer_normalization(node: LayerNode, operator: op.LayerNormalization) -> Ke
     input_types, result = given_types(node), result_types(node)
     rank = len(node.layer.shape.dims)
     axes = range(operator.axis, rank if operator.last is None else operator.last + 1)
-    symbols = (node.symbol("scale", node.weights["scale"]), node.optional("shift"))
     return node.call(
         "standardise_as_reals",
         "standardising",
-        cube(node, axes),
-        *symbols,
-        *(input_types.scale, result.scale, float(np.float32(operator.epsilon))),
-        *(input_types.zero_point, result.zero_point),
+        axes=cube(node, axes),
+        scales=node.symbol("scale", node.weights["scale"]),
+        shifts=node.optional("shift"),
+        **scale_fields(input_types, result),
+        epsilon=float(np.float32(operator.epsilon)),
     )
 
 
@@ -460,14 +507,18 @@ def rescaled_concatenation(node: LayerNode, operator: op.Concatenation) -> Kerne
     if all(types == result for types in node.input_types):
         return call_of(node)
     tables = [
-        (None if table is None else table_symbol(node, table),) for table in node.lookup_tables
+        {"values": None if table is None else table_symbol(node, table)}
+        for table in node.lookup_tables
     ]
     node.tables.wanted.add("table")
     listed = node.table("table", "tables", tables)
     dims, axis = node.layer.shape.dims, operator.axis
     if node.layer.shape.is_map:
-        return node.call("join_by_tables", "joining_by_tables", axis, 1, listed)
-    return node.call("join_pieces_by_tables", "joining_by_tables", 3, prod(dims[:axis]), listed)
+        return node.call("join_by_tables", "joining_by_tables", axis=axis, pieces=1, tables=listed)
+    pieces = prod(dims[:axis])
+    return node.call(
+        "join_pieces_by_tables", "joining_by_tables", axis=3, pieces=pieces, tables=listed
+    )
 
 
 _SINGLE: dict[type, Emitter] = {

@@ -181,7 +181,7 @@ class WayCalls:
             case op.Output() | op.Identity() | op.Reshape():
                 return "copy_flat", NULL
             case op.Pooling(function=function, window=window) if is_plain(window):
-                windows = (*window_fields(window)[:4], 1, NULL)
+                windows = (*list(window_fields(window).values())[:4], 1, NULL)
                 more = (function == "max", operator.counts_padding, window.padding[2:])
                 return "pool_map", node.structure("pooling_numbers", windows, *more)
             case op.GlobalPooling(function=function):

@@ -2,7 +2,10 @@
 
 import re
 
-from planners.code.c_text import short_lines
+import pytest
+
+from csdf.errors import InternalError
+from planners.code.c_text import initialiser, short_lines
 from planners.code.initialisers import split_values, structures_of
 from planners.code.library import library
 from planners.code.parts import INTEGERS
@@ -18,6 +21,23 @@ def test_values_are_named_in_the_order_of_the_structure():
     assert INT8.designated("rule", "{1, -1, 1, 1, 0, NULL}") == f"{{{named}}}"
     assert INT8.designated("rule", "{1, 2}") == "{1, 2}"  # another structure of that name
     assert INT8.designated("reader_of_reals", "{1, 2, 3}").startswith("{.stage = 1, ")
+
+
+def test_named_fields_take_the_order_of_the_structure():
+    fields = {"local": 2, "looks_ahead": 3, "stage": 1}
+    named = "{.stage = 1, .local = 2, .looks_ahead = 3}"
+    assert INT8.designated("reader", initialiser(fields)) == named
+    window = {"taps": (3, 3), "stride": (1, 1), "dilation": (1, 1)}
+    window |= {"beyond": (0, 0), "before": (1, 1)}
+    text = INT8.designated("pooling", initialiser({"at": window, "counts_padding": 0, "offset": 0}))
+    assert text.startswith("{.at = {.taps = {3, 3}, ")
+    assert ".before = {1, 1}, .beyond = {0, 0}}" in text
+
+
+@pytest.mark.parametrize("fields", [{"stage": 1, "local": 2}, {"stage": 1, "local": 2, "ahead": 3}])
+def test_other_fields_than_those_of_the_structure_are_refused(fields):
+    with pytest.raises(InternalError, match="structure 'reader' has the fields"):
+        INT8.designated("reader", initialiser(fields))
 
 
 def test_a_structure_inside_a_structure_has_names_too():
