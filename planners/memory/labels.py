@@ -86,9 +86,8 @@ def front(
     labels: limit on the labels of a state. others: further groups after a separator, by their end,
     that are not built from moves. budget: ends the search with GaveUp.
     """
-    limits = LabelLimits(limit, most_work, labels)
-    search = _GroupSearch(moves, limits, stop_of(budget), others, is_streamed=is_streamed)
-    return search.front()
+    limits = limit, most_work, labels
+    return _GroupSearch(moves, limits, stop_of(budget), others, is_streamed=is_streamed).front()
 
 
 class _GroupSearch:
@@ -97,14 +96,15 @@ class _GroupSearch:
     def __init__(
         self,
         moves: GroupMoves,
-        limits: LabelLimits,
+        limits: tuple[int, int, int],
         stop: Stop,
         others: OtherGroups | None,
         *,
         is_streamed: bool,
     ) -> None:
+        """Set the limits: bytes of a plan, MACs of a plan, and labels of a state."""
         self._moves = moves
-        self._limits = limits
+        self._memory, self._most_work, self._most_labels = limits
         self._is_streamed = is_streamed
         self._stop = stop
         self._others = others
@@ -120,7 +120,7 @@ class _GroupSearch:
             self._stop.look()
             for is_streamed, alike in self._to_extend(chains, cut):
                 least = min(work for labels in alike for _, (work,), _ in labels.at(cut))
-                groups = self._groups(cut, self._limits.work - least, is_streamed=is_streamed)
+                groups = self._groups(cut, self._most_work - least, is_streamed=is_streamed)
                 self._chains.groups[cut, is_streamed] = groups
                 for end, end_groups in groups.items():
                     links = [(memory, (work,), moves) for (memory, work, *_), moves in end_groups]
@@ -138,7 +138,7 @@ class _GroupSearch:
         """The plans to the first separator: the empty plan, and a plan that collects the input."""
         chains = [ChainLabels[JoinedMoves]((0, (0,), ()))]
         collected = self._moves.whole_bytes(0)
-        if self._is_streamed and collected <= self._limits.memory:
+        if self._is_streamed and collected <= self._memory:
             chains.append(ChainLabels((collected, (0,), ((),))))
         return chains
 
@@ -155,7 +155,7 @@ class _GroupSearch:
 
     def _groups(self, begin: int, work: int, *, is_streamed: bool) -> dict[int, list[Candidate]]:
         """The undominated groups after a separator, by their end."""
-        limits = self._limits._replace(work=work)
+        limits = self._memory, work, self._most_labels
         search = GroupLabels(self._moves, begin, limits, self._stop, is_streamed=is_streamed)
         labels_by_end: dict[int, list[Array]] = defaultdict(list)
         for end, labels in search.ends():
@@ -168,14 +168,14 @@ class _GroupSearch:
         if not is_streamed:
             groups.setdefault(begin + 1, []).extend(self._apart(begin))
             for end, end_groups in (self._others(begin) if self._others else {}).items():
-                fitting = [group for group in end_groups if group[0][0] <= self._limits.memory]
+                fitting = [group for group in end_groups if group[0][0] <= self._memory]
                 groups.setdefault(end, []).extend(fitting)
         return groups
 
     def _apart(self, begin: int) -> list[Candidate]:
         """The layers up to the next separator, layer by layer, if there are several and they fit."""
         move, peak = self._moves.apart(begin)
-        if len(move.stages) == 1 or peak > self._limits.memory:
+        if len(move.stages) == 1 or peak > self._memory:
             return []
         work = sum(self._moves.table.geometry(stage).work for stage in move.stages)
         return [((peak, work, 0, 0, 0), (move,))]
@@ -192,7 +192,7 @@ class _GroupSearch:
         source, result = self._moves.whole_bytes(begin), self._moves.whole_bytes(end)
         larger = max(source, result)
         counted = result if is_streamed else larger  # bytes of the ends in `lines`
-        place, least = 0, self._limits.memory + 1
+        place, least = 0, self._memory + 1
         while place < len(order):
             number = int(order[place])
             moves = search.moves_of(labels, number)
@@ -231,30 +231,25 @@ class _GroupSearch:
 LINES, STAGING, MACS, BEFORE, LABEL, MOVE = range(6)
 
 
-class LabelLimits(NamedTuple):
-    """Limits of a label.
-
-    memory: bytes. work: multiply-accumulates of the whole plan. labels: maximum number of labels
-    for each state; where more are undominated the search drops labels, and is a heuristic.
-    """
-
-    memory: int
-    work: int
-    labels: int
-
-
 class GroupLabels:
     """All labels of the groups that begin at one separator."""
 
     def __init__(
-        self, moves: GroupMoves, begin: int, limits: LabelLimits, stop: Stop, *, is_streamed: bool
+        self,
+        moves: GroupMoves,
+        begin: int,
+        limits: tuple[int, int, int],
+        stop: Stop,
+        *,
+        is_streamed: bool,
     ) -> None:
-        """Limit the MACs from the begin of this group to the end of the network.
+        """Set the separator, and the stop whose effort the search spends.
 
-        stop: the stop whose effort the search spends.
+        limits: bytes of a group; MACs from the begin of the group to the end of the network; labels of
+            a state. Where more labels are undominated, the search drops some, and is a heuristic.
         """
         self._moves, self._stop = moves, stop
-        self._limits = limits
+        self._memory, self._work, self._labels = limits
         self._begin = begin
         beside = 0 if is_streamed else moves.whole_bytes(begin)
         self._beside = np.array(beside, ranges.number_type(4 * beside))
@@ -295,13 +290,13 @@ class GroupLabels:
         work = labels[MACS] + choices.work[:, None]
         passing = np.maximum(labels[STAGING], choices.most[:, None])
         memory = lines + passing + np.maximum(self._beside, choices.result)[:, None]
-        is_cheap = work + choices.left[:, None] <= self._limits.work
-        is_done = (memory <= self._limits.memory) & is_cheap
+        is_cheap = work + choices.left[:, None] <= self._work
+        is_done = (memory <= self._memory) & is_cheap
         yield from _by_target(choices.end, is_done, number, memory, passing, work)
         passing = np.maximum(labels[STAGING], choices.onward[:, None])
         last = len(self._moves.course.separators) - 1
         goes_on = is_cheap & (choices.end < last)[:, None]
-        goes_on &= self._beside + lines + passing <= self._limits.memory
+        goes_on &= self._beside + lines + passing <= self._memory
         for key, reached in _by_target(choices.key, goes_on, number, lines, passing, work):
             end, batch = choices.keys[key]
             self._open[end][batch].append(reached)
@@ -310,10 +305,10 @@ class GroupLabels:
         labels = np.concatenate(found, axis=1)
         self._stop.spend(labels.shape[1] // LABELS)
         kept = undominated(labels[LINES], labels[STAGING], labels[MACS])
-        if len(kept) > self._limits.labels:
+        if len(kept) > self._labels:
             self.has_left_out = True
             order = kept[np.argsort((labels[LINES] + labels[STAGING])[kept], kind="stable")]
-            spread = np.linspace(0, len(order) - 1, self._limits.labels)
+            spread = np.linspace(0, len(order) - 1, self._labels)
             kept = order[np.unique(spread.astype(np.int64))]
         return labels.take(kept, axis=1)
 

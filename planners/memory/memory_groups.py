@@ -23,7 +23,7 @@ from cnn2csdf.parameters import multiply_accumulates
 from cnn2csdf.weights import Array
 from csdf.search.pareto import improving
 from csdf.time_limit import Stop
-from planners.memory.labels import ANY_WORK, LINES, MACS, GroupLabels, LabelLimits
+from planners.memory.labels import ANY_WORK, LINES, MACS, GroupLabels
 from planners.memory.line_buffers import Keeping, kept_rows
 from planners.memory.making import rings_of
 from planners.memory.memory_plans import MemoryGroup, Names
@@ -177,7 +177,7 @@ class GroupCandidates:
         cut = self._cut_at.get(begin)
         if cut is None or begin == len(self.layers):
             return
-        limits = LabelLimits(limit, ANY_WORK, WIDTH)
+        limits = limit, ANY_WORK, WIDTH
         for is_streamed in streamed:
             search = GroupLabels(self._moves, cut, limits, self.stop, is_streamed=is_streamed)
             labels_by_end = defaultdict[int, list[tuple[int, int, Array, int]]](list)

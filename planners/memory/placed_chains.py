@@ -38,6 +38,9 @@ PAIRS_EFFORT = 400  # to extend the ranges of a separator by groups
 PAIRS = 2  # of ranges and groups, all in arrays, in a microsecond
 RANGE_EFFORT = 4  # to compare a range with others
 
+_Extensions = tuple[Array, ...]
+"""Ranges of the offset of a result: minimum, maximum, MACs, number of the group, index of the input."""
+
 
 class _Ranges(NamedTuple):
     """Partial chains to a separator: MACs, minimum and maximum offset of its tensor, and predecessors.
@@ -51,19 +54,6 @@ class _Ranges(NamedTuple):
     high: Array
     before: list[tuple[int, int]]  # separator and index; BEFORE for the first
     group: list[JoinedMoves | None]
-
-
-class _Extensions(NamedTuple):
-    """Ranges of the offset of a result, one row each: the offsets, MACs, and what was extended.
-
-    group: the number of the last group. before: the index of the range of its input.
-    """
-
-    low: Array
-    high: Array
-    work: Array
-    group: Array
-    before: Array
 
 
 class PlacedChains(NamedTuple):
@@ -122,9 +112,7 @@ class _PlacedChainSearch:
         nothing = _Ranges(zero, zero, zero, [(BEFORE, 0)], [None])
         if size <= self._cap:
             whole = [None if streamed is None else ()]
-            self._add(
-                BEFORE, 0, whole, [_Extensions(zero, zero + self._cap - size, zero, zero, zero)]
-            )
+            self._add(BEFORE, 0, whole, [(zero, zero + self._cap - size, zero, zero, zero)])
         for end, groups in (streamed or {}).items():
             self._extend(BEFORE, end, nothing, groups)
 
@@ -147,9 +135,10 @@ class _PlacedChainSearch:
         cases: Sequence[_Extensions],
     ) -> None:
         """Record the partial chains to `end` that have an offset, and fewer MACs than the limit."""
-        ranges = _Extensions(*map(np.concatenate, zip(*cases, strict=True)))
-        fits = (ranges.low <= ranges.high) & (ranges.work < self._most_work)
-        fitting = _Extensions(*(column[fits] for column in ranges))
+        ranges = [np.concatenate(column) for column in zip(*cases, strict=True)]
+        low, high, work, _, _ = ranges
+        fits = (low <= high) & (work < self._most_work)
+        fitting = tuple(column[fits] for column in ranges)
         self._open.setdefault(end, []).append((fitting, begin, groups))
 
     def _kept(self, cut: int) -> _Ranges:
@@ -265,4 +254,4 @@ class _GroupsAfterRanges:
             np.maximum(lowest, 0), highest, fits, self._work
         )
         group, before = np.nonzero(mask)
-        return _Extensions(low[mask], high[mask], work[mask], group, before)
+        return low[mask], high[mask], work[mask], group, before

@@ -37,13 +37,6 @@ ANY_BYTES = 2**62  # more than any arena has
 PLAN_EFFORT = 200  # microseconds of a typical machine for each stage of a plan
 
 
-class MoveIndex(NamedTuple):
-    """The numbers of a group in its chain, and of a move in the group."""
-
-    group: int
-    move: int
-
-
 class _ChainCandidate(NamedTuple):
     """A chain of groups and its plan."""
 
@@ -77,8 +70,8 @@ class StageOrders:
             indices = self._neediest(best)
             if not indices or stop.is_over():
                 break
-            index = random.choice(indices)
-            stages = self._restarted(best.chain[index.group][index.move], random)
+            index = group, move = random.choice(indices)
+            stages = self._restarted(best.chain[group][move], random)
             start = self._planned(_with_stages(best.chain, index, stages), ANY_BYTES, stop)
             if start is not None:
                 best = min(
@@ -96,8 +89,8 @@ class StageOrders:
             failures += 1
             if failures > FAILURES_A_STAGE * largest:
                 break
-            index = random.choice(indices)
-            stages = self._changed(best.chain[index.group][index.move], random)
+            index = group, move = random.choice(indices)
+            stages = self._changed(best.chain[group][move], random)
             if stages is None:
                 continue
             changed = _with_stages(best.chain, index, stages)
@@ -140,8 +133,8 @@ class StageOrders:
         order = random_order(_predecessors(pieces, self.table.network), random)
         return tuple(pieces[number] for number in order)
 
-    def _neediest(self, candidate: _ChainCandidate) -> list[MoveIndex]:
-        """Return the moves of several stages in the groups of the plan with the most live bytes."""
+    def _neediest(self, candidate: _ChainCandidate) -> list[tuple[int, int]]:
+        """Return the moves of several stages in the groups with the most live bytes: group and move."""
         chain, plan = candidate.chain, candidate.plan
         live = _live_bytes(plan)
         results = {
@@ -151,7 +144,7 @@ class StageOrders:
             for stage in group.stages
         }
         return [
-            MoveIndex(group_number, move_number)
+            (group_number, move_number)
             for group_number, moves in enumerate(chain)
             for move_number, move in enumerate(moves)
             if len(move.stages) > 1
@@ -203,14 +196,13 @@ def _is_by_rows(stage: Stage) -> bool:
 
 
 def _with_stages(
-    chain: tuple[JoinedMoves, ...], index: MoveIndex, stages: tuple[Stage, ...]
+    chain: tuple[JoinedMoves, ...], index: tuple[int, int], stages: tuple[Stage, ...]
 ) -> tuple[JoinedMoves, ...]:
     """Return the chain with other stages in one move."""
-    groups = list(chain)
-    moves = list(groups[index.group])
-    moves[index.move] = moves[index.move]._replace(stages=stages)
-    groups[index.group] = tuple(moves)
-    return tuple(groups)
+    group, move = index
+    moves = list(chain[group])
+    moves[move] = moves[move]._replace(stages=stages)
+    return (*chain[:group], tuple(moves), *chain[group + 1 :])
 
 
 def _live_bytes(plan: StreamingPlan) -> list[int]:

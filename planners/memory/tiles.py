@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -141,28 +141,10 @@ def longest(tiles: Sequence[Range]) -> int:
     return max(end - first for first, end in tiles)
 
 
-class _AxisTiles(NamedTuple):
-    """Tiles of a tensor along one axis: arrays (N,), with an element for each number of tiles."""
-
-    held: Array  # maximum extent of a tile
-    shared: Array  # maximum of positions cached for the next tile
-    span: Array  # extent of all tiles together
-    computed: Array  # maximum of positions that a tile computes
-    total: Array  # sum of positions that the tiles compute
-
-
-class _SectionCost(NamedTuple):
-    """A section inside a group, (D, A): peak of live bytes, and its cost.
-
-    begun: the peak if the section begins the group, so that its input has no tile buffer. kept: halo
-    cache of the tensors that its own layers produce.
-    """
-
-    alive: Array
-    begun: Array
-    kept: Array
-    nanoseconds: Array
-    multiply_accumulates: Array
+# Rows of an array (5, N) with the tiles of a tensor along one axis, for N numbers of tiles: the maximum
+# extent of a tile; the maximum of positions cached for the next tile; the extent of all tiles; the
+# maximum, and the sum, of positions that a tile computes.
+HELD, SHARED, SPAN, COMPUTED, TOTAL = range(5)
 
 
 class TiledGroups:
@@ -215,20 +197,27 @@ class TiledGroups:
         )
         most = kept = nanoseconds = work = np.zeros(tuple(map(len, counts)), np.int64)
         for begin in reversed(range(first, upto)):
-            section = self._section(begin, result.name, held, halo_cached=halo_cached)
-            nanoseconds = nanoseconds + section.nanoseconds
-            work = work + section.multiply_accumulates
-            size = kept + section.kept + np.maximum(most, section.begun)
+            peak, begun, own_kept, time, macs = self._section(
+                begin, result.name, held, halo_cached=halo_cached
+            )
+            nanoseconds, work = nanoseconds + time, work + macs
+            size = kept + own_kept + np.maximum(most, begun)
             for row, column, tiles in tilings:
                 numbers = (array[row, column] for array in (size, nanoseconds, work))
                 yield begin, tiles, tuple(map(int, numbers))
-            most = np.maximum(most, section.alive)
-            kept = kept + section.kept
+            most = np.maximum(most, peak)
+            kept = kept + own_kept
 
     def _section(
         self, number: int, result: str, held: tuple[list[Bands], ...], *, halo_cached: bool
-    ) -> _SectionCost:
-        """The cost of a section. result: of the whole group, which has no tile buffer."""
+    ) -> tuple[Array, Array, Array, Array, Array]:
+        """The cost of a section inside a group, as five arrays (D, A).
+
+        In this order: peak of live bytes; the peak if the section begins the group, so that its input
+        has no tile buffer; halo cache of the tensors that its layers produce; nanoseconds; MACs.
+
+        result: of the whole group, which has no tile buffer.
+        """
         layers, source = self._course.between(number, number + 1), self._course.at(number)
         names = (source, *(layer.name for layer in layers))
         along = [
@@ -242,23 +231,22 @@ class TiledGroups:
         ]
         kind = self._number_type(layers, along)
         rows, columns = (
-            {name: _AxisTiles(*np.array(table, kind).T) for name, table in tables.items()}
-            for tables in along
+            {name: np.array(table, kind).T for name, table in tables.items()} for tables in along
         )
         tile, kept = {}, {}
         for name in names:
             if name != result:
                 pixel = self._pixel_bytes(name)
                 row, column = rows[name], columns[name]
-                tile[name] = pixel * np.multiply.outer(row.held, column.held)
+                tile[name] = pixel * np.multiply.outer(row[HELD], column[HELD])
                 kept[name] = pixel * (
-                    np.multiply.outer(row.shared, column.span)
-                    + np.multiply.outer(row.held, column.shared)
+                    np.multiply.outer(row[SHARED], column[SPAN])
+                    + np.multiply.outer(row[HELD], column[SHARED])
                 )
         nothing = np.zeros_like(kept.pop(source))
         scratch = [
             scratch_bytes(self._scratch, self._network, layer, 1, self._element_bytes)
-            * np.multiply.outer(rows[layer.name].computed, columns[layer.name].computed)
+            * np.multiply.outer(rows[layer.name][COMPUTED], columns[layer.name][COMPUTED])
             for layer in layers
         ]
         begun = most = work = nothing
@@ -268,12 +256,12 @@ class TiledGroups:
             begun = np.maximum(begun, own_tiles + needed)
         for layer in layers:
             macs_each = multiply_accumulates_of_pixel(self._network, layer)
-            total = np.multiply.outer(rows[layer.name].total, columns[layer.name].total)
+            total = np.multiply.outer(rows[layer.name][TOTAL], columns[layer.name][TOTAL])
             work = work + macs_each * total
         spent = sum(
             (self._nanoseconds(layer, held, halo_cached=halo_cached) for layer in layers), nothing
         )
-        return _SectionCost(most, begun, sum(kept.values(), nothing), spent, work)
+        return most, begun, sum(kept.values(), nothing), spent, work
 
     def _pixel_bytes(self, name: str) -> int:
         layer = self._network.layer(name)
@@ -322,7 +310,7 @@ class TiledGroups:
 
 
 def _along(found: Sequence[tuple[Range, ...]], *, halo_cached: bool) -> list[tuple[int, ...]]:
-    """The values of _AxisTiles, a row for each number of tiles."""
+    """The numbers of HELD to TOTAL, a row for each number of tiles."""
     rows: list[tuple[int, ...]] = []
     for tiles in found:
         own_tiles = fresh(tiles) if halo_cached else tiles

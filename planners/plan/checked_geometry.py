@@ -8,7 +8,6 @@ No module of a search, a planner or the C writer is used here, and none of them 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 from cnn2csdf import operators as op
 from cnn2csdf.geometry import Range, Region
@@ -189,13 +188,6 @@ def streamed_input_firings(needs: InputNeeds, name: str) -> CheckedFirings:
     return CheckedFirings(Stage(layers=(name,)), needs, is_input=True)
 
 
-class _Bands(NamedTuple):
-    """The positions of a tensor that tiles along an axis hold, and that they compute."""
-
-    held: list[Range]
-    computed: list[Range]
-
-
 class TiledStage:
     """The rectangles of a stage of tiles. A tile has a number down and a number across."""
 
@@ -203,10 +195,15 @@ class TiledStage:
         assert stage.tiles is not None
         self.tiles, self._needs = stage.tiles, needs
         self.layers = [needs.network.layer(name) for name in stage.layers]
-        self._down = self._bands(self.tiles.row_ends, needs.tile_rows)
-        self._across = self._bands(self.tiles.column_ends, needs.columns)
+        # Of each tensor the positions along an axis that each tile holds, and that it computes.
+        self._down = self._held(self.tiles.row_ends, needs.tile_rows)
+        self._across = self._held(self.tiles.column_ends, needs.columns)
+        self._down_computed, self._across_computed = (
+            {name: self._computed(spans) for name, spans in axis.items()}
+            for axis in (self._down, self._across)
+        )
 
-    def _bands(self, ends: tuple[int, ...], needed: _Needed) -> dict[str, _Bands]:
+    def _held(self, ends: tuple[int, ...], needed: _Needed) -> dict[str, list[Range]]:
         held: dict[str, list[Range]] = {}
         begin = 0
         for end in ends:
@@ -218,7 +215,7 @@ class TiledStage:
             for name, spans in asked.items():
                 held.setdefault(name, []).append(_hull(spans))
             begin = end
-        return {name: _Bands(spans, self._computed(spans)) for name, spans in held.items()}
+        return held
 
     def _computed(self, held: list[Range]) -> list[Range]:
         """Without a cache all that a tile holds; with one what no tile before it holds."""
@@ -232,29 +229,29 @@ class TiledStage:
 
     def held(self, name: str, down: int, across: int) -> Region:
         """Return what a tile holds of a tensor."""
-        return Region(self._down[name].held[down], self._across[name].held[across])
+        return Region(self._down[name][down], self._across[name][across])
 
     def computed(self, name: str, down: int, across: int) -> Region:
         """Return what a tile computes of a tensor."""
-        return Region(self._down[name].computed[down], self._across[name].computed[across])
+        return Region(self._down_computed[name][down], self._across_computed[name][across])
 
     def rows_below(self, name: str, down: int) -> Region | None:
         """Return the rows that tiles share with those below, of all columns; None for none."""
-        rows, columns = self._down[name].held, self._across[name].held
+        rows, columns = self._down[name], self._across[name]
         if down + 1 == len(rows) or rows[down + 1][0] >= rows[down][1]:
             return None
         return Region((rows[down + 1][0], rows[down][1]), (columns[0][0], columns[-1][1]))
 
     def columns_beside(self, name: str, down: int, across: int) -> Region | None:
         """Return the columns that the next tile shares; None for none."""
-        columns = self._across[name].held
+        columns = self._across[name]
         if across + 1 == len(columns) or columns[across + 1][0] >= columns[across][1]:
             return None
-        return Region(self._down[name].held[down], (columns[across + 1][0], columns[across][1]))
+        return Region(self._down[name][down], (columns[across + 1][0], columns[across][1]))
 
     def kept_columns(self, name: str, across: int) -> Range:
         """Return the columns that a tile adds to the rows which the tiles below need."""
-        columns = self._across[name].held
+        columns = self._across[name]
         return max(columns[across][0], columns[across - 1][1] if across else 0), columns[across][1]
 
     @property
@@ -264,7 +261,7 @@ class TiledStage:
         for layer in self.layers:
             macs = multiply_accumulates(layer, self._needs.network.input_shapes(layer))
             of_pixel = macs // (layer.shape.height * layer.shape.width)
-            for first_row, end_row in self._down[layer.name].computed:
-                for first, end in self._across[layer.name].computed:
+            for first_row, end_row in self._down_computed[layer.name]:
+                for first, end in self._across_computed[layer.name]:
                     total += of_pixel * (end_row - first_row) * (end - first)
         return total
