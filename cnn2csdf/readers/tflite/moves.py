@@ -8,7 +8,7 @@ from math import prod
 import numpy as np
 
 from cnn2csdf import operators as op
-from cnn2csdf.dtypes import Element, Quantization, Stored
+from cnn2csdf.dtypes import Element, Stored
 from cnn2csdf.operators.operator import constant_role
 from cnn2csdf.readers.tflite.assembly import (
     TO_MAP,
@@ -165,7 +165,7 @@ def embedding(
         raise refusal(node, f"a table of {rows.shape}")
     entries, width = rows.shape[0], prod(rows.shape[1:])
     is_real = types is None and stored.element in (Element.FLOAT32, Element.FLOAT16)
-    scales = _scales_of_rows(node, assembly, types, entries)
+    scales = _scales_of_rows(node, assembly, table, entries)
     if not (is_real or scales) and (types is None or types != assembly.output(node).quantization()):
         raise refusal(
             node,
@@ -184,16 +184,19 @@ def embedding(
 
 
 def _scales_of_rows(
-    node: TfliteNode, assembly: TfliteAssembly, types: Quantization | None, entries: int
+    node: TfliteNode, assembly: TfliteAssembly, table: int, entries: int
 ) -> tuple[float, ...]:
     """Return the scales of a table of int8 that EMBEDDING_LOOKUP reads in floating point, else none.
 
     As LiteRT's kernel, which takes one scale or one for each row, and no zero point.
     """
+    stored = assembly.tensor(node, table)
+    types = stored.quantization()
     is_real = assembly.output(node).quantization() is None and node.kind == "EMBEDDING_LOOKUP"
     if types is None or not is_real or types.element is not Element.INT8 or types.zero_point:
         return ()
-    return types.scales if len(types.scales) in (1, entries) else ()
+    by_row = len(types.scales) == entries and stored.axis == 0
+    return types.scales if len(types.scales) == 1 or by_row else ()
 
 
 def _to_output(

@@ -5,6 +5,7 @@ litert_hybrid_outputs.json holds outputs of the reference kernels of ai-edge-lit
 """
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -67,10 +68,11 @@ def hybrid_case(kind, seed):
     return content, frame
 
 
-def embedding_case(scales, zero=0):
+def embedding_case(scales, zero=0, axis=0):
     """A file that looks up rows of a table of int8 in floating point, its table, and its frame."""
     random = np.random.default_rng(len(scales))
     table = constant("w", random.integers(-128, 128, (5, 4)).astype(np.int8), scales, zero)
+    table = replace(table, axis=axis)
     frame = np.array([4, 0, 2, 2, 1, 3], np.int32)
     operands = [Tensor("x", frame.shape, "int32"), table]
     return one_node("EMBEDDING_LOOKUP", operands, Tensor("y", (6, 4))), table.array, frame
@@ -92,9 +94,17 @@ def test_rows_of_a_table_of_int8_are_multiplied_by_their_scales(scales):
     assert result.dtype == np.float32
 
 
-def test_a_table_of_int8_with_a_zero_point_is_refused_as_by_litert():
+@pytest.mark.parametrize(
+    "types",
+    [
+        {"scales": (0.013,), "zero": 3},
+        {"scales": BY_ROW, "axis": 1},
+    ],
+    ids=("zero point", "along columns"),
+)
+def test_a_table_of_int8_that_litert_refuses_is_refused(types):
     with pytest.raises(UnsupportedOperator, match="a table of int8; expected"):
-        parse_tflite(embedding_case((0.013,), zero=3)[0], "a")
+        parse_tflite(embedding_case(**types)[0], "a")
 
 
 def result_of(content, frame):
