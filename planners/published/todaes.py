@@ -208,8 +208,8 @@ def comparison(
 class Chosen(Enum):
     """By which step of Algorithm 9 a point was taken."""
 
-    AT_ONCE = "all layers whole, with Algorithm 8's buffers, meet the memory: nothing was searched"
-    LEAST_FEASIBLE = "the least memory of all that meet the constraints"
+    AT_ONCE = "all layers whole, with Algorithm 8's buffers, meet the limit: no search was needed"
+    LEAST_FEASIBLE = "minimum memory of the plans that meet the constraints"
     LEAST = "nothing found meets the constraints; the least memory of all, as the algorithm says"
 
 

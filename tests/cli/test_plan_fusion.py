@@ -239,7 +239,7 @@ FUSED = {"kws_int8": "15kB", "ic_resnet8_int8": "40kB", "person_detect_int8": "4
 def test_a_quantised_network_runs_fused_in_an_arena_of_bytes(name, fuse):
     code, output, _ = fuse(TFLITE / f"{name}.tflite", "--ram", FUSED[name], "--verify")
     assert code == 0
-    assert f"{name}: equal: the whole network and the plan in its arena" in output
+    assert f"{name}: equal: the run in its arena and the run without a plan" in output
     assert "largest difference  0, 0" in output
 
 

@@ -66,8 +66,8 @@ class ChosenWhy(Why):
     GIVEN = "{name} as given; MAFAT predicts {printed}, with the fit {fitted}"
     PUBLISHED = "Algorithm 3 of MAFAT chooses {name}; predicted {printed}, with the fit {fitted}"
     TOO_LARGE = (
-        "Algorithm 3 of MAFAT finds nothing below {limit} bytes and takes {name}; predicted "
-        "{printed}, with the fit {fitted}"
+        "no configuration of MAFAT's Algorithm 3 is below {limit} bytes; its last candidate is "
+        "{name}; predicted {printed}, with the fit {fitted}"
     )
     BEYOND = "{name} as given needs an arena of {needed} bytes, more than {limit}"
 
