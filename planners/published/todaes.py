@@ -210,7 +210,9 @@ class Chosen(Enum):
 
     AT_ONCE = "all layers whole, with Algorithm 8's buffers, meet the limit: no search was needed"
     LEAST_FEASIBLE = "minimum memory of the plans that meet the constraints"
-    LEAST = "nothing found meets the constraints; the least memory of all, as the algorithm says"
+    LEAST = (
+        "no plan found meets the constraints; the minimum memory of all plans, as in Algorithm 9"
+    )
 
 
 def selected_as_published(

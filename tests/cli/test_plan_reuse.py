@@ -266,7 +266,7 @@ def test_algorithm_9_takes_the_least_of_all_where_nothing_fits_and_says_so(run):
         "plan", "reuse", APPLICATION, *QUICK, "--selection", "published", "--total-memory", "60kB"
     )
     assert code == 1
-    assert "nothing found meets the constraints" in remarks
+    assert "no plan found meets the constraints" in remarks
     assert "(more than the limit)" in output
 
 
