@@ -30,7 +30,7 @@ from csdf.model.graph import Actor, Channel, Graph
 class GraphShape:
     """The limits within which a random graph is drawn; every graph is connected, consistent and live.
 
-    Each number that says `most` is drawn from 1, or from what is given as least, up to that number.
+    Each quantity with a `max_` field is drawn from its minimum to this maximum.
     """
 
     actors: int = 5
@@ -40,7 +40,7 @@ class GraphShape:
     max_rate: int = 6  # tokens of one firing on one channel; some phases may have 0
     min_duration: int = 1  # time units
     max_duration: int = 10  # time units
-    max_extra_initial_tokens: int = 0  # drawn for each channel before as many are added as it takes
+    max_extra_initial_tokens: int = 0  # of each channel, before the tokens that make it live
     max_concurrency: int = 1  # tokens of the self-loop of an actor
     is_strongly_connected: bool = True
     is_bounded: bool = False  # a capacity on every channel between two actors
@@ -54,7 +54,7 @@ class GraphShape:
             raise InvalidGraph("; ".join(wrong))
 
     def _violations(self) -> Iterator[str]:
-        """Yield what is wrong; limits are compared with one another where each is right by itself."""
+        """Yield violations; two limits are compared only if each is valid by itself."""
         wrong: set[str] = set()
         for field in fields(self):
             value = getattr(self, field.name)
@@ -101,8 +101,8 @@ def random_graph(seed: int, shape: GraphShape = DEFAULT_SHAPE) -> Graph:
     """Return a random graph of that shape: connected, consistent and live.
 
     The same seed and shape give the same graph everywhere. The repetitions are drawn first, and
-    rates that balance them next; then tokens and space are added, one blocking cycle after the
-    other, until the graph is live, so a graph without early tokens has few to spare.
+    rates that balance them next; then tokens and space are added to blocking cycles, one by one,
+    until the graph is live.
     """
     random = Random(seed)
     actors = [_drawn_actor(random, shape, number) for number in range(shape.actors)]
@@ -231,13 +231,12 @@ DEVIATIONS = 3  # standard deviations from the mean to either end of the distrib
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeanVariance:
-    """How numbers vary: their mean and variance, and the least and the largest there may be.
+    """A distribution of integers by mean, variance, minimum and maximum.
 
-    Where three standard deviations fit between the limits, numbers are drawn from a bell around the
-    mean, the sum of three even ones. Where they do not, numbers on either side of the mean are drawn
-    evenly, as far from it on one side as the limit allows, and on the other as the variance needs.
-    Each is rounded up or down by chance, so that the mean stays; a variance below 1/6, which that
-    brings by itself, counts as none.
+    If three standard deviations fit between the limits, numbers are sums of three uniform variables.
+    Otherwise they are uniform on each side of the mean: on one side up to the limit, on the other as
+    far as the variance requires. Stochastic rounding preserves the mean; it adds a variance of 1/6, so
+    smaller variances count as zero.
     """
 
     mean: Fraction
@@ -426,15 +425,15 @@ def _ends(random: Random, shape: SampledShape) -> list[tuple[int, int]]:
 
 
 def _tree(random: Random, order: Sequence[int], left: Sequence[int]) -> list[tuple[int, int]]:
-    """Connect each actor with one before it, that still may have a channel if there is one.
+    """Connect each actor with an earlier actor, preferably below its degree.
 
     The degrees of a tree of n actors have the sum 2 n - 2, so that smaller means are not reached.
     """
     free = list(left)
     pairs = []
     for position in range(1, len(order)):
-        open_ones = [actor for actor in order[:position] if free[actor] > 0]
-        producer = random.choice(open_ones or list(order[:position]))
+        free_actors = [actor for actor in order[:position] if free[actor] > 0]
+        producer = random.choice(free_actors or list(order[:position]))
         pairs.append((producer, order[position]))
         free[producer] -= 1
         free[order[position]] -= 1
@@ -442,7 +441,7 @@ def _tree(random: Random, order: Sequence[int], left: Sequence[int]) -> list[tup
 
 
 def _paired(stubs: list[int]) -> list[tuple[int, int]]:
-    """Join ends of channels two by two; an end that meets only ends of its own actor stays loose."""
+    """Pair channel ends of different actors; ends without a partner are dropped."""
     pairs = []
     while len(stubs) > 1:
         stub = stubs.pop()

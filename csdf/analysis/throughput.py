@@ -34,7 +34,7 @@ class Throughput(Executed):
 
     period: time of one iteration in the units of the user; 0 if nothing limits the graph (no cycle of
     it takes time); None if it deadlocks. critical_cycle: why it is not less; None if nothing does.
-    method: what found it. is_exact: if not, the period is an upper bound: the period of some schedules.
+    method: `periodic` or `execution`. is_exact: if false, the period is an upper bound.
     """
 
     JSON: ClassVar[tuple[str, ...]] = (
@@ -68,8 +68,7 @@ def throughput(graph: Graph, *, method: Method = "auto", budget: Budget = None) 
     iteration is short against the work of refining. Both are exact.
     budget: a stop, or seconds.
     Raises InconsistentGraph; GaveUp, with the bounds proved so far, where the budget or Ctrl-C ends the
-    analysis, or where
-    the execution finds no recurring state in its memory.
+    analysis, or where the execution finds no recurring state in its memory.
     Source: Bodin et al., DAC 2016; Ghamarian et al., ACSD 2006.
     """
     if method not in METHODS:

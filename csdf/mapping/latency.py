@@ -34,14 +34,14 @@ LATENCIES = ("latency", "dependency_latency", "max_release_delay", "jitter", "st
 class SourceLatency(Shown):
     """Latencies behind a source whose firings are released at even distances.
 
-    period: of the source, for one iteration; min_period: the shortest that the graph sustains. Where
-    that is longer, inputs pile up and there is no latency: all that follows is None.
+    period: of the source, for one iteration; min_period: the shortest that the graph sustains. If
+    min_period exceeds period, inputs accumulate without bound, and all other results are None.
     latency: the longest time from the release of iteration n of the source to the last end of the
     sink in iteration n. dependency_latency: to its last end in iteration n + distance, the
     first that needs iteration n. max_release_delay: by how much a firing of the source starts at most
     after its release, for lack of tokens or space; 0 for a source that never has to wait.
-    jitter: by how much the ends of the sink's firings stray from even distances, as the latest less
-    the earliest; steady_jitter: without the transient.
+    jitter: maximum less minimum deviation of the sink's ends from a strictly periodic sequence;
+    steady_jitter: without the transient.
     """
 
     JSON: ClassVar[tuple[str, ...]] = (
@@ -135,7 +135,7 @@ def with_clock(graph: Graph, source: str, period: Fraction) -> Graph:
 
 
 class _FiringPrefix(NamedTuple):
-    """Firings of the transient and the steady part, and of as many iterations more as are asked for."""
+    """Firings of the transient, the steady part and the further iterations requested."""
 
     firings: Sequence[Firing]
     transient: int

@@ -175,7 +175,7 @@ def _works(
 def _dependencies(
     graph: Graph, repetitions: dict[str, int], first: dict[str, int]
 ) -> tuple[Dependency, ...]:
-    """Return what each firing waits for, the order of the firings of an actor among it."""
+    """Return the dependencies of all firings, including the order of firings of one actor."""
     dependencies = []
     for channel in limit_concurrency(graph, dict.fromkeys(first, 1)).channels:
         count = repetitions[channel.producer]
@@ -209,9 +209,9 @@ def iteration_order(problem: MappingProblem) -> list[int]:
 def lower_bound(problem: MappingProblem) -> Fraction:
     """Return a period below which no mapping comes, in time units of the problem.
 
-    The largest of: the period without processors, each actor one firing at a time on its fastest one;
-    the least load of each actor; all least loads shared evenly; and, for processors that are alike,
-    the least load that one of them has where no actor is split.
+    The maximum of: the period with a fastest processor for each actor; the minimum load of each actor;
+    the mean of all minimum loads over the processors; and, for identical processors, the bound of
+    `_least_shared`.
     """
     minimum = problem.least_loads
     cores = len(problem.platform.cores)
@@ -236,10 +236,10 @@ def fewest_by_load(problem: MappingProblem, period: Fraction) -> int:
 
 
 def _least_shared(loads: Sequence[int], cores: int) -> int:
-    """Return a load that the fullest of that many equal processors has at least, if no load is split.
+    """Return a lower bound on the makespan of indivisible loads on identical processors.
 
-    The sum of the two smallest of the largest loads that must share a processor; and the least sum of
-    some loads that is no less than an equal share.
+    By pigeonhole, two of the `cores` + 1 largest loads share a processor: at least the two smallest of
+    them. The makespan is also a subset sum of the loads that is at least their mean.
     """
     ordered = sorted(loads, reverse=True)
     pair = ordered[cores - 1] + ordered[cores] if len(ordered) > cores else 0

@@ -224,8 +224,9 @@ def _better_cycle(
     nodes: int, edges: Sequence[WeightedEdge], ratio: Fraction | None, stop: Stop
 ) -> RatioCycle | None:
     """Return the best of the cycles that the longest paths close first, if above the ratio."""
-    # Below every ratio, so that the first search finds any cycle.
-    low = -1 - sum(abs(edge.weight) for edge in edges)  # below the ratio of any cycle
+    low = -1 - sum(
+        abs(edge.weight) for edge in edges
+    )  # below every ratio, so that the first search finds any cycle
     ratio_now = Fraction(low) if ratio is None else ratio
     costs = [
         edge.weight * ratio_now.denominator - edge.steps * ratio_now.numerator for edge in edges

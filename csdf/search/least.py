@@ -21,7 +21,7 @@ from csdf.time_limit import ENDS, Progress, Stop, reason_of
 class LeastDistribution:
     """The result of a search: capacities in the order of its variables, None without any.
 
-    size: of the capacities; where they are not proved to be the least it is `lower_bound` or more.
+    size: of the capacities; at least `lower_bound`, and equal to it if they are proved optimal.
     """
 
     capacities: Distribution | None
@@ -39,9 +39,9 @@ def least_distribution(
     *,
     refusal: Callable[[], Reason],
 ) -> LeastDistribution:
-    """Return the least capacities that suffice, with a proof, or the best by the end of the stop.
+    """Return the least sufficient capacities with a proof, or the best ones when the stop ends.
 
-    refusal: says why nothing suffices, asked where not even unlimited capacities do.
+    refusal: gives the reason if not even unlimited capacities suffice.
     """
     best: Distribution | None = None
 
@@ -52,7 +52,7 @@ def least_distribution(
         bound = exploration.lower_bound
         stop.look(Progress(done=evaluator.count, lower_bound=bound, best=size()))
 
-    def told(status: Status, reason: Reason) -> LeastDistribution:
+    def answer(status: Status, reason: Reason) -> LeastDistribution:
         size_now, bound = size(), exploration.lower_bound
         if size_now is not None and status == Status.OPTIMAL:
             bound = size_now
@@ -63,7 +63,7 @@ def least_distribution(
     exploration = Exploration(evaluator, variables, look)
     try:
         if not is_sufficient(evaluator.evaluate((None,) * len(variables)).period):
-            return told(Status.INFEASIBLE, refusal())
+            return answer(Status.INFEASIBLE, refusal())
         for trial in narrowing(evaluator, variables, is_sufficient):
             best = trial
             look()
@@ -72,8 +72,8 @@ def least_distribution(
     except ENDS as end:
         cheapest, reason = None, reason_of(end)
     if cheapest is not None or (best is not None and size() == exploration.lower_bound):
-        return told(Status.OPTIMAL, because(StorageWhy.NO_SMALLER))
-    return told(Status.UNKNOWN if best is None else Status.FEASIBLE, reason)
+        return answer(Status.OPTIMAL, because(StorageWhy.NO_SMALLER))
+    return answer(Status.UNKNOWN if best is None else Status.FEASIBLE, reason)
 
 
 def narrowing(
@@ -112,9 +112,9 @@ def reduced(
     *,
     is_close: bool = False,
 ) -> Iterator[Distribution]:
-    """Yield after each evaluation the smallest capacities so far; in the end no single one can be less.
+    """Yield after each evaluation the smallest capacities so far; at the end none can be less.
 
-    capacities: some that suffice. is_close: few of them can be less, so one step less is tried first.
+    capacities: sufficient ones. is_close: few can be reduced, so one step less is tried first.
     """
     # Expensive channels are reduced first, while the other channels still have surplus space.
     for position in sorted(range(len(variables)), key=lambda index: -variables[index].weight):
