@@ -15,7 +15,7 @@ Depths = Sequence[int | None]
 
 
 class TimedPart(Protocol):
-    """Some layers of a design in some depths, and the cycles that hold them back; see Subgraph."""
+    """A subgraph of a design at fixed depths, with its critical cycles; see Subgraph."""
 
     simulated: int
 
@@ -27,9 +27,9 @@ class TimedPart(Protocol):
 
 
 class TimedDesign(Protocol):
-    """A design that depths are asked of: an EventGraph, or one call of a design in HLS.
+    """A design whose period depends on FIFO depths: an EventGraph, or one call of a design in HLS.
 
-    alone: periods of layers by themselves.
+    alone: periods of single layers.
     """
 
     @property
@@ -50,17 +50,15 @@ LATEST = 64
 
 
 class DesignEvaluator:
-    """The answers that csdf.search wants of a graph, given for a design by its events.
+    """Evaluator of csdf.search for a design, by the times of its events.
 
     Depths are tuples in the order of the FIFOs, None for one without a bound. required: a period in
-    cycles; then an evaluation says no more than whether it is reached: the period returned is the
-    required one, or the period of a cycle above it. Infinite periods are None. only_live: as
-    csdf.search has it, a deadlock or none. Each group of layers that hold each other up is looked at
-    once, and not
-    at all where an earlier answer decides: more depth is never slower, less never faster.
+    cycles; then an evaluation returns only this period, or that of a slower cycle. Infinite periods
+    are None. only_live: only deadlocks are detected. Each strongly connected group of layers is
+    simulated once, or not at all if an earlier answer implies its answer: more depth is never slower.
     """
 
-    firings = 0  # of the search's measure of an evaluation: here looking on is always worth it
+    firings = 0  # for csdf.search, which then never counts an evaluation as long work
 
     def __init__(
         self,
@@ -72,7 +70,7 @@ class DesignEvaluator:
     ) -> None:
         self.graph = graph
         self.count = 0
-        self.simulations = 0  # what the answers took, but for those that followed from earlier ones
+        self.simulations = 0  # without answers that follow from earlier ones
         self.work = 0  # the events of all simulations
         self.spend = spend
         self._required = required
@@ -83,7 +81,7 @@ class DesignEvaluator:
         self._cycles: deque[EventCycle] = deque(maxlen=LATEST)
 
     def evaluate(self, capacities: tuple[int | None, ...]) -> PeriodEvaluation:
-        """Return the period in these depths, and the FIFOs that hold it back."""
+        """Return the period at these depths, and the FIFOs on its critical cycle."""
         cycle = self.critical_cycle(capacities)
         if cycle is not None:
             return PeriodEvaluation(cycle.period, cycle.fifos)
@@ -98,7 +96,7 @@ class DesignEvaluator:
         return self.critical_cycle(depths) is None
 
     def critical_cycle(self, depths: Depths) -> EventCycle | None:
-        """Return what holds a design back: above the required period, or at all if there is none."""
+        """Return a cycle above the required period, or the slowest cycle if none is required."""
         self.count += 1
         worst: EventCycle | None = None
         # Small groups first: a deadlock or a slow cycle found there saves the simulation of the
@@ -134,7 +132,7 @@ class DesignEvaluator:
         return self._known[key]
 
     def _above(self, layers: Sequence[int], own: Depths, depths: Depths) -> EventCycle | None:
-        """A cycle that must not be, by what is known of other depths or by simulation."""
+        """A cycle above the required period, from earlier answers or by simulation."""
         sufficient = self._sufficient.setdefault(tuple(layers), deque(maxlen=LATEST))
         # Monotonicity: at least as much depth everywhere as depths that suffice is enough.
         if any(_is_within(depths_known, own) for depths_known in sufficient):
@@ -158,9 +156,9 @@ class DesignEvaluator:
         return slow_cycle
 
     def max_occupancy(self, depths: Depths, index: int) -> int | None:
-        """Return a depth of one FIFO that does where it does without a bound, or None if unknown.
+        """Return a depth of one FIFO that is as good as an unbounded one; None if unknown.
 
-        depths: of the others. It is what the FIFO holds where all events happen as soon as they can.
+        depths: of the other FIFOs. The result is the maximum occupancy in self-timed execution.
         """
         if self._required is None:
             return None
@@ -175,9 +173,9 @@ class DesignEvaluator:
         return part.max_occupancy(index, self._required, self.spend)
 
     def occupied(self, depths: tuple[int, ...]) -> tuple[int, ...]:
-        """Return depths that do the same as these, which reach the period, without space never used.
+        """Return depths without unused space; the given depths reach the required period.
 
-        All events keep their times, so the occupancies of all FIFOs do together: one simulation.
+        All events keep their times, so one simulation gives the occupancies of all FIFOs.
         """
         if self._required is None:
             return depths
@@ -202,11 +200,11 @@ class DesignEvaluator:
         return tuple(maximum)
 
     def slowest(self) -> int:
-        """Return the layer with the longest period by itself: no depths are faster."""
+        """Return the layer with the longest period alone, a lower bound at any depths."""
         return max(range(len(self.graph.design.layers)), key=self.alone)
 
     def alone(self, layer: int) -> Fraction:
-        """Return the period of a layer with nothing that holds it up."""
+        """Return the period of a layer whose FIFOs never delay it."""
         periods = self.graph.alone
         if layer not in periods:
             # No layer is faster than its longest sequence, one event after the other.

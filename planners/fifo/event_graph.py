@@ -465,7 +465,7 @@ def _infeasible(is_passing: Any, fifos: Any, depths: Sequence[int | None]) -> In
     waits = np.flatnonzero(fifos >= 0)
     begins = np.flatnonzero(np.diff(np.cumsum(~is_passing)[waits], prepend=-1))
     lengths = np.diff(begins, append=len(waits))
-    # Chains of a single FIFO are the usual case and are found without a loop in Python.
+    # Most chains have a single FIFO: these need no loop in Python.
     groups = [*np.unique(fifos[waits][begins[lengths == 1]]).reshape(-1, 1)]
     for begin, length in zip(begins[lengths > 1], lengths[lengths > 1], strict=True):
         groups.append(fifos[waits][begin : begin + length])
@@ -477,9 +477,9 @@ def _infeasible(is_passing: Any, fifos: Any, depths: Sequence[int | None]) -> In
 
 
 def _most_waiting(words: Numbers, writes: Numbers, reads: Numbers, period: int) -> int:
-    """Return the maximum number of elements that have been put but not read, up to `words`.
+    """Return the maximum number of elements that were written but not read.
 
-    put, reads: times of the first period, repeated every `period`.
+    writes, reads: times in the first frame, repeated every `period`.
     """
     iterations = max(0, -(-int(reads[-1] - writes[0]) // period)) + 1
     shifts = np.arange(-iterations, 1).astype(reads.dtype)[:, None] * period
