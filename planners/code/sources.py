@@ -73,11 +73,11 @@ class Written:
     memories: tuple[str, ...] = ("arena",)  # parameters of NAME_init
     arrays: tuple[str, ...] = ("arena",)  # of programs, one for each memory
     stack_bytes: int = STACK_BYTES  # on a Cortex-M4, at most
-    has_integers: bool = False  # at its ends, which stand for real numbers
+    has_integers: bool = False  # ports with quantised integers
     stages: tuple[str, ...] = ()  # their results, by number; none where they are not told
-    kept_rows: tuple[int, ...] = ()  # of each variable, which lies as a ring
+    kept_rows: tuple[int, ...] = ()  # of each variable, stored as a ring
     persistent_accumulators: tuple[PersistentAccumulators, ...] = ()
-    cmsis_nn: CmsisNN | None = None  # where it computes what it can
+    cmsis_nn: CmsisNN | None = None  # the share of CMSIS-NN, if it is used
     headers: Mapping[str, str] = field(default_factory=dict)  # of kernels, by file name
     use: KernelUse | None = None
     text: SourceText | None = None
@@ -150,6 +150,8 @@ def cmsis_nn_of(model: Model, plan: StreamingPlan, scratch: ScratchLimit) -> Cms
 
 
 class _SourceWriter:
+    """Writes the C of one network: tables and schedule first, then ports and macros."""
+
     def __init__(
         self,
         model: Model,
@@ -296,13 +298,13 @@ class _SourceWriter:
         return with_kernels
 
     def _stack_bytes(self) -> int:
-        """On a Cortex-M4, at most."""
+        """Upper bound on the stack of a Cortex-M4."""
         moved = self.schedule.moved.stack_bytes(self.schedule.most_layers)
         moved += BLOCK_STACK_BYTES if self.schedule.write_buffers else 0
         return (STACK_BYTES if self.cmsis_nn is None else CMSIS_STACK_BYTES) + moved
 
     def _state_bytes(self, counters: int) -> int:
-        """At most; structures are padded."""
+        """Upper bound on the bytes of the state; structures are padded."""
         scratch = self.schedule.scratch * self.schedule.unit
         if self.cmsis_nn is not None:
             scratch = max(self.cmsis_nn.scratch.values())

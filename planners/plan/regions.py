@@ -1,10 +1,10 @@
 """Regions of tensors: the rows and columns of its inputs that a layer needs, and the tiles of groups.
 
 Rows follow the row rule of cnn2csdf; columns follow the same rule, of the layer turned around its
-diagonal. The outputs of a group are cut into parts along an axis. From there the needs are walked
-back to the inputs, tensor by tensor. What a part makes of a tensor may be all that it needs, or
-only what no part before it has made; what it makes decides what it needs of the tensors before.
-Parts are ranges where a group holds rectangles, or sets of places where gaps count.
+diagonal. The outputs of a group are cut into parts along an axis. Demand is propagated from the outputs
+to the inputs, tensor by tensor. A part computes either all positions of a tensor that it needs, or only
+those that no earlier part has computed; the computed positions determine the demand on the inputs.
+A part is a range where a group holds rectangles, or a set of positions where gaps count.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ def can_be_tiled(network: Network, layer: Layer) -> bool:
 def range_needed(layer: Layer, index: int, inputs: Sequence[Shape], axis: int) -> RangeNeeded:
     """Return which range of input `index` a range of the output needs, along one axis.
 
-    Both ends grow with the ends asked for, or stay. Raises InvalidNetwork for a layer that needs
-    all of its input.
+    Both ends are monotonic in the ends of the output range. Raises InvalidNetwork for a layer that
+    needs all of its input.
     """
     operator = layer.operator
     if axis == COLUMNS:
@@ -57,26 +57,26 @@ def range_needed(layer: Layer, index: int, inputs: Sequence[Shape], axis: int) -
 
 
 class AxisNeed(NamedTuple):
-    """The needs of a layer of one input along an axis, which has `limit` places."""
+    """The demand of a layer on one input along an axis of `limit` positions."""
 
     source: str
     of: RangeNeeded
     limit: int
 
     def clipped(self, wanted: Range) -> Range:
-        """Return what of the input a range of the output needs."""
+        """Return the range of the input that a range of the output needs."""
         return clipped(self.of(wanted), self.limit)
 
 
 class Needs:
-    """The needs of the layers of a network of their inputs, each looked up once."""
+    """Cache of the demands of all layers of a network on their inputs."""
 
     def __init__(self, network: Network) -> None:
         self.network = network
         self._found: dict[tuple[str, int], tuple[AxisNeed, ...]] = {}
 
     def of(self, layer: Layer, axis: int) -> tuple[AxisNeed, ...]:
-        """Return what a layer needs of each input. Raises InvalidNetwork if it needs all of one."""
+        """Return the demand of a layer on each input. Raises InvalidNetwork if it needs all of one."""
         key = layer.name, axis
         if key not in self._found:
             inputs = self.network.input_shapes(layer)
@@ -111,9 +111,9 @@ def clipped(wanted: Range, limit: int) -> Range:
     return first, max(first + 1, min(wanted[1], limit))
 
 
-def hull(one: Range, other: Range) -> Range:
-    """Return the smallest range that holds both."""
-    return min(one[0], other[0]), max(one[1], other[1])
+def hull(first: Range, second: Range) -> Range:
+    """Return the smallest range that contains both."""
+    return min(first[0], second[0]), max(first[1], second[1])
 
 
 Map = TypeVar("Map")
@@ -193,11 +193,11 @@ class TileRanges:
         self.columns = bands(needs, self.layers, self.tiles.column_ends, COLUMNS)
 
     def held(self, name: str, down: int, across: int) -> Region:
-        """Return what a tile holds of a tensor."""
+        """Return the region of a tensor that a tile holds."""
         return Region(self.rows[name][down], self.columns[name][across])
 
     def computed(self, name: str, down: int, across: int) -> Region:
-        """Return what a tile computes of a tensor."""
+        """Return the region of a tensor that a tile computes."""
         return Region(self.computed_rows(name)[down], self.computed_columns(name)[across])
 
     def computed_rows(self, name: str) -> tuple[Range, ...]:

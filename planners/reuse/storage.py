@@ -3,11 +3,11 @@
 Layers and edges are numbers, layers in the order of the schedule. The rows of a part are a number for
 every layer: the height of its output where it is executed whole.
 
-A block is a biconnected component of the layers: live, or not, on its own. A bound for each of its
-edges follows from the data alone: before a phase of the consumer starts, the producer has fired as
-often as any path between the two asks for. Where an execution that always fires the deepest layer it
-can needs no more than these bounds, they are the smallest buffers, and nothing has to be searched. For
-a block of one edge this is always so.
+A block is a biconnected component of the layers; its liveness does not depend on other blocks. Data
+dependences give a lower bound for each edge: before a phase of the consumer starts, the producer has
+fired as often as any path between the two requires. If the schedule that always fires the deepest
+enabled layer needs no more than these bounds, they are the smallest buffers, without a search. This
+always holds for a block of a single edge.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class PartitionEdge(NamedTuple):
 
 
 class RowsTaken(NamedTuple):
-    """Rows that a consumer has taken, and given back, after each of its phases."""
+    """Rows that a consumer has consumed and released after each of its phases."""
 
     consumed: tuple[int, ...]
     released: tuple[int, ...]
@@ -52,12 +52,13 @@ class RowsTaken(NamedTuple):
 class PartitionRows:
     """The rates of a partition for any rows of a part, each computed when it is first asked for.
 
-    part_rows(layer, wanted): rows of a part that the layer really has; None is the whole.
-    written(layer, rows): rows written after each phase. reading(edge, rows): what the consumer has
-    taken and given back; rows: of its parts. needed(edge, producer_rows, consumer_rows): firings of
-    the producer that each phase of the consumer waits for. room(.., capacity): firings of the consumer
-    that each phase of the producer waits for, where the buffer holds this many rows; space is claimed
-    when a firing starts. needed_at, room_at: where in `numbers` these firings begin.
+    part_rows(layer, wanted): rows of a part, at most `wanted`; None is the whole tensor.
+    written(layer, rows): rows written after each phase.
+    reading(edge, rows): rows consumed and released after each phase, for a consumer with such parts.
+    needed(edge, producer_rows, consumer_rows): firings of the producer that each phase of the consumer
+    waits for. room(.., capacity): firings of the consumer that each phase of the producer waits for, in
+    a buffer of `capacity` rows; a firing claims space at its start.
+    needed_at, room_at: index in `numbers` of the first of these firings.
     """
 
     def __init__(self, network: Network, partition: Partition, unit: int) -> None:
@@ -253,7 +254,7 @@ def held_rows(rates: BlockRates) -> tuple[Rows, Rows]:
 
 
 def _rows_deepest_first(rates: BlockRates) -> tuple[int, ...]:
-    """Rows that edges hold when always the last layer fires that has its input."""
+    """Rows held by each edge if the last enabled layer in the order always fires first."""
     inputs: list[list[int]] = [[] for _ in rates.written]
     for number, edge in enumerate(rates.edges):
         inputs[edge.consumer].append(number)
@@ -282,7 +283,7 @@ def _rows_deepest_first(rates: BlockRates) -> tuple[int, ...]:
 
 
 class BlockStorage(NamedTuple):
-    """Rows that each edge of a block holds. Elements in all, and what cannot be less."""
+    """Rows that each edge of a block holds, their elements, and a lower bound on these."""
 
     capacities: tuple[int, ...]
     size: int
@@ -302,7 +303,6 @@ def block_storage(
     def size(capacities: Sequence[int]) -> int:
         return sum(map(mul, capacities, row_elements))
 
-    # The lower bound is reached by one schedule: nothing is left to search.
     if least == used:
         return BlockStorage(used, size(used), size(used))
     graph = _graph(rates, row_elements)

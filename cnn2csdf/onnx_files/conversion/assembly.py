@@ -23,27 +23,28 @@ Dims = tuple[int, ...]
 
 
 class OnnxAssembly:
-    """Turns nodes into layers, in running order.
+    """Turns nodes into layers, in execution order.
 
     The layers have no batch axis. A tensor whose batch axis a node has removed (squeezed, or
-    flattened to a vector) keeps all its axes.
+    flattened to a vector) keeps all its axes. Lines are tensors of 1 x channels x length; operators
+    on maps read the raised form of lines, a map of one column.
     """
 
     def __init__(
         self, values: GraphValues, name: str, *, with_weights: bool, read: Set[str] | None = None
     ) -> None:
-        """Begin a network; read: the tensors that some node or output reads, where known."""
+        """Begin a network; read: the tensors that a node or an output reads, if known."""
         self.values = values
         self._read = read
         self.builder = NetworkBuilder(name)
         self.weights: dict[str, dict[str, Array]] = {}
         self._with_weights = with_weights
         self._layers: dict[str, str] = {}  # tensor: the layer that writes it
-        self._raised: dict[str, str] = {}  # lines: the layer that holds them as maps of one column
+        self._raised: dict[str, str] = {}  # lines: the layer of their raised form
         self._batched: set[str] = set()
 
     def add_input(self, name: str) -> None:
-        """Add the layer where a frame comes in."""
+        """Add an input layer."""
         dims = self.values.dims(name)
         element = self.values.element(name)
         if len(dims) > 1 and dims[0] == 1:
@@ -52,7 +53,7 @@ class OnnxAssembly:
         self._layers[name] = self.builder.input(dims, name=name, element=element)
 
     def add_output(self, name: str) -> None:
-        """Add the layer where a result goes out."""
+        """Add an output layer."""
         is_free = self.builder.free_name(name) == name
         self.builder.output(self._plain(name), name=name if is_free else f"{name} output")
 
@@ -120,12 +121,12 @@ class OnnxAssembly:
     ) -> None:
         """Add layers that read and write lines as maps of one column."""
         tensor = output or node.outputs[0]
-        theirs = self.values.dims(tensor)
+        dims = self.values.dims(tensor)
         sources = [self.raised(source) for source in inputs]
         layer = self._chain(node, steps, sources, tensor, name, quantization)
-        ours = self.builder.shape(layer)
-        if (*theirs, 1) != (1, *ours.dims):
-            raise InvalidNetwork(f"layer {layer!r}: a shape of {ours}, but lines of {theirs}")
+        shape = self.builder.shape(layer)
+        if (*dims, 1) != (1, *shape.dims):
+            raise InvalidNetwork(f"layer {layer!r}: a shape of {shape}, but lines of {dims}")
         self._batched.add(tensor)
         self._raised[tensor] = layer
 
@@ -148,7 +149,7 @@ class OnnxAssembly:
         return self._layers[tensor]
 
     def _reshaped(self, tensor: str, layer: str, dims: Dims, what: str) -> str:
-        """The layer that gives a tensor other dims; of one that is made real the integers, before."""
+        """Return a reshaped layer; a conversion to real numbers is moved after the reshape."""
         last_layer, element = self.builder.layer(layer), self.values.element(tensor)
         is_made_real = (
             isinstance(last_layer.operator, op.Conversion) and last_layer.quantization is None
@@ -214,7 +215,7 @@ class OnnxAssembly:
         return replace(stored, element=Element.FLOAT32) if is_half and numbers.is_scaled else stored
 
     def quantize(self, tensor: str, quantization: Quantization) -> Quantization:
-        """Return how a tensor of integers is quantised: so, if nothing before it has said how."""
+        """Return the quantisation of a tensor; `quantization` applies if no earlier node has set it."""
         layer = self._raised.get(tensor) or self._plain(tensor)
         known_quantization = self.builder.layer(layer).quantization
         if known_quantization is None:
@@ -236,7 +237,7 @@ class OnnxAssembly:
         return Shape(dims=self.values.dims(tensor)[1:])
 
     def places_in(self, tensor: str) -> int | None:
-        """Return the length of the axis whose places the elements are; None for other numbers."""
+        """Return the length of the axis that the elements index, as after ArgMax; else None."""
         layer = self.builder.layer(self._plain(tensor))
         while isinstance(layer.operator, (op.Identity, op.Reshape)):
             layer = self.builder.layer(layer.inputs[0])
@@ -249,7 +250,7 @@ class OnnxAssembly:
         return tensor is not None and self.values.is_static(tensor)
 
     def dynamic(self, node: OnnxNode, index: int) -> str:
-        """Return the input at that place, which must depend on the frame."""
+        """Return the input at an index, which must depend on the frame."""
         tensor = node.required(index)
         if self.values.is_static(tensor):
             raise unsupported(node, f"input {tensor!r} is a constant")
@@ -338,7 +339,7 @@ class OnnxAssembly:
         return tuple(places.items()), numbers
 
     def reshaped(self, tensor: str, dims: Dims) -> Numbers:
-        """Return a static tensor under these dims."""
+        """Return a static tensor, reshaped."""
         return Numbers(
             tensor, lambda: np.asarray(self.values.value(tensor), np.float32).reshape(dims)
         )
@@ -368,7 +369,7 @@ Step = Weighted | op.Operator
 
 
 def on_lines(step: Step) -> Weighted | None:
-    """Return the step on maps of one column; None where it is no function of single elements."""
+    """Return an elementwise step on raised lines; None for other steps."""
     weighted = step if isinstance(step, Weighted) else Weighted(step, {})
     match weighted.operator:
         case op.Activation() | op.BatchNormalization() | op.Conversion() | op.Identity():

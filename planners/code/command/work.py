@@ -216,7 +216,7 @@ def _require_flash(weight_bytes: int, options: argparse.Namespace) -> None:
 
 
 class Told(NamedTuple):
-    """Return what was written, as a JSON value and as lines."""
+    """The answer of the command, as a JSON value and as lines."""
 
     as_json: dict[str, Any]
     lines: list[str]
