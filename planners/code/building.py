@@ -294,7 +294,7 @@ def readme(written: Written, model: Model, plan: StreamingPlan, package: Package
 |---|---|
 {_memories(plan)}
 | RAM: state | at most {written.state_bytes} bytes |
-| RAM: stack | less than {written.stack_bytes:,} bytes on a Cortex-M4; `make qemu` prints it |
+| RAM: stack | at most {written.stack_bytes:,} bytes (gcc, `-O2`); `make qemu` prints it for the test |
 | flash: weights | {written.weight_bytes:,} bytes; `make size` prints the code |
 | work | {work} |
 

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from cnn2csdf.platforms import PLATFORMS
 from csdf.errors import InvalidArgument
+from planners.plan.stack import CORE_OF_KERNELS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +47,10 @@ HELIUM = Machine(
 WORDS_MEET = Machine(
     name="cortex_m4",
     instructions="the DSP extension of a Cortex-M4",
-    condition="defined(__ARM_FEATURE_SIMD32) && defined(__GNUC__)",
+    # Thumb-2 loads words of bytes at any address, the first byte lowest: not on a core that traps
+    # unaligned accesses (-mno-unaligned-access), in ARM state, or in big-endian order.
+    condition="defined(__ARM_FEATURE_SIMD32) && defined(__ARM_FEATURE_UNALIGNED) && "
+    "defined(__thumb2__) && !defined(__ARM_BIG_ENDIAN) && defined(__GNUC__)",
     words=frozenset({"WORDS_MEET"}),
     has_assembly=True,
 )
@@ -82,7 +86,6 @@ TARGETS: Mapping[str, tuple[Machine, ...]] = {  # the machines of each, that of 
 Switches = frozenset[tuple[str, bool]]
 NO_SWITCHES: Switches = frozenset()
 Target = str | None  # of TARGETS; None: code for all machines, of which the compiler chooses
-_OF_KERNELS = {"m4": CORTEX_M4, "m55": CORTEX_M55, "m0plus": CORTEX_M0PLUS, "riscv32": RV32}
 _DIRECTIVE = re.compile(r"^#(if|ifdef|ifndef|elif|else|endif)\b\s*(.*)$")
 _COMMENT = re.compile(r"/\*.*?\*/")
 _NAME = re.compile(r"\w+")
@@ -99,7 +102,7 @@ def target_of_platform(platform: str) -> str:
     """Return the target of the core of a platform of `cnn2csdf.platforms`; HOST without a core."""
     chosen = PLATFORMS.get(platform)
     core = None if chosen is None else chosen.core
-    return HOST if core is None else _OF_KERNELS[core.kernels]
+    return HOST if core is None else CORE_OF_KERNELS[core.kernels]
 
 
 def machines_of(target: Target) -> tuple[Machine, ...]:

@@ -48,6 +48,7 @@ COMMIT = "99f736a63036613032f9b70de36b493bcd7802d4"  # of CMSIS-NN, from July 20
 SOURCE = "https://github.com/ARM-software/CMSIS-NN.git"
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _CONDITION = re.compile(r"^#(?!define).*$", re.MULTILINE)  # of the preprocessor
+_ARRAY = re.compile(r"typedef \w+ (\w+)\[")  # of a length that is checked at compile time
 _MACRO = re.compile(r"#define (\w+)")
 _BY_MACRO = re.compile(r"\w+\((\w+), .*\)")  # the definition of a function in one line
 _ENUMERATED = re.compile(r"(\w+)\s*(?:=[^,}]*)?[,}]")
@@ -158,6 +159,8 @@ def _defined(code: str) -> Iterator[str]:
     head = code.partition("{")[0]
     if macro := _MACRO.match(code) or _BY_MACRO.fullmatch(code):
         yield macro[1]
+    elif array := _ARRAY.match(code):
+        yield array[1]
     elif code.startswith("typedef"):
         pointer = re.search(r"\(\*(\w+)\)", code) if "struct {" not in code else None
         yield pointer.group(1) if pointer and "}" not in code else _WORD.findall(code)[-1]

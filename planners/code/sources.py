@@ -45,8 +45,9 @@ from planners.code.prologue import MacroWriter, without_unused_macros
 from planners.code.schedule import PersistentAccumulators, Schedule
 from planners.code.unsigned_as_signed import SIGNED, as_signed, can_change_in_place
 from planners.plan.plan import StreamingPlan
-from planners.plan.ram import CMSIS_STACK_BYTES, STACK_BYTES, state_bytes_of
+from planners.plan.ram import CMSIS_STACK_BYTES, state_bytes_of
 from planners.plan.rematerialisation import worked_model
+from planners.plan.stack import bytes_of_stages, stack_bytes_of
 
 BLOCK_STACK_BYTES = 160  # of store_blocks, which calls a kernel
 STORE_BLOCKS = (
@@ -72,7 +73,7 @@ class Written:
     kernels: tuple[str, ...]
     memories: tuple[str, ...] = ("arena",)  # parameters of NAME_init
     arrays: tuple[str, ...] = ("arena",)  # of programs, one for each memory
-    stack_bytes: int = STACK_BYTES  # on a Cortex-M4, at most
+    stack_bytes: int = 0  # on the core of the target, or any, at most
     has_integers: bool = False  # ports with quantised integers
     stages: tuple[str, ...] = ()  # their results, by number; none where they are not told
     kept_rows: tuple[int, ...] = ()  # of each variable, stored as a ring
@@ -291,17 +292,20 @@ class _SourceWriter:
                 if self.plan.memories
                 else ("arena",)
             ),
-            stack_bytes=self._stack_bytes(),
+            stack_bytes=self._stack_bytes(counters),
             cmsis_nn=self.cmsis_nn,
         )
         (with_kernels,) = with_shared_kernels((written,), self.target)
         return with_kernels
 
-    def _stack_bytes(self) -> int:
-        """Upper bound on the stack of a Cortex-M4."""
+    def _stack_bytes(self, stages: int) -> int:
+        """Upper bound on the stack on the core of the target, or on any core."""
         moved = self.schedule.moved.stack_bytes(self.schedule.most_layers)
+        moved += bytes_of_stages(self.schedule.most_ranges, self.schedule.most_layers, stages)
         moved += BLOCK_STACK_BYTES if self.schedule.write_buffers else 0
-        return (STACK_BYTES if self.cmsis_nn is None else CMSIS_STACK_BYTES) + moved
+        if self.cmsis_nn is not None:
+            return CMSIS_STACK_BYTES + moved
+        return stack_bytes_of(self._given, self.target) + moved
 
     def _state_bytes(self, counters: int) -> int:
         """Upper bound on the bytes of the state; structures are padded."""

@@ -117,6 +117,7 @@ class FitMethod:
         MACs.
     nanoseconds: predicted time of a frame; None without a platform.
     state_bytes: upper bound on the bytes of the execution state in C; 0 if only the arena counts.
+    stage_stack_bytes: bytes that the stages of the plan add to the stack in C; 0 likewise.
     """
 
     name: str
@@ -124,6 +125,7 @@ class FitMethod:
     mac_ratio: Fraction
     nanoseconds: int | None
     state_bytes: int = 0
+    stage_stack_bytes: int = 0
 
     def __repr__(self) -> str:
         work = f"{float(self.mac_ratio):.4g}x MACs"
@@ -136,8 +138,8 @@ class FitMethod:
 
     @property
     def with_state(self) -> int:
-        """Bytes of arena and execution state."""
-        return self.ram_bytes + self.state_bytes
+        """Bytes of arena, execution state, and the stack of the stages."""
+        return self.ram_bytes + self.state_bytes + self.stage_stack_bytes
 
 
 class Hop(NamedTuple):
@@ -363,7 +365,7 @@ class Fit(Tabular):
             "fits": {Status.FEASIBLE: True, Status.INFEASIBLE: False}.get(self.status),
             "ram_bytes": shown.ram_bytes,
             **self._needed(shown),
-            **({} if self.beside is None else self.beside.to_json()),
+            **({} if self.beside is None else self.beside.to_json(shown.stage_stack_bytes)),
             **({"kept_bytes": kept} if (kept := shown.plan.kept_bytes) else {}),
             "flash_bytes": self.flash_bytes,
             "mac_ratio": str(shown.mac_ratio),

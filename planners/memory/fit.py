@@ -67,6 +67,7 @@ from planners.memory.stateful import stateful_plan
 from planners.plan.carried_out import require_carried_out
 from planners.plan.plan import Kind, Memory, StreamingPlan
 from planners.plan.ram import RamBeside, state_bytes
+from planners.plan.stack import stage_stack_bytes
 from planners.plan.weights import weight_bytes
 
 NEARLY_AS_FAST = Fraction(1, 100)  # no difference that a model of a platform can tell
@@ -418,6 +419,7 @@ def _planned_beside_stack(request: FitRequest, stop: Stop) -> InMemories:
         if home is None or beside is None or planned.plan is None:
             return planned
         state = state_bytes(planned.plan, request.network)
+        state += stage_stack_bytes(planned.plan, request.network)
         used = sum(memory.size for memory in planned.plan.memories if memory.name == home.name)
         if used + beside.bytes + state <= home.size:
             return planned

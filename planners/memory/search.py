@@ -62,6 +62,7 @@ from planners.plan.rematerialisation import (
     done_twice,
     heads_between,
 )
+from planners.plan.stack import stage_stack_bytes
 
 LOG = Log("csdf.planners.memory")
 
@@ -83,7 +84,7 @@ def method_of(
 ) -> FitMethod:
     """Return a plan with its figures as a FitMethod.
 
-    counts_state: whether the execution state of the plan counts as RAM.
+    counts_state: whether the execution state and the stack of the plan count as RAM.
     """
     return FitMethod(
         name=name,
@@ -93,6 +94,7 @@ def method_of(
         ),
         nanoseconds=nanoseconds,
         state_bytes=state_bytes(plan, network) if counts_state else 0,
+        stage_stack_bytes=stage_stack_bytes(plan, network) if counts_state else 0,
     )
 
 

@@ -60,8 +60,12 @@ class Together:
     @property
     def needed_ram(self) -> int:
         """Bytes of RAM: the arena, all execution states, and one stack and reserve."""
-        beside = self.fits[0].beside
-        return self.ram_bytes + self.state_bytes + (0 if beside is None else beside.bytes)
+        return self.ram_bytes + self.state_bytes + max(map(_stack_and_reserve, self.fits))
+
+    @property
+    def stage_stack_bytes(self) -> int:
+        """Bytes that the stages of the plans add to the stack."""
+        return max((fit.best or fit.least).stage_stack_bytes for fit in self.fits)
 
     @property
     def is_concurrent(self) -> bool:
@@ -152,6 +156,12 @@ def require_same_memories(plans: Sequence[StreamingPlan]) -> None:
             )
 
 
+def _stack_and_reserve(fit: Fit) -> int:
+    """Bytes of the stack of the plan of a network, and of the reserve."""
+    beside = 0 if fit.beside is None else fit.beside.bytes
+    return beside + (fit.best or fit.least).stage_stack_bytes
+
+
 def within_one_ram(fits: Sequence[Fit], again: Callable[[int, int], Fit]) -> list[Fit]:
     """Return the answers for networks in one arena, each with room for the execution states of all.
 
@@ -159,11 +169,12 @@ def within_one_ram(fits: Sequence[Fit], again: Callable[[int, int], Fit]) -> lis
     if the states of the other networks leave too few bytes.
     """
     states = [(fit.best or fit.least).state_bytes for fit in fits]
+    stacks = [_stack_and_reserve(fit) for fit in fits]
     found = []
     for number, fit in enumerate(fits):
         state_bytes = sum(states) - states[number]
         if fit.best is not None and fit.ram is not None:
-            left = fit.ram - state_bytes
+            left = fit.ram - state_bytes - (max(stacks) - stacks[number])
             if fit.needed_ram(fit.best) > left:
                 fit = replace(again(number, left), ram=fit.ram, hop=fit.hop)
         found.append(fit)
@@ -188,8 +199,9 @@ def with_states_apart(
     if not any(tops):
         return list(fits)
     moved_plans, base, kept = [], 0, sum(tops)
+    largest = max(map(_stack_and_reserve, fits))
     for number, (fit, way, top) in enumerate(zip(fits, ways, tops, strict=True)):
-        around = 0 if fit.beside is None else fit.beside.bytes
+        around = largest - way.stage_stack_bytes
         left = None if fit.ram is None else fit.ram - kept - around
         is_late = left is not None and fit.best is not None and way.with_state - top > left
         if is_late and not top and again is not None and left is not None and left > 0:

@@ -2,19 +2,18 @@
 
 The library has no globals and allocates nothing (see the README of a library), so arena, state and
 stack are all of its RAM. `state_bytes` is the size of the structure in the header, at most, with
-addresses of 64 bits. The stack is measured: `make qemu` prints what a Cortex-M4 used, and the tests of
-libraries compare the figure of each network with the bound.
+addresses of 64 bits. `planners.plan.stack` bounds the stack from measured kernels.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from cnn2csdf.network import Network
 from planners.plan.plan import Kind, StreamingPlan
+from planners.plan.stack import known_core, most_stages, stack_bytes_of
 
-STACK_BYTES = 1250  # of the kernels here, at most; measured on Cortex-M4 and Cortex-M55
-CMSIS_STACK_BYTES = 1500  # likewise, with CMSIS-NN
+CMSIS_STACK_BYTES = 1500  # with CMSIS-NN, at most; measured on Cortex-M4 and Cortex-M55
 FIELD_BYTES = 24  # of the state: address of the arena, staging buffer, group
 TURN_BYTES = 6  # the firing of an order that is next
 COUNTER_BYTES = 2  # of a stage: its firings, of a variable: its oldest row
@@ -25,32 +24,47 @@ ADDRESS_BYTES = 8
 class RamBeside:
     """Bytes of RAM besides arena and state: the stack of the library, and a reserve of the user's.
 
-    The reserve is what the application takes: its own stack, buffers of drivers, a network stack.
+    The stack is that of the kernels, by default of all networks on all cores; the stages of a plan add
+    `stage_stack_bytes`. The reserve is for the application: its own stack, buffers of drivers, a
+    network stack. core: the processor of the stack; None for the maximum of all cores.
     """
 
-    stack_bytes: int = STACK_BYTES
+    stack_bytes: int = field(default_factory=stack_bytes_of)
     reserve_bytes: int = 0
+    core: str | None = None
 
     @property
     def bytes(self) -> int:
         """Both together."""
         return self.stack_bytes + self.reserve_bytes
 
-    def to_json(self) -> dict[str, int]:
-        """Return both as a JSON value."""
-        return {"stack_bytes": self.stack_bytes, "reserve_bytes": self.reserve_bytes}
+    def to_json(self, stage_stack: int) -> dict[str, int]:
+        """Return both as a JSON value. stage_stack: bytes that the stages of the plan add."""
+        stack = self.stack_bytes + stage_stack
+        return {"stack_bytes": stack, "reserve_bytes": self.reserve_bytes}
+
+
+def ram_beside(
+    network: Network,
+    core: str | None = None,
+    *,
+    element_bytes: int | None = None,
+    reserve_bytes: int = 0,
+) -> RamBeside:
+    """Return the RAM in addition to the arena of a network.
+
+    core: the processor, a key of `planners.plan.stack.stack_table`; otherwise the largest stack of all
+    cores. element_bytes: of the tensors without quantisation; 4 by default.
+    """
+    stack = stack_bytes_of(network, core, element_bytes)
+    return RamBeside(stack_bytes=stack, reserve_bytes=reserve_bytes, core=known_core(core))
 
 
 def state_bytes(plan: StreamingPlan, network: Network) -> int:
     """Return the bytes of the execution state of a plan in C, at most; without scratch of CMSIS-NN."""
-    # In C the rows of a streamed input arrive in a stage, and tensors are handed over in stages.
-    stages = max(
-        len(group.stages) + len(group.transfers) + (group.streamed_input is not None)
-        for group in plan.groups
-    )
     outside = sum(buffer.kind is Kind.EXTERNAL for buffer in plan.buffers)
     return state_bytes_of(
-        stages=stages,
+        stages=most_stages(plan),
         variables=len(network.variables),
         has_turns=any(group.order or group.transfers for group in plan.groups),
         scratch_bytes=max(

@@ -32,7 +32,8 @@ from planners.memory.plain_plans import (
 )
 from planners.memory.request import fit_request
 from planners.plan.plan import StreamingPlan
-from planners.plan.ram import RamBeside
+from planners.plan.ram import ram_beside
+from planners.plan.stack import core_of_platform
 from planners.plan.text import plans_for
 from planners.report.plans import (
     FitAnswer,
@@ -117,12 +118,18 @@ def _answers(
 
     room: bytes for buffers. Empty where nothing is found in the time that is left.
     """
+    platform = shared.platform_of(options)
     terms: dict[str, Any] = {
         "ram": room,
         "flash": options.flash,
-        "platform": shared.platform_of(options),
+        "platform": platform,
         "durations": None if options.durations is None else durations_table(options.durations),
-        "beside": RamBeside(reserve_bytes=options.reserve),
+        "beside": ram_beside(
+            model.network,
+            core_of_platform(platform) if platform and "is_platform_given" in options else None,
+            element_bytes=options.element_bytes if options.is_element_given else None,
+            reserve_bytes=options.reserve,
+        ),
     }
     if plans:
         return answers_about_plans(model, plans, **terms)

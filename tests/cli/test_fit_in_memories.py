@@ -120,7 +120,7 @@ def test_the_memory_of_the_stack_holds_it_beside_the_arena(run, answer):
     assert answer("fit", *SMALL, *less)[1]["slow_bytes"] == found["slow_bytes"]
     code, found = answer("fit", *given, "--reserve", "3kB")
     assert (code, found["fits"]) == (1, False)
-    assert found["reason"] == "stack and reserve need 4250 bytes of tcm, 4000 are there"
+    assert found["reason"] == "stack and reserve need 4064 bytes of tcm, 4000 are there"
 
 
 @pytest.mark.parametrize("ends", ["rows", "external"])

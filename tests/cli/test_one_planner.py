@@ -40,8 +40,8 @@ class Answers:
         self.ram = self.arena * share // 100
         limit = ("--ram", self.ram)  # of the arena; of fit, deploy and report with state and stack
         unlimited = ask("fit", network)
-        states = max(one["state_bytes"] for one in unlimited["methods"])
-        every_part = ("--ram", self.ram + states + unlimited["stack_bytes"])
+        beside = max(way["needed_ram_bytes"] - way["ram_bytes"] for way in unlimited["methods"])
+        every_part = ("--ram", self.ram + beside)
         self.fit = ask("fit", network, *every_part)
         ends = ("--input", "rows", "--output-memory", "external")
         self.streamed = ask("fit", network, *every_part, *ends)

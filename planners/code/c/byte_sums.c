@@ -88,6 +88,11 @@ static void take_weights(int32_t *sums, int32_t zero, const trained *weights, in
 #endif
 
 #if defined(HELIUM) && FACTORS_ARE_SMALL
+/* The assembly reads the fields of a scaling at the offsets of this structure. */
+typedef char scaling_is_known[(offsetof(scaling, most) == (7 * sizeof(int32_t))) ? 1 : -1];
+#endif
+
+#if defined(HELIUM) && FACTORS_ARE_SMALL
 /* Store what blocks of four filters make of values as they are stored, from a filter on. end: of what is
    stored. Registers: r0 exponents, r1 values, r2 what sums begin with, r3, r5, r7 and r9 weights,
    r4, r6, r8 and r10 sums, r11 multipliers, r12 values in a row, q4 to q6 the zero point and the limits. On
@@ -337,6 +342,11 @@ NAKED static void meet_rows(int32_t *sums UNREAD, const patch *p UNREAD,
     "str r4, [r0], #4\n\t"                                                                        \
     "str r0, [sp, #32]\n\t"                                                                       \
     "cmp r0, r1\n\t"
+#endif
+
+#if defined(WORDS_MEET) && SUMS_ARE_NARROW
+/* The assembly reads the fields of a scaling at the offsets of this structure. */
+typedef char scaling_is_known[(offsetof(scaling, most) == (6 * sizeof(int32_t))) ? 1 : -1];
 #endif
 
 #if defined(WORDS_MEET) && SUMS_ARE_NARROW

@@ -125,6 +125,7 @@ APART static int32_t make_filters(element *to, const patch *p, const trained *we
     int32_t is_stored = HAS_SMALL_FACTORS(s);
 #endif
     (void)sizeof(patch_is_known);
+    (void)sizeof(scaling_is_known);
     if (is_stored && (count > 0) && (begin != NULL) && (p->row_count > 0)) {
 #if defined(WORDS_MEET)
         meet_blocks(to, p, &weights[p->weights_from], s, &begin[first], first, &to[count]);

@@ -105,7 +105,7 @@ void start(void)
     for (to = bss_begin; to < bss_end; to++) {
         *to = 0;
     }
-    for (to = stack_limit; to < here - 16; to++) {
+    for (to = stack_limit; to < here; to++) {
         *to = PAINT;
     }
 #ifdef COUNTED /* only then: the frame of an interrupt would count as stack */

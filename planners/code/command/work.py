@@ -42,14 +42,15 @@ from planners.code.sources import Written, cmsis_nn_of
 from planners.code.supported import require_c
 from planners.memory.alternatives import answer_with_alternatives
 from planners.memory.answer import RESIDENT, SEARCHED, Fit, FitMethod
-from planners.memory.command.answer import alternatives, ram_in_words, taken
+from planners.memory.command.answer import alternatives, ram_parts_in_words, taken
 from planners.memory.command.main import memories_of_options
 from planners.memory.fit import fit_of
 from planners.memory.request import fit_request
 from planners.memory.shared_memories import taking_turns
 from planners.plan.carried_out import require_own
 from planners.plan.plan import StreamingPlan
-from planners.plan.ram import CMSIS_STACK_BYTES, STACK_BYTES, RamBeside
+from planners.plan.ram import CMSIS_STACK_BYTES, RamBeside, ram_beside
+from planners.plan.stack import known_core
 from planners.plan.text import plans_for, worked_part
 
 REAL_BYTES = 4  # bytes of an element in C, if no tensor of the network is quantised
@@ -281,7 +282,7 @@ def _checked(model: Model, plan: StreamingPlan, options: argparse.Namespace) -> 
                 plan,
                 ram=options.ram,
                 flash=options.flash,
-                beside=_beside(options),
+                beside=_beside(model.network, options),
             )
     except InvalidPlan as error:
         raise InvalidPlan(f"{options.plan}: {error}") from None
@@ -305,10 +306,11 @@ def _with_cmsis_nn(model: Model, found: Fit, options: argparse.Namespace) -> Fit
     return replace(found, best=methods[min(ways)[-1]])
 
 
-def _beside(options: argparse.Namespace) -> RamBeside:
+def _beside(network: Network, options: argparse.Namespace) -> RamBeside:
     """The RAM in addition to the arena: stack of the kernels, and reserve of the application."""
-    stack = STACK_BYTES if options.kernels == OWN else CMSIS_STACK_BYTES
-    return RamBeside(stack_bytes=stack, reserve_bytes=options.reserve)
+    if options.kernels != OWN:
+        return RamBeside(stack_bytes=CMSIS_STACK_BYTES, reserve_bytes=options.reserve)
+    return ram_beside(network, _target(options), reserve_bytes=options.reserve)
 
 
 def _scratch(way: FitMethod, options: argparse.Namespace) -> ScratchLimit:
@@ -318,7 +320,7 @@ def _scratch(way: FitMethod, options: argparse.Namespace) -> ScratchLimit:
     target = TARGET_OF.get(core.kernels, "plain") if core is not None and is_known else None
     if options.ram is None:
         return ScratchLimit(None, target)
-    left = options.ram - way.with_state - _beside(options).bytes
+    left = options.ram - way.with_state - CMSIS_STACK_BYTES - options.reserve
     return ScratchLimit(
         max(0, left) // len(options.models) // 8 * 8, target
     )  # as the state is padded
@@ -340,7 +342,7 @@ def _fitted(
         searched=SEARCHED,
         platform=platform_named(options.platform),
         memories=memories,
-        beside=_beside(options),
+        beside=_beside(model.network, options),
         order=options.order,
     )
     return answer_with_alternatives(request, stop)
@@ -465,12 +467,14 @@ def _ram_line(
     planned: Sequence[Planned], written: Sequence[Written], options: argparse.Namespace
 ) -> str:
     stack = max(member.stack_bytes for member in written)
-    beside = RamBeside(stack_bytes=stack, reserve_bytes=options.reserve)
+    beside = RamBeside(
+        stack_bytes=stack, reserve_bytes=options.reserve, core=known_core(_target(options))
+    )
     arena = max(member.way.ram_bytes for member in planned)
     states = sum(member.state_bytes for member in written)
     if planned[0].way.plan.memories:
         return f"  RAM      besides the memories state at most {states} B, stack at most {stack} B"
-    return f"  RAM      {ram_in_words(beside, arena, states)}"
+    return f"  RAM      {ram_parts_in_words(beside, arena, states, 0)}"
 
 
 def _planned_line(one: Planned, written: Written, options: argparse.Namespace) -> str:

@@ -138,9 +138,7 @@ def as_lines(
             lines += [headline(fit), *_table(fit), f"  reason   {fit.reason}"]
             if fit.beside is not None:
                 way = fit.best or fit.least
-                lines.append(
-                    f"  RAM      {ram_in_words(fit.beside, way.ram_bytes, way.state_bytes)}"
-                )
+                lines.append(f"  RAM      {ram_in_words(fit.beside, way)}")
             lines.append(f"  counted  {accounting(fit)}")
             if min(way.mac_ratio for way in fit.methods) < 1 and any(
                 way.plan.multiply_accumulates for way in fit.methods
@@ -245,12 +243,19 @@ def _taken_near(one: Fit, way: FitMethod) -> str:
     return f"{needed_bytes_in_words(needed)} of RAM"
 
 
-def ram_in_words(beside: RamBeside, arena: int, state: int) -> str:
-    """Return the parts of the RAM that a network needs."""
+def ram_in_words(beside: RamBeside, way: FitMethod, arena: int | None = None) -> str:
+    """Return the parts of the RAM that a network needs. arena: bytes, if not those of the plan."""
+    used = way.ram_bytes if arena is None else arena
+    return ram_parts_in_words(beside, used, way.state_bytes, way.stage_stack_bytes)
+
+
+def ram_parts_in_words(beside: RamBeside, arena: int, state: int, stage_stack: int) -> str:
+    """Return the parts of the RAM: arena, execution states, stack and reserve."""
+    core = beside.core or "any core"
     reserve = f", reserve {bytes_in_words(beside.reserve_bytes)}" if beside.reserve_bytes else ""
     return (
         f"arena {bytes_in_words(arena)}, state at most {state} B, stack at most "
-        f"{beside.stack_bytes} B (measured on Cortex-M4 and M55){reserve}"
+        f"{beside.stack_bytes + stage_stack} B ({core}){reserve}"
     )
 
 
@@ -298,7 +303,7 @@ def _stack_in_memory(one: Fit) -> list[str]:
         return []
     method = one.best or one.least
     used = sum(memory.size for memory in method.plan.memories if memory.name == home)
-    return [f"  {home:8s} {ram_in_words(one.beside, used, method.state_bytes)}"]
+    return [f"  {home:8s} {ram_in_words(one.beside, method, used)}"]
 
 
 def _by_memory(plan: StreamingPlan) -> str:
@@ -442,7 +447,7 @@ def as_json(all_of: Together, checks: Sequence[Check], seconds: float) -> dict[s
             else {
                 "needed_ram_bytes": all_of.needed_ram,
                 "state_bytes": all_of.state_bytes,
-                **all_of.fits[0].beside.to_json(),
+                **all_of.fits[0].beside.to_json(all_of.stage_stack_bytes),
             }
         ),
         "flash_bytes": all_of.flash_bytes,

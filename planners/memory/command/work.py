@@ -41,7 +41,8 @@ from planners.memory.several import Together
 from planners.memory.shared_memories import taking_turns
 from planners.plan.carried_out import format_own_plans
 from planners.plan.plan import StreamingPlan
-from planners.plan.ram import RamBeside
+from planners.plan.ram import RamBeside, ram_beside
+from planners.plan.stack import core_of_platform
 from planners.plan.text import plans_for, worked_part
 
 
@@ -168,7 +169,7 @@ def _fitted(
             ram=options.ram,
             flash=options.flash,
             platform=platform_named(options.platform),
-            beside=RamBeside(reserve_bytes=options.reserve),
+            beside=_beside(model.network, options),
         )
     else:
         request = _request(model.network, options, memories)
@@ -221,8 +222,20 @@ def _request(
         platform=platform_named(options.platform),
         durations=None if options.durations is None else durations_table(options.durations),
         memories=memories,
-        beside=RamBeside(reserve_bytes=options.reserve),
+        beside=_beside(network, options),
         order=options.order,
+    )
+
+
+def _beside(network: Network, options: argparse.Namespace) -> RamBeside:
+    """Return the RAM in addition to the arena, on the core of a stated platform, or on any core."""
+    is_stated = "is_platform_given" in options
+    core = core_of_platform(platform_named(options.platform)) if is_stated else None
+    return ram_beside(
+        network,
+        core,
+        element_bytes=options.element_bytes if options.is_element_given else None,
+        reserve_bytes=options.reserve,
     )
 
 

@@ -41,7 +41,7 @@ static inline BaseType_t xTaskCreate(TaskFunction_t run, const char *name, size_
     (void)name;
     (void)priority;
     (void)task;
-    if (words * sizeof(StackType_t) < 1250U) {
+    if (words * sizeof(StackType_t) < 1240U) {
         return 0;
     }
     run(arguments);
@@ -64,7 +64,7 @@ typedef int k_timeout_t;
     void start_thread(void);                                                 \\
     void start_thread(void)                                                  \\
     {                                                                        \\
-        if ((stack) >= 1250) {                                               \\
+        if ((stack) >= 1240) {                                               \\
             run(a, b, c);                                                    \\
         }                                                                    \\
     }                                                                        \\

@@ -12,7 +12,7 @@ from csdf.status import Status
 from planners.code.sources import library_sources
 from planners.memory.fit import fit
 from planners.memory.several import Together, within_one_ram
-from planners.plan.ram import STACK_BYTES, RamBeside, state_bytes
+from planners.plan.ram import RamBeside, ram_beside, state_bytes
 from tests.cli.running import run
 from tests.shared_data import SHARED, each
 
@@ -32,7 +32,9 @@ def test_the_state_of_each_method_is_that_of_its_library(ends):
     network = simplified(Model(network=network)).network
     model = Model(network=network, weights=random_weights(network, 0))
     input_place, output_place = ends
-    found = fit(model, input=input_place, output=output_place, labels=(12,), beside=RamBeside())
+    found = fit(
+        model, input=input_place, output=output_place, labels=(12,), beside=ram_beside(network)
+    )
     for method in found.methods:
         written = library_sources(model, method.plan, "words")
         assert written.state_bytes == method.state_bytes == state_bytes(method.plan, network)
@@ -50,9 +52,11 @@ def test_the_state_of_a_file_is_that_of_its_library(path):
 
 def test_a_network_fits_where_arena_state_and_stack_do_and_not_a_byte_below():
     network = from_catalogue("samos_example")
-    beside = RamBeside(reserve_bytes=2000)
+    beside = ram_beside(network, element_bytes=1, reserve_bytes=2000)
     least = fit(network, element_bytes=1, beside=beside).least
-    needed = least.ram_bytes + least.state_bytes + STACK_BYTES + 2000
+    needed = (
+        least.ram_bytes + least.state_bytes + beside.stack_bytes + least.stage_stack_bytes + 2000
+    )
     for ram, status in ((needed, Status.FEASIBLE), (needed - 1, Status.INFEASIBLE)):
         assert fit(network, ram=ram, element_bytes=1, beside=beside).status is status
     # Fewer bytes than the stack: not a byte is left for the arena.
@@ -69,7 +73,8 @@ def test_several_networks_in_turn_have_one_stack_and_a_state_each():
         return fit(network, ram=ram, **terms)
 
     least = fit(network, **terms).least
-    needed = least.ram_bytes + 2 * least.state_bytes + STACK_BYTES
+    stack = terms["beside"].stack_bytes + least.stage_stack_bytes
+    needed = least.ram_bytes + 2 * least.state_bytes + stack
     for ram, fits in ((needed, True), (needed - 1, False)):
         found = within_one_ram([answer(0, ram), answer(1, ram)], answer)
         together = Together(fits=tuple(found), flash=None, longest=None)

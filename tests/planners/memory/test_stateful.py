@@ -29,7 +29,7 @@ from planners.memory.several import run_frames, with_states_apart
 from planners.memory.stateful import stateful_plan
 from planners.plan.carried_out import require_carried_out
 from planners.plan.checker import require_apart
-from planners.plan.ram import RamBeside
+from planners.plan.ram import ram_beside
 from planners.plan.text import format_plans, parse_plans
 from tests.cnn2csdf.readers.test_states import FOLDER, NAMES, as_frame, as_in_file, golden_runs
 from tests.planners.code.compiling import libraries, needs_compiler, run_all
@@ -264,7 +264,8 @@ def test_cnn_verify_runs_frame_after_frame_in_the_bytes_of_the_plan(name, capsys
 def test_a_report_leads_with_the_bytes_that_stay(name, tmp_path, capsys):
     page = tmp_path / "page.html"
     assert main(["report", str(FOLDER / f"{name}.tflite"), "-o", str(page)]) == 0
-    found = fit(model_of(name).network, beside=RamBeside())
+    network = model_of(name).network
+    found = fit(network, beside=ram_beside(network))
     shown = found.best or found.least
     first = capsys.readouterr().out.splitlines()[0]
     assert f": {bytes_in_words(found.needed_ram(shown))} of RAM, of which " in first
