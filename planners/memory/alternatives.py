@@ -19,6 +19,7 @@ from planners.memory.answer import EXTERNAL, ROWS, SEARCHED_FIRST, Alternative, 
 from planners.memory.fit import answer, network_of
 from planners.memory.request import FitRequest, fit_request
 from planners.memory.search import WIDTHS
+from planners.plan.stack import stack_bytes_of
 
 OWN_SHARE = 0.75  # of the time, for the question that was asked; the rest is for those nearby
 NEARBY_SHARE = 0.25  # of the effort of the question that was asked, for those nearby
@@ -62,6 +63,9 @@ def answer_with_alternatives(request: FitRequest, budget: Budget = None) -> Fit:
         changed = replace(request, **changes, labels=WIDTHS[:1], searched=SEARCHED_FIRST)
         if request.parameter_bytes is None:
             changed = replace(changed, parameter_bytes=changed.element_bytes)
+            if changed.beside is not None:
+                stack = stack_bytes_of(network, changed.beside.core, changed.element_bytes)
+                changed = replace(changed, beside=replace(changed.beside, stack_bytes=stack))
         with suppress(InvalidNetwork):
             candidate = answer(changed, remaining.part(share=1 / (len(questions) - number)))
             needed = candidate.needed_ram(candidate.best or candidate.least)

@@ -2,8 +2,9 @@
 
 A call of a library is a chain of three parts: the functions that choose the next firing, the kernel of
 a layer, and the functions that the kernel calls. `stack_table.json` has the bytes of the last two for
-each core, kind of numbers and operator, without the arrays whose lengths are constants of a network. The bytes of the
-first part follow from the plan. `python -m tests.planners.code.stack_table` measures the table again.
+each core, kind of numbers and operator, without the arrays whose lengths are constants of a network.
+The bytes of the first part follow from the plan. `python -m tests.planners.code.stack_table` measures
+the table again.
 """
 
 from __future__ import annotations
