@@ -40,6 +40,7 @@ SYNONYMS = {  # words of other tools for our options
     "--mcu": "--platform",
     "--rom": "--flash",
     "--target": "--platform",
+    "--throughput": "--fps",
 }
 LIKENESS = 0.7  # of an unknown option and the one that may be meant, as difflib counts
 

@@ -38,6 +38,24 @@ def test_an_unknown_command_is_refused_in_one_line(run):
     assert len(remarks.splitlines()) == 1
 
 
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        (("throughput", "g.xml"), "analyze, pareto or scenarios"),
+        (("finn", "m.onnx"), "csdf fifo finn"),
+        (("graph.xml",), "csdf analyze graph.xml"),
+        (("fifo", "m.onnx"), "csdf fifo finn m.onnx"),
+        (("fifo", "m.onnx.gz"), "csdf fifo finn m.onnx.gz"),
+        (("fifo", "top.cpp"), "csdf fifo hls top.cpp"),
+        (("fifo", GRAPHS), f"csdf fifo hls4ml {GRAPHS}"),
+    ],
+)
+def test_a_word_of_the_field_or_a_file_names_its_command(run, words, meant):
+    code, _, remarks = run(*words)
+    assert code == 2
+    assert remarks.endswith(f"; did you mean {meant}?\n")
+
+
 def test_the_version_is_printed(run):
     code, output, _ = run("--version")
     assert code == 0

@@ -9,24 +9,31 @@ commands are not to be listed by name.
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 import csdf.entries as entries
 from csdf import __version__
 from csdf.entries import COMMANDS, Entry
 
+SHORTEST_TERM = 5  # letters of a word that is sought in what commands are for
+
 
 class Listing(NamedTuple):
     """How the commands of a group are listed. order: of the first ones; the others follow by name.
 
-    version: what `--version` prints, where it is an option.
+    version: what `--version` prints, where it is an option. files: the command that reads a file, by
+    the suffix of the file; empty: of a folder.
     """
 
     about: str
     order: Sequence[str]
     foot: str
     version: str = ""
+    files: Mapping[str, str] = MappingProxyType({})
 
 
 ROOT = Listing(
@@ -65,6 +72,7 @@ exit code: 0 answered, 1 answered "no" (inconsistent or deadlocked),
 2 wrong usage or unreadable input, 3 ended by a limit or Ctrl-C (the best
 answer so far is printed), 70 internal error: please report it""",
     version=f"csdf {__version__}",
+    files={".xml": "analyze", ".onnx": "fit", ".tflite": "fit"},
 )
 
 
@@ -124,4 +132,31 @@ def listing_of(group: Entry) -> Listing:
         getattr(module, "ORDER", ()),
         f"`{program_of(group.name)} COMMAND --help` explains a command. For example:\n"
         f"  {module.EXAMPLE}",
+        files=getattr(module, "FILES", {}),
     )
+
+
+def meant(word: str, group: Entry | None, listing: Listing) -> list[str]:
+    """Return the commands of a group that an unknown word may mean, as a user types them.
+
+    The first rule with a command holds: a near name, a file for a command, a command of another group,
+    a word of what commands are for.
+    """
+    from difflib import get_close_matches  # slow to import, and seldom needed
+
+    names_known = below("" if group is None else group.name, listing.order)
+    program = "csdf" if group is None else program_of(group.name)
+    if near := get_close_matches(word, names_known, 1):
+        return near
+    suffix = os.path.splitext(word.removesuffix(".gz"))[1].lower()
+    if suffix or os.path.exists(word):
+        return [f"{program} {listing.files[suffix]} {word}"] if suffix in listing.files else []
+    everywhere = entries.all_entries(COMMANDS)
+    if elsewhere := [name for name in everywhere if name.endswith(f".{word}")]:
+        return [program_of(name) for name in elsewhere]
+    is_term = len(word) >= SHORTEST_TERM
+    return [
+        name
+        for name, entry in names_known.items()
+        if is_term and word.lower() in re.findall(r"\w+", entries.purpose(entry).lower())
+    ]

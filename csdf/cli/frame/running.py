@@ -20,7 +20,7 @@ from typing import cast
 
 import csdf.entries as entries
 from csdf.cli.frame import batches
-from csdf.cli.frame.commands import ROOT, Found, below, find, listing_of
+from csdf.cli.frame.commands import ROOT, Found, below, find, listing_of, meant
 from csdf.cli.frame.output import ANSWERED, UNKNOWN, UNUSABLE, refusal
 from csdf.cli.frame.refusals import CommandEnd, refusal_as_json, run_guarded
 from csdf.cli.frame.streams import Answers, Remarks, own_streams
@@ -169,11 +169,10 @@ def _without_command(found: Found) -> int:
         return ANSWERED
     names_known = below("" if found.entry is None else found.entry.name, listing.order)
     if found.rest and found.rest[0] not in HELP:
-        from difflib import get_close_matches  # slow to import, and seldom needed
-
-        near = get_close_matches(found.rest[0], names_known, 1)
+        near = meant(found.rest[0], found.entry, listing)
+        alternatives = " or ".join(", ".join(near).rsplit(", ", min(1, len(near) - 1)))
         suggestion = (
-            f"did you mean {near[0]}?" if near else f"expected one of {', '.join(names_known)}"
+            f"did you mean {alternatives}?" if near else f"expected one of {', '.join(names_known)}"
         )
         if found.rest[0].startswith("-"):
             suggestion = f"options follow it: {found.program} COMMAND {found.rest[0]}"

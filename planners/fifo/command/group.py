@@ -11,6 +11,7 @@ from csdf.search.memory_cost import OBJECTIVES
 GOALS = ("bits", "elements", *OBJECTIVES)
 ABOUT = "FIFO depths of streaming accelerators, from the design, without simulation."
 EXAMPLE = "csdf fifo finn models/fifo/residual.onnx"
+FILES = {".onnx": "finn", ".cpp": "hls", ".yml": "hls4ml", "": "hls4ml"}
 
 
 def _megahertz(text: str) -> Fraction:
