@@ -38,11 +38,7 @@ def work(options: argparse.Namespace) -> int:
         runs: list[Staging] = [lambda _: design]
     else:
         for source in sources:
-            read_text(source)  # what is missing is said before the report is read
-            if source.suffix.lower() == ".xml":
-                raise CsdfError(
-                    f"{source}: a report; give the C++ of the design, and this after --report"
-                )
+            _require_source(source)
         report = _report(options)
         traces = _traces(sources, report, options)
         skews = read_skews(Path(options.schedule)) if options.schedule else {}
@@ -73,6 +69,20 @@ def work(options: argparse.Namespace) -> int:
         write_text(options.page, call_page(answer, call_study.sizing, origin))
         remark(options.program, f"wrote {options.page}")
     return _exit_code(call_study, is_best_effort=options.best_effort)
+
+
+def _require_source(path: Path) -> None:
+    """Raise CsdfError, before the report is read, for a file that cannot be C++."""
+    expected = "expected the C++ of the design (.cpp); csdf fifo"
+    if path.is_dir():
+        raise CsdfError(
+            f"{path}: is a folder; {expected} hls4ml reads the folder of a project of hls4ml"
+        )
+    if path.suffix.lower() in (".onnx", ".gz"):
+        raise CsdfError(f"{path}: a model; {expected} finn reads a model of FINN")
+    read_text(path)
+    if path.suffix.lower() == ".xml":
+        raise CsdfError(f"{path}: a report; give the C++ of the design, and this after --report")
 
 
 def _cycles(calls: Fraction, report: SynthesisReport | None) -> int:
@@ -136,9 +146,10 @@ def _require_writable(options: argparse.Namespace, *, is_table: bool) -> None:
     """Raise CsdfError, before the work, for a page of a front, or where no pragmas take depths."""
     if options.page and options.front:
         raise CsdfError("--front lists the trade-off: give it without --page")
-    is_source = options.in_place or (
-        options.output and not options.output.lower().endswith(".json")
-    )
+    is_copy = options.output and not options.output.lower().endswith(".json")
+    is_source = options.in_place or is_copy
+    if options.in_place and is_copy:
+        raise CsdfError("--in-place and -o both write the source: give one of them")
     if is_source and is_table:
         raise CsdfError("a table of accesses has no pragmas; -o takes a file .json for its depths")
     if is_source and options.separate:
@@ -164,16 +175,17 @@ def _write(found: CallStudy, traces: Sequence[Trace], options: argparse.Namespac
         return
     named = dict(zip(model.names, depths, strict=True))
     storage = options.storage or ""
-    if options.output and options.output.lower().endswith(".json"):
+    is_copy = options.output and not options.output.lower().endswith(".json")
+    if options.output and not is_copy:
         write_text(options.output, answers.json_text(named) + "\n")
         remark(options.program, f"wrote {options.output}: the depth of each FIFO")
-    elif options.output or options.in_place:
+    if options.in_place or is_copy:
         file = traces[0].file
         pairs = [
             (traces[0].fifos[row[0]], depth)
             for row, depth in zip(model.members, depths, strict=True)
         ]
-        target = options.output or str(file)
+        target = str(file) if options.in_place else options.output
         write_text(target, with_pragmas(read_text(file), str(file), pairs, storage))
         remark(options.program, f"wrote {target}, the source with these depths")
     if options.tcl:

@@ -96,6 +96,11 @@ def _finn(options: argparse.Namespace) -> int:
             f"{options.model}: is a folder; expected a model of FINN (.onnx); csdf fifo hls4ml reads "
             "the folder of a project of hls4ml"
         )
+    if Path(options.model).suffix.lower() == ".cpp":
+        raise UnreadableFile(
+            f"{options.model}: C++; expected a model of FINN (.onnx); csdf fifo hls reads a design of "
+            "Vitis HLS"
+        )
     folding: Folding = read_folding(options.folding) if options.folding else {}
 
     def design_of(timing: TimingOptions) -> Design:

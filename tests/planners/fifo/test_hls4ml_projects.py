@@ -83,6 +83,26 @@ def test_the_command_writes_depths_that_run(project, capsys):
     assert "proved the smallest" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("words", "refusal"),
+    [
+        (
+            ("hls", "m.onnx"),
+            "m.onnx: a model; expected the C++ of the design (.cpp); csdf fifo finn",
+        ),
+        (("hls", "."), ".: is a folder; expected the C++ of the design (.cpp); csdf fifo hls4ml"),
+        (
+            ("hls", "top.cpp", "--in-place", "-o", "x.cpp"),
+            "--in-place and -o both write the source",
+        ),
+        (("finn", "top.cpp"), "top.cpp: C++; expected a model of FINN (.onnx); csdf fifo hls"),
+    ],
+)
+def test_a_file_of_another_tool_names_the_command_that_reads_it(words, refusal, capsys):
+    assert main(["fifo", *words]) == 2
+    assert capsys.readouterr().err.startswith(f"csdf fifo {words[0]}: {refusal}")
+
+
 def test_a_transposition_reads_all_words_before_it_writes_one(project):
     # 4 x 4 pixels of 2 channels become 2 rows of 4 x 4: 16 words in, 8 words of 4 elements out.
     source = read_source(str(project))
