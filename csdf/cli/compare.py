@@ -198,7 +198,8 @@ def _programs(options: argparse.Namespace) -> list[Program]:
     programs = [program for program in wanted if program is not None]
     if not programs and not options.method:
         raise CsdfError(
-            "neither SDF3 nor Kiter is installed; name them with --sdf3 FOLDER or --kiter PROGRAM"
+            "neither SDF3 nor Kiter is installed; name them with --sdf3 FOLDER or --kiter PROGRAM; "
+            "docs/comparing.md says what to build, and `csdf analyze` answers without them"
         )
     return programs
 
