@@ -63,9 +63,9 @@ def answer_with_alternatives(request: FitRequest, budget: Budget = None) -> Fit:
         changed = replace(request, **changes, labels=WIDTHS[:1], searched=SEARCHED_FIRST)
         if request.parameter_bytes is None:
             changed = replace(changed, parameter_bytes=changed.element_bytes)
-            if changed.beside is not None:
-                stack = stack_bytes_of(network, changed.beside.core, changed.element_bytes)
-                changed = replace(changed, beside=replace(changed.beside, stack_bytes=stack))
+        if "element_bytes" in changes and changed.beside is not None:
+            stack = stack_bytes_of(network, changed.beside.core, changed.element_bytes)
+            changed = replace(changed, beside=replace(changed.beside, stack_bytes=stack))
         with suppress(InvalidNetwork):
             candidate = answer(changed, remaining.part(share=1 / (len(questions) - number)))
             needed = candidate.needed_ram(candidate.best or candidate.least)
