@@ -48,6 +48,9 @@ def make(folder, *arguments):
     )
 
 
+TEST_STACK = 256  # bytes of the test program around a call of a library
+
+
 def printed(text, what):
     return int(re.search(rf"{what} bytes: (\d+)", text).group(1))
 
@@ -73,6 +76,7 @@ def test_the_test_program_passes_on_a_cortex_m(written, target):
     assert "keyword_spotting: outputs equal" in said
     assert printed(said, "arena") == plan.arena_bytes
     assert printed(said, "state") <= library.written.state_bytes <= 1000
+    assert printed(said, "stack") <= library.written.stack_bytes + TEST_STACK
 
 
 @needs_target
