@@ -32,6 +32,12 @@ INSTRUCTIONS: dict[str, Table] = {
         files("cnn2csdf").joinpath("instruction_table.json").read_text(encoding="utf-8")
     ).items()
 }
+CORE_NAMES = {
+    "m4": "cortex-m4",
+    "m55": "cortex-m55",
+    "m0plus": "cortex-m0plus",
+    "riscv32": "rv32",
+}  # as targets of C, by the kernels whose INSTRUCTIONS are known
 FREE = Fraction(10**18)  # bytes a second that take no time: instructions are all that counts
 
 
@@ -57,6 +63,11 @@ class Core:
             raise InvalidNetwork(
                 f"a core of {self.hertz} Hz and {self.least} to {self.most} cycles an instruction"
             )
+
+    @property
+    def name(self) -> str:
+        """The name of the core as a target of C."""
+        return CORE_NAMES[self.kernels]
 
     @property
     def table(self) -> Table:

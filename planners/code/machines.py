@@ -16,7 +16,6 @@ from typing import NamedTuple
 
 from cnn2csdf.platforms import PLATFORMS
 from csdf.errors import InvalidArgument
-from planners.plan.stack import CORE_OF_KERNELS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +101,7 @@ def target_of_platform(platform: str) -> str:
     """Return the target of the core of a platform of `cnn2csdf.platforms`; HOST without a core."""
     chosen = PLATFORMS.get(platform)
     core = None if chosen is None else chosen.core
-    return HOST if core is None else CORE_OF_KERNELS[core.kernels]
+    return HOST if core is None else core.name
 
 
 def machines_of(target: Target) -> tuple[Machine, ...]:

@@ -33,17 +33,9 @@ SHORT_STEPS = ("relu", "clip")  # fused functions that need no more stack than t
 UNKNOWN = "other"  # the maximum of all operators of a kind of numbers
 
 
-CORE_OF_KERNELS = {
-    "m4": "cortex-m4",
-    "m55": "cortex-m55",
-    "m0plus": "cortex-m0plus",
-    "riscv32": "rv32",
-}  # the name of each core in the table, and as a target of C, by the kernels of a platform
-
-
 def core_of_platform(platform: Platform) -> str | None:
     """Return the core of a platform, a key of `stack_table`; None if no core is known."""
-    return None if platform.core is None else CORE_OF_KERNELS[platform.core.kernels]
+    return None if platform.core is None else platform.core.name
 
 
 @cache

@@ -69,7 +69,7 @@ def test_python_refuses_to_write_c_of_a_plan_whose_buffers_overlap(tmp_path):
 @pytest.mark.parametrize(
     ("model", "options"),
     [
-        ("p4/contra55.onnx", "--input external --output-memory external --ram 1689B"),
+        ("p4/contra55.onnx", "--input external --output-memory external --ram 1800B"),
         ("p8/contra103.onnx", "--hop 2 --input external"),
     ],
 )

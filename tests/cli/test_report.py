@@ -134,7 +134,8 @@ def test_two_plans_stand_side_by_side_with_the_figures_of_csdf_fit(report, answe
         assert title + "".join(f"{one[key]:,}" for one in fits) in text
     for one in fits:
         assert f"{one['predicted_nanoseconds'] / 10**6:,.4g}" in text
-    assert output.startswith(f"rows.json: {INT8_SAMOS[0]}: as planned: 2.626 kB of RAM, 1x MACs")
+    ram = f"{fits[0]['needed_ram_bytes'] / 1000:.4g} kB of RAM"
+    assert output.startswith(f"rows.json: {INT8_SAMOS[0]}: as planned: {ram}, 1x MACs")
     layers = page.texts["plan-layers"]  # line buffers beside whole layers
     assert "line buffers, 1 row a firing" in layers
     assert "layer by layer" in layers

@@ -34,12 +34,12 @@ REUSE = ("plan", "reuse", "samos_example", "--element-bytes", "1", "--method", "
         ),
         (
             ("fit", "samos_example", "--plan", STORED / "fit_plan.json"),
-            "as planned: 2.626 kB of RAM",
+            "as planned: 2.744 kB of RAM",
         ),
-        (("fit", "samos_example", "--plan", STORED / "reuse_plan.json"), "as planned: 2.274 kB"),
+        (("fit", "samos_example", "--plan", STORED / "reuse_plan.json"), "as planned: 2.396 kB"),
         (
             ("fit", "samos_example", "samos_example", "--plan", STORED / "two_plans.json"),
-            "in one arena: fit: 3.362 kB of RAM",
+            "in one arena: fit: 3.478 kB of RAM",
         ),
         (("scenarios", STORED / "scenarios.json"), "worst-case period 140"),
         (
@@ -57,6 +57,7 @@ def test_a_search_goes_on_from_a_checkpoint_of_an_earlier_version(run, tmp_path)
     checkpoint = tmp_path / "checkpoint.json"
     shutil.copy(STORED / "checkpoint.json", checkpoint)
     search = ("--generations", "1", "--population", "4", "--seed", "1", "--checkpoint", checkpoint)
+    search += ("--platform", "jetson-tx2")  # its times do not follow the kernels of C
     code, printed, _ = run(*REUSE, *search)
     assert (code, "2.537 kB with weights" in printed) == (0, True)
     # All four chromosomes of this search were scored before.
