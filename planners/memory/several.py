@@ -45,7 +45,9 @@ class Together:
     longest: Fraction | None
 
     def __post_init__(self) -> None:
-        require_same_memories([fit.best.plan for fit in self.fits if fit.best is not None])
+        plans = [fit.best.plan for fit in self.fits if fit.best is not None]
+        if len(plans) == len(self.fits):  # else no network is executed
+            require_same_memories(plans)
 
     @property
     def ram_bytes(self) -> int:
@@ -60,7 +62,7 @@ class Together:
     @property
     def needed_ram(self) -> int:
         """Bytes of RAM: the arena, all execution states, and one stack and reserve."""
-        return self.ram_bytes + self.state_bytes + max(map(_stack_and_reserve, self.fits))
+        return self.ram_bytes + self.state_bytes + max(map(stack_and_reserve, self.fits))
 
     @property
     def stage_stack_bytes(self) -> int:
@@ -107,7 +109,7 @@ class Together:
         for memory in traffic.memories:
             needed = used.get(memory.name, 0)
             if STACK in memory.holds and first.beside is not None:
-                needed += first.beside.bytes + self.state_bytes
+                needed += max(map(stack_and_reserve, self.fits)) + self.state_bytes
             yield memory.name, memory.size, needed
 
     @property
@@ -156,7 +158,7 @@ def require_same_memories(plans: Sequence[StreamingPlan]) -> None:
             )
 
 
-def _stack_and_reserve(fit: Fit) -> int:
+def stack_and_reserve(fit: Fit) -> int:
     """Bytes of the stack of the plan of a network, and of the reserve."""
     beside = 0 if fit.beside is None else fit.beside.bytes
     return beside + (fit.best or fit.least).stage_stack_bytes
@@ -169,7 +171,7 @@ def within_one_ram(fits: Sequence[Fit], again: Callable[[int, int], Fit]) -> lis
     if the states of the other networks leave too few bytes.
     """
     states = [(fit.best or fit.least).state_bytes for fit in fits]
-    stacks = [_stack_and_reserve(fit) for fit in fits]
+    stacks = [stack_and_reserve(fit) for fit in fits]
     found = []
     for number, fit in enumerate(fits):
         state_bytes = sum(states) - states[number]
@@ -199,7 +201,7 @@ def with_states_apart(
     if not any(tops):
         return list(fits)
     moved_plans, base, kept = [], 0, sum(tops)
-    largest = max(map(_stack_and_reserve, fits))
+    largest = max(map(stack_and_reserve, fits))
     for number, (fit, way, top) in enumerate(zip(fits, ways, tops, strict=True)):
         around = largest - way.stage_stack_bytes
         left = None if fit.ram is None else fit.ram - kept - around

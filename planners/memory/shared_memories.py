@@ -21,7 +21,7 @@ from csdf.time_limit import stop_of
 from planners.arena.allocation import ArenaWhy, plan_arena
 from planners.arena.problem import Buffer, Problem
 from planners.memory.answer import Fit
-from planners.memory.several import with_states_apart, within_one_ram
+from planners.memory.several import stack_and_reserve, with_states_apart, within_one_ram
 from planners.memory.stateful import MOST_STEPS
 from planners.plan.plan import Kind, Memory, StreamBuffer, StreamingPlan
 
@@ -96,7 +96,7 @@ def _in_shared_memories(
 def _memories_left(
     fits: Sequence[Fit], regions: Sequence[Sequence[_Region]], number: int
 ) -> list[BoardMemory]:
-    """Return the memories less the retained buffers and execution states of the other networks."""
+    """Return the memories less what the other networks retain, and less what their stacks exceed."""
     traffic = fits[number].slow
     assert traffic is not None
     neighbours = [index for index in range(len(fits)) if index != number]
@@ -105,6 +105,8 @@ def _memories_left(
         for fit in (fits[index] for index in neighbours)
         if fit.best is not None
     )
+    deepest = max(stack_and_reserve(fits[index]) for index in neighbours)
+    states += max(0, deepest - stack_and_reserve(fits[number]))
     taken = {
         region.memory.name: sum(regions[index][place].retained_bytes for index in neighbours)
         for place, region in enumerate(regions[number])

@@ -166,6 +166,25 @@ def test_several_networks_in_turn_share_the_memories(run, answer, tmp_path):
     )
 
 
+def test_a_network_without_a_plan_among_three_leaves_no_common_memories(run):
+    names = SMALL[0], "samos_example", "resnet8"
+    memories = ("--memory", "sram=3kB", "--memory", "ram=8kB:slow")
+    code, output, _ = run("fit", *names, "--element-bytes", "1", *memories)
+    assert code == 3
+    assert "resnet8: unknown" in output
+    assert "3 networks in turn in sram and ram: unknown: " in output
+
+
+@pytest.mark.parametrize("size", [3600, 4300])
+def test_the_memory_of_the_stack_holds_the_deepest_of_networks_in_any_order(size, run):
+    names = SMALL[0], "samos_example"
+    memory = f"sram={size}B:holds=tensors+scratch+stack"
+    words = ("--element-bytes", "1", "--memory", memory, "--memory", "ram=60kB:slow")
+    (code, first, _), (again, second, _) = (run("fit", *n, *words) for n in (names, names[::-1]))
+    assert code == again
+    assert first.splitlines()[-2:] == second.splitlines()[-2:]
+
+
 def test_a_fast_memory_that_is_too_small_is_unknown(run):
     code, out, _ = run("fit", *SMALL, "--memory", "tcm=300B", "--memory", "ram=1MB:slow")
     assert code == 3
