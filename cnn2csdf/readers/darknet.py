@@ -414,6 +414,7 @@ def _softmax(
 ) -> str:
     section.require_neutral("groups", "1")
     section.require_neutral("spatial", "0")
+    section.require_neutral("temperature", "1", "1.0", "1.")
     rank = len(builder.shape(sources[0]).dims)
     return builder.add(op.Softmax(axis=0, last=rank - 1), sources[0], name=name)
 

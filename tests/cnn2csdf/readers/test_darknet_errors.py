@@ -47,6 +47,7 @@ LONG = TINY.replace("filters=10", "filters=8") + (
         (NET + "[conv]\n[maxpool]\nsize=2\nstride=2\n[route]\nlayers=0,1", InvalidNetwork,
          "n.cfg:9: [route]: layer 'route2': shapes 1x8x6, 1x4x3 do not fit along axis 0"),
         (NET + "[softmax]\ngroups=2", UnsupportedOperator, "groups=2 is not supported"),
+        (NET + "[softmax]\ntemperature=2", UnsupportedOperator, "n.cfg:6: [softmax]: temperature=2 is"),
         (NET + "[route]\nlayers=0\ngroups=2", UnreadableFile, "reads section 0"),
         (NET + "[avg]\n[route]\nlayers=0\ngroups=3", InvalidNetwork, "group 0 of 3 of the 4 channe"),
     ],

@@ -104,7 +104,7 @@ def test_missing_options_have_the_defaults_of_darknet():
         ("[upsample]\nstride=3", (4, 24, 18)),
         ("[upsample]", (4, 16, 12)),
         ("[reorg]\nstride=2", (16, 4, 3)),
-        ("[softmax]\ngroups=1", (4, 8, 6)),
+        ("[softmax]\ngroups=1\ntemperature=1.0", (4, 8, 6)),
         ("[dropout]\nprobability=.5", (4, 8, 6)),
         ("[normalization]\nsize=3\nalpha=.001", (4, 8, 6)),
         ("[batchnorm]", (4, 8, 6)),
