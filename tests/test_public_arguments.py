@@ -15,6 +15,7 @@ import csdf
 import planners
 from csdf.cli.main import main
 from csdf.errors import CsdfError, InvalidArgument, NotRead
+from planners.plan.ram import ram_beside
 
 PACKAGES = (csdf, cnn2csdf, planners)
 OBJECT = object()
@@ -163,7 +164,7 @@ def test_fit_takes_memories_as_texts(small):
 def test_fit_answers_as_the_command(small, capsys):
     main(["fit", "samos_example", "--ram", "250kB", "--json"])
     said = json.loads(capsys.readouterr().out)
-    beside = planners.RamBeside()  # the stack, and no reserve
+    beside = ram_beside(small.network)  # the stack, and no reserve
     found = planners.fit(small, ram="250kB", searched=planners.SEARCHED, beside=beside)
     assert found.best.ram_bytes == said["ram_bytes"]
     assert found.to_json()["methods"] == said["methods"]

@@ -346,7 +346,7 @@ NAKED static void meet_rows(int32_t *sums UNREAD, const patch *p UNREAD,
 
 #if defined(WORDS_MEET) && SUMS_ARE_NARROW
 /* The assembly reads the fields of a scaling at the offsets of this structure. */
-typedef char scaling_is_known[(offsetof(scaling, most) == (6 * sizeof(int32_t))) ? 1 : -1];
+typedef char narrow_scaling_is_known[(offsetof(scaling, most) == (6 * sizeof(int32_t))) ? 1 : -1];
 #endif
 
 #if defined(WORDS_MEET) && SUMS_ARE_NARROW

@@ -121,11 +121,12 @@ APART static int32_t make_filters(element *to, const patch *p, const trained *we
     int32_t count = (filters.end - first) / BLOCK * BLOCK;
 #if defined(WORDS_MEET)
     int32_t is_stored = HAS_NARROW_SUMS(s);
+    (void)sizeof(narrow_scaling_is_known);
 #else
     int32_t is_stored = HAS_SMALL_FACTORS(s);
+    (void)sizeof(scaling_is_known);
 #endif
     (void)sizeof(patch_is_known);
-    (void)sizeof(scaling_is_known);
     if (is_stored && (count > 0) && (begin != NULL) && (p->row_count > 0)) {
 #if defined(WORDS_MEET)
         meet_blocks(to, p, &weights[p->weights_from], s, &begin[first], first, &to[count]);

@@ -86,7 +86,7 @@ def averaged(count, given_scale, scale, element=Element.INT8):
         refusal=refusal,
     )  # fmt: skip
     assert types[1].arithmetic is Arithmetic.FIXED_POINT
-    return list(averaging(node, count))
+    return list(averaging(node, count).values())
 
 
 @given(st.integers(1, 5000), st.floats(2**-30, 4.0), st.floats(0.01, 0.1))
