@@ -200,7 +200,7 @@ def test_verify_says_of_an_edited_plan_what_its_c_does(
     printed = capsys.readouterr()
     if complaint is None:
         assert status == 0
-        assert "equal: the whole network" in printed.out
+        assert "equal: the run in" in printed.out
     else:
         assert status == 2
         assert complaint in printed.err
