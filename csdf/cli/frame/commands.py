@@ -136,16 +136,16 @@ def listing_of(group: Entry) -> Listing:
     )
 
 
-def meant(word: str, group: Entry | None, listing: Listing) -> list[str]:
-    """Return the commands of a group that an unknown word may mean, as a user types them.
+def intended_commands(
+    word: str, program: str, listing: Listing, names_known: Mapping[str, Entry]
+) -> list[str]:
+    """Return the commands of a program that an unknown word may mean, as a user types them.
 
     The first rule with a command holds: a near name, a file for a command, a command of another group,
     a word of what commands are for.
     """
     from difflib import get_close_matches  # slow to import, and seldom needed
 
-    names_known = below("" if group is None else group.name, listing.order)
-    program = "csdf" if group is None else program_of(group.name)
     if near := get_close_matches(word, names_known, 1):
         return near
     suffix = os.path.splitext(word.removesuffix(".gz"))[1].lower()

@@ -20,7 +20,7 @@ from typing import cast
 
 import csdf.entries as entries
 from csdf.cli.frame import batches
-from csdf.cli.frame.commands import ROOT, Found, below, find, listing_of, meant
+from csdf.cli.frame.commands import ROOT, Found, below, find, intended_commands, listing_of
 from csdf.cli.frame.output import ANSWERED, UNKNOWN, UNUSABLE, refusal
 from csdf.cli.frame.refusals import CommandEnd, refusal_as_json, run_guarded
 from csdf.cli.frame.streams import Answers, Remarks, own_streams
@@ -169,7 +169,7 @@ def _without_command(found: Found) -> int:
         return ANSWERED
     names_known = below("" if found.entry is None else found.entry.name, listing.order)
     if found.rest and found.rest[0] not in HELP:
-        near = meant(found.rest[0], found.entry, listing)
+        near = intended_commands(found.rest[0], found.program, listing, names_known)
         alternatives = " or ".join(", ".join(near).rsplit(", ", min(1, len(near) - 1)))
         suggestion = (
             f"did you mean {alternatives}?" if near else f"expected one of {', '.join(names_known)}"
