@@ -214,16 +214,10 @@ def _main(name: str, members: Sequence[Written]) -> str:
     declared = "\n".join(
         f"int {member.name}_test({test_parameters(member)});" for member in members
     )
-    first = members[0]
-    arrays = "\n".join(
-        f"static {name}_{word} {array}"
-        + (f" {first.name.upper()}_IN_{word.upper()};" if number else ";")
-        for number, (word, array) in enumerate(zip(first.memories, first.arrays, strict=True))
-    )
     states = " + ".join(f"sizeof({member.name}_state)" for member in members)
     turns = "\n".join(
         f"        failed |= {member.name}_test"
-        f"({', '.join(f'{array}.{member.name}' for array in first.arrays)});"
+        f"({', '.join(f'{array}.{member.name}' for array in member.arrays)});"
         for member in members
     )
     return f"""/* Runs {len(members)} networks in turn in one arena, twice, and compares outputs. */
@@ -232,7 +226,7 @@ def _main(name: str, members: Sequence[Written]) -> str:
 {declared}
 
 {source("say.c")}
-{arrays}
+{_declared(name, members[0])}
 
 int main(void)
 {{
@@ -243,10 +237,19 @@ int main(void)
 {end_of_main(name, "outputs differ", "outputs equal", f"{name.upper()}_ARENA_BYTES", f"({states})")}"""
 
 
-def _calls(library: Written, arrays: Sequence[str]) -> str:
-    """Return the C that executes a frame of a library. arrays: the names of the memories in C."""
+def _declared(name: str, first: Written) -> str:
+    """Return C for the memories of all networks, the slow one in its section."""
+    return "\n".join(
+        f"static {name}_{word} {array}"
+        + (f" {first.name.upper()}_IN_{word.upper()};" if number else ";")
+        for number, (word, array) in enumerate(zip(first.memories, first.arrays, strict=True))
+    )
+
+
+def _calls(library: Written) -> str:
+    """Return the C that executes a frame of a library."""
     memories = ", ".join(
-        f"{array}.{library.name}, sizeof {array}.{library.name}" for array in arrays
+        f"{array}.{library.name}, sizeof {array}.{library.name}" for array in library.arrays
     )
     ports = ", ".join(port.parameter for port in (*library.inputs, *library.outputs))
     name, verb = library.name, "invoke" if library.keeps_state else "run"
@@ -263,12 +266,7 @@ def _readme(name: str, members: Sequence[Member], libraries: Sequence[Written], 
         f"| {written.weight_bytes:,} | {member.plan.multiply_accumulates:,} |"
         for member, written in zip(members, libraries, strict=True)
     )
-    first = libraries[0]
-    calls = "".join(_calls(library, first.arrays) for library in libraries)
-    declared = "\n".join(
-        f"static {name}_{word} {array};"
-        for word, array in zip(first.memories, first.arrays, strict=True)
-    )
+    calls = "".join(map(_calls, libraries))
     keeping = [written.name for written in libraries if written.keeps_state]
     stays = (
         f"""
@@ -292,7 +290,7 @@ The networks take turns in one arena of {arena:,} bytes, a whole frame at a time
 ```c
 #include "{name}.h"
 
-{declared}
+{_declared(name, libraries[0])}
 {calls}```
 {stays}
 - Types, shapes, scales and zero points are macros in the header of each network. Where it has integers,
