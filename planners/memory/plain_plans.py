@@ -23,9 +23,7 @@ from cnn2csdf.network import Network
 from cnn2csdf.parameters import parameter_bytes
 from csdf.arguments import Positive, public
 from csdf.model.shown import Shown
-from csdf.status import because
 from csdf.time_limit import ENDS, Budget, stop_of
-from planners.arena.allocation import ArenaWhy, plan_arena
 from planners.arena.problem import Buffer, MemoryPlan, Problem
 from planners.memory.answer import EXTERNAL, ROWS
 from planners.memory.labels import front
@@ -34,7 +32,7 @@ from planners.memory.making import bounded_plan
 from planners.memory.moves import GroupMove, GroupMoves, JoinedMoves
 from planners.memory.order import TopologicalOrder, topological_order
 from planners.memory.stages import StageTable
-from planners.memory.stateful import MOST_STEPS, BoundedPlan, stateful_plan
+from planners.memory.stateful import BoundedPlan, arena_within_steps, stateful_plan
 from planners.plan.accumulators import sums_over_rows
 from planners.plan.plan import Kind, Mode, Stage, StreamingPlan
 
@@ -103,8 +101,7 @@ def whole_arena(
     the best arena so far is returned.
     """
     problem = whole_tensors(network, element_bytes=element_bytes, external=external)
-    reason = because(ArenaWhy.NO_SMALLER, steps=MOST_STEPS)
-    return plan_arena(problem, budget=stop_of(budget).part(steps=MOST_STEPS, reason=reason))
+    return arena_within_steps(problem, budget)
 
 
 def layer_by_layer(

@@ -16,13 +16,10 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from cnn2csdf.platforms import STACK, BoardMemory
-from csdf.status import because
-from csdf.time_limit import stop_of
-from planners.arena.allocation import ArenaWhy, plan_arena
 from planners.arena.problem import Buffer, Problem
 from planners.memory.answer import Fit
 from planners.memory.several import stack_and_reserve, with_states_apart, within_one_ram
-from planners.memory.stateful import MOST_STEPS
+from planners.memory.stateful import arena_within_steps
 from planners.plan.plan import Kind, Memory, StreamBuffer, StreamingPlan
 
 ALIGNMENT = 8  # bytes: a memory has a whole number of elements of every network
@@ -62,6 +59,11 @@ class _Region(NamedTuple):
         return _aligned_end(self.retained)
 
     @property
+    def needed_bytes(self) -> int:
+        """Bytes of all buffers of the network."""
+        return self.retained_bytes + self.transient_bytes
+
+    @property
     def transient_bytes(self) -> int:
         """Bytes of the transient buffers, aligned."""
         return _aligned_end(self.transient)
@@ -77,8 +79,8 @@ def _in_shared_memories(
     regions = [_regions(fit.best.plan) for fit in fits if fit.best is not None]
     for number in MOST_PASSES * list(range(len(fits))):
         limits = _memories_left(answers, regions, number)
-        sizes = [region.retained_bytes + region.transient_bytes for region in regions[number]]
-        if any(size > memory.size for size, memory in zip(sizes, limits, strict=False)):
+        left = {memory.name: memory.size for memory in limits}
+        if any(region.needed_bytes > left[region.memory.name] for region in regions[number]):
             fit, before = again(number, {"memories": limits}), answers[number]
             traffic = fit.slow and before.slow and fit.slow._replace(memories=before.slow.memories)
             answers[number] = replace(fit, slow=traffic, hop=before.hop)
@@ -100,20 +102,20 @@ def _memories_left(
     traffic = fits[number].slow
     assert traffic is not None
     neighbours = [index for index in range(len(fits)) if index != number]
-    states = sum(
+    beside = sum(
         fit.best.state_bytes
         for fit in (fits[index] for index in neighbours)
         if fit.best is not None
     )
     deepest = max(stack_and_reserve(fits[index]) for index in neighbours)
-    states += max(0, deepest - stack_and_reserve(fits[number]))
+    beside += max(0, deepest - stack_and_reserve(fits[number]))
     taken = {
         region.memory.name: sum(regions[index][place].retained_bytes for index in neighbours)
         for place, region in enumerate(regions[number])
     }
     memories = []
     for memory in traffic.memories:
-        left = memory.size - taken.get(memory.name, 0) - (states if STACK in memory.holds else 0)
+        left = memory.size - taken.get(memory.name, 0) - (beside if STACK in memory.holds else 0)
         left -= 0 if memory.is_flash else left % ALIGNMENT
         memories.append(replace(memory, size=max(1, left)))
     return memories
@@ -168,8 +170,7 @@ def _placed_anew(buffers: Sequence[StreamBuffer]) -> tuple[StreamBuffer, ...]:
             for buffer in sized
         ),
     )
-    reason = because(ArenaWhy.NO_SMALLER, steps=MOST_STEPS)
-    arena = plan_arena(problem, budget=stop_of(None).part(steps=MOST_STEPS, reason=reason))
+    arena = arena_within_steps(problem)
     return tuple(
         replace(buffer, offset=arena.offsets[buffer.name] if buffer.size else 0)
         for buffer in buffers

@@ -18,7 +18,7 @@ from csdf.errors import InvalidNetwork
 from csdf.status import because
 from csdf.time_limit import Budget, stop_of
 from planners.arena.allocation import ArenaWhy, plan_arena
-from planners.arena.problem import Buffer, Problem
+from planners.arena.problem import Buffer, MemoryPlan, Problem
 from planners.plan.accumulators import sums_over_rows
 from planners.plan.kept import state_bytes, take_overs
 from planners.plan.plan import (
@@ -34,6 +34,12 @@ from planners.plan.plan import (
 
 MOST_STEPS = 60  # steps of the search for an arena; the same plan on every machine
 SUMS = ": sums"  # suffix of the name of a layer: its accumulators
+
+
+def arena_within_steps(problem: Problem, budget: Budget = None) -> MemoryPlan:
+    """Return the arena of a search of MOST_STEPS steps, or of fewer where the budget ends it."""
+    reason = because(ArenaWhy.NO_SMALLER, steps=MOST_STEPS)
+    return plan_arena(problem, budget=stop_of(budget).part(steps=MOST_STEPS, reason=reason))
 
 
 class BoundedPlan(NamedTuple):
@@ -172,8 +178,7 @@ class _StatefulPlanning:
             aliases=tuple(self._aliases.values()),
         )
         problem = self._problem(empty)
-        reason = because(ArenaWhy.NO_SMALLER, steps=MOST_STEPS)
-        arena = plan_arena(problem, budget=stop_of(budget).part(steps=MOST_STEPS, reason=reason))
+        arena = arena_within_steps(problem, budget)
         end = top + arena.peak
         buffers = (
             *kept,
