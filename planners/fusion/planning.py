@@ -1,4 +1,10 @@
-"""The plan of a configuration of groups, and the fastest one under a memory limit."""
+"""Memory plan of a configuration of fused groups, and the fastest plan under a memory limit.
+
+A configuration is a sequence of groups that covers the execution order, each group with a mode: layer
+by layer, row by row, or tile by tile (planners.fusion.search). `Terms` are the cost model and the modes
+and tilings to search. The search combines the options of single groups to a Pareto front of memory and
+time. A point of the front becomes a plan as its buffers get offsets in the arena.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +45,7 @@ from planners.memory.times import PlanTimes
 from planners.plan.plan import Kind, Stage, StreamBuffer, StreamingPlan
 from planners.plan.regions import TileRanges
 
-MOST_STEPS = 200  # of the search for offsets at a better arena, which chains never need
+MOST_STEPS = 200  # of the search for offsets of the buffers inside a group
 
 
 class FusionWhy(Why):
@@ -61,7 +67,8 @@ class FusionWhy(Why):
 class FusionPlan(Shown):
     """A configuration, its time, and the plan in which all of its buffers have offsets.
 
-    least_bytes: no offsets of these buffers take fewer. parameter_bytes: outside the arena.
+    least_bytes: lower bound on the arena, for any offsets of these buffers. parameter_bytes: outside
+    the arena.
     """
 
     chain: TopologicalOrder
@@ -262,10 +269,9 @@ def _block(
             offset=inner.offsets[buffer.name],
             begin=number,
             end=number + 1,
-            readers=users if kind is Kind.SCRATCH else (),
+            readers=((tensor,) if group.is_tiled else working) if kind is Kind.SCRATCH else (),
         )
         for kind, tensor, buffer in buffers
-        for users in ((tensor,) if group.is_tiled else working,)
     )
     return GroupBlock(inner.peak, max(buffer.alignment for _, _, buffer in buffers), parts)
 
@@ -291,6 +297,8 @@ def best_plan(
     points = tuple(front(group_options, chain.sections))
     bound = least_memory(chain, terms) if ended else points[0].memory if points else 0
     plan, limit = None, memory
+    # On a Pareto front a point of less memory has a higher cost: the points are placed from the lowest
+    # cost up, and the first that fits has the minimum cost of those that fit.
     while plan is None and (point := best_under(points, limit)) is not None:
         placed = fusion_plan(chain, merged(point.groups), terms)
         plan = placed if placed.memory <= memory else None

@@ -3,7 +3,8 @@
 The search distinguishes only fast and slow memory. Afterwards each buffer is assigned greedily to
 the nearest memory of its kind with enough free bytes; buffers with the most accesses per byte are
 assigned first. Fast memory that is free in all groups holds resident weights. If a DMA controller
-copies data, weights are prefetched during the preceding group, if both fit.
+copies data, weights are prefetched during the preceding group, if both fit. The home of weights is the
+memory that holds them before a frame: flash or a slow memory.
 
 Example of a prefetch: a group computes for 5 ms, and its successor needs weights with a copy time
 of 3 ms. Sequentially the copy adds 3 ms to the frame; as a prefetch it adds max(5, 3) - 5 = 0 ms.
@@ -54,22 +55,22 @@ class MemoryGroup(NamedTuple):
     """Group of consecutive layers, as stages, with its use of fast memory and its traffic.
 
     begin, end: half-open range of indices in the layer order.
-    geometry: stages, in execution order.
+    geometry: stages, in execution order; a group in column tiles has those of the layers untiled.
     streamed: tensor whose rows are copied into a ring buffer; None if no tensor is.
     rings: rows of each ring buffer.
     staging: bytes of the staging buffer.
-    fast: bytes of ring buffers, accumulators and strips.
+    fast: bytes of ring buffers, accumulators and staging buffer.
     work: MACs of a frame.
     read: bytes that a frame reads of each tensor from outside the group.
     in_place: tensors of `read` that stages may read in place.
     results: tensors that later groups need.
     fixed: results that the group reads itself, which have to be in fast memory.
     busy: cost of the stages alone, with weights in their home memory.
-    copies: sets of weights with copies that reduce the cost.
+    copies: sets of weights to copy into fast memory, by increasing bytes; the first set is empty.
     blocks: minimum bytes of a write buffer for each result, if the result is in slow memory.
     within: tensors that are stored in the ring buffers of host tensors.
     tiles: groups of the column tiles, executed sequentially; their stages consist of copies of the
-        layers.
+        layers. Tiles are searched only if neither weights nor stages have a cost: `busy` is 0.
     """
 
     begin: int
@@ -154,6 +155,9 @@ class Chain:
         arriving: str | None,
     ) -> None:
         """Set the groups of a network, in execution order.
+
+        Each column tile becomes a group of its own. Its layers are copies, in a network rewritten for
+        the tiles; its results are stored inside the tensor that joins them.
 
         arriving: input that arrives row by row; None if no input does.
         """
@@ -245,6 +249,7 @@ class Chain:
         chosen = []
         for name in self.dearest(found, capacity):
             number, weight = self._weights[name]
+            # A copy takes bytes of groups `begin` to `number`; weights at home take none.
             begin = found.begins.get(name, number + 1)
             if begin is None:  # they stay already
                 continue
@@ -280,8 +285,9 @@ class Chain:
         for name, (number, weight) in sorted(
             self._weights.items(), key=lambda pair: -pair[1][1].size
         ):
-            is_there = begins.get(name, number + 1) in (None, number - 1)
-            if not number or is_there or not self._costs.homes[name][1] or name not in allowed:
+            is_there = name in begins and begins[name] in (None, number - 1)
+            _, has_dma = self._costs.homes[name]
+            if not number or is_there or not has_dma or name not in allowed:
                 continue
             groups = (number - 1,) if name in begins else (number - 1, number)
             trial = {**begins, name: number - 1}
@@ -601,6 +607,7 @@ def _tile_by_tile(table: StageTable, step: ChainStep) -> Iterator[ChainStep]:
         pairs = zip(tile.results, group.results, strict=True)
         yield ChainStep(tile, step.fast | {name for name, joined in pairs if joined in step.fast})
     stages = [Stage(layers=(result,), rows=table.height(result)) for result in group.results]
+    # Without costs of weights and stages, as here, `busy` is 0 and `copies` is the empty set alone.
     joining = group._replace(
         geometry=tuple(map(table.geometry, stages)),
         rings={},
