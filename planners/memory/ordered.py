@@ -27,7 +27,12 @@ from planners.plan.plan import (
 
 
 class GroupInOrder(NamedTuple):
-    """Layers with an explicit firing order: the layer of each firing, inputs and outputs included."""
+    """Layers with an explicit firing order.
+
+    order: layer of each firing, inputs and outputs included. transfers: copies of tensors, between
+    rings by name, before the first firing. concurrent: groups with this label may run at the same time;
+    None if no other group may.
+    """
 
     order: tuple[str, ...]
     transfers: tuple[Transfer, ...] = ()
@@ -46,11 +51,12 @@ def in_order(
 ) -> StreamingPlan:
     """Return the plan of a network in row blocks, with groups in the given firing order.
 
-    Inputs arrive row by row. Results that a ring holds whole until the end stay in the arena; others
-    leave as they are produced.
+    A single input arrives row by row. Results that a ring holds whole until the end stay in the arena;
+    others leave as they are produced.
 
-    rings: buffers for rows of a tensor that some layers read; a whole tensor stays from group to group.
-    rows: of a row block of each layer.
+    rings: buffers for the rows of a tensor that `readers` read, within a group; of kind WHOLE, for all
+        rows, from group `begin` to before group `end`.
+    rows: rows of a firing of each layer.
     last_firings: for each ring the last firing that needs it, counted over all groups.
     outside: inputs and outputs that are stored whole in other memory, and do not fire.
 
@@ -110,11 +116,16 @@ class _PartwisePlan:
         self._staying = dict(self._results_that_stay())
 
     def _results_that_stay(self) -> Iterator[tuple[str, str]]:
-        """Outputs whose rows are all in a ring at the end, with the name of the ring."""
+        """Outputs whose rows are all in a ring at the end, with the name of the ring.
+
+        An output is a layer whose firings read the rows of a result. For a result that stays, `_group`
+        and `_firings` omit them. An output of an input tensor, or in a group of outputs only, does not
+        stay.
+        """
         last = sum(len(group.order) for group in self._groups) - 1
         outputs = {layer.name for layer in self._network.outputs}
         orders = [set(group.order) for group in self._groups]
-        # Outputs that fire in a group in which another layer fires as well.
+        # Without its outputs each of these groups still has a layer that fires.
         may_stay = {name for order in orders if order - outputs for name in order & outputs}
         for ring in self._rings:
             height = self._table.height(ring.tensor)
@@ -157,7 +168,10 @@ class _PartwisePlan:
         )
 
     def _firings(self, group: GroupInOrder) -> Iterator[str]:
-        """The layers that fire, in order; the streamed input fires once for each row."""
+        """The layers that fire, in order; the streamed input fires once for each row.
+
+        Example: an input of 5 rows in blocks of 2 fires 2, 2 and 1 times, where the order has it.
+        """
         left = 0 if self._streamed_input is None else self._table.height(self._streamed_input)
         for name in group.order:
             if name == self._streamed_input:
@@ -173,6 +187,7 @@ class _PartwisePlan:
         rings = sorted(
             self._rings, key=lambda ring: (ring.name not in staying, ring.kind is not Kind.WHOLE)
         )
+        # Readers are named only where a tensor has several buffers.
         copies = Counter([ring.tensor for ring in rings] + [buffer.tensor for buffer in out])
         offsets = behind(self._arena_bytes, out)
         for buffer in out:
@@ -188,6 +203,7 @@ class _PartwisePlan:
                 readers=ring.readers if copies[ring.tensor] > 1 else (),
             )
         for number, group in enumerate(groups):
+            # The executor looks up a staging buffer in each group; here it has 0 bytes.
             result = group.stages[-1].result if group.stages else group.streamed_input
             yield StreamBuffer(
                 name="staging",

@@ -2,9 +2,10 @@
 
 The search of groups counts the memory of a chain as the maximum over its groups, as if each group
 could overlap its result with its input. But a result is placed below the input that it overlaps: if
-the input is already at the bottom of the arena, the result needs bytes of its own. This search
-therefore extends chains from separator to separator, with the range of offsets that the tensor at each
-separator may have; each group maps the range of its input to ranges of its result.
+the input is already at the bottom of the arena, the result needs bytes of its own. A separator is a
+layer after which only its own tensor is live. This search extends chains from separator to separator,
+with the range of offsets that the tensor at each separator may have; each group maps the range of its
+input to ranges of its result.
 
 The staging buffer of a group is in one piece: below the two tensors at its ends, between them, or
 above them. The line buffers of a group fill the remaining bytes and may be split. Real line buffers
@@ -27,8 +28,10 @@ Candidate = tuple[tuple[int, int, int, int, int], JoinedMoves]
 """Numbers and moves of a group. The numbers are bytes, except the second, which is MACs of a frame:
 
 peak with the whole tensors at the ends; MACs; line buffers, which may be split; staging buffer, which
-is contiguous; minimum of source offset minus result offset at which the result may overlap the source.
+is contiguous; lead: the minimum of source offset minus result offset at which the result may overlap
+the source. Example of a lead of 64: a source at offset 100 allows a result at offset 36 or below.
 """
+PEAK = 0  # index of the first of these numbers
 
 BEFORE = -1  # the state before the first separator
 MOST_RANGES = 48  # of a separator, those with the fewest MACs
@@ -85,7 +88,7 @@ class _PlacedChainSearch:
         largest = max(cap, *self._sizes)
         for groups in self._groups.values():
             for numbers, _ in (group for same in groups.values() for group in same):
-                largest = max(largest, *numbers[1:])
+                largest = max(largest, *numbers[PEAK + 1 :])
         self._kind = ranges.number_type(8 * largest * len(self._sizes))  # MACs add up
         self._open: dict[int, list[tuple[_Extensions, int, Sequence[JoinedMoves | None]]]] = {}
         self._known: dict[int, _Ranges] = {}
@@ -111,6 +114,7 @@ class _PlacedChainSearch:
         streamed = self._groups.get((0, True))
         nothing = _Ranges(zero, zero, zero, [(BEFORE, 0)], [None])
         if size <= self._cap:
+            # None: the input is whole from the start; (): a group without moves collects its rows.
             whole = [None if streamed is None else ()]
             self._add(BEFORE, 0, whole, [(zero, zero + self._cap - size, zero, zero, zero)])
         for end, groups in (streamed or {}).items():
@@ -118,7 +122,7 @@ class _PlacedChainSearch:
 
     def _extend(self, begin: int, end: int, partial: _Ranges, groups: Sequence[Candidate]) -> None:
         """Extend the partial chains to a separator by each group from there to a later separator."""
-        fitting = [group for group in groups if group[0][0] <= self._cap]
+        fitting = [group for group in groups if group[0][PEAK] <= self._cap]
         if fitting and len(partial.work):
             source = 0 if begin == BEFORE else self._sizes[begin]
             self._stop.spend(PAIRS_EFFORT + len(fitting) * len(partial.work) // PAIRS)
@@ -135,23 +139,23 @@ class _PlacedChainSearch:
         cases: Sequence[_Extensions],
     ) -> None:
         """Record the partial chains to `end` that have an offset, and fewer MACs than the limit."""
-        ranges = [np.concatenate(column) for column in zip(*cases, strict=True)]
-        low, high, work, _, _ = ranges
+        columns = [np.concatenate(column) for column in zip(*cases, strict=True)]
+        low, high, work, _, _ = columns
         fits = (low <= high) & (work < self._most_work)
-        fitting = tuple(column[fits] for column in ranges)
+        fitting = tuple(column[fits] for column in columns)
         self._open.setdefault(end, []).append((fitting, begin, groups))
 
     def _kept(self, cut: int) -> _Ranges:
         """The undominated partial chains: none has at most the MACs, and all offsets, of another."""
         kept: list[tuple[int, int, int, tuple[int, int], JoinedMoves | None]] = []
-        ranges = [
+        candidates = [
             (*numbers, begin, groups)
             for extensions, begin, groups in self._open.pop(cut, [])
             for numbers in zip(*(column.tolist() for column in extensions), strict=True)
         ]
-        self._stop.spend(RANGE_EFFORT * len(ranges))
-        ranges.sort(key=lambda interval: (interval[2], interval[0] - interval[1]))
-        for low, high, work, group, number, begin, groups in ranges:
+        self._stop.spend(RANGE_EFFORT * len(candidates))
+        candidates.sort(key=lambda interval: (interval[2], interval[0] - interval[1]))
+        for low, high, work, group, number, begin, groups in candidates:
             if any(kept_range[1] <= low and kept_range[2] >= high for kept_range in kept):
                 continue
             kept.append((work, low, high, (begin, number), groups[group]))
@@ -175,8 +179,9 @@ class _PlacedChainSearch:
 class _GroupsAfterRanges:
     """All groups (rows) after all ranges of their input (columns), within an arena.
 
-    `pool`: staging buffers. `is_apart`: whether the candidate is several groups, each of which fits
-    with its result at any offset. The layouts below are written from offset 0 upwards.
+    `pool`: staging buffers. `is_apart`: whether the candidate is several groups, executed sequentially
+    (`GroupMove.in_turn`), which fit with the result at any offset. The layouts below are written from
+    offset 0 upwards.
     """
 
     def __init__(
@@ -190,7 +195,7 @@ class _GroupsAfterRanges:
         """Take the bytes of the input and of the result. kind: of numbers, as a NumPy dtype."""
         self._cap = cap
         self._source, self._result = sizes
-        needs = [numbers[1:] for numbers, _ in groups]
+        needs = [numbers[PEAK + 1 :] for numbers, _ in groups]
         work, lines, self._pool, lead = np.array(needs, kind).T[:, :, None]
         self._inner = lines + self._pool
         self._lead = np.minimum(lead, self._result)
@@ -222,7 +227,8 @@ class _GroupsAfterRanges:
         cap, source, result = self._cap, self._source, self._result
         fits = self._inner + np.maximum(self._lead + source, result) <= cap
         fits = fits & ~self._is_apart
-        # Below this offset the line buffers do not fit in addition to both tensors.
+        # Tensors occupy the bytes from the result to the end of the input, at `low` or above. Pool and
+        # line buffers have to fit into the other cap - (low + source - offset of the result) bytes.
         lowest = self._low + source + self._inner - cap
         highest = np.minimum(self._high - self._lead, cap - result)
         yield self._ranges_where(fits, np.maximum(self._pool, lowest), highest)
