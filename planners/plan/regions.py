@@ -1,7 +1,8 @@
 """Regions of tensors: the rows and columns of its inputs that a layer needs, and the tiles of groups.
 
 Rows follow the row rule of cnn2csdf; columns follow the same rule, of the layer turned around its
-diagonal. The outputs of a group are cut into parts along an axis. Demand is propagated from the outputs
+diagonal. Example: output rows (0, 4) of a 3x3 convolution with padding 1 need rows (-1, 5), clipped to
+(0, 5). The outputs of a group are cut into parts along an axis. Demand is propagated from the outputs
 to the inputs, tensor by tensor. A part computes either all positions of a tensor that it needs, or only
 those that no earlier part has computed; the computed positions determine the demand on the inputs.
 A part is a range where a group holds rectangles, or a set of positions where gaps count.
@@ -118,8 +119,8 @@ def hull(first: Range, second: Range) -> Range:
 
 Map = TypeVar("Map")
 Part = TypeVar("Part")
-Parts = tuple[Part, ...]  # in the order of work
-Bands = dict[str, tuple[Range, ...]]  # by tensor: for each tile along an axis, what it holds
+Parts = tuple[Part, ...]  # in the order of execution
+Bands = dict[str, tuple[Range, ...]]  # by tensor: the range of each tile along an axis
 
 
 def cut_back(
@@ -164,7 +165,10 @@ def bands(needs: Needs, layers: Sequence[Layer], ends: Sequence[int], axis: int)
 
 
 def fresh(ranges: Sequence[Range]) -> tuple[Range, ...]:
-    """Return the part of each tile's range that no earlier tile holds; it may be empty."""
+    """Return the part of each tile's range that no earlier tile holds; it may be empty.
+
+    Example: ((0, 5), (3, 8)) becomes ((0, 5), (5, 8)).
+    """
     bounds_of_parts, upto = [], 0
     for first, end in ranges:
         begin = min(max(first, upto), end)
@@ -265,7 +269,7 @@ def part_of(network: Network, source: str, layers: Sequence[Layer]) -> Network:
 
 
 def _end(like: Layer, name: str, operator: Operator, *inputs: str) -> Layer:
-    """A layer that hands on what another writes, in the same elements."""
+    """An input or output with the shape, element type and quantization of a layer."""
     return Layer(
         name=name,
         operator=operator,
@@ -279,7 +283,8 @@ def _end(like: Layer, name: str, operator: Operator, *inputs: str) -> Layer:
 def layer_range(model: Model, first: int, upto: int | None) -> Model:
     """Return layers [first, upto) of a model, counted without inputs and outputs.
 
-    Raises InvalidNetwork where they are none, or read or leave more than one tensor.
+    Raises InvalidNetwork if the range is empty or too long, unless its layers read a single tensor, and
+    if a layer outside reads another tensor than the last.
     """
     network = model.network
     working = [layer for layer in network.layers if not layer.is_end]

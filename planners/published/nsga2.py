@@ -1,8 +1,8 @@
-"""NSGA-II with exact scores: the evolution of Algorithm 9, and an archive of all it met on the front.
+"""NSGA-II with exact scores, and an archive of all points that no evaluated point dominates.
 
 Source: Deb, Pratap, Agarwal, Meyarivan, A fast and elitist multiobjective genetic algorithm: NSGA-II,
 IEEE Trans. Evolutionary Computation 6(2), 2002. Beyond it: the archive, and no chromosome is evaluated
-twice.
+twice. It is the search of Algorithm 9 in chapter 6 of Minakova's thesis (planners.reuse.problem).
 
 Our own implementation rather than pymoo's, because scores decide exactly here: domination compares
 integers and fractions, and pymoo keeps objectives as arrays of floats. It would replace sorting and
@@ -308,7 +308,10 @@ def tournament(random: Random, entrants: int, count: int) -> NDArray[np.uint64]:
 
 
 def crossed(random: Random, mothers: Rows, fathers: Rows, settings: Settings) -> Rows:
-    """Return two children a pair: what one has of its mother, the other has of its father."""
+    """Return two children a pair, with complementary genes: all first children, then all second ones.
+
+    Example of a one-point crossover: mother AAAA, father BBBB, children AABB and BBAA.
+    """
     pairs, genes = mothers.shape
     swaps = coins(random, pairs, genes)
     cuts = numbers_below(random, np.array(genes, dtype=np.uint64), pairs)

@@ -15,19 +15,18 @@ In frame n of a pipeline of partitions P and Q, for an edge from P to Q:
 The published sharing of these buffers requires this copy: if (1) and (2) were swapped instead, other
 buffers of P that share bytes with (1) would overwrite bytes that Q uses. It also requires that no other
 network runs between the frames of a pipeline that is not drained: it might overwrite (2).
-Source: Minakova and Stefanov, TODAES 28(1), 2022, section 3 and Table 6.1 of the thesis.
+Source: Minakova and Stefanov, TODAES 28(1), 2022, section 3; Table 6.1 of Minakova's thesis.
 
 Algorithm 8: edges come in their order. An edge may go to any buffer in which nothing is in use together
 with it. Of these buffers it goes to the one that has to grow least, and to the first if several grow
 equally. A new buffer is opened only if no buffer may take the edge. Two edges of partitions that run in
 parallel never share a buffer. Two edges of partitions that take turns may share a buffer. Two edges of
 one partition may share a buffer if their lifetimes, closed intervals of steps, have no step in common.
-Source: Minakova and Stefanov, TODAES 28(1), 2022, Algorithm 8 of the thesis (its `else` belongs to
-line 9); Tables 6.2 and 6.3.
+Source: Minakova and Stefanov, TODAES 28(1), 2022; Algorithm 8 of Minakova's thesis (its `else` belongs
+to line 9), Tables 6.2 and 6.3.
 
-Ours is the other order, the largest edges first: Algorithm 8 takes edges in the order of layers, where
-a buffer opened for a small edge grows later and what it held before stays small in it. Then no buffer
-grows.
+The order by decreasing size is ours. In the order of layers a buffer opened for a small edge may grow
+for a larger edge; with the largest edge first no buffer grows.
 """
 
 from __future__ import annotations
@@ -127,7 +126,7 @@ def _member_buffers(
         (source, first), (target, last) = homes[connection.producer], homes[connection.consumer]
         channel = names[connection]
         layer = member.network.layer(connection.producer)
-        copies = [[source]]  # partitions; a copy begins where one and the next are pipelined
+        copies = [[source]]  # partitions; a copy begins where one and the next share a parallel set
         for partition in range(source + 1, target + 1):
             if groups[partition] is not None and groups[partition - 1] == groups[partition]:
                 copies.append([])

@@ -1,7 +1,7 @@
 """Rates of the layers of a partition, and the smallest buffers with which a block of them runs.
 
-Layers and edges are numbers, layers in the order of the schedule. The rows of a part are a number for
-every layer: the height of its output where it is executed whole.
+Layers and edges are indices, layers in the order of the schedule. The rows of a part are a number for
+each layer, such as 2: output in parts of 2 rows. They are the height of the output of a whole layer.
 
 A block is a biconnected component of the layers; its liveness does not depend on other blocks. Data
 dependences give a lower bound for each edge: before a phase of the consumer starts, the producer has
@@ -137,7 +137,10 @@ def _inner_edges(network: Network, partition: Partition, unit: int) -> tuple[Par
 
 
 def _firings_to(reached: Sequence[int], amounts: Iterable[int]) -> tuple[int, ...]:
-    """The firings after which the running totals first reach each amount."""
+    """The firings after which the running totals first reach each amount.
+
+    Example: totals (2, 4, 5) reach the amounts 0, 3 and 5 after 0, 2 and 3 firings.
+    """
     return tuple(bisect_left(reached, amount) + 1 if amount > 0 else 0 for amount in amounts)
 
 
@@ -230,7 +233,10 @@ Rows = tuple[int, ...]  # of each edge of a block
 
 
 def held_rows(rates: BlockRates) -> tuple[Rows, Rows]:
-    """Return the rows below which a block deadlocks, and the rows that are enough, deepest first."""
+    """Return the rows of each edge below which the block deadlocks, and rows that are enough.
+
+    Enough are the rows that the schedule holds which always fires the deepest enabled layer.
+    """
     waits: list[dict[int, Sequence[int]]] = [{} for _ in rates.written]  # for firings, by layer
 
     def wait(layer: int, other: int, firings: Sequence[int]) -> None:
@@ -244,7 +250,7 @@ def held_rows(rates: BlockRates) -> tuple[Rows, Rows]:
                 # Longest chains of waits: the bound of a later layer follows from the layers it
                 # waits for.
                 for above, firings in waits[edge.producer].items():
-                    # The last of the firings that are needed waits in its turn.
+                    # Of the firings that are needed, the last also waits for `above`.
                     before = [firings[count - 1] if count else 0 for count in edge.needed]
                     wait(layer, above, before)
     least = tuple(
