@@ -39,9 +39,9 @@ def number(cell):
     return int(cell.replace(",", ""))
 
 
-MEASURED = rows_of("firmware.md", "| model | arena, by row |")
-BESIDE = rows_of("firmware.md", "| network | here | TensorFlow Lite Micro | TinyTS |")
-RANDOM = rows_of("firmware.md", "| network | elements | arena, by row |")
+MEASURED = rows_of("firmware-measured.md", "| model | arena, by row |")
+BESIDE = rows_of("firmware-measured.md", "| network | here | TensorFlow Lite Micro | TinyTS |")
+RANDOM = rows_of("firmware-measured.md", "| network | elements | arena, by row |")
 READ = {row[0].strip("`"): row for row in rows_of("networks.md", "| file | parameters |")}
 FILES = dict.fromkeys(row[0] for row in MEASURED) if FOLDER.exists() else {}
 
