@@ -85,7 +85,11 @@ def test_no_moment_of_an_iteration_demands_too_much(seed):
     best = [capacities[variable.channels[0].name] for variable in variables]
     firings = firings_of(run, cycles)
     random = Random(seed)
-    moments = [Moment(actor, one) for actor, most in enumerate(firings.each) for one in range(most)]
+    moments = [
+        Moment(actor, firing)
+        for actor, most in enumerate(firings.per_iteration)
+        for firing in range(most)
+    ]
     for moment in moments[:: max(1, len(moments) // 25)]:
         room = [many + random.choice((0, 0, 1, 5)) for many in best]
         near = [random.randint(1, many) for many in best]
@@ -129,7 +133,7 @@ def test_boxes_are_split_until_the_smallest_of_brute_force_is_proved(monkeypatch
 
         large = run.grown([one.least + 3 * one.step for one in variables])
         search = Branching(
-            firings_of(run, cycles), variables, large, near=near, seconds=lambda: LONG, look=int
+            firings_of(run, cycles), variables, large, grow=near, seconds=lambda: LONG, look=int
         )
         box = CapacityBox(tuple(one.least for one in variables), (ANY,) * len(variables))
         bounds = list(search.bounds(box))

@@ -1,17 +1,18 @@
 """Live capacities by large neighbourhood search, and a bound of their size by branch and bound.
 
-For graphs in which learned constraints alone would take long. A run that deadlocks shows the markings
-that matter: an actor lacks tokens that come only when another actor has space, and that actor waits
-for the first. The tokens in the channels at these markings give a lower bound, and capacities near to
-it with which the next run begins. Boxes of capacities are split until the smallest capacities are
-proved, if that does not take too long.
+Used for graphs in which cuts and cycles alone (`learned_bounds`) would take long.
 
-Live capacities near known ones: a few channels are cut to their least capacity, or partly. A
-run adds space wherever it deadlocks, and the result is narrowed. If it is no larger than before, the
-next exchange begins from it, so that the search moves on among capacities of one size.
+Large neighbourhood search reduces the capacities of a few channels, partly or to their minimum. A
+simulation adds space wherever it deadlocks, and the result is narrowed: each capacity is lowered as far
+as the graph stays live. A result that is no larger replaces the current capacities, so the search also
+moves among capacities of equal size.
+
+A deadlock shows a marking that matters: an actor lacks tokens that another actor produces only once it
+has space, and that actor waits for the first. Branch and bound (`branching`) derives lower bounds from
+such markings, and splits boxes of capacities until the smallest are proved, or time runs out.
 
 Source: Shaw, Using constraint programming and local search methods to solve vehicle routing problems,
-CP 1998 (parts of a solution are taken away and found again).
+CP 1998 (parts of a solution are removed and reconstructed).
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 
 
 TRIES = 30  # exchanges before the first linear program
-MORE_TRIES = 6  # exchanges in every round of demands
+MORE_TRIES = 6  # exchanges after each linear program
 # With a budget, a linear program takes at most LONGEST seconds, and SHARE of the seconds left.
 LONGEST = 15
 SHARE = 0.5
@@ -52,9 +53,9 @@ def live_bounds(
     known: Distribution,
     stop: Stop,
 ) -> Iterator[LiveBound]:
-    """Yield lower bounds and live capacities, better and better, one for each linear program.
+    """Yield improving lower bounds and live capacities, after each exchange and each split of a box.
 
-    known: live capacities. stop: when it is near, the linear programs get less time.
+    known: live capacities. stop: near its end, the linear programs get less time.
     """
     search = _LiveBoundSearch(run, variables, cycles, known, stop)
     for step in (search.exchange, search.branch):
@@ -63,7 +64,7 @@ def live_bounds(
 
 
 class _LiveBoundSearch:
-    """The best live capacities, and the best bound, by now."""
+    """The best live capacities and the best lower bound so far."""
 
     def __init__(
         self,
@@ -98,20 +99,20 @@ class _LiveBoundSearch:
             yield
 
     def branch(self) -> Iterator[None]:
-        """Split boxes of capacities until the best are proved, or it takes too long."""
+        """Split boxes of capacities until the best are proved, or time runs out."""
 
-        # which loads SciPy, and that only here
         def seconds() -> float:
-            """How long a linear program may take."""
+            """Return the time limit of one linear program."""
             left = self._stop.seconds_of_all
             return inf if left is None else min(LONGEST, SHARE * left)
 
-        made: type[Branching] = import_module("csdf.search.liveness_bounds.branching").Branching
-        branching = made(
+        # Imported here because it loads SciPy.
+        module = import_module("csdf.search.liveness_bounds.branching")
+        branching: Branching = module.Branching(
             self._firings,
             self._variables,
             self.best,
-            near=self._near,
+            grow=self._grow,
             seconds=seconds,
             look=self._stop.look,
         )
@@ -119,23 +120,22 @@ class _LiveBoundSearch:
             self.bound, self.best = max(self.bound, narrower.lower_bound), narrower.capacities
             yield
 
-    def _near(self, relaxed: Sequence[float]) -> tuple[Distribution, list[Moment]]:
-        """The best live capacities by now, and the moments that a run from these added space for.
+    def _grow(self, relaxed: Sequence[float]) -> tuple[Distribution, list[Moment]]:
+        """Grow fractional capacities until they are live.
 
-        Those come first that lacked the most.
+        Returns the best live capacities so far, and the moments at which space was added, those that
+        lacked most tokens first.
         """
-        # The largest useful capacities that are no more than those of the linear program.
+        # Rounded down to useful capacities: minimum plus whole steps.
         steps = [
             max(0, floor((value + NEAR - variable.least) / variable.step))
-            for variable, value in zip(
-                self._variables, relaxed, strict=False
-            )  # firings come behind
+            for variable, value in zip(self._variables, relaxed, strict=True)
         ]
-        whole = [
+        rounded = [
             variable.least + count * variable.step
             for variable, count in zip(self._variables, steps, strict=True)
         ]
-        self._narrow(self._run.grown(whole))
+        self._narrow(self._run.grown(rounded))
         lacking = self._run.moments
         moments = [Moment(*key) for key in sorted(lacking, key=lambda moment: -lacking[moment])]
         for _ in self.exchange(MORE_TRIES):
@@ -143,14 +143,14 @@ class _LiveBoundSearch:
         return self.best, moments
 
     def _narrow(self, grown: Distribution | None) -> None:
-        """Let what has grown be the best, if it is smaller once it is narrowed."""
+        """Narrow live capacities, and store them if they are smaller than the best."""
         narrowed = self._narrowed(grown) or self.best
         self.best = min(
             self.best, narrowed, key=lambda capacities: size_of(self._variables, capacities)
         )
 
     def _narrowed(self, grown: Distribution | None) -> Distribution | None:
-        """Minimal live capacities: none can be less on its own; None for none."""
+        """Return minimal live capacities: none of them can be lowered alone. None for None."""
         if grown is None:
             return None
         indices = self._random.sample(range(len(grown)), len(grown))
@@ -160,7 +160,7 @@ class _LiveBoundSearch:
         return grown
 
     def _least(self, live: Distribution, index: int) -> Distribution:
-        """Live capacities with the least at one position; most often it is not much less."""
+        """Return the live capacities with the one at this position lowered as far as possible."""
         start, step = self._variables[index].least, self._variables[index].step
 
         def with_steps(steps: int) -> Distribution:
@@ -178,7 +178,7 @@ class _LiveBoundSearch:
         return with_steps(high)
 
 
-KEPT = (0, 50, 80, 90)  # per cent of what a channel has above its least capacity
+KEPT = (0, 50, 80, 90)  # per cent of a channel's space above its minimum that an exchange retains
 MOST_CHANNELS = 3  # channels whose capacities are reduced together
 
 Regrown = Callable[[Sequence[int]], Distribution | None]
@@ -193,7 +193,8 @@ def exchanges(
 ) -> Iterator[Distribution]:
     """Yield after each try the smallest capacities so far.
 
-    known: live capacities. regrown: live capacities that are made of some that may be too small.
+    known: live capacities. regrown: returns live capacities at least as large as the given ones, which
+    may deadlock; None if there are none.
     """
 
     def size(capacities: Distribution) -> int:
@@ -213,7 +214,7 @@ def exchanges(
 def _reduced(
     variables: Sequence[Variable], capacities: Distribution, random: Random
 ) -> list[int] | None:
-    """The capacities with less in a few channels; None if there is nothing to give up."""
+    """Return the capacities, reduced in a few channels; None if all are at their minimum."""
     more = [index for index, variable in enumerate(variables) if capacities[index] > variable.least]
     if not more:
         return None

@@ -1,13 +1,13 @@
 """Bounds on firing counts at the start of one firing, for any firing order; tightening of boxes.
 
-The tokens that the firing needs were produced before it, firings that need its tokens follow it, and
-no channel holds more than its largest capacity. So the number of earlier firings of each actor has a
-lower and an upper bound. If the two bounds of an actor contradict each other, no order of firings
-reaches this firing: the capacities are too small.
+A moment is the start of one firing; its window bounds the number of earlier firings of each actor. The
+tokens that the firing needs are produced before it, firings that need its tokens follow it, and no
+channel holds more than its largest capacity. If the two bounds of an actor contradict each other, no
+order of firings reaches the moment: the capacities are too small.
 
-A box holds a lower and an upper bound of each capacity. Live capacities below a given size are never
-lost. If the upper bounds deadlock, every point of the box does. If they deadlock with one capacity at
-its lower bound, the lower bound of that capacity is raised.
+A box holds a lower and an upper bound of each capacity. It is tightened without losing live capacities
+up to a given size. If the upper bounds deadlock, every point of the box does. If they deadlock with one
+capacity at its lower bound, that lower bound is raised.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from csdf.search.variables import Distribution, Variable, size_of
 
 
 class LiveBound(NamedTuple):
-    """No live capacities have a smaller size than `lower_bound`. capacities: the smallest known."""
+    """A lower bound of the size of live capacities, and the smallest live capacities so far."""
 
     lower_bound: int
     capacities: Distribution
@@ -36,26 +36,28 @@ class Moment(NamedTuple):
     firings: int
 
 
-class Counted(NamedTuple):
-    """A channel between two actors. made, taken: tokens after each number of firings.
+class CountedChannel(NamedTuple):
+    """A channel between two actors, with its token counts in one iteration.
 
-    variable: position of the searched capacity of a space; None if the initial tokens are fixed.
+    produced, consumed: after 0, 1, ... firings of the producer, of the consumer. variable: the position
+    of the searched capacity, if the channel models the space of another channel; else None.
+    tokens: initial tokens; of a searched space, without its capacity (so at most 0).
     """
 
     producer: int
     consumer: int
     tokens: int
-    made: Sequence[int]
-    taken: Sequence[int]
+    produced: Sequence[int]
+    consumed: Sequence[int]
     variable: int | None
 
-    def there(self, room: Sequence[int]) -> int:
-        """Tokens at first. room: capacity of each variable."""
+    def tokens_at_start(self, room: Sequence[int]) -> int:
+        """Return the initial tokens. room: capacity of each variable."""
         return self.tokens + (0 if self.variable is None else room[self.variable])
 
 
 class FiringWindow(NamedTuple):
-    """Lower and upper bounds on the firings of each actor by the moment."""
+    """Lower and upper bounds on the firings of each actor before a moment."""
 
     fewest: Sequence[int]
     most: Sequence[int]
@@ -64,8 +66,9 @@ class FiringWindow(NamedTuple):
 class IterationFirings:
     """The firings of one iteration of a graph, and the channels between different actors.
 
-    graph: the last channels are spaces that are searched, by variables `owners`, each with `occupied`
-    tokens in its channel at first. cycles: of each actor in an iteration.
+    graph: its last channels model the searched spaces. owners: for each space, the position of its
+    variable. occupied: for each space, the initial tokens of the channel whose space it is. cycles:
+    phase cycles of each actor in an iteration. per_iteration: firings of each actor in an iteration.
     """
 
     def __init__(
@@ -76,7 +79,7 @@ class IterationFirings:
         occupied: Sequence[int],
         cycles: Sequence[int],
     ) -> None:
-        self.each = [a * b for a, b in zip(cycles, graph.phases, strict=True)]
+        self.per_iteration = [a * b for a, b in zip(cycles, graph.phases, strict=True)]
         first = len(graph.producer) - len(owners)
         tokens = [*graph.initial_tokens[:first], *(-token_count for token_count in occupied)]
         owner_of = [*([None] * first), *owners]
@@ -85,26 +88,28 @@ class IterationFirings:
             for index in range(len(graph.producer))
             if graph.producer[index] != graph.consumer[index]
         ]
-        self._inputs: list[list[Counted]] = [[] for _ in self.each]
-        followers: list[dict[int, None]] = [{} for _ in self.each]
+        self._inputs: list[list[CountedChannel]] = [[] for _ in self.per_iteration]
+        followers: list[dict[int, None]] = [{} for _ in self.per_iteration]
         for channel in self.channels:
             self._inputs[channel.consumer].append(channel)
             followers[channel.producer][channel.consumer] = None
         self._followers = [list(row) for row in followers]
 
-    def _counted(self, graph: IndexedGraph, one: int, tokens: int, variable: int | None) -> Counted:
+    def _counted(
+        self, graph: IndexedGraph, index: int, tokens: int, variable: int | None
+    ) -> CountedChannel:
         def counted(actor: int, rates: Sequence[int], start: int) -> list[int]:
             phases = rates[start : start + graph.phases[actor]]
-            return list(accumulate(islice(cycle(phases), self.each[actor]), initial=0))
+            return list(accumulate(islice(cycle(phases), self.per_iteration[actor]), initial=0))
 
-        producer, consumer = graph.producer[one], graph.consumer[one]
-        made = counted(producer, graph.production, graph.production_start[one])
-        taken = counted(consumer, graph.consumption, graph.consumption_start[one])
-        return Counted(producer, consumer, tokens, made, taken, variable)
+        producer, consumer = graph.producer[index], graph.consumer[index]
+        produced = counted(producer, graph.production, graph.production_start[index])
+        consumed = counted(consumer, graph.consumption, graph.consumption_start[index])
+        return CountedChannel(producer, consumer, tokens, produced, consumed, variable)
 
     def is_live(self, capacities: Sequence[int]) -> bool:
-        """Return whether all actors complete an iteration, if their self-loops allow it."""
-        done = [0] * len(self.each)
+        """Return whether all actors complete an iteration. Self-loops are ignored."""
+        done = [0] * len(self.per_iteration)
         waiting = deque(range(len(done)))
         is_waiting = [True] * len(done)
         while waiting:
@@ -112,20 +117,22 @@ class IterationFirings:
             is_waiting[actor] = False
             # Dataflow graphs are persistent: a firing never disables another actor. So one order of
             # firings decides liveness, and each actor may fire as often as it can.
-            possible = self.each[actor]
+            possible = self.per_iteration[actor]
             for channel in self._inputs[actor]:
-                there = channel.there(capacities) + channel.made[done[channel.producer]]
-                possible = min(possible, bisect_right(channel.taken, there) - 1)
+                available = (
+                    channel.tokens_at_start(capacities) + channel.produced[done[channel.producer]]
+                )
+                possible = min(possible, bisect_right(channel.consumed, available) - 1)
             if possible > done[actor]:
                 done[actor] = possible
                 for follower in self._followers[actor]:
                     if not is_waiting[follower]:
                         is_waiting[follower] = True
                         waiting.append(follower)
-        return done == self.each
+        return done == self.per_iteration
 
     def window(self, moment: Moment, room: Sequence[int]) -> FiringWindow | None:
-        """Return the bounds on the firings of each actor by the moment; None if no order reaches it.
+        """Return the window of a moment; None if no order of firings reaches it.
 
         room: the largest capacity of each variable.
         """
@@ -136,34 +143,41 @@ class IterationFirings:
         return FiringWindow(fewest, maximum) if all(map(int.__le__, fewest, maximum)) else None
 
     def _fewest(self, moment: Moment, room: Sequence[int]) -> list[int] | None:
-        """Firings that have come before the moment in any order."""
-        fewest = [0] * len(self.each)
+        """Return how often each actor fires at least before the moment; None for a contradiction."""
+        fewest = [0] * len(self.per_iteration)
         fewest[moment.actor] = moment.firings
         changed = list(range(len(fewest)))
         while changed:
             actor = changed.pop()
             for channel in self._inputs[actor]:
                 starts = fewest[actor] + (actor == moment.actor)
-                needed = bisect_left(channel.made, channel.taken[starts] - channel.there(room))
+                needed = bisect_left(
+                    channel.produced, channel.consumed[starts] - channel.tokens_at_start(room)
+                )
                 if needed > fewest[channel.producer]:
                     # The actor of the moment has fired exactly this often;
                     # a demand for more is a contradiction.
-                    if channel.producer == moment.actor or needed > self.each[channel.producer]:
+                    if (
+                        channel.producer == moment.actor
+                        or needed > self.per_iteration[channel.producer]
+                    ):
                         return None
                     fewest[channel.producer] = needed
                     changed.append(channel.producer)
         return fewest
 
     def _most(self, moment: Moment, room: Sequence[int]) -> list[int] | None:
-        """Firings that may have come before the moment."""
-        maximum = list(self.each)
+        """Return how often each actor may fire before the moment; None if that never suffices."""
+        maximum = list(self.per_iteration)
         maximum[moment.actor] = moment.firings
         is_settled = False
         while not is_settled:
             is_settled = True
             for channel in self.channels:
-                there = channel.there(room) + channel.made[maximum[channel.producer]]
-                possible = bisect_right(channel.taken, there) - 1
+                available = (
+                    channel.tokens_at_start(room) + channel.produced[maximum[channel.producer]]
+                )
+                possible = bisect_right(channel.consumed, available) - 1
                 if channel.consumer == moment.actor:
                     if possible <= moment.firings:
                         return None
@@ -173,7 +187,7 @@ class IterationFirings:
         return maximum
 
 
-ANY = 1 << 40  # tokens, more than an iteration of moderate size has
+ANY = 1 << 40  # tokens: an upper bound of a capacity that has none
 
 
 class CapacityBox(NamedTuple):
@@ -192,7 +206,7 @@ class CapacityBox(NamedTuple):
 
 
 def affordable(variables: Sequence[Variable], box: CapacityBox, size: int) -> CapacityBox | None:
-    """Return the box without capacities that alone make a distribution larger than a size."""
+    """Return the box with upper bounds lowered to what a size permits; None if nothing fits."""
     spare = size - size_of(variables, box.least)
     if spare < 0:
         return None
@@ -216,10 +230,10 @@ def live_part(
     *,
     look: Callable[[], None],
 ) -> CapacityBox | None:
-    """Return a box with all live capacities of this one up to a size; None if there are none.
+    """Return a smaller box with all live capacities of this one up to a size; None if there are none.
 
-    The capacities at these positions are raised to the smallest that are live while all other
-    capacities have their upper bounds. look: called between runs; may raise to end the search.
+    At these positions, the lower bound becomes the smallest capacity that is live while all other
+    capacities have their upper bounds. look: called between simulations; may raise to end the search.
     """
     smaller = affordable(variables, box, size)
     # Liveness is monotonic in the capacities: where the upper corner deadlocks, the whole box does.
