@@ -14,8 +14,8 @@ program that finds by how much given capacities fall short of every state. The m
 exactly, in integers.
 
 In that linear program, a column for each firing is 1 if the firing precedes the moment, and 0 if not.
-Rows order each firing after the producers of its tokens. The firings that may differ from state to state
-are those of the moment's window (`windows`).
+Rows order each firing after the producers of its tokens. The firings that differ between states
+are those of the window of the moment (`windows`).
 
 Source: Land, Doig, An automatic method of solving discrete programming problems, Econometrica 28(3),
 1960 (branch and bound); Benders, Partitioning procedures for solving mixed-variables programming
@@ -366,7 +366,7 @@ class SingleMoment:
         moment: Moment,
         room: Sequence[int],
     ) -> SingleMoment | None:
-        """Return the states of a moment; None if there are none: no capacities up to `room` are live."""
+        """Return the states of a moment; None if no capacities up to `room` are live."""
         window = firings.window(moment, room)
         return None if window is None else cls(firings, variables, moment, room, window)
 
