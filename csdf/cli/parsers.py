@@ -100,8 +100,15 @@ class Parser(argparse.ArgumentParser):
         if choices is not None and value not in choices:
             listed = list(map(str, choices))
             expected = f"expected one of {', '.join(listed)}"
-            words = f"found {shown(str(value))}; {expected}{names.meant(str(value), listed)}"
+            alike = [name for name in listed if _digits(name) == _digits(value)]  # no other core
+            near = names.meant(str(value), alike if _digits(value) else listed)
+            words = f"found {shown(str(value))}; {expected}{near}"
             raise argparse.ArgumentError(action, words)
+
+
+def _digits(value: object) -> str:
+    """Return the digits of a text, by which names of cores differ."""
+    return "".join(filter(str.isdigit, str(value)))
 
 
 def new_parser(

@@ -87,7 +87,7 @@ def layout_of(memories: Sequence[Memory | BoardMemory]) -> BoardMemories:
         raise InvalidArgument(
             f"memories {listed}; expected fast memories, the nearest first, then slow "
             "memories, such as sram=64kB and psram=2MB:slow; different names; at most one memory "
-            "that holds weights only"
+            f"that holds weights only{'; --ram is for a single memory' * (len(boards) == 1)}"
         )
     if not any({TENSORS, SCRATCH} <= set(board.holds) for board in fast):
         raise InvalidArgument("memories: expected a fast one that holds tensors and scratch")

@@ -291,6 +291,13 @@ def test_a_mistyped_choice_gets_a_suggestion(run, wrong):
     assert remarks.endswith("; did you mean 'cortex-m4'? See csdf fit --help\n")
 
 
+@pytest.mark.parametrize("wrong", ["stm32f4", "cortex-m3"])
+def test_another_core_is_not_suggested(run, wrong):
+    code, _, remarks = run("fit", "samos_example", "--platform", wrong)
+    assert code == 2
+    assert remarks.endswith(", FILE.json; see csdf fit --help\n")
+
+
 def test_an_unknown_choice_lists_all_choices(run):
     code, _, remarks = run("fit", "samos_example", "--input", "tape")
     assert code == 2

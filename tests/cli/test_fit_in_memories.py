@@ -53,7 +53,7 @@ def test_slow_bytes_are_drawn_over_sizes_of_fast_memory(run, tmp_path):
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        (("--memory", "tcm=3kB"), "expected fast memories, the nearest first"),
+        (("--memory", "tcm=3kB"), "; --ram is for a single memory"),
         ((*TWO, "--memory", "more=1MB"), "expected fast memories, the nearest first"),
         ((*TWO, "--ram", "3kB"), "--ram is for a single memory"),
         ((*TWO, "--fps", "9"), "needs the rates of all slow memories"),
