@@ -2,96 +2,42 @@
    stay in registers; compilers make vectors of them. */
 enum { BLOCK = 16 };
 
+/* The variables of eight and of sixteen sums, each with its position in the block. */
+#define EIGHT(of) of(a, 0) of(b, 1) of(c, 2) of(d, 3) of(e, 4) of(f, 5) of(g, 6) of(h, 7)
+
+#define SIXTEEN(of) \
+    EIGHT(of) of(i, 8) of(j, 9) of(k, 10) of(l, 11) of(m, 12) of(n, 13) of(o, 14) of(p, 15)
+
+#define LOAD_SUM(sum, at) element sum = sums[at];
+
+#define STORE_SUM(sum, at) sums[at] = sum;
+
+#define ADD_PRODUCT(sum, at) sum += v * weights[at];
+
 BY_LANES static void add_sixteen_products(element *restrict sums, const element *restrict values,
                                  const element *restrict weights, int32_t count, int32_t stride)
 {
-    element a = sums[0];
-    element b = sums[1];
-    element c = sums[2];
-    element d = sums[3];
-    element e = sums[4];
-    element f = sums[5];
-    element g = sums[6];
-    element h = sums[7];
-    element i = sums[8];
-    element j = sums[9];
-    element k = sums[10];
-    element l = sums[11];
-    element m = sums[12];
-    element n = sums[13];
-    element o = sums[14];
-    element p = sums[15];
+    SIXTEEN(LOAD_SUM)
     const element *end = &values[count];
     for (; values < end; values++) {
         element v = *values;
-        a += v * weights[0];
-        b += v * weights[1];
-        c += v * weights[2];
-        d += v * weights[3];
-        e += v * weights[4];
-        f += v * weights[5];
-        g += v * weights[6];
-        h += v * weights[7];
-        i += v * weights[8];
-        j += v * weights[9];
-        k += v * weights[10];
-        l += v * weights[11];
-        m += v * weights[12];
-        n += v * weights[13];
-        o += v * weights[14];
-        p += v * weights[15];
+        SIXTEEN(ADD_PRODUCT)
         weights += stride;
     }
-    sums[0] = a;
-    sums[1] = b;
-    sums[2] = c;
-    sums[3] = d;
-    sums[4] = e;
-    sums[5] = f;
-    sums[6] = g;
-    sums[7] = h;
-    sums[8] = i;
-    sums[9] = j;
-    sums[10] = k;
-    sums[11] = l;
-    sums[12] = m;
-    sums[13] = n;
-    sums[14] = o;
-    sums[15] = p;
+    SIXTEEN(STORE_SUM)
 }
 
 BY_LANES static void add_eight_products(element *restrict sums, const element *restrict values,
                                const element *restrict weights, int32_t count, int32_t stride)
 {
-    element a = sums[0];
-    element b = sums[1];
-    element c = sums[2];
-    element d = sums[3];
-    element e = sums[4];
-    element f = sums[5];
-    element g = sums[6];
-    element h = sums[7];
+    EIGHT(LOAD_SUM)
     const element *end = &values[count];
     for (; values < end; values++) {
         element v = *values;
-        a += v * weights[0];
-        b += v * weights[1];
-        c += v * weights[2];
-        d += v * weights[3];
-        e += v * weights[4];
-        f += v * weights[5];
-        g += v * weights[6];
-        h += v * weights[7];
+        EIGHT(ADD_PRODUCT)
         weights += stride;
     }
-    sums[0] = a;
-    sums[1] = b;
-    sums[2] = c;
-    sums[3] = d;
-    sums[4] = e;
-    sums[5] = f;
-    sums[6] = g;
-    sums[7] = h;
+    EIGHT(STORE_SUM)
 }
 
 static void add_single_products(element *restrict sums, const element *restrict values,
@@ -165,6 +111,10 @@ INLINED static float32x4_t four_singles(const uint16_t *halves)
 #endif
 
 #if SOME_WEIGHTS_ARE_HALVES
+#define ADD_HALF_PRODUCT(sum, at) sum += v * single_of(weights[at]);
+#endif
+
+#if SOME_WEIGHTS_ARE_HALVES
 /* Each weight becomes a single in a register. stride: from the weights of a value to the next. */
 static void add_eight_half_products(element *restrict sums, const element *restrict values,
                                     const uint16_t *restrict weights, int32_t count, int32_t stride)
@@ -189,34 +139,13 @@ static void add_eight_half_products(element *restrict sums, const element *restr
     }
     _mm256_storeu_ps(sums, all);
 #else
-    element a = sums[0];
-    element b = sums[1];
-    element c = sums[2];
-    element d = sums[3];
-    element e = sums[4];
-    element f = sums[5];
-    element g = sums[6];
-    element h = sums[7];
+    EIGHT(LOAD_SUM)
     for (; values < end; values++) {
         element v = *values;
-        a += v * single_of(weights[0]);
-        b += v * single_of(weights[1]);
-        c += v * single_of(weights[2]);
-        d += v * single_of(weights[3]);
-        e += v * single_of(weights[4]);
-        f += v * single_of(weights[5]);
-        g += v * single_of(weights[6]);
-        h += v * single_of(weights[7]);
+        EIGHT(ADD_HALF_PRODUCT)
         weights += stride;
     }
-    sums[0] = a;
-    sums[1] = b;
-    sums[2] = c;
-    sums[3] = d;
-    sums[4] = e;
-    sums[5] = f;
-    sums[6] = g;
-    sums[7] = h;
+    EIGHT(STORE_SUM)
 #endif
 }
 #endif
@@ -341,19 +270,14 @@ LAYER(convolve, all_windows, convolve_pixel)
 /* Channels that are summed at once where each has a filter of its own. */
 enum { LANES = 8 };
 
-/* One filter a channel; weights: tap by tap, channel by channel. from: the first channel of what lies
-   under the window, first: of the weights. Adds eight channels. */
+#define ADD_LANE(sum, at) sum += values[at] * with[at];
+
+/* Depthwise convolution of eight channels; weights: tap by tap, channel by channel. from: the first
+   channel in the window, first: of the weights. */
 BY_LANES static void add_eight_lanes(const convolution *of, const receptive_field *field, int32_t from,
                                      int32_t first, element *restrict sums)
 {
-    element a = sums[0];
-    element b = sums[1];
-    element c = sums[2];
-    element d = sums[3];
-    element e = sums[4];
-    element f = sums[5];
-    element g = sums[6];
-    element h = sums[7];
+    EIGHT(LOAD_SUM)
     int32_t i;
     int32_t j;
     for (i = field->down.first; i < field->down.end; i++) {
@@ -361,25 +285,11 @@ BY_LANES static void add_eight_lanes(const convolution *of, const receptive_fiel
         const element *with = of->weights.singles + ((tap * of->groups) + first);
         for (j = field->across.first; j < field->across.end; j++) {
             const element *values = &field->rows[i][column_under(field, j) + from];
-            a += values[0] * with[0];
-            b += values[1] * with[1];
-            c += values[2] * with[2];
-            d += values[3] * with[3];
-            e += values[4] * with[4];
-            f += values[5] * with[5];
-            g += values[6] * with[6];
-            h += values[7] * with[7];
+            EIGHT(ADD_LANE)
             with += of->groups;
         }
     }
-    sums[0] = a;
-    sums[1] = b;
-    sums[2] = c;
-    sums[3] = d;
-    sums[4] = e;
-    sums[5] = f;
-    sums[6] = g;
-    sums[7] = h;
+    EIGHT(STORE_SUM)
 }
 
 static void add_few_lanes(const convolution *c, const receptive_field *field, int32_t from, int32_t first,
