@@ -20,7 +20,7 @@ from csdf.time_limit import Progress, Stop
 from planners.memory.answer import EXTERNAL, RESIDENT, ROWS, SEARCHED, Fit, FitMethod
 from planners.memory.fit import fit
 from planners.plan.executor import PlanMachine
-from planners.plan.rematerialisation import worked_network
+from planners.rewrites.rematerialisation import worked_network
 
 MODELS = Path(__file__).parents[1] / "models" / "networks"
 SECONDS = 20.0  # of the processor, for each network and accounting

@@ -98,7 +98,7 @@ MAY_IMPORT = {  # layer: the other layers it may import; a module belongs to the
 COMMANDS = ("command", "commands", "report")  # folders of these packages that belong to commands
 ABOVE = ("cnn2csdf", "planners")
 # Rooms for every planner, as modules beside them are.
-SHARED_ROOMS = ("arena", "formats", "kernels", "memory", "order", "plan", "published")
+SHARED_ROOMS = ("arena", "formats", "kernels", "memory", "order", "plan", "published", "rewrites")
 # Other rooms that a room may know: C is written for what primitives name.
 MAY_READ = {"code": ("primitives",)}
 # Rooms that know all planners, as modules beside them may.
@@ -118,7 +118,7 @@ ONLY_IN = {  # outside module: the places that may know it, or the last part of 
     ),
     "matplotlib": ("csdf.draw", "picture"),
     "lxml": ("csdf.io", "csdf.mapping.nsoc", "csdf.scenarios.fsmsadf"),
-    "networkx": ("csdf.io.networkx_graphs", "planners.memory.waiting"),
+    "networkx": ("csdf.io.networkx_graphs", "planners.memory.slow_bounds"),
     "numpy": ("cnn2csdf", "planners"),  # maps and weights; no analysis uses it
     "onnx": ("cnn2csdf.onnx_files",),
     "onnxruntime": ("cnn2csdf.onnx_files.runtime",),
@@ -239,7 +239,7 @@ def refusal(module, name, root):
 CHECKER = "planners.plan.checker"  # of plans, with the executor
 OF_THE_CHECKER = {  # all of the planners that it reaches: the form of plans, and modules of its own
     *("planners.plan.plan", CHECKER, "planners.plan.executor", "planners.plan.fused_stages"),
-    *("planners.plan.shadow_arena", "planners.plan.copied_layers"),
+    *("planners.plan.shadow_arena", "planners.rewrites.copied_layers"),
     *("planners.plan.checked_geometry", "planners.plan.checked_rules"),
     "planners.plan.checked_traffic",
 }
@@ -354,7 +354,7 @@ CLASS_TESTS = {  # module: isinstance and match on operators, at most, and why
     "planners.code.primitives.calls": (1, CALL_IN_C),
     "planners.plan.checked_geometry": (1, OWN_RULES),
     "planners.plan.checked_rules": (2, OWN_RULES),
-    "planners.plan.copied_layers": (3, OWN_RULES),
+    "planners.rewrites.copied_layers": (3, OWN_RULES),
     "planners.primitives.library.layers": (3, LAYOUTS),
 }
 KNOW_OPERATORS = ("cnn2csdf.operators", "cnn2csdf.onnx_files", "cnn2csdf.readers")

@@ -45,9 +45,9 @@ from planners.code.placed_stages import (
 )
 from planners.code.rules import Rule, all_of, rule_of
 from planners.plan.aliases import channels_of
-from planners.plan.kept import state_bytes, take_overs
 from planners.plan.plan import Alias, Kind, Stage, StreamBuffer, StreamingPlan
 from planners.plan.regions import COLUMNS, ROWS, Needs, TileRanges, can_be_tiled, range_needed
+from planners.plan.state import state_bytes, take_overs
 from planners.plan.weight_reads import gathered_values
 from planners.plan.write_buffers import smallest_block, write_buffer
 

@@ -38,7 +38,7 @@ from planners.code.packaging import (
 from planners.code.parts import OWN, source
 from planners.code.sources import Written, with_shared_kernels
 from planners.code.vectors import Frame, shared_test, test_parameters
-from planners.memory.several import require_same_memories
+from planners.memory.several_networks import require_same_memories
 from planners.plan.checker import require_apart
 from planners.plan.plan import StreamingPlan
 

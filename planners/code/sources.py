@@ -46,8 +46,8 @@ from planners.code.schedule import PersistentAccumulators, Schedule
 from planners.code.unsigned_as_signed import SIGNED, as_signed, can_change_in_place
 from planners.plan.plan import StreamingPlan
 from planners.plan.ram import CMSIS_STACK_BYTES, state_bytes_of
-from planners.plan.rematerialisation import worked_model
 from planners.plan.stack import bytes_of_stages, stack_bytes_of
+from planners.rewrites.rematerialisation import worked_model
 
 BLOCK_STACK_BYTES = 160  # of store_blocks, which calls a kernel
 STORE_BLOCKS = (

@@ -37,7 +37,7 @@ from planners.fusion.search import (
     whole_stages,
 )
 from planners.memory.answer import GroupMode
-from planners.memory.making import GroupBlock, plan_with_blocks
+from planners.memory.build import GroupBlock, plan_with_blocks
 from planners.memory.order import TopologicalOrder
 from planners.memory.stages import GroupGeometry, StageTable
 from planners.memory.tiles import tile_buffers, tiled_stage

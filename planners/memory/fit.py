@@ -51,14 +51,14 @@ from planners.memory.answer import (
     FitWhy,
     SlowTraffic,
 )
+from planners.memory.layer_orders import (
+    SEARCHED_ORDER,
+)
 from planners.memory.memories import InMemories, planned_in_memories
 from planners.memory.memory_plans import in_fast_memory
 from planners.memory.moved_weights import layout_of
 from planners.memory.network_searches import methods_of_orders
 from planners.memory.order import topological_order
-from planners.memory.orders import (
-    SEARCHED_ORDER,
-)
 from planners.memory.plain_plans import ends_of, layer_by_layer
 from planners.memory.request import FitRequest, fit_request, plan_times
 from planners.memory.search import WIDTHS, method_of

@@ -28,21 +28,21 @@ from csdf.search.pareto import ChainLabels
 from csdf.status import Reason, Why, because
 from csdf.time_limit import ENDS, Budget, Stop, reason_of, stop_of
 from planners.memory.answer import SlowTraffic
+from planners.memory.layer_orders import few_orders
 from planners.memory.memory_groups import LONGEST_RUN, GroupCandidates
 from planners.memory.memory_plans import Chain, ChainStep, MemoryGroup, Names, PlacedPlan
 from planners.memory.moved_weights import BoardMemories, costs_of, layout_of
 from planners.memory.order import TopologicalOrder, topological_order
-from planners.memory.orders import few_orders
 from planners.memory.plain_plans import ends_of
 from planners.memory.request import FitRequest, plan_times
-from planners.memory.stages import StageTable
-from planners.memory.waiting import (
+from planners.memory.slow_bounds import (
     greedy_split,
     least_slow_bytes,
     least_waiting_bytes,
     slow_bytes_of_whole_layers,
     subsets,
 )
+from planners.memory.stages import StageTable
 from planners.plan.plan import StreamingPlan
 
 FRONT = (1, 2, 4, 8, 16, 32)  # quarters of the size of the fast memory

@@ -23,21 +23,21 @@ from cnn2csdf.parameters import multiply_accumulates
 from cnn2csdf.weights import Array
 from csdf.search.pareto import improving
 from csdf.time_limit import Stop
+from planners.memory.build import rings_of
 from planners.memory.labels import ANY_WORK, LINES, MACS, GroupLabels
 from planners.memory.line_buffers import Keeping, kept_rows
-from planners.memory.making import rings_of
 from planners.memory.memory_plans import MemoryGroup, Names
 from planners.memory.moved_weights import MoveCosts, can_be_copied, copies_of, movable_weights
 from planners.memory.moves import LONGEST_STAGE, GroupMoves, batches
 from planners.memory.order import TopologicalOrder
+from planners.memory.slow_bounds import MOST_CHOSEN
 from planners.memory.stages import Geometry, GroupGeometry, StageTable
-from planners.memory.waiting import MOST_CHOSEN
 from planners.plan.accumulators import sums_over_rows
-from planners.plan.column_tiles import ColumnTile, in_columns, part_of, stages_of_tile
 from planners.plan.firing import NOTHING, in_step
-from planners.plan.layer_copies import Rewritten
 from planners.plan.plan import ACCUMULATOR_BYTES, Mode, Stage
 from planners.plan.write_buffers import block_bytes, smallest_block
+from planners.rewrites.column_tiles import ColumnTile, in_columns, part_of, stages_of_tile
+from planners.rewrites.layer_copies import Rewritten
 
 MOST_VARIANTS = 3  # from fewest bytes to fewest MACs, of stages between two separators
 WIDTH = 12  # labels inside a group, as the first search of csdf fit has

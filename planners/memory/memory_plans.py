@@ -45,8 +45,8 @@ from planners.plan.plan import (
     StreamBuffer,
     StreamingPlan,
 )
-from planners.plan.rematerialisation import worked_network
 from planners.plan.write_buffers import block_bytes, smallest_block
+from planners.rewrites.rematerialisation import worked_network
 
 Names = frozenset[str]
 

@@ -16,14 +16,14 @@ from csdf.search.pareto import improving
 from csdf.status import Ended, Reason
 from csdf.time_limit import Stop
 from planners.memory.answer import PLAIN, FitMethod
+from planners.memory.layer_orders import SEARCHED_ORDER, canonical_orders, is_chain
 from planners.memory.order import topological_order
-from planners.memory.orders import SEARCHED_ORDER, canonical_orders, is_chain
 from planners.memory.request import FitRequest, plan_times
 from planners.memory.search import PlanSearch
 from planners.memory.stages import StageTable
-from planners.plan.concatenation_inputs import input_spans, layers_in_parts
 from planners.plan.plan import Span
-from planners.plan.rematerialisation import worked_network
+from planners.rewrites.concatenation_inputs import input_spans, layers_in_parts
+from planners.rewrites.rematerialisation import worked_network
 
 ORDER_SHARE = 0.1  # of the effort, for the order of the layers; most take some milliseconds
 OTHERS_SHARE = 0.2  # of the effort, for canonical orders besides the first two

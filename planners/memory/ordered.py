@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from cnn2csdf.network import Network
 from csdf.errors import InvalidNetwork
-from planners.memory.making import behind
+from planners.memory.build import behind
 from planners.memory.stages import StageTable
 from planners.plan.firing import turns_of
 from planners.plan.plan import (

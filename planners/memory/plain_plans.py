@@ -26,9 +26,9 @@ from csdf.model.shown import Shown
 from csdf.time_limit import ENDS, Budget, stop_of
 from planners.arena.problem import Buffer, MemoryPlan, Problem
 from planners.memory.answer import EXTERNAL, ROWS
+from planners.memory.build import bounded_plan
 from planners.memory.labels import front
 from planners.memory.line_buffers import Keeping, kept_places
-from planners.memory.making import bounded_plan
 from planners.memory.moves import GroupMove, GroupMoves, JoinedMoves
 from planners.memory.order import TopologicalOrder, topological_order
 from planners.memory.stages import StageTable

@@ -36,9 +36,9 @@ from planners.memory.answer import (
     WHOLE_LAYERS,
     FitMethod,
 )
+from planners.memory.build import smaller_plan
 from planners.memory.labels import ALL, ANY_WORK, OtherGroups, front
 from planners.memory.line_buffers import least_lead, pace_of
-from planners.memory.making import smaller_plan
 from planners.memory.moves import (
     PARTS,
     WHOLE,
@@ -53,16 +53,16 @@ from planners.memory.plain_plans import layer_by_layer, row_by_row
 from planners.memory.stage_orders import StageOrders
 from planners.memory.stages import StageTable
 from planners.memory.times import PlanTimes
-from planners.plan.layer_copies import Rewritten
 from planners.plan.plan import Span, Stage, StreamingPlan
 from planners.plan.ram import state_bytes
-from planners.plan.rematerialisation import (
+from planners.plan.stack import stage_stack_bytes
+from planners.rewrites.layer_copies import Rewritten
+from planners.rewrites.rematerialisation import (
     LONGEST_SPAN,
     TIMES_LONGER,
     done_twice,
     heads_between,
 )
-from planners.plan.stack import stage_stack_bytes
 
 LOG = Log("csdf.planners.memory")
 

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from cnn2csdf.platforms import STACK, BoardMemory
 from planners.arena.problem import Buffer, Problem
 from planners.memory.answer import Fit
-from planners.memory.several import stack_and_reserve, with_states_apart, within_one_ram
+from planners.memory.several_networks import stack_and_reserve, with_states_apart, within_one_ram
 from planners.memory.stateful import arena_within_steps
 from planners.plan.plan import Kind, Memory, StreamBuffer, StreamingPlan
 

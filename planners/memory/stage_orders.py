@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from cnn2csdf.network import Network
 from csdf.time_limit import Stop
-from planners.memory.making import smaller_plan
+from planners.memory.build import smaller_plan
 from planners.memory.moves import GroupMove, JoinedMoves
 from planners.memory.order import TopologicalOrder
 from planners.memory.stages import StageTable

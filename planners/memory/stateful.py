@@ -20,7 +20,6 @@ from csdf.time_limit import Budget, stop_of
 from planners.arena.allocation import ArenaWhy, plan_arena
 from planners.arena.problem import Buffer, MemoryPlan, Problem
 from planners.plan.accumulators import sums_over_rows
-from planners.plan.kept import state_bytes, take_overs
 from planners.plan.plan import (
     ACCUMULATOR_BYTES,
     Alias,
@@ -31,6 +30,7 @@ from planners.plan.plan import (
     StreamBuffer,
     StreamingPlan,
 )
+from planners.plan.state import state_bytes, take_overs
 
 MOST_STEPS = 60  # steps of the search for an arena; the same plan on every machine
 SUMS = ": sums"  # suffix of the name of a layer: its accumulators

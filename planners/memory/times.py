@@ -34,10 +34,10 @@ from cnn2csdf.weights import Array
 from csdf.errors import InvalidNetwork
 from planners.kernels import ranges
 from planners.memory.stages import StageTable
-from planners.plan.layer_copies import Copy
 from planners.plan.plan import Mode, Stage, StreamingPlan
 from planners.plan.regions import COLUMNS, ROWS, Needs, TileRanges
-from planners.plan.rematerialisation import worked_layers
+from planners.rewrites.layer_copies import Copy
+from planners.rewrites.rematerialisation import worked_layers
 
 Loops = Counter[tuple[str, str]]  # by kernel and loop
 

@@ -2,7 +2,7 @@
 
 Plans of a search pass this check before a plan file or C of them is written. The copies are made by
 the code of the planners; the checker compares the network with copies layer by layer with the
-network of the user, by code of its own (planners.plan.copied_layers).
+network of the user, by code of its own (planners.rewrites.copied_layers).
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from csdf.arguments import public
 from csdf.errors import InternalError, InvalidPlan
 from planners.plan.checker import require_apart, require_plan
 from planners.plan.plan import StreamingPlan
-from planners.plan.rematerialisation import worked_network
 from planners.plan.text import format_plans
+from planners.rewrites.rematerialisation import worked_network
 
 
 @public

@@ -35,7 +35,6 @@ from planners.plan.checked_rules import (
     works_on_blocks,
 )
 from planners.plan.checked_traffic import require_write_buffers
-from planners.plan.copied_layers import require_same
 from planners.plan.executor import PlanMachine
 from planners.plan.plan import (
     ACCUMULATOR_BYTES,
@@ -46,6 +45,7 @@ from planners.plan.plan import (
     StreamBuffer,
     StreamingPlan,
 )
+from planners.rewrites.copied_layers import require_same
 
 WITH_OTHERS = 2**27  # bytes of an arena that any network may have: larger ones may share it
 

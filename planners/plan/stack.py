@@ -18,8 +18,8 @@ from cnn2csdf.dtypes import Element
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.platforms import Platform
 from planners.plan.plan import StreamingPlan
-from planners.plan.rematerialisation import worked_network
 from planners.plan.weight_reads import gathered_values
+from planners.rewrites.rematerialisation import worked_network
 
 ADDRESS_BYTES, RANGE_BYTES, COUNTER_BYTES, QUEUED_BYTES = 4, 8, 4, 2  # on cores of 32 bits
 # gcc 12 compiles the loop over columns of stages with several layers, and arrays of more ranges than

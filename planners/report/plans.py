@@ -20,8 +20,8 @@ from planners.memory.command.beside import checked_fit
 from planners.memory.fit import layer_times
 from planners.memory.request import FitRequest
 from planners.plan.plan import Kind, Mode, PlannedGroup, Stage, StreamingPlan
-from planners.plan.rematerialisation import worked_layers
 from planners.plan.text import worked_part
+from planners.rewrites.rematerialisation import worked_layers
 
 FIT = "csdf fit"
 MILLISECONDS = "time of a frame (ms)"

@@ -15,8 +15,8 @@ from csdf.draw.report.sections import Section
 from csdf.errors import counted
 from csdf.units import bytes_in_words
 from planners.plan.plan import Kind, StreamBuffer
-from planners.plan.rematerialisation import worked_layers
 from planners.report.plans import FitAnswer, executions
+from planners.rewrites.rematerialisation import worked_layers
 
 TENSOR_KINDS = (Kind.WHOLE, Kind.EXTERNAL, Kind.LINE, Kind.RING, Kind.KEPT, Kind.TILE)
 

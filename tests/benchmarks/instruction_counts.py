@@ -18,7 +18,7 @@ from planners.code.library import write_folder
 from planners.code.parts import source
 from planners.code.status import init_call
 from planners.memory.stages import StageTable
-from planners.plan.rematerialisation import worked_layers
+from planners.rewrites.rematerialisation import worked_layers
 
 HERE = Path(__file__).parent / "counting"
 CORES = {

@@ -15,7 +15,7 @@ from cnn2csdf.weights import Model
 from planners.memory.command.answer import as_lines
 from planners.memory.fit import fit
 from planners.memory.plain_plans import whole_arena
-from planners.memory.several import Together
+from planners.memory.several_networks import Together
 from tests.cli.running import answer, run
 from tests.shared_data import SHARED, each
 

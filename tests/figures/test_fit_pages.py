@@ -10,7 +10,7 @@ from figures import fit_networks, msf_cnn
 from planners.memory.answer import EXTERNAL, SEARCHED
 from planners.memory.fit import fit
 from planners.plan.executor import PlanMachine
-from planners.plan.rematerialisation import worked_network
+from planners.rewrites.rematerialisation import worked_network
 
 
 def kept(script):

@@ -38,9 +38,9 @@ from planners.code.layer_descriptor import KernelCall, LayerNode
 from planners.code.parts import COMMIT
 from planners.plan.executor import PlanMachine
 from planners.plan.plan import Kind, StreamingPlan
-from planners.plan.rematerialisation import worked_network
 from planners.plan.running_stage import RunningStage
 from planners.plan.shadow_arena import HeldTensor
+from planners.rewrites.rematerialisation import worked_network
 
 FUNCTIONS = {  # kernel of this package: its wrapper around CMSIS-NN, and the wrapped function
     "convolve": ("cmsis_convolve", "arm_convolve_s8"),

@@ -40,7 +40,7 @@ from planners.memory.command.answer import Check, verified
 from planners.memory.command.beside import as_json as fit_as_json
 from planners.memory.command.beside import fit_beside, in_words
 from planners.memory.order import TopologicalOrder, chain_of
-from planners.memory.several import Together
+from planners.memory.several_networks import Together
 from planners.memory.times import measured_work
 from planners.plan.carried_out import format_own_plans
 from planners.plan.regions import layer_range

@@ -34,7 +34,7 @@ from planners.memory.answer import (
     Hop,
 )
 from planners.memory.fit import GIVEN
-from planners.memory.several import Together, run_frames
+from planners.memory.several_networks import Together, run_frames
 from planners.plan.plan import Kind, StreamingPlan
 from planners.plan.ram import RamBeside
 

@@ -21,7 +21,7 @@ from planners.memory.answer import EXTERNAL, RESIDENT, ROWS, SEARCHED, Fit
 from planners.memory.command.main import EFFORT
 from planners.memory.fit import fit, fit_of
 from planners.memory.search import WIDTHS
-from planners.memory.several import Together
+from planners.memory.several_networks import Together
 from planners.plan.plan import StreamingPlan
 
 PLACES = {RESIDENT: "input in the arena", ROWS: "--input rows"}

@@ -8,7 +8,7 @@ from cnn2csdf.network import Network
 from planners.memory.stages import StageTable
 from planners.plan.firing import StageFirings, firing_order, made_by_rows, results_in_order
 from planners.plan.plan import Kind, PlannedGroup, StreamingPlan
-from planners.plan.rematerialisation import worked_network
+from planners.rewrites.rematerialisation import worked_network
 
 
 class Life(NamedTuple):

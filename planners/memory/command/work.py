@@ -37,7 +37,7 @@ from planners.memory.command.main import memories_of_options
 from planners.memory.fit import answer
 from planners.memory.memories import FRONT, slow_front
 from planners.memory.request import FitRequest, fit_request
-from planners.memory.several import Together
+from planners.memory.several_networks import Together
 from planners.memory.shared_memories import taking_turns
 from planners.plan.carried_out import format_own_plans
 from planners.plan.plan import StreamingPlan

@@ -13,7 +13,7 @@ from csdf.units import bytes_in_words, rate_in_words, time_in_words
 from planners.memory.answer import MemoryLimits
 from planners.memory.command.beside import as_json as fit_as_json
 from planners.memory.command.beside import in_words
-from planners.memory.several import Together
+from planners.memory.several_networks import Together
 from planners.published.todaes import Comparison
 from planners.reuse.application import Application
 from planners.reuse.deployment import Deployment

@@ -18,8 +18,8 @@ from typing import NamedTuple
 
 from planners.code.c_text import identifier
 from planners.code.library import library
-from planners.plan.rematerialisation import worked_model
 from planners.plan.weights import weights_role
+from planners.rewrites.rematerialisation import worked_model
 from tests.planners.code.compiling import COMPILER, inlined
 
 INSTRUMENTED = (

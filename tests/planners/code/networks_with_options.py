@@ -28,7 +28,7 @@ from planners.code.several import Member, write_libraries
 from planners.code.vectors import random_frame
 from planners.memory.answer import INPUTS, OUTPUT_MEMORIES, SEARCHED
 from planners.memory.fit import fit
-from planners.memory.several import with_states_apart
+from planners.memory.several_networks import with_states_apart
 from planners.plan.carried_out import require_own
 from tests.cnn2csdf.execution.random_networks import models
 from tests.planners.code.calibrated import real_model

@@ -20,7 +20,6 @@ from csdf.errors import CsdfError
 from planners.code.library import library, write_folder
 from planners.code.parts import comment
 from planners.memory.fit import fit
-from planners.plan.rematerialisation import worked_network
 from planners.plan.stack import (
     SCHEDULER,
     UNKNOWN,
@@ -30,6 +29,7 @@ from planners.plan.stack import (
     stage_stack_bytes,
     window_constants,
 )
+from planners.rewrites.rematerialisation import worked_network
 from tests.planners.code.calibrated import integer_model, real_model
 from tests.planners.code.call_graphs import CORES, CallGraph, has_compiler
 from tests.planners.code.mixed_networks import Mixing

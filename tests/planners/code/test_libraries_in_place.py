@@ -5,8 +5,7 @@ import re
 import pytest
 
 from planners.code.library import library
-from planners.memory import making as making
-from planners.memory import making as rings
+from planners.memory import build
 from planners.plan.carried_out import require_carried_out
 from planners.plan.executor import PlanMachine
 from tests.planners.code import compiling
@@ -25,10 +24,10 @@ REALS, INTEGERS = range(7), range(100, 105)
 def everywhere(monkeypatch):
     """Plans in which every tensor that may lies in another, whether that helps or not."""
     monkeypatch.setattr(
-        making, "without_costly_aliases", lambda aliases, lives, sizes: dict(aliases)
+        build, "without_costly_aliases", lambda aliases, lives, sizes: dict(aliases)
     )
-    monkeypatch.setattr(rings, "pays", lambda ring, apart: True)
-    monkeypatch.setattr(making, "_tried", eager_alone)
+    monkeypatch.setattr(build, "pays", lambda ring, apart: True)
+    monkeypatch.setattr(build, "_tried", eager_alone)
 
 
 def cases(models, element_bytes):

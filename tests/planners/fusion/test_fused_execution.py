@@ -23,7 +23,7 @@ from planners.fusion.search import configuration, group_of
 from planners.memory.answer import GroupMode, ScratchCount
 from planners.memory.fit import fit_of
 from planners.memory.order import chain_of
-from planners.memory.several import run_plan
+from planners.memory.several_networks import run_plan
 from planners.plan.carried_out import require_carried_out
 from planners.plan.plan import Kind
 from planners.plan.text import format_plans, parse_plans

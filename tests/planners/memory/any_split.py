@@ -12,9 +12,9 @@ from cnn2csdf import operators as op
 from planners.memory.line_buffers import Keeping, kept_rows
 from planners.memory.stages import StageTable
 from planners.plan.accumulators import sums_over_rows
-from planners.plan.column_tiles import in_columns, part_of, stages_of_tile
 from planners.plan.firing import NOTHING, in_step, made_by_rows
 from planners.plan.plan import Mode, Stage
+from planners.rewrites.column_tiles import in_columns, part_of, stages_of_tile
 
 ONCE = (op.Elementwise, op.Activation, op.Identity, op.Concatenation, op.Slice)
 

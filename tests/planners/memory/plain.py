@@ -4,7 +4,7 @@ from collections import defaultdict
 
 from cnn2csdf.granularity import ROWS
 from planners.arena.allocation import plan_arena
-from planners.memory.making import bounded_plan
+from planners.memory.build import bounded_plan
 from planners.memory.order import topological_order
 from planners.memory.ordered import GroupInOrder, in_order
 from planners.memory.plain_plans import layer_by_layer, row_by_row

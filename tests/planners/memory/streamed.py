@@ -9,7 +9,7 @@ from planners.memory.order import topological_order
 from planners.memory.stages import StageTable
 from planners.plan.computing import ModelComputing
 from planners.plan.executor import PlanMachine
-from planners.plan.rematerialisation import worked_model
+from planners.rewrites.rematerialisation import worked_model
 from tests.planners.memory.plain import plan_of
 
 

@@ -23,12 +23,12 @@ from csdf.search.trade_off import smallest_storage
 from planners.code.library import library
 from planners.memory.answer import HEADS, LINES_AGAIN, WHOLE_LAYERS
 from planners.memory.fit import fit
-from planners.memory.several import run_plan
+from planners.memory.several_networks import run_plan
 from planners.plan.carried_out import require_carried_out
-from planners.plan.copied_layers import require_same
 from planners.plan.plan import Mode, Span
-from planners.plan.rematerialisation import worked_model, worked_network
 from planners.plan.text import format_plans, parse_plans
+from planners.rewrites.copied_layers import require_same
+from planners.rewrites.rematerialisation import worked_model, worked_network
 from tests.planners.code.compiling import libraries, needs_compiler, run_all
 from tests.planners.memory.encoders import Sizes, by_rows, encoder, mixture, vision
 from tests.shared_data import SHARED, each

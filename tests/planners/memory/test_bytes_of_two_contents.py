@@ -11,7 +11,7 @@ from cnn2csdf.execution.layer_by_layer import run_layer_by_layer
 from csdf.cli.main import main
 from csdf.errors import InvalidPlan
 from planners.memory.fit import fit
-from planners.memory.several import run_plan
+from planners.memory.several_networks import run_plan
 from planners.plan.carried_out import require_carried_out
 from planners.plan.plan import (
     Kind,

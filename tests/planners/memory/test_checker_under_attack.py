@@ -16,7 +16,7 @@ from csdf.errors import CsdfError
 from planners.code.library import library
 from planners.code.vectors import random_frame
 from planners.memory.fit import fit_of
-from planners.memory.several import run_frames
+from planners.memory.several_networks import run_frames
 from planners.plan.text import parse_plans, plan_as_json, worked_part
 from tests.planners.code.compiling import needs_compiler, run_all
 from tests.planners.memory.wrong_plans import any_right, right_plans, spoiled

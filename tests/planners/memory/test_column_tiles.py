@@ -8,11 +8,11 @@ from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.execution.layer_by_layer import run_layer_by_layer
 from csdf.errors import InvalidPlan
-from planners.memory.several import run_plan
+from planners.memory.several_networks import run_plan
 from planners.plan.carried_out import require_carried_out
-from planners.plan.column_tiles import in_columns
-from planners.plan.copied_layers import require_same
 from planners.plan.text import format_plans, parse_plans
+from planners.rewrites.column_tiles import in_columns
+from planners.rewrites.copied_layers import require_same
 from tests.planners.code.calibrated import real_model
 from tests.planners.memory.streamed import random_frame
 from tests.planners.memory.test_memories import planned, two_layers

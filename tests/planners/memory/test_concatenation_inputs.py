@@ -19,13 +19,13 @@ from csdf.time_limit import Stop
 from planners.memory.answer import SEARCHED
 from planners.memory.fit import fit, layer_times
 from planners.memory.search import PlanSearch
-from planners.memory.several import run_plan
+from planners.memory.several_networks import run_plan
 from planners.plan.carried_out import require_carried_out
-from planners.plan.concatenation_inputs import for_each_input, input_spans
-from planners.plan.copied_layers import require_same
 from planners.plan.plan import Span
-from planners.plan.rematerialisation import worked_model, worked_network
 from planners.plan.text import format_plans, parse_plans
+from planners.rewrites.concatenation_inputs import for_each_input, input_spans
+from planners.rewrites.copied_layers import require_same
+from planners.rewrites.rematerialisation import worked_model, worked_network
 from tests.planners.code.calibrated import integer_model, real_model
 from tests.planners.code.compiling import libraries, needs_compiler, run_all
 from tests.planners.memory.streamed import random_frame, random_plan

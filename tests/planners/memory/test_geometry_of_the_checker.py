@@ -5,7 +5,7 @@ import pytest
 from cnn2csdf.catalogue.networks import from_catalogue
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model
-from planners.plan import accumulators, aliases, kept, weights
+from planners.plan import accumulators, aliases, state, weights
 from planners.plan.checked_geometry import CheckedFirings, InputNeeds, TiledStage
 from planners.plan.checked_rules import (
     adds_up_rows,
@@ -21,8 +21,8 @@ from planners.plan.checked_rules import (
 )
 from planners.plan.plan import Mode
 from planners.plan.regions import TileRanges, can_be_tiled
-from planners.plan.rematerialisation import worked_network
 from planners.plan.running_stage import RunningStage
+from planners.rewrites.rematerialisation import worked_network
 from tests.planners.memory.wrong_plans import right_plans
 
 
@@ -89,7 +89,7 @@ def test_rules_of_layers_are_those_of_the_planners(name):
         reach = aliases.is_reached(network, layer, in_one_piece=False)
         assert can_lie_apart(network, layer) == reach
         assert pixel_elements(layer.shape) == aliases.channels_of(layer.shape)
-        assert bytes_kept(network, layer) == kept.state_bytes(network, layer)
+        assert bytes_kept(network, layer) == state.state_bytes(network, layer)
         for element in (None, 1, 4):
             size = weights.weight_bytes(network, layer, element)
             assert bytes_of_weights(network, layer, element) == size
@@ -99,6 +99,6 @@ def test_variables_take_over_their_rows_behind_the_same_groups():
     updates = 0
     for network, plan in cases():
         ours = [tuple(update) for update in variable_updates(network, plan)]
-        assert ours == [tuple(update) for update in kept.take_overs(network, plan)]
+        assert ours == [tuple(update) for update in state.take_overs(network, plan)]
         updates += len(ours)
     assert updates > 4

@@ -13,8 +13,7 @@ from cnn2csdf.execution.layer_by_layer import run_layer_by_layer
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model
 from csdf.errors import ExecutionError, InvalidPlan
-from planners.memory import making as making
-from planners.memory import making as rings
+from planners.memory import build
 from planners.memory.moves import GroupMove
 from planners.plan import executor
 from planners.plan.aliases import aliases_of, most_bytes, without_costly_aliases
@@ -148,17 +147,17 @@ def test_hosts_whose_long_life_costs_more_than_the_copy_are_left_out():
 
 def eager_alone(*given):
     """The plan in which as many tensors as can lie in others."""
-    return [making._PlanBuilder(*given, is_eager=True)]
+    return [build._PlanBuilder(*given, is_eager=True)]
 
 
 @pytest.fixture
 def everywhere(monkeypatch):
     """Plans in which every tensor that may lies in another, whether that helps or not."""
     monkeypatch.setattr(
-        making, "without_costly_aliases", lambda aliases, lives, sizes: dict(aliases)
+        build, "without_costly_aliases", lambda aliases, lives, sizes: dict(aliases)
     )
-    monkeypatch.setattr(rings, "pays", lambda ring, apart: True)
-    monkeypatch.setattr(making, "_tried", eager_alone)
+    monkeypatch.setattr(build, "pays", lambda ring, apart: True)
+    monkeypatch.setattr(build, "_tried", eager_alone)
 
 
 def whole_layers(network, element_bytes=4):

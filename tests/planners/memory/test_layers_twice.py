@@ -18,8 +18,8 @@ from planners.memory.search import TwiceMoves
 from planners.memory.stages import StageTable
 from planners.plan.carried_out import require_carried_out
 from planners.plan.plan import Span
-from planners.plan.rematerialisation import worked_model, worked_network
 from planners.plan.text import format_plans, parse_plans
+from planners.rewrites.rematerialisation import worked_model, worked_network
 from tests.planners.code.compiling import libraries, needs_compiler, run_all
 from tests.planners.memory.gated import gated_block, gated_network
 from tests.planners.memory.plain import plan_of

@@ -12,10 +12,10 @@ from csdf.errors import InvalidArgument
 from csdf.time_limit import Stop
 from planners.memory.answer import WHOLE_LAYERS
 from planners.memory.fit import fit
+from planners.memory.layer_orders import FILE_ORDER, canonical_orders, depth_first_order, in_order
 from planners.memory.moves import GroupMoves, OrderSection
 from planners.memory.order import topological_order
-from planners.memory.orders import FILE_ORDER, canonical_orders, depth_first_order, in_order
-from planners.memory.several import run_plan
+from planners.memory.several_networks import run_plan
 from planners.memory.stages import StageTable
 from planners.plan.carried_out import require_carried_out
 from tests.planners.memory.streamed import random_frame

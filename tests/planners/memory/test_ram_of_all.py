@@ -11,7 +11,7 @@ from cnn2csdf.weights import Model, random_weights
 from csdf.status import Status
 from planners.code.sources import library_sources
 from planners.memory.fit import fit
-from planners.memory.several import Together, within_one_ram
+from planners.memory.several_networks import Together, within_one_ram
 from planners.plan.ram import RamBeside, ram_beside, state_bytes
 from tests.cli.running import run
 from tests.shared_data import SHARED, each

@@ -25,7 +25,7 @@ from planners.code.several import Member, combined_libraries
 from planners.code.sources import library_sources
 from planners.memory.alternatives import fit_with_alternatives
 from planners.memory.fit import fit, fit_of
-from planners.memory.several import run_frames, with_states_apart
+from planners.memory.several_networks import run_frames, with_states_apart
 from planners.memory.stateful import stateful_plan
 from planners.plan.carried_out import require_carried_out
 from planners.plan.checker import require_apart

@@ -14,7 +14,7 @@ from csdf.errors import InvalidArgument, InvalidPlan
 from planners.memory.fit import fit
 from planners.memory.memories import planned_in_memories
 from planners.memory.request import fit_request
-from planners.memory.several import run_plan
+from planners.memory.several_networks import run_plan
 from planners.memory.stages import StageTable
 from planners.memory.times import PlanTimes
 from planners.plan.carried_out import require_carried_out

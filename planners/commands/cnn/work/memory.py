@@ -30,7 +30,7 @@ from planners.memory.command.answer import remark_on_elements
 from planners.memory.command.beside import as_json as fit_as_json
 from planners.memory.command.beside import fit_beside, in_words
 from planners.memory.plain_plans import MemoryComparison, memory_comparison
-from planners.memory.several import Together
+from planners.memory.several_networks import Together
 from planners.plan.carried_out import format_own_plans
 from planners.published.samos import PUBLISHED_STEPS, PublishedMemory, published_memory
 

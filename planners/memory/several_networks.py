@@ -25,8 +25,8 @@ from planners.memory.answer import Fit, FitWhy
 from planners.plan.computing import ModelComputing
 from planners.plan.executor import PlanMachine
 from planners.plan.plan import StreamingPlan
-from planners.plan.rematerialisation import worked_model
 from planners.plan.shadow_arena import POISON
+from planners.rewrites.rematerialisation import worked_model
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

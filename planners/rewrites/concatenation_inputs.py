@@ -18,7 +18,8 @@ from itertools import accumulate
 
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.parameters import parameter_shapes
-from planners.plan.layer_copies import (
+from planners.plan.plan import Span
+from planners.rewrites.layer_copies import (
     CHANNELS,
     Copy,
     LayerCopies,
@@ -26,7 +27,6 @@ from planners.plan.layer_copies import (
     side_by_side,
     stored_part,
 )
-from planners.plan.plan import Span
 
 
 def input_spans(network: Network) -> tuple[Span, ...]:

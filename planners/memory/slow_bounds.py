@@ -40,8 +40,8 @@ from planners.arena.problem import loads
 from planners.memory.order import TopologicalOrder
 from planners.memory.plain_plans import whole_tensors
 from planners.memory.stages import StageTable
-from planners.plan.column_tiles import works_by_columns
 from planners.plan.regions import COLUMNS, Needs, can_be_tiled
+from planners.rewrites.column_tiles import works_by_columns
 
 MOST_CHOSEN = 8  # tensors of which all sets are tried in fast memory
 Names = frozenset[str]

@@ -18,8 +18,10 @@ from typing import NamedTuple
 from cnn2csdf import operators as op
 from cnn2csdf.geometry import Range
 from cnn2csdf.network import Layer, Network
-from planners.plan.layer_copies import COLUMNS as WIDTH
-from planners.plan.layer_copies import (
+from planners.plan.plan import Mode, Stage
+from planners.plan.regions import COLUMNS, Needs, can_be_tiled, even_ends, hull
+from planners.rewrites.layer_copies import COLUMNS as WIDTH
+from planners.rewrites.layer_copies import (
     Copy,
     LayerCopies,
     Rewritten,
@@ -27,8 +29,6 @@ from planners.plan.layer_copies import (
     sharing,
     side_by_side,
 )
-from planners.plan.plan import Mode, Stage
-from planners.plan.regions import COLUMNS, Needs, can_be_tiled, even_ends, hull
 
 
 class ColumnTile(NamedTuple):

@@ -19,10 +19,11 @@ from csdf.errors import InvalidPlan
 from csdf.names import longer_name
 from planners.memory.order import TopologicalOrder, topological_order
 from planners.plan.accumulators import sums_over_rows
-from planners.plan.column_tiles import in_columns
-from planners.plan.concatenation_inputs import for_each_input, layers_in_parts
-from planners.plan.head_by_head import HeadLayers, head_by_head
-from planners.plan.layer_copies import (
+from planners.plan.plan import Span
+from planners.rewrites.column_tiles import in_columns
+from planners.rewrites.concatenation_inputs import for_each_input, layers_in_parts
+from planners.rewrites.head_by_head import HeadLayers, head_by_head
+from planners.rewrites.layer_copies import (
     Copy,
     Rewritten,
     arrays_of,
@@ -30,7 +31,6 @@ from planners.plan.layer_copies import (
     replaced_layers,
     sharing,
 )
-from planners.plan.plan import Span
 
 MOST_AGAIN = 6  # layers in front of the sums
 LONGEST_SPAN = 14  # layers between the two tensors, each counted once

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.parameters import multiply_accumulates, parameter_bytes, parameter_shapes
-from planners.plan.layer_copies import (
+from planners.rewrites.layer_copies import (
     CHANNELS,
     COLUMNS,
     ROWS,

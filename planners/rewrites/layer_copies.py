@@ -2,7 +2,7 @@
 
 A copy computes its original, one head of it or some of its columns, under a name of its own, and
 shares the arrays of the original. A rewrite adds copies with `LayerCopies`, and writes the network with
-`replaced_layers`. planners.plan.copied_layers proves that such a network computes the same.
+`replaced_layers`. planners.rewrites.copied_layers proves that such a network computes the same.
 """
 
 from __future__ import annotations

@@ -7,8 +7,8 @@ import pytest
 from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
 from planners.memory.order import topological_order
+from planners.memory.slow_bounds import least_waiting_bytes
 from planners.memory.stages import StageTable
-from planners.memory.waiting import least_waiting_bytes
 from tests.planners.traffic.any_schedule import (
     Work,
     least_of_any_schedule,

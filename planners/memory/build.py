@@ -38,7 +38,7 @@ from planners.plan.plan import (
     StreamBuffer,
     StreamingPlan,
 )
-from planners.plan.rematerialisation import worked_network
+from planners.rewrites.rematerialisation import worked_network
 
 EXTERNAL_ALIGNMENT = 8  # bytes
 
