@@ -47,7 +47,7 @@ from planners.code.rules import Rule, all_of, rule_of
 from planners.plan.aliases import channels_of
 from planners.plan.plan import Alias, Kind, Stage, StreamBuffer, StreamingPlan
 from planners.plan.regions import COLUMNS, ROWS, Needs, TileRanges, can_be_tiled, range_needed
-from planners.plan.state import state_bytes, take_overs
+from planners.plan.state import state_bytes, state_updates
 from planners.plan.weight_reads import gathered_values
 from planners.plan.write_buffers import smallest_block, write_buffer
 
@@ -197,17 +197,15 @@ class Schedule:
 
     def _variable_rows(self) -> list[str]:
         """Initialisers of state variables: target, source, and the group after which C copies."""
-        takeovers = {
-            takeover.variable: takeover for takeover in take_overs(self.network, self.plan)
-        }
+        updates = {update.variable: update for update in state_updates(self.network, self.plan)}
         lines = []
         for previous, _ in self.network.variables:
-            takeover = takeovers[previous.name]
-            ring = self._rings.get(takeover.source)
-            source = takeover.source if ring is None else ring.new
+            update = updates[previous.name]
+            ring = self._rings.get(update.source)
+            source = update.source if ring is None else ring.new
             numbers = self._numbers[previous.name], self._numbers[source]
             lines.append(
-                f"{{&tensors[{numbers[0]}], &tensors[{numbers[1]}], {takeover.group}}}, "
+                f"{{&tensors[{numbers[0]}], &tensors[{numbers[1]}], {update.group}}}, "
                 f"/* {comment(previous.name)} */"
             )
         return lines

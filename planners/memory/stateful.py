@@ -30,7 +30,7 @@ from planners.plan.plan import (
     StreamBuffer,
     StreamingPlan,
 )
-from planners.plan.state import state_bytes, take_overs
+from planners.plan.state import state_bytes, state_updates
 
 MOST_STEPS = 60  # steps of the search for an arena; the same plan on every machine
 SUMS = ": sums"  # suffix of the name of a layer: its accumulators
@@ -288,8 +288,8 @@ class _StatefulPlanning:
         for layer in self._layers:
             for name in layer.inputs:
                 use(name, self._step[layer.name])
-        for take_over in take_overs(self._network, plan):
-            use(take_over.source, take_over.group)
+        for update in state_updates(self._network, plan):
+            use(update.source, update.group)
         for layer in self._network.outputs:
             use(layer.inputs[0], last)
         buffers = []

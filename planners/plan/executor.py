@@ -757,7 +757,9 @@ def _named(plan: StreamingPlan, name: str) -> StreamBuffer:
     for buffer in plan.buffers:
         if buffer.name == name and buffer.has_all_rows:
             return buffer
-    raise ExecutionError(f"a tensor is taken over in buffer {name!r}, which is not there")
+    raise ExecutionError(
+        f"a variable is updated from buffer {name!r}, which the plan does not have"
+    )
 
 
 def require_intact(

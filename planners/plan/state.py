@@ -1,4 +1,4 @@
-"""Variables of a network in a plan: when the rows for the next frame are taken over."""
+"""State of a network in a plan: after which group each variable is updated for the next frame."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from cnn2csdf.rings import rings_of
 from planners.plan.plan import StreamingPlan
 
 
-class TakeOver(NamedTuple):
-    """Behind a group the last rows of a tensor become those of a variable.
+class StateUpdate(NamedTuple):
+    """After a group, a variable takes the last rows of a tensor.
 
-    A window of a ring is a tensor of its first rows, which the variable has, and of new ones.
+    In a ring the tensor is a window: its first rows are those of the variable, the others are new.
     """
 
     group: int
@@ -21,28 +21,28 @@ class TakeOver(NamedTuple):
     source: str
 
 
-def take_overs(network: Network, plan: StreamingPlan) -> tuple[TakeOver, ...]:
-    """Return for each variable when it is taken over: behind its last reader, in that order."""
-    made = {
+def state_updates(network: Network, plan: StreamingPlan) -> tuple[StateUpdate, ...]:
+    """Return the update of each variable, after its last reader, sorted by group."""
+    group_of = {
         name: number
         for number, group in enumerate(plan.groups)
         for stage in group.stages
         for name in stage.layers
     }
     windows, consumers = rings_of(network), network.consumers
-    takeovers = []
+    updates = []
     for previous, following in network.variables:
         source = following.inputs[0]
         if source in windows:
             names = [*consumers[source], windows[source].new]
         else:
             names = [*consumers[previous.name], source]
-        group = max((made[name] for name in names if name in made), default=0)
-        takeovers.append(TakeOver(group, previous.name, source))
-    return tuple(sorted(takeovers, key=lambda takeover: takeover.group))
+        group = max((group_of[name] for name in names if name in group_of), default=0)
+        updates.append(StateUpdate(group, previous.name, source))
+    return tuple(sorted(updates, key=lambda update: update.group))
 
 
 def state_bytes(network: Network, layer: Layer) -> int:
-    """Return the bytes that a layer itself keeps from frame to frame."""
+    """Return the bytes of state that a layer keeps between frames, without variables of the network."""
     kept = layer.operator.kept(network.input_shapes(layer)).values()
     return sum(prod(variable.dims) * variable.element.bytes for variable in kept)

@@ -99,6 +99,6 @@ def test_variables_take_over_their_rows_behind_the_same_groups():
     updates = 0
     for network, plan in cases():
         ours = [tuple(update) for update in variable_updates(network, plan)]
-        assert ours == [tuple(update) for update in state.take_overs(network, plan)]
+        assert ours == [tuple(update) for update in state.state_updates(network, plan)]
         updates += len(ours)
     assert updates > 4
