@@ -1,4 +1,4 @@
-"""Plans without a free byte, where as many bytes are alive at every time: corners are filled."""
+"""Search for plans without a free byte, if the same number of bytes is live at every time."""
 
 from __future__ import annotations
 
@@ -12,16 +12,18 @@ from planners.arena.problem import loads
 from planners.kernels import placement_corners as kernel
 from planners.kernels import ranges
 
-SLICE = 2**21  # columns and blocks looked at in one step, about 3 ms
-PLAIN_SLICE = 2**13  # the same of plain kernels
-LEAST_TRY = 2**22  # of one order of the blocks; twice as many from time to time, then another order
+SLICE = 2**21  # columns and blocks examined in one step, about 3 ms
+PLAIN_SLICE = 2**13  # SLICE of kernels that are not compiled
+# Restarts: each random order of the blocks is searched up to a limit, at first LEAST_TRY columns and
+# blocks. After every TRIES orders the limit doubles, up to MOST_TRY.
+LEAST_TRY = 2**22
 MOST_TRY = 2**40
-TRIES = 4  # orders until then
+TRIES = 4
 LOOKED = 700  # columns and blocks in a microsecond of a usual machine
 
 
 def is_full(blocks: Blocks) -> bool:
-    """Whether as many bytes are alive at every time, by blocks that may lie anywhere."""
+    """Whether the same number of bytes is live at every time, and no block is fixed or aligned."""
     is_plain = blocks.by_lifetime and not any(blocks.is_fixed) and max(blocks.alignment) == 1
     if not is_plain or blocks.room != [size * blocks.unit for size in blocks.size]:
         return False
@@ -30,7 +32,7 @@ def is_full(blocks: Blocks) -> bool:
 
 
 class CornerSearch:
-    """The search for a plan as small as the live bytes, by many orders in sequence."""
+    """Search for a plan as small as the live bytes, with a restart for each order of the blocks."""
 
     def __init__(self, blocks: Blocks, seed: int) -> None:
         self._blocks = blocks
@@ -51,22 +53,19 @@ class CornerSearch:
         self._begin(range(len(blocks)))
 
     def step(self) -> list[int]:
-        """Look a while; return the offsets in units once they are found, before nothing."""
+        """Search for a slice; return the offsets in units, or an empty list without a plan yet."""
         before = int(self._filling.looked)
-        at_once = SLICE if self._backend.is_compiled else PLAIN_SLICE
-        outcome = self._search(self._tiles, self._filling, at_once)
+        limit = SLICE if self._backend.is_compiled else PLAIN_SLICE
+        outcome = self._search(self._tiles, self._filling, limit)
         looked = int(self._filling.looked)
         self.effort += (looked - before) // LOOKED
-        # In a full plan some block fills each corner of a valley: only blocks that fit a corner in
-        # time and height are branches.
         if outcome == kernel.FOUND:
             return self._backend.take(self._offset, range(len(self._blocks)))
         self.is_over = outcome == kernel.NONE
         if not self.is_over and looked >= self._most:
             self._tries += 1
             if self._tries % TRIES == 0:
-                # Restarts with doubled limits: total effort is at most a small multiple of the best
-                # limit's.
+                # Doubling bounds the total effort by a small multiple of the effort at the best limit.
                 self._most = min(2 * self._most, MOST_TRY)
             order = list(range(len(self._blocks)))
             self._random.shuffle(order)
@@ -74,7 +73,7 @@ class CornerSearch:
         return []
 
     def _begin(self, order: Sequence[int]) -> None:
-        """Begin with no block placed; blocks are tried in this order."""
+        """Restart with no block placed; blocks are tried in this order."""
         backend, count = self._backend, len(self._blocks)
         begins, begin_first = _by_time(order, self._starts, self._columns + 1)
         ends, end_first = _by_time(order, self._ends, self._columns + 1)
@@ -92,7 +91,7 @@ class CornerSearch:
 
 
 def _by_time(order: Sequence[int], times: Sequence[int], count: int) -> tuple[list[int], list[int]]:
-    """Return the blocks by their times, else in this order, and where those of each time begin."""
+    """Return the blocks by time, then in this order, and the index of the first block of each time."""
     counts = [0] * count
     for time in times:
         counts[time] += 1
@@ -100,11 +99,11 @@ def _by_time(order: Sequence[int], times: Sequence[int], count: int) -> tuple[li
 
 
 def _twins(blocks: Iterable[tuple[int, int, int]]) -> list[int]:
-    """Return for each block the last before it of the same lifetime and size, or -1."""
+    """Return for each block the last earlier block of the same lifetime and size, or -1."""
     last: dict[tuple[int, int, int], int] = {}
     twins = []
     for number, alike in enumerate(blocks):
-        # Symmetry breaking: of blocks alike only the first unplaced one is tried.
+        # Symmetry breaking: of equal blocks only the first unplaced block is tried.
         twins.append(last.get(alike, -1))
         last[alike] = number
     return twins

@@ -1,7 +1,13 @@
-"""Exact search of offsets where every byte of the arena is alive at every time.
+"""Exact search of offsets where every byte of the arena is live at every time: perfect packing.
 
-B blocks are numbered from 0. Times are numbered from 0 to T: a block covers the columns start to
-end - 1, in each of which the sizes add up to the capacity, so a plan leaves no byte free.
+B blocks are numbered from 0, times from 0 to T. A column is the time from one number to the next. A
+block fills the columns start to end - 1. In each column the sizes of the blocks add up to the capacity,
+so a plan has no free byte. The search stacks blocks: `height` is the filled bytes of each column.
+
+A valley is a range of columns of equal height between higher columns, or the ends of time:
+
+    height   5 5 2 2 2 7      columns 2 to 4 are a valley of height 2
+    column   0 1 2 3 4 5      left corner: a block that starts at 2; right corner: one that ends at 5
 """
 
 from __future__ import annotations
@@ -10,28 +16,30 @@ UNDECIDED = 0  # the limit was reached: call again to go on
 FOUND = 1  # `offset` holds the offsets
 NONE = 2  # there is no plan
 
-# The numbers that describe one open choice of the search, FRAME of them side by side.
-BEGIN = (
-    0  # a valley: columns BEGIN to END - 1 are filled up to the same height, those beside higher
-)
+# Fields of a frame, a node of the depth-first search: the corner that it fills, and how far it is.
+BEGIN = 0  # the valley has the columns BEGIN to END - 1
 END = 1
-IS_RIGHT = 2  # whether its right corner is filled, not the left one
-TOUCHED = 3  # sides of the blocks tried now that end as high as what is beside the valley
-PLACE = 4  # the next of them in the list of blocks that fit the corner in time
+IS_RIGHT = 2  # 1 if the right corner of the valley is filled, 0 for the left
+TOUCHED = (
+    3  # of the blocks tried now: how many of their sides end level with the neighbouring column
+)
+PLACE = 4  # index of the next block to try, among the blocks that start, or end, at the corner
 BLOCK = 5  # the block placed last, or -1
-FRAME = 6
+FRAME = 6  # the number of fields
 
 
 class EndingBlocks:
-    """The blocks, and which begin and which end at each time.
+    """The blocks, and the blocks that begin and that end at each time.
 
-    start, end, size: (B,). twin: (B,) a block before it of the same lifetime and size, or -1. begins,
-    ends: (B,) blocks in the order in which they are tried; those that begin at time t are `begins`[
-    begin_first[t] : begin_first[t + 1]]; the same for `ends`. capacity: of every column.
+    start, end, size: (B,). twin: (B,) the last earlier block of the same lifetime and size, or -1.
+    begins, ends: (B,) blocks by their start, and by their end; blocks of equal time in the order in
+    which they are tried. begin_first: (T + 2,) the blocks that begin at time t are
+    begins[begin_first[t] : begin_first[t + 1]]; end_first likewise for `ends`. capacity: bytes of every
+    column.
     """
 
     def __init__(self, start, end, size, twin, begins, begin_first, ends, end_first, capacity):
-        """Keep these arrays."""
+        """Set the arrays."""
         self.start = start
         self.end = end
         self.size = size
@@ -44,9 +52,10 @@ class EndingBlocks:
 
 
 class Filling:
-    """How far a search has come. height: (T,); offset, is_placed: (B,); frames: (FRAME * (B + 1),).
+    """The state of a search.
 
-    looked: columns and blocks that were looked at so far.
+    height: (T,) filled bytes of each column. offset, is_placed: (B,). frames: (FRAME * (B + 1),) frames
+    by depth. depth: of the current frame; -1 before the start. looked: columns and blocks examined.
     """
 
     def __init__(self, height, offset, is_placed, frames):
@@ -60,11 +69,11 @@ class Filling:
 
 
 def search(tiles, filling, limit):
-    """Look for offsets; return FOUND, NONE or UNDECIDED. limit: of `looked` in this call.
+    """Search for offsets; return FOUND, NONE or UNDECIDED. limit: of `looked` in this call.
 
-    The block in a corner of a valley begins, or ends, at its wall, as nothing stays free. Of all
-    corners the one that the fewest blocks fit is filled first; blocks that end as high as what is
-    beside the valley are tried first.
+    No byte remains free, so a block begins at the left corner of each valley, and a block ends at the
+    right corner. The corner with the fewest fitting blocks is filled first; blocks whose top is level
+    with the columns next to the valley are tried first.
 
     Source: the leftmost-gap enumeration of perfect packings, as in Lesh et al., Exhaustive approaches
     to 2D rectangular perfect packings, Information Processing Letters 90(1), 2004; here with times.
@@ -97,7 +106,7 @@ def search(tiles, filling, limit):
 
 
 def lift(tiles, filling, block, is_placed):
-    """Place a block upon its columns, or take it off them."""
+    """Place a block on its columns, or remove it."""
     start = tiles.start[block]
     if is_placed == 1:
         filling.offset[block] = filling.height[start]
@@ -111,7 +120,7 @@ def lift(tiles, filling, block, is_placed):
 
 
 def open_corner(tiles, filling):
-    """Open a choice for the corner that the fewest blocks fit; False where one fits none."""
+    """Open a frame for the corner that the fewest blocks fit; return False if a corner fits none."""
     columns = len(filling.height)
     filling.looked += columns
     frame = filling.depth * FRAME
@@ -146,7 +155,7 @@ def open_corner(tiles, filling):
 
 
 def fits(tiles, filling, begin, end, is_right, most):
-    """Return how many blocks fit a corner of a valley; no more than `most` are counted."""
+    """Return the number of blocks that fit a corner of a valley; counting stops at `most`."""
     counted = 0
     first = tiles.end_first[end] if is_right == 1 else tiles.begin_first[begin]
     last = tiles.end_first[end + 1] if is_right == 1 else tiles.begin_first[begin + 1]
@@ -167,7 +176,7 @@ def fits(tiles, filling, begin, end, is_right, most):
 
 
 def next_block(tiles, filling, frame):
-    """Return the next block to try in the corner of this choice, or -1 if all were tried."""
+    """Return the next block to try in the corner of this frame, or -1 if all were tried."""
     begin = filling.frames[frame + BEGIN]
     end = filling.frames[frame + END]
     is_right = filling.frames[frame + IS_RIGHT]
