@@ -51,8 +51,8 @@ class Depths:
 class Study:
     """The answer for one design.
 
-    least_period: period of the bottleneck, the slowest layer. periods: of each layer alone. given,
-    shallow, automatic: the depths of the file, depth 2 everywhere, and the depths of FINN's rule.
+    least_period: period of the bottleneck, the slowest layer. periods: of each layer alone. as_given,
+    at_depth_2, automatic: the depths of the file, depth 2 everywhere, and the depths of FINN's rule.
     sizing: the smallest depths. cores: the FIFO cores that implement them; written: the depths of these
     cores, which are rounded up, and their period. cost: LUTs and memory blocks of the cores. fix: the
     smallest increase of the depths of the file that removes their deadlock.
@@ -62,8 +62,8 @@ class Study:
     least_period: Fraction
     bottleneck: int
     periods: tuple[Fraction, ...]
-    given: Depths | None
-    shallow: Depths
+    as_given: Depths | None
+    at_depth_2: Depths
     automatic: Depths | None
     sizing: Sizing
     cores: tuple[tuple[FifoCore, ...], ...]
@@ -103,12 +103,12 @@ def study(
     least_period, bottleneck = max_rate(graph, spend)
     evaluator = DesignEvaluator(graph)
     target_period = None if only_live else period or least_period
-    shallow = _timed(graph, [LEAST_DEPTH] * len(design.fifos), stops())
-    given_depths: Depths | None = None
+    at_depth_2 = _timed(graph, [LEAST_DEPTH] * len(design.fifos), stops())
+    as_given: Depths | None = None
     depths = [max(LEAST_DEPTH, fifo.given or 0) for fifo in design.fifos]
     if any(fifo.nodes for fifo in design.fifos) or max(depths, default=LEAST_DEPTH) > LEAST_DEPTH:
         # A model whose FIFO depths were never set states depth 2 at every layer.
-        given_depths = _timed(graph, depths, stops())
+        as_given = _timed(graph, depths, stops())
     price = chain_cost(cost) if is_split and cost is not None else cost
     sizing = _smallest(graph, target_period, stops(), weights, price)
     cores: tuple[tuple[FifoCore, ...], ...] = ()
@@ -128,14 +128,14 @@ def study(
         least_period=least_period,
         bottleneck=bottleneck,
         periods=tuple(evaluator.alone(number) for number in range(len(design.layers))),
-        given=given_depths,
-        shallow=shallow,
+        as_given=as_given,
+        at_depth_2=at_depth_2,
         automatic=automatic,
         sizing=sizing,
         cores=cores,
         written=written,
         cost=total_cost(design, cores) if cores else CoreCost(0, 0),
-        fix=_fix(graph, given_depths or shallow, target_period, stops, sizing),
+        fix=_fix(graph, as_given or at_depth_2, target_period, stops, sizing),
     )
 
 

@@ -116,7 +116,7 @@ def verdict(found: Study, megahertz: Fraction, objective: str) -> str:
         unit = {"elements": "element", "bram": "BRAM_18K", "lut": "LUT"}[objective]
         cost = f"{sizing.cost} {unit}" if unit == "BRAM_18K" else answers.counted(sizing.cost, unit)
         size = f"{cost} ({size}{ties})"
-    shallow_cycle = found.shallow.cycle
+    shallow_cycle = found.at_depth_2.cycle
     is_deadlock = (
         shallow_cycle is not None and shallow_cycle.period is None and not shallow_cycle.is_bound
     )
@@ -144,11 +144,11 @@ def _facts(
         off = cycles - found.periods[layer]
         verdict = f"{abs(off)} too {'many' if off > 0 else 'few'}" if off else "exact"
         yield "estimate", f"FINN {cycles}, by {design.layers[layer].name}: {verdict}"
-    yield "depth 2", _compared(design, found.shallow, megahertz)
-    if found.given is not None:
-        yield "as given", _compared(design, found.given, megahertz)
+    yield "depth 2", _compared(design, found.at_depth_2, megahertz)
+    if found.as_given is not None:
+        yield "as given", _compared(design, found.as_given, megahertz)
     if found.fix is not None and found.fix.depths:
-        start = found.given or found.shallow
+        start = found.as_given or found.at_depth_2
         more = [
             f"{fifo.name!r} from {old} to {new}"
             for fifo, old, new in zip(design.fifos, start.depths, found.fix.depths, strict=True)
@@ -312,8 +312,8 @@ def as_json(found: Study, megahertz: Fraction) -> Any:
         "clock_mhz": megahertz,
         "bottleneck": {"period": found.least_period, "layer": names[found.bottleneck]},
         "estimate": estimate,
-        "depth_2": _depths_json(design, found.shallow),
-        "given": _depths_json(design, found.given),
+        "depth_2": _depths_json(design, found.at_depth_2),
+        "given": _depths_json(design, found.as_given),
         "largefifo_rtlsim": _depths_json(design, found.automatic),
         "smallest": _sizing_json(design, found.sizing),
         "deadlock_fix": None if found.fix is None else _sizing_json(design, found.fix),

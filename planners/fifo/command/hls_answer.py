@@ -127,7 +127,7 @@ class CallAnswer:
         }
 
     def _limit_json(self) -> dict[str, Any] | None:
-        limit, outcome = self.study.limit, self.study.given.outcome
+        limit, outcome = self.study.limit, self.study.as_given.outcome
         if limit is None:
             return None
         processes = self.model.design.processes
@@ -145,7 +145,7 @@ class CallAnswer:
                 }
                 for process, cycles in limit.shares
             ],
-            "cycle": [self.step(step, self.study.given) for step in limit.repeated],
+            "cycle": [self.step(step, self.study.as_given) for step in limit.repeated],
             "cycle_takes": limit.repeats_after,
             "is_whole": limit.is_whole,
         }
@@ -197,14 +197,14 @@ class CallAnswer:
             "design": model.design.name,
             "file": self._file,
             "clock_ns": None if clock is None else str(clock),
-            "cycles": call_study.given.outcome.cycles,
+            "cycles": call_study.as_given.outcome.cycles,
             "deadlock": None
-            if call_study.given.outcome.cycles is not None
-            else self._deadlock_json(call_study.given),
+            if call_study.as_given.outcome.cycles is not None
+            else self._deadlock_json(call_study.as_given),
             "limited_by": self._limit_json(),
-            "fewest_cycles": call_study.least.cycles,
-            "given": self._tried_json(call_study.given),
-            "depth_2": self._tried_json(call_study.shallow),
+            "fewest_cycles": call_study.unbounded.cycles,
+            "given": self._tried_json(call_study.as_given),
+            "depth_2": self._tried_json(call_study.at_depth_2),
             "objective": self.question.objective,
             "skew": {"assumed": call_study.skew, "largest": call_study.largest_skew},
             "depths": dict(zip(model.names, depths, strict=False)),
@@ -213,8 +213,8 @@ class CallAnswer:
             "status": Status.UNKNOWN.value if chosen is None else chosen.status.value,
             "sizing": None if call_study.sizing is None else self._sizing_json(call_study.sizing),
             "without_skew": None
-            if call_study.plain is None
-            else self._sizing_json(call_study.plain),
+            if call_study.sizing_without_skew is None
+            else self._sizing_json(call_study.sizing_without_skew),
             "points": [self._sizing_json(point) for point in call_study.points],
             "is_complete": call_study.is_complete,
             "uncalibrated": list(call_study.uncalibrated),
@@ -235,9 +235,11 @@ class CallAnswer:
     def verdict(self) -> str:
         """Return the answer in a sentence."""
         call_study = self.study
-        verdict = f"as given {self.compared(call_study.given)}"
+        verdict = f"as given {self.compared(call_study.as_given)}"
         if call_study.sizing is not None:
-            stuck = "" if call_study.given.outcome.cycles is not None else "; as given it deadlocks"
+            stuck = (
+                "" if call_study.as_given.outcome.cycles is not None else "; as given it deadlocks"
+            )
             kind = "FIFOs of " if call_study.sizing.depths else ""
             verdict = f"{kind}{self.in_words(call_study.sizing)}{stuck}"
         if self.question.has_front and call_study.points:
@@ -288,17 +290,17 @@ class CallAnswer:
 
     def _compared_depths(self) -> Iterator[Fact]:
         """Yield the cycles at the depths of the source, and at depth 2."""
-        given, shallow = self.study.given, self.study.shallow
-        yield "as given", self.compared(given)
-        is_faster = 0 < (shallow.outcome.cycles or 0) < (given.outcome.cycles or 0)
+        as_given, at_depth_2 = self.study.as_given, self.study.at_depth_2
+        yield "as given", self.compared(as_given)
+        is_faster = 0 < (at_depth_2.outcome.cycles or 0) < (as_given.outcome.cycles or 0)
         why = " (a shift register is read one cycle earlier than a memory)" if is_faster else ""
-        yield "depth 2", self.compared(shallow, why)
+        yield "depth 2", self.compared(at_depth_2, why)
 
     def _limits(self) -> Iterator[Fact]:
         """Yield the processes and the full FIFOs on the longest path at the depths of the source."""
         if (limit := self.study.limit) is None:
             return
-        outcome, processes = self.study.given.outcome, self.model.design.processes
+        outcome, processes = self.study.as_given.outcome, self.model.design.processes
         cycles = outcome.cycles or 0
         shares = [
             f"{processes[process].name} (line {processes[process].line}) "
@@ -313,16 +315,16 @@ class CallAnswer:
 
     def _deadlocks(self) -> Iterator[Fact]:
         """Yield the cycle of waits of each deadlock, at the depths of the source and at depth 2."""
-        deadlocks = [("deadlock", self.study.given)]
-        if self.study.given.outcome.cycles is not None:
-            deadlocks.append(("at depth 2", self.study.shallow))
+        deadlocks = [("deadlock", self.study.as_given)]
+        if self.study.as_given.outcome.cycles is not None:
+            deadlocks.append(("at depth 2", self.study.at_depth_2))
         for name, run in deadlocks:
             for number, step in enumerate(self.waits(run)):
                 yield "" if number else name, step
 
     def _fewest_cycles(self) -> str:
         """Return the lower bound on the cycles over all depths."""
-        fewest = self.study.least.cycles
+        fewest = self.study.unbounded.cycles
         if fewest is None:
             return "none: it deadlocks in any depths"
         timing = " by timing that is not calibrated" if self.study.uncalibrated else ""
@@ -331,13 +333,13 @@ class CallAnswer:
     def _spare_depths(self) -> Iterator[Fact]:
         """Yield the FIFOs that are never full or need depth 2 only, and the depths at skew 0."""
         study = self.study
-        if study.given.outcome.cycles is not None and study.idle:
+        if study.as_given.outcome.cycles is not None and study.idle:
             yield "never full", answers.some(self._places(study.idle), SHOWN)
         if study.unneeded:
             names = answers.some(self._places(study.unneeded), SHOWN)
             yield "too deep", f"depth 2 is enough, one at a time: {names}"
-        if study.plain is not None and study.plain.depths:
-            yield "skew 0", self.in_words(study.plain)
+        if study.sizing_without_skew is not None and study.sizing_without_skew.depths:
+            yield "skew 0", self.in_words(study.sizing_without_skew)
 
     def cycles(self, cycles: int) -> str:
         """Return cycles in words, with their time at the clock of the report."""
@@ -364,11 +366,11 @@ class CallAnswer:
         goal = "no deadlock" if sizing.goal is None else self.cycles(sizing.goal)
         if not sizing.depths:
             if sizing.status is Status.INFEASIBLE:
-                minimum = self.study.least.cycles
+                minimum = self.study.unbounded.cycles
                 why = "it deadlocks in any depths"
                 if minimum is not None and sizing.goal is not None:
                     why = f"no depths are faster than {self.cycles(max(minimum, sizing.goal + 1))}"
-                    # Memories, or the skew, keep depths from `fewest`: the goal itself is too few.
+                    # Without skew some depths reach the goal; with the assumed skew none do.
                     if sizing.goal >= minimum and self.study.skew != 0 and self.study.largest_skew:
                         why += " with the skew assumed"
                 return f"no depths for {goal}: {why}"

@@ -54,14 +54,14 @@ def _summary(answer: CallAnswer, sizing: CallSizing) -> Section:
     cards = []
     if sizing.depths:
         cards.append(("FIFO storage", f"{sizing.cost} {answer.unit}", answer.in_words(sizing)))
-    if call_study.least.cycles is None:
+    if call_study.unbounded.cycles is None:
         cards.append(("Fewest cycles", "none", "the design deadlocks in any depths"))
     else:
-        fewest = answer.cycles(call_study.least.cycles)
+        fewest = answer.cycles(call_study.unbounded.cycles)
         cards.append(("Fewest cycles", fewest, "no depths are faster"))
     for title, run in (
-        ("Depth 2 everywhere", call_study.shallow),
-        ("Depths of the source", call_study.given),
+        ("Depth 2 everywhere", call_study.at_depth_2),
+        ("Depths of the source", call_study.as_given),
     ):
         cycles = run.outcome.cycles
         value = "deadlock" if cycles is None else answer.cycles(cycles)
@@ -75,8 +75,8 @@ def _summary(answer: CallAnswer, sizing: CallSizing) -> Section:
 def _deadlocks(answer: CallAnswer) -> Iterator[Section]:
     """For the depths of the source, or else depth 2: who waits for whom."""
     for title, run in (
-        ("The depths of the source", answer.study.given),
-        ("Depth 2", answer.study.shallow),
+        ("The depths of the source", answer.study.as_given),
+        ("Depth 2", answer.study.at_depth_2),
     ):
         waits = list(answer.waits(run))
         if waits:

@@ -100,9 +100,13 @@ def _summary(found: Study, megahertz: Fraction, objective: str) -> Section:
         at = "without deadlock" if sizing.period is None else f"for {sizing.period} cycles a frame"
         size = f"{design.bits(sizing.depths)} bits"
         cards.insert(0, ("FIFO storage", size, f"{at}; {in_proof(sizing, objective)}"))
-    cards.append(("Depth 2 everywhere", _in_words(found.shallow), f"{found.shallow.bits} bits"))
-    if found.given is not None:
-        cards.append(("Depths of the file", _in_words(found.given), f"{found.given.bits} bits"))
+    cards.append(
+        ("Depth 2 everywhere", _in_words(found.at_depth_2), f"{found.at_depth_2.bits} bits")
+    )
+    if found.as_given is not None:
+        cards.append(
+            ("Depths of the file", _in_words(found.as_given), f"{found.as_given.bits} bits")
+        )
     return summary_section(verdict(found, megahertz, objective), cards, design.remarks)
 
 
@@ -118,14 +122,17 @@ def _in_words(depths: Depths) -> str:
 
 def _deadlocks(found: Study) -> Iterator[Section]:
     """For the depths of the file, or else depth 2: who waits for whom, and the smallest repair."""
-    for title, depths in (("The depths of the file", found.given), ("Depth 2", found.shallow)):
+    for title, depths in (
+        ("The depths of the file", found.as_given),
+        ("Depth 2", found.at_depth_2),
+    ):
         if depths is None or depths.cycle is None or depths.cycle.period is not None:
             continue
         verb = "may deadlock" if depths.cycle.is_bound else "deadlocks"
         note = "Each of these layers waits for the next, the last one for the first:"
         repair = ""
         if found.fix is not None and found.fix.depths:
-            repair = _repair(found, found.given or found.shallow)
+            repair = _repair(found, found.as_given or found.at_depth_2)
         title = f"{title}: why the design {verb}"
         yield deadlock_section(title, note, waits(found.design, depths), repair)
         return

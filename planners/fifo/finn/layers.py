@@ -28,7 +28,7 @@ from planners.fifo.timing.loops import Stream, loop_cluster, marked
 
 Layer = Callable[[FinnNode, TimingOptions], Cluster]
 
-ELEMENTWISE = "Elementwise"  # operators of this beginning have two inputs and a shape
+ELEMENTWISE = "Elementwise"  # prefix of the operators with two inputs and a shape
 
 
 def knows(operator: str) -> bool:
@@ -137,7 +137,7 @@ def _global_pool(node: FinnNode, options: TimingOptions) -> Cluster:
 
 
 def _label_select(node: FinnNode, options: TimingOptions) -> Cluster:
-    """Return the timing of a top-K: of each vector, read all labels, wait, write K labels."""
+    """Return the timing of a top-K: for each vector read all labels, wait, write K labels."""
     lanes, labels, vectors = node.whole("PE"), node.whole("K"), node.vectors
     words_each = _words(node, "Labels") // vectors
     latency, _ = options.latency(node.operator, node.name)
@@ -327,7 +327,7 @@ def _sliding_window(node: FinnNode, _: TimingOptions) -> Cluster:
         cluster = rtl.sliding_window_parallel(window.last_words(), window.read, bits=(bits, wide))
     else:
         fetched, first = window.fetches()
-        cluster = rtl.sliding_window(fetched, first, window.room, window.read, bits=bits)
+        cluster = rtl.sliding_window(fetched, first, window.buffer_words, window.read, bits=bits)
     return cluster if node.is_rtl else replace(cluster, assumed=("timed as the RTL variant",))
 
 
@@ -355,13 +355,14 @@ def converter_cluster(
         return rtl.narrowing(read, bits_in // bits_out, bits=bits_in)
     if read == written:
         return rtl.pipeline(read, 1, 2, bits=widths)
-    # Bits are taken as soon as they are needed, as two converters through a common width take them.
+    # Two converters through the common width `step`: each word is read when its first bit is needed.
     step = gcd(bits_in, bits_out)
     begin = counting(read) * (bits_in // step)
     end = (counting(written) + 1) * (bits_out // step)
     reads, writes = counting(read), counting(written)
     if read >= written:
-        # A word is read before the bits of it are needed; both ports have at most one word a cycle.
+        # A word is written in the cycle of the read that completes it; each port moves at most one word
+        # a cycle.
         writes = np.maximum.accumulate(np.searchsorted(begin, end, side="left") - 1)
     else:
         reads = np.searchsorted(end, begin, side="right")
@@ -396,7 +397,12 @@ LAYERS: dict[str, Layer] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlidingWindow:
-    """A window that slides over an image row by row; each pixel has `folds` words."""
+    """A window that slides over an image row by row; each pixel has `folds` words.
+
+    image, output_pixels: rows and columns of the input, and of the output. is_depthwise: the words of a
+    window are ordered by channel fold, then by pixel, not the reverse. is_parallel: all pixels of a
+    window are written in one word.
+    """
 
     axes: tuple[Axis, Axis]
     image: tuple[int, ...]
@@ -424,13 +430,16 @@ class SlidingWindow:
 
     @property
     def span(self) -> int:
-        """Words from the first to the last of a window, both counted."""
+        """Words of the input stream from the first to the last of a window, both counted."""
         down, across = self.axes
         return ((down.extent - 1) * self.image[1] + across.extent) * self.folds
 
     @property
-    def room(self) -> int:
-        """Words that the buffer holds. Source: get_buffer_depth of the RTL generator."""
+    def buffer_words(self) -> int:
+        """Capacity of the buffer: the words of a window, and of the pixels that the stride skips.
+
+        Source: get_buffer_depth of the RTL generator of FINN.
+        """
         size, (down, across) = prod(self.kernel), self.axes
         right = max(0, across.stride - 1 - size) * self.folds
         below = max(0, (down.stride - 1) * self.image[1] - size) * self.folds
@@ -438,7 +447,7 @@ class SlidingWindow:
 
     def starts(self) -> Numbers:
         """Return the first word of each window."""
-        # With one window along an axis its stride moves nothing, and may be of any size.
+        # With a single window along an axis the stride has no effect, and may be of any size.
         down, across = (
             min(axis.stride, size) for axis, size in zip(self.axes, self.image, strict=True)
         )
@@ -446,27 +455,25 @@ class SlidingWindow:
         return np.ravel(rows[:, None] + counting(self.output_pixels[1]) * across) * self.folds
 
     def last_words(self) -> Numbers:
-        """Return the word that completes each window, for each fold of it."""
+        """Return the input words of the last pixel of each window, one for each fold."""
         return np.ravel(self.starts()[:, None] + self.span - self.folds + counting(self.folds))
 
     def fetches(self) -> tuple[Numbers, Numbers]:
-        """Return the word of each step, and the first that is still needed after it."""
-        # Likewise the dilation of a kernel of one.
+        """Return the input word of each step, and the first word that is still needed after it."""
+        # The dilation of a kernel of 1 has no effect, and may be of any size.
         down, across = (
             min(axis.dilation, size) for axis, size in zip(self.axes, self.image, strict=True)
         )
         rows = counting(self.kernel[0]) * down * self.image[1] * self.folds
         pixels = np.ravel(rows[:, None] + counting(self.kernel[1]) * across * self.folds)
         folds, starts = counting(self.folds), self.starts()
-        # A depthwise unit takes all pixels of a channel fold in sequence, others all folds of a
-        # pixel.
         order = folds[:, None] + pixels if self.is_depthwise else pixels[:, None] + folds
         fetched = np.ravel(starts[:, None] + np.ravel(order))
         following = np.append(starts[1:], starts[-1] + self.span - 1)
         needed = np.repeat(following[:, None], order.size, axis=1)
         if self.is_depthwise and self.folds > 1:
-            # The first step of a fold reads its first word for the last time, and so frees it. After
-            # the last fold only words of the following window are needed.
+            # The first step of a fold is the last read of its first word, and frees it. After the last
+            # fold only words of the following window are needed.
             fold = np.repeat(folds, len(pixels))
             inner = fold < self.folds - 1
             needed[:, inner] = starts[:, None] + fold[inner] + 1

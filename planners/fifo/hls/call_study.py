@@ -31,9 +31,11 @@ Staging = Callable[[Skew], StagedDesign]  # the design for a skew
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tried:
-    """Outcomes of a call in fixed depths: without skew, and with the assumed skew.
+    """Outcomes of a call in fixed depths.
 
-    deadlocks_from: the least skew with a deadlock; None if there is none up to the assumed one.
+    depths: words of each FIFO, or array of FIFOs. outcome: without skew. assumed: with the assumed
+    skew. deadlocks_from: the smallest skew with a deadlock; None if no skew up to the assumed skew has
+    one.
     """
 
     depths: tuple[int, ...]
@@ -46,23 +48,26 @@ class Tried:
 class CallStudy:
     """The answer for one design: for the first of several runs, except that the sizing is for all runs.
 
-    least: the call in unbounded FIFOs, which no depths make faster. given: the depths of the source;
-    shallow: depth 2 for each FIFO. sizing: smallest depths for the assumed skew; plain: smallest depths
-    without skew, None if no skew is assumed. points: of the Pareto front; is_complete: whether
-    the front has no other point. idle: indices of the FIFOs that are never full in the depths of the
-    source. unneeded: indices of the FIFOs whose depth in the source could be 2 without a change of the
-    cycles, both without skew and with the assumed skew.
+    skew: assumed, in stages; None for the largest of each read. largest_skew: of any read.
+    unbounded: the call in unbounded FIFOs, which no depths make faster. as_given: in the depths of the
+    source. at_depth_2: with depth 2 for each FIFO. limit: the longest path in the depths of the source.
+    sizing: smallest depths for the assumed skew. sizing_without_skew: smallest depths without skew;
+    None if no skew is assumed. points: of the Pareto front; is_complete: whether the front has no
+    other point. idle: indices of the FIFOs that are never full in the depths of the source. unneeded:
+    indices of the FIFOs whose depth in the source could be 2 without a change of the cycles, both
+    without skew and with the assumed skew. uncalibrated: accesses whose timing was never compared with
+    RTL.
     """
 
     model: CallModel
     skew: Skew
     largest_skew: int
-    least: Outcome
-    given: Tried
-    shallow: Tried
+    unbounded: Outcome
+    as_given: Tried
+    at_depth_2: Tried
     limit: CycleLimit | None
     sizing: CallSizing | None
-    plain: CallSizing | None
+    sizing_without_skew: CallSizing | None
     points: tuple[CallSizing, ...] = ()
     is_complete: bool = False
     idle: tuple[int, ...] = ()
@@ -72,7 +77,13 @@ class CallStudy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """The goal of the depths: full rate unless cycles are given, or only no deadlock."""
+    """The goal of the search for depths: full rate by default.
+
+    cycles: at most these cycles instead. only_live: no deadlock instead. has_front: the Pareto front of
+    cost and cycles instead. objective: the cost, "bits", "bram" or "lut". skew: as in CallStudy.
+    is_grouped: FIFOs of an array have equal depths. storage: memory of every FIFO; "" for that of the
+    source.
+    """
 
     cycles: int | None = None
     only_live: bool = False
@@ -94,9 +105,9 @@ def study(runs: Sequence[Staging], question: Question, stops: Callable[[], Stop]
     spend = stops().finishing().charge
     minimum = fewest_cycles(nominal, spend)
     least_depths = (LEAST_DEPTH,) * len(nominal.members)
-    given = _tried(first, nominal.given, question.skew, spend, has_path=True)
-    shallow = _tried(first, least_depths, question.skew, spend)
-    outcome = given.outcome
+    as_given = _tried(first, nominal.given, question.skew, spend, has_path=True)
+    at_depth_2 = _tried(first, least_depths, question.skew, spend)
+    outcome = as_given.outcome
     points: tuple[CallSizing, ...] = ()
     is_complete = False
     sizing = plain = None
@@ -115,12 +126,13 @@ def study(runs: Sequence[Staging], question: Question, stops: Callable[[], Stop]
         sizing = sizing and _unproved(sizing, model, question, uncalibrated)
         plain = plain and _unproved(plain, nominal, question, uncalibrated)
     return CallStudy(
-        model=model, skew=question.skew, largest_skew=nominal.design.largest_skew, least=minimum,
-        given=given, shallow=shallow,
-        limit=None if outcome.cycles is None else limit(nominal, outcome), sizing=sizing, plain=plain,
+        model=model, skew=question.skew, largest_skew=nominal.design.largest_skew,
+        unbounded=minimum, as_given=as_given, at_depth_2=at_depth_2,
+        limit=None if outcome.cycles is None else limit(nominal, outcome),
+        sizing=sizing, sizing_without_skew=plain,
         points=points, is_complete=is_complete and not uncalibrated, uncalibrated=uncalibrated,
-        idle=tuple(index for index in range(len(given.depths)) if index not in outcome.full),
-        unneeded=_unneeded(first, given, question.skew, spend),
+        idle=tuple(index for index in range(len(as_given.depths)) if index not in outcome.full),
+        unneeded=_unneeded(first, as_given, question.skew, spend),
     )  # fmt: skip
 
 

@@ -191,8 +191,8 @@ def test_all_layers_that_are_too_slow_are_counted(capsys):
 
 def test_an_upper_bound_on_cycles_is_a_lower_bound_on_the_rate():
     found = study(read_design(str(RESIDUAL), TimingOptions(), {}), only_live=True)
-    cycle = replace(found.shallow.cycle, period=Fraction(4000), is_bound=True)
-    found = replace(found, shallow=replace(found.shallow, cycle=cycle))
+    cycle = replace(found.at_depth_2.cycle, period=Fraction(4000), is_bound=True)
+    found = replace(found, at_depth_2=replace(found.at_depth_2, cycle=cycle))
     line = line_of("\n".join(as_text(found, Fraction(200))), "depth")
     assert "at most 4000 cycles/frame, at least 50000 frames/s at 200 MHz" in line
 

@@ -69,8 +69,8 @@ def test_depths_that_deadlock_have_no_occupancy():
 
 def test_a_deadlock_is_reported_as_a_cycle_of_layers_and_fifos():
     answer = study(fork())
-    design, cycle = answer.design, answer.shallow.cycle
-    told = list(waits(design, answer.shallow))
+    design, cycle = answer.design, answer.at_depth_2.cycle
+    told = list(waits(design, answer.at_depth_2))
     assert len(told) == len(cycle.layers)
     named = {fifo.name: fifo for fifo in design.fifos}
     full = set()

@@ -127,8 +127,8 @@ def test_fifo_nodes_of_depth_two_are_looked_at_as_given(tmp_path):
         thresholding(["b"], ["y"], "two"),
     )
     found = study(read_design(path, OPTIONS))
-    assert found.given is not None
-    assert found.given.depths == found.shallow.depths == (2,)
+    assert found.as_given is not None
+    assert found.as_given.depths == found.at_depth_2.depths == (2,)
 
 
 def test_a_folding_changes_layers_and_the_converters_between_them(tmp_path):
