@@ -24,14 +24,16 @@ from planners.memory.plain_plans import Method, least_method
 from planners.report.plans import FitAnswer
 
 NANOSECONDS = 10**9
+NO_LIMIT = sys.maxsize  # bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayerFigures:
-    """A layer. Bytes; buffers are those of its inputs.
+    """The figures of a layer, in bytes, MACs and nanoseconds.
 
-    flash: as C stores its constant arrays. nanoseconds: of a frame in the plan that the page is about,
-    with instructions where those of a core are predicted; None where they are not predicted.
+    whole_buffers, row_buffers: bytes of the buffers of its inputs, layer by layer and row by row.
+    flash: bytes of its constant arrays in C. nanoseconds, instructions: of a frame in the reported
+    plan; None if they are not predicted.
     """
 
     name: str
@@ -49,36 +51,38 @@ class LayerFigures:
 
 
 class Mark(NamedTuple):
-    """A line across all bars: an option, and the bytes at which it stands."""
+    """A vertical line across the bars of a chart: its title, and its position in bytes."""
 
     title: str
-    place: int
+    position: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryLimit:
-    """The memory that a network should fit. room: bytes left for buffers; below 0 if there is none.
+    """The memory that a network should fit.
 
-    title: in words. elsewhere: room for buffers if the parameters lay elsewhere. marks: on the bars.
-    flash_lacks: bytes of flash that the parameters take too much.
+    title: the limit in words. buffer_bytes: bytes left for buffers; below 0 if the parameters alone
+    exceed the limit, NO_LIMIT if only flash is limited. without_parameters: the same with
+    the parameters in other memory; None unless the limit is on parameters and buffers together.
+    marks: on the bars.
+    missing_flash: bytes by which the parameters exceed the flash.
     """
 
     title: str
-    room: int
-    elsewhere: int | None = None
+    buffer_bytes: int
+    without_parameters: int | None = None
     marks: tuple[Mark, ...] = ()
-    flash_lacks: int = 0
+    missing_flash: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetworkFindings:
-    """The findings about the memory of a network.
+    """The figures of a network that a report is written from.
 
-    basis: of predicted times, such as "for cortex-m7". answers: what csdf fit says, of a plan that it
-    finds or of plans in files; none where it found none in time. flash: bytes of the parameters, as C
-    stores them.
-    methods: those of csdf cnn memory, to the extent that they were found. nanoseconds: of a frame layer
-    by layer and row by row. added: what others know.
+    basis: of predicted times, such as "for cortex-m7". answers: of csdf fit for its own plan, or for
+    plans in files; empty if no plan was found in time. flash: bytes of the parameters in C. methods: of
+    csdf cnn memory, as many as the time limit allowed. nanoseconds: of a frame layer by layer, and row
+    by row. added: facts and sections of other planners.
     """
 
     name: str
@@ -114,7 +118,7 @@ class NetworkFindings:
 
 
 def headline(findings: NetworkFindings) -> Iterator[str]:
-    """Yield what to read first: the first line of `csdf fit`, for each plan; then the time."""
+    """Yield the first line of `csdf fit` for each plan, then the predicted times."""
     for answer in findings.answers:
         name = f"{answer.title}: " if len(findings.answers) > 1 else ""
         yield name + fit_headline(answer.fit)
@@ -138,7 +142,7 @@ def headline(findings: NetworkFindings) -> Iterator[str]:
 
 
 def _needs(findings: NetworkFindings, method: Method) -> str:
-    """Return the two numbers that a microcontroller has to have."""
+    """Return the RAM and the flash that a microcontroller has to have."""
     ram, flash = map(needed_bytes_in_words, (method.buffers, findings.flash))
     return f"{ram} of RAM and {flash} of flash"
 
@@ -148,16 +152,16 @@ def status(findings: NetworkFindings) -> Status | None:
     limit = findings.limit
     if limit is None:
         return None
-    if limit.room < 0:
+    if limit.buffer_bytes < 0:
         return Status.INFEASIBLE
     if findings.answers:
         return findings.answers[0].fit.status
-    is_good = any(method.buffers <= limit.room for method in findings.methods)
+    is_good = any(method.buffers <= limit.buffer_bytes for method in findings.methods)
     return Status.FEASIBLE if is_good else Status.UNKNOWN
 
 
 def verdict(findings: NetworkFindings) -> PageVerdict | None:
-    """Return whether the network fits, and what is free; what it needs where no limit was given."""
+    """Return whether the network fits, with the free bytes; its needs where no limit is set."""
     limit, verdict = findings.limit, status(findings)
     minimum = findings.shown
     if minimum is None:
@@ -171,12 +175,13 @@ def verdict(findings: NetworkFindings) -> PageVerdict | None:
     if limit is None:
         return PageVerdict(f"Needs {_needs(findings, minimum)}", _by(findings, minimum), "yes")
     if verdict is Status.FEASIBLE:
-        spare = limit.room - minimum.buffers
-        free = "" if limit.room == sys.maxsize else f"{free_bytes_in_words(spare)} free"
+        spare = limit.buffer_bytes - minimum.buffers
+        free = "" if limit.buffer_bytes == NO_LIMIT else f"{free_bytes_in_words(spare)} free"
         return PageVerdict(f"Fits {limit.title}", free, "yes")
-    lacking = f"{bytes_in_words(minimum.buffers - limit.room)} too much, by the smallest plan found"
-    if limit.flash_lacks:
-        lacking = f"{bytes_in_words(limit.flash_lacks)} of flash too little for the parameters"
+    excess = bytes_in_words(minimum.buffers - limit.buffer_bytes)
+    lacking = f"{excess} too much, by the smallest plan found"
+    if limit.missing_flash:
+        lacking = f"{bytes_in_words(limit.missing_flash)} of flash too little for the parameters"
     if verdict is Status.UNKNOWN:
         return PageVerdict(f"Not known to fit {limit.title}", lacking, "unknown")
     return PageVerdict(f"Does not fit {limit.title}", lacking, "no")
@@ -198,21 +203,21 @@ def fitting(findings: NetworkFindings) -> Iterator[str]:
         return
     minimum = findings.shown
     if verdict is Status.FEASIBLE:
-        if limit.elsewhere is not None and minimum is not None:
+        if limit.without_parameters is not None and minimum is not None:
             yield f"It fits {limit.title}: {_sum(minimum)}."
-        elif all(
-            answer.fit.ram is None for answer in findings.answers
-        ):  # else the first line says it
+        # With a limit on RAM the first line of csdf fit contains the verdict.
+        elif all(answer.fit.ram is None for answer in findings.answers):
             yield f"It fits {limit.title}."
         return
     why = ""
-    if limit.room < 0:
+    if limit.buffer_bytes < 0:
         why = f": the parameters alone are {needed_bytes_in_words(findings.flash)} of flash"
     elif findings.answers:
         why = f": {findings.answers[0].fit.reason}"
     verb = "does not fit" if verdict is Status.INFEASIBLE else "is not known to fit"
     yield f"It {verb} {limit.title}{why}."
-    if minimum is not None and limit.elsewhere is not None and minimum.buffers <= limit.elsewhere:
+    bound = limit.without_parameters
+    if minimum is not None and bound is not None and minimum.buffers <= bound:
         yield (
             "With the parameters elsewhere, as in flash, it fits: "
             f"{needed_bytes_in_words(minimum.buffers)} of buffers."
@@ -231,7 +236,7 @@ def _sum(method: Method) -> str:
 
 
 def facts(findings: NetworkFindings) -> Iterator[str]:
-    """Yield how the bytes and times are counted, and which layers have most of them."""
+    """Yield how bytes and times are counted, and the layers with the most flash and time."""
     for answer in findings.answers[:1]:
         yield f"Counted: {accounting(answer.fit)}."
         if answer.fit.platform is not None:

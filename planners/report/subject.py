@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -34,7 +33,13 @@ from planners.memory.plain_plans import (
 from planners.memory.times import apportioned
 from planners.plan.plan import Kind
 from planners.report import findings as words
-from planners.report.findings import LayerFigures, Mark, MemoryLimit, NetworkFindings
+from planners.report.findings import (
+    NO_LIMIT,
+    LayerFigures,
+    Mark,
+    MemoryLimit,
+    NetworkFindings,
+)
 from planners.report.plans import (
     FIT,
     FitAnswer,
@@ -203,17 +208,17 @@ def _limit_of(limits: MemoryLimits, flash: int) -> MemoryLimit | None:
     """Return the limits of a network; flash: bytes of its parameters as stored in C."""
     if not limits.is_given:
         return None
-    room = limits.room(flash, flash)
+    buffer_bytes = limits.room(flash, flash)
     marks = (
         ("--total-memory", limits.memory, 0),
-        ("--ram, behind the flash", limits.ram, flash),
+        ("--ram, after the flash", limits.ram, flash),
         ("--flash, for parameters", limits.flash, 0),
     )
     return MemoryLimit(
         title=str(limits),
-        flash_lacks=0 if limits.flash is None else max(0, flash - limits.flash),
-        room=sys.maxsize if room is None else room,  # flash alone leaves any room for buffers
-        elsewhere=limits.memory if limits.ram is None and limits.flash is None else None,
+        missing_flash=0 if limits.flash is None else max(0, flash - limits.flash),
+        buffer_bytes=NO_LIMIT if buffer_bytes is None else buffer_bytes,
+        without_parameters=limits.memory if limits.ram is None and limits.flash is None else None,
         marks=tuple(
             Mark(f"{name}: {bytes_in_words(size)}", before + size)
             for name, size, before in marks
@@ -261,7 +266,7 @@ def memory_bars(findings: NetworkFindings) -> Html:
     maximum, limit = full_width(findings), findings.limit
     marks = () if limit is None else limit.marks
     lines = [
-        element("span", class_="bar-limit", style=f"left:{100 * mark.place / maximum:.3f}%")
+        element("span", class_="bar-limit", style=f"left:{100 * mark.position / maximum:.3f}%")
         for mark in marks
     ]
     rows = [
@@ -283,15 +288,15 @@ def memory_bars(findings: NetworkFindings) -> Html:
 
 def full_width(findings: NetworkFindings) -> int:
     """Return the bytes of a bar of full width, the same for all methods."""
-    places = [] if findings.limit is None else [mark.place for mark in findings.limit.marks]
-    return max([1, *(bar.total for bar in findings.bars), *places])
+    positions = [] if findings.limit is None else [mark.position for mark in findings.limit.marks]
+    return max([1, *(bar.total for bar in findings.bars), *positions])
 
 
-def _verdict(one: Method, limit: MemoryLimit | None) -> Html:
-    """Return whether a method fits; an empty text without a limit keeps the columns aligned."""
+def _verdict(method: Method, limit: MemoryLimit | None) -> Html:
+    """Return whether a method fits; without a limit an empty element keeps the columns aligned."""
     if limit is None:
         return element("span", class_="verdict")
-    is_good = one.buffers <= limit.room
+    is_good = method.buffers <= limit.buffer_bytes
     return element(
         "span", "fits" if is_good else "too large", class_=f"verdict {'yes' if is_good else 'no'}"
     )

@@ -86,17 +86,21 @@ def test_a_memory_that_was_not_found_is_said_so_and_has_no_section():
     ("limit", "answer", "says"),
     [
         (
-            MemoryLimit(title="380 B", room=80, elsewhere=380),
+            MemoryLimit(title="380 B", buffer_bytes=80, without_parameters=380),
             Status.FEASIBLE,
             "It fits 380 B: 80 B of buffers + 300 B of flash = 380 B.",
         ),
-        (MemoryLimit(title="379 B", room=79), Status.UNKNOWN, "is not known to fit 379 B"),
+        (MemoryLimit(title="379 B", buffer_bytes=79), Status.UNKNOWN, "is not known to fit 379 B"),
         (
-            MemoryLimit(title="379 B", room=79, elsewhere=379),
+            MemoryLimit(title="379 B", buffer_bytes=79, without_parameters=379),
             Status.UNKNOWN,
             "With the parameters elsewhere, as in flash, it fits: 80 B of buffers.",
         ),
-        (MemoryLimit(title="299 B", room=-1), Status.INFEASIBLE, "the parameters alone are 300 B"),
+        (
+            MemoryLimit(title="299 B", buffer_bytes=-1),
+            Status.INFEASIBLE,
+            "the parameters alone are 300 B",
+        ),
         (None, None, ""),
     ],
 )
@@ -119,7 +123,7 @@ def test_the_same_bytes_have_the_same_width_in_every_bar_of_a_method():
     # The longest is 900 B, or the mark at 1000 B: 100% of a bar.
     for limit, most in (
         (None, 900),
-        (MemoryLimit(title="", room=700, marks=(Mark("m", 1000),)), 1000),
+        (MemoryLimit(title="", buffer_bytes=700, marks=(Mark("m", 1000),)), 1000),
     ):
         page = network_page(replace(NETWORK, limit=limit))
         of_flash = [100]  # the one layer
@@ -142,7 +146,9 @@ def test_bars_of_layers_have_a_scale_of_their_own_beside_a_large_flash():
 
 def test_parameters_that_two_layers_share_count_once_by_every_method():
     again = replace(LAYER, name="again")
-    network = replace(NETWORK, layers=(LAYER, again), limit=MemoryLimit(title="299 B", room=-1))
+    network = replace(
+        NETWORK, layers=(LAYER, again), limit=MemoryLimit(title="299 B", buffer_bytes=-1)
+    )
     memory_text = network_page(network).texts["memory"]
     assert "600 B + 300 B = 900 B" in memory_text
     assert "80 B + 300 B = 380 B" in memory_text  # in one arena
