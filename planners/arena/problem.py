@@ -2,11 +2,11 @@
 
 A buffer needs `size` bytes over a half-open lifetime: at every time t with start <= t < end. Two
 buffers conflict, and may share no byte, when their lifetimes have a time in common. Three lists of
-pairs say where lifetimes are not the whole story, as with pipelined partitions or several networks:
+pairs are exceptions to this rule, as for pipelined partitions or several networks:
 
-    conflicts   these conflict although their lifetimes do not meet
-    may_overlap these do not conflict although their lifetimes meet
-    in_place    of these one may be computed over the other: they conflict, unless
+    conflicts   pairs that conflict although their lifetimes do not meet
+    may_overlap pairs that do not conflict although their lifetimes meet
+    in_place    pairs of an input and a result that may be computed over it: they conflict, unless
                 both begin at the same offset
 
 Here a buffer without bytes or without lifetime conflicts with nothing and occupies no bytes.
@@ -34,15 +34,15 @@ PAIRS = ("conflicts", "may_overlap", "in_place")  # the lists of them that a pro
 class Buffer:
     """Bytes that are needed over a lifetime.
 
-    offset: where it must lie. hint: where it should lie if that costs no byte, as in an older plan.
-    bank: the memory bank it must lie in, where a problem has banks. accesses: of a frame, which cost
-    what its bank says.
+    offset: a fixed offset. hint: the preferred offset, used if it costs no byte, as in an older plan.
+    bank: the memory bank that has to hold it, where a problem has banks. accesses: reads and writes in
+    a frame; each has the cost of the bank.
     """
 
     name: str
     size: int  # bytes
     start: int
-    end: int  # the first time at which it is no longer needed
+    end: int  # the first time at which the buffer is no longer needed
     alignment: int = 1  # bytes; its offset is a multiple
     offset: int | None = None
     hint: int | None = None
@@ -78,14 +78,14 @@ class Buffer:
 
     @property
     def takes_bytes(self) -> bool:
-        """Whether there is a byte and a time at which it is needed."""
+        """Whether it has bytes and a lifetime."""
         return self.size > 0 and self.end > self.start
 
 
 @public
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bank:
-    """A memory of its own, with offsets of its own."""
+    """A separate memory, with offsets from 0."""
 
     name: str
     capacity: int  # bytes
@@ -101,7 +101,7 @@ class Bank:
 @public
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """Buffers that want offsets in one arena, or in several banks, the preferred bank first."""
+    """Buffers to place in one arena, or in several banks, the preferred bank first."""
 
     name: str
     buffers: tuple[Buffer, ...]
@@ -112,7 +112,7 @@ class Problem:
 
     @property
     def dead(self) -> tuple[str, ...]:
-        """Buffers with bytes but no time: they end where they start, and ends are not included."""
+        """Buffers with bytes but an empty lifetime: they end where they start."""
         return tuple(
             buffer.name for buffer in self.buffers if buffer.size and buffer.end == buffer.start
         )
@@ -125,7 +125,7 @@ class Problem:
                 twice = Counter(listed).most_common(1)[0][0]
                 raise InvalidPlan(f"two {what}s have the name {twice!r}")
         names_of_buffers = set(names)
-        told: dict[frozenset[str], str] = {}
+        kinds: dict[frozenset[str], str] = {}
         for what in PAIRS:
             for pair in getattr(self, what):
                 if pair[0] == pair[1]:
@@ -133,7 +133,7 @@ class Problem:
                 for name in pair:
                     if name not in names_of_buffers:
                         raise InvalidPlan(f"{what} names the unknown buffer {name!r}")
-                kind = told.setdefault(frozenset(pair), what)
+                kind = kinds.setdefault(frozenset(pair), what)
                 if kind != what:
                     raise InvalidPlan(f"the pair {pair} is listed in both {kind} and {what}")
         for buffer in self.buffers:
@@ -141,7 +141,7 @@ class Problem:
                 raise InvalidPlan(f"buffer {buffer.name!r} wants the unknown bank {buffer.bank!r}")
 
     def part(self, buffers: Iterable[Buffer], name: str) -> Problem:
-        """Return the problem of some of its buffers alone, in one arena."""
+        """Return the problem of a subset of its buffers, in one arena."""
         kept = tuple(buffers)
         names = {buffer.name for buffer in kept}
         pairs = {
@@ -181,7 +181,7 @@ class MemoryPlan(Shown):
 
     @property
     def gap(self) -> Fraction:
-        """How far the peak may be above the smallest, as a part of the lower bound."""
+        """The distance of the peak from the lower bound, as a fraction of the lower bound."""
         return Fraction(self.peak - self.lower_bound, max(self.lower_bound, 1))
 
     def to_json(self) -> dict[str, Any]:
@@ -213,9 +213,9 @@ class MemoryPlan(Shown):
 
 
 def loads(lives: Iterable[tuple[int, int, int]]) -> dict[int, int]:
-    """Return the sizes that are alive together from each time on at which that changes.
+    """Return the sum of live sizes from each time on at which it changes.
 
-    lives: start, end and size of each; at its end it is not alive any more.
+    lives: half-open lifetime and size of each buffer, as start, end, size.
     """
     changes: dict[int, int] = {}
     for start, end, size in lives:

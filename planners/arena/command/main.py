@@ -34,48 +34,38 @@ from planners.formats.c_header import format_header
 from planners.formats.json_problems import parse_problems, plan_as_json
 from planners.formats.tflite_micro import offline_plan
 
-# Seconds of a usual machine: the hardest known problems that end at all take half of them.
+# Seconds of a usual machine: twice those of the hardest known problem whose search ends at all.
 EFFORT = 60.0
 PROGRAM = "csdf plan arena"
-INTERPRETED = "tflite"  # the network itself, with the plan of its tensors
+INTERPRETED = "tflite"  # the suffix for the network file itself, with the plan of its tensors
 SINGLE = ("csv", "bin", INTERPRETED)  # formats that hold one plan
-SHOWN = 5  # most names in a remark
+SHOWN = 5  # maximum number of names in a remark
 FORMATS = ("json", "h", *SINGLE)
 
 Timed = tuple[MemoryPlan, float]
 
 
 def work(options: argparse.Namespace) -> int:
-    """Print the plans; return the exit code: 1 if one does not fit, 3 if it is unknown on one."""
-    network = file = graph = None
+    """Print the plans; return the exit code: 1 if a problem is infeasible, 3 if one is undecided."""
+    # At most one of the three: a graph to order, the file to add a plan to, a network to plan.
+    graph = file = network = None
+    # The readers of networks and graphs import NumPy, so they are loaded only where they are needed.
     if options.order:
         _require_order_alone(options)
         graph = import_module("planners.arena.command.tensor_graph").AskedOrder(options)
-    elif options.in_place or options.training or options.price_limit is not None:
-        option = "--in-place" if options.in_place else "--price-limit"
-        option = "--training" if options.training else option
+    elif option := _option_of_order(options):
         raise CsdfError(f"{option} is for a graph of tensors; give --order as well")
     elif options.output and suffix_of(options.output) == INTERPRETED:
         file = import_module("planners.arena.command.networks").AskedFile(options)
-    elif _is_network(options.model):  # only now what reads such is loaded
+    elif _is_network(options.model):
         network = import_module("planners.arena.command.networks").AskedNetwork(options)
-    asked = file or network or graph
-    problems = read_problems(options.model) if asked is None else [asked.problem]
-    if options.only is not None:
-        count = answers.counted(len(problems), "problem")
-        known = expected_names(options.only, [problem.name for problem in problems])
-        problems = [problem for problem in problems if problem.name == options.only]
-        if not problems:
-            raise UnreadableFile(
-                f"{options.model}: of its {count} none has the name {options.only!r}{known}"
-            )
-    try:
-        problems = [_in_banks(problem, options.banks) for problem in problems]
-    except InvalidPlan as error:
-        raise CsdfError(f"--bank: {error}") from None
+    source = graph or file or network
+    problems = read_problems(options.model) if source is None else [source.problem]
+    problems = _in_banks(_chosen(problems, options), options.banks)
     _require_writable(options, problems)
     for problem in problems:
-        if problem.dead:  # a file that counts the last time as needed means another
+        # Such buffers are an error if the file includes the last time in a lifetime.
+        if problem.dead:
             names = answers.some([repr(name) for name in problem.dead], SHOWN)
             _remark(
                 f"warning: {problem.name}: {names}: never live, as the end is not included: a "
@@ -98,8 +88,9 @@ def work(options: argparse.Namespace) -> int:
         _write(options.output, plans, answers.json_text(document), file)
     fit = network.fit() if network is not None and plans else None
     if options.json:
-        beside = {} if network is None else {"fit": None if fit is None else fit[1]}
-        print(answers.json_text(document | beside))
+        if network is not None:
+            document["fit"] = None if fit is None else fit[1]
+        print(answers.json_text(document))
     else:
         if graph is not None:
             print(graph.in_words(options))
@@ -220,8 +211,17 @@ def bank(text: str) -> Bank:
     return Bank(name=name.strip(), capacity=option_values.size(size), cost=number)
 
 
+def _option_of_order(options: argparse.Namespace) -> str | None:
+    """Return the first option that is for --order alone; None without any."""
+    if options.training:
+        return "--training"
+    if options.in_place:
+        return "--in-place"
+    return None if options.price_limit is None else "--price-limit"
+
+
 def _require_order_alone(options: argparse.Namespace) -> None:
-    """Refuse for a graph of tensors what is for networks."""
+    """Refuse a network, and options for networks, with --order."""
     if _is_network(options.model):
         raise CsdfError(
             f"--order reads JSON with the nodes of a graph; found the network {options.model}"
@@ -230,18 +230,38 @@ def _require_order_alone(options: argparse.Namespace) -> None:
         raise CsdfError(f"--order makes no {INTERPRETED} file; write .json, .csv or .h")
 
 
-def _in_banks(problem: Problem, banks: Sequence[Bank]) -> Problem:
-    """The problem with other banks, and an access to each byte where the file says none."""
+def _chosen(problems: list[Problem], options: argparse.Namespace) -> list[Problem]:
+    """Return the problem that --only names, or all problems without --only."""
+    if options.only is None:
+        return problems
+    chosen = [problem for problem in problems if problem.name == options.only]
+    if not chosen:
+        count = answers.counted(len(problems), "problem")
+        expected = expected_names(options.only, [problem.name for problem in problems])
+        raise UnreadableFile(
+            f"{options.model}: of its {count} none has the name {options.only!r}{expected}"
+        )
+    return chosen
+
+
+def _in_banks(problems: list[Problem], banks: Sequence[Bank]) -> list[Problem]:
+    """Return the problems with these banks; a file without access counts gets one for each byte."""
     if not banks:
-        return problem
-    buffers = problem.buffers
-    if not any(buffer.accesses for buffer in buffers):
-        buffers = tuple(replace(buffer, accesses=buffer.size) for buffer in buffers)
-    return replace(problem, buffers=buffers, banks=tuple(banks))
+        return problems
+    in_banks = []
+    for problem in problems:
+        buffers = problem.buffers
+        if not any(buffer.accesses for buffer in buffers):
+            buffers = tuple(replace(buffer, accesses=buffer.size) for buffer in buffers)
+        try:
+            in_banks.append(replace(problem, buffers=buffers, banks=tuple(banks)))
+        except InvalidPlan as error:
+            raise CsdfError(f"--bank: {error}") from None
+    return in_banks
 
 
 def _require_writable(options: argparse.Namespace, problems: list[Problem]) -> None:
-    """Refuse before the work what cannot be written after it."""
+    """Refuse an output before the search that could not be written after it."""
     suffix = suffix_of(options.output) if options.output else FORMATS[0]
     if suffix not in FORMATS:
         raise UnwritableFile(
@@ -255,7 +275,7 @@ def _require_writable(options: argparse.Namespace, problems: list[Problem]) -> N
 
 
 def _planned(problems: list[Problem], options: argparse.Namespace) -> list[Timed]:
-    """Plan in sequence; after an interrupt none is begun any more."""
+    """Return the plans, problem by problem; an interrupt ends the sequence."""
     plans: list[Timed] = []
     for problem in problems:
         begin = time.perf_counter()
@@ -308,7 +328,7 @@ def _by_cp_sat(problem: Problem, options: argparse.Namespace) -> MemoryPlan:
 
 
 def _is_cut_short(plan: MemoryPlan) -> bool:
-    """Whether the clock ended the search of a plan that is neither proved nor all that was asked."""
+    """Whether the time limit ended the search before a proof, or before a plan within the capacity."""
     return plan.status != Status.INFEASIBLE and plan.reason.has(Ended.TIME_LIMIT)
 
 
@@ -337,9 +357,9 @@ def _plot(path: str, plan: MemoryPlan, capacity: int | None) -> None:
 
 
 def _write(path: str, plans: list[Timed], document: str, file: Any) -> None:
-    """Write the plans in the format of the suffix; what has no plan cannot be written.
+    """Write the plans in the format of the suffix; without a plan for every problem, only JSON.
 
-    file: the network that the plan goes into, for a suffix of networks.
+    file: the network file to which the plan is added, for a suffix of networks.
     """
     suffix = suffix_of(path)
     plans_only = [plan for plan, _ in plans]
@@ -365,7 +385,7 @@ def _write(path: str, plans: list[Timed], document: str, file: Any) -> None:
 
 
 def _lines(plans: list[Timed]) -> list[str]:
-    """Return the answer; of one problem with the offsets, of several a row each."""
+    """Return the answer: the offsets of a single problem, or a table with a row for each problem."""
     if len(plans) == 1:
         (plan, seconds), lines = plans[0], []
         buffers, bound = answers.counted(len(plan.problem.buffers), "buffer"), plan.lower_bound
@@ -410,14 +430,14 @@ def _lines(plans: list[Timed]) -> list[str]:
 
 
 def _is_network(source: str) -> bool:
-    """Whether it is a file of a network, or the name of one of the catalogue."""
+    """Whether the source is a network file, or the name of a network of the catalogue."""
     if PurePath(source).suffix.lower() in graph_input.NETWORKS:
         return True
     return source.partition(":")[0] in CATALOGUE and not os.path.exists(source)
 
 
 def read_problems(path: str) -> list[Problem]:
-    """Return the problems of a file: JSON, a Glow trace or MiniMalloc's CSV, by what is in it."""
+    """Return the problems of a file: JSON, a Glow trace or MiniMalloc's CSV, by its first line."""
     try:
         text = read_bytes(path).decode("utf-8-sig")
     except UnicodeDecodeError:
