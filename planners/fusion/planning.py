@@ -59,7 +59,7 @@ class FusionWhy(Why):
     SMALLEST_FOUND = "{end}; the smallest found needs {found} bytes, {least}"
     NOTHING_FOUND = "{end}; {least}"
     FLASH = "the tables of parameters are {needed} bytes, more than the flash of {flash}"
-    NEEDIEST = "the neediest group takes as much"
+    LARGEST_GROUP = "the largest group alone needs as many bytes"
     PLACED = "no smaller arena was found"
 
 
@@ -112,7 +112,7 @@ class FusionPlan(Shown):
             offsets={buffer.name: buffer.offset for buffer in self.plan.buffers if buffer.size},
             lower_bound=self.least_bytes,
             status=Status.OPTIMAL if is_least else Status.FEASIBLE,
-            reason=because(FusionWhy.NEEDIEST if is_least else FusionWhy.PLACED),
+            reason=because(FusionWhy.LARGEST_GROUP if is_least else FusionWhy.PLACED),
         )
 
     @property

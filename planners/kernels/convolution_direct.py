@@ -1,17 +1,18 @@
-"""Convolutions as loops over their sums, in several orders of the loops.
+"""Direct convolutions in several loop orders.
 
-Maps of float32: by channels (channels, rows, columns), or by places (rows, columns, channels). steps:
-stride down and across, dilation down and across, padding at the top and on the left. A window may
-reach beyond the map, where it finds nothing. The channels of a group are those of `kernel`.
-The innermost loop runs along memory, over columns or over filters, without a sum in one number:
-so compilers can work on many elements at a time and the order of every sum stays as written.
+Maps of float32 by channels are (channels, rows, columns); maps by places, one place for each pixel,
+are (rows, columns, channels). steps: stride down and across, dilation down and across, padding at the
+top and on the left. Window elements outside the map count as zero. Filter f reads the input channels
+of its group: `group_channels` channels from f // group_filters * group_channels on. The innermost loop
+is contiguous in memory, over columns or filters, and adds to as many separate sums: a compiler can
+vectorise it without a change in the order of any sum.
 """
 
 from __future__ import annotations
 
 
 def by_maps(source, kernel, steps, output):
-    """Add one input map after another to one output map after another.
+    """Compute output map by output map; each is the sum over input maps and kernel elements.
 
     source, output: by channels. kernel: (filters, channels of a group, rows, columns).
     """
@@ -42,23 +43,26 @@ def by_maps(source, kernel, steps, output):
 
 
 def by_rows(source, kernel, steps, output):
-    """Finish one output row after another, map by map.
+    """Compute row by row of an output map, then the next map.
 
     source, output: by channels. kernel: (filters, channels of a group, rows, columns).
     """
-    _rows_in_turn(source, kernel, steps, output, output.shape[1], 1)
+    _row_by_row(source, kernel, steps, output, output.shape[1], 1)
 
 
 def by_rows_of_all_filters(source, kernel, steps, output):
-    """Finish one row of all output maps after another, so that input rows stay near.
+    """Compute a row of all output maps, then the next row: input rows remain in the cache.
 
     source, output: by channels. kernel: (filters, channels of a group, rows, columns).
     """
-    _rows_in_turn(source, kernel, steps, output, 1, kernel.shape[0])
+    _row_by_row(source, kernel, steps, output, 1, kernel.shape[0])
 
 
-def _rows_in_turn(source, kernel, steps, output, filter_turns, row_turns):
-    """Finish one output row after another: this many turns with one filter, and with one row."""
+def _row_by_row(source, kernel, steps, output, filter_turns, row_turns):
+    """Compute one output row in each turn.
+
+    filter_turns, row_turns: consecutive turns with the same filter, and with the same row.
+    """
     down, across, row_dilation, column_dilation, top, left = steps
     filters, group_channels, kernel_rows, kernel_columns = kernel.shape[:4]
     channels, height, width = source.shape[:3]
@@ -87,7 +91,7 @@ def _rows_in_turn(source, kernel, steps, output, filter_turns, row_turns):
 
 
 def by_four_filters(source, kernel, steps, output):
-    """Finish a row of four output maps at a time: each input element is read once for the four.
+    """Compute a row of four output maps at a time: each input element is read once for the four.
 
     source, output: by channels. kernel: (filters / 4, channels, rows, columns, 4), without groups.
     """
@@ -126,7 +130,7 @@ def by_four_filters(source, kernel, steps, output):
 
 
 def by_places(source, kernel, steps, output):
-    """Finish all filters of one place after another.
+    """Compute all filters of a pixel, then the next pixel.
 
     source, output: by places. kernel: (rows, columns, channels, filters of a group).
     """
@@ -156,9 +160,9 @@ def by_places(source, kernel, steps, output):
 
 
 def by_four_places(source, kernel, steps, output):
-    """Finish all filters of four neighbouring positions at a time: weights are read once for the four.
+    """Compute all filters of four neighbouring pixels at a time: weights are read once for the four.
 
-    source, output: by places; columns of the output that four do not divide are done one by one.
+    source, output: by places; the last columns, if four does not divide them, are computed singly.
     kernel: (rows, columns, channels, filters), without groups.
     """
     down, across, row_dilation, column_dilation, top, left = steps
@@ -205,9 +209,9 @@ def by_four_places(source, kernel, steps, output):
 
 
 def depthwise_by_places(source, kernel, steps, output):
-    """Finish all channels of one place after another, each with a kernel of its own.
+    """Compute all channels of a pixel, each with its own kernel, then the next pixel.
 
-    source, output: by places, of as many channels. kernel: (rows, columns, channels).
+    source, output: by places, with equal channels. kernel: (rows, columns, channels).
     """
     down, across, row_dilation, column_dilation, top, left = steps
     kernel_rows, kernel_columns, channels = kernel.shape[:3]

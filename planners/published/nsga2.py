@@ -66,14 +66,14 @@ class SearchLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """How the next generation is made. The rates are parts of one, but for `mutated_genes`.
+    """How the next generation is bred. Rates are probabilities.
 
-    mutated_genes: how many genes of a child change on average.
+    mutated_genes: the mean number of genes that change in a child.
     """
 
     population: int = 100
-    crossover_rate: Fraction = Fraction(9, 10)  # of the pairs; the others are copied
-    one_point_rate: Fraction = Fraction(1, 2)  # of the crossovers; the others are uniform
+    crossover_rate: Fraction = Fraction(9, 10)  # of the pairs; remaining pairs are copied
+    one_point_rate: Fraction = Fraction(1, 2)  # of the crossovers; remaining crossovers are uniform
     mutated_genes: Fraction = Fraction(1)
 
     def __post_init__(self) -> None:
@@ -100,18 +100,17 @@ def evolve(
     """Return the best front found within the limits.
 
     The same `random` gives the same front, wherever the evaluations run. seeds: members of the first
-    population. budget: a stop, or seconds; the front so far is returned when it ends the search, or
-    Ctrl-C does, and when all workers are lost. tell: hears of each generation. `random` is used and
-    left changed.
+    population. budget: a stop, or seconds; when it or Ctrl-C ends the search, or all workers are lost,
+    the front so far is returned. tell: is called after each generation. random: its state advances.
 
-    Raises InvalidSearch for a wrong seed or score; EvaluationFailed.
+    Raises InvalidSearch for an invalid seed or score; EvaluationFailed.
     """
     search = _Generations(problem, random, settings or Settings(), seeds)
     return search.run(executor, limits, stop_of(budget), tell)
 
 
 class _Generations:
-    """The moving parts of one search."""
+    """The state of one search."""
 
     def __init__(
         self, problem: ReuseProblem, random: Random, settings: Settings, seeds: Sequence[Chromosome]
@@ -146,7 +145,7 @@ class _Generations:
         return self._front(end, is_finished=True)
 
     def _end(self, limits: SearchLimits) -> Reason | None:
-        """Return why the search is at its end; None if it is not."""
+        """Return why the search ends; None if it continues."""
         if self._evaluations == self._problem.size:
             return because(SearchEnd.EVERY_ONE)
         for why, maximum, count in (
@@ -158,7 +157,7 @@ class _Generations:
         return None
 
     def _step(self, executor: Executor, limits: SearchLimits, stop: Stop) -> bool:
-        """Make one generation; return whether the evaluations left were enough for the whole of it."""
+        """Evaluate one generation; return False if too few evaluations are left for all of it."""
         rows = self._children() if self._generation else self._first()
         room = len(rows)
         if limits.evaluations is not None:
@@ -192,7 +191,7 @@ class _Generations:
         return rows
 
     def _children(self) -> Rows:
-        """Return the next chromosomes: never seen, and fewer than wanted if they are hard to find."""
+        """Return new chromosomes; fewer than a population if ATTEMPTS do not give enough."""
         count = self._settings.population
         rate = self._settings.mutated_genes / len(self._genome.sizes)
         rows = self._rows[:0]
@@ -211,7 +210,7 @@ class _Generations:
         return rows
 
     def _unseen(self, rows: Rows, count: int) -> Rows:
-        """Return the first rows never returned before."""
+        """Return the first `count` rows that no earlier call returned."""
         chosen: list[int] = []
         for number, row in enumerate(rows):
             content = row.tobytes()
@@ -264,7 +263,7 @@ class Genome:
         return np.array(rows, dtype=np.uint16).reshape(len(rows), len(self.sizes))
 
     def chromosomes(self, rows: Rows) -> list[Chromosome]:
-        """Return what the rows stand for."""
+        """Return the chromosomes of these rows."""
         return [tuple(values) for values in self._alleles[self._starts + rows].tolist()]
 
 
@@ -273,36 +272,36 @@ Words = NDArray[np.uint64]
 
 
 def words(random: Random, *shape: int) -> Words:
-    """Return numbers below 2**32, drawn in one go."""
+    """Return random numbers below 2**32."""
     count = int(np.prod(shape))
     drawn = np.frombuffer(random.randbytes(4 * count), dtype="<u4")
     return drawn.astype(np.uint64).reshape(shape)
 
 
 def numbers_below(random: Random, limits: Words, *shape: int) -> Words:
-    """Return numbers from 0 to below each limit; the limits are below 2**32 and broadcast."""
+    """Return random numbers from 0 to limit - 1; the limits are below 2**32 and broadcast."""
     return cast(Words, words(random, *shape) * limits >> np.uint64(32))
 
 
 def chances(random: Random, rate: Fraction, *shape: int) -> Truths:
-    """Return random truths: this share is true on average."""
+    """Return random truth values, each true with this probability."""
     return words(random, *shape) < np.uint64(int(rate * WORD))
 
 
 def coins(random: Random, *shape: int) -> Truths:
-    """Return random truths: half are true on average."""
+    """Return random truth values, each true with probability 1/2."""
     count = int(np.prod(shape))
     drawn = np.frombuffer(random.randbytes(-(-count // 8)), dtype=np.uint8)
     return np.unpackbits(drawn, count=count).astype(bool).reshape(shape)
 
 
 def random_rows(random: Random, sizes: Words, count: int) -> Rows:
-    """Return chromosomes in which each allele of a gene is as likely as the others."""
+    """Return chromosomes with each gene uniformly distributed over its alleles."""
     return numbers_below(random, sizes, count, len(sizes)).astype(np.uint16)
 
 
 def tournament(random: Random, entrants: int, count: int) -> NDArray[np.uint64]:
-    """Return the winners of `count` duels; entrants are numbered from the best on."""
+    """Return the winners of `count` binary tournaments; entrants are numbered from the best on."""
     duels = numbers_below(random, np.array(entrants, dtype=np.uint64), count, 2)
     return cast(NDArray[np.uint64], duels.min(axis=1))
 
@@ -322,7 +321,7 @@ def crossed(random: Random, mothers: Rows, fathers: Rows, settings: Settings) ->
 
 
 def mutated(random: Random, rows: Rows, sizes: Words, rate: Fraction) -> Rows:
-    """Return the rows with genes changed at that rate, each to another of its alleles."""
+    """Return the rows with each gene changed at this rate, to a different allele."""
     indices, genes = np.nonzero(chances(random, rate, *rows.shape) & (sizes > 1))
     steps = 1 + numbers_below(random, sizes[genes] - 1, len(genes))
     result = rows.copy()
@@ -331,14 +330,14 @@ def mutated(random: Random, rows: Rows, sizes: Words, rate: Fraction) -> Rows:
 
 
 def domination(scores: Sequence[Score]) -> Truths:
-    """Return whether score i dominates score j, (scores, scores)."""
+    """Return a matrix (scores, scores): whether score i dominates score j."""
     ranks = ranks_of([score.objectives for score in scores])
     below = at_most(ranks, ranks)
     return below & ~below.T
 
 
 def sorted_fronts(dominates: Truths, number: int) -> list[list[int]]:
-    """Return the first fronts, as many as hold the wanted number of scores or more.
+    """Return the first nondominated fronts that together have at least `number` scores.
 
     Source: Deb et al. 2002, section III.A: fast-non-dominated-sort.
     """
@@ -355,9 +354,9 @@ def sorted_fronts(dominates: Truths, number: int) -> list[list[int]]:
 
 
 def crowding_distances(objectives: Sequence[Sequence[Number]]) -> list[float]:
-    """Return how far the neighbours of each value are, infinite at both ends of an objective.
+    """Return the distance between the neighbours of each value, infinite at both ends of an objective.
 
-    Rounded: it only chooses among scores that do not dominate one another.
+    Rounded: it only ranks scores that do not dominate each other.
     Source: Deb et al. 2002, section III.B: crowding-distance-assignment.
     """
     distances = [0.0] * len(objectives)
