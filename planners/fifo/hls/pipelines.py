@@ -5,7 +5,7 @@ pipelined, with their initiation interval and depth. Iteration i of a loop that 
 executes in the stages b + i * interval to b + i * interval + depth - 1. Example: of a loop with
 interval 2 and depth 5 that begins in stage 10, iteration 3 executes in stages 16 to 20; it reads
 its FIFO in stage 16 and writes its result in stage 20. The rules below were inferred from the
-cycles of RTL simulations of Vitis HLS 2023.2 (docs/fifo.md names the evidence of each):
+cycles of RTL simulations of Vitis HLS 2023.2 (docs/fifo-hls.md names the evidence of each):
 
 - a loop begins 2 stages after the last stage of the preceding loop of the process;
 - a FIFO is read in stage 1 of an iteration if every iteration reads it or the loop is no nest,

@@ -1,7 +1,7 @@
 """Event sequences of the RTL layers of the FINN library, derived from the handshakes in their Verilog.
 
 Registers inside a layer that never wait for a port are eliminated from the recurrences, so the
-remaining events are those at the ports: R reads a word, W writes a word. The page docs/fifo.md
+remaining events are those at the ports: R reads a word, W writes a word. The page docs/theory-fifo.md
 has the table of layers.
 """
 

@@ -1,4 +1,4 @@
-"""Vertex covers as depths of FIFOs, the reduction of docs/fifo.md: smallest depths are hard."""
+"""Vertex covers as depths of FIFOs, the reduction of docs/theory-fifo.md: smallest depths are hard."""
 
 from itertools import combinations
 
