@@ -1,7 +1,9 @@
-"""A portfolio of exact search, ejection chains and widening beams for one problem, in time slices.
+"""A portfolio of exact search, ejection chains and widening beams for one problem, in slices.
 
-Ejection removes the blocks that overlap a newly placed block. Each further beam is twice as wide. A
-slice is a number of steps, so that no result depends on the clock.
+Blocks that no chain of conflicts connects are separate parts (`PartSearch`); the part with the highest
+peak is searched next. Exact search places blocks in a branching order. An ejection chain removes the
+blocks that overlap a newly placed block, and places them again. Each further beam is twice as wide. A
+slice is a number of search steps, so that no result depends on the clock.
 """
 
 from __future__ import annotations
@@ -27,27 +29,29 @@ from planners.kernels import placement_beam as beam_kernel
 from planners.kernels import placement_search, ranges
 from planners.kernels.placement_search import FOUND, NONE
 
-LEAST_SLICE = 1000  # placements of one search before the next search runs
-LONGEST_SLICE = 8000  # a longer slice would delay the end of a search
+# Exact search: placements in a slice. A longer slice would delay the end of a search.
+LEAST_SLICE = 1000
+LONGEST_SLICE = 8000
 PLAIN_SLICE = 100  # LEAST_SLICE of kernels that are not compiled
-LONGER_FIRST = 4  # the best order gets a slice this many times as long
+LONGER_FIRST = 4  # the slice of the best order is this many times as long
 RESTARTS = 6  # random orders between two rounds of the standard orders
 # Ejection and beams prove nothing: slice t of them has 1 + t**3 / PROOFS_FIRST steps, few at first.
 # Tuned on MiniMalloc's problems: D is proved in 28 s of a processor, in 35 s with half of this
 # value, and in 47 s with twice as much. A to I and K without D are proved before these searches matter.
 PROOFS_FIRST = 2**13
-MOST_PUSHES = 16000  # of one slice; more would delay the end of a search
+# A push places one block and ejects the blocks that it overlaps.
+MOST_PUSHES = 16000  # in a slice; more would delay the end of a search
 PLAIN_PUSHES = 50  # MOST_PUSHES of kernels that are not compiled
-# Ejection is frequent until it has made this many pushes since its last better plan, plus twice as many
-# as it made up to that plan. After that it is rare.
+# Ejection is frequent for PATIENCE pushes after its last better plan, and for twice the pushes that led
+# to that plan. After that it is rare: one slice in RARELY.
 PATIENCE = 300_000
-RARELY = 24  # while ejection is rare, one slice in this many is ejection
-# Blocks from which on only a window of time is rearranged, not the whole plan.
+RARELY = 24
+# From this number of blocks on only a window of time is rearranged, not the whole plan.
 LEAST_WITH_WINDOWS = 600
 WINDOW_STEPS = 16  # steps of the window search between two slices of exact search
 SEED = 1
 # Effort in microseconds of a usual machine, on MiniMalloc's problems and tilings within 2x.
-STEP_EFFORT = 20  # of one step, whatever it does
+STEP_EFFORT = 20  # of any step, in addition to its search
 USUAL_EFFORT = 1  # to place a block of a large problem
 ENTRIES = 3500  # blocks and cliques that a beam updates in a microsecond
 
@@ -72,7 +76,8 @@ class Attempt:
         self._slices = 0  # of this round so far
         self._least = LEAST_SLICE if search_input.backend.is_compiled else PLAIN_SLICE
         self._longest = LONGEST_SLICE
-        if len(search_input.blocks) > LEAST_WITH_WINDOWS:  # where a placement takes long
+        # The time of a placement grows with the number of blocks, so the slices get shorter.
+        if len(search_input.blocks) > LEAST_WITH_WINDOWS:
             self._least = max(1, self._least * LEAST_WITH_WINDOWS // (4 * len(search_input.blocks)))
             self._longest = 8 * self._least
         self._slice = self._least
@@ -102,8 +107,8 @@ class Attempt:
 class PartSearch:
     """The searches for a plan of blocks that conflicts connect, with the best plan and the lower bound.
 
-    Each call of `step` runs one search for a slice. In a part that is searched exactly, the first rule
-    that applies decides about slice t:
+    Each call of `step` runs one search for a slice. A large part is searched greedily. In any other
+    part the first rule that applies chooses the search of slice t:
 
     - t even, and the same bytes are live at every time: `CornerSearch` for a plan without gaps.
     - t % 3 == 2, large, by lifetimes: windows of time (`WindowSearch`).
@@ -121,8 +126,8 @@ class PartSearch:
         needs_cliques = self._is_exact or not blocks.by_lifetime
         self._cliques = cliques_of(blocks) if needs_cliques else []
         self.evidence = clique_bound(blocks, self._cliques) if needs_cliques else load_bound(blocks)
-        self._search_inputs: dict[bool, SearchInput] = {}
-        self._known: Attempt | None = None
+        self._search_inputs: dict[bool, SearchInput] = {}  # by whether its kernels are compiled
+        self._attempt: Attempt | None = None
         self._slices = 0  # so far
         self._pushing: PushingSearch | None = None
         self._pushed = 0  # pushes until ejection last found a better plan
@@ -183,13 +188,13 @@ class PartSearch:
             self._widen(search_input, goal)
             return
         target = self.lower_bound if goal is None else goal
-        attempt = self._known
+        attempt = self._attempt
         if (
             attempt is None
             or attempt.search_input is not search_input
             or attempt.capacity != target
         ):
-            self._known = attempt = Attempt(search_input, target)
+            self._attempt = attempt = Attempt(search_input, target)
         effort = attempt.effort
         outcome = attempt.step()
         self._spent += attempt.effort - effort
@@ -237,11 +242,8 @@ class PartSearch:
         if self._pushing is None or self._pushing.search_input is not search_input:
             self._pushing = PushingSearch(search_input, self.offsets, SEED)
             self._pushed = 0
-        pushing, maximum = (
-            self._pushing,
-            MOST_PUSHES if search_input.backend.is_compiled else PLAIN_PUSHES,
-        )
-        effort = pushing.effort
+        pushing, effort = self._pushing, self._pushing.effort
+        maximum = MOST_PUSHES if search_input.backend.is_compiled else PLAIN_PUSHES
         # The slice grows with the cube of its number: exact search proves easy problems before
         # heuristics take much effort.
         end = pushing.tried + min(1 + self._slices**3 // PROOFS_FIRST, maximum)
@@ -274,11 +276,10 @@ class PartSearch:
             self.peak, self.offsets = peak, offsets
 
     def _search_input(self) -> SearchInput:
-        """Return the part for the backend that holds its sums."""
+        """Return the input of the kernels: compiled with int64, or Python if a sum exceeds int64."""
         blocks = self.blocks
         capacity = -(-self.peak // blocks.unit)  # maximum over all searches
         sizes = blocks.size, blocks.alignment
-        # The largest intermediate value decides between int64 kernels and Python integers.
         largest = max(
             ranges.placement_search(*sizes, blocks.lowest, capacity),
             ranges.placement_beam(
@@ -294,7 +295,7 @@ class PartSearch:
 
 
 class Portfolio:
-    """The searches in all parts of a problem; each step goes to the part with the highest peak."""
+    """The searches in all parts of a problem; each step searches the part with the highest peak."""
 
     def __init__(self, blocks: Blocks, offsets: Sequence[int]) -> None:
         self._blocks = blocks
@@ -314,7 +315,7 @@ class Portfolio:
 
     @property
     def bound(self) -> Bound:
-        """Return the lower bound of all plans; the blocks are numbers of the whole problem."""
+        """The lower bound on all plans, with the blocks that prove it."""
         part = max(self.parts, key=lambda part: part.lower_bound, default=None)
         if part is None:
             return Bound(0, ())
@@ -338,9 +339,9 @@ class Portfolio:
 
 def _parts(blocks: Blocks) -> list[list[int]]:
     """Return the parts that no conflict connects, each in ascending order."""
-    # Intervals on a line: a sweep by start time finds connected components without the list of
-    # conflicts.
-    if blocks.by_lifetime:  # a part begins at a time at which no earlier block is live
+    # If lifetimes alone decide conflicts, a part begins at a time at which no earlier block is live:
+    # a sweep by start time needs no list of conflicts.
+    if blocks.by_lifetime:
         parts: list[list[int]] = []
         latest = None
         for start, end, number in sorted(zip(blocks.starts, blocks.ends, count(), strict=False)):
@@ -352,7 +353,7 @@ def _parts(blocks: Blocks) -> list[list[int]]:
         return sorted(map(sorted, parts))
     if blocks.is_large:  # too large for exact search, so parts would gain nothing
         return [list(range(len(blocks)))]
-    # Graph search over listed conflicts; a dict keeps the order the same in every run.
+    # Graph search over listed conflicts; a dict has the same order in every run.
     unseen = dict.fromkeys(range(len(blocks)))
     parts = []
     while unseen:
@@ -372,17 +373,19 @@ MOST_ROWS = 2**22  # numbers in the rows of a level; a wider beam restarts in an
 NARROWER = 4  # divisor of the beam width after a better plan
 WORK = 2**27  # blocks and cliques updated in one slice, after which a search can end
 PLAIN_WORK = 2**18  # WORK of kernels that are not compiled
-FINE = 17  # bits of the count of wasted room
-WHOLE = 2**20  # the area of all blocks, in fixed point
-SOFTNESS = 1024  # of this many wasted units the last counts hardly more than the one before
+# The guide of the beam, in fixed point: it weighs the bytes that a partial plan wastes in each clique.
+WASTE_BITS = 17  # fraction bits of the weight of wasted bytes
+WHOLE_AREA = 2**20  # the area of all blocks
+# A clique with slack s weighs a wasted byte by 1 / (s + capacity / SOFTNESS): finite for no slack.
+SOFTNESS = 1024
 
 
 class WideningSearch:
     """Beam search for a plan within a capacity, and for a plan halfway from the best plan to it.
 
     A row of the beam is a partial plan: offsets of the placed blocks, and the blocks left to place. A
-    beam of width w retains the w rows that waste the least room for what they place. The search is a
-    heuristic: if it finds no plan, a plan may exist.
+    beam of width w retains the w rows that waste the fewest bytes for the area that they place. The
+    search is a heuristic: if it finds no plan, a plan may exist.
     """
 
     def __init__(self, search_input: SearchInput, seed: int) -> None:
@@ -398,11 +401,10 @@ class WideningSearch:
         ]
         total = sum(areas)
         # The share of each block in the area of all: its size times the number of its cliques.
-        self._share = backend.array(max(1, area * WHOLE // total) for area in areas)
+        self._share = backend.array(max(1, area * WHOLE_AREA // total) for area in areas)
         starts, ends = blocks.starts, blocks.ends
-        # In the order of their starts, and from their ends backwards.
         self._ranks = [ranks([-start for start in starts]), ranks(ends)]
-        self._side = 0  # 0: rows grow from the first start on, 1: from the last end backwards
+        self._side = 0  # index of `_ranks`: blocks by start, or from the last end backwards
         self._start = _start(blocks)
         self._width = 1
         self._is_too_narrow = False  # whether rows were discarded that may lead to a plan
@@ -452,7 +454,7 @@ class WideningSearch:
         return beam_kernel.UNDECIDED
 
     def _begin_half_way(self, peak: int) -> None:
-        """Begin halfway to the best plan from what failed last, or from what is wanted."""
+        """Restart halfway between the best plan and the last capacity that failed."""
         if self._failed >= peak:
             self._failed = self._wanted
         unit = self.search_input.blocks.unit
@@ -464,7 +466,7 @@ class WideningSearch:
             self._widen()
 
     def _widen(self) -> None:
-        """Begin within what is wanted, from the other side of time; then twice as wide."""
+        """Restart within the wanted capacity in the other direction of time; after both, wider."""
         self._side = 1 - self._side
         # Both directions of time failed at this width, and states were dropped: a wider beam may
         # succeed.
@@ -478,7 +480,7 @@ class WideningSearch:
         self._begin(self._wanted, self._width)
 
     def _begin(self, capacity: int, width: int) -> None:
-        """Begin within this many bytes, with no block placed but the base."""
+        """Restart within this capacity, with no block placed except the base (see `_start`)."""
         self._capacity = capacity
         search_input, backend, blocks = (
             self.search_input,
@@ -492,9 +494,8 @@ class WideningSearch:
             backend.array(self._ranks[self._side]),
             room,
         )
-        # Lost room counts by its reciprocal share of the remaining slack; `soft` avoids a division
-        # by zero.
-        scale, soft = min(room << FINE, compiler.INT64_SUM_LIMIT), max(1, room // SOFTNESS)
+        scale = min(room << WASTE_BITS, compiler.INT64_SUM_LIMIT)
+        soft = max(1, room // SOFTNESS)
         self._guide = backend.kernel(beam_kernel.Guide)(
             self._share,
             self._twin,
@@ -502,7 +503,7 @@ class WideningSearch:
             backend.array(scale // (max(0, room - total) + soft) for total in search_input.totals),
             scale,
             soft,
-            WHOLE,
+            WHOLE_AREA,
         )
         count, (low, order) = len(blocks), self._start
         lows, orders, shares = (backend.blank(width * maximum) for maximum in (count, count, 1))
@@ -521,17 +522,18 @@ class WideningSearch:
 
 
 def most_lost(cliques: int) -> int:
-    """Return what this many cliques lose at most as the guide counts it, times the parts of the whole.
+    """Return an upper bound on the weighted waste of this number of cliques, times WHOLE_AREA.
 
-    One with no room left loses room << FINE over room // SOFTNESS: the quotient is below 2 * SOFTNESS.
+    A clique without slack has the largest weight: room << WASTE_BITS over room // SOFTNESS, of which
+    the quotient of rooms is below 2 * SOFTNESS.
     """
-    return (1 + cliques * (2 * SOFTNESS << FINE)) * WHOLE
+    return (1 + cliques * (2 * SOFTNESS << WASTE_BITS)) * WHOLE_AREA
 
 
 def _start(blocks: Blocks) -> tuple[list[int], list[int]]:
-    """Return the smallest offset of each block, and the blocks left to place, by that.
+    """Return the smallest offset of each block, and the blocks left to place, by increasing offset.
 
-    What conflicts with all others may lie at the bottom, one upon another: no plan is missed.
+    Blocks that conflict with all others are stacked at the bottom, the base, without loss of plans.
     """
     count, low = len(blocks), list(blocks.lowest)
     base = [block for block, met in enumerate(blocks.conflicts_each) if met == count - 1]
@@ -551,15 +553,15 @@ def _start(blocks: Blocks) -> tuple[list[int], list[int]]:
 
 
 def _twins(blocks: Blocks) -> list[int]:
-    """Return for each block one before it that may change places with it in every plan, or -1."""
+    """Return for each block the last earlier block that may exchange offsets with it, or -1."""
     last: dict[tuple[int, ...], int] = {}
     twins = []
     for block, members in enumerate(blocks.members):
         (buffer, *rest) = members
         alike = buffer.start, buffer.end, buffer.size, blocks.alignment[block]
         # Symmetry breaking: interchangeable blocks are tried in one order only.
-        may_change = blocks.by_lifetime and not rest and not blocks.is_fixed[block]
-        twins.append(last.get(alike, -1) if may_change else -1)
-        if may_change:
+        is_interchangeable = blocks.by_lifetime and not rest and not blocks.is_fixed[block]
+        twins.append(last.get(alike, -1) if is_interchangeable else -1)
+        if is_interchangeable:
             last[alike] = block
     return twins
