@@ -1,4 +1,4 @@
-"""The work of `csdf deploy`: networks are planned and written as a C library."""
+"""The function of `csdf deploy`: plans networks, and writes them as a C library."""
 
 from __future__ import annotations
 
@@ -57,11 +57,11 @@ REAL_BYTES = 4  # bytes of an element in C, if no tensor of the network is quant
 
 
 class Planned(NamedTuple):
-    """A model, the answer of its search, and the plan that the library executes."""
+    """A model, the answer of its search, and the method whose plan the library executes."""
 
     model: Model
     fit: Fit
-    way: FitMethod
+    method: FitMethod
 
 
 def work(options: argparse.Namespace) -> int:
@@ -72,33 +72,47 @@ def work(options: argparse.Namespace) -> int:
     if options.misra is not None:
         _require_record(options.misra, options.output)
         require_cppcheck()
+    try:
+        planned = _planned(options)
+        with answers.working(f"writing {options.output}"):
+            answer = (
+                _single(planned[0], options) if len(planned) == 1 else _several(planned, options)
+            )
+    except _NoLibrary as reason:
+        print(f"csdf deploy: {reason}", file=sys.stderr)
+        return reason.exit_code
+    if options.misra is not None:
+        answer = _with_misra(answer, options)
+    print(
+        json.dumps(answer.as_json, indent=2)
+        if options.json
+        else answers.in_words(answer.lines, options)
+    )
+    return answers.ANSWERED
+
+
+class _NoLibrary(Exception):
+    """The reason why no library is written, as lines, and the exit code."""
+
+    def __init__(self, text: str, exit_code: int = answers.NO) -> None:
+        super().__init__(text)
+        self.exit_code = exit_code
+
+
+def _planned(options: argparse.Namespace) -> list[Planned]:
+    """Return the networks with checked plans. Raises _NoLibrary if a network has none that fits."""
     memories, plans = memories_of_options(options), _plans(options)
     planned: list[Planned] = []
-    for number, chosen_model in enumerate(options.models):
-        model = _model(chosen_model, options)
+    for number, source in enumerate(options.models):
+        model = _model(source, options)
         if plans:
             model = worked_part(model, plans[number])
+            fit = _checked(model, plans[number], options)
         else:
             require_c(model)  # before the search, which may take minutes
-        answer = (
-            _checked(model, plans[number], options)
-            if plans
-            else _fitted(model, options, memories=memories, ram=options.ram)
-        )
-        answer = _with_cmsis_nn(model, answer, options)
-        is_cut_short = answer.is_cut_short and not options.best_effort
-        if is_cut_short and answer.best is not None:
-            words = f"{answers.CUT_SHORT}: {answer.reason}; give more time, or --best-effort"
-            print(f"csdf deploy: {answer.network}: {words}", file=sys.stderr)
-            return answers.UNKNOWN
-        if answer.best is None or answer.status != Status.FEASIBLE:
-            print(
-                f"csdf deploy: {answer.network}: {answer.status}: {answer.reason}", file=sys.stderr
-            )
-            for line in alternatives(answer):
-                print(line, file=sys.stderr)
-            return answers.UNKNOWN if answer.status == Status.UNKNOWN else answers.NO
-        planned.append(Planned(model, answer, answer.best))
+            fit = _fitted(model, options, memories=memories, ram=options.ram)
+        fit = _with_cmsis_nn(model, fit, options)
+        planned.append(Planned(model, fit, _best_method(fit, options)))
     if not plans:
 
         def again(number: int, changes: Mapping[str, Any]) -> Fit:
@@ -106,42 +120,32 @@ def work(options: argparse.Namespace) -> int:
             limits = {"memories": memories, "ram": options.ram, **changes}
             return _with_cmsis_nn(model, _fitted(model, options, **limits), options)
 
-        apart = taking_turns([member.fit for member in planned], again)
-        for fit_apart in apart:
-            if fit_apart.best is None:
-                print(f"csdf deploy: {fit_apart.network}: {fit_apart.reason}", file=sys.stderr)
-                return answers.NO
-        planned = [
-            Planned(planned_one.model, fit, fit.best)
-            for planned_one, fit in zip(planned, apart, strict=True)
-            if fit.best is not None
-        ]
+        for number, fit in enumerate(taking_turns([member.fit for member in planned], again)):
+            if fit.best is None:
+                raise _NoLibrary(f"{fit.network}: {fit.reason}")
+            planned[number] = Planned(planned[number].model, fit, fit.best)
     stored = sum(member.fit.flash_bytes for member in planned)
     if options.flash is not None and stored > options.flash:
-        print(
-            f"csdf deploy: {Status.INFEASIBLE}: the parameters of "
-            f"{answers.counted(len(planned), 'network')} take {stored} bytes; "
-            f"the flash has {options.flash}",
-            file=sys.stderr,
+        raise _NoLibrary(
+            f"{Status.INFEASIBLE}: the parameters of {answers.counted(len(planned), 'network')} "
+            f"take {stored} bytes; the flash has {options.flash}"
         )
-        return answers.NO
     if not plans:
         with answers.working("checking plans"):
-            require_own([(member.model.network, member.way.plan) for member in planned])
-    with answers.working(f"writing {options.output}"):
-        try:
-            told = _single(planned[0], options) if len(planned) == 1 else _several(planned, options)
-        except _FlashTooSmall as error:
-            print(f"csdf deploy: {Status.INFEASIBLE}: {error}", file=sys.stderr)
-            return answers.NO
-    if options.misra is not None:
-        told = _with_misra(told, options)
-    print(
-        json.dumps(told.as_json, indent=2)
-        if options.json
-        else answers.in_words(told.lines, options)
-    )
-    return answers.ANSWERED
+            require_own([(member.model.network, member.method.plan) for member in planned])
+    return planned
+
+
+def _best_method(fit: Fit, options: argparse.Namespace) -> FitMethod:
+    """Return the best method of an answer. Raises _NoLibrary without a plan that fits."""
+    if fit.best is not None and fit.is_cut_short and not options.best_effort:
+        words = f"{answers.CUT_SHORT}: {fit.reason}; give more time, or --best-effort"
+        raise _NoLibrary(f"{fit.network}: {words}", answers.UNKNOWN)
+    if fit.best is None or fit.status != Status.FEASIBLE:
+        lines = [f"{fit.network}: {fit.status}: {fit.reason}", *alternatives(fit)]
+        is_unknown = fit.status == Status.UNKNOWN
+        raise _NoLibrary("\n".join(lines), answers.UNKNOWN if is_unknown else answers.NO)
+    return fit.best
 
 
 def _require_record(path: str, folder: str) -> None:
@@ -151,21 +155,21 @@ def _require_record(path: str, folder: str) -> None:
     """
     if path == STANDARD_INPUT:
         raise UnwritableFile("--misra -: expected a file, such as misra.csv or /dev/stdout")
-    if os.path.exists(os.path.dirname(path) or os.curdir):  # a folder that lacks is made
+    if os.path.exists(os.path.dirname(path) or os.curdir):  # a missing folder is created
         require_writable(path)
     if Path(path).resolve().is_relative_to(Path(folder).resolve()):
         raise UnwritableFile(f"{path}: is in the folder of the library; write it beside {folder}")
 
 
-def _with_misra(told: Told, options: argparse.Namespace) -> Told:
+def _with_misra(answer: Answer, options: argparse.Namespace) -> Answer:
     """Write the record of deviations from MISRA C:2012; add it to the answer."""
-    sources = c_files_in(told.as_json["files"], "src")
+    sources = c_files_in(answer.as_json["files"], "src")
     with answers.working("running cppcheck"):
         deviations = deviations_in(Path(options.output), sources)
     write_texts({options.misra: record(deviations)})
     rules = dict(Counter(deviation.rule for deviation in deviations))
     line = f"  misra    {summary(deviations)}, in {options.misra}"
-    return Told({**told.as_json, "misra": rules}, [*told.lines[:-1], line, told.lines[-1]])
+    return Answer({**answer.as_json, "misra": rules}, [*answer.lines[:-1], line, answer.lines[-1]])
 
 
 def _bench(options: argparse.Namespace) -> int:
@@ -205,18 +209,16 @@ def _bench(options: argparse.Namespace) -> int:
     return answers.ANSWERED
 
 
-class _FlashTooSmall(CsdfError):
-    """The tables of a library take more than the flash; no file is written yet."""
-
-
 def _require_flash(weight_bytes: int, options: argparse.Namespace) -> None:
+    """Raise _NoLibrary if the tables of parameters exceed the flash; no file is written yet."""
     if options.flash is not None and weight_bytes > options.flash:
-        raise _FlashTooSmall(
-            f"the tables of parameters take {weight_bytes} bytes; the flash has {options.flash}"
+        raise _NoLibrary(
+            f"{Status.INFEASIBLE}: the tables of parameters take {weight_bytes} bytes; the flash has "
+            f"{options.flash}"
         )
 
 
-class Told(NamedTuple):
+class Answer(NamedTuple):
     """The answer of the command, as a JSON value and as lines."""
 
     as_json: dict[str, Any]
@@ -250,7 +252,7 @@ def _require_elements(source: str, network: Network, expected: int | None) -> No
 
 
 def as_computed(model: Model) -> Model:
-    """The model whose tensors beside integers are all in single precision, as C computes them."""
+    """The model with all tensors except integers in single precision, as C computes them."""
     network = model.network
     if not stores_integers(network):
         return model
@@ -265,7 +267,7 @@ def as_computed(model: Model) -> Model:
 
 
 def _plans(options: argparse.Namespace) -> tuple[StreamingPlan, ...]:
-    """The plans of the file that is given, one for each model; none where no file is."""
+    """The plans of the file of --plan, one for each model; empty without a file."""
     if options.plan is None:
         return ()
     for name in ("input", "output-memory"):
@@ -288,22 +290,24 @@ def _checked(model: Model, plan: StreamingPlan, options: argparse.Namespace) -> 
         raise InvalidPlan(f"{options.plan}: {error}") from None
 
 
-def _with_cmsis_nn(model: Model, found: Fit, options: argparse.Namespace) -> Fit:
+def _with_cmsis_nn(model: Model, fit: Fit, options: argparse.Namespace) -> Fit:
     """Return the answer with the plan in which CMSIS-NN computes the most MACs.
 
-    The scratch of CMSIS-NN has to fit the RAM that the plan leaves.
+    Ties are broken by all MACs, then by kernel calls. The scratch of CMSIS-NN has to fit the RAM that
+    the plan leaves.
     """
-    if found.best is None or options.kernels == OWN:
-        return found
-    ways: list[tuple[int, Fraction, int, int]] = []  # own work, all work, calls, and the number
-    methods = (found.best,) if options.plan is not None else found.methods
-    for number, way in enumerate(methods):
+    if fit.best is None or options.kernels == OWN:
+        return fit
+    methods = (fit.best,) if options.plan is not None else fit.methods
+    ranked: list[tuple[int, Fraction, int, int]] = []  # MACs of own kernels, all MACs, calls, index
+    for index, method in enumerate(methods):
         with suppress(UnsupportedOperator):
-            used = cmsis_nn_of(model, way.plan, _scratch(way, options))
-            ways.append((used.own_work, way.mac_ratio, used.firings, number))
-    if not ways:
-        cmsis_nn_of(model, found.best.plan, _scratch(found.best, options))  # says why
-    return replace(found, best=methods[min(ways)[-1]])
+            share = cmsis_nn_of(model, method.plan, _scratch(method, options))
+            ranked.append((share.own_work, method.mac_ratio, share.firings, index))
+    if not ranked:
+        # Raises UnsupportedOperator again, with the reason for the best plan.
+        cmsis_nn_of(model, fit.best.plan, _scratch(fit.best, options))
+    return replace(fit, best=methods[min(ranked)[-1]])
 
 
 def _beside(network: Network, options: argparse.Namespace) -> RamBeside:
@@ -313,17 +317,17 @@ def _beside(network: Network, options: argparse.Namespace) -> RamBeside:
     return ram_beside(network, _target(options), reserve_bytes=options.reserve)
 
 
-def _scratch(way: FitMethod, options: argparse.Namespace) -> ScratchLimit:
-    """The bytes that a plan leaves of the RAM for CMSIS-NN, on the platform that is given, or any."""
+def _scratch(method: FitMethod, options: argparse.Namespace) -> ScratchLimit:
+    """The RAM that a plan leaves for the scratch of CMSIS-NN, and the target if one is stated."""
     core = platform_named(options.platform).core
-    is_known = core is not None and getattr(options, "is_platform_given", False)
-    target = TARGET_OF.get(core.kernels, "plain") if core is not None and is_known else None
+    target = None
+    if core is not None and getattr(options, "is_platform_given", False):
+        target = TARGET_OF.get(core.kernels, "plain")
     if options.ram is None:
         return ScratchLimit(None, target)
-    left = options.ram - way.with_state - CMSIS_STACK_BYTES - options.reserve
-    return ScratchLimit(
-        max(0, left) // len(options.models) // 8 * 8, target
-    )  # as the state is padded
+    left = options.ram - method.with_state - CMSIS_STACK_BYTES - options.reserve
+    # The state is padded to multiples of 8 bytes.
+    return ScratchLimit(max(0, left) // len(options.models) // 8 * 8, target)
 
 
 def _fitted(
@@ -348,39 +352,41 @@ def _fitted(
     return answer_with_alternatives(request, stop)
 
 
-def _single(one: Planned, options: argparse.Namespace) -> Told:
+def _single(planned: Planned, options: argparse.Namespace) -> Answer:
+    """Write the library of one network."""
     library = library_of(
-        one.model,
-        one.way.plan,
+        planned.model,
+        planned.method.plan,
         name=options.name,
         kernels=options.kernels,
-        scratch=_scratch(one.way, options),
+        scratch=_scratch(planned.method, options),
         target=_target(options),
         package=_package(options),
     )
     _require_flash(library.written.weight_bytes, options)
     write_folder(options.output, library.files)
     document = {
-        **_planned_json(one, library.written, options),
+        **_planned_json(planned, library.written, options),
         "library": library.name,
         "target": _target(options),
         "files": list(library.files),
     }
     lines = [
-        _planned_line(one, library.written, options),
-        _ram_line([one], [library.written], options),
+        _planned_line(planned, library.written, options),
+        _ram_line([planned], [library.written], options),
         f"  kernels  {', '.join(library.written.kernels)}",
         _target_line(options),
         *_by_cmsis_nn([library.written]),
         *_ends(library.files, options),
     ]
-    return Told(document, lines)
+    return Answer(document, lines)
 
 
-def _several(planned: Sequence[Planned], options: argparse.Namespace) -> Told:
-    largest = max((member.way for member in planned), key=lambda way: way.ram_bytes)
+def _several(planned: Sequence[Planned], options: argparse.Namespace) -> Answer:
+    """Write the libraries of several networks, which share an arena and kernels."""
+    largest = max((member.method for member in planned), key=lambda method: method.ram_bytes)
     members = [
-        Member(model=member.model, plan=member.way.plan, scratch=_scratch(largest, options))
+        Member(model=member.model, plan=member.method.plan, scratch=_scratch(largest, options))
         for member in planned
     ]
     package = combined_libraries(
@@ -416,11 +422,11 @@ def _several(planned: Sequence[Planned], options: argparse.Namespace) -> Told:
         *_by_cmsis_nn(package.members),
         *_ends(package.files, options),
     ]
-    return Told(answer, lines)
+    return Answer(answer, lines)
 
 
 def _target(options: argparse.Namespace) -> str:
-    """Return the target of the kernels: as stated, or the core of the platform that is stated."""
+    """Return the target of the kernels: of --target, or the core of --platform, or the host."""
     if options.target is not None:
         return str(options.target)
     return target_of_platform(options.platform) if "is_platform_given" in options else HOST
@@ -454,11 +460,9 @@ def _ram_bytes(
     planned: Sequence[Planned], written: Sequence[Written], options: argparse.Namespace
 ) -> int:
     """RAM in bytes of networks that execute sequentially: one arena, all states, stack, reserve."""
-    arena = max(member.way.ram_bytes for member in planned)
-    states, stack = (
-        sum(member.state_bytes for member in written),
-        max(member.stack_bytes for member in written),
-    )
+    arena = max(member.method.ram_bytes for member in planned)
+    states = sum(member.state_bytes for member in written)
+    stack = max(member.stack_bytes for member in written)
     reserve: int = options.reserve
     return arena + states + stack + reserve
 
@@ -470,31 +474,34 @@ def _ram_line(
     beside = RamBeside(
         stack_bytes=stack, reserve_bytes=options.reserve, core=known_core(_target(options))
     )
-    arena = max(member.way.ram_bytes for member in planned)
+    arena = max(member.method.ram_bytes for member in planned)
     states = sum(member.state_bytes for member in written)
-    if planned[0].way.plan.memories:
+    if planned[0].method.plan.memories:
         return f"  RAM      besides the memories state at most {states} B, stack at most {stack} B"
     return f"  RAM      {ram_parts_in_words(beside, arena, states, 0)}"
 
 
-def _planned_line(one: Planned, written: Written, options: argparse.Namespace) -> str:
-    needed = needed_bytes_in_words(_ram_bytes([one], [written], options))
-    sizes = taken(one.way.plan) if one.way.plan.memories else f"{needed} of RAM"
+def _planned_line(planned: Planned, written: Written, options: argparse.Namespace) -> str:
+    method = planned.method
+    needed = needed_bytes_in_words(_ram_bytes([planned], [written], options))
+    sizes = taken(method.plan) if method.plan.memories else f"{needed} of RAM"
     return (
-        f"{one.fit.network}: {one.way.name}: {sizes} "
-        f"(arena {one.way.ram_bytes} bytes), {float(one.way.mac_ratio):.4g}x MACs, "
+        f"{planned.fit.network}: {method.name}: {sizes} "
+        f"(arena {method.ram_bytes} bytes), {float(method.mac_ratio):.4g}x MACs, "
         f"{needed_bytes_in_words(written.weight_bytes)} of flash for parameters"
     )
 
 
-def _planned_json(one: Planned, written: Written, options: argparse.Namespace) -> dict[str, Any]:
+def _planned_json(
+    planned: Planned, written: Written, options: argparse.Namespace
+) -> dict[str, Any]:
     return {
-        **one.fit.to_json(),
-        "needed_ram_bytes": _ram_bytes([one], [written], options),
+        **planned.fit.to_json(),
+        "needed_ram_bytes": _ram_bytes([planned], [written], options),
         "stack_bytes": written.stack_bytes,
         "reserve_bytes": options.reserve,
         "flash_bytes": written.weight_bytes,
-        "method": one.way.name,
+        "method": planned.method.name,
         "library": written.name,
         "state_bytes": written.state_bytes,
         "weight_bytes": written.weight_bytes,
@@ -505,7 +512,7 @@ def _planned_json(one: Planned, written: Written, options: argparse.Namespace) -
 
 
 def _by_cmsis_nn(members: Sequence[Written]) -> list[str]:
-    """Lines on what CMSIS-NN computes of each network; none without it."""
+    """Lines on the share of CMSIS-NN in each network; none without CMSIS-NN."""
     return [
         f"  cmsis-nn {member.cmsis_nn.in_words()}"
         for member in members
@@ -514,6 +521,7 @@ def _by_cmsis_nn(members: Sequence[Written]) -> list[str]:
 
 
 def _ends(files: Iterable[str], options: argparse.Namespace) -> list[str]:
+    """Return the last lines: the files written, and the command that tests them."""
     folder = options.output
     if MAKE not in options.project:
         return answers.written(list(files), folder)
