@@ -222,3 +222,33 @@ def _output(project: Project, parser: Parser) -> list[str]:
     except CsdfError as error:
         raise project.refusal(OUTPUT, str(error)) from None
     return [f"--{OUTPUT}={os.path.join(folder, parser.project_result)}"]
+
+
+# Options that change no generated file, with the number of their values.
+WITHOUT_EFFECT = {
+    **dict.fromkeys(("-o", "--output", "--misra"), 1),
+    **dict.fromkeys(("--json", "-q", "--quiet", "-v", "-vv", "--verbose"), 0),
+}
+
+
+def words_without(words: Sequence[str], options: Mapping[str, int]) -> list[str]:
+    """Return the words of a command line without these options; each with its number of values."""
+    kept, remaining = [], iter(words)
+    for word in remaining:
+        option, sign, _ = word.partition("=")
+        if option in options:
+            if options[option] and not sign:
+                next(remaining, None)
+        elif not (word.startswith("-o") and "-o" in options):
+            kept.append(word)
+    return kept
+
+
+def command_of(program: str, words: Sequence[str]) -> str:
+    """Return a command with files by their names alone, and without its output folder."""
+    kept = []
+    for word in words_without(words, WITHOUT_EFFECT):
+        option, sign, value = word.rpartition("=")
+        is_file = os.path.exists(value)
+        kept.append(f"{option}{sign}{os.path.basename(value)}" if is_file else word)
+    return shlex.join([*program.split(), *kept])

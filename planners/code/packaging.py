@@ -7,7 +7,6 @@ import hashlib
 import json
 import os
 import re
-import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
@@ -96,14 +95,6 @@ class Package:
 
 
 PLAIN = Package()
-# Options of a command that change no generated file: where the files go, and what is printed.
-_WITHOUT_EFFECT = {
-    "-o": 1,
-    "--output": 1,
-    "--misra": 1,
-    "--json": 0,
-    **dict.fromkeys(("-q", "--quiet", "-v", "-vv", "--verbose"), 0),
-}
 
 
 def source_of(path: str) -> ModelSource:
@@ -116,23 +107,6 @@ def source_of(path: str) -> ModelSource:
     return ModelSource(
         name=PurePath(path).name, sha256=hashlib.sha256(read_bytes(path)).hexdigest()
     )
-
-
-def command_of(program: str, words: Sequence[str]) -> str:
-    """Return a command with files by their names alone, and without its output folder."""
-    kept, remaining = [], iter(words)
-    for word in remaining:
-        option, sign, value = word.partition("=")
-        if option in _WITHOUT_EFFECT:
-            if _WITHOUT_EFFECT[option] and not sign:
-                next(remaining, None)
-        elif word.startswith("-o") and not word.startswith("--"):
-            continue
-        elif sign and os.path.exists(value):
-            kept.append(f"{option}={PurePath(value).name}")
-        else:
-            kept.append(PurePath(word).name if os.path.exists(word) else word)
-    return shlex.join([*program.split(), *kept])
 
 
 def _is_date(text: str) -> bool:

@@ -154,12 +154,24 @@ def test_a_plan_that_is_listed_without_a_limit_is_found_with_one(answer):
         assert (code, limited["needed_ram_bytes"] <= way["needed_ram_bytes"]) == (0, True)
 
 
-def test_the_last_line_names_the_command_that_writes_c_of_the_plan(run, tmp_path):
-    path = tmp_path / "plan.json"
-    _, _, remarks = run("fit", "samos_example", "-o", path)
-    assert remarks.splitlines()[-1] == (
-        f"csdf fit: C code of the plan: csdf deploy samos_example --plan {path} -o FOLDER"
-    )
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (("--ram", "9kB", "--seed=3", "--plot-tradeoff=t.svg"), ("--ram", "9kB", "--seed=3")),
+        (("-o", "p.json", "--input", "rows"), ("--plan", "p.json")),
+    ],
+)
+def test_the_next_step_writes_c_of_the_plan(run, tmp_path, monkeypatch, given, expected):
+    monkeypatch.chdir(tmp_path)
+    _, output, _ = run("fit", "samos_example", *given)
+    (step,) = [line.split()[1:] for line in output.splitlines() if line.startswith("  next ")]
+    assert step == ["csdf", "deploy", "samos_example", *expected, "-o", "firmware"]
+    assert run(*step[1:])[0] == 0
+
+
+@pytest.mark.parametrize("given", [("--ram", "9"), ("--fps", "9"), INT8])
+def test_no_next_step_without_a_plan_that_deploy_writes(run, given):
+    assert "  next " not in run("fit", "samos_example", *given)[1]
 
 
 def test_predicted_times_in_json_have_four_digits(answer):

@@ -25,6 +25,7 @@ from cnn2csdf.streams import as_stream
 from cnn2csdf.weights import Model
 from csdf.cli import answers
 from csdf.cli.frame.long_work import stop_after
+from csdf.cli.project import command_of
 from csdf.errors import CsdfError, InvalidPlan, UnsupportedOperator, UnwritableFile
 from csdf.io.files import STANDARD_INPUT, require_writable, write_texts
 from csdf.status import Status
@@ -34,7 +35,7 @@ from planners.code.library import c_files_in, write_folder
 from planners.code.library import library as library_of
 from planners.code.machines import HOST, TARGETS, target_of_platform
 from planners.code.misra import deviations_in, record, require_cppcheck, summary
-from planners.code.packaging import MAKE, Package, command_of, source_of
+from planners.code.packaging import MAKE, Package, source_of
 from planners.code.parts import OWN
 from planners.code.primitives.bench import bench
 from planners.code.several import Member, combined_libraries

@@ -45,28 +45,31 @@ WHERE = {RESIDENT: "in the arena", ROWS: "row by row", EXTERNAL: "external"}
 
 def remark_on_elements(
     command: str, path: str, plans: Sequence[tuple[Network, StreamingPlan]]
-) -> bool:
-    """Print a note for each plan whose element size differs from the C code; return if any.
+) -> None:
+    """Print a note for each plan whose element size differs from the C code.
 
     `csdf deploy` rejects these plans; they show the memory of the network after quantisation.
     """
-    remarks = 0
     for network, plan in plans:
-        is_real = not stores_integers(network)
-        for layer in network.layers:
-            counted = plan.element_bytes or layer.element_bytes
-            computed = REAL_BYTES if is_real else layer.element_bytes
-            if counted != computed:
-                print(
-                    f"{command}: {path}: the plan of {network.name} counts "
-                    f"{answers.counted(counted, 'byte')} for an element of {layer.name!r}, which C "
-                    f"computes in {computed}; csdf deploy takes it only with a model whose elements "
-                    f"have {counted}. For this model plan with --element-bytes {computed}",
-                    file=sys.stderr,
-                )
-                remarks += 1
-                break
-    return remarks > 0
+        for name, counted, computed in different_elements(network, plan):
+            print(
+                f"{command}: {path}: the plan of {network.name} counts "
+                f"{answers.counted(counted, 'byte')} for an element of {name!r}, which C "
+                f"computes in {computed}; csdf deploy takes it only with a model whose elements "
+                f"have {counted}. For this model plan with --element-bytes {computed}",
+                file=sys.stderr,
+            )
+            break
+
+
+def different_elements(network: Network, plan: StreamingPlan) -> Iterator[tuple[str, int, int]]:
+    """Yield layers with the bytes of an element in the plan and in C, where these differ."""
+    is_real = not stores_integers(network)
+    for layer in network.layers:
+        counted = plan.element_bytes or layer.element_bytes
+        computed = REAL_BYTES if is_real else layer.element_bytes
+        if counted != computed:
+            yield layer.name, counted, computed
 
 
 FRAMES = 50  # of a network that keeps a state
@@ -121,12 +124,16 @@ def verified(model: Model, plan: StreamingPlan, seed: int) -> Check:
 
 
 def as_lines(
-    all_of: Together, checks: Sequence[Check], seconds: float, interpreted: Sequence[Sequence[str]]
+    all_of: Together,
+    checks: Sequence[Check],
+    seconds: float,
+    interpreted: Sequence[Sequence[str]],
+    deploy: str | None = None,
 ) -> list[str]:
     """Return for each network its answer in one line and its methods, then the results of runs.
 
     interpreted: for each network, lines about the arena of an interpreter and the operators to
-    register.
+    register. deploy: the command that writes the plans as C.
     """
     lines: list[str] = []
     fits = all_of.fits
@@ -152,6 +159,7 @@ def as_lines(
         lines += of_interpreter
     if len(fits) > 1:
         lines += _together(all_of)
+    lines += [f"  next     {deploy}"] if deploy else []
     for fit, check in zip(fits, checks, strict=False):
         way = fit.best or fit.least
         verdict = "equal" if check.is_equal else "DIFFERENT"

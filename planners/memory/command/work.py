@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shlex
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -20,13 +21,21 @@ from cnn2csdf.streams import as_stream, first_result
 from csdf.cli import answers, loading
 from csdf.cli.frame import output
 from csdf.cli.frame.long_work import stop_after
+from csdf.cli.project import WITHOUT_EFFECT, words_without
 from csdf.errors import CsdfError
 from csdf.status import Ended, Status
 from csdf.time_limit import Stop
 from csdf.units import bytes_in_words, time_in_words
 from planners.memory.alternatives import answer_with_alternatives
 from planners.memory.answer import RESIDENT, SEARCHED, Fit, Hop, SlowTraffic
-from planners.memory.command.answer import Check, as_json, as_lines, remark_on_elements, verified
+from planners.memory.command.answer import (
+    Check,
+    as_json,
+    as_lines,
+    different_elements,
+    remark_on_elements,
+    verified,
+)
 from planners.memory.command.beside import checked_fit
 from planners.memory.command.interpreted import (
     interpreters_as_json,
@@ -44,6 +53,16 @@ from planners.plan.plan import StreamingPlan
 from planners.plan.ram import RamBeside, ram_beside
 from planners.plan.stack import core_of_platform
 from planners.plan.text import plans_for, worked_part
+
+# Options that csdf deploy does not have, or that change no plan, with the number of their values.
+OF_FIT = {
+    **WITHOUT_EFFECT,
+    **dict.fromkeys(("--plot", "--plot-tradeoff", "--column", "--parameter-bytes"), 1),
+    **dict.fromkeys(("--fps", "--durations"), 1),
+    **dict.fromkeys(("--verify", "--show-plan", "--explain"), 0),
+}
+# Options of a search, which a plan replaces.
+OF_SEARCH = dict.fromkeys(("--input", "--output-memory", "--memory", "--order", "--effort"), 1)
 
 
 def work(options: argparse.Namespace) -> int:
@@ -87,15 +106,13 @@ def work(options: argparse.Namespace) -> int:
         print(json.dumps(document, indent=2))
     else:
         interpreted = [list(interpreters_in_words(planned)) for planned in arenas]
-        print(answers.in_words(as_lines(all_of, checks, seconds, interpreted), options))
+        deploy = _deploy(options, fits, plans)
+        print(answers.in_words(as_lines(all_of, checks, seconds, interpreted, deploy), options))
         for plan in shown if options.show_plan else ():
             print(f"\n{plan}")
     if options.output:
         output.write("csdf fit", options.output, text)
-        if not remark_on_elements("csdf fit", options.output, plans):
-            models = " ".join(options.models)
-            deploy = f"csdf deploy {models} --plan {options.output} -o FOLDER"
-            output.remark("csdf fit", f"C code of the plan: {deploy}")
+        remark_on_elements("csdf fit", options.output, plans)
     if options.plot:
         draw = loading.drawing("planners.memory.command.picture")
         text = draw.plan_picture(networks, fits, loading.suffix_of(options.plot))
@@ -112,6 +129,24 @@ def work(options: argparse.Namespace) -> int:
         output.write("csdf fit", options.plot_tradeoff, text)
     is_cut_short = any(fit.is_cut_short for fit in fits) and not options.best_effort
     return _exit_code(all_of, checks, is_cut_short=is_cut_short)
+
+
+def _deploy(
+    options: argparse.Namespace,
+    fits: Sequence[Fit],
+    plans: Sequence[tuple[Network, StreamingPlan]],
+) -> str | None:
+    """Return the command that writes the plans as C; None without plans that C executes."""
+    if any(fit.best is None for fit in fits) or any(
+        next(different_elements(network, plan), None) for network, plan in plans
+    ):
+        return None
+    words = words_without(options.words, OF_FIT)
+    if options.output and options.plan is None:
+        words = [*words_without(words, OF_SEARCH), "--plan", options.output]
+    elif options.fps or options.durations:
+        return None  # these limits can exclude the plan that csdf deploy chooses
+    return shlex.join(["csdf", "deploy", *words, "-o", "firmware"])
 
 
 def _given_plans(options: argparse.Namespace) -> Sequence[StreamingPlan | None]:

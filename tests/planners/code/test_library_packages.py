@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 
 from cnn2csdf.onnx_files.writer import onnx_bytes
+from csdf.cli.project import command_of
 from csdf.errors import InvalidArgument
 from planners.code.library import library, write_library
-from planners.code.packaging import ARDUINO, MAKE, PROJECTS, SPDX, Package, command_of
+from planners.code.packaging import ARDUINO, MAKE, PROJECTS, SPDX, Package
 from planners.code.several import Member, combined_libraries, write_libraries
 from tests.planners.code.compiling import COMPILER, FLAGS, needs_compiler
 from tests.planners.code.test_networks_together import members

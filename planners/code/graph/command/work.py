@@ -9,6 +9,7 @@ from csdf.analysis.bound_channels import with_capacities
 from csdf.analysis.liveness import Deadlock
 from csdf.cli import answers, graph_input
 from csdf.cli.frame.long_work import limited, shown, telling
+from csdf.cli.project import command_of
 from csdf.errors import CsdfError
 from csdf.mapping.files import read_mapping
 from csdf.model.graph import Graph
@@ -22,7 +23,7 @@ from planners.code.graph.mapped_program import OrdersBlock, mapped_graph, mapped
 from planners.code.graph.planning import PlannedGraph, planned_graph
 from planners.code.graph.program import WrittenGraph, write_graph_program
 from planners.code.library import write_folder
-from planners.code.packaging import Package, command_of, source_of
+from planners.code.packaging import Package, source_of
 
 BUFFER_SEARCH_SHARE = 0.5  # part of the time for the search for the smallest buffers
 SHOWN = 300  # characters of a schedule
