@@ -61,7 +61,7 @@ def with_capacities(graph: Graph, capacities: Mapping[str, int]) -> Graph:
 def limit_concurrency(graph: Graph, limits: Mapping[str, int]) -> Graph:
     """Return the graph in which each named actor has at most this many firings at once.
 
-    A limit is a self-loop with that many tokens, of which each firing holds one. Its name is
+    A limit is a self-loop with that many tokens; each firing holds a token. Its name is
     "<actor> (limit)", numbered if that name exists. Raises InvalidGraph for an unknown actor or a
     limit below 1.
     """

@@ -362,7 +362,7 @@ def _verdict(answer: Analysis, result: Throughput) -> tuple[str, list[tuple[str,
         rows += [("next", hint)] if hint else []
         return "period 0, throughput unbounded: no cycle of the graph takes time", rows
     speed = answers.number(1 / result.period)
-    bound = "" if result.is_exact else f" (upper bound: {parsers.MEANING})"
+    bound = "" if result.is_exact else f" (upper bound: {parsers.PERIOD_IS_A_BOUND})"
     over = f"over {answers.some(cycle.channels, SHOWN)}: {cycle.time} time units"
     rows = [
         ("critical cycle", answers.some(cycle.actors, SHOWN)),

@@ -268,7 +268,7 @@ def _lines(
         rows += zip(["capacities", *[""] * len(sizes)], sizes, strict=False)
         rows += [] if is_proved else [("stopped", str(found.reason))]
     if options.method != "exact":
-        rows.append(("method", f"{options.method}: {parsers.STORAGE}"))
+        rows.append(("method", f"{options.method}: {parsers.STORAGE_IS_A_BOUND}"))
     evaluated = answers.counted(found.evaluations, "distribution")
     details = [("evaluated", f"{evaluated}, {time_in_words(seconds)}")]
     return answers.table(f"{graph.name}: {verdict}", rows, details)

@@ -132,7 +132,7 @@ def _lines(
         listed = ", ".join(names) or "the same in all points"
         yield f"{'size (' + unit + ')':>16}  {'period':<28} capacities: {listed}"
     if options.method != "exact":
-        yield f"method {options.method}: {parsers.STORAGE}"
+        yield f"method {options.method}: {parsers.STORAGE_IS_A_BOUND}"
     for point in points:
         yield f"{point.size:>16}  {answers.number(point.period or 0):<28} {_capacities(point, names)}"
     if equal:

@@ -1,8 +1,7 @@
-"""Argument parsers of the commands: one form of help, and the options that several commands share.
+"""Argument parsers of the commands: the form of the help, and the options that several commands share.
 
-The metavar of an argument determines its type: FILE, MODEL (a file too), or one of the words that
-`takes_words` lists; shell completion is derived from it. Shared options are the accuracy of an
-answer and the memory of a device: RAM for buffers, flash for parameters.
+Shell completion is derived from the arguments: FILE and MODEL complete to files, other arguments to the
+words that `takes_words` lists.
 """
 
 from __future__ import annotations
@@ -42,11 +41,11 @@ SYNONYMS = {  # words of other tools for our options
     "--target": "--platform",
     "--throughput": "--fps",
 }
-LIKENESS = 0.7  # of an unknown option and the one that may be meant, as difflib counts
+LIKENESS = 0.7  # minimum difflib ratio of an unknown option and the suggested option
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser that tells which option a wrong word may have meant."""
+    """A parser that suggests an option for an unknown word."""
 
     notes: str = ""  # after the options, before the examples
     color: bool  # whether later versions of Python colour the help
@@ -56,7 +55,7 @@ class Parser(argparse.ArgumentParser):
     project_result: str
 
     def error(self, message: str) -> NoReturn:
-        """Refuse the words in one line, which names the help; the exit code is 2."""
+        """Print a refusal of one line that names the help; exit with code 2."""
         _, _, unknown = message.partition("unrecognized arguments: ")
         name = unknown.partition(" ")[0].partition("=")[0]
         if name and (name in SIZE_UNITS or name in TIME_UNITS):
@@ -77,7 +76,7 @@ class Parser(argparse.ArgumentParser):
         return argparse.RawDescriptionHelpFormatter(prog=self.prog, width=columns() - MARGIN)
 
     def format_help(self) -> str:
-        """Return the help: paragraphs of WIDTH characters, and examples that a shell takes as shown."""
+        """Return the help: paragraphs of WIDTH characters, and examples that a shell can execute."""
         from textwrap import TextWrapper, fill  # slow to import, and for helps alone
 
         if self.description:
@@ -95,7 +94,7 @@ class Parser(argparse.ArgumentParser):
         return "".join([text, head, *lines])
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
-        """Refuse a value that is none of the choices, with the choice that it may have meant."""
+        """Refuse a value that is not among the choices, with a suggestion."""
         choices = action.choices
         if choices is not None and value not in choices:
             listed = list(map(str, choices))
@@ -120,14 +119,16 @@ def new_parser(
     notes: str = "",
     project_result: str = "",
 ) -> argparse.ArgumentParser:
-    """Return a parser whose help tells what the command does and ends with examples that run.
+    """Return a parser whose help describes the command and ends with examples that run.
 
-    work: what the command does with its options, which returns the exit code; or the name of the
-    module that has it under this name and is loaded when the words have been understood, where it
-    needs libraries whose loading takes longer than all the rest. check: is done before that. Options
-    have `program`, `words`, and `refuse`, which ends the command for words that do not belong together.
-    project_result: the command reads a project file where no model is named, and writes its result
-    under this name into the output folder of the project.
+    work: executes the command and returns its exit code. A string names a module with a function
+    `work`, imported only after the arguments are accepted, for commands with slow imports. check:
+    called before `work`; refuses options that contradict each other.
+    project_result: the command reads a project file if no model is named, and writes its result under
+    this name into the output folder of the project.
+
+    The parsed options also contain `program`, the name of the command; `words`, its arguments, also
+    those of a project file; and `refuse`, which prints a message and exits.
     """
     lines = "\n".join(f"  {example}" for example in examples)
     parser = Parser(
@@ -136,7 +137,7 @@ def new_parser(
         epilog=f"{EXAMPLES}\n{lines}",
         allow_abbrev=False,
     )
-    parser.color = False  # its marks would be quoted like those of a name
+    parser.color = False  # messages quote parts of the help, and would quote its escape codes
     parser._negative_number_matcher = NEGATIVE  # a wrong size is refused as such, not as an option
     parser.notes = notes
     parser.work, parser.check, parser.project_result = work, check, project_result
@@ -146,7 +147,7 @@ def new_parser(
 
 
 def _add_remark_options(parser: argparse.ArgumentParser) -> None:
-    """Add how much is said on standard error besides the answer."""
+    """Add --verbose and --quiet: the amount of text on standard error."""
     verbosity = parser.add_mutually_exclusive_group()
     verbosity.add_argument(
         "-v",
@@ -161,27 +162,27 @@ def _add_remark_options(parser: argparse.ArgumentParser) -> None:
 
 
 class _Quiet(argparse.Action):
-    """Silences remarks, those about later options too."""
+    """Silences notes and progress as soon as it is parsed: later options may print notes."""
 
     def __call__(self, *_: object) -> None:
-        """Show neither remarks nor progress from now on."""
+        """Silence standard error but for refusals."""
         if isinstance(sys.stderr, Remarks):
             sys.stderr.is_quiet = True
 
 
 def takes_words(action: argparse.Action, words: Iterable[str]) -> None:
-    """Say which words an argument takes besides files, such as the names of a catalogue."""
+    """Declare the words that an argument accepts in addition to files, such as built-in names."""
     action.words = tuple(words)  # type: ignore[attr-defined]
 
 
 def words_of(action: argparse.Action) -> tuple[str, ...]:
-    """Return the words that an argument takes besides files."""
+    """Return the words that an argument accepts in addition to files."""
     words: tuple[str, ...] = getattr(action, "words", ())
     return words
 
 
 def add_json_option(parser: argparse._ActionsContainer) -> None:
-    """Add the answer as JSON, and the long form of the answer in words."""
+    """Add --json and --explain."""
     parser.add_argument(
         "--json", action="store_true", help="print one JSON object, with fractions as strings"
     )
@@ -189,7 +190,7 @@ def add_json_option(parser: argparse._ActionsContainer) -> None:
 
 
 def add_explain_option(parser: argparse._ActionsContainer) -> None:
-    """Add the long form of an answer in words."""
+    """Add --explain: the long form of an answer in words."""
     parser.add_argument(
         "--explain",
         action="store_true",
@@ -200,15 +201,16 @@ def add_explain_option(parser: argparse._ActionsContainer) -> None:
 def add_output_option(
     parser: argparse._ActionsContainer, what: str, *suffixes: str, required: bool = False
 ) -> None:
-    """Add the file that the result goes to; suffixes: the permitted suffixes, all by default."""
+    """Add --output: the file for the result. suffixes: permitted suffixes; all by default."""
     kind = output_file(*suffixes)
     parser.add_argument("-o", "--output", type=kind, metavar="FILE", required=required, help=what)
 
 
 def output_file(*suffixes: str) -> Callable[[str], str]:
-    """Return the parser of the path of a file to write, with one of these suffixes, if any.
+    """Return a function for argparse that checks the path of an output file and returns it.
 
-    It raises UnwritableFile, before the work that would be lost.
+    suffixes: permitted suffixes; all by default. Raises UnwritableFile, before a long computation
+    whose result could not be written.
     """
 
     def parse(path: str) -> str:
@@ -223,13 +225,13 @@ def output_file(*suffixes: str) -> Callable[[str], str]:
 
 
 def output_folder(path: str) -> str:
-    """Return the path; for argparse. Raises UnwritableFile, before the work that it would lose."""
+    """Return the path of a writable folder; for argparse. Raises UnwritableFile."""
     require_folder(path)
     return path
 
 
 def add_folder_option(parser: argparse._ActionsContainer) -> None:
-    """Add the folder that the files of the result go to."""
+    """Add --output: the folder for the files of the result."""
     what = "a new or empty folder, or one written by this command before"
     parser.add_argument(
         "-o", "--output", type=output_folder, metavar="FOLDER", required=True, help=what
@@ -237,7 +239,7 @@ def add_folder_option(parser: argparse._ActionsContainer) -> None:
 
 
 def add_plot_option(parser: argparse._ActionsContainer, what: str) -> None:
-    """Add the file that a picture goes to."""
+    """Add --plot and --column: the file for a picture, and its size."""
     parser.add_argument(
         "--plot",
         type=output_file(*PICTURES),
@@ -252,7 +254,7 @@ def add_plot_option(parser: argparse._ActionsContainer, what: str) -> None:
 
 
 def add_table_option(parser: argparse._ActionsContainer, what: str) -> None:
-    """Add the file that a table of LaTeX goes to."""
+    """Add --table: the file for a LaTeX table."""
     parser.add_argument(
         "--table",
         type=output_file("tex"),
@@ -264,7 +266,7 @@ def add_table_option(parser: argparse._ActionsContainer, what: str) -> None:
 def add_time_limit(
     parser: argparse._ActionsContainer, what: str, default: float | None = SEARCH_SECONDS
 ) -> None:
-    """Add how long the work may take, and how much memory."""
+    """Add --time-limit and --memory-limit."""
     end = "no limit" if default is None else f"{default:g}s"
     parser.add_argument(
         "--time-limit",
@@ -277,7 +279,7 @@ def add_time_limit(
 
 
 def add_memory_limit(parser: argparse._ActionsContainer) -> None:
-    """Add how much memory the work may use."""
+    """Add --memory-limit."""
     parser.add_argument(
         "--memory-limit",
         type=option_values.size,
@@ -288,7 +290,7 @@ def add_memory_limit(parser: argparse._ActionsContainer) -> None:
 
 
 def add_effort(parser: argparse._ActionsContainer, what: str, default: float) -> None:
-    """Add how much is searched, counted in steps; how long it may take; what counts as an answer."""
+    """Add --effort, --time-limit, --best-effort and --memory-limit."""
     parser.add_argument(
         "--effort",
         type=option_values.seconds,
@@ -319,8 +321,9 @@ BOUND = (
     "is faster and gives an upper bound"
 )
 
-MEANING = "the graph itself may be faster, never slower"
-STORAGE = "of these schedules; other schedules may need less, never more"
+# The remarks that commands print next to an answer of the method periodic-K.
+PERIOD_IS_A_BOUND = "the graph itself may be faster, never slower"
+STORAGE_IS_A_BOUND = "of these schedules; other schedules may need less, never more"
 
 
 def copies_of(method: str) -> int | None:
@@ -330,7 +333,7 @@ def copies_of(method: str) -> int | None:
 
 
 def one_of(names: Sequence[str]) -> Callable[[str], str]:
-    """Return the parser of a method: one of the names, or `periodic-K`; for argparse."""
+    """Return a function for argparse that checks a method: one of the names, or `periodic-K`."""
 
     def parse(text: str) -> str:
         if text in names or copies_of(text) is not None:
@@ -345,9 +348,9 @@ def one_of(names: Sequence[str]) -> Callable[[str], str]:
 def add_limit_options(
     parser: argparse._ActionsContainer, memory: str | None = None, *, has_reserve: bool = False
 ) -> None:
-    """Add --ram and --flash; and --total-memory, where that counts something in this command.
+    """Add --ram and --flash; with `memory`, the help text, also --total-memory.
 
-    has_reserve: whether --ram is all that the network needs, and --reserve is added.
+    has_reserve: --ram limits all RAM of the network, not only its buffers; --reserve is added.
     """
     buffers = "maximum bytes of all buffers, without parameters"
     everything = "maximum RAM of the network: arena, execution state and stack in C"

@@ -1,8 +1,9 @@
-"""SDF3 (release of 2009) and Kiter as programs: what they are asked, and what they say in our terms.
+"""SDF3 (release of 2009) and Kiter as programs: questions to them, and their answers in our terms.
 
-Their conventions are undone here. Throughput of a cyclo-static graph in SDF3 is divided by a factor;
-sizes of storage distributions count its self-loops, and here they do not; 2.14748e+09 stands for no
-limit. Kiter prints `inf` for no limit, for a deadlock, and where its analysis failed.
+Their conventions are undone here. An iteration of a cyclo-static graph in SDF3 is several of ours (the
+factor), so its printed throughput is multiplied by the factor and its repetitions are divided by it.
+Its sizes of storage distributions include self-loops; ours do not. It prints 2.14748e+09 for no limit.
+Kiter prints `inf` for no limit, for a deadlock, and where its analysis failed.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ from csdf.model.graph import Graph
 
 REPETITIONS, THROUGHPUT, MCM, FRONT = "repetitions", "throughput", "mcm", "front"
 QUESTIONS = (REPETITIONS, THROUGHPUT, MCM, FRONT)
-MOST_BYTES = 8 * 2**30  # of memory for a program
-MOST_EXPANDED = 3_000  # firings of an iteration, where a program makes a node of each
+MOST_BYTES = 8 * 2**30  # memory limit of a program
+MOST_EXPANDED = 3_000  # firings of an iteration, for algorithms that expand a node for each firing
 UNREAD = "it prints no answer"
 NO_LIMIT = "2.14748e+09"  # the largest integer of 32 bits, as SDF3 prints it
 
@@ -45,7 +46,7 @@ class Inconsistent(CsdfError):
 class Speed(NamedTuple):
     """A throughput, in iterations per time unit; None for no limit.
 
-    printed: as the program prints it. is_vague: where that means several things.
+    printed: as the program prints it. is_vague: whether the printed word has several meanings.
     """
 
     value: Fraction | None
@@ -63,7 +64,11 @@ class ReportedPoint(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
-    """A program that answers questions about files. limit: the largest integer that it holds."""
+    """A program that analyses graph files, and functions that parse its output.
+
+    limit: the largest integer that it represents. command: (question, type of graph, path) to its
+    arguments. factor: its firings in an iteration, divided by ours.
+    """
 
     name: str
     limit: int
@@ -75,7 +80,7 @@ class Program:
     factor: Callable[[Graph, Mapping[str, int]], Fraction]
 
     def asks(self, question: str, graph: Graph, repetitions: Mapping[str, int]) -> str | None:
-        """Return why a question is not asked; None where it is."""
+        """Return the reason for not asking a question; None if it is asked."""
         if question != MCM:
             return None
         if self.mcm is None or graph.kind != "sdf":
@@ -137,10 +142,10 @@ def _limit_memory(process: int) -> None:
 
 
 def sdf3(folder: str | None) -> Program | None:
-    """Return SDF3 in a folder, or on the path; None where it is not.
+    """Return SDF3 in a folder, or on the path; None if the path does not contain it.
 
-    The folder holds sdf3analysis-sdf and sdf3analysis-csdf; or build/release/Linux/bin within it does.
-    Raises CsdfError for a folder without them.
+    The programs sdf3analysis-sdf and sdf3analysis-csdf are in the folder, or in its subfolder
+    build/release/Linux/bin. Raises CsdfError for a folder without them.
     """
     names = ("sdf3analysis-sdf", "sdf3analysis-csdf")
     places = [""] if folder is None else [folder, os.path.join(folder, "build/release/Linux/bin")]
@@ -168,10 +173,11 @@ def sdf3(folder: str | None) -> Program | None:
 
 
 def _sdf3_factor(graph: Graph, repetitions: Mapping[str, int]) -> Fraction:
-    """By how much SDF3 exceeds the least repetition vector of a cyclo-static graph.
+    """Return the repetition vector that SDF3 uses for a cyclo-static graph, divided by ours.
 
-    It scales by the least common multiple of the lengths of all rate lists; what the firings have in
-    common with it is not divided out.
+    SDF3 multiplies the smallest solution of the balance equations of single firings by the least common
+    multiple of the numbers of phases. Our vector is the smallest one of whole phase cycles, a multiple
+    of that solution by the gcd of its entries.
     """
     if graph.kind == "sdf":
         return Fraction(1)
@@ -185,6 +191,7 @@ def _sdf3_repetitions(text: str, _graph: Graph, factor: Fraction) -> dict[str, i
     if not any(counts.values()):
         raise Inconsistent("all its repetitions are 0: the graph is inconsistent")
     whole = {name: Fraction(count) / factor for name, count in counts.items()}
+    # A count that the factor does not divide is reported as printed, and counts as a difference.
     return {
         name: int(count) if count.denominator == 1 else counts[name]
         for name, count in whole.items()
@@ -220,7 +227,7 @@ def _sdf3_front(text: str, graph: Graph, factor: Fraction) -> list[ReportedPoint
 
 
 def kiter(program: str | None) -> Program | None:
-    """Return Kiter, the given program or the one on the path; None where it is not.
+    """Return Kiter: the given program, or the program on the path; None if the path lacks it.
 
     Raises CsdfError for a program that does not exist.
     """
@@ -231,14 +238,14 @@ def kiter(program: str | None) -> Program | None:
             raise CsdfError(f"--kiter {program}: there is no such program")
     if path is None:
         return None
-    path_of_it = path
+    kiter_path = path
 
     def command(question: str, _kind: str, path: str) -> Sequence[str]:
         algorithms = {
             REPETITIONS: "PrintInfos", THROUGHPUT: "KPeriodicThroughput",
             FRONT: "ThroughputBufferingDSE",
         }  # fmt: skip
-        return [path_of_it, "-f", path, "-a", algorithms[question]]
+        return [kiter_path, "-f", path, "-a", algorithms[question]]
 
     return Program(
         name="Kiter", limit=2**63 - 1, command=command, factor=lambda *_: Fraction(1),
@@ -262,7 +269,7 @@ def _kiter_throughput(text: str, _factor: Fraction) -> Speed:
 
 
 def _kiter_front(text: str, graph: Graph, _factor: Fraction) -> list[ReportedPoint]:
-    # Self-loops that only forbid overlap are left out of its lists, all others are in them.
+    # Kiter lists no capacities of self-loops that only forbid auto-concurrency.
     loops = {channel.name for channel in graph.channels if channel.is_self_loop}
     plain = {channel.name for channel in graph.channels if is_single_firing_loop(channel)}
     counted = [channel.name for channel in graph.channels if channel.name not in plain]
@@ -294,7 +301,7 @@ def _number(text: str) -> Fraction:
 
 
 class Clock:
-    """Seconds that a program took for its first answer; experiments after the answer do not count."""
+    """Seconds until a program's first answer; later runs of the program do not count."""
 
     def __init__(self) -> None:
         self.seconds: float | None = None

@@ -215,7 +215,7 @@ def require_folder(path: str | os.PathLike[str]) -> None:
 def suffix_of(path: str | os.PathLike[str]) -> str:
     """Return the suffix of a name in small letters, with the dot; empty if there is no suffix.
 
-    The same suffix as that of pathlib, whose import takes long.
+    As pathlib's suffix, without the slow import of pathlib.
     """
     name = os.path.basename(os.fspath(path).rstrip(os.sep))
     dot = name.rfind(".")

@@ -1,13 +1,13 @@
-"""Self-timed execution: the ONE firing rule.
+"""Self-timed execution: the firing rule that all simulations of the engine share.
 
-A firing of an actor takes the tokens of its phase from every input and puts those of its phase on
-every output. It starts at the latest of: the start of the actor's previous firing, and for every
-input the time of the last token it takes. Its output tokens carry the time of its end, or of the
-token before them in the queue if that is later: a channel is a FIFO, also where firings overlap.
+A firing consumes the tokens of its phase from every input and produces those of its phase on every
+output. It starts at the maximum of the start of the actor's previous firing and, for every input, the
+time of its last token. The output tokens carry the time of the end of the firing, or of the previous
+token in the channel if that is later: a channel is a FIFO, also where firings overlap.
 
-Since a firing's time depends on nothing but its tokens, firings need not be carried out in the order
-of time. The kernel goes depth first, consumers before producers, which keeps the queues short; and
-it stops where every actor has fired its quota, so that states are compared after whole iterations.
+The time of a firing depends only on its tokens, so firings need not be simulated in the order of time.
+The kernel proceeds depth first, consumers before producers, which keeps queues short. It stops where
+every actor has fired its quota, so that states are compared after whole iterations.
 
 Source: Ghamarian et al., Throughput analysis of synchronous data flow graphs, ACSD 2006 (self-timed
 state space); Geilen, Stuijk, Worst-case performance analysis of SDF scenarios, CODES+ISSS 2010
@@ -21,18 +21,19 @@ STUCK = 1  # no actor can fire, but some quota is left
 FULL = 2  # the ring of channel `queues.full` needs more room; grow it and call again
 PAUSED = 3  # the fuel is used up; call again
 
-BURST = 64  # firings of one actor before its consumers get their turn
+BURST = 64  # successive firings of an actor before its consumers fire: bounds the queues
 NOWHERE = -1  # in record_at: starts of this actor are not recorded; in full: no ring is
 WORD_BITS = 60  # of a word of recorded causes
 
 
 class Wiring:
-    """The graph: what does not change. A actors, C channels.
+    """The graph, which does not change: A actors, C channels, hence C input ports and C output ports.
 
-    phases, duration_start: (A,); duration: flat, time units. input_start,
-    output_start: (A + 1,); input_channel, output_channel: flat, the channels of each actor; consumer:
-    flat, of each output channel. consumption, production: flat, tokens of
-    each phase; those of a port begin at consumption_start and production_start, in the order of ports.
+    phases, duration_start: (A,) phases, and index of the first duration. duration: flat, time units of
+    each phase. The input ports of actor a are input_start[a] : input_start[a + 1], likewise its output
+    ports. By port, (C,): input_channel, output_channel; consumer, the actor at the other end of an
+    output; consumption_start, production_start, the index of its first rate. consumption, production:
+    flat, tokens of each phase.
     """
 
     def __init__(self, graph, array):
@@ -57,7 +58,7 @@ class Queues:
     The ring of channel c has size[c] entries from start[c] on, length[c] of them hold a batch, the
     oldest at start[c] + head[c]. count, time: flat, of each batch. tokens, last_time: (C,) tokens in
     the channel, and time of the newest one so far. needed: (C,) tokens that the consumer's next
-    firing takes. full: a channel whose ring has no room for one more batch, or NOWHERE.
+    firing consumes. full: a channel whose ring has no room for one more batch, or NOWHERE.
     """
 
     def __init__(self, rings):
@@ -75,19 +76,20 @@ class Queues:
 
 
 class Actors:
-    """How far the actors are. Nothing is recorded at first.
+    """State of the actors. By default neither starts nor causes are recorded.
 
     phase, latest_start, quota: (A,) next phase, start of the last firing, firings left. lacking: (A,)
-    input channels that hold too little for the next firing. stack: (A,) actors to fire.
-    record: start times; a firing of actor a writes record[record_at[a]] and moves that index on,
-    unless it is NOWHERE, or record is empty. causes: what decided each start, packed into words,
-    cause_bits[a] bits a firing (0: not recorded), the next of them at bit cause_shift[a] of word
-    cause_at[a]: the input port counted from 1 whose token came last, or 0 where it was the start of the
-    previous firing.
+    input channels with too few tokens for the next firing. stack: (A,) actors to fire.
+    record: start times; a firing of actor a writes record[record_at[a]] and increments that index,
+    unless it is NOWHERE or record is empty.
+    causes: the constraint that decided each start: 0 for the start of the previous firing, or the input
+    port, counted from 1, with the latest token. A cause of actor a has cause_bits[a] bits (0: not
+    recorded), and WORD_BITS // cause_bits[a] causes share a word. The next cause is written to word
+    cause_at[a] at bit cause_shift[a].
     """
 
     def __init__(self, actors, blank):
-        """Begin with no firing done and none wanted. blank: makes zeros of the kernel's kind."""
+        """Begin with no firings and no quota. blank: returns an array of zeros of the kernel's kind."""
         self.phase = blank(actors)
         self.latest_start = blank(actors)
         self.quota = blank(actors)
@@ -102,7 +104,7 @@ class Actors:
 
 
 def begin(wiring, queues, actors):
-    """Note what the first firing of every actor needs. Changes `queues` and `actors`."""
+    """Set the demand of the first firing of every actor. Changes `queues` and `actors`."""
     for actor in range(len(wiring.phases)):
         actors.lacking[actor] = 0
         for port in range(wiring.input_start[actor], wiring.input_start[actor + 1]):
@@ -110,7 +112,7 @@ def begin(wiring, queues, actors):
 
 
 def need_next(wiring, queues, actors, actor, port, phase):
-    """Note what a firing of this phase, the next one, needs from an input port."""
+    """Set the demand of the next firing, which has this phase, on an input port."""
     channel = wiring.input_channel[port]
     needed = wiring.consumption[wiring.consumption_start[port] + phase]
     queues.needed[channel] = needed
@@ -138,7 +140,6 @@ def advance(wiring, queues, actors, fuel):
         below = depth
         actor = actors.stack[depth]
         burst = BURST
-        # The burst limit bounds the tokens that queue up before the consumers fire.
         while burst > 0 and is_enabled(actors, actor):
             depth = fire(wiring, queues, actors, actor, depth)
             burst -= 1
@@ -146,7 +147,9 @@ def advance(wiring, queues, actors, fuel):
             fuel -= 1
             if queues.full != NOWHERE:
                 return FULL
-        if is_enabled(actors, actor):  # after those that it has enabled
+        # The consumers that the actor enabled occupy the stack from `below` up. The actor, if it can
+        # fire again, goes beneath them: it takes the slot of the first, which moves to the top.
+        if is_enabled(actors, actor):
             actors.stack[depth] = actors.stack[below]
             actors.stack[below] = actor
             depth += 1
@@ -160,14 +163,14 @@ def push(actors, depth, actor):
 
 
 def is_enabled(actors, actor):
-    """Whether every input of the actor holds the tokens of its next firing, and it has one left."""
+    """Whether every input holds the tokens of the next firing, and the quota is not used up."""
     return actors.lacking[actor] == 0 and actors.quota[actor] > 0
 
 
 def fire(wiring, queues, actors, actor, depth):
-    """Carry out the next firing of an enabled actor; return the depth of the stack.
+    """Simulate the next firing of an enabled actor; push the actors that it enables.
 
-    Other actors that it enables are put onto the stack.
+    Returns the depth of the stack.
     """
     phase = actors.phase[actor]
     following = phase + 1 if phase + 1 < wiring.phases[actor] else 0
@@ -204,7 +207,7 @@ def fire(wiring, queues, actors, actor, depth):
 
 
 def note(actors, actor, start, cause):
-    """Record the start of a firing and its cause, where they are wanted."""
+    """Record the start of a firing and its cause, where requested."""
     if len(actors.record) > 0 and actors.record_at[actor] != NOWHERE:
         actors.record[actors.record_at[actor]] = start
         actors.record_at[actor] += 1
@@ -220,7 +223,7 @@ def note(actors, actor, start, cause):
 
 
 def take(queues, channel, needed):
-    """Take tokens from a channel that has enough; return the time of the last one."""
+    """Consume tokens from a channel that has enough; return the time of the last token."""
     queues.tokens[channel] -= needed
     size = queues.size[channel]
     entry = queues.head[channel]
@@ -245,7 +248,10 @@ def take(queues, channel, needed):
 
 
 def put(queues, channel, made, end):
-    """Put tokens, for which there is room, into a channel at this time or after its newest token."""
+    """Produce tokens at time `end`, or at the time of the newest token in the channel if later.
+
+    The ring has a free entry.
+    """
     queues.tokens[channel] += made
     size = queues.size[channel]
     base = queues.start[channel]
@@ -267,9 +273,9 @@ def put(queues, channel, made, end):
 
 
 def pack_state(queues, actors, origin, state):
-    """Write what the future depends on, times relative to `origin`; return how many numbers.
+    """Write the state, with times relative to `origin`; return its length in numbers.
 
-    state: out, filled up to its length.
+    state: output, filled up to its own length.
     """
     room = len(state)
     written = 0

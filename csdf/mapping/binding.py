@@ -32,10 +32,11 @@ from csdf.model.graph import (
     space_channel,
 )
 
-TRANSFER = " (transfer)"  # what the name of a transfer actor adds to that of its channel
+# Suffixes to the name of a channel, for the actors and channels that model its transfer and buffers.
+TRANSFER = " (transfer)"
 WAIT = " (wait)"
-MEMORY, SOURCE, TARGET = "memory", "source", "target"  # where a channel has room: sides of a Buffer
-SPACE = {  # what the name of a reverse channel adds to that of its channel
+MEMORY, SOURCE, TARGET = "memory", "source", "target"  # the fields of a Buffer
+SPACE = {
     MEMORY: " (space)",
     SOURCE: " (space at its source)",
     TARGET: " (space at its target)",
@@ -60,7 +61,9 @@ def durations_on(actor: Actor, core: Core) -> tuple[int, ...]:
 
 
 def response_time(duration: int, wheel: int, own: int) -> int:
-    """Return how long work takes at most that may begin just after its slice: t + ceil(t/S) (W - S).
+    """Return the worst-case response time on a TDMA wheel W with the slice S: t + ceil(t/S) (W - S).
+
+    In the worst case the firing is enabled just after its slice has ended.
 
     Source: Bekooij et al., Predictable embedded multiprocessor system design, SCOPES 2004.
     """
@@ -68,9 +71,9 @@ def response_time(duration: int, wheel: int, own: int) -> int:
 
 
 def response_times(actor: Actor, core: Core, factor: Fraction) -> tuple[int, ...]:
-    """Return the response times of an actor's phases on a processor: its durations without a slice.
+    """Return the response times of an actor's phases on a processor; without a slice, its durations.
 
-    factor: time units of the actor's durations in one of the user. Raises InvalidMapping as
+    factor: ticks of the actor's durations in a time unit of the user. Raises InvalidMapping as
     `durations_on` does.
     """
     durations = durations_on(actor, core)
@@ -81,7 +84,7 @@ def response_times(actor: Actor, core: Core, factor: Fraction) -> tuple[int, ...
 
 
 def transfer_time(channel: Channel, connection: Connection) -> int:
-    """Return how long a token of a channel is in transit, in time units of the user.
+    """Return the transfer time of a token of a channel, in time units of the user.
 
     Raises InvalidMapping for a channel without token size where the connection has a bandwidth.
     """
@@ -100,9 +103,10 @@ def bound_graph(
 ) -> Graph:
     """Return the graph with the durations, transfers and buffers of a mapping, without orders.
 
-    A crossing channel that takes time becomes producer -> transfer -> consumer; `c (transfer)` moves
-    as many tokens at once as every firing moves a multiple of. Capacities become channels; a buffer of
-    the mapping replaces the capacity that the graph gives its channel.
+    A channel c over a connection that takes time becomes producer -> `c (transfer)` -> consumer. The
+    transfer moves the greatest common divisor of the rates of c in a firing; a single token if c has
+    buffers, or if the connection carries one token at a time. Capacities become reverse channels; a
+    buffer of the mapping replaces the capacity in the graph.
     is_conservative: the durations on processors with a slice are response times.
     """
     scaled = in_finer_time(graph, graph.time_unit.numerator)
@@ -124,9 +128,9 @@ def bound_graph(
 
 
 def buffer_sides(graph: Graph, platform: Platform, mapping: Mapping) -> dict[str, tuple[str, ...]]:
-    """Return for each channel but self-loops where its tokens need room.
+    """Return the buffers that each channel needs, except for self-loops.
 
-    `memory` where they are available at once; `source` and `target` where they cross a connection.
+    (`memory`,) if its tokens are available immediately; (`source`, `target`) if they are transferred.
     """
     binding = _Binding(graph, platform, mapping, Fraction(1))
     return {
@@ -137,9 +141,9 @@ def buffer_sides(graph: Graph, platform: Platform, mapping: Mapping) -> dict[str
 
 
 def buffered_channel(channel: Channel, side: str) -> Channel:
-    """Return the channel between the actors that share the buffer on one side of a connection.
+    """Return the channel whose tokens occupy the buffer on one side of a connection.
 
-    A transfer takes one token at a time from its source, and puts one at a time to its target.
+    The transfer moves a single token in each firing, as in `bound_graph` for channels with buffers.
     """
     if side == SOURCE:
         return replace(
@@ -154,22 +158,30 @@ def buffered_channel(channel: Channel, side: str) -> Channel:
 
 @dataclass
 class _Binding:
-    """The mapped graph while it is being built; all its channels are unbounded."""
+    """The mapped graph while it is being built; all its channels are unbounded.
+
+    Each capacity becomes a reverse channel, from the consumer to the producer. Its tokens are free
+    space, and the release rates say how much of it each consumer firing frees.
+    """
 
     graph: Graph
     platform: Platform
     mapping: Mapping
-    factor: Fraction  # time units of the graph in one of the user
+    factor: Fraction  # ticks of the graph in a time unit of the user
     channels: list[Channel] = field(default_factory=list)
     transfers: list[Actor] = field(default_factory=list)
 
     @cached_property
     def releases(self) -> dict[str, tuple[int, ...] | None]:
-        """Return the release rates of each channel of the application that has any of its own."""
+        """The release rates of each channel of the graph; None if they are its consumption rates.
+
+        `bound_channels` replaces them by reverse channels where the graph has a capacity. A capacity of
+        the mapping needs them, too.
+        """
         return {channel.name: channel.release for channel in self.graph.channels}
 
     def sides(self, channel: Channel) -> tuple[str, ...]:
-        """Return on which sides of a connection a channel has room of its own."""
+        """Return the fields of Buffer that apply to a channel."""
         return (MEMORY,) if self._connection(channel) is None else (SOURCE, TARGET)
 
     def actor(self, actor: Actor, *, is_conservative: bool) -> Actor:
@@ -185,7 +197,7 @@ class _Binding:
         return Actor(name=actor.name, durations=durations)
 
     def add(self, channel: Channel) -> None:
-        """Add a channel of the graph as it is, or as the transfer that it becomes."""
+        """Add a channel of the graph, with its transfer and the reverse channels of its buffers."""
         buffer = self.mapping.buffers.get(channel.name, Buffer())
         connection = self._connection(channel)
         if connection is None:
@@ -196,13 +208,13 @@ class _Binding:
         self._add_transfer(channel, connection, buffer)
 
     def _connection(self, channel: Channel) -> Connection | None:
-        """Return what the tokens of a channel pass; None if they are available at once."""
+        """Return the connection of a channel; None if its tokens are available immediately."""
         if channel.name in self.mapping.delays:
             delay = self.mapping.delays[channel.name]
             return Connection(source="", target="", latency=delay) if delay else None
         cores = [self.mapping.binding.get(end) for end in (channel.producer, channel.consumer)]
-        is_application = channel.name in self.releases
-        if None in cores or cores[0] == cores[1] or not is_application:
+        is_reverse = channel.name not in self.releases  # added by bound_channels for a capacity
+        if None in cores or cores[0] == cores[1] or is_reverse:
             return None
         return self.platform.connection(str(cores[0]), str(cores[1]))
 
@@ -238,7 +250,10 @@ class _Binding:
             self.channels.append(self_loop(transfer, 1, f"{name} (limit)"))
 
     def _waiting(self, channel: str, connection: Connection, at_once: int) -> str:
-        """Add the actor that keeps tokens from being seen as they arrive; return its name."""
+        """Add the actor that delays arrived tokens by the waiting time of the connection.
+
+        Returns its name.
+        """
         name = f"{channel}{WAIT}"
         self.transfers.append(Actor(name=name, durations=(int(connection.wait * self.factor),)))
         self.channels.append(
@@ -267,8 +282,8 @@ class _Binding:
 def require_valid(graph: Graph, platform: Platform, mapping: Mapping) -> None:
     """Raise InvalidMapping unless the mapping is one of this graph onto this platform.
 
-    Each order has to hold exactly the actors of its processor, in its periodic list all equally
-    often against the repetition vector.
+    Each static order contains exactly the actors of its processor; its periodic part is a whole or
+    fractional number of iterations of these actors.
     """
     actors = {actor.name for actor in graph.actors}
     for actor in mapping.binding:

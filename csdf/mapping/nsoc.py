@@ -335,7 +335,7 @@ class _Document:
             )
 
     def _buffer(self, channel: Channel) -> Buffer:
-        """Return the capacity of a channel: that of the mapping, else that of the graph."""
+        """Return the capacity of a channel in the mapping, or else in the graph."""
         capacity = None if channel.is_self_loop else channel.capacity
         return self.mapping.buffers.get(channel.name, Buffer(memory=capacity))
 

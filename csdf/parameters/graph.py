@@ -1,8 +1,8 @@
 """Graphs whose rates, tokens, sizes and durations are expressions in parameters, and their instances.
 
-A file is kept as a text with gaps, one for each expression. With the gaps filled by numbers it is a
-file like any other, and its own reader makes the instance: what is checked there is checked here, too,
-with the same lines in its messages.
+An instance is read by the reader of graphs without parameters, with its checks and messages. An XML
+file becomes a template: a gap `@0@`, `@1@`, ... replaces each expression, and an instance fills the
+gaps with numbers, in the same lines. A JSON document is copied with numbers instead of expressions.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from csdf.model.expression import Expression, has_names
 from csdf.model.graph import FORMAT, Graph
 from csdf.names import meant
 
-Term = Fraction | Expression  # a number, or what it depends on
+Term = Fraction | Expression  # a number, or an expression in parameters
 Terms = tuple[Term, ...]
 Values = Mapping[str, Fraction]  # of the parameters
 
-PROBES = (1, 2, 3, 4, 5, 6, 8, 12)  # values of a parameter that an unknown graph is tried with
-MOST_PROBES = 40
-MOST_PHASES = 100_000  # of an actor; each of its terms is looked at by itself
+PROBES = (1, 2, 3, 4, 5, 6, 8, 12)  # values of each parameter, tried until a graph is valid
+MOST_PROBES = 40  # combinations of values
+MOST_PHASES = 100_000  # phases of an actor: each has a Term of its own
 RATE_KEYS = ("production", "consumption", "release")
 NO_EXPRESSIONS = (".csv", ".pi", ".scenario")  # suffixes of other formats of graphs
 SCALAR_KEYS = ("initial_tokens", "capacity", "token_size")
@@ -60,8 +60,9 @@ class ParametricChannel:
 class ParametricGraph:
     """Actors and channels whose numbers may be expressions in parameters.
 
-    actors: their durations in the units of the user. further_expressions: neither rates
-    nor durations. `at` gives the graph at values of the parameters.
+    actors: the durations of each actor, in units of the user. further_expressions: the expressions of
+    initial tokens, capacities, token sizes and release rates. `at` returns the graph at values of the
+    parameters.
     """
 
     name: str
@@ -72,21 +73,21 @@ class ParametricGraph:
 
     @property
     def parameters(self) -> tuple[str, ...]:
-        """The names of all parameters, in the order of the alphabet."""
+        """The names of all parameters, sorted."""
         return tuple(
             sorted({name for expression in self._expressions for name in expression.names})
         )
 
     def is_only_in_durations(self, parameter: str) -> bool:
-        """Whether nothing but durations depends on a parameter."""
+        """Whether only durations depend on a parameter."""
         elsewhere = [*self.further_expressions, *_expressions_of(self._rates)]
         return not any(parameter in expression.names for expression in elsewhere)
 
     def at(self, values: Mapping[str, Exact] | None = None, **more: Exact) -> Graph:
         """Return the graph at exact values, one for each parameter.
 
-        Raises CsdfError for a parameter without a value and for an unknown one; UnreadableFile where
-        an expression has no value that may stand in its place, such as a negative rate.
+        Raises CsdfError for a parameter without a value and for an unknown parameter; UnreadableFile
+        where the value of an expression is invalid, such as a negative rate.
         """
         arguments = {
             name: exact(value, f"parameter {name!r}:")
@@ -109,9 +110,9 @@ class ParametricGraph:
         return self._filled(arguments)
 
     def sample(self) -> tuple[dict[str, Fraction], Graph]:
-        """Return small values at which all numbers are in order, and the graph there.
+        """Return small values of the parameters at which the graph is valid, and that graph.
 
-        Raises UnreadableFile with what is wrong at the first values, where none will do.
+        Raises UnreadableFile, with the error at the first values, if no tried values are valid.
         """
         first: CsdfError | None = None
         for numbers in probe_order(len(self.parameters)):
@@ -138,9 +139,9 @@ class ParametricGraph:
 
 
 def probe_order(count: int) -> list[tuple[int, ...]]:
-    """Return MOST_PROBES combinations of `count` values: few different values first, then small sums.
+    """Return MOST_PROBES combinations of `count` values.
 
-    Combinations of one value are among them, however many parameters there are.
+    They are sorted by the number of distinct values, then by sum: (1, 1), (2, 2), ..., (1, 2), (2, 1).
     """
     equal = [(value,) * count for value in PROBES]
     combinations = dict.fromkeys([*equal, *islice(product(PROBES, repeat=count), MOST_PROBES)])
@@ -158,9 +159,10 @@ def read_parametric_graph(
 ) -> ParametricGraph:
     """Return the graph of an SDF3 (.xml) or JSON (.json) file with expressions for numbers.
 
-    Expressions stand in XML in the attributes rate, time, initialTokens, sz, size, capacity and
-    release, in JSON as texts instead of numbers. In XML `2*n` is two times n, while `2*3` still
-    stands for 3,3. The options are those of `read_graph`. Raises UnreadableFile.
+    In XML the attributes rate, time, initialTokens, sz, size, capacity and release may contain
+    expressions; in JSON a string instead of a number is an expression. In XML `2*n` is two times n,
+    while `2*3` is SDF3's abbreviation of 3,3. The options are those of `read_graph`. Raises
+    UnreadableFile.
     """
     name = os.fspath(path)
     if files.suffix_of(name) in NO_EXPRESSIONS:
@@ -173,7 +175,7 @@ def read_parametric_graph(
 
 
 def parameters_of_file(path: str | os.PathLike[str], maximum: int) -> tuple[str, ...]:
-    """Return the parameters of a file that its reader has refused; none where it has other faults."""
+    """Return the parameters of a file that `read_graph` refuses; () if it has other errors."""
     try:
         return read_parametric_graph(path, most=maximum).parameters
     except CsdfError:
@@ -181,7 +183,7 @@ def parameters_of_file(path: str | os.PathLike[str], maximum: int) -> tuple[str,
 
 
 class _Gaps:
-    """Collects the expressions of a text; each is kept once."""
+    """The distinct expressions of a file; the gap `@i@` stands for `listed[i]`."""
 
     def __init__(self) -> None:
         self.listed: list[Expression] = []
@@ -196,13 +198,13 @@ class _Gaps:
         return f"@{number}@"
 
     def term(self, text: str) -> Term:
-        """Return the number or the expression of an entry. Raises MalformedText."""
+        """Return the expression of a gap, or the number of another text. Raises MalformedText."""
         gap = _GAP.fullmatch(text.strip())
         return rational(text) if gap is None else self.listed[int(gap[1])]
 
 
 def _from_xml(content: bytes, name: str, options: Mapping[str, Any]) -> ParametricGraph:
-    # At run time, so that JSON files with parameters do not load the XML reader.
+    # Imported here, so that JSON files with parameters do not load the XML reader.
     source = import_module("csdf.io.sdf3.source")
     actor_texts = import_module("csdf.io.sdf3.actors")
     reader = import_module("csdf.io.sdf3.reader")
@@ -280,7 +282,7 @@ def _with_gaps(found: re.Match[str], gaps: _Gaps, text: str, name: str) -> str:
 
 
 def _entries(value: str) -> list[str]:
-    """Split a list into entries and separators; commas within brackets separate no entries."""
+    """Split a list at its commas and semicolons, except within brackets; separators are entries."""
     words, depth = [""], 0
     for character in value:
         depth += (character == "(") - (character == ")")
@@ -292,7 +294,7 @@ def _entries(value: str) -> list[str]:
 
 
 def _sequence(text: str, phases: int, gaps: _Gaps) -> Terms:
-    """Numbers and expressions, one for each phase; `3*n` is n in three phases."""
+    """Return the terms of all phases. In SDF3 `2*3` abbreviates 3,3; expressions are gaps here."""
     terms: list[Term] = []
     for entry in text.split(","):
         count, star, value = entry.partition("*")
@@ -305,7 +307,7 @@ def _expressions_of(lists: Iterable[Terms]) -> list[Expression]:
 
 
 def _fill(template: str, gaps: _Gaps, values: Values, name: str) -> str:
-    """Fill the gaps of a text with numbers, each in the line of its expression."""
+    """Return the template with the gaps filled. Raises UnreadableFile with the line of a gap."""
     texts: dict[int, str] = {}
 
     def number(gap: re.Match[str]) -> str:
@@ -367,7 +369,7 @@ def _term(entry: JsonValue, gaps: _Gaps) -> Term:
 
 
 def _scaled(term: Term, unit: Fraction, gaps: _Gaps) -> Term:
-    """A duration in the units of the user."""
+    """Return a duration in units of the user."""
     if isinstance(term, Fraction):
         return term * unit
     return (
@@ -378,7 +380,7 @@ def _scaled(term: Term, unit: Fraction, gaps: _Gaps) -> Term:
 
 
 def _filled_json(document: JsonValue, values: Values) -> Graph:
-    """The graph of a JSON document with numbers instead of expressions."""
+    """Return the graph of a JSON document at values of its parameters."""
     actors = []
     times: list[list[Fraction]] = []
     for actor in document["actors"].items():

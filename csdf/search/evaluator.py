@@ -1,4 +1,10 @@
-"""Exact periods of storage distributions, remembered, with the channels that hold each one back."""
+"""Exact periods of storage distributions, and the reason why each period is not shorter.
+
+A distribution is a tuple of capacities, one for each `Variable`. It is evaluated as a graph in
+which a space channel bounds each searched channel. The reason is the critical cycle: as long as the
+searched spaces on it keep their capacities, the period cannot become shorter. `learned_bounds` derives
+stronger constraints from the same cycle: a `Cycle` for each simple cycle within it (`Rounds`).
+"""
 
 from __future__ import annotations
 
@@ -17,9 +23,10 @@ from csdf.search.variables import Variable, with_searched_spaces
 from csdf.status import Why, because
 from csdf.time_limit import Stop
 
-MOST_LATE = 20_000  # phases of a schedule that is made after the stop has ended the search
-SHORT = 200_000  # phases of a schedule that is made in some tenths of a second
-LONG = 1_000  # phases of a schedule from which on it takes long enough to look at the stop first
+# Sizes of periodic schedules, in phases of all copies.
+LARGEST_LATE = 20_000  # still computed after the stop has ended the search
+LARGEST_WITHOUT_STOP = 200_000  # some tenths of a second
+SMALLEST_WITH_STOP = 1_000  # a shorter schedule ends before a look at the stop would pay
 
 
 class EvaluationWhy(Why):
@@ -29,12 +36,12 @@ class EvaluationWhy(Why):
 
 
 class PeriodEvaluation(NamedTuple):
-    """The period of a distribution, None for a deadlock, and a reason why it is no less.
+    """The period of a distribution, None for a deadlock, and the reason why it is not shorter.
 
-    holding: positions of the variables whose lack of space lies on the critical cycle. As long as none
-    of them gets more, no distribution has a smaller period. cycles: what more it says, where its
-    actors have one phase each. deep: variables whose storage is slower from a capacity on, with that
-    capacity, if the reason rests on it.
+    holding: positions of the variables with space on the critical cycle. No distribution has a shorter
+    period unless one of them gets a larger capacity. cycles: the linear constraints of the critical
+    cycle; empty if an actor on it has several phases. deep: pairs of a variable and a capacity from
+    which on its storage is slower; the reason holds for at least these capacities.
     """
 
     period: Fraction | None
@@ -44,10 +51,10 @@ class PeriodEvaluation(NamedTuple):
 
 
 class Obstacles(NamedTuple):
-    """Why capacities do not suffice: nothing of both where they suffice.
+    """Why the period of capacities is too long; both tuples are empty if it is short enough.
 
-    holding: groups of variables; in each group one variable has to get more. cycles: of all firings
-    whose order K-periodic schedules fix, where the actors have one phase each.
+    holding: groups of variables; in each group at least one capacity has to grow. cycles: linear
+    constraints of the slow cycles whose actors have one phase each.
     """
 
     holding: tuple[tuple[int, ...], ...]
@@ -55,7 +62,7 @@ class Obstacles(NamedTuple):
 
 
 class Evaluates(Protocol):
-    """The questions of a search over storage distributions to a graph, or to a mapped graph.
+    """Evaluates the storage distributions of a search: of a graph, or of a mapped graph.
 
     count: distributions evaluated so far; firings: of one iteration.
     """
@@ -70,13 +77,12 @@ class Evaluates(Protocol):
 
 
 class CapacityEvaluator:
-    """A graph whose capacities are chosen again and again.
+    """Computes the exact periods of one graph for many distributions, and caches them.
 
-    Capacities are tuples in the order of the variables, None for one without a bound. Channels that
-    belong to no variable keep what the graph says, self-loops only where they are bounded at all.
-    Evaluations are exact, and remembered. only_live: a period is then no more than the sign that
-    there is no deadlock, which takes less to find out. copies: periods are those of schedules in which
-    this many cycles of each actor repeat.
+    Capacities are tuples in the order of the variables, None for an unbounded channel. Channels without
+    a variable keep their capacity in the graph; self-loops do so only with `with_self_loops`.
+    only_live: only deadlocks are detected, which is faster; a period that is not None has no other
+    meaning. copies: only schedules in which this many cycles of each actor repeat are considered.
     look: called between the steps of long evaluations; may end them by raising.
     """
 
@@ -116,23 +122,23 @@ class CapacityEvaluator:
 
     @property
     def firings(self) -> int:
-        """Firings of one iteration: a measure of what an evaluation costs."""
+        """Firings of one iteration, which measure the cost of an evaluation."""
         return self._firings
 
     def evaluate(self, capacities: tuple[int | None, ...]) -> PeriodEvaluation:
-        """Return the exact period under these capacities and what holds it back."""
+        """Return the exact period with these capacities, and its critical cycle."""
         evaluation = self._known.get(capacities)
         if evaluation is None:
             self.count += 1
             bounded = tuple(i for i, capacity in enumerate(capacities) if capacity is not None)
-            # Which channels are bounded determines the edges; how much only determines the tokens.
+            # The bounded channels determine the edges; their capacities only determine the tokens.
             if bounded not in self._systems:
                 self._systems[bounded] = self._system(bounded)
             evaluation = self._known[capacities] = self._systems[bounded].evaluate(capacities)
         return evaluation
 
     def obstacles(self, capacities: tuple[int, ...], is_sufficient: Sufficient) -> Obstacles:
-        """Return all cycles that one evaluation meets and that make the period too long."""
+        """Return the cycles of one evaluation that make the period insufficient."""
         self.count += 1
         bounded = tuple(range(len(capacities)))
         if bounded not in self._systems:
@@ -156,28 +162,28 @@ class CapacityEvaluator:
         )
 
     def is_simply_live(self) -> bool:
-        """Whether the graph, with nothing searched bounded, has the simplest kind of schedule.
+        """Whether the graph without searched bounds has a 1-periodic schedule.
 
-        Each cycle of an actor follows at equal distance. Then it is live; if not, it still may be.
+        In such a schedule the phase cycles of each actor are equidistant. The graph is live if it has
+        a 1-periodic schedule; without one it may be live or not.
         """
         return self._system(()).is_simply_live()
 
     def _look(self, nodes: int) -> None:
-        if self._is_late and nodes > MOST_LATE:
+        if self._is_late and nodes > LARGEST_LATE:
             raise GaveUp(because(EvaluationWhy.NO_TIME, firings=nodes))
-        # Short schedules end before a look at the stop would pay.
-        if nodes >= LONG and not self._is_late:
+        if nodes >= SMALLEST_WITH_STOP and not self._is_late:
             self._look_at_stop()
 
     def hurry(self) -> None:
-        """Look at no stop any more, and give up what takes more than a moment."""
+        """Ignore the stop from now on, and refuse schedules of more than LARGEST_LATE phases."""
         self._is_late = True
 
 
 class _System:
-    """The constraints for one set of bounded channels, refined as needed.
+    """The K-periodic constraints for one set of bounded channels, with as many copies as needed so far.
 
-    owners: the variable of each searched space; occupied: the initial tokens of its channel.
+    owners: the variable of each space channel; occupied: the initial tokens of the bounded channel.
     """
 
     def __init__(
@@ -205,11 +211,11 @@ class _System:
         self._has_zero_times = 0 in problem.graph.duration
 
     def evaluate(self, capacities: tuple[int | None, ...]) -> PeriodEvaluation:
-        """Return the exact period under these capacities and what holds it back."""
-        self._place(capacities)
+        """Return the exact period with these capacities, and its critical cycle."""
+        self._set_capacities(capacities)
         needs_units = self._has_zero_times or self._only_live
-        # Without durations a cycle of zero time has no period, even if it has no token: unit times
-        # show the deadlock.
+        # A cycle of zero time constrains no period, even without a token. Unit times detect its
+        # deadlock.
         solution = self._refined(unit_times=True) if needs_units else None
         if solution is None or (solution.period is not None and not self._only_live):
             solution = self._refined(unit_times=False)
@@ -217,11 +223,11 @@ class _System:
         return PeriodEvaluation(solution.period, self._holding(solution.circuit), rounds)
 
     def obstacles(self, capacities: tuple[int | None, ...], is_sufficient: Sufficient) -> Obstacles:
-        """Return the cycles of schedules that are not fast enough, the critical cycle first.
+        """Return the slow cycles of K-periodic schedules, the critical cycle first.
 
-        Cycles that only schedules with these copies have say nothing of `holding`.
+        Cycles that limit only schedules with the present copies do not enter `holding`.
         """
-        self._place(capacities)
+        self._set_capacities(capacities)
         needs_units = self._has_zero_times and not self._only_live
         for unit_times in (True, False) if needs_units else (self._only_live,):
             while True:
@@ -234,20 +240,21 @@ class _System:
                     budget=self._stop,
                 )
                 period = solution.period
+                # More copies never make the period longer, so that a sufficient schedule settles it.
+                # With unit times, any schedule proves that there is no deadlock.
                 if is_sufficient(period) or (unit_times and period is not None):
-                    break  # with these copies; with more the period may be shorter
+                    break
                 if self._is_fixed or solution.is_exact:
-                    return self._standing_in_the_way(
+                    return self._slow_cycles(
                         solution, (lambda _: True) if unit_times else is_sufficient
                     )
                 require_room(self._problem, copies := self._problem.refined(solution))
                 self._copies = copies
         return Obstacles((), ())
 
-    def _standing_in_the_way(
-        self, solution: PeriodicSolution, is_sufficient: Sufficient
-    ) -> Obstacles:
-        """Return the circuits of a solution that block or are too slow; the critical one is exact."""
+    def _slow_cycles(self, solution: PeriodicSolution, is_sufficient: Sufficient) -> Obstacles:
+        """Return the circuits of an exact solution that deadlock or are too slow."""
+        # A circuit of height 0 or less, in iterations, waits for itself: a deadlock.
         slow = [
             circuit
             for circuit in solution.circuits
@@ -261,36 +268,30 @@ class _System:
             cycles |= dict.fromkeys(self._rounds.of(circuit, self._stop))
         return Obstacles(tuple(dict.fromkeys(holding)), tuple(cycles))
 
-    def _place(self, capacities: Sequence[int | None]) -> None:
-        """Give each searched channel the space that its capacity leaves."""
+    def _set_capacities(self, capacities: Sequence[int | None]) -> None:
+        """Set the tokens of each space channel: the capacity less the initial tokens of its channel."""
         self._tokens[self._first :] = [
             (capacities[owner] or 0) - occupied
             for owner, occupied in zip(self._owners, self._occupied, strict=True)
         ]
 
     def _holding(self, circuit: Circuit) -> tuple[int, ...]:
-        """Return the variables whose space lies on a circuit."""
-        return tuple(
-            sorted(
-                {
-                    self._owners[channel - self._first]
-                    for channel in circuit.channels
-                    if channel >= self._first
-                }
-            )
-        )
+        """Return the variables with space on a circuit."""
+        spaces = {channel - self._first for channel in circuit.channels if channel >= self._first}
+        return tuple(sorted({self._owners[space] for space in spaces}))
 
     def is_simply_live(self) -> bool:
-        """Whether there is a schedule with one copy of each actor's cycle."""
+        """Whether there is a schedule with one copy of the phase cycle of each actor."""
         copies = [1] * len(self._problem.cycles)
         require_room(self._problem, copies)
-        # A search that is ended at once has an answer by this: what is short ends by itself.
-        stop = self._stop if self._problem.nodes(copies) > SHORT else None
+        # Without the stop, even a search that is interrupted immediately has this answer.
+        is_short = self._problem.nodes(copies) <= LARGEST_WITHOUT_STOP
+        stop = None if is_short else self._stop
         solution = self._problem.solve(copies, tokens=self._tokens, unit_times=True, budget=stop)
         return solution.period is not None
 
     def _refined(self, *, unit_times: bool) -> PeriodicSolution:
-        """Refine until exact; with unit times only whether there is a schedule has to be known."""
+        """Add copies until the period is exact; with unit times, until there is any schedule."""
         while True:
             require_room(self._problem, self._copies)
             self._look(self._problem.nodes(self._copies))

@@ -92,13 +92,14 @@ class Cuts:
             for index, limit in cut.limits.items()
         )
         self._require_room(())
-        if self._table is not None and not self._table.take(number, cut, position):
+        if self._table is not None and not self._table.add(number, cut, position):
             self._table = None
 
     def bound(self, capacities: Sequence[int]) -> tuple[int, InsufficientRegion | None]:
-        """Return a lower bound on the cost of leaving all cuts that hold here, and one of these cuts.
+        """Return a lower bound on the cost of leaving all cuts that contain these capacities.
 
-        A dual ascent in integers over the cuts, with the fewest limits first; the first is returned.
+        A dual ascent in integers over these cuts, those with the fewest limits first. Also returns the
+        first of them, or None.
         """
         if not self._cuts:
             return 0, None
@@ -111,14 +112,14 @@ class Cuts:
         return total, None if first < 0 else self._cuts[first]
 
     def _require_room(self, capacities: Sequence[int]) -> None:
-        """Go over to plain integers before numbers that 64 bits do not hold."""
+        """Use unbounded integers from now on if a sum may exceed 64 bits."""
         largest = ranges.largest_in_cuts(self._dearest, capacities, self._steps)
         if self._backend.is_compiled and largest > compiler.INT64_SUM_LIMIT:
             self._backend, self._table = compiler.PLAIN, None
 
 
 class _CutTable:
-    """The cuts as arrays of the kernel, with space for twice as many."""
+    """The cuts as arrays of the kernel, with free rows for as many again."""
 
     def __init__(
         self,
@@ -143,8 +144,8 @@ class _CutTable:
             self._write(number, cut)
         self._order[: len(order)] = backend.array([number for _, number in order])
 
-    def take(self, number: int, cut: InsufficientRegion, index: int) -> bool:
-        """Add a cut, at this position of the order; False if there is no room left."""
+    def add(self, number: int, cut: InsufficientRegion, index: int) -> bool:
+        """Add a cut, at this position of the order; False if no row is free."""
         if number >= self._room:
             return False
         self._write(number, cut)
@@ -203,7 +204,7 @@ class Demand(NamedTuple):
 class Cycles:
     """The cycles of dependencies found so far, and their demands for the periods that are searched.
 
-    steps: distance between useful capacities of each variable; weights: what one token costs.
+    steps: distance between useful capacities of each variable. weights: cost of one token.
     """
 
     def __init__(self, steps: Sequence[int], weights: Sequence[int]) -> None:
@@ -216,7 +217,7 @@ class Cycles:
         self._factors = 0  # the largest sum of a demand's factors and unit
         self._cost = max((0, *steps, *weights))  # the largest of a demand, met from nothing
         self._backend = compiler.backend(fits=True)
-        self._table: _Table | None = None
+        self._table: _DemandTable | None = None
         self.changes = 0  # of the demands
 
     def __len__(self) -> int:
@@ -259,9 +260,9 @@ class Cycles:
             # The sum changes only in multiples of this unit, by which the kernel rounds up.
             unit = gcd(*(factor * self._steps[index] for index, factor in terms))
             row = len(self._rows) if previous is None else previous.row
-            self._take(Demand(terms, minimum, unit, row))
+            self._store(Demand(terms, minimum, unit, row))
 
-    def _take(self, demand: Demand) -> None:
+    def _store(self, demand: Demand) -> None:
         """Add a demand, or replace a weaker demand by it."""
         self._demands[demand.terms] = demand
         self._rows[demand.row : demand.row + 1] = [demand]
@@ -270,11 +271,11 @@ class Cycles:
         cost = (abs(demand.least) + demand.unit) * max((1, *self._weights)) + factors
         self._factors, self._cost = max(self._factors, factors), max(self._cost, cost)
         self._require_room(())
-        if self._table is not None and not self._table.take(demand):
+        if self._table is not None and not self._table.add(demand):
             self._table = None
 
     def _require_room(self, capacities: Sequence[int]) -> None:
-        """Go over to plain integers before numbers that 64 bits do not hold."""
+        """Use unbounded integers from now on if a sum may exceed 64 bits."""
         variables = len(self._weights)
         largest = ranges.largest_in_demands(self._factors, self._cost, variables, capacities)
         if self._backend.is_compiled and largest > compiler.INT64_SUM_LIMIT:
@@ -289,7 +290,7 @@ class Cycles:
             return 0, None
         self._require_room(capacities)
         if self._table is None:
-            self._table = _Table(self._backend, self._weights, self._rows)
+            self._table = _DemandTable(self._backend, self._weights, self._rows)
         total, first, missing = self._table.meeting_cost(capacities)
         return total, None if missing <= 0 else self._split(capacities, missing, self._rows[first])
 
@@ -302,8 +303,8 @@ class Cycles:
         return InsufficientRegion(limits)
 
 
-class _Table:
-    """The demands as arrays of the kernel, with space for twice as many."""
+class _DemandTable:
+    """The demands as arrays of the kernel, with free rows for as many again."""
 
     def __init__(
         self, backend: compiler.Backend, weights: Sequence[int], rows: Sequence[Demand]
@@ -320,10 +321,10 @@ class _Table:
         )
         self._run = backend.kernel(kernel.meeting_cost)
         for demand in rows:
-            self.take(demand)
+            self.add(demand)
 
-    def take(self, demand: Demand) -> bool:
-        """Write a demand into its row; False if there is no room left."""
+    def add(self, demand: Demand) -> bool:
+        """Write a demand into its row; False if no row is free."""
         if demand.row >= self._room:
             return False
         for index, factor in demand.terms:
@@ -357,7 +358,7 @@ def _least_turns(time: int, minimum: int, is_sufficient: Sufficient) -> int:
     return high
 
 
-LONG = 10_000  # hops, or rounds, between two looks at the stop
+HOPS_PER_LOOK = 10_000  # hops of one cycle, or cycles, between two looks at the stop
 
 Hop = tuple[int, int]  # an actor, and the channel from it to the next one
 
@@ -366,9 +367,9 @@ class Rounds:
     """The simple cycles within critical cycles of one graph, in terms of the variables.
 
     A critical cycle may pass an actor several times. The part between two passes is a cycle too,
-    often with a stronger demand. cycles: phase cycles of each actor in an iteration. spaces: by
-    channel, the variable of its space, and the initial tokens of the channel. is_timed: whether
-    durations count.
+    often with a stronger demand. cycles: phase cycles of each actor in an iteration. spaces: by space
+    channel, its variable and the initial tokens of the bounded channel. is_timed: whether durations
+    count.
     """
 
     def __init__(
@@ -385,20 +386,19 @@ class Rounds:
         self._is_timed = is_timed
 
     def of(self, circuit: Circuit, stop: Stop) -> tuple[Cycle, ...]:
-        """Return the cycle and its rounds; none where an actor on it has several phases.
+        """Return the critical cycle and its simple cycles; () where an actor has several phases.
 
-        The order of an actor's own firings is left out: the channels alone make a cycle, too.
+        Edges that only order the firings of an actor are omitted: the channels alone form a cycle.
         """
         hops = [hop for hop in zip(circuit.actors, circuit.channels, strict=True) if hop[1] >= 0]
         if not hops or any(self._graph.phases[actor] > 1 for actor, _ in hops):
             return ()
         distinct: dict[tuple[Hop, ...], None] = {}
         rounds = chain((hops,), self._from_rarest(hops), _simple(hops))
-        # Parts of a critical cycle are cycles too, and often one of them has the stronger demand.
         for number, hops_of_round in enumerate(rounds):
-            if number % LONG == 0 or len(hops_of_round) > LONG:
+            if number % HOPS_PER_LOOK == 0 or len(hops_of_round) > HOPS_PER_LOOK:
                 stop.look()
-            # A long cycle mostly repeats one round.
+            # A long critical cycle mostly repeats one simple cycle.
             distinct[tuple(hops_of_round)] = None
         return tuple(dict.fromkeys(self._cycle(hops_of_round) for hops_of_round in distinct))
 
@@ -429,7 +429,7 @@ class Rounds:
 
 
 def _simple(hops: Sequence[Hop]) -> Iterator[Sequence[Hop]]:
-    """Yield the simple cycles of which a cycle consists."""
+    """Yield the simple cycles within a cycle."""
     path: list[Hop] = []
     index: dict[int, int] = {}
     for hop in hops:

@@ -347,7 +347,7 @@ class NamedSearch:
         return self._quick_point(self._searched.distribution(capacities))
 
     def outline(self) -> None:
-        """Find capacities for periods between that of the live capacities and the shortest.
+        """Search capacities for periods between the period of the live capacities and the minimum.
 
         Used for graphs so large that the proof of the first point takes long.
         """
@@ -426,7 +426,7 @@ class NamedSearch:
         )
 
     def sufficient(self, is_sufficient: Sufficient) -> ParetoPoint | None:
-        """Return a sufficient distribution of which no single capacity can be reduced."""
+        """Return a sufficient distribution in which no single capacity can be reduced."""
         narrowest = None
         for best in narrowing(self._evaluator, self._variables, is_sufficient):
             self._look()

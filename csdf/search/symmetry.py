@@ -1,13 +1,15 @@
-"""Symmetries of a storage search by colour refinement: variables that can change places.
+"""Symmetries of a storage search: graph automorphisms, by colour refinement and individualisation.
 
-The left and the right side of a decoder are alike, and so are channels side by side. A symmetry takes
-each actor to one with the same durations, and each channel to one with the same rates and tokens
-between the actors there; each variable goes with its channels. So distributions that it takes to each
-other have the same period. It is guessed by colours, and then checked one actor and channel after the
-other: what is found is a symmetry, but some may be missed.
+A symmetry maps each actor to an actor with the same durations, and each channel to a channel with the
+same rates and tokens between the images of its actors; variables follow their channels. So it maps a
+distribution to a distribution with the same period. For example, the channels of the left and of the
+right side of a stereo decoder may be exchanged.
 
-Source of the guess: McKay, Piperno, Practical graph isomorphism II, J. Symbolic Computation 60, 2014
-(colours are refined by those of the neighbours, and a node is told apart where that says nothing).
+Nodes that may be mapped to each other have equal colours. Refinement splits colours by the colours of
+the neighbours. Where that splits none, a single node is individualised: it gets a new colour. A mapping
+by colours is verified, so all results are symmetries; with limited work, some may be missed.
+
+Source: McKay, Piperno, Practical graph isomorphism II, J. Symbolic Computation 60, 2014.
 """
 
 from __future__ import annotations
@@ -19,10 +21,10 @@ from dataclasses import replace
 from csdf.model.graph import Graph
 from csdf.search.variables import Variable
 
-Permutation = tuple[int, ...]  # where the variable at each position goes
-Colours = list[int]
+Permutation = tuple[int, ...]  # the image of the variable at each position
+Colours = list[int]  # of each node
 
-MOST_WORK = 100_000  # colours to refine before no more symmetries are looked for
+MOST_WORK = 100_000  # colours computed before the search for symmetries ends
 
 
 class Symmetries:
@@ -39,22 +41,22 @@ class Symmetries:
         self.generators = self._generators()
 
     def _generators(self) -> list[Permutation]:
-        """Symmetries that each take a variable to another; together they make more."""
-        nothing = self._structure.painted(())
-        pair = self._refined(nothing, nothing)
+        """Return symmetries that map a variable to each variable of its colour, where they exist."""
+        unmarked = self._structure.painted(())
+        pair = self._refined(unmarked, unmarked)
         classes: dict[int, list[int]] = {}
         for index, colour in enumerate(pair[0][: self._variables] if pair else ()):
             classes.setdefault(colour, []).append(index)
         permutations: list[Permutation] = []
         for first, *remaining in classes.values():
             for second in remaining:
-                if not any(permutation[first] == second for permutation in permutations):
-                    taken = self.onto([first], [second])
-                    permutations += [] if taken is None else [taken]
+                if not any(image[first] == second for image in permutations):
+                    permutation = self.onto([first], [second])
+                    permutations += [] if permutation is None else [permutation]
         return permutations
 
     def onto(self, first: Collection[int], second: Collection[int]) -> Permutation | None:
-        """Return a symmetry that takes the first variables to the second; None if none is found."""
+        """Return a symmetry that maps the first set of variables to the second, or None."""
         if len(first) != len(second):
             return None
         paint = self._structure.painted
@@ -62,7 +64,7 @@ class Symmetries:
         return None if mapped is None else tuple(mapped[: self._variables])
 
     def _matched(self, left: Colours, right: Colours) -> list[int] | None:
-        """A symmetry that takes colours on the left to those on the right, checked."""
+        """Return a mapping of nodes from the left to the right colours, verified, or None."""
         pair = self._refined(left, right)
         if pair is None:
             return None
@@ -79,13 +81,15 @@ class Symmetries:
         node = doubtful[0]
         # The node itself is the first candidate, so nodes are mapped to themselves where possible.
         alike = sorted(where[left[node]], key=lambda candidate: candidate != node)
-        told_apart = _told_apart(left, node)
+        individual = _individualised(left, node)
         # Backtracking over the candidates on the right; MOST_WORK bounds it.
-        tries = (self._matched(told_apart, _told_apart(right, candidate)) for candidate in alike)
+        tries = (
+            self._matched(individual, _individualised(right, candidate)) for candidate in alike
+        )
         return next((match for match in tries if match is not None), None)
 
     def _refined(self, left: Colours, right: Colours) -> tuple[Colours, Colours] | None:
-        """Tell nodes apart by their neighbours' colours, until that changes nothing; None if unlike."""
+        """Refine both colourings until no colour splits; None if their colour counts differ."""
         classes = 0
         while Counter(left) == Counter(right) and self._work < MOST_WORK:
             if len(set(left)) == classes:
@@ -100,17 +104,23 @@ class Symmetries:
         return None
 
 
-def _told_apart(colours: Colours, node: int) -> Colours:
+def _individualised(colours: Colours, node: int) -> Colours:
     return [*colours[:node], -1, *colours[node + 1 :]]
 
 
 class _Structure:
-    """Variables, channels and actors as nodes, in this order, and who belongs to whom."""
+    """A graph with the variables, channels and actors as its nodes, in this order.
+
+    traits: a number for each node, equal for nodes that a symmetry may exchange. ties: edges from a
+    variable to its channels (kind 0), and from a channel to its producer (1) and its consumer (2).
+    """
 
     def __init__(self, graph: Graph, variables: Sequence[Variable]) -> None:
         first_actor = len(variables) + len(graph.channels)
         channels = {channel.name: len(variables) + i for i, channel in enumerate(graph.channels)}
         actors = {actor.name: first_actor + i for i, actor in enumerate(graph.actors)}
+        # The useful capacities of two variables are congruent modulo the step, or a symmetry would map
+        # useful capacities to useless ones. `evened` aligns the minimum capacities.
         traits: list[Hashable] = [
             *(
                 (variable.weight, variable.step, variable.least % variable.step)
@@ -145,16 +155,16 @@ class _Structure:
             self._neighbours[there].append((kind, here))
 
     def painted(self, marked: Collection[int]) -> Colours:
-        """Return colours by traits; the marked variables have their own."""
+        """Return the colours by traits; marked variables have other colours than unmarked ones."""
         return [2 * trait + (node in marked) for node, trait in enumerate(self._traits)]
 
     def seen(self, colours: Colours) -> Iterator[Hashable]:
-        """Yield what each node sees: its own colour, and those of its neighbours."""
+        """Yield the refined colour of each node: its colour, and the colours of its neighbours."""
         for node, neighbours in enumerate(self._neighbours):
             yield colours[node], *sorted((kind, colours[there]) for kind, there in neighbours)
 
     def is_symmetry(self, mapped: Sequence[int]) -> bool:
-        """Whether this takes every node to one of the same traits, and neighbours to neighbours."""
+        """Whether this permutation of the nodes preserves traits and ties."""
         nodes = range(len(self._traits))
         return (
             sorted(mapped) == list(nodes)
@@ -165,23 +175,24 @@ class _Structure:
 
 
 def within(permutation: Permutation, indices: Sequence[int]) -> Permutation | None:
-    """Return the symmetry among these variables, by their order here.
+    """Return the restriction of a permutation to these variables, renumbered 0, 1, ...
 
-    None if it takes one of them away, or leaves all where they are.
+    For example (2, 1, 0, 3) restricted to the variables 0 and 2 is (1, 0). None if a variable is mapped
+    outside these variables, or if all are mapped to themselves.
     """
     position = {number: index for index, number in enumerate(indices)}
-    moved = [position.get(permutation[number]) for number in indices]
-    if None in moved or moved == list(range(len(indices))):
+    images = [position.get(permutation[number]) for number in indices]
+    if None in images or images == list(range(len(indices))):
         return None
-    return tuple(index for index in moved if index is not None)
+    return tuple(index for index in images if index is not None)
 
 
 def evened(
     variables: Sequence[Variable], permutations: Iterable[Permutation]
 ) -> tuple[Variable, ...]:
-    """Return the variables, each with the greatest minimum capacity of its equivalent variables.
+    """Return the variables, each with the largest minimum capacity among its images.
 
-    A minimum of one channel holds for its equivalent channels, too.
+    By symmetry, the minimum capacity of a channel also holds for its image.
     """
     lower = [variable.least for variable in variables]
     moves = [

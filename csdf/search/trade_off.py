@@ -193,7 +193,7 @@ def sufficient_capacities(
     period: Exact | None = None,
     budget: Budget = None,
 ) -> ParetoPoint | None:
-    """Return capacities that reach a period and of which no single one can be reduced.
+    """Return capacities that reach a period, in which no single capacity can be reduced.
 
     period: by default the period of the graph without bounds. The capacities are found by
     narrowing, in a few evaluations per channel; `smallest_storage` may find a smaller sum. None if

@@ -123,8 +123,8 @@ class _LiveBoundSearch:
     def _grow(self, relaxed: Sequence[float]) -> tuple[Distribution, list[Moment]]:
         """Grow fractional capacities until they are live.
 
-        Returns the best live capacities so far, and the moments at which space was added, those that
-        lacked most tokens first.
+        Returns the best live capacities so far, and the moments at which space was added, by decreasing
+        shortage.
         """
         # Rounded down to useful capacities: minimum plus whole steps.
         steps = [
@@ -160,7 +160,7 @@ class _LiveBoundSearch:
         return grown
 
     def _least(self, live: Distribution, index: int) -> Distribution:
-        """Return the live capacities with the one at this position lowered as far as possible."""
+        """Return the live capacities with the minimum live capacity at this position."""
         start, step = self._variables[index].least, self._variables[index].step
 
         def with_steps(steps: int) -> Distribution:
