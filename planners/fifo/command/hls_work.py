@@ -21,8 +21,9 @@ from planners.fifo.hls.accesses import read_accesses
 from planners.fifo.hls.call_graph import call_graph
 from planners.fifo.hls.call_study import CallStudy, Question, Staging, study
 from planners.fifo.hls.pipelines import Skew, StagedDesign, staged
+from planners.fifo.hls.recording import record
 from planners.fifo.hls.synthesis_report import SynthesisReport, read_report, read_skews
-from planners.fifo.hls.trace import Trace, record
+from planners.fifo.hls.trace import Trace
 from planners.fifo.hls.writing import tcl_directives, with_pragmas
 
 

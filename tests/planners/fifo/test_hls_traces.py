@@ -11,8 +11,9 @@ import pytest
 from csdf.errors import UnreadableFile
 from planners.fifo.hls.accesses import read_accesses
 from planners.fifo.hls.instrument import instrument
+from planners.fifo.hls.recording import INCLUDE, record
 from planners.fifo.hls.sources import SourceDesign
-from planners.fifo.hls.trace import INCLUDE, Access, LoopExecution, RepeatedIterations, record
+from planners.fifo.hls.trace import Access, LoopExecution, RepeatedIterations
 
 needs_compiler = pytest.mark.skipif(
     not (which("g++") or which("clang++")), reason="needs g++ or clang++"
