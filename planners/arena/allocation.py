@@ -1,7 +1,7 @@
-"""Offsets for the buffers of a problem: the least peak, or any within a capacity.
+"""Offsets for the buffers of a problem: the minimum peak, or a plan within a capacity.
 
-All choices of pairs of buffers at the same offset, where a layer may compute in place, are searched
-in turns. A plan is like an older one where that costs no byte: its hints are followed.
+A choice is a set of `in_place` pairs that share their offsets. The choices are searched round robin.
+Hints, as from an older plan, are followed where that costs no byte.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from planners.arena.orders import Greedy
 from planners.arena.portfolio import Portfolio
 from planners.arena.problem import Buffer, MemoryPlan, Pair, Problem
 
-CHECKED = 2000  # buffers up to which every plan is shown to the checker
-FOR_HINTS = 5  # orders that are tried around what is hinted
+CHECKED = 2000  # buffers up to which every plan is checked
+FOR_HINTS = 5  # orders that are tried for the buffers without a hint
 MOST_NAMED = 8  # buffers in a message
-MOST_CHOICES = 64  # of pairs that are all searched; beyond, two maximal choices, and no pair
+MOST_CHOICES = 64  # up to which all choices are searched; beyond, two maximal choices, and no pair
 
-Groups = tuple[tuple[str, ...], ...]  # buffers that share an offset
+Groups = tuple[tuple[str, ...], ...]  # sets of buffers that share an offset
 
 
 class ArenaWhy(Why):
@@ -43,7 +43,7 @@ class ArenaWhy(Why):
 
 
 class Names(tuple[str, ...]):
-    """Names of buffers; as text, the first of them and how many more."""
+    """Names of buffers; as text, the first MOST_NAMED and the number of the others."""
 
     def __str__(self) -> str:
         names = ", ".join(map(repr, self[:MOST_NAMED]))
@@ -55,18 +55,18 @@ class Names(tuple[str, ...]):
 def plan_arena(
     problem: Problem, *, capacity: Bytes | None = None, budget: Budget = None
 ) -> MemoryPlan:
-    """Return a plan with the least peak; with a capacity, the first plan that fits.
+    """Return a plan with the minimum peak; with a capacity, the first plan that fits.
 
-    budget: a stop, or seconds; it ends the search with the best plan so far, as Ctrl-C does. Without it
-    the search lasts until its end, which may be far.
-    Raises InvalidPlan where fixed offsets contradict each other, GaveUp where there is no first plan.
+    budget: a stop, or seconds; when it or Ctrl-C ends the search, the best plan so far is returned.
+    Without a budget the search ends with a proof, whose time is not bounded.
+    Raises InvalidPlan if fixed offsets contradict each other, GaveUp without a first plan.
     """
     limit = None if capacity is None else byte_count(capacity)
     return plan_and_end(problem, capacity=limit, stop=stop_of(budget))[0]
 
 
 def bytes_so_far(name: str, progress: Progress) -> str:
-    """Return a line on a search for offsets: the arena found by now, and what none is below."""
+    """Return a line on the progress of a search: the smallest arena so far, and the lower bound."""
     if progress.best is None:
         return f"{name}: searching offsets"
     return f"{name}: {progress.best} bytes found, lower bound {progress.lower_bound}"
@@ -75,7 +75,7 @@ def bytes_so_far(name: str, progress: Progress) -> str:
 def plan_and_end(
     problem: Problem, *, capacity: int | None, stop: Stop
 ) -> tuple[MemoryPlan, Reason | None]:
-    """Return what plan_arena returns, and what ended the search early; None if it came to its end."""
+    """Return the plan of plan_arena, and the reason why the search ended early, or None."""
     search = _Allocation(problem, capacity)
     early: Reason | None = None
     try:
@@ -91,7 +91,7 @@ def plan_and_end(
 
 
 class _Allocation:
-    """A search over all choices of pairs in place, with what each choice has found and proved."""
+    """A search over all choices of pairs in place; each choice has a plan and a lower bound."""
 
     def __init__(self, problem: Problem, capacity: int | None) -> None:
         check_fixed(problem)
@@ -103,7 +103,7 @@ class _Allocation:
         self._portfolios = [_started(blocks, capacity) for blocks in self._blocks]
         self._best = min(self._portfolios, key=lambda portfolio: portfolio.peak)
         self._open = list(range(len(self._blocks)))
-        # Some choices were left out: only the relaxation bounds those.
+        # The choices that are left out have the bound of the relaxation.
         self._relaxed: tuple[Blocks, Bound] | None = None
         if not is_complete:
             blocks = blocks_of(relaxed(problem))
@@ -117,7 +117,7 @@ class _Allocation:
 
     @property
     def bound(self) -> tuple[Blocks, Bound]:
-        """The lower bound of all choices, and the blocks that it speaks of."""
+        """The lower bound over all choices, with the blocks to whose numbers it refers."""
         if self._relaxed is not None:
             return self._relaxed
         bounds = [portfolio.bound for portfolio in self._portfolios]
@@ -132,7 +132,7 @@ class _Allocation:
         return self._fits or not self._open
 
     def step(self) -> int:
-        """Look a while for a better plan; return the effort of it, in microseconds."""
+        """Search a slice for a better plan; return the effort in microseconds."""
         # Round robin over the choices of pairs: each proves or improves its own bound.
         number = self._open[self._turn % len(self._open)]
         self._turn += 1
@@ -142,7 +142,7 @@ class _Allocation:
         return effort
 
     def _close(self) -> None:
-        """Forget the choices that cannot lead to anything better."""
+        """Drop the choices whose lower bound excludes a better plan."""
         maximum = self.peak - 1 if self._capacity is None else self._capacity
         self._open = [
             number for number in self._open if self._portfolios[number].bound.peak <= maximum
@@ -181,7 +181,7 @@ class _Allocation:
 
 
 def _evidence(blocks: Blocks, bound: Bound) -> Reason:
-    """Say which buffers need so much, and when."""
+    """Return the buffers that prove the bound, and when they are live."""
     buffers = [buffer for number in bound.blocks for buffer in blocks.members[number]]
     if not buffers:
         return because(ArenaWhy.NO_BUFFERS)
@@ -201,21 +201,22 @@ def _evidence(blocks: Blocks, bound: Bound) -> Reason:
 
 
 def _proof(bound: Bound) -> str:
-    """Say how a bound was proved where sizes do not simply add up."""
+    """Return how a bound was proved, if it is not the sum of sizes."""
     if bound.by_search:
         return ", proved by search"
     return " in any order, with alignments and fixed offsets" if bound.is_stacked else ""
 
 
 def _started(blocks: Blocks, capacity: int | None) -> Portfolio:
-    """Return a portfolio that begins with the best plan of the usual orders."""
+    """Return a portfolio that begins with the best plan of the standard orders."""
     greedy = Greedy(blocks)
     best: list[int] = []
     for offsets in greedy.standard_plans():
         if not best or blocks.peak(offsets) < blocks.peak(best):
             best = offsets
+        # For a large problem the portfolio tries the remaining orders, where the stop can end them.
         if blocks.is_large or (capacity is not None and blocks.peak(best) <= capacity):
-            break  # a large problem gets the others one by one, under the eyes of the stop
+            break
     return Portfolio(blocks, best)
 
 
@@ -229,17 +230,17 @@ def check_fixed(problem: Problem) -> None:
 
 
 def with_hints(plan: MemoryPlan) -> MemoryPlan:
-    """Return a plan with the same peak in which as many hints as possible are followed.
+    """Return a plan with the same peak that follows hints: greedily, in the order of the buffers.
 
-    Hints are taken in the order of the buffers and dropped where they collide; the plan stays as it
-    is if the other buffers do not find room around what is hinted.
+    A hint that collides with an earlier one is dropped. If the remaining buffers do not fit, the plan
+    is returned unchanged.
     """
     problem, peak = plan.problem, plan.peak if plan.has_offsets else 0
     if not plan.has_offsets or all(b.hint is None or not b.takes_bytes for b in problem.buffers):
         return plan
     plain = blocks_of(problem)
     single = [buffer for (buffer,) in plain.members]
-    taken = {  # from where to where, by number of the block
+    taken = {  # begin and end of the fixed and the hinted blocks, by number
         n: (b.offset, b.offset + b.size) for n, b in enumerate(single) if b.offset is not None
     }
     for number, buffer in enumerate(single):
@@ -250,7 +251,7 @@ def with_hints(plan: MemoryPlan) -> MemoryPlan:
         if all(end <= low or high <= begin for low, high in near):
             taken[number] = begin, end
     places = {single[number].name: begin for number, (begin, _) in taken.items()}
-    # Hints become fixed offsets of a second problem; its plan counts only if the peak stays.
+    # Hints become fixed offsets of a second problem; its plan is used if its peak is no higher.
     hinted = (replace(b, offset=places.get(b.name, b.offset)) for b in problem.buffers)
     blocks = blocks_of(replace(problem, buffers=tuple(hinted)))
     for offsets in (
@@ -264,16 +265,16 @@ def with_hints(plan: MemoryPlan) -> MemoryPlan:
 
 
 def choices(problem: Problem) -> tuple[list[Groups], bool]:
-    """Return choices of groups that share an offset, and whether these are all there are.
+    """Return the allowed choices as groups that share an offset, and whether the list is complete.
 
-    Many pairs first. A choice is left out if a group of it holds two buffers that conflict and are
-    no pair, or that a fixed offset does not suit.
+    Choices with many pairs first. A choice is not allowed if a group has two buffers that conflict and
+    are no pair, or fixed offsets that contradict each other or an alignment.
     """
     pairs = [
         pair for pair in problem.in_place if all(b.takes_bytes for b in _by_name(problem, pair))
     ]
     subsets: list[tuple[int, ...]] = [()]
-    # A subset is allowed only where each part of it is, so that pairs are added one after another.
+    # Subsets of an allowed choice are allowed, so pairs are added one by one to allowed choices.
     # Beyond the limit three choices are searched, and the bound comes from the relaxation.
     for number, pair in enumerate(pairs):
         subsets += [
@@ -289,7 +290,7 @@ def choices(problem: Problem) -> tuple[list[Groups], bool]:
 
 
 def _maximal(problem: Problem, pairs: Sequence[Pair]) -> Groups:
-    """Return the groups of as many pairs as are allowed together, taken one after another."""
+    """Return a maximal allowed choice, by adding the pairs greedily in this order."""
     chosen: list[Pair] = []
     for pair in pairs:
         if _is_allowed(problem, _groups([*chosen, pair])):
@@ -298,12 +299,12 @@ def _maximal(problem: Problem, pairs: Sequence[Pair]) -> Groups:
 
 
 def relaxed(problem: Problem) -> Problem:
-    """Return the problem with pairs that do not conflict at all; its bounds hold for both."""
+    """Return the relaxation in which `in_place` pairs may overlap; its bounds hold for the problem."""
     return replace(problem, may_overlap=problem.may_overlap + problem.in_place, in_place=())
 
 
 def _groups(pairs: Sequence[Pair]) -> Groups:
-    """Return what the pairs connect, each group sorted."""
+    """Return the connected components of the pairs, each sorted."""
     groups: list[set[str]] = []
     for pair in pairs:
         touched = [group for group in groups if group & set(pair)]

@@ -1,4 +1,4 @@
-"""Several memories: which buffer lies in which bank, by exhaustive search, and where in it."""
+"""Assignment of buffers to several memory banks, by exhaustive or best-first search, and offsets."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ from csdf.time_limit import ENDS, Budget, Stop, reason_of, stop_of
 from planners.arena.allocation import check_fixed, plan_and_end, plan_arena
 from planners.arena.problem import Bank, Buffer, MemoryPlan, Problem, loads
 
-MOST_STEPS = 40  # steps of search for one set of buffers in one bank
-MOST_PLANS = 2000  # that are made for one problem
-MOST_CHOSEN = 64  # buffers without a bank up to which choices are searched
-MOST_CHOICES = 100_000  # of a bank for a buffer, after which the search gives up
+# Limits of the search, beyond which the status is `unknown`.
+MOST_STEPS = 40  # steps of the search for offsets of one set of buffers in one bank
+MOST_PLANS = 2000  # sets of buffers of one problem that are planned
+MOST_CHOSEN = 64  # buffers that name no bank
+MOST_CHOICES = 100_000  # choices of a bank for a buffer
 
 Names = frozenset[str]
 Filling = tuple[Names, ...]  # the buffers in each bank, in the order of the banks
@@ -59,23 +60,22 @@ class BankPlan:
 
 @public
 def plan_banks(problem: Problem, *, budget: Budget = None) -> BankPlan:
-    """Give each buffer a bank and an offset in it.
+    """Return a bank, and an offset in it, for each buffer.
 
-    First the banks are filled in their order: what does not fit into one goes on to the next, the
-    largest first. That is a heuristic. Where it fails, all choices of banks are searched, in limits
-    that the constants of this module name; then `infeasible` is proved. It also is where all
-    capacities together, or those of the banks that buffers name, are too small. Beyond the limits,
-    or where `budget` or Ctrl-C ends the search, the status is `unknown`.
+    A heuristic fills the banks in their order: the largest buffers that do not fit into a bank go to
+    the next. If it fails, all choices of banks are searched within the limits of this module, so
+    `infeasible` is a proof. `infeasible` is also proved if the sum of the capacities, or the bank that
+    buffers name, is too small. Beyond the limits, or if `budget` or Ctrl-C ends the search, the status
+    is `unknown`.
 
-    Where one of two banks has a higher cost of an access, the choice with the least cost is searched,
-    best first: `optimal`, or, with a bound, the best by the end of the search.
+    If one of two banks has a higher cost of an access, the choice of minimum cost is searched, best
+    first: `optimal`, or the best choice by the end of the search with a lower bound on the cost.
 
-    Raises InvalidPlan for a problem without banks, and for costs of more than two.
+    Raises InvalidPlan for a problem without banks, and for access costs in more than two banks.
     """
     if not problem.banks:
         raise InvalidPlan(f"{problem.name}: has no banks")
-    # Relaxation: all banks joined into one arena without alignments; what does not fit there fits
-    # nowhere.
+    # Relaxation: one arena of all capacities, without alignments. Without a plan there is none.
     together = sum(bank.capacity for bank in problem.banks)
     anywhere = (
         replace(buffer, bank=None, offset=None, alignment=1, hint=None)
@@ -99,7 +99,7 @@ def plan_banks(problem: Problem, *, budget: Budget = None) -> BankPlan:
 
 
 def _planned(problem: Problem, stop: Stop) -> tuple[Status, Reason, dict[str, MemoryPlan]]:
-    """Return status, reason and plans; what takes no room lies in the first bank."""
+    """Return status, reason and plans; buffers without bytes or lifetime are in the first bank."""
     contents = Contents(problem, stop)
     start = tuple(
         frozenset(buffer.name for buffer in problem.buffers if buffer.bank == bank.name)
@@ -109,7 +109,7 @@ def _planned(problem: Problem, stop: Stop) -> tuple[Status, Reason, dict[str, Me
         plan = contents.plan(bank, names)
         if plan.status in (Status.INFEASIBLE, Status.UNKNOWN):
             return plan.status, because(BankWhy.IN_BANK, bank=bank.name, reason=plan.reason), {}
-    filling = _filled_in_turn(problem, contents, start)
+    filling = _filled_in_order(problem, contents, start)
     if filling is None:
         search = BankSearch(problem, contents, stop)
         filling = search.filling(start)
@@ -134,7 +134,7 @@ def _planned(problem: Problem, stop: Stop) -> tuple[Status, Reason, dict[str, Me
 
 
 def _cheapest(problem: Problem, stop: Stop, lower_bound: int) -> BankPlan:
-    """Return the plan with the least cost of accesses that was found."""
+    """Return the plan with the smallest cost of accesses by the end of the search."""
     if len(problem.banks) != 2:
         raise InvalidPlan(
             f"{problem.name}: costs of accesses in {len(problem.banks)} banks; expected two banks"
@@ -160,10 +160,10 @@ def _cheapest(problem: Problem, stop: Stop, lower_bound: int) -> BankPlan:
     )
 
 
-def _filled_in_turn(problem: Problem, contents: Contents, start: Filling) -> Filling | None:
-    """Put into each bank what is left and fits; None if something is left at the end.
+def _filled_in_order(problem: Problem, contents: Contents, start: Filling) -> Filling | None:
+    """Fill the banks in their order; None if buffers are left at the end.
 
-    Of a bank the largest leaves until the others fit.
+    Each bank gets all buffers that are left, without the largest ones that have to go for it to fit.
     """
     left = frozenset(buffer.name for buffer in problem.buffers if _is_free(buffer))
     filling: list[Names] = []
@@ -178,14 +178,14 @@ def _filled_in_turn(problem: Problem, contents: Contents, start: Filling) -> Fil
 
 
 def _is_free(buffer: Buffer) -> bool:
-    """Whether the buffer takes room and names no bank."""
+    """Whether the buffer takes bytes and names no bank."""
     return buffer.takes_bytes and buffer.bank is None
 
 
 class Contents:
     """Plans for sets of buffers of a problem in its banks; every set is planned once.
 
-    What ends the stop ends the work with it, by GaveUp or KeyboardInterrupt; so do MOST_PLANS.
+    Raises GaveUp or KeyboardInterrupt if the stop ends, GaveUp also after MOST_PLANS.
     """
 
     def __init__(self, problem: Problem, stop: Stop) -> None:
@@ -206,7 +206,7 @@ class Contents:
         return buffer.takes_bytes and buffer.name not in self._yielding
 
     def can_fit(self, bank: Bank, names: Names) -> bool | None:
-        """Return whether the buffers fit into the bank; None if that stayed undecided."""
+        """Return whether the buffers fit into the bank; None if the search does not decide it."""
         buffers = self.named(names)
         # Buffers that may overlap another buffer do not add to the load.
         lives = [(b.start, b.end, b.size) for b in buffers if b.name not in self._yielding]
@@ -248,10 +248,10 @@ class Contents:
 
 
 class BankSearch:
-    """A search over all choices of a bank for each buffer that takes room and names none.
+    """Depth-first search over all choices of a bank for each buffer that takes bytes and names none.
 
-    The largest buffer is placed first, in the first bank that takes it. Choices that differ in
-    buffers or empty banks that are alike are tried once.
+    Buffers are assigned by decreasing size, each to the banks in their order. Symmetry breaking: of
+    choices that differ only by an exchange of equal buffers, or of equal empty banks, one is searched.
     """
 
     def __init__(self, problem: Problem, contents: Contents, stop: Stop) -> None:
@@ -265,9 +265,9 @@ class BankSearch:
         self.is_decided = True  # so far, whether every set of buffers fits its bank
 
     def filling(self, start: Filling) -> Filling | None:
-        """Return the first choice that fits, begun with what names its bank; None if there is none.
+        """Return the first choice that fits; None if there is none, a proof if `is_decided`.
 
-        None is a proof if is_decided. Raises GaveUp beyond MOST_CHOSEN buffers or MOST_CHOICES.
+        start: the buffers that name their bank. Raises GaveUp beyond MOST_CHOSEN or MOST_CHOICES.
         """
         if len(self._free) > MOST_CHOSEN:
             raise GaveUp(because(BankWhy.TOO_MANY, buffers=len(self._free)))
@@ -317,13 +317,13 @@ class BankSearch:
 
 
 class CostSearch:
-    """The choice of buffers for the cheaper of two banks with the least cost, best first.
+    """Best-first branch and bound: which buffers are in the cheaper of two banks, at minimum cost.
 
-    A node has buffers that are decided: inside the cheaper bank, or outside. Its bound lets undecided
-    buffers lie inside, but takes out of the bytes alive at each time those beyond the
-    capacity, where an access frees the most bytes: a knapsack whose items may be cut. Such losses at
-    times that share no buffer add up. Where all loads fit, but no offsets do, some undecided buffer
-    has to go: there is a node for each.
+    A node decides a set of buffers: inside the cheaper bank, or outside. The bound starts with all
+    undecided buffers inside. At each time the live bytes beyond the capacity have to move outside; the
+    minimum extra cost is a knapsack, bounded by its relaxation to fractions of buffers. The bounds of
+    times that have no undecided buffer in common add up. If all loads fit, but no offsets do, at
+    least one undecided buffer has to move outside: the node has a child for each.
     """
 
     def __init__(self, problem: Problem, contents: Contents, stop: Stop) -> None:
@@ -357,7 +357,7 @@ class CostSearch:
         self.is_exact = True  # so far, whether every set of buffers was decided
 
     def run(self) -> None:
-        """Search until the bound is reached, no node is left, or MOST_CHOICES raise GaveUp."""
+        """Search until the bound is reached or no node is left. Raises GaveUp after MOST_CHOICES."""
         self._dive()
         nothing: Names = frozenset()
         nodes = [(*self._bounded(nothing, nothing), 0, nothing, nothing)]
@@ -382,12 +382,12 @@ class CostSearch:
             self.bound = self.cost
 
     def _children(self, at: int, inside: Names, outside: Names) -> list[tuple[Names, Names]]:
-        """The nodes below a node: sets of buffers inside the cheaper bank, and outside of it.
+        """The children of a node: sets of buffers inside the cheaper bank, and outside.
 
-        at: index of a time at which too many bytes are live; its largest undecided buffer is decided.
-        -1 if all loads fit: then a plan with all undecided buffers inside is tried first.
+        at: index of a time at which too many bytes are live, of which the largest undecided buffer is
+        decided; ALL_FIT if all loads fit: then a plan with all undecided buffers inside is tried first.
         """
-        if at >= 0:
+        if at != ALL_FIT:
             undecided = [
                 buffer for buffer in self._alive[at] if self._is_open(buffer, inside, outside)
             ]
@@ -396,22 +396,22 @@ class CostSearch:
         if self._taken(outside):
             return []
         left = sorted(name for name in self._free if name not in inside | outside)
-        # Every other choice moves some undecided buffer out. Child k keeps the first k inside and
-        # moves the next out: disjoint and complete.
+        # All other choices move an undecided buffer outside. Child k fixes the first k inside and the
+        # next outside: the children are disjoint and complete.
         return [
             (inside | frozenset(left[:number]), outside | {name})
             for number, name in enumerate(left)
         ]
 
     def _taken(self, outside: Names) -> bool:
-        """Take a choice if it fits both banks."""
+        """Record a choice if it fits both banks; return whether any choice is recorded so far."""
         cost = self._base + sum(self._extra[name] for name in outside)
         chosen = self._named[0] | (self._free.keys() - outside), self._named[1] | outside
         for bank, names in zip(self._banks, chosen, strict=True):
             fits = self._contents.can_fit(bank, names)
             if not fits:
-                # Moving more buffers there cannot help, and moving fewer is not searched: no proof
-                # then.
+                # If the dearer bank is full, children with fewer buffers in it would be needed, but
+                # they are not searched: the result is no proof.
                 is_dear = bank is self._banks[1]
                 self.is_exact &= fits is not None and not is_dear
                 return False
@@ -422,18 +422,18 @@ class CostSearch:
                 self.plans, self.cost = {bank.name: plan for bank, plan in both}, cost
         return bool(self.plans)
 
-    def _is_open(self, one: Buffer, inside: Names, outside: Names) -> bool:
-        return one.bank is None and one.name not in inside and one.name not in outside
+    def _is_open(self, buffer: Buffer, inside: Names, outside: Names) -> bool:
+        return buffer.bank is None and buffer.name not in inside | outside
 
     def _bounded(self, inside: Names, outside: Names) -> tuple[int, int]:
-        """The bound of a node, and the number of the time that sets it: -1 where all loads fit."""
+        """The bound of a node, and the index of the time with the largest loss, or ALL_FIT."""
         losses: list[tuple[int, int, Names]] = []
         for number, alive in enumerate(self._alive):
             over = sum(buffer.size for buffer in alive if buffer.name not in outside)
             over -= self._banks[0].capacity
             if over <= 0:
                 continue
-            # Dantzig's bound of the knapsack: items by accesses a byte, the last item cut.
+            # Dantzig's bound of the knapsack: items by extra cost per byte, a fraction of the last.
             loss = Fraction(0)
             items = [buffer for buffer in alive if self._is_open(buffer, inside, outside)]
             for buffer in sorted(
@@ -454,11 +454,11 @@ class CostSearch:
             if counted.isdisjoint(names):
                 total += bound
                 counted |= names
-        at = losses[0][1] if losses else -1
+        at = losses[0][1] if losses else ALL_FIT
         return total + sum(self._extra[name] for name in outside), at
 
     def _dive(self) -> None:
-        """Take a first choice: out go those with the fewest accesses a byte, until all fits."""
+        """Record a first choice: buffers move outside by increasing cost per byte until all fit."""
         is_exact = self.is_exact
         outside: Names = frozenset()
         order = sorted(
@@ -467,18 +467,21 @@ class CostSearch:
         )
         while not self._taken(outside):
             _, at = self._bounded(frozenset(), outside)
-            alive = order if at < 0 else [buffer for buffer in order if buffer in self._alive[at]]
+            alive = order
+            if at >= 0:
+                alive = [buffer for buffer in order if buffer in self._alive[at]]
             left = [buffer.name for buffer in alive if buffer.name not in outside]
             if not left:
                 break
             outside |= {left[0]}
-        self.is_exact = is_exact  # the search looks at all choices itself
+        self.is_exact = is_exact  # the search examines all choices itself
 
 
-NO_NODE = (2**62, -2)  # of a node with more bytes inside than fit
+ALL_FIT = -1  # instead of the index of a time
+NO_NODE = (2**62, -2)  # the bound and the time of a node with more decided bytes inside than fit
 
 
 def _rank(buffer: Buffer) -> tuple[int, ...]:
-    """The largest first, equal ones in sequence."""
+    """A sort key: decreasing size; equal buffers are adjacent."""
     fixed = -1 if buffer.offset is None else buffer.offset
     return (-buffer.size, buffer.start - buffer.end, buffer.start, buffer.alignment, fixed)

@@ -1,7 +1,8 @@
 """A problem as numbers: blocks, their conflicts, the unit of offsets, and bounds by cliques.
 
-A block is a buffer, or several that begin at the same offset, because a layer computes in place.
-Buffers without bytes are left out. A clique is of blocks that all conflict with one another.
+A block is a buffer, or several buffers at the same offset, because a layer computes in place. Buffers
+without bytes are omitted. A clique is a set of blocks of which each pair conflicts: the blocks are
+stacked in any plan, so the sum of their sizes is a lower bound on the peak.
 """
 
 from __future__ import annotations
@@ -22,19 +23,20 @@ from planners.kernels import placement as kernel
 from planners.kernels import ranges
 
 MOST_CONFLICTS = 80_000_000  # entries; each takes 24 bytes
-# Multisets of blocks in the search for the lowest stacks of all cliques: about 0.3 s of a processor. A
-# clique of 16 different blocks takes all of them.
+# States of the search for the lowest stacks of all cliques, about 0.3 s of a processor. A clique of 16
+# different blocks has this number of states.
 STACK_STATES = 2**16
-MOST_EXACT = 4000  # blocks of a part that is searched exactly; larger ones are improved only
+MOST_EXACT = 4000  # blocks of a part that is searched exactly; larger parts are searched greedily
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Blocks:
-    """Blocks and their conflicts, all counted in units of this many bytes, except `room`.
+    """Blocks and their conflicts, counted in units of `unit` bytes; `room` and `grain` are in bytes.
 
-    The conflicts of block b are entries neighbour_start[b] : neighbour_start[b + 1]; `rise` says how
-    far above b the neighbour must begin, if it lies higher, and `lift` how far above it b. Where
-    lifetimes alone decide, and there are more than MOST_EXACT blocks, conflicts are only counted.
+    The conflicts of block b are the entries neighbour_start[b] : neighbour_start[b + 1]. `rise` is the
+    minimum distance from the offset of b to that of the neighbour, if the neighbour is above b; `lift`
+    the distance if b is above. If lifetimes alone decide, and there are more than MOST_EXACT blocks,
+    conflicts are only counted.
     """
 
     members: tuple[tuple[Buffer, ...], ...]
@@ -56,17 +58,17 @@ class Blocks:
 
     @property
     def starts(self) -> list[int]:
-        """When the first buffer of each block is needed."""
+        """The start of the lifetime of each block."""
         return [min(buffer.start for buffer in members) for members in self.members]
 
     @property
     def ends(self) -> list[int]:
-        """When no buffer of each block is needed any more."""
+        """The end of the lifetime of each block."""
         return [max(buffer.end for buffer in members) for members in self.members]
 
     @property
     def conflicts_each(self) -> list[int]:
-        """How many blocks each conflicts with."""
+        """The number of conflicts of each block."""
         first = self.neighbour_start
         return [first[block + 1] - first[block] for block in range(len(self))]
 
@@ -92,7 +94,7 @@ class Blocks:
         return list(self.neighbour[self.neighbour_start[block] : self.neighbour_start[block + 1]])
 
     def highest(self, capacity: int) -> list[int]:
-        """Return the largest offset of each block with which it ends within this many bytes."""
+        """Return the largest offset of each block for which it ends within `capacity` bytes."""
         return [
             min(offset, (capacity - room) // self.unit) if fixed else (capacity - room) // self.unit
             for offset, room, fixed in zip(self.lowest, self.room, self.is_fixed, strict=True)
@@ -107,7 +109,7 @@ class Blocks:
     def fixed_offsets_agree(self) -> bool:
         """Whether no two blocks with fixed offsets overlap.
 
-        True where every block is a single buffer: `check_fixed` has compared those.
+        True if every block is a single buffer: `check_fixed` compared single buffers already.
         """
         if self.by_lifetime:
             return True
@@ -122,9 +124,9 @@ class Blocks:
         )
 
     def around(self, numbers: Sequence[int], held: Mapping[int, int]) -> Blocks:
-        """Return these blocks, conflicts listed, with some held at their offsets in units.
+        """Return these blocks with listed conflicts; held: fixed offsets of a subset, in units.
 
-        For blocks that conflict by lifetime alone; what is outside conflicts only with held ones.
+        For blocks that conflict by lifetime alone; blocks outside conflict only with held blocks.
         """
         part = self.part(numbers, MOST_CONFLICTS)
         lowest = [held.get(number, self.lowest[number]) for number in numbers]
@@ -132,9 +134,9 @@ class Blocks:
         return replace(part, lowest=lowest, is_fixed=fixed)
 
     def part(self, numbers: Sequence[int], maximum: int = MOST_EXACT) -> Blocks:
-        """Return these blocks alone; nothing outside may conflict with them.
+        """Return these blocks alone; no block outside may conflict with them.
 
-        maximum: blocks whose conflicts by lifetime are listed.
+        maximum: number of blocks up to which conflicts by lifetime are listed.
         """
         shared: dict[str, Any] = {
             name: [getattr(self, name)[number] for number in numbers]
@@ -163,7 +165,7 @@ class Blocks:
 
 
 def blocks_of(problem: Problem, groups: Sequence[Sequence[str]] = ()) -> Blocks:
-    """Return the blocks of a problem; the buffers of a group are to begin at the same offset."""
+    """Return the blocks of a problem; each group of buffers becomes one block."""
     buffers = [buffer for buffer in problem.buffers if buffer.takes_bytes]
     members: tuple[tuple[Buffer, ...], ...] = tuple((buffer,) for buffer in buffers)
     scale = _Scale(members)
@@ -207,16 +209,15 @@ def blocks_of(problem: Problem, groups: Sequence[Sequence[str]] = ()) -> Blocks:
 def _meetings(
     buffers: Sequence[Buffer], sizes: Sequence[int], maximum: int
 ) -> tuple[list[int], Any, Any, Any]:
-    """Return the conflicts of lifetimes that meet: start, neighbour, rise and lift.
+    """Return the conflicts of lifetimes that meet, as the columns start, neighbour, rise and lift.
 
-    They are listed for at most this many buffers. sizes: of the buffers, in units.
+    sizes: of the buffers, in units. maximum: number of buffers up to which conflicts are listed.
     """
     starts, ends = [b.start for b in buffers], [b.end for b in buffers]
     begun, ended = sorted(starts), sorted(ends)
     start = [0]
-    for (
-        buffer
-    ) in buffers:  # those that begin before its end, but not those that end before its start
+    for buffer in buffers:
+        # Buffers that begin before its end, without those that end by its start, and without itself.
         met = bisect_left(begun, buffer.end) - bisect_right(ended, buffer.start) - 1
         start.append(start[-1] + met)
     if len(buffers) > maximum:
@@ -245,9 +246,9 @@ def _grouped(
     conflicts: Sequence[set[int]],
     groups: Sequence[Sequence[str]],
 ) -> tuple[tuple[tuple[Buffer, ...], ...], list[dict[int, int]]]:
-    """Return the members of each block, and for each block how far above it each other must be.
+    """Return the members of each block, and the rises of each block by neighbour.
 
-    conflicts: of the lifetimes of the buffers, to which the exceptions of the problem are added here.
+    conflicts: of the lifetimes of the buffers; the exceptions of the problem are applied here.
     """
     number_of = {buffer.name: number for number, buffer in enumerate(buffers)}
     for pairs, change in ((problem.conflicts, set.add), (problem.may_overlap, set.discard)):
@@ -274,7 +275,7 @@ def _grouped(
 
 
 class _Scale:
-    """The largest unit in which all offsets of plans without needless gaps are whole numbers."""
+    """The largest unit in which the offsets of an optimal plan are whole numbers."""
 
     def __init__(self, members: Sequence[Sequence[Buffer]]) -> None:
         alignments = {lcm(*(buffer.alignment for buffer in block)) for block in members} or {1}
@@ -289,7 +290,7 @@ class _Scale:
         self.unit = unit
 
     def rounded(self, size: int) -> int:
-        """Return the units to the first offset where something may begin after this many bytes."""
+        """Return the units from an offset to the first possible offset after `size` bytes."""
         return -(-size // self.grain * self.grain // self.unit)
 
     def alignment(self, block: Sequence[Buffer]) -> int:
@@ -298,26 +299,26 @@ class _Scale:
 
 
 class Clique(NamedTuple):
-    """A clique of conflicting blocks, and the units that each block takes."""
+    """A clique of conflicting blocks, and the units that each block takes in a stack."""
 
     blocks: tuple[int, ...]
     weights: tuple[int, ...]
 
 
 class Bound(NamedTuple):
-    """No plan has a smaller peak, because of these blocks."""
+    """A lower bound on the peak, and the blocks that prove it."""
 
     peak: int  # bytes
     blocks: tuple[int, ...]
-    by_search: bool = False  # not by adding up a clique
-    is_stacked: bool = False  # a clique in its best order, with alignments and fixed offsets
+    by_search: bool = False  # whether exhaustive search proves it, not the sum of a clique
+    is_stacked: bool = False  # whether the clique has alignments or fixed offsets in its best order
 
 
 def cliques_of(blocks: Blocks) -> list[Clique]:
-    """Return cliques that together hold every block.
+    """Return cliques that together contain every block.
 
-    Where lifetimes alone decide these are all the largest sets that live at one time; else such sets
-    and the neighbourhoods of blocks, thinned until all conflict, large blocks first.
+    If lifetimes alone decide, these are the maximal sets that are live at one time. Otherwise a greedy
+    clique, large blocks first, is chosen within each such set, and among the neighbours of each block.
     """
     if blocks.by_lifetime:
         return [
@@ -327,10 +328,10 @@ def cliques_of(blocks: Blocks) -> list[Clique]:
     near = [set(blocks.neighbours(block)) for block in range(len(blocks))]
     seeds = [*_live_sets(blocks), *((block, *sorted(near[block])) for block in range(len(blocks)))]
     cliques = set()
-    for seed in seeds:  # the first of it stays if the rest conflicts with it
+    # Greedy cliques: finding the heaviest clique is NP-hard, and any clique is a valid bound.
+    for seed in seeds:
         kept: list[int] = []
         allowed = set(seed)
-        # Greedy clique: finding the heaviest clique is NP-hard, and any clique is a valid bound.
         for block in sorted(seed, key=lambda block: (-blocks.size[block], block)):
             if block in allowed:
                 kept.append(block)
@@ -340,12 +341,13 @@ def cliques_of(blocks: Blocks) -> list[Clique]:
 
 
 def clique_bound(blocks: Blocks, cliques: Sequence[Clique]) -> Bound:
-    """Return the best bound that one clique, or one block, gives."""
+    """Return the best bound of a single clique, or of a single block."""
     bounds = [
         Bound(blocks.lowest[block] * blocks.unit + blocks.room[block], (block,))
         for block in range(len(blocks))
     ]
-    for clique in cliques:  # upon one another; only the highest need not be rounded up
+    for clique in cliques:
+        # In a stack the size of each block is rounded up, except that of the highest block.
         taken = [weight * blocks.unit for weight in clique.weights]
         rooms = [blocks.room[block] for block in clique.blocks]
         slack = max(max(0, size - room) for size, room in zip(taken, rooms, strict=True))
@@ -355,10 +357,10 @@ def clique_bound(blocks: Blocks, cliques: Sequence[Clique]) -> Bound:
 
 
 def _stacked_bound(blocks: Blocks, cliques: Sequence[Clique], best: Bound) -> Bound:
-    """Return a better bound where alignments or fixed offsets leave gaps in every order of a clique.
+    """Return a better bound if alignments or fixed offsets leave gaps in every order of a clique.
 
-    Cliques come in the order of the height that a single order needs, which no bound is above, until
-    that is no better or the states are used up.
+    The height of one order of a clique is an upper bound on its bound. Cliques are examined by
+    decreasing height, while that height exceeds the best bound, and within STACK_STATES.
     """
     # Without alignments and fixed offsets a stack has no gaps: the sum of sizes is the height.
     if max(blocks.alignment, default=1) == 1 and not any(blocks.is_fixed):
@@ -381,7 +383,7 @@ def _stacked_bound(blocks: Blocks, cliques: Sequence[Clique], best: Bound) -> Bo
 
 
 class BlockKind(NamedTuple):
-    """A block in a stack. lowest, alignment: in units of this many bytes; room: bytes."""
+    """A block in a stack. lowest, alignment: in units of `unit` bytes; room: bytes."""
 
     is_fixed: bool
     lowest: int
@@ -390,7 +392,7 @@ class BlockKind(NamedTuple):
     unit: int
 
     def raised(self, height: int) -> int | None:
-        """Return the height with this block on top; None where its fixed offset is below."""
+        """Return the height with this block on top; None if its fixed offset is below the stack."""
         if self.is_fixed:
             offset = self.lowest * self.unit
             return None if height > offset else offset + self.room
@@ -409,7 +411,7 @@ def _kind(blocks: Blocks, block: int) -> BlockKind:
 
 
 def _height_in_order(kinds: Sequence[BlockKind]) -> int:
-    """Return the height of one stack: blocks without a fixed offset upon all that are fixed."""
+    """Return the height of one stack: blocks with fixed offsets first, then all others."""
     height = 0
     for kind in sorted(kinds, key=lambda kind: (not kind.is_fixed, kind.lowest)):
         height = kind.raised(height) or height
@@ -417,10 +419,10 @@ def _height_in_order(kinds: Sequence[BlockKind]) -> int:
 
 
 def _least_height(stack: Mapping[BlockKind, int]) -> int:
-    """Return the least height of a stack over all orders: dynamic programming over multisets.
+    """Return the minimum height of a stack over all orders: dynamic programming over multisets.
 
-    A lower stack is never worse, since rounding up keeps the order of heights. The state is the number
-    of blocks of each kind that lie below.
+    A state is the number of placed blocks of each kind, as a mixed-radix number. A lower stack of the
+    same blocks is never worse, since `raised` is monotone in the height.
     """
     kinds, counts = list(stack), list(stack.values())
     steps = list(accumulate((count + 1 for count in counts), mul, initial=1))
@@ -442,9 +444,9 @@ def _least_height(stack: Mapping[BlockKind, int]) -> int:
 
 
 def load_bound(blocks: Blocks) -> Bound:
-    """Return the bound of the largest live load, without listing what lives at every time.
+    """Return the bound of the largest live load, for blocks that conflict by lifetime alone.
 
-    For blocks that conflict by lifetime alone.
+    Unlike `clique_bound` of all cliques it lists the live blocks of one time only.
     """
     load = loads(
         (buffer.start, buffer.end, size)
@@ -461,7 +463,7 @@ def load_bound(blocks: Blocks) -> Bound:
 
 
 def _live_sets(blocks: Blocks) -> Iterator[tuple[int, ...]]:
-    """Yield the largest sets of blocks that live at one time, by time."""
+    """Yield the maximal sets of blocks that are live at one time, by time."""
     spans = [
         (buffer.start, buffer.end, number)
         for number, members in enumerate(blocks.members)
@@ -469,7 +471,7 @@ def _live_sets(blocks: Blocks) -> Iterator[tuple[int, ...]]:
     ]
     # Ends sort before starts of the same time, since lifetimes are half open.
     events = sorted(event for start, end, n in spans for event in ((start, 1, n), (end, 0, n)))
-    live: dict[int, int] = {}  # how many of its buffers live
+    live: dict[int, int] = {}  # the number of live buffers of each live block
     has_grown = False
     for _, is_start, number in events:
         if is_start:
@@ -486,7 +488,7 @@ def _live_sets(blocks: Blocks) -> Iterator[tuple[int, ...]]:
 
 
 def _weights(blocks: Blocks, numbers: Sequence[int]) -> tuple[int, ...]:
-    """Return how far above each block the nearest other of the clique must begin."""
+    """Return for each block of a clique the smallest rise to another block of the clique."""
     inside = set(numbers)
     if len(numbers) == 1:
         return (blocks.size[numbers[0]],)
