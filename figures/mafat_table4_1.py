@@ -119,13 +119,23 @@ def ours_table(chain: TopologicalOrder, rows: Mapping[str, Measured]) -> str:
             cells += ["none fits", "", "", ""]
         else:
             cells += [
-                ", ".join(f"{one.first}:{one.upto} {one}" for one in plan.groups),
+                _sections_in_words(chain, plan),
                 mb(plan.memory + BIAS),
                 f"{plan.redundant / whole:.1%}",
                 f"{rows[f'ours {limit}'].milliseconds:.0f}",
             ]
         lines.append(f"| {' | '.join(cells)} |\n")
     return "".join(lines)
+
+
+def _sections_in_words(chain: TopologicalOrder, plan: FusionPlan) -> str:
+    """Return the sections and the mode of each group of a plan."""
+    ends = {chain.at(section): section for section in range(chain.sections + 1)}
+    words, first = [], 0
+    for row in plan.to_records():
+        words.append(f"{first}:{ends[row['last']]} {row['mode']}")
+        first = ends[row["last"]]
+    return ", ".join(words)
 
 
 def claims(chain: TopologicalOrder, rows: Mapping[str, Measured], least: int) -> str:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.parameters import parameter_shapes
-from planners.fusion.search import Configuration, FusionPoint, SearchedGroup
+from planners.fusion.search import Configuration, FusionPoint, SectionRange
 from planners.memory.answer import GroupMode, ScratchCount
 from planners.memory.order import TopologicalOrder
 from planners.memory.tiles import even_tiles, scratch_elements, tiled_stage
@@ -163,5 +163,5 @@ def predicted_options(
                 memory = max(memory, needed)
                 spent += sum(map(held.work_of, own))
                 mode = GroupMode.WHOLE if (down, across) == (1, 1) else GroupMode.RECOMPUTED
-                group = SearchedGroup(first=first, upto=upto, mode=mode, tiles=tiles)
+                group = SectionRange(first, upto, mode, tiles)
                 yield FusionPoint(BIAS + memory, 0, spent, (group,))

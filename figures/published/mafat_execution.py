@@ -25,13 +25,10 @@ from cnn2csdf.weights import Array, Model
 from csdf.analysis.self_timed import self_timed_execution
 from csdf.errors import ExecutionError
 from planners.fusion.planning import FusionPlan
-from planners.fusion.search import SearchedGroup
-from planners.memory.answer import GroupMode
 from planners.memory.tiles import scratch_elements
 from planners.plan.computing import TensorPiece, bordered_layer, compute_rows
 from planners.plan.plan import Kind, StreamingPlan
 from planners.plan.regions import Needs, TileRanges, can_be_tiled
-from planners.published.mafat import tiles_of
 from planners.published.samos import network_memory
 
 SINGLE = np.dtype(np.float32)
@@ -96,13 +93,15 @@ def run_fused(model: Model, plan: FusionPlan, frame: Mapping[str, Array]) -> Fus
     run = _Run(model, plan)
     given = checked_frame(plan.chain.network, frame)
     run.tensor(plan.chain.at(0))[...] = given[plan.chain.at(0)]
+    network = plan.chain.network
     for group in plan.groups:
-        if group.mode is GroupMode.ROWS:
+        stage = group.stages[0]
+        if stage.tiles is not None:
+            run.work_tiles(TileRanges(network, stage))
+        elif group.stages[1:] or stage.rows < network.layer(stage.result).shape.rows:
             raise ExecutionError("Darknet streams no rows")
-        if group.is_tiled:
-            run.work_tiles(tiles_of(plan.chain, group))
         else:
-            run.work_whole(group)
+            run.work_whole(network.layer(stage.result))
     return FusedRun(
         output=run.tensor(plan.chain.layers[-1]).copy(),
         arena_bytes=run.arena.size,
@@ -150,29 +149,27 @@ class _Run:
         """The whole tensor that a layer writes."""
         return self.arena.view(name, self._network.layer(name).shape.dims, self._elements[name])
 
-    def work_whole(self, group: SearchedGroup) -> None:
-        """Work layer by layer."""
-        for layer in self._plan.chain.between(group.first, group.upto):
-            shapes = self._network.input_shapes(layer)
-            out = self.tensor(layer.name)
-            if can_be_tiled(self._network, layer):
-                pieces = {source: self._whole_piece(source) for source in layer.inputs}
-                target = self._whole_piece(layer.name)
-                self._compute(layer, pieces, target)
-                continue
-            readers = [
-                HeldRows(shape=shape, array=self.tensor(source))
-                for shape, source in zip(shapes, layer.inputs, strict=True)
-            ]
-            by_rows = layer.shape.is_map and all(
-                layer.operator.rows_needed(index, shapes, layer.shape) is not None
-                for index in range(len(shapes))
-            )
-            computed = computation(self._model, layer)
-            if by_rows:
-                compute_rows(computed, readers, out)
-            else:
-                out[...] = computed.rows(readers, 0, layer.shape.rows)
+    def work_whole(self, layer: Layer) -> None:
+        """Compute a layer whole."""
+        shapes = self._network.input_shapes(layer)
+        out = self.tensor(layer.name)
+        if can_be_tiled(self._network, layer):
+            pieces = {source: self._whole_piece(source) for source in layer.inputs}
+            self._compute(layer, pieces, self._whole_piece(layer.name))
+            return
+        readers = [
+            HeldRows(shape=shape, array=self.tensor(source))
+            for shape, source in zip(shapes, layer.inputs, strict=True)
+        ]
+        by_rows = layer.shape.is_map and all(
+            layer.operator.rows_needed(index, shapes, layer.shape) is not None
+            for index in range(len(shapes))
+        )
+        computed = computation(self._model, layer)
+        if by_rows:
+            compute_rows(computed, readers, out)
+        else:
+            out[...] = computed.rows(readers, 0, layer.shape.rows)
 
     def _whole_piece(self, name: str) -> TensorPiece:
         shape = self._network.layer(name).shape

@@ -24,7 +24,7 @@ from planners.fusion.search import (
     Configuration,
     FusionCost,
     FusionPoint,
-    SearchedGroup,
+    SectionRange,
     Terms,
     best_under,
     front,
@@ -42,7 +42,15 @@ from planners.memory.order import TopologicalOrder
 from planners.memory.stages import GroupGeometry, StageTable
 from planners.memory.tiles import tile_buffers, tiled_stage
 from planners.memory.times import PlanTimes
-from planners.plan.plan import Kind, Stage, StreamBuffer, StreamingPlan
+from planners.plan.plan import (
+    Kind,
+    Mode,
+    PlannedGroup,
+    Stage,
+    StreamBuffer,
+    StreamingPlan,
+    Tiles,
+)
 from planners.plan.regions import TileRanges
 
 MOST_STEPS = 200  # of the search for offsets of the buffers inside a group
@@ -73,7 +81,6 @@ class FusionPlan(Shown):
 
     chain: TopologicalOrder
     terms: Terms
-    groups: Configuration
     nanoseconds: int
     plan: StreamingPlan
     least_bytes: int
@@ -85,6 +92,11 @@ class FusionPlan(Shown):
         successor = "FusionPlan.nanoseconds and FusionPlan.plan.multiply_accumulates"
         warn_renamed("FusionPlan.cost", successor, last="1.0")
         return FusionCost(self.nanoseconds, self.plan.multiply_accumulates)
+
+    @property
+    def groups(self) -> tuple[PlannedGroup, ...]:
+        """The groups of the plan; a layer that executes whole is a group of its own."""
+        return self.plan.groups
 
     @property
     def memory(self) -> int:
@@ -125,12 +137,12 @@ class FusionPlan(Shown):
         return {
             "groups": [
                 {
-                    "layers": [layer.name for layer in self.chain.between(group.first, group.upto)],
-                    "mode": group.mode.value,
-                    "row_ends": list(group.tiles.row_ends) if group.is_tiled else None,
-                    "column_ends": list(group.tiles.column_ends) if group.is_tiled else None,
+                    "layers": layers,
+                    "mode": mode.value,
+                    "row_ends": None if tiles is None else list(tiles.row_ends),
+                    "column_ends": None if tiles is None else list(tiles.column_ends),
                 }
-                for group in self.groups
+                for layers, mode, tiles in self._modes()
             ],
             "arena_bytes": self.memory,
             "parameter_bytes": self.parameter_bytes,
@@ -145,17 +157,33 @@ class FusionPlan(Shown):
         }
 
     def to_records(self) -> list[dict[str, Any]]:
-        """Return a row for each group, as for a data frame."""
-        groups = [self.chain.between(group.first, group.upto) for group in self.groups]
+        """Return a row for each group, as for a data frame; consecutive whole layers are a group."""
         return [
             {
-                "first": layers[0].name,
-                "last": layers[-1].name,
+                "first": layers[0],
+                "last": layers[-1],
                 "layers": len(layers),
-                "mode": str(group),
+                "mode": mode.value if tiles is None else f"{tiles} {mode.value}",
             }
-            for layers, group in zip(groups, self.groups, strict=True)
+            for layers, mode, tiles in self._modes()
         ]
+
+    def _modes(self) -> list[tuple[list[str], GroupMode, Tiles | None]]:
+        """Return the layers, the mode and the tiles of each group; whole layers are joined."""
+        modes: list[tuple[list[str], GroupMode, Tiles | None]] = []
+        for group in self.groups:
+            first, *further = group.stages
+            mode, height = GroupMode.ROWS, self.chain.network.layer(first.result).shape.rows
+            if first.tiles is not None:
+                mode = GroupMode.CACHED if first.tiles.halo_cached else GroupMode.RECOMPUTED
+            elif not further and first.mode is Mode.ROWS and first.rows == height:
+                mode = GroupMode.WHOLE
+            layers = [name for stage in group.stages for name in stage.layers]
+            if modes and mode is modes[-1][1] is GroupMode.WHOLE:
+                modes[-1][0].extend(layers)
+            else:
+                modes.append((layers, mode, first.tiles))
+        return modes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -216,7 +244,6 @@ def fusion_plan(chain: TopologicalOrder, groups: Configuration, terms: Terms) ->
     return FusionPlan(
         chain=chain,
         terms=terms,
-        groups=groups,
         nanoseconds=PlanTimes(table, terms.platform, terms.element_bytes, terms.measured).of(plan),
         plan=plan,
         least_bytes=least,
@@ -224,7 +251,7 @@ def fusion_plan(chain: TopologicalOrder, groups: Configuration, terms: Terms) ->
     )
 
 
-def _stages(chain: TopologicalOrder, group: SearchedGroup) -> Iterator[tuple[Stage, ...]]:
+def _stages(chain: TopologicalOrder, group: SectionRange) -> Iterator[tuple[Stage, ...]]:
     """Yield sets of stages that execute interleaved: the whole group, or its layers one by one."""
     layers = chain.between(group.first, group.upto)
     if group.is_tiled:
@@ -237,7 +264,7 @@ def _stages(chain: TopologicalOrder, group: SearchedGroup) -> Iterator[tuple[Sta
 
 def _block(
     chain: TopologicalOrder,
-    group: SearchedGroup,
+    group: SectionRange,
     stages: Sequence[Stage],
     terms: Terms,
     number: int,
@@ -300,7 +327,7 @@ def best_plan(
     # On a Pareto front a point of less memory has a higher cost: the points are placed from the lowest
     # cost up, and the first that fits has the minimum cost of those that fit.
     while plan is None and (point := best_under(points, limit)) is not None:
-        placed = fusion_plan(chain, merged(point.groups), terms)
+        placed = fusion_plan(chain, point.groups, terms)
         plan = placed if placed.memory <= memory else None
         limit = point.memory - 1
     if plan is None:

@@ -55,31 +55,24 @@ class Terms:
     measured: Work | None = field(default=None, hash=False)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SearchedGroup:
-    """Sections [first, upto) that execute as a group; a single tile if the mode is not tiled."""
+class SectionRange(NamedTuple):
+    """Sections [first, upto), with their mode; a single tile if the mode is not tiled."""
 
     first: int
     upto: int
     mode: GroupMode
     tiles: Tiles
 
-    def __post_init__(self) -> None:
-        if not 0 <= self.first < self.upto:
-            raise InvalidPlan(f"a group of sections {self.first} to {self.upto}")
-        if self.tiles.halo_cached != (self.mode is GroupMode.CACHED):
-            raise InvalidPlan(f"a group in the mode {self.mode.value}; its tiles say another")
-
     @property
     def is_tiled(self) -> bool:
-        """Whether the group executes tile by tile."""
+        """Whether the sections execute tile by tile."""
         return self.mode in (GroupMode.RECOMPUTED, GroupMode.CACHED)
 
     def __str__(self) -> str:
         return f"{self.tiles} {self.mode.value}" if self.is_tiled else self.mode.value
 
 
-Configuration = tuple[SearchedGroup, ...]
+Configuration = tuple[SectionRange, ...]
 
 
 def group_of(
@@ -88,13 +81,11 @@ def group_of(
     upto: int,
     mode: GroupMode,
     tiles: tuple[int, int] = (1, 1),
-) -> SearchedGroup:
-    """Return a group with tiles of nearly equal size. tiles: numbers down and across."""
+) -> SectionRange:
+    """Return sections with tiles of nearly equal size. tiles: numbers down and across."""
     is_cached = mode is GroupMode.CACHED
     result = course.network.layer(course.at(upto))
-    return SearchedGroup(
-        first=first, upto=upto, mode=mode, tiles=even_tiles(result, *tiles, halo_cached=is_cached)
-    )
+    return SectionRange(first, upto, mode, even_tiles(result, *tiles, halo_cached=is_cached))
 
 
 def configuration(
@@ -119,10 +110,11 @@ def configuration(
     return groups
 
 
-def require_covering(course: TopologicalOrder, groups: Sequence[SearchedGroup]) -> None:
+def require_covering(course: TopologicalOrder, groups: Sequence[SectionRange]) -> None:
     """Raise InvalidPlan unless the groups cover the sections of the chain, each once, in order."""
     ends = [0, *(group.upto for group in groups)]
-    if ends != [*(group.first for group in groups), course.sections]:
+    firsts = [*(group.first for group in groups), course.sections]
+    if ends != firsts or ends != sorted(set(ends)):
         sections = ", ".join(f"{group.first}:{group.upto}" for group in groups)
         raise InvalidPlan(
             f"groups of sections {sections}; expected each of 0:{course.sections} once, in order"
@@ -131,11 +123,11 @@ def require_covering(course: TopologicalOrder, groups: Sequence[SearchedGroup]) 
 
 def merged(groups: Configuration) -> Configuration:
     """Return the configuration with adjacent layer-by-layer groups merged."""
-    joined: list[SearchedGroup] = []
+    joined: list[SectionRange] = []
     for group in groups:
         if joined and group.mode is joined[-1].mode is GroupMode.WHOLE:
             first = joined.pop().first
-            group = SearchedGroup(first=first, upto=group.upto, mode=group.mode, tiles=group.tiles)
+            group = group._replace(first=first)
         joined.append(group)
     return tuple(joined)
 
@@ -206,7 +198,7 @@ def _options(
                 stop.spend(TILE_EFFORT * course.layers_between(first, first + 1))
                 stop.look()
                 ends = sum(table.tensor_bytes(course.at(section)) for section in (first, upto))
-                group = SearchedGroup(first=first, upto=upto, mode=mode, tiles=tiles)
+                group = SectionRange(first, upto, mode, tiles)
                 yield FusionPoint(ends + inner, nanoseconds, work, (group,))
 
 

@@ -19,7 +19,7 @@ from enum import Enum
 
 from cnn2csdf.network import Layer
 from csdf.errors import InvalidNetwork, InvalidPlan
-from planners.fusion.search import Configuration, SearchedGroup, configuration
+from planners.fusion.search import Configuration, SectionRange, configuration
 from planners.memory.answer import GroupMode, ScratchCount
 from planners.memory.order import TopologicalOrder
 from planners.memory.tiles import scratch_elements, tiled_stage
@@ -116,7 +116,7 @@ def _predicted_whole(needs: Needs, layer: Layer, inputs: int) -> int:
     return (scratch + shape.elements + inputs * read) * ELEMENT_BYTES
 
 
-def tiles_of(chain: TopologicalOrder, group: SearchedGroup) -> TileRanges:
+def tiles_of(chain: TopologicalOrder, group: SectionRange) -> TileRanges:
     """Return what each tile of a group holds; one tile where it works layer by layer."""
     stage = tiled_stage(chain.between(group.first, group.upto), group.tiles)
     return TileRanges(chain.network, stage)

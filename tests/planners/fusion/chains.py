@@ -12,7 +12,7 @@ from cnn2csdf.dtypes import Element
 from cnn2csdf.platforms import PLATFORMS
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model, random_weights
-from planners.fusion.search import SearchedGroup, Terms, group_of
+from planners.fusion.search import SectionRange, Terms, group_of
 from planners.memory.answer import GroupMode, ScratchCount
 from planners.memory.order import chain_of
 from planners.plan.plan import Tiles
@@ -175,7 +175,7 @@ def configurations(draw, chain):
             groups.append(group_of(chain, first, upto, way))
         else:
             tiles = draw(tilings(shape, way is GroupMode.CACHED))
-            groups.append(SearchedGroup(first=first, upto=upto, mode=way, tiles=tiles))
+            groups.append(SectionRange(first, upto, way, tiles))
         first = upto
     return tuple(groups)
 

@@ -19,7 +19,6 @@ from planners.fusion.search import (
     best_under,
     configuration,
     front,
-    group_of,
     least_memory,
     merged,
     options,
@@ -53,7 +52,7 @@ def test_each_option_states_what_its_buffers_and_tiles_add_up_to(network, scratc
     for option in options(chain, terms):
         (group,) = option.groups
         part = chain_of(layer_range(Model(network=network), *_range(chain, group)).network)
-        alone = replace(group, first=0, upto=part.sections)
+        alone = group._replace(first=0, upto=part.sections)
         plan = fusion_plan(part, (alone,), terms)
         start = times.around_groups() if group.first else 0
         assert option.nanoseconds == times.of(plan.plan) - start
@@ -128,7 +127,7 @@ def test_more_memory_never_costs_time():
 def test_with_all_memory_layers_work_as_a_whole():
     # Tiles only add starts of phases and overlaps.
     answer = best_plan(yolo_chain(), TERMS, 10**9)
-    assert [str(group) for group in answer.plan.groups] == ["whole"]
+    assert [group["mode"] for group in answer.plan.to_records()] == ["whole"]
     assert answer.plan.redundant == 0
     # Layer 2 needs 304 * 304 places of 32 + 64 elements and 9 * 32 more for its windows.
     assert answer.plan.memory == 304 * 304 * (32 + 64 + 9 * 32) * 4
@@ -201,13 +200,6 @@ def test_without_a_way_for_each_layer_there_is_no_plan():
     assert "no groups in these modes" in str(answer.reason)
 
 
-def test_tiles_of_a_group_treat_halos_as_its_mode_says():
-    chain = plain_chain((2, 3, 1), (3, 3, 2))
-    group = group_of(chain, 0, 2, GroupMode.RECOMPUTED, (2, 3))
-    with pytest.raises(InvalidPlan, match="a group in the mode halo-cached; its tiles say another"):
-        replace(group, mode=GroupMode.CACHED)
-
-
 def test_neighbours_that_work_as_a_whole_are_one_group():
     chain = plain_chain((2, 3, 1), (2, 3, 1), (2, 3, 1))
     groups = configuration(chain, (1, 2), [(1, 1), (1, 1), (2, 1)])
@@ -222,6 +214,8 @@ def test_groups_cover_the_chain():
     groups = configuration(chain, (1,), [(1, 1), (2, 1)])
     with pytest.raises(InvalidPlan, match="expected each of 0:2 once"):
         fusion_plan(chain, groups[:1], TERMS)
+    with pytest.raises(InvalidPlan, match="sections 0:0, 0:1, 1:2; expected each of 0:2 once"):
+        fusion_plan(chain, (groups[0]._replace(upto=0), *groups), TERMS)
 
 
 @pytest.mark.parametrize("name", CATALOGUE)
