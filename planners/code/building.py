@@ -29,7 +29,7 @@ MAIN, BENCH, EXAMPLE = "test/main.c", "test/bench.c", "examples/classify.c"
 PROOF = "test/prove.c"  # which only Frama-C reads
 BY_CONTRACT = "sum_of_products"  # proved for all arguments, with what it calls
 TOGETHER = (  # functions whose turns of loops are proved together: places, filters, channels
-    *("make_windows", "make_filters", "make_all_lanes", "depthwise_pixel", "window_mean"),
+    *("each_window", "make_filters", "make_all_lanes", "depthwise_pixel", "window_mean"),
     *("combine", "add_cell", "multiply_cell", "make_places", "rescale_cell", "look_up_cell"),
 )
 

@@ -380,14 +380,14 @@ static int32_t make_all_lanes(element *to, const convolution *c, const receptive
 {
     int32_t from = 0;
     int32_t stride = field->step;
-    int32_t bend = smaller(field->bend, field->across.end);
+    int32_t wrap = smaller(field->wrap, field->across.end);
     const trained *weights = &c->weights[first];
     patch parts[2];
-    parts[0] = lanes_patch(c, field, field->across.first, bend);
+    parts[0] = lanes_patch(c, field, field->across.first, wrap);
     parts[1].from = parts[0].from + parts[0].count;
     parts[1].count = 0;
-    if (bend < field->across.end) {
-        parts[1] = lanes_patch(c, field, bend, field->across.end);
+    if (wrap < field->across.end) {
+        parts[1] = lanes_patch(c, field, wrap, field->across.end);
     }
 #if defined(HELIUM) && FACTORS_ARE_SMALL
     if (HAS_SMALL_FACTORS(&c->to) && c->to.bias && (parts[0].row_count > 0) && (parts[0].count > 0)) {

@@ -1,16 +1,16 @@
-/* One row of values. */
+/* A patch of one row of values. */
 static inline patch row_patch(const element *const *row, int32_t zero, int32_t count, int32_t apart)
 {
-    patch found;
-    found.rows = row;
-    found.row_count = 1;
-    found.weights_from = 0;
-    found.from = 0;
-    found.width = count;
-    found.count = count;
-    found.zero = zero;
-    found.apart = apart;
-    return found;
+    patch p;
+    p.rows = row;
+    p.row_count = 1;
+    p.weights_from = 0;
+    p.from = 0;
+    p.width = count;
+    p.count = count;
+    p.zero = zero;
+    p.apart = apart;
+    return p;
 }
 
 /* Add the products of one row of values. */
@@ -21,23 +21,23 @@ static void add_row(total *sums, const element *values, int32_t zero, const trai
     add_values(sums, &p, weights, filters);
 }
 
-/* What lies under some taps side by side in all rows of a window. */
+/* A patch of `taps` adjacent taps from `tap` on, in all rows of a window. */
 static patch taps_patch(const convolution *c, const receptive_field *field, int32_t tap, int32_t taps,
                         int32_t channel)
 {
-    patch found;
-    found.rows = &field->rows[field->down.first];
-    found.row_count = field->down.end - field->down.first;
-    found.from = column_under(field, tap) + channel;
-    found.count = taps * c->group_inputs;
-    found.zero = c->to.zero_in;
-    found.width = c->at.taps[1] * c->group_inputs;
-    found.apart = c->at.taps[0] * found.width;
-    found.weights_from = (field->down.first * found.width) + (tap * c->group_inputs);
-    return found;
+    patch p;
+    p.rows = &field->rows[field->down.first];
+    p.row_count = field->down.end - field->down.first;
+    p.from = column_under(field, tap) + channel;
+    p.count = taps * c->group_inputs;
+    p.zero = c->to.zero_in;
+    p.width = c->at.taps[1] * c->group_inputs;
+    p.apart = c->at.taps[0] * p.width;
+    p.weights_from = (field->down.first * p.width) + (tap * c->group_inputs);
+    return p;
 }
 
-/* Add to the sums of some filters what lies under a window. */
+/* Add the products of a window to the sums of a block of filters. */
 static void add_window(const convolution *c, const receptive_field *field, total *sums,
                        const trained *weights, int32_t channel, int32_t filters)
 {
@@ -47,12 +47,12 @@ static void add_window(const convolution *c, const receptive_field *field, total
         patch p;
         taps = 1;
         if (field->step == c->group_inputs) {
-            taps = ((j < field->bend) ? field->bend : field->across.end) - j;
+            taps = ((j < field->wrap) ? field->wrap : field->across.end) - j;
         }
         p = taps_patch(c, field, j, taps, channel);
         add_values(sums, &p, weights, filters);
 #if WEIGHTS_HAVE_ZEROS
-        take_zeros(sums, &p, &c->to, filters);
+        subtract_weight_zeros(sums, &p, &c->to, filters);
 #endif
     }
 }
@@ -76,9 +76,9 @@ static void copy_few(element *to, const element *from, int32_t count)
     }
 }
 
-/* Windows of few channels and several rows are gathered once for all filters, with zero points where
-   nothing lies under them. */
-static int32_t is_few(const convolution *c)
+/* Windows of few channels and several rows are gathered once for all filters (im2col), with zero points
+   in the padding. */
+static int32_t has_few_inputs(const convolution *c)
 {
     int32_t width = c->at.taps[1] * c->group_inputs;
     return (c->groups == 1) && (c->at.taps[0] > 1) && (width < FEW) &&
@@ -102,7 +102,7 @@ static void gather(const convolution *c, const receptive_field *field, element *
     for (j = field->across.first; j < field->across.end; j += taps) {
         taps = 1;
         if (field->step == inputs) {
-            taps = ((j < field->bend) ? field->bend : field->across.end) - j;
+            taps = ((j < field->wrap) ? field->wrap : field->across.end) - j;
         }
         for (i = field->down.first; i < field->down.end; i++) {
             copy_few(&to[(i * width) + (j * inputs)], &field->rows[i][column_under(field, j)],
@@ -111,8 +111,8 @@ static void gather(const convolution *c, const receptive_field *field, element *
     }
 }
 
-/* Store what filters make of a patch, four at a time, from sums on that begin with some; weights: from
-   the first filter on. The first that is left. */
+/* Compute and store the results of filters on a patch, four at a time. begin: initial sums; weights: of
+   the first filter. Returns the first filter that remains. */
 APART static int32_t make_filters(element *to, const patch *p, const trained *weights, const scaling *s,
                             const bias_sum *begin, range filters)
 {
@@ -132,7 +132,7 @@ APART static int32_t make_filters(element *to, const patch *p, const trained *we
         meet_blocks(to, p, &weights[p->weights_from], s, &begin[first], first, &to[count]);
         first += count;
 #else
-        if (p->zero == 0) { /* values meet weights as they are stored */
+        if (p->zero == 0) { /* no zero point to subtract */
             make_blocks(to, p, &weights[p->weights_from], s, &begin[first], first, &to[count]);
             first += count;
         }
@@ -145,15 +145,15 @@ APART static int32_t make_filters(element *to, const patch *p, const trained *we
         begin_sums(sums, begin, first, BLOCK);
         add_values(sums, p, &weights[done * p->apart], BLOCK);
 #if WEIGHTS_HAVE_ZEROS
-        take_zeros(sums, p, s, BLOCK);
+        subtract_weight_zeros(sums, p, s, BLOCK);
 #endif
         store_sums(&to[done], sums, s, first, BLOCK);
     }
     return first;
 }
 
-/* Make channels of a position whose windows are no patch, or that are less than four. */
-APART static void make_singly(const convolution *c, const receptive_field *field, element *to,
+/* Compute channels of a pixel whose window is no patch, or fewer than four channels. */
+APART static void convolve_by_blocks(const convolution *c, const receptive_field *field, element *to,
                               range channels)
 {
     int32_t of_filter = c->at.taps[0] * c->at.taps[1] * c->group_inputs;
@@ -175,7 +175,7 @@ APART static void make_singly(const convolution *c, const receptive_field *field
     }
 }
 
-/* The sums that filters begin with for a patch: with a whole window, those that zero points are in. */
+/* Initial sums of the filters for a patch; for a whole window they include the zero point. */
 static const bias_sum *sums_before(const convolution *c, patch *p)
 {
 #if defined(HELIUM) && !WEIGHTS_HAVE_ZEROS
@@ -189,15 +189,15 @@ static const bias_sum *sums_before(const convolution *c, patch *p)
     return c->to.bias;
 }
 
-/* Make channels of a position from a gathered window. The first that is left. */
+/* Compute channels of a pixel from a gathered window. Returns the first channel that remains. */
 APART static int32_t make_gathered(const convolution *c, const receptive_field *field, element *to,
                                    range channels)
 {
     int32_t of_filter = c->at.taps[0] * c->at.taps[1] * c->group_inputs;
-    element few[MOST_GATHERED];
-    const element *row = few;
+    element inputs[MOST_GATHERED];
+    const element *row = inputs;
     patch p;
-    gather(c, field, few);
+    gather(c, field, inputs);
     p = row_patch(&row, c->to.zero_in, of_filter, of_filter);
     return make_filters(to, &p, &c->weights[channels.first * of_filter], &c->to,
                         sums_before(c, &p), channels);
@@ -210,12 +210,12 @@ static void convolve_pixel(const void *numbers, const receptive_field *field, el
     range rest;
     rest.end = channels.end;
 #if WINDOWS_ARE_GATHERED
-    if (is_few(c) != 0) {
+    if (has_few_inputs(c) != 0) {
         rest.first = make_gathered(c, field, to, channels);
     } else
 #endif
     if ((c->groups == 1) && (field->step == c->group_inputs) &&
-               (field->bend >= field->across.end)) {
+               (field->wrap >= field->across.end)) {
         int32_t of_filter = c->at.taps[0] * c->at.taps[1] * c->group_inputs;
         patch p = taps_patch(c, field, field->across.first,
                              field->across.end - field->across.first, 0);
@@ -226,15 +226,15 @@ static void convolve_pixel(const void *numbers, const receptive_field *field, el
         rest.first = channels.first;
     }
     if (rest.first < rest.end) {
-        make_singly(c, field, &to[rest.first - channels.first], rest);
+        convolve_by_blocks(c, field, &to[rest.first - channels.first], rest);
     }
 }
 
-LAYER(convolve, all_windows, convolve_pixel)
+LAYER(convolve, each_window_all_channels, convolve_pixel)
 
 #if WEIGHTS_HAVE_ZEROS
-static void take_lane_zeros(total *sums, const convolution *c, const receptive_field *field, int32_t from,
-                            int32_t lanes)
+static void subtract_lane_zeros(total *sums, const convolution *c, const receptive_field *field,
+                                int32_t from, int32_t lanes)
 {
     int32_t i;
     int32_t j;
@@ -244,7 +244,7 @@ static void take_lane_zeros(total *sums, const convolution *c, const receptive_f
             for (k = 0; k < lanes; k++) {
                 const element *value = field->rows[i] + column_under(field, j) + from + k;
                 patch p = row_patch(&value, c->to.zero_in, 1, 0);
-                take_zeros(sums + k, &p, &c->to, 1);
+                subtract_weight_zeros(sums + k, &p, &c->to, 1);
             }
         }
     }
@@ -268,15 +268,15 @@ static void depthwise_pixel(const void *numbers, const receptive_field *field, e
         begin_sums(sums, c->to.bias, first, lanes);
         add_few_lanes(c, field, from, first, lanes, sums);
 #if WEIGHTS_HAVE_ZEROS
-        take_lane_zeros(sums, c, field, from, lanes);
+        subtract_lane_zeros(sums, c, field, from, lanes);
 #endif
         store_sums(&to[from], sums, &c->to, first, lanes);
     }
 }
 
-LAYER(depthwise_conv, all_windows, depthwise_pixel)
+LAYER(depthwise_conv, each_window_all_channels, depthwise_pixel)
 
-/* Add to the sums of some filters what elements of the input add to a position of the result. */
+/* Add the products of an output pixel of a transposed convolution to the sums of some filters. */
 static void add_transposed(const convolution *c, const view *in, int32_t height, int32_t y,
                            int32_t x, total *sums, const trained *weights, int32_t channel,
                            int32_t filters)
@@ -285,16 +285,16 @@ static void add_transposed(const convolution *c, const view *in, int32_t height,
     int32_t j;
     int32_t apart = c->at.taps[0] * c->at.taps[1] * c->group_inputs;
     for (i = 0; i < c->at.taps[0]; i++) {
-        int32_t row = source_of(&c->at, 0, y, i, height);
+        int32_t row = transposed_source(&c->at, 0, y, i, height);
         for (j = 0; (row >= 0) && (j < c->at.taps[1]); j++) {
-            int32_t column = source_of(&c->at, 1, x, j, in->width);
+            int32_t column = transposed_source(&c->at, 1, x, j, in->width);
             if (column >= 0) {
                 const element *values = row_at(in, row) + column_at(in, column) + channel;
                 patch p = row_patch(&values, c->to.zero_in, c->group_inputs, apart);
                 p.weights_from = ((i * c->at.taps[1]) + j) * c->group_inputs;
                 add_values(sums, &p, weights, filters);
 #if WEIGHTS_HAVE_ZEROS
-                take_zeros(sums, &p, &c->to, filters);
+                subtract_weight_zeros(sums, &p, &c->to, filters);
 #endif
             }
         }
@@ -337,7 +337,7 @@ static void transposed_conv(const run *r, const layer *l, range rows, range colu
     }
 }
 
-/* Halves go away from zero. offset: what unsigned integers are less by here. */
+/* Mean, rounded half away from zero in the numbers of the file. offset: 128 for uint8, else 0. */
 static element mean_of(int32_t sum, int32_t count, int32_t offset)
 {
     int32_t above = sum + (offset * count);
@@ -345,8 +345,8 @@ static element mean_of(int32_t sum, int32_t count, int32_t offset)
     return (element)(((above + half) / count) - offset);
 }
 
-/* The sums of up to four channels of what lies under a window, from a channel on. */
-static void sums_under(const receptive_field *field, int32_t channel, int32_t channels, int32_t *sums)
+/* Sums over the pixels of a window, of up to four channels from `channel` on. */
+static void window_sums(const receptive_field *field, int32_t channel, int32_t channels, int32_t *sums)
 {
     int32_t i;
     int32_t j;
@@ -375,28 +375,28 @@ static void window_mean(const void *numbers, const receptive_field *field, eleme
 {
     int32_t first;
     int32_t k;
-    int32_t count = counted(numbers, field);
-    int32_t all = channels.end - channels.first;
-    for (first = 0; first < all; first += 4) {
+    int32_t pixels = averaged_pixels(numbers, field);
+    int32_t count = channels.end - channels.first;
+    for (first = 0; first < count; first += 4) {
         int32_t sums[4] = {0, 0, 0, 0};
-        int32_t some = smaller(all - first, 4);
-        sums_under(field, first, some, sums);
-        for (k = 0; k < some; k++) {
-            to[first + k] = mean_of(sums[k], count, ((const pooling *)numbers)->offset);
+        int32_t block = smaller(count - first, 4);
+        window_sums(field, first, block, sums);
+        for (k = 0; k < block; k++) {
+            to[first + k] = mean_of(sums[k], pixels, ((const pooling *)numbers)->offset);
         }
     }
 }
 
-LAYER(average_pool, all_windows, window_mean)
+LAYER(average_pool, each_window_all_channels, window_mean)
 
-/* weights: unit by unit, position by position of the input as it lies. */
+/* weights[units][inputs], the inputs in memory order. */
 typedef struct {
     int32_t units;
     const trained *weights;
     scaling to;
 } matrix;
 
-/* Rows from a row on that are consecutive in memory: one row of a matrix product. */
+/* Number of rows from `first` on that are consecutive in memory: a row of a matrix product. */
 static int32_t rows_in_run(const view *v, int32_t first, int32_t height)
 {
     int32_t y = first + 1;
@@ -424,7 +424,7 @@ static void fully_connected(const run *r, const layer *l, range rows, range colu
     int32_t next_run = rows_in_run(&in, first_run, height);
     int32_t at_once;
     int32_t apart = height * count;
-    range all = {0, 0};
+    range units = {0, 0};
     patch p = row_patch(&row, m->to.zero_in, apart, apart);
     total sums[BLOCK];
     (void)rows;
@@ -436,8 +436,8 @@ static void fully_connected(const run *r, const layer *l, range rows, range colu
     }
 #endif
     if (first_run == height) {
-        all.end = m->units;
-        first = make_filters(pixel, &p, m->weights, &m->to, begin, all);
+        units.end = m->units;
+        first = make_filters(pixel, &p, m->weights, &m->to, begin, units);
     }
     for (done = first; done < m->units; done += block) {
         block = smaller(BLOCK, m->units - done);
@@ -448,7 +448,7 @@ static void fully_connected(const run *r, const layer *l, range rows, range colu
             p.count = at_once * count;
             add_values(sums, &p, &m->weights[(done * apart) + (y * count)], block);
 #if WEIGHTS_HAVE_ZEROS
-            take_zeros(sums, &p, &m->to, block);
+            subtract_weight_zeros(sums, &p, &m->to, block);
 #endif
         }
         store_sums(&pixel[done], sums, &m->to, done, block);
@@ -456,7 +456,7 @@ static void fully_connected(const run *r, const layer *l, range rows, range colu
     finish(l, pixel, m->units, 0, 0);
 }
 
-/* Add a row of the input; weights: row by row, unit by unit, value by value. */
+/* Add the products of one input row; weights[rows][units][row elements]. */
 static void sum_fully(const run *r, const layer *l, range rows, range columns)
 {
     const matrix *m = l->parameters;
@@ -482,14 +482,14 @@ static void sum_fully(const run *r, const layer *l, range rows, range columns)
         }
         add_values(sums, &p, weights, block);
 #if WEIGHTS_HAVE_ZEROS
-        take_zeros(sums, &p, &m->to, block);
+        subtract_weight_zeros(sums, &p, &m->to, block);
 #endif
         weights += count * block;
         for (i = 0; i < block; i++) {
             store(kept, done + i, (int32_t)sums[i]);
         }
     }
-    /* Only now: the result may lie over the row. */
+    /* After all products: the result may overwrite the row. */
     for (done = 0; is_last && (done < m->units); done++) {
         total sum = load(kept, done);
         store_sums(pixel + done, &sum, &m->to, done, 1);
@@ -499,7 +499,7 @@ static void sum_fully(const run *r, const layer *l, range rows, range columns)
     }
 }
 
-/* Sums of each feature map, of positions before some row and column. */
+/* Reduction of each feature map over its first rows and columns. */
 enum { SUM_MEAN, SUM_AVERAGE, SUM_LARGEST };
 
 typedef struct {
@@ -523,7 +523,7 @@ static element sum_as_stored(const summing *s, int32_t sum)
 }
 
 #if defined(HELIUM)
-/* Add a row to sums, which begin anywhere, of four channels at once; how many channels those are. */
+/* Add a row to unaligned sums, four channels at a time. Returns the number of channels done. */
 static int32_t add_row_in_fours(const summing *s, const element *row, const view *in, element *sums,
                                 int32_t has_sums)
 {
@@ -578,7 +578,7 @@ static void sum_row(const run *r, const layer *l, range rows, range columns)
     }
 }
 
-/* A convolution whose feature maps are summed up block by block as they are made. */
+/* Reduce the feature maps of a fused convolution, for a block of filters. */
 static void sum_block(const run *r, const layer *l, const trained *weights, int32_t g,
                       int32_t first, int32_t block, int32_t *sums)
 {
@@ -595,15 +595,15 @@ static void sum_block(const run *r, const layer *l, const trained *weights, int3
     for (y = 0; y < s->rows; y++) {
         locate_rows(&field, &c->at, &in, y);
         for (x = 0; x < s->columns; x++) {
-            total found[BLOCK];
-            element made[BLOCK];
+            total products[BLOCK];
+            element results[BLOCK];
             locate_columns(&field, &c->at, &in, x, 0);
-            begin_sums(found, c->to.bias, first, block);
-            add_window(c, &field, found, weights, g * c->group_inputs, block);
-            store_sums(made, found, &c->to, first, block);
-            finish(maps, made, block, first, x);
+            begin_sums(products, c->to.bias, first, block);
+            add_window(c, &field, products, weights, g * c->group_inputs, block);
+            store_sums(results, products, &c->to, first, block);
+            finish(maps, results, block, first, x);
             for (i = 0; i < block; i++) {
-                sums[i] = summed(s, sums[i], made[i]);
+                sums[i] = summed(s, sums[i], results[i]);
             }
         }
     }

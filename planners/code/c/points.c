@@ -93,7 +93,7 @@ static void position_under(const void *numbers, const receptive_field *field, el
     }
 }
 
-LAYER(place_of_maximum, all_windows, position_under)
+LAYER(place_of_maximum, each_window_all_channels, position_under)
 
 /* Rows and columns of a block. */
 typedef struct {

@@ -230,7 +230,7 @@ static void add_window(const convolution *c, const receptive_field *field, eleme
             real_weights with = from_weight(weights, ((i * c->at.taps[1]) + j) * size);
             taps = 1;
             if (is_dense != 0) {
-                taps = ((j < field->bend) ? field->bend : field->across.end) - j;
+                taps = ((j < field->wrap) ? field->wrap : field->across.end) - j;
             }
             add_products(sums, row + column_under(field, j), with, inputs * taps, block);
         }
@@ -265,7 +265,7 @@ static void convolve_pixel(const void *numbers, const receptive_field *field, el
     }
 }
 
-LAYER(convolve, all_windows, convolve_pixel)
+LAYER(convolve, each_window_all_channels, convolve_pixel)
 
 /* Channels that are summed at once where each has a filter of its own. */
 enum { LANES = 8 };
@@ -326,7 +326,7 @@ static void depthwise_pixel(const void *numbers, const receptive_field *field, e
     }
 }
 
-LAYER(depthwise_conv, all_windows, depthwise_pixel)
+LAYER(depthwise_conv, each_window_all_channels, depthwise_pixel)
 
 static void add_transposed(const convolution *c, const view *in, int32_t height, int32_t y,
                            int32_t x, element *sums, real_weights weights, int32_t channel,
@@ -336,9 +336,9 @@ static void add_transposed(const convolution *c, const view *in, int32_t height,
     int32_t j;
     int32_t size = c->group_inputs * block;
     for (i = 0; i < c->at.taps[0]; i++) {
-        int32_t row = source_of(&c->at, 0, y, i, height);
+        int32_t row = transposed_source(&c->at, 0, y, i, height);
         for (j = 0; (row >= 0) && (j < c->at.taps[1]); j++) {
-            int32_t column = source_of(&c->at, 1, x, j, in->width);
+            int32_t column = transposed_source(&c->at, 1, x, j, in->width);
             if (column >= 0) {
                 add_products(sums, row_at(in, row) + column_at(in, column) + channel,
                              from_weight(weights, ((i * c->at.taps[1]) + j) * size), c->group_inputs,
@@ -383,7 +383,7 @@ static void window_mean(const void *numbers, const receptive_field *field, eleme
     int32_t i;
     int32_t j;
     int32_t k;
-    int32_t many = counted(numbers, field);
+    int32_t many = averaged_pixels(numbers, field);
     int32_t count = channels.end - channels.first;
     fill_with_bias(to, NULL, 0, count);
     for (i = field->down.first; i < field->down.end; i++) {
@@ -399,7 +399,7 @@ static void window_mean(const void *numbers, const receptive_field *field, eleme
     }
 }
 
-LAYER(average_pool, all_windows, window_mean)
+LAYER(average_pool, each_window_all_channels, window_mean)
 
 /* weights: block by block of units, position by position of the input as it lies. */
 typedef struct {

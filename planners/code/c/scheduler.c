@@ -184,7 +184,7 @@ static void compute_stage(const run *r, const element *row)
 #endif
 #if HAS_TILES
     } else if (s->mode == BY_TILES) {
-        work_tiles(r);
+        compute_tiles(r);
 #endif
 #if FUSES_LAYERS
     } else if ((s->layer_count > 1) && (s->mode != INTO_SUMS) && (s->mode != BY_CHANNELS)) {

@@ -1,4 +1,4 @@
-LAYER(max_pool_share, share_windows, largest_under)
+LAYER(max_pool_share, share_windows, window_maximum)
 
 LAYER(average_pool_share, share_windows, window_mean)
 
@@ -9,7 +9,7 @@ LAYER(depthwise_conv_share, share_windows, depthwise_pixel)
 static void convolve_share(const run *r, const layer *l, range rows, range columns)
 {
     const sliced *p = l->parameters;
-    make_windows(r, l, rows, columns, p->of, share_at(r, p), 0, convolve_pixel);
+    each_window(r, l, rows, columns, p->of, share_at(r, p), 0, convolve_pixel);
 }
 
 /* Weights: share by share of the inputs, in each as those of any convolution. */

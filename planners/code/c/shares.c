@@ -106,10 +106,10 @@ LAYER(copy_region, make_rows, copy_cell)
 LAYER(copy_share, share_places, copy_cell)
 
 /* What windows make of a share of the channels, which their input has apart. */
-static void share_windows(const run *r, const layer *l, range rows, range columns, window_cell make)
+static void share_windows(const run *r, const layer *l, range rows, range columns, window_kernel make)
 {
     const sliced *p = l->parameters;
     range share = share_at(r, p);
     view in = input_view(r, l, 0);
-    make_windows(r, l, rows, columns, p->of, share, share_within(&in, p, share), make);
+    each_window(r, l, rows, columns, p->of, share, share_within(&in, p, share), make);
 }

@@ -10,7 +10,7 @@ static void scaled_under(const void *numbers, const receptive_field *field, elem
     int32_t i;
     int32_t j;
     int32_t k;
-    int32_t many = counted(&s->windows, field);
+    int32_t many = averaged_pixels(&s->windows, field);
     for (k = 0; k < (channels.end - channels.first); k++) {
         int32_t sum = 0;
         for (i = field->down.first; i < field->down.end; i++) {
@@ -22,7 +22,7 @@ static void scaled_under(const void *numbers, const receptive_field *field, elem
     }
 }
 
-LAYER(pool_scaled, all_windows, scaled_under)
+LAYER(pool_scaled, each_window_all_channels, scaled_under)
 
 LAYER(pool_scaled_share, share_windows, scaled_under)
 

@@ -202,7 +202,7 @@ static void product_pixel(const void *numbers, const receptive_field *field, ele
     }
 }
 
-LAYER(convolve_as_reals, all_windows, product_pixel)
+LAYER(convolve_as_reals, each_window_all_channels, product_pixel)
 
 LAYER(convolve_as_reals_share, share_windows, product_pixel)
 

@@ -1,4 +1,4 @@
-/* Filters that are summed at once, and channels that are where each has a filter of its own. */
+/* Filters, or channels of a depthwise convolution, whose sums are computed together. */
 enum { BLOCK = 4, LANES = 8 };
 
 INLINED static void begin_sums(total *sums, const bias_sum *bias, int32_t first, int32_t count)
@@ -19,8 +19,8 @@ INLINED static void begin_sums(total *sums, const bias_sum *bias, int32_t first,
     }
 }
 
-/* Rows of values that filters meet, all from the same element on, and where their weights lie: so many
-   from a row to the next, and from a filter to the next. zero: what is taken from each value. */
+/* Operand of a product with filters: `count` values from element `from` on in each of `row_count` rows.
+   zero: zero point of the values. Weights: from `weights_from` on, `width` a row, `apart` a filter. */
 typedef struct {
     const element *const *rows;
     int32_t row_count;
@@ -32,7 +32,7 @@ typedef struct {
     int32_t apart;
 } patch;
 
-/* A product of a value, less its zero point, with a weight; apart, so that its bounds are proved once. */
+/* A value, less its zero point, times a weight: a function, so that its bounds are proved once. */
 /*@ requires LEAST - MOST <= value <= MOST - LEAST && -128 <= weight <= 127;
     assigns \result \from value, weight;
     ensures (LEAST - MOST) * 128 <= \result <= (MOST - LEAST) * 128; */
@@ -61,7 +61,7 @@ INLINED static total sum_of_products(const element *values, int32_t zero, const 
     return sum;
 }
 
-/* Add products to the sums of some filters, from a value of each row on. */
+/* Add products to the sums of `filters` filters, from value `first` of each row on. */
 static void add_products(total *sums, const patch *p, const trained *weights, int32_t first,
                          int32_t filters)
 {
@@ -79,8 +79,8 @@ static void add_products(total *sums, const patch *p, const trained *weights, in
 }
 
 #if WEIGHTS_HAVE_ZEROS
-/* What values that met weights as they are stored have added too much, to each of some sums. */
-static void take_zeros(total *sums, const patch *p, const scaling *s, int32_t filters)
+/* Subtract the products of the values with the zero point of the weights. */
+static void subtract_weight_zeros(total *sums, const patch *p, const scaling *s, int32_t filters)
 {
     int32_t i;
     int32_t j;
@@ -96,7 +96,7 @@ static void take_zeros(total *sums, const patch *p, const scaling *s, int32_t fi
 }
 #endif
 
-/* weights: filter by filter, tap by tap, input channel by channel. */
+/* weights[filters][taps][input channels]. */
 typedef struct {
     window at;
     int32_t groups;
@@ -106,8 +106,8 @@ typedef struct {
     scaling to;
 } convolution;
 
-/* One filter a channel; weights: tap by tap, channel by channel. from: the first channel of what lies
-   under the window, first: of the weights. */
+/* Depthwise convolution; weights[taps][channels]. from: the first channel in the window, first: of the
+   weights. */
 static void add_few_lanes(const convolution *c, const receptive_field *field, int32_t from, int32_t first,
                           int32_t lanes, total *sums)
 {

@@ -1,70 +1,70 @@
-/* What no tile before it holds. */
-static range fresh_of(const tiling *t, int32_t number, int32_t tile, int32_t is_first)
+/* Rows or columns of a tile that no earlier tile holds. */
+static range new_in_tile(const tiling *t, int32_t number, int32_t tile, int32_t is_first)
 {
-    range found = held_by(t, number, tile);
+    range held = held_by(t, number, tile);
     if (!is_first) {
-        found.first = larger(found.first, held_by(t, number, tile - 1).end);
+        held.first = larger(held.first, held_by(t, number, tile - 1).end);
     }
-    return found;
+    return held;
 }
 
-static range fresh_rows(const tile_run *at, int32_t number)
+static range new_rows(const tile_run *at, int32_t number)
 {
-    return fresh_of(at->tiles, number, at->down, at->down == 0);
+    return new_in_tile(at->tiles, number, at->down, at->down == 0);
 }
 
-static range fresh_columns(const tile_run *at, int32_t number)
+static range new_columns(const tile_run *at, int32_t number)
 {
-    return fresh_of(at->tiles, number, at->tiles->down + at->across, at->across == 0);
+    return new_in_tile(at->tiles, number, at->tiles->down + at->across, at->across == 0);
 }
 
-/* What a tile and the next one hold. */
-static range shared_by(const tiling *t, int32_t number, int32_t tile)
+/* Rows or columns that a tile and its successor hold. */
+static range shared_with_next(const tiling *t, int32_t number, int32_t tile)
 {
-    range found = held_by(t, number, tile);
-    found.first = held_by(t, number, tile + 1).first;
-    return found;
+    range held = held_by(t, number, tile);
+    held.first = held_by(t, number, tile + 1).first;
+    return held;
 }
 
-/* What is kept of a tensor: rows that tiles below need, or columns that the next tile needs. */
+/* Part of a tensor retained for later tiles: rows for the tile below, or columns for the next tile. */
 typedef struct {
     int32_t offset;
     range rows;
     range columns;
-} kept_places;
+} retained_part;
 
-/* Rows that a tile and the one below it hold, of all columns that any tile holds; none below the last. */
-static kept_places rows_below(const tiling *t, int32_t number, int32_t down)
+/* Rows retained for the tile below, in all columns of the stage; empty for the bottom tiles. */
+static retained_part rows_for_below(const tiling *t, int32_t number, int32_t down)
 {
-    kept_places found;
-    found.offset = t->kept[2 * number];
-    found.rows.end = 0;
-    found.rows.first = 0;
+    retained_part below;
+    below.offset = t->kept[2 * number];
+    below.rows.end = 0;
+    below.rows.first = 0;
     if ((down >= 0) && ((down + 1) < t->down)) {
-        found.rows = shared_by(t, number, down);
+        below.rows = shared_with_next(t, number, down);
     }
-    found.columns = held_by(t, number, t->down);
-    found.columns.end = held_by(t, number, t->down + t->across - 1).end;
-    return found;
+    below.columns = held_by(t, number, t->down);
+    below.columns.end = held_by(t, number, t->down + t->across - 1).end;
+    return below;
 }
 
-/* Columns that a tile and the next one hold; none behind the last. */
-static kept_places columns_beside(const tile_run *at, int32_t number, int32_t across)
+/* Columns retained for the next tile of the row of tiles; empty after the last. */
+static retained_part columns_for_next(const tile_run *at, int32_t number, int32_t across)
 {
-    kept_places found;
-    found.offset = at->tiles->kept[(2 * number) + 1];
-    found.rows = rows_held(at, number);
-    found.columns.end = 0;
-    found.columns.first = 0;
+    retained_part right;
+    right.offset = at->tiles->kept[(2 * number) + 1];
+    right.rows = rows_held(at, number);
+    right.columns.end = 0;
+    right.columns.first = 0;
     if ((across >= 0) && ((across + 1) < at->tiles->across)) {
-        found.columns = shared_by(at->tiles, number, at->tiles->down + across);
+        right.columns = shared_with_next(at->tiles, number, at->tiles->down + across);
     }
-    return found;
+    return right;
 }
 
-/* Copy some columns of a tile, in all rows that are kept, from where they are kept or to there. */
-static void copy_kept(const tile_run *at, int32_t number, const kept_places *as, range columns,
-                      int32_t is_kept)
+/* Copy columns between a tile and its retained part, in all retained rows. into_tile: the direction. */
+static void copy_retained(const tile_run *at, int32_t number, const retained_part *as, range columns,
+                          int32_t into_tile)
 {
     view tile = buffer_view(&at->now, &at->now.stage->layers[number]);
     view kept = tile;
@@ -73,53 +73,53 @@ static void copy_kept(const tile_run *at, int32_t number, const kept_places *as,
     kept.base = (element *)(void *)AT(&at->now, as->offset);
     lay_out(&kept, as->rows, as->columns);
     for (y = as->rows.first; (y < as->rows.end) && (count > 0); y++) {
-        element *here = row_at(&tile, y) + column_at(&tile, columns.first);
-        element *there = row_at(&kept, y) + column_at(&kept, columns.first);
-        copy_elements(is_kept ? here : there, is_kept ? there : here, count);
+        element *in_tile = row_at(&tile, y) + column_at(&tile, columns.first);
+        element *in_retained = row_at(&kept, y) + column_at(&kept, columns.first);
+        copy_elements(into_tile ? in_tile : in_retained, into_tile ? in_retained : in_tile, count);
     }
 }
 
-/* Put into a tile what tiles before it have kept. */
-static void take_over(const tile_run *at, int32_t number)
+/* Copy the parts that earlier tiles have retained into a tile. */
+static void restore_retained(const tile_run *at, int32_t number)
 {
-    kept_places beside = columns_beside(at, number, at->across - 1);
-    kept_places above = rows_below(at->tiles, number, at->down - 1);
+    retained_part left = columns_for_next(at, number, at->across - 1);
+    retained_part above = rows_for_below(at->tiles, number, at->down - 1);
     range columns = columns_held(at, number);
-    columns.first = larger(columns.first, beside.columns.end);
-    copy_kept(at, number, &beside, beside.columns, 1);
-    copy_kept(at, number, &above, columns, 1);
+    columns.first = larger(columns.first, left.columns.end);
+    copy_retained(at, number, &left, left.columns, 1);
+    copy_retained(at, number, &above, columns, 1);
 }
 
-/* Keep what tiles after it need. */
-static void keep_for_others(const tile_run *at, int32_t number)
+/* Retain the rows and columns that later tiles need. */
+static void retain_for_later(const tile_run *at, int32_t number)
 {
-    kept_places beside = columns_beside(at, number, at->across);
-    kept_places below = rows_below(at->tiles, number, at->down);
-    copy_kept(at, number, &below, fresh_columns(at, number), 0);
-    copy_kept(at, number, &beside, beside.columns, 0);
+    retained_part right = columns_for_next(at, number, at->across);
+    retained_part below = rows_for_below(at->tiles, number, at->down);
+    copy_retained(at, number, &below, new_columns(at, number), 0);
+    copy_retained(at, number, &right, right.columns, 0);
 }
 
-/* Compute a layer in a tile: all that it holds, or what no tile before has kept for it. */
-static void work_in_tile(const tile_run *at, int32_t number)
+/* Compute a layer in a tile: all its pixels, or the pixels that no earlier tile has retained. */
+static void compute_in_tile(const tile_run *at, int32_t number)
 {
     const layer *l = &at->now.stage->layers[number];
     range rows = rows_held(at, number);
     range columns = columns_held(at, number);
     if (at->tiles->kept != NULL) {
-        take_over(at, number);
-        rows = fresh_rows(at, number);
-        columns = fresh_columns(at, number);
+        restore_retained(at, number);
+        rows = new_rows(at, number);
+        columns = new_columns(at, number);
     }
     if ((rows.first < rows.end) && (columns.first < columns.end)) {
         l->compute(&at->now, l, rows, columns);
     }
     if (at->tiles->kept != NULL) {
-        keep_for_others(at, number);
+        retain_for_later(at, number);
     }
 }
 
-/* All tiles of a stage, row by row of tiles, from left to right. */
-static void work_tiles(const run *r)
+/* Compute all tiles of a stage, from left to right in each row of tiles. */
+static void compute_tiles(const run *r)
 {
     int32_t number;
     tile_run at;
@@ -128,7 +128,7 @@ static void work_tiles(const run *r)
     for (at.down = 0; at.down < at.tiles->down; at.down++) {
         for (at.across = 0; at.across < at.tiles->across; at.across++) {
             for (number = 0; number < r->stage->layer_count; number++) {
-                work_in_tile(&at, number);
+                compute_in_tile(&at, number);
             }
         }
     }

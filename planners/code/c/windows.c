@@ -1,4 +1,5 @@
-/* How a kernel moves over rows (0) and columns (1). beyond: positions behind the input that count. */
+/* Window over rows (0) and columns (1). before, beyond: padding before and after the input; negative
+   beyond: the last positions of the input are not read. */
 typedef struct {
     int32_t taps[2];
     int32_t stride[2];
@@ -7,7 +8,7 @@ typedef struct {
     int32_t beyond[2];
 } window;
 
-/* The taps, `spacing` apart from a position on, that lie within [0, limit). */
+/* The taps inside [0, limit), where tap 0 is at `position` and taps are `spacing` apart. */
 static range taps_within(int32_t position, int32_t spacing, int32_t taps, int32_t limit)
 {
     range within = {0, 0};
@@ -36,15 +37,16 @@ static int32_t tap_position(const window *w, int32_t axis, int32_t position, int
     return (position * w->stride[axis]) - w->before[axis] + (tap * w->dilation[axis]);
 }
 
-/* What lies under a window: rows of the input by tap, and where the columns of taps lie in each. Where
-   columns are a ring, taps from `bend` on lie behind its beginning. */
+/* The input pixels of a window. rows: address of the row of each tap; down, across: taps inside the
+   input. Tap `t` reads at offset before_wrap + t * step of its row, or after_wrap + t * step from tap
+   `wrap` on, where a ring of columns begins again. */
 typedef struct {
     const element *rows[MOST_TAPS];
     range down;
     range across;
-    int32_t bend;
-    int32_t before;
-    int32_t behind;
+    int32_t wrap;
+    int32_t before_wrap;
+    int32_t after_wrap;
     int32_t step;
     int32_t y;
     int32_t x;
@@ -52,8 +54,10 @@ typedef struct {
     int32_t width;
 } receptive_field;
 
-/* Input row i adds to output row i * stride + tap * dilation - before. */
-static int32_t source_of(const window *w, int32_t axis, int32_t position, int32_t tap, int32_t limit)
+/* Transposed convolution: the input row that adds to an output row by a tap; -1 for none. Input row i
+   adds to output row i * stride + tap * dilation - before. */
+static int32_t transposed_source(const window *w, int32_t axis, int32_t position, int32_t tap,
+                                 int32_t limit)
 {
     int32_t from = position + w->before[axis] - (tap * w->dilation[axis]);
     if ((from < 0) || (from % w->stride[axis]) || ((from / w->stride[axis]) >= limit)) {
@@ -84,57 +88,59 @@ static void locate_rows(receptive_field *f, const window *w, const view *in, int
     }
 }
 
-/* skip: channels of the input before the first that is read. */
+/* skip: number of input channels before the first channel that is read. */
 static void locate_columns(receptive_field *f, const window *w, const view *in, int32_t x, int32_t skip)
 {
     int32_t column = tap_position(w, 1, x, 0);
     f->x = x;
     f->across = taps_at(w, 1, x, f->width);
-    f->bend = f->across.end;
-    f->behind = (FROM_LEFT(in, column) * in->column_stride) + skip;
-    f->before = f->behind;
+    f->wrap = f->across.end;
+    f->after_wrap = (FROM_LEFT(in, column) * in->column_stride) + skip;
+    f->before_wrap = f->after_wrap;
     f->step = w->dilation[1] * in->column_stride;
     if (in->columns != 0) {
         int32_t first = tap_position(w, 1, x, f->across.first);
         int32_t rest;
-        f->before -= first / in->columns * in->columns * in->column_stride;
-        f->behind = f->before - (in->columns * in->column_stride);
+        f->before_wrap -= first / in->columns * in->columns * in->column_stride;
+        f->after_wrap = f->before_wrap - (in->columns * in->column_stride);
         rest = in->columns - (first % in->columns);
         if (w->dilation[1] != 1) {
             rest = ((rest - 1) / w->dilation[1]) + 1;
         }
-        f->bend = smaller(f->bend, f->across.first + rest);
+        f->wrap = smaller(f->wrap, f->across.first + rest);
     }
 }
 
-/* Where in its row the column under a tap lies. */
+/* Offset in its row of the column that a tap reads. */
 static int32_t column_under(const receptive_field *f, int32_t tap)
 {
-    return ((tap < f->bend) ? f->before : f->behind) + (tap * f->step);
+    return ((tap < f->wrap) ? f->before_wrap : f->after_wrap) + (tap * f->step);
 }
 
-/* The same at the next position, where `x` was the one before: whole windows of a row that is no ring follow
-   one another. */
-static void locate_next_columns(receptive_field *f, const window *w, const view *in, int32_t x, int32_t skip)
+/* As locate_columns, after position x - 1. Only the offset changes if both windows are inside the input
+   and columns are no ring. */
+static void locate_next_columns(receptive_field *f, const window *w, const view *in, int32_t x,
+                                int32_t skip)
 {
     int32_t column = tap_position(w, 1, x, 0);
     if (!in->columns && (f->across.first == 0) && (f->across.end == w->taps[1]) && (column >= 0) &&
         (tap_position(w, 1, x, w->taps[1] - 1) < (f->width + smaller(w->beyond[1], 0)))) {
         f->x = x;
-        f->behind = (FROM_LEFT(in, column) * in->column_stride) + skip;
-        f->before = f->behind;
+        f->after_wrap = (FROM_LEFT(in, column) * in->column_stride) + skip;
+        f->before_wrap = f->after_wrap;
     } else {
         locate_columns(f, w, in, x, skip);
     }
 }
 
-/* What makes some channels of a position of what lies under a window, by the layer's own numbers, which
-   begin with the window. */
-typedef void (*window_cell)(const void *numbers, const receptive_field *field, element *to,
+/* Computes channels of one output pixel from the input pixels of its window. numbers: the parameters of
+   the layer, whose first member is the window. */
+typedef void (*window_kernel)(const void *numbers, const receptive_field *field, element *to,
                             range channels);
 
-INLINED static void make_windows(const run *r, const layer *l, range rows, range columns,
-                         const void *numbers, range channels, int32_t skip, window_cell make)
+INLINED static void each_window(const run *r, const layer *l, range rows, range columns,
+                                const void *numbers, range channels, int32_t skip,
+                                window_kernel compute_pixel)
 {
     receptive_field field;
     view in = input_view(r, l, 0);
@@ -145,11 +151,11 @@ INLINED static void make_windows(const run *r, const layer *l, range rows, range
     const window *w = numbers;
     field.height = l->inputs[0].source->height;
     field.width = in.width;
-    field.bend = 0;
-    field.before = 0;
-    field.behind = 0;
+    field.wrap = 0;
+    field.before_wrap = 0;
+    field.after_wrap = 0;
     field.step = 0;
-    /* For Frama-C, which takes positions together whose windows are whole: where those begin and end. */
+    /* For Frama-C: limits of the positions whose windows are inside the input, analysed together. */
     /*@ ghost int32_t top = (w->before[0] + w->stride[0] - 1) / w->stride[0];
         int32_t left = (w->before[1] + w->stride[1] - 1) / w->stride[1];
         int32_t bottom = (field.height + w->before[0] - (w->taps[0] - 1) * w->dilation[0] - 1) /
@@ -169,7 +175,7 @@ INLINED static void make_windows(const run *r, const layer *l, range rows, range
             /*@ split x <= right; */ /*@ split x <= right + 1; */ /*@ split x <= right + 2; */
             /*@ split field.across.first; */ /*@ split field.across.end; */
             locate_next_columns(&field, w, &in, x, skip);
-            make(numbers, &field, pixel, channels);
+            compute_pixel(numbers, &field, pixel, channels);
             finish(l, pixel, count, channels.first, x);
             /*@ merge x < 1; */ /*@ merge x < 2; */ /*@ merge x < left; */
             /*@ merge x <= right; */ /*@ merge x <= right + 1; */ /*@ merge x <= right + 2; */
@@ -180,22 +186,23 @@ INLINED static void make_windows(const run *r, const layer *l, range rows, range
     }
 }
 
-/* The same for all channels. */
-INLINED static void all_windows(const run *r, const layer *l, range rows, range columns, window_cell make)
+/* Compute all channels of a region. */
+INLINED static void each_window_all_channels(const run *r, const layer *l, range rows, range columns,
+                                             window_kernel compute_pixel)
 {
     range channels = {0, 0};
     channels.end = l->result->channels / SLOTS;
-    make_windows(r, l, rows, columns, l->parameters, channels, 0, make);
+    each_window(r, l, rows, columns, l->parameters, channels, 0, compute_pixel);
 }
 
 typedef struct {
     window at;
     int32_t counts_padding;
-    int32_t offset; /* of unsigned integers, whose means are rounded as they were */
+    int32_t offset; /* 128 if the file has uint8, whose means round as unsigned values; else 0 */
 } pooling;
 
-/* Places along an axis that count in a mean. */
-static int32_t counted_along(const pooling *p, int32_t axis, int32_t position, int32_t limit)
+/* Number of taps along an axis that an average includes. */
+static int32_t averaged_along(const pooling *p, int32_t axis, int32_t position, int32_t limit)
 {
     range taps;
     if (!p->counts_padding) {
@@ -207,14 +214,15 @@ static int32_t counted_along(const pooling *p, int32_t axis, int32_t position, i
     return taps.end - taps.first;
 }
 
-/* Places under a window that count in a mean. */
-static int32_t counted(const pooling *p, const receptive_field *field)
+/* Number of pixels that an average includes, at least 1. */
+static int32_t averaged_pixels(const pooling *p, const receptive_field *field)
 {
-    int32_t down = counted_along(p, 0, field->y, field->height);
-    return larger(down * counted_along(p, 1, field->x, field->width), 1);
+    int32_t down = averaged_along(p, 0, field->y, field->height);
+    return larger(down * averaged_along(p, 1, field->x, field->width), 1);
 }
 
-static void largest_under(const void *numbers, const receptive_field *field, element *to, range channels)
+static void window_maximum(const void *numbers, const receptive_field *field, element *to,
+                           range channels)
 {
     int32_t i;
     int32_t j;
@@ -234,4 +242,4 @@ static void largest_under(const void *numbers, const receptive_field *field, ele
     }
 }
 
-LAYER(max_pool, all_windows, largest_under)
+LAYER(max_pool, each_window_all_channels, window_maximum)

@@ -457,7 +457,7 @@ def _lstm(node: LayerNode, operator: op.QuantizedLstm) -> KernelCall:
     frames, elements = operator.sequence(node.inputs[0])
     frames = 1 if node.inputs[0].is_map else frames  # of a row
     limit = SHORT if operator.clip is None else operator.clip
-    node.tables.wanted.update(("gate", "curve"))
+    node.tables.wanted.update(("lstm_gate", "curve"))
     ratios = [  # of what a cell keeps, adds and gives
         multiplier(2.0**GATE_POWER),
         multiplier(2.0 ** (2 * GATE_POWER) / operator.cell_scale),
@@ -465,33 +465,33 @@ def _lstm(node: LayerNode, operator: op.QuantizedLstm) -> KernelCall:
     ]
     multipliers, exponents = zip(*ratios, strict=True)
     return node.call(
-        "recur_in_integers" if operator.keeps is None else "recur_from_kept",
-        "cells",
+        "lstm_frames" if operator.keeps is None else "lstm_with_state",
+        "lstm",
         gates=[_gate(node, gate, input_types, result) for gate in CELL_GATES],
-        bounds=_curve(node, factor, half, shift, is_odd=True),
+        tanh_table=_curve(node, factor, half, shift, is_odd=True),
         units=operator.units,
         frames=frames,
         elements=elements,
         **zero_fields(input_types, result),
-        largest=limit,
+        limit=limit,
         multipliers=multipliers,
         exponents=exponents,
     )
 
 
 def _gate(node: LayerNode, gate: str, given: Quantization, result: Quantization) -> Fields:
-    """The fields of the C structure `gate`."""
+    """The fields of the C structure `lstm_gate`."""
     symbols: dict[str, str] = {}
     ratios: dict[str, int] = {}
-    for role, field, again, read in (
+    for role, field, prefix, read in (
         (f"{gate} matrix", "matrix", "", given),
-        (f"{gate} recurrent matrix", "recurrent", "again_", result),
+        (f"{gate} recurrent matrix", "recurrent", "recurrent_", result),
     ):
         types = stored_types(node, role)
         if types.zero_point or len(types.scales) > 1:
             raise node.refusal(f"whose {role} has a zero point, or a scale for each unit")
         symbols[field] = node.symbol(role, node.weights[role])
-        ratios |= factor_fields(sum_multiplier(read, types), again)
+        ratios |= factor_fields(sum_multiplier(read, types), prefix)
     bias = node.symbol(f"{gate} bias", node.weights[f"{gate} bias"].astype(np.int32))
     return {**symbols, "bias": bias, **ratios}
 
@@ -506,8 +506,8 @@ def _svdf(node: LayerNode, operator: op.QuantizedSvdf) -> KernelCall:
     keeps = bool(operator.kept(node.inputs))
     places = node.weights["filters"] if keeps else node.weights["filters"][:, -1:]
     return node.call(
-        "filter_in_time",
-        "filtering",
+        "svdf_frame",
+        "svdf",
         matrix=node.symbol("matrix", node.weights["matrix"]),
         filters=node.symbol("filters", places.astype(np.int16)),
         bias=node.symbol("bias", node.weights["bias"].astype(np.int32)),
@@ -515,7 +515,7 @@ def _svdf(node: LayerNode, operator: op.QuantizedSvdf) -> KernelCall:
         rank=operator.rank,
         elements=node.inputs[0].elements,
         **zero_fields(input_types, result),
-        zero_kept=state.zero_point,
+        zero_state=state.zero_point,
         least=limits.min,
         most=limits.max,
         **factor_fields(multiplier(svdf_ratio(input_types, stored_types(node, "matrix"), state))),
@@ -532,8 +532,8 @@ def _streamed_product(node: LayerNode, operator: op.StreamedProduct) -> KernelCa
         raise node.refusal("of other integers than int8 without a zero point of the matrix")
     matrix = node.weights["matrix"].reshape(operator.units, operator.places, -1).swapaxes(0, 1)
     return node.call(
-        "add_in_time",
-        "matrix_in_time",
+        "dense_over_time",
+        "time_matrix",
         units=operator.units,
         length=operator.places,
         count=node.inputs[0].elements,

@@ -132,7 +132,7 @@ def test_a_plan_without_tiles_or_state_has_no_code_for_them():
     model, _ = cases()["int8"]
     plan = fit(model.network, searched=()).methods[0].plan
     text = library(model, plan, target=CORTEX_M4).written.whole_source
-    functions = r"\b(work_tiles|give_copies|take_rows_over|copy_weights|save_kept)\b"
+    functions = r"\b(compute_tiles|give_copies|take_rows_over|copy_weights|save_kept)\b"
     switches = r"\b(HAS_TILES|HAS_COPIES|HAS_VARIABLES|MOVES_WEIGHTS|CAN_STAGE)\b"
     assert re.findall(f"{functions}|{switches}", text) == []
 

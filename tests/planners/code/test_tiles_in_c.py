@@ -243,7 +243,7 @@ def test_the_code_of_tiles_does_not_grow_with_their_number():
         for one in libraries((model, plan) for plan in plans)
     )
     assert few.count("\n}\n") == many.count("\n}\n")  # functions
-    assert "work_tiles(&" not in few  # they are in a loop over the tables of a stage
+    assert "compute_tiles(&" not in few  # they are in a loop over the tables of a stage
     # Five and four tiles instead of two and two: 5 pairs of two bytes more for each layer.
     assert 0 < len(many) - len(few) < 1000
 
