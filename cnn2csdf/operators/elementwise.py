@@ -119,7 +119,7 @@ class Elementwise(Broadcast):
         return replace(self, constant=(*dims[:axis], dims[axis] // heads, *dims[axis + 1 :]))
 
     def kernel_loops(self, use: KernelUse) -> KernelLoops:
-        return f"Elementwise.{self.function}", combined_loops(use.inputs, use.output)
+        return f"Elementwise.{self.function}", combined_loops(use, self.constant)
 
     @property
     def elementwise_function(self) -> str:

@@ -25,20 +25,42 @@ READ_IN_EACH_CALL = "read in each call"  # counted for one call
 PRODUCT_KERNEL = "Product"  # a product of matrices in single precision
 
 
-def combined_loops(inputs: Sequence[Shape], shape: Shape) -> Counts:
-    """Return the loops over two tensors: along whole rows, or place by place where one repeats."""
-    repeats = any(source.elements < shape.elements for source in inputs)
+def combined_loops(use: KernelUse, constant: Sequence[int] | None) -> Counts:
+    """Return the loops over two operands, of which a constant may be one.
+
+    Kernels of integers combine whole rows where the step of each operand from element to element is
+    the same along the row, and in fours where it is 1. Otherwise each pixel takes a call ("places
+    apart"). Kernels of real numbers combine pixel by pixel; only repeated inputs are apart.
+    """
+    shape = use.output
     places = shape.height * shape.width if shape.is_map else 1
-    runs = places if repeats else shape.rows if shape.is_map else 1
-    fours, rest = divmod(shape.elements // runs, CHANNELS_IN_WORD)
+    is_apart, is_contiguous = any(one.elements < shape.elements for one in use.inputs), True
+    if shape.is_map and not use.is_real:
+        steps = [_steps(source.dims, is_constant=not source.is_map) for source in use.inputs]
+        steps += [_steps(constant, is_constant=True)] if constant else []
+        channels = shape.channels
+        is_apart = any(channel * channels != column for channel, column in steps if channels > 1)
+        is_contiguous = all(step[channels == 1] == 1 for step in steps)
+    runs = places if is_apart else shape.rows if shape.is_map else 1
+    fours = shape.elements // runs // CHANNELS_IN_WORD if is_contiguous else 0
     return {
-        "read": sum(source.elements for source in inputs),
+        "read": sum(source.elements for source in use.inputs),
         "written": shape.elements,
         "places": places,
-        "places apart": repeats * places,
+        "places apart": is_apart * places,
         "fours": runs * fours,
-        "beside fours": runs * rest,
+        "beside fours": shape.elements - runs * fours * CHANNELS_IN_WORD,
     }
+
+
+def _steps(dims: Sequence[int], *, is_constant: bool) -> tuple[int, int]:
+    """The steps of an operand from a channel, and from a column, to the next; 0 where it repeats.
+
+    Constants are stored in the order of their axes: channels, rows, columns; maps pixel by pixel.
+    """
+    channels, rows, columns = (1, 1, 1, *dims)[-3:]
+    channel, column = (rows * columns, 1) if is_constant else (1, channels)
+    return channel * (channels > 1), column * (columns > 1)
 
 
 def taps_of_windows(

@@ -689,6 +689,21 @@ def constants(seed):
     return builder.network()
 
 
+def integer_constants(seed):
+    """Functions of a map of integers and an operand that repeats, or a constant of the same size."""
+    draw = random.Random(seed)
+    builder = NetworkBuilder(f"constants{seed}")
+    dims = (draw.choice((1, 3, 8, 17)), draw.choice((4, 6)), draw.choice((3, 5, 8)))
+    given = builder.input(dims)
+    means = builder.add(op.Reduction(function="mean", axes=(1, 2)), given)
+    for name in ("add", "subtract", "multiply"):
+        for constant in ((dims[0], 1, 1), (1, 1, 1), (1, *dims[1:]), dims):
+            function = op.Elementwise(function=name, constant=constant)
+            builder.output(builder.add(function, given), f"{name} {constant}")
+        builder.output(builder.add(op.Elementwise(function=name), given, means), f"{name} means")
+    return builder.network()
+
+
 def joined(seed):
     """Functions between integers that are computed in real numbers, element by element."""
     draw = random.Random(seed)
@@ -889,7 +904,7 @@ SAMPLES = (
     (tables, range(2), ("integers",)),
     (short_curves, range(2), ("short",)),
     (pairs, range(2), ("plain",)),
-    (integer_pairs, range(INTEGER, INTEGER + 3), ("integers",)),
+    (integer_pairs, range(INTEGER, INTEGER + 3), ("integers", "short")),
     (integer_pairs, range(SINGLE, SINGLE + 3), ("single",)),
     (folds, range(3), ("plain",)),
     (places, range(2), ("plain",)),
@@ -903,6 +918,7 @@ SAMPLES = (
     (filters_in_time, range(8), ("typed",)),
     (streamed, range(6), ("typed",)),
     (joined, range(2), ("typed single",)),
+    (integer_constants, range(5), ("typed", "typed single")),
     (constants, range(2), ("reals",)),
     (grouped, range(3), ("integers", "reals", "single", "short")),
     (flat, range(8), ("integers", "reals")),
