@@ -23,8 +23,6 @@ from cnn2csdf.instructions import uncounted
 from cnn2csdf.network import Network
 from cnn2csdf.platforms import (
     NANOSECONDS,
-    SCRATCH,
-    TENSORS,
     USUAL_PLATFORM,
     BoardMemory,
     Platform,
@@ -477,25 +475,16 @@ def _state_in_memories(
     slow memory are not searched.
     """
     network, layout = request.network, layout_of(request.memories)
-    on_stack = request.needed_ram(method)
-    home = next(
-        (
-            memory
-            for memory in layout.fast
-            if {TENSORS, SCRATCH} <= set(memory.holds)
-            and (on_stack if memory == layout.stack else method.ram_bytes) <= memory.size
-        ),
-        None,
-    )
     weights = sum(
         weight_bytes(network, layer, request.element_bytes)
         for layer in (network.layers if layout.flash else ())
     )
     traffic = SlowTraffic(layout.all, None, 0, weights, weights, weights)
-    if home is None:
-        return replace(method, nanoseconds=None), traffic, False
     table = StageTable(network, element_bytes=request.element_bytes)
-    plan = in_fast_memory(method.plan, table, layout, home.name)
+    on_stack = request.needed_ram(method) - method.ram_bytes
+    plan = in_fast_memory(method.plan, table, layout, on_stack)
+    if plan is None:
+        return replace(method, nanoseconds=None), traffic, False
     time, platform = method.nanoseconds, request.platform
     if platform is None or not layout.has_rates(platform):
         time = None

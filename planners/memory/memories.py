@@ -12,7 +12,8 @@ the same set, csdf.search.pareto.ChainLabels retains the least. Fast memory that
 holds copies of its weights, if they reduce the cost. planners.memory.memory_groups generates the
 groups. The search is exact in this space, as long as live bytes decide whether a group fits and no
 labels are dropped. Offsets are computed afterwards; if they need more memory than was counted, the
-search is repeated with less.
+search is repeated with less. The plans of planners.memory.network_searches for one fast memory are
+candidates, too: their line buffers retain fewer rows, and results overlap dead rows of inputs.
 """
 
 from __future__ import annotations
@@ -24,14 +25,23 @@ from functools import partial
 from typing import NamedTuple
 
 from cnn2csdf.parameters import network_multiply_accumulates
+from cnn2csdf.platforms import SCRATCH, TENSORS
 from csdf.search.pareto import ChainLabels
 from csdf.status import Reason, Why, because
 from csdf.time_limit import ENDS, Budget, Stop, reason_of, stop_of
 from planners.memory.answer import SlowTraffic
 from planners.memory.layer_orders import few_orders
 from planners.memory.memory_groups import LONGEST_RUN, GroupCandidates
-from planners.memory.memory_plans import Chain, ChainStep, MemoryGroup, Names, PlacedPlan
-from planners.memory.moved_weights import BoardMemories, costs_of, layout_of
+from planners.memory.memory_plans import (
+    Chain,
+    ChainStep,
+    MemoryGroup,
+    Names,
+    PlacedPlan,
+    in_fast_memory,
+)
+from planners.memory.moved_weights import BoardMemories, MoveCosts, costs_of, layout_of
+from planners.memory.network_searches import methods_of_orders
 from planners.memory.order import TopologicalOrder, topological_order
 from planners.memory.plain_plans import ends_of
 from planners.memory.request import FitRequest, plan_times
@@ -110,24 +120,27 @@ def planned_in_memories(request: FitRequest, budget: Budget) -> InMemories:
     if not (external or is_streamed):  # of these, layers may read an input again at no cost
         bound += least_waiting_bytes(course, table, fast)
     once = network_multiply_accumulates(network)
-    best: tuple[PlacedPlan, Chain] | None = None
-    reason = because(MemoriesWhy.LEAST)
     candidates = partial(GroupCandidates, fast=fast, costs=costs, arriving=arriving, stop=stop)
-    for groups in _spaces(candidates, course, table):
-        if best is not None and costs.scale is None:
-            if best[0].rank <= (bound, once):
-                break
-            if groups.has_tiles and best[0].cost <= bound:
-                continue  # tiles only move less
+    spaces = _spaces(candidates, course, table)
+    best, reason = _planned_within(next(spaces), layout, sizes, None)
+    least = (bound, once) if costs.scale is None else (0, 0)
+    alone = None
+    if bound <= max(0, trained - fast) and (best is None or best[0].rank > least):
+        alone = _in_one_memory(request, layout, costs, table, stop, is_streamed=is_streamed)
+    for groups in spaces:
+        if stop.is_over() or any(plan and plan.rank <= least for plan in (alone, best and best[0])):
+            break
+        if groups.has_tiles and best is not None and best[0].cost <= bound:
+            continue  # tiles only move less
         candidate, reason = _planned_within(groups, layout, sizes, best and best[0].rank)
         best = candidate or best
-        if stop.is_over():
-            break
     improved = None if best is None else best[1].improved(best[0])
     if best is not None and improved is not None and (costs.scale or improved.cost > bound):
         best, improved = _with_pinned(candidates(course, table), layout, sizes, best, improved)
     if best is not None and improved is not None:
         improved = best[1].with_wide_blocks(improved)
+    if alone is not None and (improved is None or alone.rank < improved.rank):
+        improved, reason = alone, because(MemoriesWhy.ALL_FAST)
     if improved is not None and improved.slow_excess:
         needed = sum(memory.size for memory in improved.plan.memories if memory.is_slow)
         improved, reason = None, because(MemoriesWhy.SLOW, needed=needed)
@@ -144,6 +157,33 @@ def planned_in_memories(request: FitRequest, budget: Budget) -> InMemories:
         nanoseconds=None if improved is None else costs.nanoseconds(improved.cost),
     )
     return InMemories(plan, reason, traffic)
+
+
+def _in_one_memory(
+    request: FitRequest,
+    layout: BoardMemories,
+    costs: MoveCosts,
+    table: StageTable,
+    stop: Stop,
+    *,
+    is_streamed: bool,
+) -> PlacedPlan | None:
+    """The best plan of the search in one fast memory, with weights in flash; None if no plan fits."""
+    homes = [memory.size for memory in layout.fast if {TENSORS, SCRATCH} <= set(memory.holds)]
+    single = replace(request, memories=(), ram=max(homes), beside=None)
+    methods, _ = methods_of_orders(
+        single, table.outside, stop.question(1.0), is_streamed=is_streamed, is_hopeless=False
+    )
+    plans = []
+    for method in methods:
+        plan = in_fast_memory(method.plan, table, layout)
+        # Copies of layers have no weights and no times of their own.
+        if plan is None or (plan.rematerialised and (costs.sizes or costs.time_of)):
+            continue
+        stages = [] if costs.scale is None else [s for group in plan.groups for s in group.stages]
+        cost = costs.of_stages(map(table.geometry, stages)) + plan.slow_bytes * costs.flash
+        plans.append(PlacedPlan(plan, cost, 0, 0, {}))
+    return min(plans, key=lambda plan: plan.rank, default=None)
 
 
 def _with_pinned(

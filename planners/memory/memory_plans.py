@@ -527,12 +527,23 @@ class Chain:
 
 
 def in_fast_memory(
-    plan: StreamingPlan, table: StageTable, layout: BoardMemories, home: str
-) -> StreamingPlan:
-    """Return a plan of one arena as a plan of several memories, with the arena in memory `home`.
+    plan: StreamingPlan, table: StageTable, layout: BoardMemories, beside: int = 0
+) -> StreamingPlan | None:
+    """Return a plan of one arena in the nearest fast memory with room for it; None if none has.
 
-    Its only traffic is the weights that layers read from flash, if flash reads count.
+    Its only traffic is the weights that layers read from flash, if flash reads count. beside: bytes
+    that the memory of the stack holds in addition.
     """
+    homes = (
+        memory
+        for memory in layout.fast
+        if {TENSORS, SCRATCH} <= set(memory.holds)
+        and plan.arena_bytes + (beside if memory == layout.stack else 0) <= memory.size
+    )
+    home = next(homes, None)
+    if home is None:
+        return None
+    table = table.of(worked_network(table.network, plan.rematerialised))
     unit = max(map(table.bytes_of, (layer.name for layer in table.network.layers)))
     size = -(-plan.arena_bytes // unit) * unit
     shift = size - plan.arena_bytes
@@ -552,9 +563,7 @@ def in_fast_memory(
         ),
         arena_bytes=size,
         memories=tuple(
-            Memory(
-                name=memory.name, size=size if memory.name == home else 0, is_slow=memory.is_slow
-            )
+            Memory(name=memory.name, size=size if memory == home else 0, is_slow=memory.is_slow)
             for memory in (*layout.fast, *layout.slow)
         ),
         flash=flash,

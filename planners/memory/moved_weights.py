@@ -104,16 +104,18 @@ class MoveCosts:
     """Costs of bytes that move, and of stages, in units of 1/scale nanosecond or in slow bytes.
 
     scale: units of a nanosecond; None if costs are slow bytes. read, written: of a byte of slow
-    memory. copied: of a byte that is written to fast memory. homes: for each layer with weights the
-    cost of a byte at its home before a frame, and whether DMA copies it. in_slow: layers whose home
-    is a slow memory other than flash. sizes: bytes of the weights of each layer. time_of: nanoseconds
-    of a stage. pinned: layers whose weights are resident in fast memory.
+    memory. copied: of a byte that is written to fast memory. flash: of a byte that is read from flash.
+    homes: for each layer with weights the cost of a byte at its home before a frame, and whether DMA
+    copies it. in_slow: layers whose home is a slow memory other than flash. sizes: bytes of the
+    weights of each layer. time_of: nanoseconds of a stage. pinned: layers whose weights are resident
+    in fast memory.
     """
 
     scale: int | None
     read: int
     written: int
     copied: int
+    flash: int
     homes: Mapping[str, tuple[int, bool]]
     in_slow: tuple[str, ...]
     sizes: Mapping[str, int]
@@ -178,6 +180,7 @@ def costs_of(
             read=1,
             written=1,
             copied=0,
+            flash=1,
             homes=homes,
             in_slow=(),
             sizes=sizes,
@@ -197,7 +200,7 @@ def costs_of(
     of_flash = price(None if flash is None else flash.read)
     scale = lcm(*(price.denominator for price in (*prices, of_flash)))
     read, written, copied = (int(price * scale) for price in prices)
-    homes = {name: (int(of_flash * scale), bool(flash and flash.has_dma)) for name in sizes}
+    homes = dict.fromkeys(sizes, (int(of_flash * scale), bool(flash and flash.has_dma)))
     in_slow = []
     if slow is not None and WEIGHTS in slow.holds and prices[0] < of_flash:
         # Weights get the room that tensors are expected to leave. Tensors before and after a group may
@@ -218,6 +221,7 @@ def costs_of(
         read=read,
         written=written,
         copied=copied,
+        flash=int(of_flash * scale),
         homes=homes,
         in_slow=tuple(in_slow),
         sizes=sizes,
