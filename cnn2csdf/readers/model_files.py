@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from importlib import import_module
 from pathlib import PurePath
 
 from cnn2csdf.catalogue.networks import from_catalogue
@@ -11,7 +12,6 @@ from cnn2csdf.dtypes import USUAL_RUNTIME, Runtime
 from cnn2csdf.readers.darknet import parse_darknet
 from cnn2csdf.readers.extra import with_onnx
 from cnn2csdf.readers.json_networks import parse_json_network
-from cnn2csdf.readers.tflite.reader import parse_tflite
 from cnn2csdf.weights import Model
 from csdf.arguments import public
 from csdf.errors import CsdfError, UnreadableFile
@@ -52,9 +52,10 @@ def read_model(
     """
     name = os.fspath(source)
     suffix = PurePath(name).suffix.lower()
+    model: Model
     if suffix == ".onnx":
         reader = with_onnx("cnn2csdf.onnx_files.reader", name)
-        model: Model = reader.read_onnx(
+        model = reader.read_onnx(
             name,
             shapes=shapes,
             constants=constants,
@@ -80,7 +81,8 @@ def read_model(
             f"only; {instead}"
         )
     if suffix == ".tflite":
-        return parse_tflite(
+        reader = import_module("cnn2csdf.readers.tflite.reader")  # slow to import
+        model = reader.parse_tflite(
             read_bytes(name),
             name,
             shapes=shapes,
@@ -89,6 +91,7 @@ def read_model(
             with_weights=with_weights,
             runtime=_runtime(runtime),
         )
+        return model
     if inputs or outputs:
         listed = ", ".join((*inputs, *outputs))
         raise UnreadableFile(f"{name}: tensors ({listed}) are named in ONNX and .tflite files only")

@@ -5,15 +5,18 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import PurePath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from csdf.cli.answers import Detail
 from csdf.io.files import read_bytes
 from csdf.time_limit import Stop
 from planners.arena.allocation import plan_arena
-from planners.formats.kernel_libraries import LIBRARIES, KernelLibrary
-from planners.formats.tflite_micro_arena import DEVICE, InterpreterArena, interpreter_arena
+
+if TYPE_CHECKING:
+    from planners.formats.kernel_libraries import KernelLibrary
+    from planners.formats.tflite_micro_arena import InterpreterArena
 
 STEPS = 200  # of the search for an interpreter's arena; the plans of 17 files tried took less
 
@@ -53,13 +56,16 @@ def interpreters_of(source: str, options: argparse.Namespace) -> list[PlannedInt
     if is_other or options.plan is not None or options.hop is not None:
         return []
     content, name = read_bytes(source), PurePath(source).stem
-    libraries = LIBRARIES if options.json or options.explain else ()
+    libraries: Sequence[KernelLibrary] = ()
+    if options.json or options.explain:
+        libraries = import_module("planners.formats.kernel_libraries").LIBRARIES
     return [_planned(content, name, library) for library in (None, *libraries)]
 
 
 def _planned(content: bytes, name: str, library: KernelLibrary | None) -> PlannedInterpreter:
     """Plan the arena of a file; as the interpreter does where a size of it is a guess."""
-    arena = interpreter_arena(content, name, DEVICE, library)
+    formats = import_module("planners.formats.tflite_micro_arena")  # slow to import
+    arena: InterpreterArena = formats.interpreter_arena(content, name, formats.DEVICE, library)
     head = (
         arena.head(arena.placed({}))
         if arena.not_known
