@@ -222,8 +222,8 @@ class Tables:
         if rule.pairs:
             listed = [place for pair in rule.pairs for place in pair]
             pairs = self.defined("uint16_t", "pairs", [str(place) for place in listed])
-        fields = (rule.slope, rule.first, rule.last, rule.divisor, int(rule.is_clamped))
-        return self.structure("rule", "rule", initialiser((*fields, pairs)))
+        fields = rule._asdict() | {"is_clamped": int(rule.is_clamped), "pairs": pairs}
+        return self.structure("rule", "rule", initialiser(fields))
 
     def structure(self, kind: str, name: str, text: str) -> str:
         """Return the address of one structure of a type. text: its initialiser."""

@@ -124,18 +124,16 @@ class LayerNode:
         """Return the symbol of parameters that may be missing."""
         return self.symbol(role, self.weights[role]) if role in self.weights else NULL
 
-    def structure(self, kind: str, /, *values: object, **fields: object) -> str:
+    def structure(self, kind: str, /, **fields: object) -> str:
         """Return the address of a structure of C that holds the numbers of the layer.
 
-        fields: by their names in C; or values in the order of the fields.
+        fields: all fields of the structure, by their names in C.
         """
-        return self.tables.structure(kind, self._name, initialiser(fields or values))
+        return self.tables.structure(kind, self._name, initialiser(fields))
 
-    def call(
-        self, function: str, kind: str | None = None, /, *values: object, **fields: object
-    ) -> KernelCall:
+    def call(self, function: str, kind: str | None = None, /, **fields: object) -> KernelCall:
         """Return the call of a kernel that takes a structure of that kind, if any."""
-        structure = NULL if kind is None else self.structure(kind, *values, **fields)
+        structure = NULL if kind is None else self.structure(kind, **fields)
         return KernelCall(function, structure)
 
     def table(self, kind: str, role: str, items: Iterable[object]) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from csdf.errors import InvalidPlan
-from planners.code.c_text import NULL, Tables
+from planners.code.c_text import NULL, Tables, initialiser
 from planners.code.parts import as_real, comment
 from planners.plan.plan import Kind, StreamBuffer, StreamingPlan
 
@@ -63,14 +63,18 @@ class MovedWeights:
                 stages[layer.stage] = stages.get(layer.stage, 0) + 1
             self.is_resident |= is_resident
             self.is_ahead |= not is_resident and buffer.begin < layer.group
-            fields = (
-                f"&layers[{layer.number}]" if is_read else NULL,
-                *(symbol if home is None else NULL, 0 if home is None else _slots(home, unit)),
-                *(_slots(buffer, unit), buffer.size, f"sizeof({kind})"),
-                f"offsetof({ADDRESS_MEMBER[kind]}, {_weights_member(symbol, tables)})",
-                *(-1 if is_resident else buffer.begin, layer.group),
-            )
-            self.lines.append(f"{{{', '.join(map(str, fields))}}}, /* {comment(buffer.name)} */")
+            fields = {
+                "of": f"&layers[{layer.number}]" if is_read else NULL,
+                "from": symbol if home is None else NULL,
+                "home": 0 if home is None else _slots(home, unit),
+                "offset": _slots(buffer, unit),
+                "bytes": buffer.size,
+                "size": f"sizeof({kind})",
+                "field": f"offsetof({ADDRESS_MEMBER[kind]}, {_weights_member(symbol, tables)})",
+                "begin": -1 if is_resident else buffer.begin,
+                "group": layer.group,
+            }
+            self.lines.append(f"{initialiser(fields)}, /* {comment(buffer.name)} */")
         self.most = max(stages.values(), default=0)
 
     def stack_bytes(self, layers: int) -> int:

@@ -20,7 +20,7 @@ from cnn2csdf.network import Layer, Network
 from cnn2csdf.quantized_layers import stored_at_run_time
 from cnn2csdf.weights import Array, Model
 from csdf.errors import UnsupportedOperator
-from planners.code.c_text import NULL, Tables, initialiser
+from planners.code.c_text import NULL, Tables
 from planners.code.calls.cmsis_nn import CmsisNN
 from planners.code.calls.emitters import Numbers, emitter_of, register
 from planners.code.calls.integer_layers import (
@@ -35,6 +35,7 @@ from planners.code.calls.layers import (
     constant_fields,
     convolution_fields,
     packed_filters,
+    step_initialiser,
     sums_call,
 )
 from planners.code.calls.reductions import product_fields
@@ -358,7 +359,7 @@ def _step(node: LayerNode, operator: op.Operator, weights: Mapping[str, Array], 
     shape, names = node.layer.shape, defined_names("steps.c")
     numbers: tuple[float, ...] = ()
     symbols: list[str | None] = []
-    steps: tuple[object, ...] = (0, 0)
+    strides: tuple[object, object] = (0, 0)
 
     def add(role: str, values: Array) -> None:
         """Add one parameter per channel of a map, or per element of any other tensor."""
@@ -382,10 +383,10 @@ def _step(node: LayerNode, operator: op.Operator, weights: Mapping[str, Array], 
                 raise node.refusal("with a normalisation over channels, on a tensor that is no map")
             function, numbers = "neighbours", (operator.beta, operator.bias)
             symbols = [None, node.derived(f"{prefix}factor")]
-            steps = (size, (size - 1) // 2)
+            strides = (size, (size - 1) // 2)
         case op.Elementwise(constant=tuple()):
             constant = constant_fields(node, weights["constant"], f"{prefix}constant")
-            symbols, steps = [str(constant.values)], (constant.channel, constant.column)
+            symbols, strides = [str(constant.values)], (constant.channel, constant.column)
             function = f"constant {operator.function}"
             ordered = f"step_{function}_first".replace(" ", "_")
             function += "_first" if operator.constant_first and ordered in names else ""
@@ -405,7 +406,8 @@ def _step(node: LayerNode, operator: op.Operator, weights: Mapping[str, Array], 
         raise node.refusal(f"of the function {name.removeprefix('step_')!r}")
     node.tables.wanted.add(name)
     a, b = (float(number) for number in (*numbers, 0.0, 0.0)[:2])
-    return initialiser((name, a, b, *(*symbols, None, None)[:2], *steps))
+    values, more = (*symbols, None, None)[:2]
+    return step_initialiser(name, a, b, values=values, more=more, strides=strides)
 
 
 register(

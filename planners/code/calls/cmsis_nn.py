@@ -178,8 +178,16 @@ class CmsisNN:
         self._gathering |= {name} if gathers else set()
         self.multiply_accumulates += multiply_accumulates(node.layer, node.inputs) * made // rows
         node.tables.wanted.add(own.function)
-        fields = (own.function, own.parameters, *_channels(node), int(gathers))
-        return node.call(function, "shared_layer", *fields)
+        bias, exponents = _channels(node)
+        return node.call(
+            function,
+            "shared_layer",
+            own=own.function,
+            numbers=own.parameters,
+            bias=bias,
+            exponents=exponents,
+            gathers=int(gathers),
+        )
 
     def _made(self, name: str, *, gathers: bool) -> list[FiringRows]:
         """The blocks of a layer that CMSIS-NN computes."""

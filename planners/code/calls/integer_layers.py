@@ -41,6 +41,7 @@ from planners.code.calls.layers import (
     operands,
     pooling_call,
     row_order,
+    step_initialiser,
     transposed_call,
 )
 from planners.code.calls.moves import pad_call, scattering_call
@@ -181,7 +182,7 @@ def integer_steps(node: LayerNode) -> list[str]:
     for behind in operators:
         low, high = limits(node, behind)
         node.tables.wanted.add("step_limits")
-        steps.append(f"{{step_limits, {low}, {high}, NULL, NULL, 0, 0}}")
+        steps.append(step_initialiser("step_limits", low, high))
     return steps
 
 

@@ -15,7 +15,7 @@ from cnn2csdf.operators.operator import constant_role
 from cnn2csdf.operators.recurrences import DIRECTIONS, GATES
 from cnn2csdf.shape import Dims
 from cnn2csdf.weights import Array
-from planners.code.c_text import NULL
+from planners.code.c_text import NULL, initialiser
 from planners.code.calls.emitters import Emitter, Numbers, emitter_of, register
 from planners.code.calls.moves import scattering_call
 from planners.code.calls.reductions import product_fields
@@ -102,6 +102,23 @@ def window_fields(window: op.Window) -> Fields:
     top, left, bottom, right = window.padding
     strides = {"taps": window.kernel, "stride": window.stride, "dilation": window.dilation}
     return strides | {"before": (top, left), "beyond": (bottom, right)}
+
+
+def step_initialiser(
+    function: str,
+    a: float = 0,
+    b: float = 0,
+    *,
+    values: str | None = None,
+    more: str | None = None,
+    strides: tuple[object, object] = (0, 0),
+) -> str:
+    """Return the initialiser of a `step`: an elementwise function that follows a layer in place.
+
+    a, b: its numbers. values, more: arrays of parameters. strides: of values, by channel and column.
+    """
+    arrays = {"values": values, "more": more, "by_channel": strides[0], "by_column": strides[1]}
+    return initialiser({"apply": function, "a": a, "b": b, **arrays})
 
 
 def packed_filters(kernel: Array, groups: int) -> Array:

@@ -37,6 +37,7 @@ from planners.code.calls.layers import (
     operands,
     pooling_call,
     pooling_fields,
+    step_initialiser,
 )
 from planners.code.calls.reductions import attention_fields, cube, product_fields, reduced_to
 from planners.code.layer_descriptor import Fields, KernelCall, LayerNode
@@ -280,7 +281,7 @@ def single_steps(node: LayerNode) -> list[str]:
             raise node.refusal("of integers of 16 bits with another scale than the result")
         return []
     node.tables.wanted.add("step_look_up")
-    return [f"{{step_look_up, 0, 0, {table_symbol(node, table)}, NULL, 0, 0}}"]
+    return [step_initialiser("step_look_up", values=table_symbol(node, table))]
 
 
 def single_conversion(node: LayerNode, _operator: op.Conversion) -> KernelCall:
@@ -290,8 +291,10 @@ def single_conversion(node: LayerNode, _operator: op.Conversion) -> KernelCall:
         if result.element is Element.INT8:
             return KernelCall("copy_region") if input_types == result else look_up_call(node)
         result_types(node)
-        scales = (input_types.scale, result.scale, input_types.zero_point, result.zero_point)
-        return node.call("restate_region", "restating", *scales)
+        scales = {"given": input_types.scale, "result": result.scale}
+        return node.call(
+            "restate_region", "restating", **scales, **zero_fields(input_types, result)
+        )
     types = input_types or result
     if types is None or types.element is not node.element:
         raise node.refusal(f"of other elements than {node.element.value} and single precision")

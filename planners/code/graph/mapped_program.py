@@ -23,7 +23,7 @@ from csdf.model.graph import Channel, Graph
 from csdf.names import quoted
 from csdf.time_limit import Budget, Stop, stop_of
 from planners.code.building import end_of_main
-from planners.code.c_text import unlike
+from planners.code.c_text import initialiser, unlike
 from planners.code.graph.program import GraphTexts, table
 from planners.code.graph.storage import ALIGNMENT, MOST_BYTES, CircularBuffer, arena_bytes
 from planners.code.packaging import PLAIN, Package
@@ -149,10 +149,9 @@ void {name}_run_{core}(instance *state, uint32_t firings)
         lines = []
         for number, core in enumerate(self._planned.cores):
             turns = [*core.prefix, *core.periodic]
-            items = [f"{{{self.actors[actor]}, {count}u}}," for actor, count in turns]
-            yield table("turn", f"turns_{number}", items)
-            fields = (f"turns_{number}", len(turns), len(core.prefix))
-            lines.append(f"{{{', '.join(map(str, fields))}}}, /* {comment(core.name)} */")
+            yield table("turn", f"turns_{number}", [self.turn(*turn) for turn in turns])
+            order = {"turns": f"turns_{number}", "count": len(turns), "again": len(core.prefix)}
+            lines.append(f"{initialiser(order)}, /* {comment(core.name)} */")
         yield table("order", "orders", lines)
 
     def header(self) -> str:

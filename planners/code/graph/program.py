@@ -13,7 +13,7 @@ from csdf.errors import counted
 from csdf.model.graph import Channel, Graph
 from csdf.names import quoted
 from planners.code.building import MAIN, end_of_main, makefile, target_files
-from planners.code.c_text import identifier, unlike, wrapped
+from planners.code.c_text import identifier, initialiser, unlike, wrapped
 from planners.code.graph.looped import Fire, Interleaved, LoopedBody, Node, in_words, leaves
 from planners.code.graph.planning import PlannedGraph
 from planners.code.graph.storage import CircularBuffer, arena_bytes
@@ -193,11 +193,16 @@ void {name}_initial_tokens(void *context, int channel, const {name}_port *tokens
         """Return the initialiser of the buffer of a channel."""
         channel, ring = self.graph.channels[place], self.rings[place]
         is_bounded = channel.capacity is not None and not channel.is_self_loop
-        fields = (
-            *(ring.offset, ring.capacity, ring.token_bytes, channel.initial_tokens),
-            *(self.actors[channel.producer], self.actors[channel.consumer], int(is_bounded)),
-        )
-        return f"{{{', '.join(map(str, fields))}}}, /* {comment(channel.name)} */"
+        fields = {
+            "offset": ring.offset,
+            "capacity": ring.capacity,
+            "token_bytes": ring.token_bytes,
+            "initial_tokens": channel.initial_tokens,
+            "producer": self.actors[channel.producer],
+            "consumer": self.actors[channel.consumer],
+            "is_bounded": int(is_bounded),
+        }
+        return f"{initialiser(fields)}, /* {comment(channel.name)} */"
 
     def ends_and_actors(self) -> tuple[list[str], list[str]]:
         """Return the initialisers of all ends of channels, and of all actors."""
@@ -205,15 +210,14 @@ void {name}_initial_tokens(void *context, int channel, const {name}_port *tokens
         actors = []
         for actor in self.graph.actors:
             mine = self.ends(actor.name)
-            fields = (self.functions[actor.name], actor.phases, len(ends), len(mine))
-            actors.append(f"{{{', '.join(map(str, fields))}}},")
+            fire = {"fire": self.functions[actor.name], "phases": actor.phases}
+            actors.append(f"{initialiser(fire | {'first_end': len(ends), 'ends': len(mine)})},")
             for channel, is_output in mine:
                 moved = channel.production if is_output else channel.consumption
                 released = (0,) if is_output else channel.release_rates
-                ends.append(
-                    f"{{{self.channels[channel.name]}, {int(is_output)}, "
-                    f"{self._rates(moved)}, {self._rates(released)}}},"
-                )
+                at = {"channel": self.channels[channel.name], "is_output": int(is_output)}
+                rates = {"moved": self._rates(moved), "released": self._rates(released)}
+                ends.append(f"{initialiser(at | rates)},")
         return ends, actors
 
     def _rates(self, rates: Sequence[int]) -> str:
@@ -225,7 +229,11 @@ void {name}_initial_tokens(void *context, int channel, const {name}_port *tokens
             self.definitions.append(
                 f"static const uint32_t {symbol}[{len(shortest)}] = {{\n{items}\n}};"
             )
-        return f"{{{self._arrays[shortest]}, {len(shortest)}}}"
+        return initialiser({"values": self._arrays[shortest], "length": len(shortest)})
+
+    def turn(self, actor: str, firings: int) -> str:
+        """Return the initialiser of consecutive firings of an actor."""
+        return f"{initialiser({'actor': self.actors[actor], 'firings': f'{firings}u'})},"
 
 
 def table(kind: str, name: str, items: Sequence[str]) -> str:
@@ -289,10 +297,7 @@ class _GraphProgram(GraphTexts):
             table(
                 "turn",
                 symbol,
-                [
-                    f"{{{self.actors[actor]}, {count}u}},"
-                    for actor, count in zip(node.order, node.firings, strict=True)
-                ],
+                [self.turn(*turn) for turn in zip(node.order, node.firings, strict=True)],
             )
             for node, symbol in self._turns.items()
             if isinstance(node, Interleaved)

@@ -16,8 +16,7 @@ from cnn2csdf.weights import Array, Model
 from csdf.errors import InvalidPlan
 from planners.code.c_text import NULL, Tables, initialiser, number
 from planners.code.calls.by_data_type import LayerCalls, is_step, most_neighbours
-from planners.code.calls.layers import window_fields
-from planners.code.layer_descriptor import LayerNode
+from planners.code.layer_descriptor import Fields, LayerNode
 from planners.primitives.library.direct import Direct
 from planners.primitives.library.im2col import Lowered, MemoryEfficient, PointwiseProduct
 from planners.primitives.library.kn2row import Shifted
@@ -57,8 +56,11 @@ class Lying:
     def c(self) -> str:
         """Return the initialiser of a `map`; a vector is a map of one pixel."""
         channels, height, width = self.shape.dims if self.shape.is_map else (self.elements, 1, 1)
-        steps = (height * width, width, 1) if self.is_by_maps else (1, width * channels, channels)
-        return initialiser((self.offset // ELEMENT_BYTES, channels, height, width, *steps))
+        by_maps = {"channel": height * width, "row": width, "column": 1}
+        by_pixels = {"channel": 1, "row": width * channels, "column": channels}
+        dims = {"channels": channels, "height": height, "width": width}
+        offset = {"offset": self.offset // ELEMENT_BYTES}
+        return initialiser(offset | dims | (by_maps if self.is_by_maps else by_pixels))
 
     @property
     def elements(self) -> int:
@@ -132,16 +134,30 @@ class WayCalls:
             bias = node.symbol("bias", node.weights["bias"])
         first, count = self._calls.steps_behind(node)
         self.most_neighbours = max(self.most_neighbours, most_neighbours(node))
-        lies = self.tables.defined("map", "inputs", [operand.c for operand in inputs])
-        fields = (function, numbers, lies, output.c, len(inputs), workspace // ELEMENT_BYTES)
-        is_gathered = output.is_by_maps and _responds(layer)
-        return initialiser((*fields, bias, first, count, int(is_gathered)))
+        return initialiser(
+            {
+                **self._tensors(function, numbers, inputs, output),
+                "workspace": workspace // ELEMENT_BYTES,
+                "bias": bias,
+                "steps": first,
+                "step_count": count,
+                "is_gathered": int(output.is_by_maps and _responds(layer)),
+            }
+        )
+
+    def _tensors(
+        self, function: str, numbers: str, inputs: Sequence[Lying], output: Lying
+    ) -> Fields:
+        """The fields of a `work` for its function, its parameters and its tensors."""
+        maps = self.tables.defined("map", "inputs", [operand.c for operand in inputs])
+        tensors = {"inputs": maps, "output": output.c, "input_count": len(inputs)}
+        return {"compute": function, "numbers": numbers, **tensors}
 
     def change(self, source: Lying, target: Lying) -> str:
         """Return the initialiser of a `work` that changes the layout of a map."""
         self.tables.wanted.add("change_layout")
-        lies = self.tables.defined("map", "inputs", [source.c])
-        return initialiser(("change_layout", NULL, lies, target.c, 1, 0, NULL, NULL, 0, 0))
+        nothing = {"workspace": 0, "bias": NULL, "steps": NULL, "step_count": 0, "is_gathered": 0}
+        return initialiser({**self._tensors("change_layout", NULL, [source], target), **nothing})
 
     def workspace_bytes(self, layer: Layer, way: Way) -> int:
         """Return the bytes of the workspace that the C of a layer writes."""
@@ -168,11 +184,11 @@ class WayCalls:
             primitive.parameter_bytes(sizes),
             lambda: primitive.prepare(sizes, node.weights["kernel"]),
         )
-        steps = sizes.steps
-        windows = (sizes.kernel, steps[:2], steps[2:4], steps[4:], sizes.groups, weights)
+        stride, dilation, padding = sizes.steps[:2], sizes.steps[2:4], sizes.steps[4:]
+        windows = _windows(sizes.kernel, stride, dilation, padding, sizes.groups, weights)
         kind, more = _numbers_of(primitive, sizes, self.tables)
-        fields = windows if kind == "windows" else (windows, *more)
-        return function, node.structure(kind, *fields)
+        fields = windows if kind == "windows" else {"at": windows, **more}
+        return function, node.structure(kind, **fields)
 
     def _other(self, node: LayerNode, inputs: Sequence[Lying], output: Lying) -> tuple[str, str]:
         """Return function and numbers of a layer that is no convolution."""
@@ -181,27 +197,45 @@ class WayCalls:
             case op.Output() | op.Identity() | op.Reshape():
                 return "copy_flat", NULL
             case op.Pooling(function=function, window=window) if is_plain(window):
-                windows = (*list(window_fields(window).values())[:4], 1, NULL)
-                more = (function == "max", operator.counts_padding, window.padding[2:])
-                return "pool_map", node.structure("pooling_numbers", windows, *more)
+                before, beyond = window.padding[:2], window.padding[2:]
+                fields = {
+                    "at": _windows(window.kernel, window.stride, window.dilation, before, 1, NULL),
+                    "is_largest": function == "max",
+                    "is_padded": operator.counts_padding,
+                    "ends": beyond,
+                }
+                return "pool_map", node.structure("pooling_numbers", **fields)
             case op.GlobalPooling(function=function):
-                return "fold_maps", node.structure("folding", function == "max")
+                return "fold_maps", node.structure("folding", is_largest=function == "max")
             case op.Concatenation(axis=axis) if axis == 0 or output.shape.is_map:
-                return "join", node.structure("joining_numbers", axis)
+                return "join", node.structure("joining_numbers", axis=axis)
             case op.Elementwise(function=function, constant=None) if function in FUNCTIONS:
                 if all(operand.shape == output.shape or output.shape.is_map for operand in inputs):
                     self.tables.wanted.add(function)
                     is_flat = len(inputs) > 1 and len({operand.shape for operand in inputs}) == 1
-                    return "combine_maps", node.structure("pairing", function, is_flat)
+                    return "combine_maps", node.structure("pairing", of=function, is_flat=is_flat)
             case op.FullyConnected():
                 weights = node.symbol("matrix", node.weights["matrix"])
-                fields = (inputs[0].elements, weights)
-                return "multiply_vector", node.structure("product_numbers", *fields)
+                fields = {"inputs": inputs[0].elements, "weights": weights}
+                return "multiply_vector", node.structure("product_numbers", **fields)
             case op.Softmax(axis=0, last=None | 0, is_logarithm=False) if is_column(node.layer):
                 return "softmax_vector", NULL
             case _ if is_step(operator):
                 return "copy_flat", NULL
         raise node.refusal("in a selection of primitives")
+
+
+def _windows(
+    taps: Sequence[int],
+    stride: Sequence[int],
+    dilation: Sequence[int],
+    padding: Sequence[int],
+    groups: int,
+    weights: str,
+) -> Fields:
+    """Return the fields of the C structure `windows`. padding: above and left."""
+    steps = {"taps": taps, "stride": stride, "dilation": dilation, "padding": padding}
+    return {**steps, "groups": groups, "weights": weights}
 
 
 def _responds(layer: Layer) -> bool:
@@ -229,33 +263,36 @@ def _function_of(primitive: Primitive) -> str | None:
 
 def _numbers_of(
     primitive: Primitive, sizes: ConvolutionSizes, tables: Tables
-) -> tuple[str, tuple[object, ...]]:
-    """Return the C type of the numbers of a primitive, and its fields behind the windows."""
+) -> tuple[str, Fields]:
+    """Return the C structure of the numbers of a primitive, and its fields but the windows."""
     match primitive:
-        case Lowered():
-            more = (primitive.is_by_rows, primitive.is_transposed, primitive.strip(sizes))
-            return "lowering", more
-        case PointwiseProduct():
-            return "lowering", (False, primitive.is_transposed, 0)
+        case Lowered() | PointwiseProduct():
+            is_by_rows, strip = False, 0
+            if isinstance(primitive, Lowered):
+                is_by_rows, strip = primitive.is_by_rows, primitive.strip(sizes)
+            is_transposed = primitive.is_transposed
+            how = {"is_by_rows": is_by_rows, "is_transposed": is_transposed, "strip": strip}
+            return "lowering", how
         case Shifted():
             product = next(primitive.products(sizes))
-            return "shifting", (
-                product.rows[1] - product.rows[0],
-                product.taps[1] - product.taps[0],
-            )
+            spans = {"rows": product.rows, "taps": product.taps}
+            return "shifting", {name: end - first for name, (first, end) in spans.items()}
         case Transformed():
             domain = primitive.domain(sizes)
-            transforms = [
-                _transform(domain_axis, tables) for domain_axis in (domain.row, domain.column)
-            ]
-            strip = primitive.strip(domain) if isinstance(primitive, Tiled) else 1
-            return "tiling_numbers", (*transforms, strip, sizes.kernel[0])
-    return "windows", ()
+            return "tiling_numbers", {
+                "down": _transform(domain.row, tables),
+                "across": _transform(domain.column, tables),
+                "strip": primitive.strip(domain) if isinstance(primitive, Tiled) else 1,
+                "kernel_rows": sizes.kernel[0],
+            }
+    return "windows", {}
 
 
-def _transform(node: Transform, tables: Tables) -> tuple[object, ...]:
+def _transform(node: Transform, tables: Tables) -> Fields:
     forth, back = (
         tables.defined("element", role, [number(value) for value in matrix.reshape(-1)])
         for role, matrix in (("forth", node.forth), ("back", node.back))
     )
-    return (*node.forth.shape, len(node.back), forth, back)
+    points, tile = node.forth.shape
+    sizes = {"points": points, "tile": tile, "results": len(node.back)}
+    return {**sizes, "forth": forth, "back": back}

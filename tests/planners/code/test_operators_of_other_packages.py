@@ -149,7 +149,7 @@ ROTATION = '''
     }
     """
     C = KernelInC(
-        text=TEXT, call=lambda layer, operator: layer.call("rotate", "rotating", operator.by)
+        text=TEXT, call=lambda layer, operator: layer.call("rotate", "rotating", by=operator.by)
     )
 '''
 
@@ -178,7 +178,7 @@ def test_a_kernel_of_another_package_computes_the_test_vectors(run, install, tmp
 
 def test_an_array_that_flash_does_not_count_is_refused_with_the_layer(run, install, tmp_path):
     table = 'layer.symbol("turns", np.zeros(5, np.float32))'
-    text = ROTATION.replace('"rotating", operator.by)', f'"rotating", {table})')
+    text = ROTATION.replace("by=operator.by)", f"by={table})")
     assert table in text
     install("csdf-turns", {"Rotation": "csdf_turns"}, {"csdf_turns": text}, GROUP)
     rotation = onnx.helper.make_node(
