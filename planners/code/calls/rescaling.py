@@ -118,8 +118,9 @@ def layer_rounds_once(layer: Layer) -> bool:
 def scaling(node: LayerNode, role: str) -> Fields:
     """Return the field `to` of how sums of products become stored integers. role: of the factors."""
     more: dict[str, object] = {}
+    weights = stored_types(node, role)
     if node.tables.weights_have_zeros:
-        more["zero_with"] = stored_types(node, role).zero_point
+        more["zero_with"] = weights.zero_point
     input_types, result = given_types(node), result_types(node)
     is_short, bias = result.element is Element.INT16, None
     if "bias" in node.weights:

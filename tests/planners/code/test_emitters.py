@@ -10,6 +10,7 @@ from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.dtypes import Arithmetic, Element, Quantization
 from cnn2csdf.weights import Model
+from csdf.errors import UnsupportedOperator
 from planners.code.c_text import Tables
 from planners.code.calls import by_data_type, emitters
 from planners.code.calls.emitters import Numbers, emitter_of, kinds_in
@@ -78,3 +79,11 @@ def test_a_table_of_integers_is_looked_up_by_real_indices():
 
 def test_integers_are_gathered_at_real_positions():
     assert function_of(op.GatherPoints(), [((6, 2), INT8), ((3, 1), None)], INT8) == "gather_points"
+
+
+@pytest.mark.parametrize("types", [INT8, SINGLE])
+def test_real_weights_between_integers_are_refused_by_the_name_of_their_layer(types):
+    operator = op.TransposedConvolution(filters=2, window=op.Window(kernel=(3, 3)), has_bias=False)
+    kernel = {"kernel": np.ones((3, 2, 3, 3), np.float32)}
+    with pytest.raises(UnsupportedOperator, match="kernel is not stored as integers"):
+        function_of(operator, [((3, 4, 4), types)], types, kernel)
