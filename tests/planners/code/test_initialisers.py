@@ -48,7 +48,7 @@ def test_a_structure_inside_a_structure_has_names_too():
     assert (
         ".weights = w, .to = {.bias = b, .multipliers = m, .exponents = e, .zero_in = 1, " in text
     )
-    gates = INT8.designated("cells", "{{{1,2,3,4,5,6,7},{0}},{0},0,0,0,0,0,0,{0},{0}}")
+    gates = INT8.designated("lstm", "{{{1,2,3,4,5,6,7},{0}},{0},0,0,0,0,0,0,{0},{0}}")
     assert gates.startswith("{.gates = {{.matrix = 1, .recurrent = 2, ")
 
 
