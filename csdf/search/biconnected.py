@@ -22,8 +22,8 @@ from csdf.model.graph import Channel, Graph
 def live_blocks(graph: Graph, together: Sequence[Collection[str]] = ()) -> list[Graph]:
     """Return subgraphs such that the graph is live if and only if each of them is.
 
-    Each channel between two actors is in just one of them, a self-loop in every one that has its
-    actor. together: names of channels that have to be in one piece. O(actors + channels).
+    Each channel between two actors is in exactly one subgraph, a self-loop in every subgraph with its
+    actor. together: groups of channel names that remain in one subgraph. O(actors + channels).
     """
     blocks = _joined(list(_blocks(graph)), together)
     alone = {actor.name for actor in graph.actors}.difference(
@@ -37,7 +37,7 @@ def live_blocks(graph: Graph, together: Sequence[Collection[str]] = ()) -> list[
             loops.setdefault(channel.producer, []).append(channel)
 
     def piece(block: Collection[Channel], others: Collection[str]) -> Graph:
-        """The part of the graph with these channels and actors, in the graph's own order."""
+        """Return the subgraph with these channels and actors, in the order of the graph."""
         names = {end for channel in block for end in (channel.producer, channel.consumer)}
         names.update(others)
         # A self-loop limits its actor wherever the actor occurs,
@@ -56,7 +56,7 @@ def live_blocks(graph: Graph, together: Sequence[Collection[str]] = ()) -> list[
 def _joined(
     blocks: list[list[Channel]], together: Sequence[Collection[str]]
 ) -> list[list[Channel]]:
-    """The blocks; blocks that share a group of channels are merged."""
+    """Return the blocks; blocks that share a group of channels are merged."""
     for group in together:
         touched = [block for block in blocks if any(channel.name in group for channel in block)]
         apart = [block for block in blocks if not any(channel.name in group for channel in block)]
@@ -65,7 +65,7 @@ def _joined(
 
 
 def _blocks(graph: Graph) -> Iterator[list[Channel]]:
-    """Biconnected components of the undirected graph, as channels; self-loops are left out."""
+    """Yield the biconnected components of the undirected graph, as channels without self-loops."""
     neighbours: dict[str, list[Channel]] = {actor.name: [] for actor in graph.actors}
     for channel in graph.channels:
         if not channel.is_self_loop:
@@ -80,9 +80,9 @@ def _blocks(graph: Graph) -> Iterator[list[Channel]]:
 def _blocks_from(
     root: str, neighbours: dict[str, list[Channel]], depth: dict[str, int]
 ) -> Iterator[list[Channel]]:
-    """Depth first: a block ends where nothing below an actor reaches above it."""
+    """Search depth first: a block ends at an actor if no channel below the actor leads above it."""
     depth[root] = 0
-    highest = {root: 0}  # least depth that an actor, or what is below it, reaches
+    highest = {root: 0}  # minimum depth reached from the subtree of an actor
     used: set[str] = set()
     stack: list[Channel] = []  # channels of blocks that have not ended
     path = [(root, iter(neighbours[root]))]

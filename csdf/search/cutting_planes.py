@@ -1,15 +1,14 @@
 """Small sufficient capacities and a lower bound of their size, by cutting planes (LP relaxation).
 
-For graphs of hundreds of actors, in which a best-first search meets too many distributions. Each
-evaluation that does not suffice yields linear constraints, by cycles and by cuts, that hold for all
-sufficient distributions. The minimum of a linear program under all of them is a lower bound of the
-whole graph at once, where a best-first search adds up only constraints without a common variable. Its
-solution, rounded up to useful capacities, is evaluated next, so that new constraints cut it off.
-Sufficient distributions come from the same evaluations: capacities are rounded
-up, raised until they meet the constraints, and reduced by groups of channels.
+For graphs of hundreds of actors, in which a best-first search evaluates too many distributions. Each
+insufficient evaluation yields linear constraints, by cycles and by cuts, that hold for all sufficient
+distributions. The minimum of a linear program under all of them is a lower bound; a best-first search
+only adds up constraints without a common variable. The solution of the program is rounded up and
+evaluated next, so that new constraints exclude it. In each round these capacities are raised until
+they suffice, and then reduced by groups of channels: the smallest are the upper bound.
 
-The solver computes in floating point; the bound is computed again in integers from its prices. Work is
-counted in evaluations and rounds, so that the same graph has the same answer under any load.
+The solver computes in floating point; the bound is recomputed in integers from its prices. Work is
+limited by evaluations and rounds, so the answer does not depend on the load of the machine.
 
 Source: Kelley, The cutting-plane method for solving convex programs, J. SIAM 8(4), 1960; the
 constraints are those of `csdf.search.learned_bounds`.
@@ -30,14 +29,14 @@ from csdf.search.variables import Distribution, Variable, size_of
 
 ROUNDS = 200  # linear programs, at most; most graphs of 100 actors end after 20
 ROUND_EVALUATIONS = 40  # of one round, at least: half and double cost 5% more time on 300 actors
+# At least this many evaluations of a round for each channel. On 2,000 channels a third of it, and
+# double, raise the bound half as fast.
+ROUND_SHARE = Fraction(3, 20)
 # Evaluations for smaller capacities between two rounds: enough to end the reduction at 100 actors.
 REDUCTION = 300
-# The same as a share of the channels, if that is more: on 2,000 channels a third of it, and double,
-# raise the bound half as fast.
-ROUND_SHARE = Fraction(3, 20)
-# The largest factor of a cut as a linear constraint: the solver would round larger ones away.
+# The largest factor of a cut as a linear constraint: the solver would round larger factors away.
 LARGEST_FACTOR = 1 << 30
-NEAR = 1e-6  # above a useful capacity that the solver means
+NEAR = 1e-6  # a solver's value this close above a useful capacity counts as that capacity
 
 
 class Bounds(NamedTuple):
@@ -50,7 +49,8 @@ class Bounds(NamedTuple):
 class CuttingPlanes:
     """The constraints learned so far, for tests of sufficiency that only become stricter.
 
-    seconds: of a linear program, at most. look: called between steps; may end the search by raising.
+    seconds: returns the time limit of a linear program. look: called between steps; may end the search
+    by raising.
     """
 
     def __init__(
@@ -76,8 +76,7 @@ class CuttingPlanes:
     def bounds(self, is_sufficient: Sufficient, start: Distribution | None) -> Iterator[Bounds]:
         """Yield the bounds after each evaluation, until they meet or no constraint is new.
 
-        start: capacities to begin with, which need not suffice; it must be known that large enough
-        capacities do.
+        start: initial capacities, which need not suffice; sufficiently large capacities must.
         """
         self._is_sufficient, self._best = is_sufficient, None
         self._cycles.tighten(is_sufficient)
@@ -100,7 +99,7 @@ class CuttingPlanes:
 
     @property
     def _learned(self) -> int:
-        """How much is known, to tell whether a round has learned anything."""
+        """Version of the constraints, which tells whether a round has learned any."""
         return self._cycles.changes + len(self._cuts)
 
     def _size(self, capacities: Sequence[int]) -> int:
@@ -128,7 +127,7 @@ class CuttingPlanes:
             yield
 
     def _evaluated(self, capacities: Sequence[int]) -> Obstacles:
-        """Return the obstacles of a distribution, and learn a constraint of each."""
+        """Return the obstacles of a distribution, and store a constraint for each."""
         self._look()
         obstacles = self._evaluator.obstacles(tuple(capacities), self._is_sufficient)
         for cycle in obstacles.cycles:
@@ -151,12 +150,12 @@ class CuttingPlanes:
                 }
                 self._raise_cheapest(capacities, steps)
         for group in holding:
-            # A demand may have raised a channel of this cut already; then the cut is left.
+            # A demand may already have raised a channel of this cut, and so left the cut.
             if all(capacities[index] == before[index] for index in group):
                 self._raise_cheapest(capacities, dict.fromkeys(group, 1))
 
     def _raise_cheapest(self, capacities: list[int], steps: Mapping[int, int]) -> None:
-        """Add the steps of one channel; of a channel that the best distribution raises, if any."""
+        """Raise the channel whose steps cost least, preferably up to its capacity in the best."""
         best = self._best or capacities
         index = min(
             steps,
@@ -195,7 +194,7 @@ class CuttingPlanes:
             yield
 
     def _bisect(self, capacities: Distribution, index: int, low: int) -> Iterator[Distribution]:
-        """Yield the capacities with less and less on one channel, for which `low` is too little."""
+        """Yield decreasing sufficient capacities of one channel, for which `low` is insufficient."""
         step = self._steps[index]
         high = capacities[index]
         while high - low > step:
@@ -210,19 +209,19 @@ class CuttingPlanes:
             yield capacities
 
     def _keep(self, capacities: Distribution) -> None:
-        """Let the smallest sufficient distribution be the best."""
+        """Store sufficient capacities if they are smaller than the best."""
         if self._best is None or self._size(capacities) < self._size(self._best):
             self._best = capacities
 
     def _rounded_up(self, relaxed: Sequence[float]) -> list[int]:
-        """The useful capacities that are no less than those of the linear program."""
+        """Return the solution of the linear program, rounded up to useful capacities."""
         return [
             minimum + max(0, ceil((value - minimum) / step - NEAR)) * step
             for value, minimum, step in zip(relaxed, self._least, self._steps, strict=True)
         ]
 
     def _relaxed(self) -> Sequence[float] | None:
-        """Solve the linear program of all constraints and raise the lower bound; None without time."""
+        """Solve the linear program, raise the lower bound, return the solution; None if out of time."""
         program = LinearProgram()
         for weight, minimum in zip(self._weights, self._least, strict=True):
             program.add_column(weight, minimum, None)
@@ -247,11 +246,12 @@ class CuttingPlanes:
                 useful = -(-lacking // demand.unit) * demand.unit
                 yield demand._replace(least=sum_of_least + useful)
         for number, cut in enumerate(self._cuts):
-            # The shares of the way out of the cut, of all its channels, sum up to at least 1.
-            ways = {index: limit + self._steps[index] - self._least[index] for index, limit in cut}
-            whole = lcm(*ways.values())
+            # To leave the cut, a channel needs `rise` tokens above its minimum. In units of its rise,
+            # the tokens of all channels above their minimum are at least 1 in total.
+            rises = {index: limit + self._steps[index] - self._least[index] for index, limit in cut}
+            whole = lcm(*rises.values())
             if whole <= LARGEST_FACTOR:
-                terms = tuple((index, whole // way) for index, way in ways.items())
+                terms = tuple((index, whole // rise) for index, rise in rises.items())
                 yield Demand(terms, self._sum_of_least(terms) + whole, unit=1, row=number)
 
     def _sum_of_least(self, terms: Sequence[tuple[int, int]]) -> int:

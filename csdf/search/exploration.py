@@ -1,14 +1,14 @@
 """Best-first search over storage distributions, with learned infeasible boxes and cycle bounds.
 
-Best first: the cheapest distribution that no cut excludes is evaluated. If it is not sufficient, one
-critical cycle says why, and the channels whose space lies on it become a cut: every sufficient
-distribution exceeds one of these capacities. Each of them, exceeded, is a new candidate. So whatever
-is found first is the cheapest, and what the queue's head costs is a lower bound at any time.
+The cheapest distribution that no cut excludes is evaluated. If it is not sufficient, the channels with
+space on the critical cycle become a cut: every sufficient distribution exceeds one of these capacities.
+The next candidates each exceed one of them. So the first sufficient distribution is the cheapest, and
+the cost of the head of the queue is a lower bound at any time.
 
 Source: Stuijk, Geilen, Basten, Throughput-buffering trade-off exploration for CSDF and SDF graphs,
 IEEE Trans. Computers 57(10), 2008 (storage dependencies, order by size). Ours are the cuts, each
-enlarged to a largest insufficient region where that pays, and the bound that they give together; and
-what cycles demand of all distributions, so that distributions that lack it are never evaluated.
+enlarged to a largest insufficient region where that pays, and their joint lower bound. Ours are also
+the demands of cycles (`learned_bounds`): a distribution that violates a demand is never evaluated.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from csdf.search.learned_bounds import Cuts, Cycle, Cycles, InsufficientRegion, 
 from csdf.search.symmetry import Permutation
 from csdf.search.variables import Variable, size_of
 
-QUEUE_NUMBERS = 40_000_000  # most capacities in the queue: about a gigabyte
+QUEUE_NUMBERS = 40_000_000  # maximum number of capacities in the queue: about 1 GB
 
 
 class Known(NamedTuple):
@@ -38,10 +38,10 @@ class Known(NamedTuple):
 
 
 class Exploration:
-    """The queue of candidates, the cuts, and what is proved so far.
+    """The queue of candidates, the cuts, and the lower bound so far.
 
-    A test of sufficiency may only become stricter from one `cheapest` to the next. symmetries: of
-    the variables; of distributions that they take to one another only one is queued.
+    A test of sufficiency may only become stricter from one `cheapest` to the next. symmetries:
+    permutations of the variables; of symmetric distributions, only one is queued.
     """
 
     def __init__(
@@ -61,25 +61,25 @@ class Exploration:
         self.cycles = Cycles(self._steps, self._weights)
         minimum = tuple(variable.least for variable in variables)
         self.lower_bound = size_of(variables, minimum)
-        # Of equal bounds the largest size comes first: less is left to be added, so a sufficient
-        # distribution is near. The last number says with how much knowledge the bound was computed.
+        # Entries: bound, negated size, capacities, version of the constraints that gave the bound. Of
+        # equal bounds the largest size comes first: a sufficient distribution is near.
         self._queue = [(self.lower_bound, -self.lower_bound, minimum, 0)]
         self._seen = {minimum}
         self._learned: set[frozenset[tuple[int, int]]] = set()
-        self._looked_at = 0
-        self.is_full = False  # whether the search had to end for lack of memory
+        self._scanned = 0  # cuts and cycles compared with distributions
+        self.is_full = False  # whether the queue has reached its memory limit
 
     @property
     def is_exhausted(self) -> bool:
-        """Whether no distribution is left, whatever its size."""
+        """Whether every distribution of any size was searched."""
         return not self._queue
 
     def cheapest(
         self, is_sufficient: Sufficient, limit: int | None = None
     ) -> tuple[int, ...] | None:
-        """Return the cheapest sufficient distribution; None if there is none, or no memory left.
+        """Return the cheapest sufficient distribution; None if there is none, or the queue is full.
 
-        None too where its cost is above the limit; the lower bound then is above it.
+        Also None if its cost is above the limit; the lower bound is then above the limit.
         """
         self.cycles.tighten(is_sufficient)
         while self._queue and not self.is_full:
@@ -87,12 +87,12 @@ class Exploration:
             if limit is not None and self._queue[0][0] > limit:
                 self.lower_bound = max(self.lower_bound, self._queue[0][0])
                 return None
-            bound, negative_size, capacities, known_then = heapq.heappop(self._queue)
+            bound, negative_size, capacities, version = heapq.heappop(self._queue)
             cost, cut = self._leaving(capacities)
             # Lazy evaluation of bounds: new cuts raise the bounds of queued candidates, and they
             # are computed again only when a candidate reaches the head.
-            if known_then < self._news and cost - negative_size > bound:
-                entry = (cost - negative_size, negative_size, capacities, self._news)
+            if version < self._version and cost - negative_size > bound:
+                entry = (cost - negative_size, negative_size, capacities, self._version)
                 heapq.heappush(self._queue, entry)
                 continue
             # Invariant: every sufficient distribution that is not yet
@@ -101,12 +101,12 @@ class Exploration:
             if cut is None:
                 evaluation = self.evaluate(capacities)
                 if is_sufficient(evaluation.period):
-                    entry = (bound, negative_size, capacities, self._news)
+                    entry = (bound, negative_size, capacities, self._version)
                     heapq.heappush(self._queue, entry)
                     return capacities
-                # A cut from a cycle's sum is larger than the box of the critical cycle, and costs
-                # no further evaluation.
-                _, cut = self.cycles.bound(capacities)  # by a cycle that is known from now on
+                # The cut by the demand of a cycle, learned in this evaluation, is larger than the box
+                # of the critical cycle, and costs no further evaluation.
+                _, cut = self.cycles.bound(capacities)
                 if cut is None:
                     cut = self._cut(capacities, evaluation.holding, is_sufficient)
                     self.learn(cut)
@@ -114,17 +114,17 @@ class Exploration:
         return None
 
     def known(self) -> Known:
-        """Return what was found out so far."""
+        """Return the cuts and cycles so far."""
         return Known(list(self.cuts), list(self.cycles))
 
     @property
-    def _news(self) -> int:
-        """How much is known, to tell what is new."""
+    def _version(self) -> int:
+        """Version of the constraints: it grows with each cut and each demand."""
         return len(self.cuts) + self.cycles.changes
 
     def _leaving(self, capacities: Sequence[int]) -> tuple[int, InsufficientRegion | None]:
-        """The least cost of leaving all that is too small, and a cut that holds here."""
-        self._looked_at += len(self.cuts) + len(self.cycles) + 1
+        """Return a lower bound of the additional cost that suffices, and a cut that holds here."""
+        self._scanned += len(self.cuts) + len(self.cycles) + 1
         cost, cut = self.cuts.bound(capacities)
         more, split = self.cycles.bound(capacities)
         return max(cost, more), cut if split is None or (cut is not None and more < cost) else split
@@ -151,7 +151,7 @@ class Exploration:
                 self.cuts.add(InsufficientRegion(limits))
 
     def _chosen(self, capacities: tuple[int, ...]) -> tuple[int, ...]:
-        """The distribution, moved by symmetries as long as that makes it smaller in order."""
+        """Apply symmetries while they make the distribution lexicographically smaller."""
         chosen = capacities
         is_settled = False
         while not is_settled:
@@ -177,17 +177,17 @@ class Exploration:
                 cost, _ = self._leaving(candidate)
                 larger_size = size + steps * self._steps[index] * self._weights[index]
                 minimum = max(bound, larger_size + cost)
-                entry = (minimum, -larger_size, candidate, self._news)
+                entry = (minimum, -larger_size, candidate, self._version)
                 heapq.heappush(self._queue, entry)
         self.is_full = len(self._seen) * len(capacities) > QUEUE_NUMBERS
 
     def _cut(
         self, capacities: Sequence[int], holding: Sequence[int], is_sufficient: Sufficient
     ) -> InsufficientRegion:
-        """The region that a critical cycle excludes, enlarged where looking on costs more."""
-        # An enlarged cut takes evaluations. It pays only where the time goes into scanning many
-        # small cuts: both sides count elementary steps.
-        if self._looked_at < self.evaluator.count * self.evaluator.firings:
+        """Return the region that a critical cycle excludes, enlarged if there are many cuts."""
+        # Enlarging takes evaluations. It pays only if scanning many small cuts takes longer than
+        # the evaluations: both sides count elementary steps.
+        if self._scanned < self.evaluator.count * self.evaluator.firings:
             return InsufficientRegion({index: capacities[index] for index in holding})
         limits: list[int | None] = [None] * len(capacities)
         for index in holding:
@@ -204,7 +204,7 @@ class Exploration:
     def _largest(
         self, limits: list[int | None], index: int, is_sufficient: Sufficient
     ) -> int | None:
-        """The largest capacity with which the limits of the other channels stay too small."""
+        """Return the largest insufficient capacity of a channel, with the limits of the others."""
         start, step = limits[index] or 0, self._steps[index]
 
         def suffices(steps: int | None) -> bool:

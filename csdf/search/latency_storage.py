@@ -179,16 +179,16 @@ class _Evaluator:
 
     def refusal(self) -> Reason:
         """Return the reason why no storage suffices."""
-        nothing: tuple[None, ...] = (None,) * len(self._variables)
-        period = self._inner.evaluate(nothing).period
+        unbounded: tuple[None, ...] = (None,) * len(self._variables)
+        period = self._inner.evaluate(unbounded).period
         if period is None:
             return because(LatencyWhy.STUCK)
         if period > self._period:
             return because(LatencyWhy.TOO_FAST, period=period * self._unit)
-        return because(LatencyWhy.TOO_LATE, latency=self.latency(nothing).latency)
+        return because(LatencyWhy.TOO_LATE, latency=self.latency(unbounded).latency)
 
 
-MOST_DEPENDENCIES = 500_000  # of one iteration, once for each iteration that the sink is ahead
+MOST_DEPENDENCIES = 500_000  # of an iteration, times the iterations between source and sink
 
 
 class LongestPath(NamedTuple):
@@ -223,9 +223,9 @@ class ReleasePaths:
     The source starts its firing i at i * period / repetitions, or later if tokens or space are
     missing. All other actors start as soon as possible, from time 0 on. `latency` is the maximum
     over all iterations of the time from the release of the first firing of the source to the end of
-    the last firing of the sink in the paired iteration. Each start is the longest path to it. Times
-    are relative to the period: a dependency on an earlier iteration is shorter by the periods in
-    between, so all iterations have the same paths.
+    the last firing of the sink in the paired iteration. The start of a firing is the length of the
+    longest path to it. Times are relative to the period: a dependency on an earlier iteration is
+    shorter by the periods in between, so all iterations have the same paths.
 
     The graph has no capacities, and its period is at most the period of the source.
     """
@@ -237,11 +237,11 @@ class ReleasePaths:
         self._repetitions = repetitions
         self._pairing = pairing
         rate = repetitions[pairing.source]
-        apart = period / graph.time_unit / rate
-        # Times are scaled by the denominator of the release distance, so that all are integers.
-        self._scale = apart.denominator
-        self._apart = apart.numerator  # between two releases, in scaled units
-        self._period = apart.numerator * rate
+        interval = period / graph.time_unit / rate
+        # Times are scaled by the denominator of the release interval, so that all are integers.
+        self._scale = interval.denominator
+        self._interval = interval.numerator  # between two releases, in scaled units
+        self._period = interval.numerator * rate
         self._first: dict[str, int] = {}
         self._count = 0
         for actor in graph.actors:
@@ -309,7 +309,7 @@ class ReleasePaths:
         first = self._first[self._pairing.source]
         for index in range(self._repetitions[self._pairing.source]):
             for layer in range(layers):
-                starts[(first + index) * layers + layer] = index * self._apart
+                starts[(first + index) * layers + layer] = index * self._interval
         reasons: list[tuple[int, str] | None] = [None] * len(starts)
         waiting = deque(range(len(starts)))
         is_waiting = [True] * len(starts)
@@ -321,8 +321,8 @@ class ReleasePaths:
                 # The last layer stands for all later iterations,
                 # in which starts repeat with the period.
                 later = after * layers + min(layer + distance, layers - 1)
-                # Bellman-Ford with a queue. It ends: lengths are less the periods gone by, and no
-                # cycle has a positive length, since the graph sustains the period.
+                # Bellman-Ford with a queue. It ends: the graph sustains the period, so no cycle of
+                # lengths relative to the period is positive.
                 if starts[node] + length > starts[later]:
                     starts[later] = starts[node] + length
                     reasons[later] = node, channel

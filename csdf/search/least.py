@@ -1,6 +1,6 @@
-"""Least storage distribution: greedy growth, then reduction channel by channel, then best first.
+"""Smallest storage distribution: greedy growth, reduction channel by channel, best-first search.
 
-It works with any evaluator: capacities in, rate and limiting channels out.
+It works with any evaluator that returns the period of capacities and the channels that limit it.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ def least_distribution(
     *,
     refusal: Callable[[], Reason],
 ) -> LeastDistribution:
-    """Return the least sufficient capacities with a proof, or the best ones when the stop ends.
+    """Return the cheapest sufficient capacities with a proof, or the best so far when the stop ends.
 
-    refusal: gives the reason if not even unlimited capacities suffice.
+    refusal: returns the reason if not even unlimited capacities suffice.
     """
     best: Distribution | None = None
 
@@ -82,11 +82,11 @@ def narrowing(
     is_sufficient: Sufficient,
     start: Distribution | None = None,
 ) -> Iterator[Distribution | None]:
-    """Yield after each evaluation the smallest sufficient distribution so far, first None.
+    """Yield after each evaluation the smallest sufficient distribution so far, None at first.
 
     Capacities on critical cycles are doubled until they suffice, then each is bisected, the most
-    expensive first. It must be known that capacities large enough suffice. start: where to begin,
-    by default with the least capacities.
+    expensive first. Sufficiently large capacities must suffice. start: the initial capacities, by
+    default the minimum capacities.
     """
     capacities = [variable.least for variable in variables] if start is None else list(start)
     while not is_sufficient((evaluation := evaluator.evaluate(tuple(capacities))).period):
@@ -112,9 +112,9 @@ def reduced(
     *,
     is_close: bool = False,
 ) -> Iterator[Distribution]:
-    """Yield after each evaluation the smallest capacities so far; at the end none can be less.
+    """Yield after each evaluation the smallest capacities so far; at the end none can be reduced.
 
-    capacities: sufficient ones. is_close: few can be reduced, so one step less is tried first.
+    capacities: sufficient. is_close: few can be reduced, so a single step less is tried first.
     """
     # Expensive channels are reduced first, while the other channels still have surplus space.
     for position in sorted(range(len(variables)), key=lambda index: -variables[index].weight):

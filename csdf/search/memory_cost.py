@@ -1,14 +1,14 @@
 """Cheapest storage, and its Pareto front, for costs that grow in steps, as memories of an FPGA do.
 
-A capacity can be raised to the end of its cost step for free, so only ends of steps are evaluated.
+Raising a capacity to the end of its cost step is free, so only ends of steps are evaluated. Example:
+with block RAMs of 512 words, capacities of 300 and 512 cost the same, so 512 is evaluated.
+
 The search is best first: the cheapest distribution is evaluated; if it does not suffice, its
 successors raise one capacity on the critical cycle to the next step. The first sufficient
-distribution is therefore the cheapest. Its capacities are narrowed at last, at the same cost.
-
-Example: with block RAMs of 512 words, capacities of 300 and 512 cost the same, so 512 is evaluated.
+distribution is therefore the cheapest. Finally its capacities are narrowed at the same cost.
 For a front the search continues from point to point, to the cheapest distribution that is faster
-than all points so far. Of several distributions of one cost the fastest is the point. A point is
-proved when a more expensive point follows, or when nothing is faster.
+than all points so far. Of equally expensive distributions the fastest is the point. A point is proved
+when a more expensive point follows, or when no distribution is faster.
 
 Costs are the estimates of FINN's library, custom_op/fpgadataflow/streamingfifo.py. A FIFO of up to
 256 words is a shift register in LUTs. A deeper FIFO takes block RAMs of 18 kbit; its words are a
@@ -113,15 +113,15 @@ class MemorySearch(NamedSearch):
 
     @property
     def lower_bound(self) -> int:
-        """The least cost of any distribution that is still searched for."""
+        """Lower bound of the cost of all distributions that are not points."""
         return self._fixed_cost + self._steps.lower_bound
 
     def total(self, capacities: Sequence[int]) -> int:
-        """Return what all channels cost."""
+        """Return the cost of all channels."""
         return self._fixed_cost + self._steps.total(capacities)
 
     def run_ahead(self) -> None:
-        """Do nothing: the queue of cost steps already begins at the least capacities."""
+        """Do nothing: the queue of cost steps already begins at the minimum capacities."""
 
     def next_point(
         self, is_sufficient: Sufficient, max_size: int | None = None
@@ -173,9 +173,9 @@ Price = Callable[[int, int], int]
 class StepSearch:
     """Best-first search over distributions at the ends of their cost steps, with the cuts so far.
 
-    A search that was ended resumes at the next call. From one call to the next, a test of
-    sufficiency may only become stricter. A memory may be slower than a smaller shift register:
-    capacities on the queue only grow, so all successors have that memory too.
+    Each call resumes the search of the previous call, with a test of sufficiency that is at least as
+    strict. A memory may be slower than a smaller shift register, but capacities on the queue only grow:
+    all successors have that memory too.
     """
 
     def __init__(
@@ -187,7 +187,6 @@ class StepSearch:
     ) -> None:
         self._evaluator, self._variables = evaluator, variables
         self._price, self._look = price, look
-        # Only the last capacity of each cost step is a candidate: the rest is for free.
         start = tuple(self.end(index, variable.least) for index, variable in enumerate(variables))
         self.lower_bound = self.total(start)
         self._queue = [(self.lower_bound, start)]
@@ -195,11 +194,11 @@ class StepSearch:
         self._cuts: list[InsufficientRegion] = []
 
     def total(self, capacities: Sequence[int]) -> int:
-        """Return what a distribution costs."""
+        """Return the cost of a distribution."""
         return sum(self._price(index, capacity) for index, capacity in enumerate(capacities))
 
     def cheapest(self, is_sufficient: Sufficient) -> tuple[int, ...]:
-        """Return the cheapest sufficient distribution, where capacities large enough suffice."""
+        """Return the cheapest sufficient distribution; sufficiently large capacities must suffice."""
         cheapest = self.cheapest_of_all(is_sufficient)
         if cheapest is None:
             raise AssertionError("unbounded channels suffice, so some capacities do")

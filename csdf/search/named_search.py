@@ -6,8 +6,8 @@ sufficient distribution costs less on its channels, so the sum over the parts is
 the optima of all parts suffice together, they are the optimum. Otherwise a critical cycle names the
 parts that it joins, and these are merged with all their cuts and bounds. The answer is therefore
 exact for any initial partition; in the worst case one part remains. Example: the MP3 decoder by
-blocks has two sides without a common cut, so it takes two searches over 5 channels and one over 8,
-instead of one over 18.
+blocks has two sides without a common cut. Two searches over 5 channels and one over 8 replace a search
+over 18.
 """
 
 from __future__ import annotations
@@ -48,27 +48,30 @@ LOG = Log("csdf.search")
 ALONE = 30
 LONG_WORK = 1_000_000
 SHARE = 4
-# Channels from which on cutting planes are used; a search of fewer channels proves most answers before
-# a linear program pays.
+# The minimum number of channels for cutting planes. A search of fewer channels proves most answers
+# before a linear program pays.
 PLANES_CHANNELS = 40
-# Channels from which on the first point of a front begins with planes; with 80 it takes longer.
+# The minimum number of channels for cutting planes before the first point of a front; with 80, fronts
+# take longer.
 FRONT_CHANNELS = 150
-PLANES_WORK = 200_000  # of a search before cutting planes: that of loading SciPy, about
-PLANES_SHARE = 10  # variables for an evaluation of cutting planes beside each step of the search
-PATIENCE = 300  # evaluations after which a search goes on in parts, where it has some
-MUCH_WORK = 2_000_000  # firings of the distributions evaluated before linear programs are worth it
-MOST_FIRINGS = 20_000  # of an iteration that goes into them
-WIDE = Fraction(21, 20)  # of the lower bound, if the size is less they are not
-LEAST_EFFORT = 50  # distributions to evaluate after the end of a search, to have any answer
-# The outline of a large front: so many periods, and evaluations for each. Of 1,000 actors 22
-# evaluations reach the shortest period, and the others take back space; three times as many take
-# back 0.7% of the size more, and 6 s.
+PLANES_WORK = 200_000  # firings evaluated before cutting planes: about the time of loading SciPy
+PLANES_SHARE = 10  # variables for each evaluation of cutting planes in a step of the search
+PATIENCE = 300  # evaluations before a search is decomposed into parts
+# Bounds by markings (`live_bounds`) are computed after evaluations of MUCH_WORK firings in total, if an
+# iteration has at most MOST_FIRINGS firings, and the best size is at least WIDE times the lower bound.
+MUCH_WORK = 2_000_000
+MOST_FIRINGS = 20_000
+WIDE = Fraction(21, 20)
+LEAST_EFFORT = 50  # evaluations after the stop, so that even a short search has an answer
+# The outline of a large front: its number of periods, and the evaluations for each. With 1,000 actors,
+# 22 evaluations reach the shortest period, and the others reduce the size. Three times as many reduce
+# it by another 0.7%, in 6 s.
 OUTLINE_PERIODS = 5
 OUTLINE_EVALUATIONS = 40
 
 
 class _Impatient(Exception):
-    """Ends the search as a whole, which continues in parts."""
+    """Ends the search of the whole graph, which continues in parts."""
 
 
 class _SmallestProved(Exception):
@@ -95,8 +98,8 @@ class _Asked:
 class NamedSearch:
     """A storage exploration whose points have the channel names of the graph.
 
-    only_live: periods only state whether a distribution is free of deadlock. If `next_point` takes
-    long for a single answer, a sufficient distribution is narrowed in alternation with the search.
+    only_live: periods only state whether a distribution is free of deadlock. During a long search for a
+    single point, a sufficient distribution is narrowed in alternation with the search.
     """
 
     def __init__(
@@ -129,12 +132,12 @@ class NamedSearch:
 
     @property
     def best_period(self) -> Fraction | None:
-        """Of the graph with the capacities that are not searched, None for a deadlock."""
+        """The period if all searched channels are unbounded; None for a deadlock."""
         nothing: tuple[None, ...] = (None,) * len(self._variables)
         return self._evaluator.evaluate(nothing).period
 
     def is_simply_live(self) -> bool:
-        """Return whether a simple schedule shows that the graph runs; if not, it still may."""
+        """See `CapacityEvaluator.is_simply_live`."""
         return self._evaluator.is_simply_live()
 
     def _explored(self) -> Exploration:
@@ -156,8 +159,6 @@ class NamedSearch:
             if len(parts) > 1 or self._symmetries.generators:
                 raise _Impatient
         is_much = self.evaluations * self._evaluator.firings >= MUCH_WORK
-        # Bounds by markings load SciPy and solve linear programs;
-        # small searches end before that pays.
         if self._run is not None and is_much and not self.points:
             self._bound_by_markings(self._run)
         # Interleaving: an early stop finds a sufficient distribution that is already narrowed.
@@ -169,22 +170,24 @@ class NamedSearch:
         """Return the number of evaluations after which cutting planes are worth their cost."""
         is_front = self._narrowing is None
         if is_front and (self.points or len(self._variables) < FRONT_CHANNELS):
-            return PATIENCE  # most points of a front follow from the point before in fewer
-        # A step evaluates all firings once, and looks up a candidate for each channel of a cut.
+            return (
+                PATIENCE  # most points of a front need fewer evaluations after the previous point
+            )
+        # The work of an evaluation: all firings once, and a candidate for each channel of a cut.
         return min(PATIENCE, PLANES_WORK // (self._evaluator.firings + len(self._variables) ** 2))
 
     def _cutting_planes(self) -> CuttingPlanes:
         def seconds() -> float:
-            """How long a linear program may take."""
+            """Return the time limit of one linear program."""
             left = self._stop.seconds_of_all
             return inf if left is None else left
 
-        # which loads SciPy, and that only here
-        made: type[CuttingPlanes] = import_module("csdf.search.cutting_planes").CuttingPlanes
-        return made(self._evaluator, self._variables, seconds=seconds, look=self._look)
+        # Imported here because it loads SciPy.
+        planes: type[CuttingPlanes] = import_module("csdf.search.cutting_planes").CuttingPlanes
+        return planes(self._evaluator, self._variables, seconds=seconds, look=self._look)
 
     def _step_planes(self, planes: CuttingPlanes, asked: _Asked) -> None:
-        """Give cutting planes their share of the evaluations; end if they settle the query."""
+        """Run cutting planes for their share of the evaluations; end if they settle the query."""
         if asked.bounds is None:
             self._narrowing = None
             asked.bounds = planes.bounds(asked.is_sufficient, self._narrowed or self._start)
@@ -205,7 +208,7 @@ class NamedSearch:
                 raise _TooLarge
 
     def _bound_by_markings(self, run: SequentialRun) -> None:
-        """Try, once, for a lower bound and live capacities that are close to each other."""
+        """Compute, once, a lower bound and small live capacities from markings."""
         self._run, cycles = None, list(self._evaluator.cycles.values())
         size = partial(size_of, self._variables)
         if self._start is None or size(self._start) < WIDE * self._exploration.lower_bound:
@@ -230,12 +233,12 @@ class NamedSearch:
 
     @property
     def lower_bound(self) -> int:
-        """No distribution that was not found is smaller."""
+        """Lower bound of the size of all distributions that are not points."""
         return max(self._exploration.lower_bound, self._floor) + self._searched.fixed_size
 
     @property
     def proved_points(self) -> list[ParetoPoint]:
-        """Without the last point if a faster one may have its size."""
+        """The points, without the last if an equally large distribution may be faster."""
         bound = self.lower_bound
         return [point for point in self.points if point.size < bound]
 
@@ -264,9 +267,9 @@ class NamedSearch:
         return self._searched.refusal(self.best_period, is_sufficient)
 
     def run_ahead(self) -> None:
-        """Find live capacities in one execution, and raise lower limits by what it proves.
+        """Simulate an iteration to get live capacities and larger minimum capacities.
 
-        Live capacities must exist. If the execution takes too long, only the limits are raised.
+        Live capacities must exist. If the simulation takes too long, only the minimums are raised.
         """
         cycles = list(self._evaluator.cycles.values())
         stop = Stop(report=lambda _: self._look())
@@ -279,7 +282,7 @@ class NamedSearch:
             is_moderate = self._evaluator.firings <= MOST_FIRINGS
             if self._start and is_moderate and copies is None:
                 self._run = run
-        except GaveUp:  # too many steps, unless it was the stop, which then ends this too
+        except GaveUp:  # too many steps; or the stop, which then also ends the search here
             self._look()
         finally:
             self._variables = raised(self._variables, run.cuts)
@@ -314,7 +317,7 @@ class NamedSearch:
         """
         self.run_ahead()
         if not self._only_live:
-            self._run = None  # a bound of live capacities is weak where a period is asked for
+            self._run = None  # a bound of live capacities is weak if a period is required
         if self._only_live and self._start is not None:
             self._narrowed = self._start
             if size_of(self._variables, self._start) == self._exploration.lower_bound:
@@ -324,7 +327,10 @@ class NamedSearch:
         return self.next_point(is_sufficient)
 
     def add(self, capacities: Sequence[int]) -> Fraction | None:
-        """Store a distribution as a point instead of a slower one of equal size; return its period."""
+        """Store a distribution as a point; it replaces a slower point of equal size.
+
+        Returns its period.
+        """
         point, period = self._point(capacities)
         if self.points and self.points[-1].size == point.size:
             self.points.pop()
@@ -340,7 +346,7 @@ class NamedSearch:
     def named_point(self, capacities: Mapping[str, int], *, is_ended: bool) -> ParetoPoint:
         """Return the point of these capacities, by channel; without period if that takes too long.
 
-        is_ended: whether the stop has ended the search, so that only an interrupt ends this.
+        is_ended: the stop has ended the search, so it is not consulted here.
         """
         if is_ended:
             self._evaluator.hurry()
@@ -364,10 +370,10 @@ class NamedSearch:
                     self._outlined[longest] = bound.capacities
 
     def unproved_points(self) -> list[ParetoPoint]:
-        """Return points that the proved ones do not dominate, but smaller or faster ones may.
+        """Return reached points that no proved point dominates, but undiscovered points may.
 
-        Smallest first, each faster than the one before it. The first one of all has no period where
-        finding it takes too long.
+        Smallest first, each faster than the preceding point. The first has no period if its computation
+        takes too long.
         """
         self._evaluator.hurry()
         last = self.proved_points[-1:]
@@ -403,14 +409,14 @@ class NamedSearch:
         return self._searched.capacities(largest)
 
     def _quick_point(self, capacities: Sequence[int]) -> ParetoPoint:
-        """The point of these capacities, without its period if that takes too long."""
+        """Return the point of these capacities, without its period if that takes too long."""
         try:
             return self._point(capacities)[0]
         except ENDS:
             return self._searched.point(capacities, None)
 
     def _point(self, capacities: Sequence[int]) -> tuple[ParetoPoint, Fraction | None]:
-        if self._only_live:  # nobody asks for it
+        if self._only_live:  # the period is not requested
             return self._searched.point(capacities, None), None
         period = self._evaluator.evaluate(tuple(capacities)).period
         return self._searched.point(capacities, period), period
@@ -434,12 +440,12 @@ class NamedSearch:
         return None if narrowest is None else self._point(narrowest)[0]
 
     def narrowed(self, is_sufficient: Sufficient, reason: Reason) -> SmallestStorage:
-        """Return the distribution narrowed during the search; if there is none, narrow one now."""
+        """Return the distribution narrowed during the search; without one, narrow one now."""
         narrowest, evaluator = self._narrowed, self._evaluator
         evaluator.hurry()
         if narrowest is None:
             end = evaluator.count + LEAST_EFFORT
-            with suppress(*ENDS):  # not even the time, or the memory, for that
+            with suppress(*ENDS):  # a second interrupt, or no memory
                 for best in narrowing(evaluator, self._variables, is_sufficient):
                     narrowest = best
                     if evaluator.count >= end:
@@ -462,7 +468,7 @@ def _period_of(point: ParetoPoint) -> Fraction | float:
 
 
 def independent_parts(variables: int, joined: Iterable[Collection[int]]) -> list[list[int]]:
-    """Return the positions of the variables, in connected groups."""
+    """Return the connected components of the positions of the variables; each set joins its members."""
     part = [[index] for index in range(variables)]
     for indices in joined:
         for first, index in pairwise(indices):
@@ -482,7 +488,7 @@ class _PartEvaluator:
     def __init__(self, whole: Evaluates, variables: int, indices: Sequence[int]) -> None:
         self._whole = whole
         self._variables = variables
-        self._places = indices
+        self._indices = indices
         self._position = {index: position for position, index in enumerate(indices)}
 
     @property
@@ -495,7 +501,7 @@ class _PartEvaluator:
 
     def evaluate(self, capacities: tuple[int | None, ...]) -> PeriodEvaluation:
         trial: list[int | None] = [None] * self._variables
-        for index, capacity in zip(self._places, capacities, strict=True):
+        for index, capacity in zip(self._indices, capacities, strict=True):
             trial[index] = capacity
         evaluation = self._whole.evaluate(tuple(trial))
         return PeriodEvaluation(
@@ -507,10 +513,9 @@ class _PartEvaluator:
 
 
 class _VariableClass:
-    """Variables that are searched once for several symmetric images.
+    """A part that is searched once for all of its symmetric images.
 
-    images: positions of the variables that are searched, then those of each image in the same
-    order.
+    images: the positions of the searched variables, then the positions of each image, in equal order.
     """
 
     def __init__(
@@ -536,7 +541,7 @@ class _VariableClass:
         return len(self.images) * self.exploration.lower_bound
 
     def learn(self, known: Known) -> None:
-        """Take note of all that lies in one image, by positions of all variables."""
+        """Learn the cuts and cycles within one image, given by positions of all variables."""
         for image in self.images:
             where = {index: position for position, index in enumerate(image)}
             for cut in known.cuts:
@@ -548,7 +553,7 @@ class _VariableClass:
                     self.exploration.learn_cycle(cycle.moved(where))
 
     def known(self) -> Known:
-        """Return what is known by positions of all variables."""
+        """Return the cuts and cycles of all images, by positions of all variables."""
         exploration = self.exploration
         return Known(
             [
@@ -565,8 +570,8 @@ class _VariableClass:
 class PartedExploration:
     """An exploration decomposed into parts, with the queries of `Exploration`.
 
-    before: the search whose cuts and lower bound are copied. Its tests were at most as strict as
-    the next.
+    before: the search whose cuts and lower bound are copied. Its tests of sufficiency were at most as
+    strict as the next test.
     """
 
     def __init__(
@@ -589,8 +594,8 @@ class PartedExploration:
             self._take(indices, knowledge)
 
     def _take(self, indices: Sequence[int], known: Known) -> None:
-        """Search these places as a part, or as an image of a part that is like them."""
-        part, image = self._like(indices)
+        """Search these variables as a part, or as an image of a symmetric part."""
+        part, image = self._symmetric_part(indices)
         if part is None:
             part = _VariableClass(self.evaluator, self._variables, indices, self._look, self._alike)
             self._parts.append(part)
@@ -598,35 +603,35 @@ class PartedExploration:
             part.images.append(image)
         part.learn(known)
 
-    def _like(self, indices: Sequence[int]) -> tuple[_VariableClass | None, list[int]]:
-        """A part that is like these places, and them in its order; None without any."""
+    def _symmetric_part(self, indices: Sequence[int]) -> tuple[_VariableClass | None, list[int]]:
+        """Return a part that a symmetry maps to these variables, and its image; or None and []."""
         orbits = sorted(self._orbits[index] for index in indices)
         for part in self._parts if self._alike else ():
             self._look()
             if sorted(self._orbits[index] for index in part.images[0]) != orbits:
                 continue
-            taken = self._symmetries.onto(part.images[0], indices)
-            if taken is not None:
-                return part, [taken[index] for index in part.images[0]]
+            permutation = self._symmetries.onto(part.images[0], indices)
+            if permutation is not None:
+                return part, [permutation[index] for index in part.images[0]]
         return None, []
 
     @property
     def lower_bound(self) -> int:
-        """The least cost of every distribution that is still to be found."""
+        """Lower bound of the cost of all distributions that are not returned yet."""
         return max(self._floor, sum(part.lower_bound for part in self._parts))
 
     @property
     def is_exhausted(self) -> bool:
-        """Whether no distribution is left, whatever its size."""
+        """Whether every distribution of any size was searched."""
         return any(part.exploration.is_exhausted for part in self._parts)
 
     @property
     def is_full(self) -> bool:
-        """Whether the search had to end for lack of memory."""
+        """Whether the queue of a part has reached its memory limit."""
         return any(part.exploration.is_full for part in self._parts)
 
     def known(self) -> Known:
-        """Return what all parts have found out."""
+        """Return the cuts and cycles of all parts."""
         return _together(self._parts)
 
     def cheapest(
@@ -644,9 +649,9 @@ class PartedExploration:
             self._learn(cut, Known([cut], list(evaluation.cycles)))
 
     def _joined(self, is_sufficient: Sufficient, limit: int | None) -> tuple[int, ...] | None:
-        """The cheapest of every part together; None where a part has none within the limit.
+        """Return the cheapest distributions of all parts, joined; None if a part exceeds its limit.
 
-        Each part may cost what the lower bounds of all other parts leave of the limit.
+        The limit of a part is the limit less the lower bounds of the other parts.
         """
         capacities = [0] * len(self._variables)
         for part in self._parts:
@@ -665,7 +670,7 @@ class PartedExploration:
         return tuple(capacities)
 
     def _learn(self, cut: InsufficientRegion, new: Known) -> None:
-        """Let the part that the cut names know it; of several make one that does."""
+        """Add a cut and its cycles to the part that it touches; if it touches several, merge them."""
         touched = [
             (part, image)
             for part in self._parts
@@ -686,7 +691,7 @@ class PartedExploration:
 
 
 def _orbits(variables: int, generators: Sequence[Permutation]) -> list[int]:
-    """Return for each variable the number of its orbit: the variables that symmetries take it to."""
+    """Return the number of the orbit of each variable: the set of its images under symmetries."""
     moves = [move for permutation in generators for move in enumerate(permutation)]
     orbit = [0] * variables
     for number, indices in enumerate(independent_parts(variables, moves)):

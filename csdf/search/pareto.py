@@ -29,7 +29,7 @@ def improving(points: Iterable[Point], pair: Callable[[Point], tuple[Any, Any]])
     return kept
 
 
-PRUNED_EACH = 512  # chains to a place, after which the dominated chains are dropped
+PRUNED_EACH = 512  # chains to a place between two prunings of dominated chains
 
 # The peak of a chain, its costs, and its links.
 ChainLabel = tuple[int, tuple[int, ...], tuple[Point, ...]]
@@ -38,9 +38,9 @@ ChainLabel = tuple[int, tuple[int, ...], tuple[Point, ...]]
 class ChainLabels(Generic[Point]):
     """Pareto fronts of chains of links from a first place to each place, by label setting.
 
-    A place is any hashable value. The peak of a chain is the largest of its links, and costs add up.
-    Exact: of the chains to a place, the costs of one that another dominates are never needed. The links
-    that leave a place may depend on its front, so a search can compute them when it reaches the place.
+    A place is any hashable value. The peak of a chain is the maximum over its links; costs add up. A
+    dominated chain to a place is dropped: an extension of it is dominated too. The links that leave a
+    place may depend on its front, so a search can compute them when it reaches the place.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class ChainLabels(Generic[Point]):
     def _pruned(
         self, ending: list[tuple[ChainLabel[Point], Point]]
     ) -> list[tuple[ChainLabel[Point], Point]]:
-        """The undominated chains to a place, in the order of peaks."""
+        """Return the undominated chains to a place, by increasing peak."""
         kept: list[tuple[ChainLabel[Point], Point]] = []
         for chain in sorted(ending, key=lambda chain: chain[0][:2]):
             if not kept or chain[0][1][: self._compared] < kept[-1][0][1][: self._compared]:
@@ -82,7 +82,7 @@ class ChainLabels(Generic[Point]):
         return kept
 
     def at(self, place: Hashable) -> list[ChainLabel[Point]]:
-        """Return the front at a place, in the order of peaks; of equal chains the first remains."""
+        """Return the front of a place, by increasing peak; of equal chains the first remains."""
         if place not in self._fronts:
             self._fronts[place] = [
                 (peak, costs, (*path, link))
@@ -96,9 +96,9 @@ def front_of_chains(
 ) -> list[ChainLabel[Point]]:
     """Return the Pareto front of the chains of links from the first place to the last: peaks and costs.
 
-    ending: the links that end at each place, each with the place where it begins, its peak, its costs,
-    and what it is. Costs compare as tuples; the first `compared` of them decide, the others choose
-    between equal chains. In the order of peaks; empty if no chain reaches the last place.
+    ending: for each place the links that end there: (place where it begins, peak, costs, link). Costs
+    compare as tuples; the first `compared` costs decide, the others choose between equal chains. By
+    increasing peak; empty if no chain reaches the last place.
     """
     costs = (links[0][2] for links in ending if links)
     chains = ChainLabels[Point]((0, (0,) * len(next(costs, ())), ()), compared)
@@ -121,9 +121,9 @@ class StorageWhy(Why):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParetoPoint(Shown):
-    """A storage size, the smallest period it allows, and capacities that reach it.
+    """A storage size, its minimum period, and capacities that reach both.
 
-    The period is None only where none was asked for, and finding it takes too long.
+    The period is None only if it was not requested and its computation takes too long.
     """
 
     JSON: ClassVar[tuple[str, ...]] = ("size", "period", "throughput", "capacities")
@@ -145,15 +145,14 @@ class ParetoPoint(Shown):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParetoFront(Tabular):
-    """The pairs of size and period that no other distribution improves on.
+    """The Pareto front of storage size and period.
 
-    points: by size; each is proved Pareto-optimal. is_complete: whether no point is missing, but for
-    points that are at most the share `gap` faster than the listed point before them. If not, points
-    may be missing from size `lower_bound` on, and `reason` says why the search ended; is_at_limit:
-    whether it ended at a limit that was given. best_period: of the graph without any bound; the last
-    point of a complete front has it, but for the gap. unproved: of an incomplete front, further points
-    that are reached, each faster than the point before it, but not proved Pareto-optimal; no point that
-    is missing is smaller than `lower_bound`. unit: of the sizes.
+    points: by size; each is proved Pareto-optimal. is_complete: no point is missing, except for points
+    that are at most the share `gap` faster than the listed point before them. In an incomplete front,
+    points may be missing from size `lower_bound` on. reason: why the search ended. is_at_limit: whether
+    it ended at a limit of the caller. best_period: of the graph without bounds; the last point of a
+    complete front has it, except for the gap. unproved: of an incomplete front, further points by
+    size, each faster than the point before it, but not proved Pareto-optimal. unit: of the sizes.
     """
 
     JSON: ClassVar[tuple[str, ...]] = (
@@ -175,7 +174,7 @@ class ParetoFront(Tabular):
 
     @property
     def start(self) -> ParetoPoint | None:
-        """Live capacities where no point was proved, if any were found."""
+        """The smallest live capacities of a front without proved points, or None."""
         return None if self.points else next(iter(self.unproved), None)
 
     def rows(self) -> list[dict[str, Any]]:
@@ -185,10 +184,10 @@ class ParetoFront(Tabular):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SmallestStorage(Shown):
-    """The smallest storage that meets a requirement, or what is known about it.
+    """The smallest storage that meets a requirement, or bounds of it.
 
-    status: `optimal` and `infeasible` are proved; `feasible` comes with a gap; `unknown` with nothing
-    but the lower bound. point: None unless optimal or feasible. reason: why.
+    status: `optimal` and `infeasible` are proved; `feasible` has a gap; `unknown` has only the lower
+    bound. point: None unless optimal or feasible. reason: why the search ended.
     """
 
     JSON: ClassVar[tuple[str, ...]] = (
@@ -203,22 +202,22 @@ class SmallestStorage(Shown):
 
     @property
     def size(self) -> int | None:
-        """Of the point, if there is one."""
+        """The size of the point; None without a point."""
         return None if self.point is None else self.point.size
 
     @property
     def period(self) -> Fraction | None:
-        """Of the point, if there is one and its period is known."""
+        """The period of the point; None without a point, or if it is unknown."""
         return None if self.point is None else self.point.period
 
     @property
     def capacities(self) -> Mapping[str, int]:
-        """Of the point; none without one."""
+        """The capacities of the point; empty without a point."""
         return {} if self.point is None else self.point.capacities
 
     @property
     def gap(self) -> Fraction | None:
-        """How far the size may be above the smallest, relative to the lower bound."""
+        """The size less the lower bound, divided by the lower bound."""
         if self.point is None or not self.lower_bound:
             return None if self.point is None else Fraction(0)
         return Fraction(self.point.size - self.lower_bound, self.lower_bound)

@@ -1,7 +1,4 @@
-"""A graph and the capacities that are searched in it: evaluated by position, answered by name.
-
-It also explains why no storage distribution meets a requirement.
-"""
+"""A graph and its search space: evaluators of distributions, points by channel name, refusals."""
 
 from __future__ import annotations
 
@@ -35,10 +32,10 @@ class GraphWhy(Why):
 
 
 class SearchedGraph:
-    """A graph, what is searched in it, and its distributions by the names of the channels.
+    """A graph and its search space, which translates between distributions and channel names.
 
-    bare: the graph with its fixed capacities; fixed_size: what these cost. Periods come in the units of
-    the evaluator and are answered in those of the user.
+    bare: the graph with its fixed capacities; fixed_size: their size. Periods are in ticks of the graph
+    for evaluators, and in units of the user for points.
     """
 
     def __init__(self, graph: Graph, space: SearchSpace) -> None:
@@ -48,7 +45,7 @@ class SearchedGraph:
     def evaluator(
         self, look: Callable[[], None] = lambda: None, *, only_live: bool = False
     ) -> CapacityEvaluator:
-        """Return an evaluator of distributions; see `Evaluator`."""
+        """Return an evaluator of distributions."""
         return CapacityEvaluator(
             self.bare,
             self.variables,
@@ -63,7 +60,7 @@ class SearchedGraph:
         return None if period is None else period * self.graph.time_unit
 
     def capacities(self, distribution: Sequence[int]) -> dict[str, int]:
-        """Return the capacity of each channel that is searched or given."""
+        """Return the capacity of each channel that is searched or fixed."""
         named = dict(self.space.fixed or {})
         for variable, capacity in zip(self.variables, distribution, strict=True):
             named |= {channel.name: capacity for channel in variable.channels}
@@ -82,7 +79,7 @@ class SearchedGraph:
         )
 
     def timed_point(self, distribution: Distribution) -> ParetoPoint:
-        """Return the point with its period, or without one where that takes more than a moment."""
+        """Return the point with its period; without period if that takes too long."""
         evaluator, period = self.evaluator(), None
         evaluator.hurry()
         with suppress(*ENDS):
@@ -90,10 +87,10 @@ class SearchedGraph:
         return self.point(distribution, period)
 
     def refusal(self, best: Fraction | None, is_sufficient: Sufficient) -> Reason:
-        """Return why even `best` is not sufficient.
+        """Return the reason why even `best` is not sufficient.
 
-        best: the period with the capacities that are kept and no others, None for a deadlock. Where it
-        would suffice without these too, they are named, and what they would need at least.
+        best: the period with the fixed and excluded capacities alone, None for a deadlock. If the graph
+        without these capacities would suffice, the reason names them and their minimums.
         """
         graph, space = self.graph, self.space
         if space.copies is not None:
@@ -134,11 +131,10 @@ class SearchedGraph:
 def useful_growth(graph: Graph, *, budget: Budget = None) -> dict[str, int]:
     """Return the channels whose capacity limits the period, with the minimum useful growth of each.
 
-    The step of a search over storage distributions: the space of these channels is on a critical
-    cycle, or on a cycle of waiting actors where the graph deadlocks. As long as none of them grows by
-    its number of tokens, no storage distribution has a shorter period, whatever the capacities of the
-    other channels are. Empty where no capacity limits the period. Self-loops stay unbounded.
-    Raises InconsistentGraph; GaveUp where the budget, a stop or seconds, ends the analysis.
+    The space of these channels is on a critical cycle, or on a cycle of blocked actors if the graph
+    deadlocks. Unless one of them grows by its number of tokens, no storage distribution has a shorter
+    period. Empty if no capacity limits the period. Self-loops are unbounded.
+    Raises InconsistentGraph; GaveUp if the budget, a stop or seconds, ends the analysis.
     Source: Stuijk, Geilen, Basten, IEEE Trans. Computers 57(10), 2008 (storage dependencies).
     """
     searched, stop = SearchedGraph(graph, SearchSpace()), stop_of(budget)

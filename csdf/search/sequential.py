@@ -1,10 +1,10 @@
-"""Live capacities by one untimed run: where it deadlocks, the cheapest space on the cycle grows.
+"""Live capacities by one untimed simulation: at each deadlock, the cheapest space on the cycle grows.
 
-Every channel begins with the least capacity that its own two actors can run with. Where no actor can
-fire, actors wait for one another in a cycle, some of them for space. The cheapest space on the cycle
-that lets its actor fire is added, and the run goes on. When every actor has completed an iteration the
-channels are back at their initial tokens; with these capacities from the start all of this can happen
-again and again.
+Every channel begins with the minimum capacity that its own two actors need. In a deadlock, actors wait
+for each other in a cycle, and at least one of them waits for space. The cheapest space there that
+lets its actor fire is added, and the simulation continues. When every actor has completed an iteration,
+the channels hold their initial tokens again. So the graph with these capacities repeats the same
+firings forever.
 
 Source: Parks, Bounded scheduling of process networks, 1995; Geilen, Basten, Requirements on the
 execution of Kahn process networks, ESOP 2003 (space is added on the cycle, and only there).
@@ -22,14 +22,16 @@ from csdf.search.learned_bounds import InsufficientRegion
 from csdf.search.variables import Variable, with_searched_spaces
 from csdf.time_limit import Stop
 
-AT_RANDOM = 0.75  # of the spaces that grow, where that is asked for
+AT_RANDOM = 0.75  # probability of a random choice instead of the cheapest space, with `random`
 
 
 class SequentialRun:
-    """A graph whose capacities are tried out by runs of one iteration.
+    """Simulations of one iteration of a graph with chosen capacities.
 
-    graph: with its own capacities as channels, and none for the channels of the variables.
-    cycles: of each actor in an iteration. stop: looked at between steps.
+    graph: with its fixed capacities as channels, and no capacities on the channels of the variables.
+    cycles: phase cycles of each actor in an iteration. stop: looked at between steps. cuts: regions
+    without live capacities, from all simulations. moments: from the last simulation, the cost of the
+    space added, by the actor and the number of its firings at a deadlock.
     """
 
     def __init__(
@@ -54,10 +56,10 @@ class SequentialRun:
             self._spaces[index].append(self._first + space)
 
     def grown(self, start: Sequence[int], random: Random | None = None) -> tuple[int, ...] | None:
-        """Return live capacities, each at least its start; None where more space does not help.
+        """Return live capacities, each at least its start; None if a deadlock needs no space.
 
-        random: chooses, most often, which of the spaces grows; without it the cheapest does.
-        Regions without any live distribution that the search passes are added to `cuts`.
+        random: chooses, with the probability AT_RANDOM, the space that grows, instead of the cheapest.
+        Changes `cuts` and `moments`.
         """
         capacities = list(start)
         run = self._begun(capacities)
@@ -67,38 +69,39 @@ class SequentialRun:
         while not run.completes(ready):
             self._stop.look()
             cycle = walk.cycle()
-            ways_out = self._ways_out(run, cycle)
-            if not ways_out:
+            shortages = self._shortages(run, cycle)
+            if not shortages:
                 return None
-            # With one step less than each way out the cycle stays closed.
+            # With one step less in each of these spaces the actors on the cycle remain blocked.
             limits = {
                 index: capacities[index] + added - self._variables[index].step
-                for index, added in ways_out.items()
+                for index, added in shortages.items()
             }
             self.cuts.append(InsufficientRegion(limits))
             # Parks grows the smallest full buffer; here the space with the least cost in the unit
             # of the search grows, by the minimum that lets its actor fire.
             index = min(
-                ways_out, key=lambda variable: ways_out[variable] * self._variables[variable].weight
+                shortages,
+                key=lambda variable: shortages[variable] * self._variables[variable].weight,
             )
             if random is not None and random.random() < AT_RANDOM:
-                index = random.choice(list(ways_out))
-            self._note(run, cycle, ways_out[index] * self._variables[index].weight)
-            capacities[index] += ways_out[index]
+                index = random.choice(list(shortages))
+            self._note(run, cycle, shortages[index] * self._variables[index].weight)
+            capacities[index] += shortages[index]
             spaces = self._spaces[index]
             for space in spaces:
-                run.tokens[space] += ways_out[index]
-            ready = [self.graph.consumer[space] for space in spaces]  # may be able to fire by it
+                run.tokens[space] += shortages[index]
+            ready = [self.graph.consumer[space] for space in spaces]
             walk.turn(next(name for name in cycle if name in spaces))
             walk.go_back(ready)
         return tuple(capacities)
 
     def is_live(self, capacities: Sequence[int]) -> bool:
-        """Return whether all actors complete an iteration in these capacities."""
+        """Return whether all actors complete an iteration with these capacities."""
         return self._begun(capacities).completes()
 
     def _note(self, run: IterationRun, cycle: Sequence[int], cost: int) -> None:
-        """Add the cost of space to the moments at which an actor keeps it, and lacks tokens."""
+        """Add the cost of space to the moments of actors that lack tokens and occupy such space."""
         for before, channel in zip([cycle[-1], *cycle], cycle, strict=False):
             if channel < self._first <= before:
                 actor = self.graph.consumer[channel]
@@ -111,26 +114,26 @@ class SequentialRun:
             run.tokens[self._first + space] = capacities[index] - self.occupied[space]
         return run
 
-    def _ways_out(self, run: IterationRun, cycle: Sequence[int]) -> dict[int, int]:
-        """Variables whose space is lacking on a cycle, and how much more lets it end.
+    def _shortages(self, run: IterationRun, cycle: Sequence[int]) -> dict[int, int]:
+        """Return the variables whose space is lacking on a cycle, and the capacity that each lacks.
 
-        With less of each of them the cycle stays closed, however much the others have.
+        The deadlock remains unless one of them gets that much more.
         """
-        ways: dict[int, int] = {}
+        shortages: dict[int, int] = {}
         for channel in cycle:
             if channel >= self._first:
                 index = self.owners[channel - self._first]
                 step = self._variables[index].step
                 missing = run.needed(self.graph.consumer[channel], channel) - run.tokens[channel]
                 added = -(-missing // step) * step
-                ways[index] = min(added, ways.get(index, added))
-        return ways
+                shortages[index] = min(added, shortages.get(index, added))
+        return shortages
 
 
 def raised(
     variables: Sequence[Variable], cuts: Sequence[InsufficientRegion]
 ) -> tuple[Variable, ...]:
-    """Return the variables, each at least what the cuts that name it alone demand."""
+    """Return the variables with minimum capacities raised by the cuts of a single variable."""
     lower = [variable.least for variable in variables]
     for cut in cuts:
         if len(cut.limits) == 1:
@@ -143,19 +146,19 @@ def raised(
 
 
 class _WaitingChain:
-    """The chain of actors that wait for one another, from a stuck actor to the end or to a cycle.
+    """A chain of blocked actors, each waiting for the next, which ends in a cycle.
 
-    When actors have fired, the chain is kept up to the first of them, and followed again from there.
+    When actors have fired, the chain is retained up to the first of them and extended from there.
     """
 
     def __init__(self, run: IterationRun) -> None:
         self._run = run
         self._actors: list[int] = []
-        self._lacking: list[int] = []  # channel on which each waits for the next
-        self._place = [-1] * len(run.firings)
+        self._lacking: list[int] = []  # channel on which each actor waits for the next
+        self._place = [-1] * len(run.firings)  # position of each actor in the chain, or -1
 
     def cycle(self) -> list[int]:
-        """Return the channels of a cycle of actors that wait for one another; then `turn` it."""
+        """Return the channels of a cycle of blocked actors; call `turn` before the next call."""
         run = self._run
         self.go_back(run.fired)
         run.fired.clear()
@@ -163,13 +166,13 @@ class _WaitingChain:
         while actor is not None and self._place[actor] < 0:
             channel = run.lacking(actor)
             if channel is None:
-                raise AssertionError("a stuck actor lacks a token")
+                raise AssertionError("a blocked actor lacks a token")
             self._place[actor] = len(self._actors)
             self._actors.append(actor)
             self._lacking.append(channel)
             actor = run.graph.producer[channel]
         if actor is None:
-            raise AssertionError("who is stuck has firings left")
+            raise AssertionError("a blocked actor has firings left")
         begin = self._place[actor]
         for passed in self._actors[:begin]:
             self._place[passed] = -1
@@ -177,7 +180,7 @@ class _WaitingChain:
         return list(self._lacking)
 
     def turn(self, channel: int) -> None:
-        """Let the cycle end with the actor that lacks this channel: it is the first to fire."""
+        """Rotate the cycle to end with the actor that lacks this channel, which fires first."""
         end = self._lacking.index(channel) + 1
         self._actors = self._actors[end:] + self._actors[:end]
         self._lacking = self._lacking[end:] + self._lacking[:end]
@@ -185,7 +188,7 @@ class _WaitingChain:
             self._place[actor] = index
 
     def go_back(self, changed: Sequence[int]) -> None:
-        """Forget the walk from the actor on that waited for the first of these."""
+        """Drop the chain from the actor that waited for the first of these actors."""
         indices = [self._place[actor] for actor in changed if self._place[actor] >= 0]
         # The actor before the first changed actor may be able to fire now; earlier actors still
         # wait for the same channels.

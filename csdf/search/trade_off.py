@@ -66,9 +66,8 @@ def smallest_storage(
 ) -> SmallestStorage:
     """Return the smallest storage without deadlock, or with at most the given period.
 
-    period: in the units of the user. budget: a stop, or seconds. If it or Ctrl-C ends the search,
-    the smallest sufficient distribution found by narrowing single channels is returned, with its
-    gap.
+    period: in the units of the user. budget: a stop, or seconds. If it or Ctrl-C ends the search, the
+    smallest sufficient distribution so far is returned, with its gap.
 
     Raises InconsistentGraph, InvalidGraph or CsdfError for invalid arguments.
     """
@@ -115,13 +114,13 @@ def _is_live(search: NamedSearch, stop: Stop) -> bool:
             return True
     try:
         return deadlock(search.bare, budget=stop.part(as_whole=lambda _: at_begin)) is None
-    except GaveUp:  # too many steps, unless it was the stop, which then ends this too
+    except GaveUp:  # too many steps; or the stop, which then also ends the search here
         stop.look(at_begin)
         return search.best_period is not None
 
 
 def _after(stop: Stop, bound: int, done: int) -> Stop:
-    """Return the stop of a block, whose progress includes the preceding blocks."""
+    """Return the stop of a block; the bound and evaluations of preceding blocks enter its progress."""
 
     def as_whole(piece: Progress) -> Progress:
         return Progress(done=done + (piece.done or 0), lower_bound=bound + (piece.lower_bound or 0))
@@ -315,7 +314,7 @@ def _better_than(best: Fraction | None, factor: Fraction) -> Sufficient:
     return lambda period: period is not None and (best is None or period * factor < best)
 
 
-FEW = 20  # points of a front without end, where nobody says how many
+FEW = 20  # points of an infinite front, unless the caller limits it
 
 
 class FrontWhy(Why):
@@ -350,7 +349,7 @@ class Extent:
 
     @property
     def is_limited(self) -> bool:
-        """Whether the caller stated where the front is to end, however long it goes on."""
+        """Whether the caller limited the size or the number of points."""
         return self.max_size is not None or self.points is not None
 
     @property
@@ -359,19 +358,19 @@ class Extent:
         return 1 + self.gap
 
     def look(self, points: int, lower_bound: int) -> None:
-        """Raise Reached where that many proved points, or sizes up to the bound, are enough."""
+        """Raise Reached if this number of proved points, or this lower bound, reaches a limit."""
         if self.points is not None and points >= self.points:
             raise Reached(because(FrontWhy.POINTS, points=counted(self.points, "point")))
         if self.max_size is not None and lower_bound > self.max_size:
             raise self.too_large()
 
     def too_large(self) -> Reached:
-        """Return the end of a front at the largest size that is asked for."""
+        """Return the exception that ends a front at its size limit."""
         return Reached(because(FrontWhy.SIZE, size=self.max_size))
 
 
 def extent_of(max_size: int | None, points: int | None, gap: Exact) -> Extent:
-    """Return the extent; a gap may be a text such as "5%". Raises InvalidArgument."""
+    """Return the extent; a gap may be a string such as "5%". Raises InvalidArgument."""
     is_percent = isinstance(gap, str) and gap.endswith("%")
     try:
         share = exact(str(gap)[:-1] if is_percent else gap, "gap", InvalidArgument)

@@ -1,4 +1,4 @@
-"""The capacities that a storage search may choose: least ones, useful steps, and costs."""
+"""The capacities that a storage search may choose: minimum, useful steps, and costs."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ BYTE = 8  # bits
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Variable:
-    """A capacity to choose, for one channel or for several that share it.
+    """A capacity to choose, for one channel or for several channels with equal capacities.
 
-    least: no smaller one can run; step: distance between useful capacities from there on; weight:
-    what one token of capacity adds to the size.
+    The useful capacities are least, least + step, ...: a smaller capacity deadlocks, and a capacity
+    between two of them behaves like the lower. weight: size of one token of capacity.
     """
 
     channels: tuple[Channel, ...]
@@ -35,16 +35,15 @@ class Variable:
 @public
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchSpace:
-    """Which capacities are searched, and how storage is counted.
+    """The capacities that are searched, and the unit of the size.
 
-    fixed: channels that keep the given capacity; it counts. excluded: channels that stay as the
-    graph has them and do not count. shared: groups of channels with one common capacity. unit: of
-    the size, tokens, bytes or bits. with_self_loops: whether self-loops are bounded and count.
-    widths: bits of a token, by channel; where a channel has none they are those of its token size.
-    copies: None for the smallest storage of all executions. A number K asks for the period of periodic
-    schedules in which K cycles of each actor repeat; it is found sooner, and never smaller. Raises
-    InvalidArgument for a field of another kind, CsdfError for an unknown unit or a channel that is
-    named twice; channels that a graph lacks are refused by the search.
+    fixed: capacities of channels that are not searched, but count. excluded: channels that keep their
+    capacity in the graph and do not count. shared: groups of channels with equal capacities. unit: of
+    the size, tokens, bytes or bits. with_self_loops: whether self-loops are bounded and count. widths:
+    bits of a token, by channel; the token size of the graph by default. copies: None for self-timed
+    execution; K for periodic schedules in which K cycles of each actor repeat, whose periods are
+    computed faster and are never smaller. Raises InvalidArgument for a field of another kind, CsdfError
+    for an unknown unit or a channel that is named twice; the search refuses unknown channels.
     """
 
     fixed: Mapping[str, int] | None = None
@@ -64,13 +63,13 @@ class SearchSpace:
 
     @property
     def named(self) -> tuple[str, ...]:
-        """The channels that are named among fixed, excluded and shared."""
+        """The channels in fixed, excluded and shared."""
         shared = (name for group in self.shared for name in group)
         return (*(self.fixed or {}), *self.excluded, *shared)
 
 
 def prepared(graph: Graph, space: SearchSpace) -> tuple[Graph, tuple[Variable, ...], int]:
-    """Return the graph with its fixed capacities, what is searched, and the size of the fixed ones.
+    """Return the graph with its fixed capacities, the variables, and the size of the fixed capacities.
 
     Raises InvalidGraph for an unknown channel, CsdfError for a channel without a token size where
     bytes are counted.
@@ -110,12 +109,12 @@ def _variable(graph: Graph, names: Sequence[str], space: SearchSpace) -> Variabl
 
 
 def size_of(variables: Sequence[Variable], capacities: Sequence[int]) -> int:
-    """Return what these capacities of the variables cost together."""
+    """Return the size of a distribution: the sum of capacities times weights."""
     return sum(variable.weight * many for variable, many in zip(variables, capacities, strict=True))
 
 
 def token_weight(channel: Channel, space: SearchSpace) -> int:
-    """Return what one token of capacity of a channel adds to the size, in the unit of the space."""
+    """Return the size of one token of capacity, in the unit of the search space."""
     if space.unit == "tokens":
         return 1
     if space.unit == "bits" and channel.name in (space.widths or {}):
@@ -129,10 +128,10 @@ def token_weight(channel: Channel, space: SearchSpace) -> int:
 
 
 def with_searched_spaces(graph: Graph, channels: Sequence[Channel]) -> IndexedGraph:
-    """Return the graph as numbers, with a space channel for each of these channels, without room.
+    """Return the graph as numbers, with an empty space channel for each of these channels.
 
-    They lie behind all other channels: of two reasons for one start the first channel is named,
-    and one that is not space is the better reason.
+    Space channels follow all other channels: if two channels delay a start equally, the first is
+    reported, preferably not a space channel.
     """
     spaces = tuple(
         space_channel(channel, channel.initial_tokens, f"{channel.name} (searched space)")
@@ -141,33 +140,33 @@ def with_searched_spaces(graph: Graph, channels: Sequence[Channel]) -> IndexedGr
     return indexed(replace(graph, channels=graph.channels + spaces))
 
 
-FIRINGS = 1_000_000  # of the two actors of a channel; beyond, a weaker bound is used
-ALL_FIRINGS = (
-    3_000_000  # of the actors of all channels, a few seconds; beyond, a weaker bound is used
-)
+# Firings simulated for minimum capacities: of one channel, and of all channels (a few seconds).
+# Beyond, a weaker bound is used.
+FIRINGS = 1_000_000
+ALL_FIRINGS = 3_000_000
 
 
 def capacity_step(channel: Channel) -> int:
-    """Return the distance between useful capacities: one between them behaves like the lower one.
+    """Return the distance between useful capacities: a capacity between two behaves like the lower.
 
-    All tokens and all space of a channel move in multiples of it, so that capacities count from the
-    initial tokens on in such steps.
+    All tokens and all space of a channel move in multiples of it, so useful capacities differ from the
+    initial tokens by multiples of it.
     """
     return gcd(*channel.production, *channel.consumption, *channel.release_rates)
 
 
 def firings_each(channels: int) -> int:
-    """Return how many firings may be looked at for each of this many channels."""
+    """Return the limit of simulated firings for each channel, in a graph with this many channels."""
     return min(FIRINGS, ALL_FIRINGS // max(1, channels))
 
 
 def least_capacity(channel: Channel, firings: int = FIRINGS) -> int:
-    """Return the least capacity with which the two actors of the channel alone could run for ever.
+    """Return the minimum capacity with which the two actors of the channel alone fire forever.
 
-    No storage distribution that runs has less on this channel. The consumer fires as soon as it can,
-    the producer only when it must: then the space in use is never more than in any other order.
-    Beyond this many firings a weaker bound is returned: what the fullest single firing needs.
-    For SDF it equals p + c - gcd(p, c) + d mod gcd(p, c), or d if that is more.
+    Every live storage distribution has at least this capacity. The consumer fires as soon as possible,
+    the producer as late as possible: no other order uses less space. If that takes more firings than
+    `firings`, a weaker bound is returned: the space of the largest single firing. In SDF the minimum is
+    p + c - gcd(p, c) + d mod gcd(p, c), or d if that is larger, for d initial tokens.
     """
     used = peak = channel.initial_tokens
     if channel.is_self_loop:  # tokens and the space of a firing's output overlap
