@@ -18,12 +18,16 @@ from planners.plan.plan import Memory, StreamingPlan
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeaderWriter:
-    """The text of NAME.h. counters: stages of the largest group; version: of the library."""
+    """The text of NAME.h.
+
+    counters: stages of the largest group; version: of the library; weights: the text of NAME_weights.c.
+    """
 
     interface: Interface
     cmsis_nn: CmsisNN | None
     counters: int
     version: str
+    weights: str
 
     @property
     def _name(self) -> str:
@@ -124,7 +128,7 @@ void {name}_yield(void);
 
 #endif
 """
-        return with_checksum(short_lines(text))
+        return with_checksum(short_lines(text), self.weights)
 
     def _scratch_declared(self) -> str:
         """C for the bytes that CMSIS-NN works with; empty without it."""

@@ -71,6 +71,7 @@ SYMBOLS = (
     "test",
     "yield",
 )
+CHECKSUM_BYTES = 4  # of the library, at the end of a saved state
 # Of a library, in macros that a port of that name would define again: NAME_ARENA_ELEMENTS, and the
 # status NAME_WRONG_NUMBER beside the NAME_INPUT_NUMBER of each input.
 MACRO_STEMS = ("arena", "kept", "saved", "scratch", "wrong")
@@ -124,11 +125,11 @@ class Interface:
 
     @property
     def _saved_bytes(self) -> int:
-        """Size of a saved state: persistent bytes of the arena, and an index for each variable.
+        """Size of a saved state: persistent bytes of the arena, an index for each variable, a checksum.
 
-        The index refers to the oldest row in the ring of the variable.
+        The index refers to the oldest row in the ring of the variable, the checksum to the library.
         """
-        return self.schedule.plan.kept_bytes + 2 * len(self.network.variables)
+        return self.schedule.plan.kept_bytes + 2 * len(self.network.variables) + CHECKSUM_BYTES
 
     @property
     def memories(self) -> tuple[str, ...]:
@@ -141,15 +142,15 @@ class Interface:
             return ""
         name, capitals = self.name, self.name.upper()
         return f"""
-/* Bytes of the arena that stay from frame to frame, and of a saved state. */
+/* Sizes in bytes: of the part of the arena that is retained between frames, and of a saved state. */
 #define {capitals}_KEPT_BYTES {self.schedule.plan.kept_bytes}
 #define {capitals}_SAVED_BYTES {self._saved_bytes}
 
-/* Begin anew, as {name}_init does: with the first values of the file. */
+/* Reset the retained part to the initial values of the file, as {name}_init does. */
 {name}_status {name}_reset({name}_state *state);
 
-/* Save what stays from frame to frame in {capitals}_SAVED_BYTES bytes of your memory, and go on from
-   there: in the same arena, or in that of another instance. */
+/* Save the retained part to {capitals}_SAVED_BYTES bytes of your memory, between frames; restore it, in
+   this instance or another. {capitals}_WRONG_STATE for a state saved by another library or version. */
 {name}_status {name}_save(const {name}_state *state, void *to);
 {name}_status {name}_restore({name}_state *state, const void *from);
 """
@@ -163,10 +164,21 @@ class Interface:
         saved = "    save_kept(state->arena, to);\n"
         restored = "    restore_kept(state->arena, from);\n"
         missing = [refuse(name, f"IS_MISSING({at})", "NULL_POINTER") for at in ("to", "from")]
+        capitals, checksum_at = name.upper(), self._saved_bytes - CHECKSUM_BYTES
+        saved = f"    const uint32_t saved_by = {capitals}_HEADER;\n{saved}"
         if self.network.variables:
             oldest, size = "state->oldest", "sizeof state->oldest"
             saved += f"    (void)memcpy(&((char *)to)[{kept}], {oldest}, {size});\n"
             restored += f"    (void)memcpy({oldest}, &((const char *)from)[{kept}], {size});\n"
+        saved += f"    (void)memcpy(&((char *)to)[{checksum_at}], &saved_by, sizeof saved_by);\n"
+        missing[1] += f"""#ifndef {capitals}_UNCHECKED
+    if (status == {capitals}_OK) {{
+        uint32_t saved_by;
+        (void)memcpy(&saved_by, &((const char *)from)[{checksum_at}], sizeof saved_by);
+        status = (saved_by == {capitals}_HEADER) ? {capitals}_OK : {capitals}_WRONG_STATE;
+    }}
+#endif
+"""
         return f"""
 {name}_status {name}_reset(instance *state)
 {{

@@ -258,6 +258,7 @@ class _SourceWriter:
         files = {*self._files(), *REALS, *added_sources(), *CONVERSIONS}
         functions = frozenset().union(*(functions_in(name) for name in files))
         use, text = self._source()
+        weights = weights_text(self.name, self.tables)
         written = Written(
             name=self.name,
             header=HeaderWriter(
@@ -265,11 +266,12 @@ class _SourceWriter:
                 cmsis_nn=self.cmsis_nn,
                 counters=counters,
                 version=version,
+                weights=weights,
             ).text(),
             source="",
             use=use,
             text=text,
-            weights=weights_text(self.name, self.tables),
+            weights=weights,
             weights_header=weights_header(self.name, self.tables),
             inputs=tuple(self.inputs),
             outputs=tuple(self.outputs),

@@ -1,8 +1,9 @@
 """Status codes of the functions of a library, and the checks before each: pointers, sizes, versions.
 
 NAME_init is an inline function of the header: it passes the size of the state and a checksum of the
-header to NAME_init_checked, which refuses a library that was compiled with another header. The state
-keeps 16 bits of the checksum, so that other functions refuse a state of another library, or none.
+header and the weights to NAME_init_checked, which refuses a library that was compiled with another
+header. The state keeps 16 bits of the checksum, so that functions refuse a state of another library,
+or none. A state saved by NAME_save ends with the checksum, for NAME_restore.
 With -DNAME_UNCHECKED nothing is checked, and the functions succeed.
 """
 
@@ -15,9 +16,10 @@ from textwrap import indent
 CHECKSUM = "@header@"  # in the text of a header, before it is known
 
 
-def with_checksum(header: str) -> str:
-    """Return a header whose macro NAME_HEADER is a checksum of its text."""
-    return header.replace(CHECKSUM, f"0x{hashlib.sha256(header.encode()).hexdigest()[:8].upper()}U")
+def with_checksum(header: str, weights: str) -> str:
+    """Return a header whose macro NAME_HEADER is a checksum of it and of the weights."""
+    digest = hashlib.sha256((header + weights).encode()).hexdigest()
+    return header.replace(CHECKSUM, f"0x{digest[:8].upper()}U")
 
 
 def status_declared(name: str) -> str:
@@ -30,12 +32,12 @@ typedef enum {{
     {capitals}_NULL_POINTER = -1, /* a pointer is NULL */
     {capitals}_TOO_SMALL = -2,    /* a memory has fewer bytes than the plan */
     {capitals}_MISALIGNED = -3,   /* a memory does not begin as its elements have to */
-    {capitals}_WRONG_STATE = -4,  /* the state was not begun by {name}_init */
+    {capitals}_WRONG_STATE = -4,  /* the state is not of this library, or {name}_init was not called */
     {capitals}_WRONG_HEADER = -5, /* the library was compiled with another header */
     {capitals}_WRONG_NUMBER = -6  /* there is no input or output of the number, or of the size */
 }} {name}_status;
 
-/* A checksum of this header, by which the library knows it. */
+/* Checksum of this header and the weights: identifies the library in a state. */
 #define {capitals}_HEADER {CHECKSUM}"""
 
 
@@ -66,7 +68,7 @@ static inline {name}_status {name}_init({name}_state *state, {parameters})
 def checks_defined(name: str) -> str:
     """Return the macros and the function that check the arguments of library functions."""
     capitals = name.upper()
-    return f"""/* In the state, of which it is known that it belongs to this library; never zero. */
+    return f"""/* Marks a state that {name}_init has set up; never zero. */
 #define LIBRARY ((uint16_t)(({capitals}_HEADER & 0xFFFFU) | 1U))
 #ifdef {capitals}_UNCHECKED
 #define IS_MISSING(pointer) 0

@@ -166,11 +166,12 @@ class _ProgramWriter:
     def written(self, version: str) -> Written:
         wanted = self.tables.wanted | {"work_on", "move_map", "map", "work", "step"}
         kernels = self.tables.wanted & frozenset().union(*map(functions_in, FILES))
+        weights = weights_text(self.name, self.tables)
         return Written(
             name=self.name,
-            header=self._header(version),
+            header=self._header(version, weights),
             source=self._source(wanted),
-            weights=weights_text(self.name, self.tables),
+            weights=weights,
             weights_header=weights_header(self.name, self.tables),
             inputs=self.inputs,
             outputs=self.outputs,
@@ -187,7 +188,7 @@ class _ProgramWriter:
         ports += [f"float *{port.parameter}" for port in self.outputs]
         return ", ".join([f"{self.name}_state *state", *ports])
 
-    def _header(self, version: str) -> str:
+    def _header(self, version: str, weights: str) -> str:
         name, capitals = self.name, self.name.upper()
         sizes = "".join(
             f"#define {capitals}_{port.parameter.upper()}_ELEMENTS {port.elements}\n"
@@ -233,7 +234,8 @@ typedef struct {{
 #endif
 
 #endif
-""")
+"""),
+            weights,
         )
 
     def _source(self, wanted: set[str]) -> str:

@@ -2,6 +2,7 @@
 
 import re
 import subprocess
+from dataclasses import replace
 
 import pytest
 
@@ -10,6 +11,7 @@ from planners.code.packaging import Package
 from planners.code.placed_stages import placed_stages
 from planners.code.status import CHECKSUM
 from planners.memory.fit import fit
+from tests.benchmarks.instruction_samples import drawn
 from tests.planners.code.calibrated import integer_model
 from tests.planners.code.compiling import COMPILER, FLAGS, TALKING, needs_compiler
 from tests.planners.code.test_writing_libraries import planned, small
@@ -68,6 +70,21 @@ int main(void)
     return failed;
 }
 """
+RESTORED = """#include "net.h"
+static net_element arena[NET_ARENA_ELEMENTS];
+static net_state state;
+static char saved[NET_SAVED_BYTES];
+int main(void)
+{
+    (void)net_init(&state, arena, sizeof arena);
+    if (net_save(&state, NULL) != NET_NULL_POINTER || net_save(&state, saved) != NET_OK ||
+        net_restore(&state, saved) != NET_OK) {
+        return 1;
+    }
+    saved[NET_SAVED_BYTES - 1]++; /* of another library */
+    return net_restore(&state, saved) == EXPECTED ? 0 : 2;
+}
+"""
 YIELDING = """#include "net.h"
 static net_element arena[NET_ARENA_ELEMENTS];
 static net_state state;
@@ -105,6 +122,31 @@ def built(folder, name, text, *flags):
     subprocess.run(words, cwd=folder, check=True)
     ran = subprocess.run(["./program"], cwd=folder, capture_output=True, text=True)
     return ran.stdout + ran.stderr, ran.returncode
+
+
+@pytest.mark.slow
+@needs_compiler
+def test_a_state_saved_by_another_library_is_refused(tmp_path):
+    model = drawn("windows:1:hops")
+    plan = fit(model.network, budget=1).least.plan
+    texts = [write_library(changed, plan, tmp_path, name="net").written.header
+             for changed in (retrained(model), model)]  # fmt: skip
+    assert len({re.search(r"NET_HEADER (\w+)", text)[1] for text in texts}) == 2
+    text = RESTORED.replace("EXPECTED", "NET_WRONG_STATE")
+    assert built(tmp_path, "net", text) == ("", 0)
+    text = RESTORED.replace("EXPECTED", "NET_OK").replace(
+        "net_save(&state, NULL) != NET_NULL_POINTER", "0"
+    )
+    assert built(tmp_path, "net", text, "-DNET_UNCHECKED") == ("", 0)
+
+
+def retrained(model):
+    """The model with another bias."""
+    name, arrays = next(
+        (name, arrays) for name, arrays in model.weights.items() if "bias" in arrays
+    )
+    changed = {**arrays, "bias": arrays["bias"] + 1}
+    return replace(model, weights={**model.weights, name: changed})
 
 
 @pytest.mark.slow
