@@ -1,16 +1,15 @@
-"""Rewrites that keep the function of a network: fewer layers, or layers executed row by row.
+"""Rules that simplify a network and keep its function: fewer layers, or layers executed row by row.
 
-Maps with their channels behind (rows x columns x channels) turned, so that layers are executed row by
-row. Work by rows cuts the second axis of a tensor. Between two transpositions, as around the layer
-normalisations of ConvNeXt, that axis is the columns: a transposition from channels x rows x columns
-needs the whole tensor then. Where all layers between treat rows and columns alike, the tensors may
-as well be columns x rows x channels, and both transpositions keep the rows where they are.
+`REWRITES` lists them by the names of `csdf cnn show --simplify`, in the order in which they are
+applied; each has a worked example. Dims in the examples are channels x rows x columns. A firing
+computes rows, that is positions along the second of these axes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import replace
+from functools import partial, wraps
 from math import prod
 
 import numpy as np
@@ -25,142 +24,17 @@ from cnn2csdf.weights import Array, Model
 from csdf.arguments import public
 from csdf.errors import InvalidNetwork
 
-TURNED = (1, 0, 2)  # where each axis of a turned tensor was before
+SWAPPED = (1, 0, 2)  # the axis of a tensor that becomes each axis of the swapped tensor
 
 
-def turn_maps(model: Model) -> Model:
-    """Turn rows and columns of all tensors between transpositions, where no layer minds.
-
-    Names, numbers of elements and weights stay as they are.
-
-    before: image 3x6x4 -> rows first 6x4x3 -> relu 6x4x3 -> channels first 3x6x4
-    after:  image 3x6x4 -> rows first 4x6x3 -> relu 4x6x3 -> channels first 3x6x4
-    """
-    network, turned, seen = model.network, set[str](), set[str]()
-    consumers = network.consumers
-    for layer in network.layers:
-        if layer.name not in seen and _is_entry(layer):
-            region = _region(network, layer.name, consumers)
-            seen |= region or {layer.name}
-            turned |= region
-    if not turned:
-        return model
-    layers = tuple(_turned(layer, turned) for layer in network.layers)
-    return replace(model, network=replace(network, layers=layers))
-
-
-def _region(network: Network, entry: str, consumers: Mapping[str, Sequence[str]]) -> set[str]:
-    """The layers whose outputs are turned together with the output of an entry; none if one minds."""
-    region, waiting = {entry}, [entry]
-    while waiting:
-        layer = network.layer(waiting.pop())
-        neighbours = [name for name in consumers[layer.name] if not _is_exit(network.layer(name))]
-        if not _is_entry(layer):
-            for source in layer.inputs:
-                dims = network.layer(source).shape.dims
-                if len(dims) == 2:
-                    return set()
-                neighbours += [source] if len(dims) == 3 and dims[:2] != (1, 1) else []
-        for name in neighbours:
-            region_layer = network.layer(name)
-            if not (_is_entry(region_layer) or _is_turnable(region_layer)):
-                return set()
-            if name not in region:
-                region.add(name)
-                waiting.append(name)
-    return region
-
-
-def _is_entry(layer: Layer) -> bool:
-    """Whether it puts the rows in front, so that they are the second axis of the turned output."""
-    order = layer.operator.axis_order
-    return order is not None and len(order) == 3 and order[0] == 1 and not layer.epilogue
-
-
-def _is_exit(layer: Layer) -> bool:
-    """Whether the rows, in front of what it reads, are the second axis of what it writes."""
-    order = layer.operator.axis_order
-    return order is not None and len(order) == 3 and order[1] == 0 and not layer.epilogue
-
-
-def _is_turnable(layer: Layer) -> bool:
-    """Whether a layer does the same to rows and to columns, so that turned inputs turn its output."""
-    steps = (layer.operator, *layer.epilogue)
-    return layer.shape.is_map and all(step.swaps_with_inputs for step in steps)
-
-
-def _turned(layer: Layer, turned: set[str]) -> Layer:
-    """A layer whose output or inputs are turned."""
-    operator = layer.operator
-    axes = operator.axis_order
-    if axes is not None:
-        if layer.inputs[0] in turned:
-            axes = tuple(TURNED[axis] for axis in axes)
-        if layer.name in turned:
-            axes = tuple(axes[place] for place in TURNED)
-        operator = op.Transpose(permutation=axes)
-    dims = layer.shape.dims
-    if layer.name in turned:
-        dims = tuple(dims[place] for place in TURNED)
-    return replace(layer, operator=operator, shape=Shape(dims=dims))
-
-
-def drop_identities(model: Model) -> Model:
-    """Leave out layers that move no element: dropout, and reshapes that only rename the dims.
+def drop_layer_that_moves_nothing(draft: Draft, layer: Layer) -> Edit | None:
+    """Leave out dropout, and reshapes that only rename the dims.
 
     A reshape is left out if its consumers read all elements in order anyway, or if the dims stay.
 
     before: image 3x6x6 -> dropout 3x6x6 -> line 108 -> classes 2
     after:  image 3x6x6 -> classes 2
     """
-    return rewritten(model, _dropped)
-
-
-def absorb_biases(model: Model) -> Model:
-    """Let the layer before it make each addition of a trained constant, as if it were its bias.
-
-    The addition must be the only consumer of that layer, here and in all rules that merge two layers.
-
-    before: image 3x6x6 -> conv 4x4x4 -> shift 4x4x4
-    after:  image 3x6x6 -> conv 4x4x4
-    """
-    return rewritten(model, _merging(_absorbed))
-
-
-def fold_batch_normalization(model: Model) -> Model:
-    """Multiply a batch normalisation, or a scale and a shift by channel, into the layer before it.
-
-    That layer is a convolution or fully connected.
-
-    before: image 3x6x6 -> conv 4x4x4 -> norm 4x4x4
-    after:  image 3x6x6 -> conv 4x4x4
-    """
-    return rewritten(model, _merging(_folded))
-
-
-def fuse_activations(model: Model) -> Model:
-    """Let the layer before it apply a function of single elements to its own output.
-
-    Activations, normalisations and constants.
-
-    before: image 3x6x6 -> conv 4x4x4 -> relu 4x4x4
-    after:  image 3x6x6 -> conv 4x4x4
-    """
-    return rewritten(model, _merging(_fused))
-
-
-def fold_padding(model: Model) -> Model:
-    """Let a convolution pad its input itself, where it alone reads what was padded with zeros.
-
-    Quantised integers of equal types before and after the padding are padded with their zero point.
-
-    before: image 3x6x6 -> pad 3x8x8 -> conv 4x6x6
-    after:  image 3x6x6 -> pad 4x6x6
-    """
-    return rewritten(model, _merging(_self_padded))
-
-
-def _dropped(draft: Draft, layer: Layer) -> Edit | None:
     if not layer.inputs or layer.epilogue or not layer.operator.keeps_order:
         return None
     (source,) = layer.inputs
@@ -173,13 +47,100 @@ def _dropped(draft: Draft, layer: Layer) -> Edit | None:
     return Edit(layers={layer.name: ()}, sources={layer.name: source})
 
 
+def swap_first_axes(swapped: Set[str], _draft: Draft, layer: Layer) -> Edit | None:
+    """Swap the first two axes of tensors between transpositions, so that firings compute image rows.
+
+    Layer normalisation in ConvNeXt reads rows x columns x channels, between two transpositions. The
+    second axis there counts columns, so each firing of the first transposition computes a column and
+    needs the whole image. In columns x rows x channels each firing reads and writes an image row.
+
+    swapped: the tensors with swapped axes (`tensors_to_swap`).
+
+    before: image 3x6x4 -> to last 6x4x3 -> relu 6x4x3 -> to first 3x6x4
+    after:  image 3x6x4 -> to last 4x6x3 -> relu 4x6x3 -> to first 3x6x4
+    """
+    reads_swapped, writes_swapped = not swapped.isdisjoint(layer.inputs), layer.name in swapped
+    if not (reads_swapped or writes_swapped):
+        return None
+    operator, dims = layer.operator, layer.shape.dims
+    if writes_swapped:
+        dims = tuple(dims[axis] for axis in SWAPPED)
+    if (permutation := operator.axis_order) is not None:
+        if reads_swapped:
+            permutation = tuple(SWAPPED[axis] for axis in permutation)
+        if writes_swapped:
+            permutation = tuple(permutation[axis] for axis in SWAPPED)
+        operator = op.Transpose(permutation=permutation)
+    swapped_layer = replace(layer, operator=operator, shape=Shape(dims=dims))
+    return Edit(layers={layer.name: (swapped_layer,)})
+
+
+def tensors_to_swap(network: Network) -> Set[str]:
+    """Return the results of layers between transpositions that treat the first two axes alike."""
+    swapped, seen, consumers = set[str](), set[str](), network.consumers
+    for layer in network.layers:
+        if layer.name not in seen and _moves_rows_first(layer):
+            region = _region(network, layer.name, consumers)
+            seen |= region or {layer.name}
+            swapped |= region
+    return swapped
+
+
+def _region(network: Network, first: str, consumers: Mapping[str, Sequence[str]]) -> set[str]:
+    """The layers whose results are swapped together with that of a first transposition.
+
+    It ends at transpositions that move the rows back. Empty if a layer treats the axes differently.
+    """
+    region, waiting = {first}, [first]
+    while waiting:
+        layer = network.layer(waiting.pop())
+        neighbours = [
+            name for name in consumers[layer.name] if not _moves_rows_second(network.layer(name))
+        ]
+        if not _moves_rows_first(layer):
+            for source in layer.inputs:
+                dims = network.layer(source).shape.dims
+                if len(dims) == 2:
+                    return set()
+                # Swapping two axes of size 1, as of a mean over an image, changes nothing.
+                neighbours += [source] if len(dims) == 3 and dims[:2] != (1, 1) else []
+        for name in neighbours:
+            if not (_moves_rows_first(network.layer(name)) or _is_swappable(network.layer(name))):
+                return set()
+            if name not in region:
+                region.add(name)
+                waiting.append(name)
+    return region
+
+
+def _moves_rows_first(layer: Layer) -> bool:
+    """Whether it moves axis 1 to axis 0: channels x rows x columns to rows x columns x channels."""
+    order = layer.operator.axis_order
+    return order is not None and len(order) == 3 and order[0] == 1 and not layer.epilogue
+
+
+def _moves_rows_second(layer: Layer) -> bool:
+    """Whether it moves axis 0 to axis 1: rows x columns x channels to channels x rows x columns."""
+    order = layer.operator.axis_order
+    return order is not None and len(order) == 3 and order[1] == 0 and not layer.epilogue
+
+
+def _is_swappable(layer: Layer) -> bool:
+    """Whether a layer treats the first two axes alike, so that swapped inputs swap its result."""
+    steps = (layer.operator, *layer.epilogue)
+    return layer.shape.is_map and all(step.swaps_with_inputs for step in steps)
+
+
 Merged = tuple[Layer, Mapping[str, Array] | None]  # weights: None if they stay as they are
-Merge = Callable[[Draft, Layer, Layer], Merged | None]
 
 
-def _merging(merge: Merge) -> Rule:
-    """A rule that merges a layer into the layer before it, of which it is the only consumer."""
+def merging(merge: Callable[[Draft, Layer, Layer], Merged | None]) -> Rule:
+    """Return the rule that merges a layer into the layer before it, of which it is the only consumer.
 
+    merge: of a draft, the layer before and the layer; returns the merged layer, or None.
+    """
+
+    @wraps(merge)
     def rule(draft: Draft, layer: Layer) -> Edit | None:
         if len(layer.inputs) != 1 or len(draft.consumers[layer.inputs[0]]) != 1:
             return None
@@ -196,8 +157,15 @@ def _merging(merge: Merge) -> Rule:
     return rule
 
 
-def _self_padded(draft: Draft, before: Layer, layer: Layer) -> Merged | None:
-    """The convolution after a padding whose layers store alike on both sides."""
+@merging
+def fold_padding(draft: Draft, before: Layer, layer: Layer) -> Merged | None:
+    """Let a convolution pad its input itself, where it alone reads what was padded with zeros.
+
+    Quantised integers of equal types before and after the padding are padded with their zero point.
+
+    before: image 3x6x6 -> pad 3x8x8 -> conv 4x6x6
+    after:  image 3x6x6 -> pad 4x6x6
+    """
     added, bank = before.operator.zero_border, layer.operator.filter_bank
     if added is None or bank is None:
         return None
@@ -215,12 +183,18 @@ def _self_padded(draft: Draft, before: Layer, layer: Layer) -> Merged | None:
     return merged, draft.arrays(layer.name)
 
 
-def _absorbed(draft: Draft, before: Layer, layer: Layer) -> Merged | None:
+@merging
+def absorb_bias(draft: Draft, before: Layer, layer: Layer) -> Merged | None:
+    """Let the layer before it add a trained constant, as its bias or after its last step.
+
+    before: image 3x6x6 -> conv 4x4x4 -> shift 4x4x4
+    after:  image 3x6x6 -> conv 4x4x4
+    """
     dims = layer.operator.constant_dims
     if dims is None or layer.operator.elementwise_function != "add":
         return None
     if not _takes_bias(before, dims) or layer.epilogue:
-        return _fused(draft, before, layer)
+        return _with_layer_in_epilogue(draft, before, layer)
     (constant,) = layer.stored or (Stored(role="constant"),)
     merged = replace(
         before,
@@ -243,7 +217,17 @@ def _takes_bias(before: Layer, dims: tuple[int, ...]) -> bool:
     return is_real and not before.epilogue and prod(dims) == columns == dims[-1]
 
 
-def _fused(draft: Draft, before: Layer, layer: Layer) -> Merged | None:
+@merging
+def fuse_activation(draft: Draft, before: Layer, layer: Layer) -> Merged | None:
+    """Let the layer before it apply an activation, a normalisation or a constant to its own output.
+
+    before: image 3x6x6 -> conv 4x4x4 -> relu 4x4x4
+    after:  image 3x6x6 -> conv 4x4x4
+    """
+    return _with_layer_in_epilogue(draft, before, layer)
+
+
+def _with_layer_in_epilogue(draft: Draft, before: Layer, layer: Layer) -> Merged | None:
     if before.is_input or not _can_be_fused(before, layer):
         return None
     is_refused = layer.quantization is not None and not layer.operator.can_follow_integers
@@ -265,7 +249,11 @@ def _fused(draft: Draft, before: Layer, layer: Layer) -> Merged | None:
 
 
 def _fused_role(role: str, position: int) -> str:
-    """The role of an array of a layer once the layer is at that position of an epilogue."""
+    """The role of an array of a layer after the layer has moved to a position of an epilogue.
+
+    The array `scale` of an operator at position 1 is `1.scale`. The array `0.scale` of the first
+    operator of the layer's own epilogue, which then has position 2, is `2.scale`.
+    """
     first, _, rest = role.partition(".")
     return f"{position + 1 + int(first)}.{rest}" if rest else f"{position}.{role}"
 
@@ -281,7 +269,15 @@ def _can_be_fused(before: Layer, layer: Layer) -> bool:
     return layer.operator.can_be_fused and not layer.operator.moves
 
 
-def _folded(draft: Draft, before: Layer, layer: Layer) -> Merged | None:
+@merging
+def fold_batch_normalization(draft: Draft, before: Layer, layer: Layer) -> Merged | None:
+    """Multiply a batch normalisation, or a scale and a shift by channel, into the layer before it.
+
+    That layer is a convolution or fully connected.
+
+    before: image 3x6x6 -> conv 4x4x4 -> norm 4x4x4
+    after:  image 3x6x6 -> conv 4x4x4
+    """
     if before.operator.bias_axis != 0 or before.epilogue or layer.epilogue:
         return None
     if before.quantization is not None or layer.quantization is not None:
@@ -309,11 +305,14 @@ def _folded(draft: Draft, before: Layer, layer: Layer) -> Merged | None:
 
 
 def _folded_arrays(before: Layer, layer: Layer, role: str) -> tuple[Stored, ...]:
-    """Shared with another layer only where that folds the same arrays."""
+    """How the folded arrays are stored: under a name made from the names of the arrays in the file.
+
+    So two layers share the folded arrays if they share all arrays that are folded. An array without
+    a name is a layer's own, and so are the folded arrays.
+    """
     roles = (role, "bias") if before.stored_as("bias").name else (role,)
-    behind = layer.operator.trained((before.shape,))
-    names = [before.stored_as(trained_role).name for trained_role in roles]
-    names += [layer.stored_as(trained_role).name for trained_role in behind]
+    names = [before.stored_as(trained).name for trained in roles]
+    names += [layer.stored_as(trained).name for trained in layer.operator.trained((before.shape,))]
     joined = None if None in names else " ".join(map(repr, names))
     element = before.stored_as(role).element
     return tuple(
@@ -326,16 +325,22 @@ def _single(array: np.ndarray) -> Array:
     return np.asarray(array, dtype=np.float32)
 
 
-_INSTEAD: tuple[Callable[[Model], Model], ...] = (  # in the order of their names
-    drop_identities,
-    turn_maps,
+def _repeated(rule: Rule) -> Callable[[Model], Model]:
+    """Return the function that offers each layer of a model to a rule."""
+    return lambda model: rewritten(model, rule)
+
+
+def _with_swapped_axes(model: Model) -> Model:
+    return rewritten(model, partial(swap_first_axes, tensors_to_swap(model.network)))
+
+
+_REWRITES = (  # in the order of STEPS
+    _repeated(drop_layer_that_moves_nothing),
+    _with_swapped_axes,
     tokens_as_rows,
-    fold_padding,
-    fold_batch_normalization,
-    absorb_biases,
-    fuse_activations,
+    *map(_repeated, (fold_padding, fold_batch_normalization, absorb_bias, fuse_activation)),
 )
-REWRITES: Mapping[str, Callable[[Model], Model]] = dict(zip(STEPS, _INSTEAD, strict=True))
+REWRITES: Mapping[str, Callable[[Model], Model]] = dict(zip(STEPS, _REWRITES, strict=True))
 
 
 @public

@@ -9,7 +9,7 @@ from cnn2csdf.execution.compare import random_frames
 from cnn2csdf.execution.streaming_executor import run_row_by_row
 from cnn2csdf.granularity import ROWS
 from cnn2csdf.lowering import lower
-from cnn2csdf.simplify import drop_identities
+from cnn2csdf.simplify import REWRITES
 from cnn2csdf.weights import Model
 from csdf.analysis.bound_channels import with_capacities
 from csdf.analysis.self_timed import self_timed_execution
@@ -71,7 +71,7 @@ def assert_equal(model, original, frames):
 @pytest.mark.parametrize("name", [one for one in NETWORKS if one not in (*LEFT_OUT, "densenet121")])
 def test_networks_of_the_onnx_package(name, tmp_path):
     path = network_with_random_weights(name, tmp_path)
-    model = drop_identities(read_onnx(path, with_weights=True))
+    model = REWRITES["eliminate-nop"](read_onnx(path, with_weights=True))
     assert_equal(model, path, random_frames(model.network, 1, seed=2))
 
 

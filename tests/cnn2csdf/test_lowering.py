@@ -13,7 +13,7 @@ from cnn2csdf.catalogue.samos import samos_example
 from cnn2csdf.geometry import Overlap
 from cnn2csdf.granularity import MOST_PARTS, ROWS, WHOLE, Granularity, require_few_parts
 from cnn2csdf.lowering import lower
-from cnn2csdf.simplify import absorb_biases, drop_identities, simplified
+from cnn2csdf.simplify import REWRITES, simplified
 from cnn2csdf.weights import Model
 from csdf.analysis.consistency import repetition_vector
 from csdf.analysis.liveness import deadlock
@@ -135,7 +135,7 @@ def test_rates_are_those_of_graphs_that_another_program_made(name):
 
 def test_dropping_and_absorbing_leave_the_published_layers():
     network = CATALOGUE["resnet18"]()
-    left = absorb_biases(drop_identities(Model(network=network))).network
+    left = REWRITES["fuse-bias"](REWRITES["eliminate-nop"](Model(network=network))).network
     assert len(left.layers) == len(network.layers)  # nothing to drop in it
 
 

@@ -11,15 +11,7 @@ from cnn2csdf.catalogue.embedded import keyword_spotting, resnet8
 from cnn2csdf.execution.layer_by_layer import run_layer_by_layer
 from cnn2csdf.granularity import ROWS
 from cnn2csdf.lowering import lower
-from cnn2csdf.simplify import (
-    REWRITES,
-    absorb_biases,
-    drop_identities,
-    fold_batch_normalization,
-    fuse_activations,
-    simplified,
-    turn_maps,
-)
+from cnn2csdf.simplify import REWRITES, simplified
 from cnn2csdf.weights import Model, random_weights
 from csdf.errors import InvalidNetwork
 from csdf.search.trade_off import smallest_storage
@@ -72,7 +64,7 @@ def test_a_rewrite_that_is_not_there_is_refused_by_name():
 
 def test_dropping_leaves_out_dropout_and_a_reshape_before_a_fully_connected_layer():
     model = small()
-    dropped = drop_identities(model)
+    dropped = REWRITES["eliminate-nop"](model)
     assert names(dropped) == [
         "input", "conv", "norm", "scale", "shift", "relu", "classes", "output",
     ]  # fmt: skip
@@ -81,14 +73,14 @@ def test_dropping_leaves_out_dropout_and_a_reshape_before_a_fully_connected_laye
 
 def test_folding_puts_normalisation_scale_and_shift_into_the_convolution():
     model = small()
-    folded = fold_batch_normalization(model)
+    folded = REWRITES["fuse-bn"](model)
     assert names(folded) == ["input", "conv", "relu", "dropout", "flatten", "classes", "output"]
     assert folded.network.layer("conv").operator.has_bias
     assert_same_outputs(model, folded)
 
 
 def test_absorbing_takes_additions_only():
-    absorbed = absorb_biases(small())
+    absorbed = REWRITES["fuse-bias"](small())
     assert "shift" not in names(absorbed)
     assert {"norm", "scale", "relu"} < set(names(absorbed))
     assert_same_outputs(small(), absorbed)
@@ -96,7 +88,7 @@ def test_absorbing_takes_additions_only():
 
 def test_fusing_hangs_functions_of_single_elements_behind_the_layer_before():
     model = small()
-    fused = fuse_activations(drop_identities(model))
+    fused = REWRITES["fuse-activation"](REWRITES["eliminate-nop"](model))
     assert names(fused) == ["input", "conv", "classes", "output"]
     assert len(fused.network.layer("conv").epilogue) == 4
     assert_same_outputs(model, fused)
@@ -167,7 +159,7 @@ def phases(model):
 
 def test_maps_with_channels_behind_are_turned_until_all_layers_work_by_rows():
     model = with_channels_behind(*LAST)
-    turned = turn_maps(model)
+    turned = REWRITES["convert-layout"](model)
     assert_same_outputs(model, turned)
     assert names(turned) == names(model)
     # Before, the six columns are the parts between the transpositions; turned, the eight rows.
@@ -192,14 +184,14 @@ def test_maps_with_channels_behind_are_turned_until_all_layers_work_by_rows():
 )
 def test_a_layer_that_minds_rows_and_columns_keeps_maps_as_they_are(mind):
     model = with_channels_behind(op.LayerNormalization(axis=2), mind, LAST[2])
-    assert turn_maps(model) is model
+    assert REWRITES["convert-layout"](model) is model
 
 
 def test_a_result_with_channels_behind_is_not_turned():
     builder = NetworkBuilder("result")
     builder.output(builder.add(BEHIND, builder.input((3, 8, 6))))
     model = Model(network=builder.network())
-    assert turn_maps(model) is model
+    assert REWRITES["convert-layout"](model) is model
 
 
 def test_what_all_rows_and_columns_are_scaled_by_is_turned_too():
@@ -212,6 +204,6 @@ def test_what_all_rows_and_columns_are_scaled_by_is_turned_too():
     builder.output(builder.add(BACK, joined))
     network = builder.network()
     model = Model(network=network, weights=random_weights(network, 0))
-    turned = turn_maps(model)
+    turned = REWRITES["convert-layout"](model)
     assert_same_outputs(model, turned)
     assert turned.network.layer(joined).shape.dims == (6, 8, 10)

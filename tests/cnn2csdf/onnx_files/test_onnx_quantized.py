@@ -17,7 +17,7 @@ from cnn2csdf.onnx_files.reader import read_onnx
 from cnn2csdf.onnx_files.writer import onnx_bytes
 from cnn2csdf.parameters import parameter_bytes
 from cnn2csdf.rewrites import STEPS
-from cnn2csdf.simplify import drop_identities, simplified
+from cnn2csdf.simplify import REWRITES, simplified
 from cnn2csdf.weights import Model
 from csdf.analysis.bound_channels import with_capacities
 from csdf.analysis.self_timed import self_timed_execution
@@ -54,7 +54,9 @@ class Frames(quantization.CalibrationDataReader):
 
 def quantized_file(name, folder, form, **options):
     network = from_catalogue(f"{name}:{NETWORKS[name]}".rstrip(":"))
-    model = drop_identities(Model(network=network, weights=calibrated_weights(network, 0)))
+    model = REWRITES["eliminate-nop"](
+        Model(network=network, weights=calibrated_weights(network, 0))
+    )
     path = str(folder / "integers.onnx")
     quantization.quantize_static(
         saved(onnx_bytes(model), folder, "real.onnx"),
@@ -178,7 +180,9 @@ def test_a_network_quantised_at_run_time_by_rows_gives_the_runtimes_outputs(
     name, weights, options, tmp_path
 ):
     network = from_catalogue(f"{name}:{NETWORKS[name]}".rstrip(":"))
-    model = drop_identities(Model(network=network, weights=calibrated_weights(network, 0)))
+    model = REWRITES["eliminate-nop"](
+        Model(network=network, weights=calibrated_weights(network, 0))
+    )
     path = str(tmp_path / "dynamic.onnx")
     quantization.quantize_dynamic(
         saved(onnx_bytes(model), tmp_path, "real.onnx"),
