@@ -9,6 +9,7 @@ import pytest
 
 from planners.code.building import BENCH, EXAMPLE, MAIN, PROOF
 from planners.code.library import library
+from planners.code.several import write_libraries
 
 COMPILER = shutil.which("gcc") or shutil.which("cc")
 FLAGS = ("-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-Wconversion", "-Wshadow", "-O0")
@@ -95,3 +96,16 @@ def _built_and_run(folder, flags):
     )
     assert built.returncode == 0, built.stderr[:4000]
     return subprocess.run(["./all"], cwd=folder, capture_output=True, text=True)
+
+
+def run_in_turn(members, folder):
+    """Return the message of a program in which networks take turns; None where outputs are equal.
+
+    Raises what write_libraries raises, and fails with the message of the compiler.
+    """
+    files = write_libraries(members, folder).files
+    words = [COMPILER, *FLAGS, *TALKING, *program(files), "-lm", "-o", "turns"]
+    built = subprocess.run(words, cwd=folder, capture_output=True, text=True)
+    assert built.returncode == 0, built.stderr[:4000]
+    ran = subprocess.run(["./turns"], cwd=folder, capture_output=True, text=True)
+    return None if ran.returncode == 0 else ran.stdout[-200:] + ran.stderr[:4000]

@@ -1,12 +1,11 @@
 """Random networks planned under random options, each found plan checked, each C run under sanitizers.
 
-Of networks in one memory with C, those of every third number also take turns with the one before
-them in one arena.
+Of networks with C, those of every third number also take turns with the one before them: in one
+arena, or in the same memories if one of both was planned in several memories.
 `python -m tests.planners.code.networks_with_options FIRST END FOLDER` tries the cases of these numbers
 and prints each that fails, then how many did what. A case is the same in each run.
 """
 
-import subprocess
 import sys
 from collections import Counter
 from dataclasses import dataclass, field
@@ -24,15 +23,16 @@ from cnn2csdf.streams import as_stream
 from cnn2csdf.weights import Model, random_weights
 from csdf.errors import CsdfError, InternalError
 from planners.code.library import library
-from planners.code.several import Member, write_libraries
+from planners.code.several import Member
 from planners.code.vectors import random_frame
 from planners.memory.answer import INPUTS, OUTPUT_MEMORIES, SEARCHED
 from planners.memory.fit import fit
 from planners.memory.several_networks import with_states_apart
+from planners.memory.shared_memories import taking_turns
 from planners.plan.carried_out import require_own
 from tests.cnn2csdf.execution.random_networks import models
 from tests.planners.code.calibrated import real_model
-from tests.planners.code.compiling import COMPILER, FLAGS, TALKING, program, run_all
+from tests.planners.code.compiling import run_all, run_in_turn
 from tests.planners.code.memory_cases import drawn_options
 from tests.planners.code.mixed_networks import Mixing
 from tests.planners.code.test_odd_libraries import networks
@@ -163,37 +163,56 @@ def of_c(number, source, model, answer):
     return library(model, method.plan, name=f"net{number}", frames=frames)
 
 
-def turns_differ(number, cases, folder):
-    """Return the message of a program in which networks take turns; None where outputs are equal.
+def in_one_arena(cases):
+    """Return the plans of models with these answers in one arena, the state of each in its own bytes.
 
-    cases: models and the answers of `fit`. Raises CsdfError where they cannot share an arena, and
-    InternalError where the checker refuses one of the plans.
+    Raises CsdfError where they cannot share an arena.
     """
     fits = with_states_apart([answer for _, answer in cases])
-    plans = [(one.best or one.least).plan for one in fits]
-    require_own([(model.network, plan) for (model, _), plan in zip(cases, plans, strict=True)])
+    return [(one.best or one.least).plan for one in fits]
+
+
+def in_the_same_memories(number, models):
+    """Return the plans of models in the same random memories; none where a model does not fit."""
+    largest = max(models, key=lambda model: max(one.shape.elements for one in model.network.layers))
+    options = drawn_options(largest, number, has_flash=Random(number).random() < 0.6)
+
+    def again(place, changes):
+        return fit(models[place], **{**options, **changes})
+
+    fits = taking_turns([fit(model, **options) for model in models], again)
+    return [one.best.plan for one in fits if one.best is not None]
+
+
+def turns_differ(number, models, plans, folder):
+    """Return the message of a program in which networks take turns; None where outputs are equal.
+
+    Raises InternalError where the checker refuses one of the plans.
+    """
+    require_own([(model.network, plan) for model, plan in zip(models, plans, strict=True)])
     members = []
-    for place, ((model, _), plan) in enumerate(zip(cases, plans, strict=True)):
+    for place, (model, plan) in enumerate(zip(models, plans, strict=True)):
         frames = [random_frame(model.network, number + draw) for draw in range(3)]
         members.append(Member(model=model, plan=plan, name=f"n{place}", frames=frames))
-    files = write_libraries(members, folder, name=f"turns{number}").files
-    words = [COMPILER, *FLAGS, *TALKING, *program(files), "-lm", "-o", "turns"]
-    built = subprocess.run(words, cwd=folder, capture_output=True, text=True)
-    assert built.returncode == 0, built.stderr[:4000]
-    ran = subprocess.run(["./turns"], cwd=folder, capture_output=True, text=True)
-    return None if ran.returncode == 0 else ran.stdout[-200:] + ran.stderr[:4000]
+    return run_in_turn(members, folder)
 
 
 def try_turns(number, cases, folder, tally):
-    """Count what became of networks that take turns."""
+    """Count what became of networks that take turns in one arena, or in the same memories."""
+    models, in_memories = [model for model, _ in cases], any(fit.slow for _, fit in cases)
+    kind = "turns in memories" if in_memories else "turns"
     try:
-        message = turns_differ(number, cases, folder / f"turns{number}")
+        plans = in_the_same_memories(number, models) if in_memories else in_one_arena(cases)
+        if len(plans) < len(models):
+            tally.counts[f"no {kind}: no plan"] += 1
+            return
+        message = turns_differ(number, models, plans, folder / f"turns{number}")
     except InternalError as error:
         message = str(error)
     except CsdfError as error:
-        tally.counts[f"no turns: {type(error).__name__}"] += 1
+        tally.counts[f"no {kind}: {type(error).__name__}"] += 1
         return
-    tally.counts["turns"] += 1
+    tally.counts[kind] += 1
     if message is not None:
         tally.failures.append((f"turns {number}", message))
 
@@ -225,10 +244,9 @@ def try_cases(numbers, folder):
             tally.counts[f"no C: {type(error).__name__}"] += 1
             continue
         tally.counts["C"] += 1
-        if not answer.methods[0].plan.memories:  # else networks have no arena in common
-            if before is not None and number % TOGETHER == 0:
-                try_turns(number, [before, (model, answer)], folder, tally)
-            before = model, answer
+        if before is not None and number % TOGETHER == 0:
+            try_turns(number, [before, (model, answer)], folder, tally)
+        before = model, answer
         if len(made) == BATCH:
             ran(made, folder, tally)
             made = []
