@@ -161,8 +161,8 @@ class Interface:
             return ""
         name, kept = self.name, self.schedule.plan.kept_bytes
         reset = "    begin_kept(state);\n    begin_frame(state);\n"
-        saved = "    save_kept(state->arena, to);\n"
-        restored = "    restore_kept(state->arena, from);\n"
+        saved = "    save_kept(state, to);\n"
+        restored = "    restore_kept(state, from);\n"
         missing = [refuse(name, f"IS_MISSING({at})", "NULL_POINTER") for at in ("to", "from")]
         capitals, checksum_at = name.upper(), self._saved_bytes - CHECKSUM_BYTES
         saved = f"    const uint32_t saved_by = {capitals}_HEADER;\n{saved}"

@@ -134,7 +134,7 @@ static void lstm_with_state(const run *r, const layer *l, range rows, range colu
     const lstm *p = l->parameters;
     view in = input_view(r, l, 0);
     view out = output_view(r, l);
-    element *state = &r->arena[l->buffer_offset];
+    element *state = AT(r, l->buffer_offset);
     int32_t frame;
     int32_t y;
     for (y = rows.first; y < rows.end; y++) {
@@ -218,7 +218,7 @@ static void svdf_frame(const run *r, const layer *l, range rows, range columns)
     view out = output_view(r, l);
     const element *from = row_at(&in, 0);
     element *to = row_at(&out, 0);
-    element *state = &r->arena[l->buffer_offset];
+    element *state = AT(r, l->buffer_offset);
     int64_t sum = 0;
     int32_t first;
     int32_t i;
@@ -263,7 +263,7 @@ static void dense_over_time(const run *r, const layer *l, range rows, range colu
     view in = input_view(r, l, 0);
     view out = output_view(r, l);
     const element *values = row_at(&in, 0);
-    element *state = &r->arena[l->buffer_offset];
+    element *state = AT(r, l->buffer_offset);
     element *pixel = row_at(&out, 0);
     int32_t later;
     int32_t unit;

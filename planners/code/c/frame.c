@@ -317,7 +317,7 @@ static view tensor_view(const run *r, const tensor *t)
     view v;
     const batch *in_pool = (r->made.of == t) ? &r->made : (r->read.of == t) ? &r->read : NULL;
     v.base = (element *)(void *)BASE(r, t);
-    v.staged = in_pool ? (element *)(void *)&r->arena[in_pool->offset] : NULL;
+    v.staged = in_pool ? (element *)(void *)AT(r, in_pool->offset) : NULL;
     v.staged_from = in_pool ? in_pool->first : 0;
     v.left = 0;
     v.origin = 0;

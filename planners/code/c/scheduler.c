@@ -131,8 +131,8 @@ static void flush_rows(instance *state, int32_t tensor_number, range rows, int32
     const tensor *t = &tensors[tensor_number];
     int32_t row = larger(rows.first, first_needed(state, t, rows_made(state, t)));
     for (; row < rows.end; row++) {
-        copy_elements(&state->arena[t->offset + (row % larger(t->rows, 1) * t->stride)],
-                      &state->arena[offset + ((row - rows.first) * t->stride)], t->stride);
+        copy_elements(&AT(state, t->offset)[row % larger(t->rows, 1) * t->stride],
+                      &AT(state, offset)[(row - rows.first) * t->stride], t->stride);
     }
 }
 
@@ -370,7 +370,7 @@ static void begin_kept(instance *state)
     for (number = 0; number < BEGINNINGS; number++) {
         const beginning *b = &beginnings[number];
         for (time = 0; time < b->times; time++) {
-            (void)memcpy(&state->arena[b->offset + (time * b->length)], b->numbers,
+            (void)memcpy(&AT(state, b->offset)[time * b->length], b->numbers,
                    (size_t)b->length * sizeof *b->numbers);
         }
     }
@@ -379,26 +379,26 @@ static void begin_kept(instance *state)
 #endif
 }
 
-/* Copy the state from the arena to other memory. */
-static void save_kept(const slot *arena, char *to)
+/* Copy what stays from frame to frame to other memory. */
+static void save_kept(const instance *state, char *to)
 {
     int32_t number;
     for (number = 0; number < BEGINNINGS; number++) {
         const beginning *b = &beginnings[number];
-        size_t bytes = (size_t)b->length * (size_t)b->times * sizeof *arena;
-        (void)memcpy(to, &arena[b->offset], bytes);
+        size_t bytes = (size_t)b->length * (size_t)b->times * sizeof *b->numbers;
+        (void)memcpy(to, AT(state, b->offset), bytes);
         to += bytes;
     }
 }
 
-/* Copy the state back into the arena. */
-static void restore_kept(slot *arena, const char *from)
+/* Copy what stays from frame to frame back. */
+static void restore_kept(const instance *state, const char *from)
 {
     int32_t number;
     for (number = 0; number < BEGINNINGS; number++) {
         const beginning *b = &beginnings[number];
-        size_t bytes = (size_t)b->length * (size_t)b->times * sizeof *arena;
-        (void)memcpy(&arena[b->offset], from, bytes);
+        size_t bytes = (size_t)b->length * (size_t)b->times * sizeof *b->numbers;
+        (void)memcpy(AT(state, b->offset), from, bytes);
         from += bytes;
     }
 }

@@ -15,6 +15,7 @@ from planners.plan.plan import Kind, Memory
 from tests.planners.code.calibrated import integer_model, real_model
 from tests.planners.code.compiling import COMPILER, libraries, needs_compiler, run_all
 from tests.planners.code.test_library_on_target import make, needs_target, printed
+from tests.planners.memory.test_memories import chain_of_convolutions
 from tests.planners.memory.test_weights_in_memories import products
 
 
@@ -54,6 +55,24 @@ def test_libraries_in_two_memories_are_equal_under_sanitizers(tmp_path):
         planned(integers("keyword_spotting:rows=25"), 2_000, input="rows"),
         planned(real_model(from_catalogue("resnet8:resolution=16")), 12_000, input="rows"),
     ]
+    assert run_all(libraries(cases), tmp_path) == []
+
+
+@pytest.mark.slow
+@needs_compiler
+def test_line_buffers_in_a_second_fast_memory_are_equal_under_sanitizers(tmp_path):
+    cases, homes = [], set()
+    for model_of in (real_model, integer_model):
+        for stages in ([(4, 2), (4, 1), (8, 2)], [(4, 2), (8, 1), (8, 2), (16, 1)]):
+            model = model_of(chain_of_convolutions(*stages))
+            near, slow = memories(16)
+            for method in fit(model).methods[:-1]:  # the last is layer by layer
+                far = Memory(name="sram", size=method.ram_bytes)
+                plan = fit(model, memories=(near, far, slow)).best.plan
+                lines = [one for one in plan.buffers if one.kind is Kind.LINE]
+                homes |= {plan.memory_of(one).name for one in lines}
+                cases.append((model, plan))
+    assert homes == {"sram"}
     assert run_all(libraries(cases), tmp_path) == []
 
 
