@@ -9,7 +9,7 @@ from pathlib import PurePath
 from cnn2csdf.parameters import network_multiply_accumulates
 from cnn2csdf.weights import Model
 from planners.code.c_text import identifier
-from planners.code.machines import CORTEX_M55
+from planners.code.machines import CORTEX_M55, HOST, PORTABLE, TARGETS, machines_of
 from planners.code.packaging import (
     ARDUINO,
     CMAKE,
@@ -27,6 +27,7 @@ from planners.plan.plan import Kind, StreamingPlan
 
 MAIN, BENCH, EXAMPLE = "test/main.c", "test/bench.c", "examples/classify.c"
 PROOF = "test/prove.c"  # which only Frama-C reads
+BOARDS = tuple(target for target in TARGETS if target not in (HOST, PORTABLE))
 BY_CONTRACT = "sum_of_products"  # proved for all arguments, with what it calls
 TOGETHER = (  # functions whose turns of loops are proved together: places, filters, channels
     *("each_window", "make_filters", "make_all_lanes", "depthwise_pixel", "window_mean"),
@@ -300,6 +301,8 @@ def readme(written: Written, model: Model, plan: StreamingPlan, package: Package
 
 {ports_table([(model, written)])}
 
+{target_in_words(package.target)}
+
 Tensors lie row by row, in a row column by column, and the channels of a pixel side by side (HWC).
 {_outside(written)}
 ```c
@@ -326,6 +329,19 @@ firing of a stage, with `-D{capitals}_YIELD` your `{name}_yield()` after each. F
 {_projects(name, package)}- Source files name their licence, which `LICENSE` explains: {LICENSE}.
   `{name.upper()}_VERSION` is the version of the library, "{package.version}".{_with_cmsis_nn(written)}
 {_making(written) if MAKE in package.projects else ""}"""
+
+
+def target_in_words(target: str | None) -> str:
+    """Return the sentences of a README on the processors for which the kernels are written."""
+    machines = " or ".join(machine.instructions for machine in machines_of(target))
+    text = f"The kernels are portable C, with {machines} where the compiler targets it."
+    if not machines:
+        text = "The kernels are portable C."
+    if target == HOST:
+        text += f"""
+For a board, write the library for its core: `csdf deploy` with `--target` ({", ".join(BOARDS)}) or
+`--platform`. This library computes the same results there, with more instructions."""
+    return text
 
 
 def _projects(name: str, package: Package) -> str:
@@ -460,10 +476,10 @@ Zephyr."""
     )
     listed = ", ".join(f"`.{speed}.{identifier(memory)}`" for memory, speed in sections.items())
     text += f"""
-With GNU ld, compile with `-D{capitals}_SECTIONS` and place {listed} in your linker script, as
-`target/target_m4.ld` does; or define the names behind the arrays yourself, or give any pointers to
-those memories. The core copies bytes, or with `-D{capitals}_COPY` your `{name}_copy`, which may use
-DMA.
+The arena is all memories together. With GNU ld, compile with `-D{capitals}_SECTIONS` and place
+{listed} in your linker script, as `target/target_m4.ld` does; or define the names behind the
+arrays yourself, or give any pointers to those memories. The core copies bytes, or with
+`-D{capitals}_COPY` your `{name}_copy`, which may use DMA.
 """
     kinds = {buffer.kind for buffer in plan.buffers}
     if Kind.RESIDENT in kinds:

@@ -97,8 +97,8 @@ typedef struct {{
     uint16_t fired[{self.counters}];
 {turn}{scratch}{outside}}} {name}_state;
 
-/* {self._begin_with()}, in use as long as the
-   state. Each instance has its own, and a state of its own. */
+/* {self._begin_with()}.
+   The memory is in use as long as the state. Each instance has its own memory and its own state. */
 {init_declared(name, self.interface.memories)}
 {self.interface.kept_declared()}
 /* Run the network on a frame. Tensors lie row by row, in a row column by column, the channels of
@@ -194,7 +194,8 @@ void {self._name}_block(int by_cmsis_nn);
             f"{memory} of {self._capitals}_{memory.upper()}_ELEMENTS"
             for memory in self.interface.memories
         ]
-        return f"Begin with memory: {' and '.join(sizes)} elements"
+        together = ". Together they are the arena" if len(sizes) > 1 else ""
+        return f"Begin with memory: {' and '.join(sizes)} elements{together}"
 
     def _copy_declared(self) -> str:
         """C that declares the hook for copies, where the plan has some."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path, PurePath
@@ -24,7 +25,14 @@ from planners.code.building import (
 )
 from planners.code.calls.cmsis_nn import ANY, ScratchLimit
 from planners.code.names import require_renamed
-from planners.code.packaging import MAKE, PLAIN, Package, package_files, with_banners
+from planners.code.packaging import (
+    MAKE,
+    PLAIN,
+    Package,
+    origin_in,
+    package_files,
+    with_banners,
+)
 from planners.code.parts import KERNELS, OWN, comment
 from planners.code.primitives.program import is_selection, selection_sources
 from planners.code.programs import bench_program, example_program, proof_program
@@ -86,6 +94,7 @@ def library(
     weights, InvalidPlan if the checker rejects the plan for this network.
     """
     require_renamed([layer.name for layer in model.network.layers], package.renamed)
+    package = replace(package, target=target)
     written = written_sources(
         model, plan, name or model.network.name, kernels, scratch, target=target, package=package
     )
@@ -246,6 +255,16 @@ def write_folder(folder: str | PathLike[str], files: Mapping[str, str]) -> None:
     for path in sorted(target.glob(KERNEL_HEADERS)):  # of another target, written before
         if path.relative_to(target).as_posix() not in files:
             path.unlink()
+
+
+def replaced_origin(folder: str | PathLike[str], files: Mapping[str, str]) -> str | None:
+    """Return the models and the target of a library in a folder, if those of its new files differ."""
+    for path in paths_in(files, "include"):
+        with suppress(OSError, UnicodeDecodeError):
+            before = origin_in(Path(folder, path).read_text(encoding="utf-8"))
+            if before and before != origin_in(files[path]):
+                return ", ".join(before)
+    return None
 
 
 def _require_own(folder: Path, files: Mapping[str, str]) -> None:

@@ -1,9 +1,9 @@
-"""Several networks in one arena: a library for each, which take turns in the same bytes."""
+"""Several networks in shared memory: a library for each, which take turns in the same bytes."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 
 from cnn2csdf.weights import Model
@@ -15,6 +15,7 @@ from planners.code.building import (
     makefile,
     ports_table,
     target_files,
+    target_in_words,
 )
 from planners.code.c_text import identifier
 from planners.code.calls.cmsis_nn import ANY, ScratchLimit
@@ -120,7 +121,7 @@ def combined_libraries(
     }
     headers, tests = (paths_in(files, subfolder) for subfolder in ("include", "test"))
     sources = c_files_in(files, "src")
-    about = f"{len(libraries)} neural networks in one arena"
+    about = f"{len(libraries)} neural networks in {_shared(libraries[0])}"
     if MAKE in package.projects:
         files |= target_files()
         files["Makefile"] = makefile(
@@ -129,12 +130,12 @@ def combined_libraries(
     files |= package_files(
         taken[0], about, headers, sources, tests, package=package, cmsis_nn=kernels != OWN
     )
-    files["README.md"] = _readme(taken[0], members, libraries, arena)
+    files["README.md"] = _readme(taken[0], members, libraries, arena, target)
     return Libraries(
         name=taken[0],
         members=tuple(libraries),
         arena_bytes=arena,
-        files=with_banners(files, package),
+        files=with_banners(files, replace(package, target=target)),
     )
 
 
@@ -201,6 +202,12 @@ typedef union {{
 """
 
 
+def _shared(library: Written) -> str:
+    """Return words for the memory that the networks share: an arena, or several memories."""
+    memories = library.memories
+    return "one arena" if len(memories) == 1 else f"the memories {', '.join(memories)}"
+
+
 def _elements(members: Sequence[Written], number: int) -> str:
     """Return C for the elements of a memory, by its number, as each network counts them."""
     return "\n".join(
@@ -220,7 +227,8 @@ def _main(name: str, members: Sequence[Written]) -> str:
         f"({', '.join(f'{array}.{member.name}' for array in member.arrays)});"
         for member in members
     )
-    return f"""/* Runs {len(members)} networks in turn in one arena, twice, and compares outputs. */
+    about = f"Runs {len(members)} networks in turn in {_shared(members[0])}, twice"
+    return f"""/* {about}, and compares outputs. */
 #include "{name}.h"
 
 {declared}
@@ -260,7 +268,13 @@ static {name}_state state_of_{name};
 """
 
 
-def _readme(name: str, members: Sequence[Member], libraries: Sequence[Written], arena: int) -> str:
+def _readme(
+    name: str,
+    members: Sequence[Member],
+    libraries: Sequence[Written],
+    arena: int,
+    target: str | None,
+) -> str:
     rows = "\n".join(
         f"| {written.name} | {member.plan.arena_bytes:,} | {written.state_bytes} "
         f"| {written.weight_bytes:,} | {member.plan.multiply_accumulates:,} |"
@@ -270,8 +284,8 @@ def _readme(name: str, members: Sequence[Member], libraries: Sequence[Written], 
     keeping = [written.name for written in libraries if written.keeps_state]
     stays = (
         f"""
-What {", ".join(keeping)} keep{"s" if len(keeping) == 1 else ""} from frame to frame has bytes of
-its own in the arena: write nothing else there. `NAME_reset`, `NAME_save` and `NAME_restore` are in the
+The state of {", ".join(keeping)} between frames has bytes of its own in the arena: write nothing else
+there. `NAME_reset`, `NAME_save` and `NAME_restore` are in the
 headers.
 """
         if keeping
@@ -285,7 +299,10 @@ headers.
 
 {ports_table([(member.model, written) for member, written in zip(members, libraries, strict=True)])}
 
-The networks take turns in one arena of {arena:,} bytes, a whole frame at a time, in any order:
+{target_in_words(target)}
+
+The networks take turns in {_shared(libraries[0])}, {arena:,} bytes, a whole frame at a time, in any
+order:
 
 ```c
 #include "{name}.h"

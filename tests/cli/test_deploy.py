@@ -57,6 +57,26 @@ def test_nothing_is_written_where_nothing_fits(run, tmp_path):
     assert not (tmp_path / "c").exists()
 
 
+def test_a_library_of_another_target_or_model_is_replaced_with_a_remark(run, tmp_path):
+    words = ("-o", tmp_path / "c", "--name", "net", "--effort", "1s")
+    remarks = [
+        run("deploy", model, "--target", target, *words)[2]
+        for model, target in (
+            (NETWORK, "host"),
+            (NETWORK, "host"),
+            (NETWORK, "cortex-m4"),
+            ("keyword_spotting:rows=20", "cortex-m4"),
+        )
+    ]
+    said = f"replaced a library of another model or target (Model: {NETWORK}, Target: "
+    assert [said in text for text in remarks] == [False, False, True, True]
+    assert "Target: host)" in remarks[2]
+    assert "Target: cortex-m4)" in remarks[3]
+    page = (tmp_path / "c" / "README.md").read_text()
+    assert "DSP extension of a Cortex-M4" in page
+    assert "For a board" not in page
+
+
 def test_a_folder_with_other_files_is_left_alone(run, tmp_path):
     (tmp_path / "letter.txt").write_text("mine")
     code, _, remarks = run("deploy", NETWORK, "-o", tmp_path)

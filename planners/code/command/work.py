@@ -25,13 +25,14 @@ from cnn2csdf.streams import as_stream
 from cnn2csdf.weights import Model
 from csdf.cli import answers
 from csdf.cli.frame.long_work import stop_after
+from csdf.cli.frame.output import remark
 from csdf.cli.project import command_of
 from csdf.errors import CsdfError, InvalidPlan, UnsupportedOperator, UnwritableFile
 from csdf.io.files import STANDARD_INPUT, require_writable, write_texts
 from csdf.status import Status
 from csdf.units import needed_bytes_in_words
 from planners.code.calls.cmsis_nn import TARGET_OF, ScratchLimit
-from planners.code.library import c_files_in, write_folder
+from planners.code.library import c_files_in, replaced_origin, write_folder
 from planners.code.library import library as library_of
 from planners.code.machines import HOST, TARGETS, target_of_platform
 from planners.code.misra import deviations_in, record, require_cppcheck, summary
@@ -365,7 +366,7 @@ def _single(planned: Planned, options: argparse.Namespace) -> Answer:
         package=_package(options),
     )
     _require_flash(library.written.weight_bytes, options)
-    write_folder(options.output, library.files)
+    _store(library.files, options)
     document = {
         **_planned_json(planned, library.written, options),
         "library": library.name,
@@ -383,6 +384,17 @@ def _single(planned: Planned, options: argparse.Namespace) -> Answer:
     return Answer(document, lines)
 
 
+def _store(files: Mapping[str, str], options: argparse.Namespace) -> None:
+    """Write the files of a library; say if they replace a library of other models or another target."""
+    replaced = replaced_origin(options.output, files)
+    write_folder(options.output, files)
+    if replaced is not None:
+        remark(
+            "csdf deploy",
+            f"{options.output}: replaced a library of another model or target ({replaced})",
+        )
+
+
 def _several(planned: Sequence[Planned], options: argparse.Namespace) -> Answer:
     """Write the libraries of several networks, which share an arena and kernels."""
     largest = max((member.method for member in planned), key=lambda method: method.ram_bytes)
@@ -398,7 +410,7 @@ def _several(planned: Sequence[Planned], options: argparse.Namespace) -> Answer:
         package=_package(options),
     )
     _require_flash(package.weight_bytes, options)
-    write_folder(options.output, package.files)
+    _store(package.files, options)
     answer = {
         "library": package.name,
         "target": _target(options),

@@ -179,7 +179,7 @@ def test_the_command_in_a_banner_has_no_folders(tmp_path):
     assert command_of("csdf deploy", words) == expected
 
 
-def _deployed(folder, hash_seed):
+def _deployed(folder, hash_seed, zone, mask):
     """The files that `csdf deploy` writes in a process of its own, by their paths."""
     folder.mkdir()
     source = folder / "model" / "net.onnx"
@@ -188,10 +188,10 @@ def _deployed(folder, hash_seed):
     seed = int(hash_seed)
     os.utime(source, (seed, seed))
     words = ["-m", "csdf", "deploy", str(source), "--library-version", "2.0.0", "-o", "out"]
-    environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
+    environment = {**os.environ, "PYTHONHASHSEED": hash_seed, "TZ": zone}
     root = str(Path(__file__).parents[3])
     environment["PYTHONPATH"] = root
-    subprocess.run([sys.executable, *words], cwd=folder, env=environment, check=True)
+    subprocess.run([sys.executable, *words], cwd=folder, env=environment, check=True, umask=mask)
     out = folder / "out"
     return {
         path.relative_to(out).as_posix(): path.read_bytes()
@@ -202,8 +202,9 @@ def _deployed(folder, hash_seed):
 
 @pytest.mark.slow
 def test_two_machines_write_the_same_bytes(tmp_path):
-    # Other folders, times of files and orders of sets.
-    first, second = (_deployed(tmp_path / name, seed) for name, seed in (("a", "1"), ("b", "77")))
+    # Other folders, times of files, orders of sets, time zones and permissions.
+    first = _deployed(tmp_path / "a", "1", "UTC", 0o022)
+    second = _deployed(tmp_path / "b", "77", "Pacific/Kiritimati", 0o077)
     assert first == second
     banner = first["include/net.h"].decode()
     assert "Command: csdf deploy net.onnx --library-version 2.0.0\n" in banner
