@@ -1,38 +1,35 @@
 """Abstractions with a proved bound of the period: fewer phases (slower or faster), merged actors.
 
-Phases of an actor that follow one another in its cycle become one phase, a block. Two graphs can be
-made from the same blocks.
+Consecutive phases of an actor become one phase, a block. Two graphs are derived from the same blocks:
 
-- The **slower** graph takes all tokens and all space of a block at its start and gives them at its end.
-  Whatever it can do, the given graph can do with the same starts of blocks: each phase of the block
-  finds its tokens, and ends no later than the block. So the period of the slower graph is at least the
-  period of the given graph, its latest tokens are never earlier, and capacities in which it runs are
-  capacities in which the given graph runs at least as fast. It may deadlock where the given graph does
-  not, because tokens that went to and fro within a block now have to be there before it.
-- The **faster** graph may start a block with the tokens of its first phase alone, and shows its tokens
-  as soon as the first phase may have ended: each channel has as many tokens more as a block lacks
-  then. It is never behind the given graph, so that its period is never above it. Where the faster
-  graph deadlocks, the given one does. In a search for capacities, each channel counts this many tokens
-  more than it needs.
+- The **slower** graph consumes all tokens and claims all space of a block at its start, and produces
+and
+  releases at its end. If its blocks can start at certain times, so can the blocks of the given graph:
+  each phase has its tokens, and ends no later than the block. So the period of the slower graph is at
+  least the period of the given graph, and capacities with which it is live make the given graph live
+  and at least as fast. The slower graph may deadlock where the given graph does not: tokens that
+  circulate within a block have to be present before it.
+- In the **faster** graph a block needs only the tokens of its first phase, and its output is available
+  when the first phase may have ended: each channel has as many extra tokens as a block moves in its
+  other phases. Its period is at most the period of the given graph, and if it deadlocks, so does the
+  given graph. In a search for capacities, each capacity includes the extra tokens.
 
-How long a block lasts: where the phases of an actor follow one another, the sum of their durations.
-Where they may overlap, the longest of them in the slower graph. In the faster one each channel that
-gets tokens from the block, or space, has a longest duration among the phases that give it some; the
-block lasts as long as the least of these.
+The duration of a block is the sum of the durations of its phases if they cannot overlap. If they can,
+it is the maximum in the slower graph. In the faster graph, take for each channel the maximum duration
+of the phases that produce on it (or release space); the block lasts as long as the minimum of these.
 
-Why the faster graph is never behind: let each of its blocks start when the first phase of the block
-starts in the given graph. A block then asks for no token that the given graph did not ask for until
-then, because the channel has the tokens of the other phases in addition. Let a firing at time t ask for
-the n-th token of a channel, and let B be the last block that has to end for it in the faster graph. The
-channel has as many tokens more as B makes before its last phase. So the given graph asks for a token of
-that last phase or of a later one. Tokens never overtake: all phases of B, and of blocks before it, that
-give to the channel have ended by t. None of them started before its block, and the block lasts no
-longer than
-the longest of them: it has ended as well. A phase that gives nothing to the channel may go on after t,
-so that its duration does not count. (Where phases follow one another, the last phase of B has ended
-before a later phase starts.) These starts are therefore possible in the faster graph, and its
-self-timed execution is never after them. Space is a channel in the opposite direction. Self-loops are
-unbounded in all of this.
+Proof that the faster graph is never later. Let each of its blocks start with the first phase of the
+block in the given graph. No block then needs a token earlier than the given graph does, because the
+extra tokens replace the tokens of the other phases. Let a firing at time t need the n-th token of a
+channel, and let B be the last block that has to end for it in the faster graph. The channel has as
+many extra tokens as B produces before its last phase, so the given graph needs a token of that last
+phase or of a later phase. Tokens do not overtake each other: by t all phases of B, and of earlier
+blocks, that produce on the channel have ended. No phase starts before its block, and the block lasts
+no longer than the longest of these phases, so it has ended by t. (A phase that does not produce on the
+channel may end after t; its duration does not count. If phases cannot overlap, the last phase of B
+ends before a later phase starts.) So these starts are possible in the faster graph, and its self-timed
+execution is never later. Space is a channel in the opposite direction. Self-loops are unbounded
+throughout.
 
 Sources: Geilen, Tripakis, Wiggers, The earlier the better: a theory of timed actor interfaces, HSCC
 2011 (refinement: tokens no later, demands no earlier); Geilen, Reduction techniques for synchronous
@@ -40,18 +37,15 @@ dataflow graphs, DAC 2009, sections 4 and 5; Parks, Pino, Lee, A comparison of s
 cyclo-static dataflow, Asilomar 1995; de Groote et al., Single-rate approximations of cyclo-static
 synchronous dataflow graphs, SCOPES 2014, for bounds on both sides by tokens.
 
-Several actors become one that does their firings in sequence. The firings are ordered by their
-starts in the self-timed execution, so that it can be carried out by a graph that is live: merging
-actors makes no deadlock. One firing of the merged actor is a firing of one of them; it takes the tokens
-of that firing, lasts as long, and gives its tokens. Each schedule of the new graph is a schedule of the
-given one in which these actors take turns, so that its period is never below the period of
-the given graph: it is the period with these actors on one processor in this order. Channels between
-the merged actors are gone, for the order has their tokens ready; their storage is not counted any
-more.
+**Merged** actors become one actor that executes their firings sequentially, in the order of their
+starts in the self-timed execution. So merging preserves liveness. Each phase of the merged actor is a
+firing of one of them, with its tokens and its duration. A schedule of the new graph is a schedule of
+the given graph in which these actors exclude each other: its period is the period with these actors on
+one processor in this order. Channels between merged actors are removed, and their storage does not
+count.
 
 Sources: Sriram, Bhattacharyya, Embedded Multiprocessors, 2nd ed. 2009, chapter 5 (static orders);
-Geilen, Reduction techniques for synchronous dataflow graphs, DAC 2009, section 4 (merging actors is
-conservative).
+Geilen, DAC 2009, section 4 (merging actors is conservative).
 """
 
 from __future__ import annotations
@@ -82,8 +76,7 @@ BEHIND_FIRST, BEFORE_LAST = slice(1, None), slice(None, -1)  # phases of a block
 class FasterGraph:
     """A graph that is never slower than the given graph.
 
-    extra: of each channel between two actors, how many tokens its capacity here is larger than the
-    one that it stands for; the given graph needs at least that many less.
+    extra: for each channel between two actors, its capacity here less its capacity in the given graph.
     """
 
     graph: Graph
@@ -95,8 +88,8 @@ def slower_graph(graph: Graph, phases: Positive | Mapping[str, Positive] = 1) ->
     """Return the graph with at most this many phases for each actor, or for the named actors.
 
     Its period is never below the period of the given graph, and it never needs less storage; it may
-    deadlock where the given graph does not. Self-loops that would hold up a block are replaced by one
-    that lets one block at a time go on, called "<actor> (limit)". Raises InvalidGraph for an unknown
+    deadlock where the given graph does not. Self-loops that would block a block of phases are replaced
+    by the self-loop "<actor> (limit)" without auto-concurrency. Raises InvalidGraph for an unknown
     actor or a number below one.
     """
     blocks = _blocks(graph, phases)
@@ -104,7 +97,7 @@ def slower_graph(graph: Graph, phases: Positive | Mapping[str, Positive] = 1) ->
     for channel in graph.channels:
         if channel.is_self_loop:
             loops[channel.producer].append(channel)
-    alone = [  # whose blocks, one after the other, would not find the tokens of its self-loops
+    alone = [  # actors whose blocks, even sequentially, lack tokens of a self-loop
         name
         for name, parts in blocks.items()
         if not all(is_single_firing_loop(loop) or _never_lacks(loop, parts) for loop in loops[name])
@@ -150,8 +143,8 @@ def faster_graph(graph: Graph, phases: Positive | Mapping[str, Positive] = 1) ->
         merged = _merged_channel(channel, blocks)
         if not is_single_firing_loop(channel):
             makers, takers = blocks.get(channel.producer), blocks.get(channel.consumer)
-            # What a block may lack at its start, and what it may give before its end. Space flows
-            # from the consumer to the producer.
+            # Extra tokens: consumed after the first phase of a block, or produced before its last
+            # phase. Extra space likewise; space flows from the consumer to the producer.
             tokens = _most_moved(channel.consumption, takers, BEHIND_FIRST)
             tokens += _most_moved(channel.production, makers, BEFORE_LAST)
             space = _most_moved(channel.production, makers, BEHIND_FIRST)
@@ -171,7 +164,7 @@ def faster_graph(graph: Graph, phases: Positive | Mapping[str, Positive] = 1) ->
 
 
 def _blocks(graph: Graph, phases: int | Mapping[str, int]) -> dict[str, list[Block]]:
-    """The blocks of each actor that has more phases than it may have."""
+    """Return the blocks of each actor with more phases than its maximum."""
     if isinstance(phases, int):
         phases = {actor.name: phases for actor in graph.actors}
     blocks = {}
@@ -184,7 +177,7 @@ def _blocks(graph: Graph, phases: int | Mapping[str, int]) -> dict[str, list[Blo
 
 
 def _never_lacks(loop: Channel, blocks: Sequence[Block] | None = None) -> bool:
-    """Whether phases, or blocks, that follow one another always find the tokens of the self-loop."""
+    """Whether sequential phases, or blocks, always have the tokens of the self-loop."""
     tokens = loop.initial_tokens
     rates = zip(_sums(loop.production, blocks), _sums(loop.consumption, blocks), strict=True)
     for produced, consumed in rates:
@@ -201,13 +194,13 @@ def _sums(rates: Sequence[int], blocks: Sequence[Block] | None) -> tuple[int, ..
 
 
 def _merged_actor(actor: Actor, blocks: Sequence[Block] | None, *, sums: bool) -> Actor:
-    """The actor whose blocks last as long as their phases together, or as the longest of them."""
+    """Return the actor with its blocks as phases; they last the sum of their phases, or the maximum."""
     if blocks is None:
         return actor
-    together = sum if sums else max
+    total = sum if sums else max
 
     def merged(durations: Sequence[int]) -> tuple[int, ...]:
-        return tuple(together([durations[phase] for phase in block]) for block in blocks)
+        return tuple(total([durations[phase] for phase in block]) for block in blocks)
 
     processors = tuple(
         replace(processor, durations=merged(processor.durations)) for processor in actor.processors
@@ -216,7 +209,7 @@ def _merged_actor(actor: Actor, blocks: Sequence[Block] | None, *, sums: bool) -
 
 
 def _merged_channel(channel: Channel, blocks: Mapping[str, Sequence[Block]]) -> Channel:
-    """The channel that moves in a block what its phases move; one firing's self-loop stays one."""
+    """Return the channel with the rates of blocks; a self-loop of one token remains one."""
     makers, takers = blocks.get(channel.producer), blocks.get(channel.consumer)
     if is_single_firing_loop(channel):
         ones = (1,) * (len(channel.production) if makers is None else len(makers))
@@ -230,10 +223,7 @@ def _merged_channel(channel: Channel, blocks: Mapping[str, Sequence[Block]]) -> 
 
 
 def _early_durations(graph: Graph, actor: Actor, blocks: Sequence[Block]) -> tuple[int, ...]:
-    """How long each block of overlapping phases lasts at most when its last tokens are asked for.
-
-    By channel the longest of the phases that give something; the least of these over all channels.
-    """
+    """Return the durations of blocks of overlapping phases in the faster graph; see the module."""
     outputs = [c.production for c in graph.channels if c.producer == actor.name]
     outputs += [
         c.release_rates
@@ -254,7 +244,7 @@ def _early_durations(graph: Graph, actor: Actor, blocks: Sequence[Block]) -> tup
 
 
 def _most_moved(rates: Sequence[int], blocks: Sequence[Block] | None, part: slice) -> int:
-    """The most tokens that a part of a block moves."""
+    """Return the maximum number of tokens that a part of a block moves."""
     return max((sum(rates[phase] for phase in block[part]) for block in blocks or ()), default=0)
 
 
@@ -265,12 +255,12 @@ MOST_PHASES = 100_000  # of a merged actor
 def merge_actors(
     graph: Graph, names: Sequence[str], *, name: str | None = None, budget: Budget = None
 ) -> Graph:
-    """Return the graph with the named actors as one that does their firings in sequence.
+    """Return the graph in which one actor executes the firings of the named actors sequentially.
 
-    name: of the new actor; by default the names with `+` between them. Its period is never below the
-    period of the given graph, and it is live where the given graph is. budget: a stop, or seconds.
-    Raises InvalidGraph for an unknown actor, one given twice, or actors that no channels connect;
-    Deadlocked; CsdfError for a graph with too many firings per iteration.
+    name: of the new actor; by default the names joined by `+`. The period is never below the period of
+    the given graph, and liveness is preserved. budget: a stop, or seconds. Raises InvalidGraph for an
+    unknown actor, a repeated actor, or actors that no channels connect; Deadlocked; CsdfError for a
+    graph with too many firings per iteration.
     """
     chosen = _chosen(graph, names)
     order = _shortest(_order(graph, chosen, budget))
@@ -296,7 +286,7 @@ def merge_actors(
 
 
 def _chosen(graph: Graph, names: Sequence[str]) -> dict[str, None]:
-    """The names as keys, checked."""
+    """Return the names as keys. Raises InvalidGraph as `merge_actors` does."""
     chosen = dict.fromkeys(names)
     for name in chosen:
         graph.actor(name)
@@ -313,17 +303,17 @@ def _chosen(graph: Graph, names: Sequence[str]) -> dict[str, None]:
         reached_now = neighbours[waiting.pop()] - reached
         reached |= reached_now
         waiting += reached_now
-    strangers = set(chosen) - reached
-    if strangers:
+    unconnected = set(chosen) - reached
+    if unconnected:
         raise InvalidGraph(
-            f"actors {names[0]!r} and {min(strangers)!r}: no channels connect them, "
+            f"actors {names[0]!r} and {min(unconnected)!r}: no channels connect them, "
             "so that nothing says how often one fires for the other"
         )
     return chosen
 
 
 def _order(graph: Graph, chosen: Mapping[str, None], budget: Budget) -> list[tuple[str, int]]:
-    """Actor and phase of each firing of the chosen actors in one iteration, as they may follow."""
+    """Return actor and phase of each firing of the chosen actors in one iteration, in order."""
     repetitions = repetition_vector(graph)
     count = sum(repetitions[name] for name in chosen)
     if count > MOST_PHASES:
@@ -334,12 +324,12 @@ def _order(graph: Graph, chosen: Mapping[str, None], budget: Budget) -> list[tup
     run = self_timed_execution(graph, iterations=1, budget=budget)
     if run.deadlock is not None:
         raise Deadlocked(f"no order of firings: the graph deadlocks: {run.deadlock}")
-    in_turn = _in_turn(bound_channels(graph), run.firings)
-    return [(firing.actor, firing.phase) for firing in in_turn if firing.actor in chosen]
+    sequence = _sequence(bound_channels(graph), run.firings)
+    return [(firing.actor, firing.phase) for firing in sequence if firing.actor in chosen]
 
 
-def _in_turn(graph: Graph, firings: Sequence[Firing]) -> Iterator[Firing]:
-    """Yield the firings by their starts; of firings that start together, the waiting ones last."""
+def _sequence(graph: Graph, firings: Sequence[Firing]) -> Iterator[Firing]:
+    """Yield the firings by their starts; of simultaneous firings, producers before consumers."""
     numbers = indexed(graph)
     number = {name: index for index, name in enumerate(numbers.actor_names)}
     run = UntimedRun(numbers, [len(firings)] * len(number))
@@ -354,12 +344,12 @@ def _in_turn(graph: Graph, firings: Sequence[Firing]) -> Iterator[Firing]:
                 else:
                     still.append(firing)
             if len(still) == len(waiting):
-                raise AssertionError("firings that start together wait for one another")
+                raise AssertionError("simultaneous firings wait for each other")
             waiting = still
 
 
 def _shortest(order: Sequence[tuple[str, int]]) -> Sequence[tuple[str, int]]:
-    """The shortest part of the order that, repeated, is the order."""
+    """Return the shortest sequence whose repetition is the order."""
     rounds = gcd(*(order.count(firing) for firing in set(order)))
     for times in range(rounds, 1, -1):
         if rounds % times == 0:
@@ -372,7 +362,7 @@ def _shortest(order: Sequence[tuple[str, int]]) -> Sequence[tuple[str, int]]:
 def _moved(
     channel: Channel, order: Sequence[tuple[str, int]], chosen: Mapping[str, None], merged: str
 ) -> Channel:
-    """The channel at the merged actor, which moves in each phase what that firing moved."""
+    """Return the channel with the merged actor at its end, and a rate for each of its phases."""
 
     def rates(own: Sequence[int], end: str) -> tuple[int, ...]:
         return tuple(own[phase] if actor == end else 0 for actor, phase in order)

@@ -1,10 +1,10 @@
 """Self-timed execution iteration by iteration, until a state recurs; Collatz-Wielandt bounds.
 
-A state is a vector of times: of each token, and of each actor's latest start. An iteration maps it to
-the next one; later times in give later times out, and all by t later gives all by t later. So if n
-iterations made no time grow by less than l, the next n do not either, and so on for ever: the period
-is at least l / n, and likewise at most the largest growth by n. In a strongly connected graph both come
-closer and closer to the period.
+A state is a vector of times: of each token, and of each actor's latest start. An iteration maps a state
+to the next. The map is monotone, and adding t to all times adds t to the next state. So if every time
+grows by at least l in n iterations, it grows by at least l in every further n iterations: the period is
+at least l / n, and likewise at most the largest growth divided by n. In a strongly connected graph both
+bounds converge to the period.
 
 Source: Cochet-Terrasson, Gaubert, Gunawardena, A constructive fixed point theorem for min-max
 functions, Dynamics and Stability of Systems 14(4), 1999 (bounds of Collatz and Wielandt's kind).
@@ -24,7 +24,7 @@ from csdf.model.indexed import IndexedGraph, is_ordered
 from csdf.status import Why, because
 from csdf.time_limit import Budget, stop_of
 
-# Ports of firings between two looks at the clock and the keyboard, with compiled kernels and without.
+# Ports of firings between two looks at the stop, with compiled kernels and without.
 FUEL = 1_000_000
 PLAIN_FUEL = 5_000
 ITERATION_BITS = 20  # compiled code executes at least 2 ** ITERATION_BITS iterations
@@ -56,16 +56,15 @@ class _Rings(NamedTuple):
 
 
 def fits(graph: IndexedGraph, firings: Sequence[int]) -> bool:
-    """Whether 64 bits hold the tokens and times of very many iterations of this many firings."""
+    """Whether 64 bits hold the tokens and times of at least 2 ** ITERATION_BITS iterations."""
     time = ranges.sequential_time(graph, firings) << ITERATION_BITS
     return max(time, ranges.largest_in_execution(graph, firings)) <= compiler.INT64_SUM_LIMIT
 
 
 class Execution:
-    """A graph that is being executed, iteration by iteration.
+    """A self-timed execution of a graph, iteration by iteration.
 
-    graph: without capacities; firings: of each actor in one iteration. The queues live in kernel
-    arrays, compiled code or not; it makes no difference to the result.
+    graph: without capacities; firings: of each actor in one iteration.
     """
 
     def __init__(
@@ -81,7 +80,7 @@ class Execution:
         self._iteration_time = ranges.sequential_time(graph, firings)
         self._backend = compiler.backend(fits=fits(graph, firings))
         minimum = FUEL if self._backend.is_compiled else PLAIN_FUEL
-        # Firings of actors with many ports take longer; and each call looks at every actor first.
+        # Firings of actors with many ports take longer; each call visits every actor first.
         ports = sum(firings[actor] for side in (graph.producer, graph.consumer) for actor in side)
         self._fuel = max(minimum * sum(firings) // max(ports, 1), len(self._firings))
         self.iterations = 0
@@ -98,13 +97,13 @@ class Execution:
     def _lay_out(
         self, sizes: list[int], batches: list[list[tuple[int, int]]], channels: tuple[Any, ...]
     ) -> None:
-        """Take rings of these sizes, which hold these batches of tokens and their times.
+        """Allocate rings of these sizes and fill them with batches: (tokens, time).
 
-        channels: what else the kernel knows of each, the last columns of the rings.
+        channels: the last columns of the rings: tokens, last_time, needed.
         """
         starts = [0, *accumulate(sizes)]
-        # Rings that grow move to free room at the end. As much of it as all rings take lets their
-        # number of moves, and not of all rings laid out anew, grow with the graph.
+        # A ring that grows moves to the free room at the end, which is as large as all rings. So
+        # all rings are moved only after growth in proportion to their size.
         self._free = starts[-1]
         counts, times = [0] * (2 * self._free), [0] * (2 * self._free)
         for start, queue in zip(starts, batches, strict=False):
@@ -124,8 +123,8 @@ class Execution:
     def _grow(self, full: int) -> None:
         """Move the rings that one firing filled to free room of four times their size.
 
-        full: one of them. Where there is too little room, all rings are laid out anew; rings that are
-        half full grow, too.
+        full: one of these channels. If the free room is too small, all rings are allocated again, and
+        rings that are more than half full grow too.
         """
         rings, graph = self._rings, self._graph
         actor = graph.producer[full]
@@ -148,10 +147,10 @@ class Execution:
         self._queues = self._backend.kernel(self_timed.Queues)(rings)
 
     def recorded(self, iterations: int) -> Any:
-        """Carry out this many iterations; return the start times, or None in a deadlock.
+        """Execute this many iterations; return the start times, or None for a deadlock.
 
-        The times stand actor by actor, firing by firing, in one array of the kernel's kind.
-        Raises NoRecurrence where times would leave 64 bits.
+        The times are in one array of the kernel's kind, actor by actor, firing by firing. Raises
+        NoRecurrence if times exceed 64 bits.
         """
         per_actor = [count * iterations for count in self._firings]
         record = self._backend.blank(sum(per_actor))
@@ -161,9 +160,9 @@ class Execution:
         return record if all(self._advance() for _ in range(iterations)) else None
 
     def caused(self, iterations: int) -> CauseRecord | None:
-        """Carry out this many iterations; return what decided the starts, or None in a deadlock.
+        """Execute this many iterations; return the causes of the starts, or None for a deadlock.
 
-        Raises NoRecurrence where times would leave 64 bits.
+        Raises NoRecurrence if times exceed 64 bits.
         """
         self._record_to(blank_record(self._graph, [0] * len(self._firings), self._backend))
         firings = [count * iterations for count in self._firings]
@@ -179,7 +178,7 @@ class Execution:
         actors.record_at = array(record.record_start)
 
     def _advance(self) -> bool:
-        """Carry out one more iteration; False if it gets stuck in a deadlock."""
+        """Execute one more iteration; return False for a deadlock."""
         if (
             self._backend.is_compiled
             and (self.iterations + 1) * self._iteration_time > compiler.INT64_SUM_LIMIT
@@ -205,17 +204,17 @@ class Execution:
 
     @property
     def now(self) -> int:
-        """Start of the latest firing of the first actor: a clock to compare states by."""
+        """Start of the latest firing of the first actor, the origin of times in states."""
         return int(self._actors.latest_start[0])
 
     def times(self) -> Times:
-        """All times that the future depends on: of starts, of the newest tokens, of all tokens."""
+        """Return all times of the state: of starts, of the newest tokens, of all tokens."""
         starts = [[(1, start)] for start in self._actors.latest_start]
         newest = [[(1, time)] for time in self._rings.last_time]
         return [*starts, *newest, *map(self._batches, range(len(newest)))]
 
     def state(self) -> bytes | tuple[int, ...]:
-        """Everything the future depends on, times relative to `now`."""
+        """Return the state, with times relative to `now`."""
         run = self._backend.kernel(self_timed.pack_state)
         length = run(self._queues, self._actors, self.now, self._backend.array([]))
         packed = self._backend.blank(length)
@@ -232,7 +231,7 @@ def first_starts(
 ) -> dict[str, tuple[int, ...]]:
     """Return the start times of the first iterations, actor by actor, of a graph without deadlock.
 
-    Raises NoRecurrence where times would leave 64 bits, GaveUp where the budget ends.
+    Raises NoRecurrence if times exceed 64 bits, GaveUp if the budget ends.
     """
     firings = list(repetitions.values())
     record = Execution(graph, firings, budget=budget).recorded(iterations)
@@ -246,9 +245,9 @@ def first_starts(
 
 
 def repeated(starts: Sequence[int], *, transient: int, period: int) -> Iterator[int]:
-    """Yield the start times of one actor for ever: as listed, then the steady part again and again.
+    """Yield the infinite start times of one actor: the listed starts, then the steady part repeated.
 
-    transient: how many of the listed firings come before the steady part, which lasts `period`.
+    transient: number of listed firings before the steady part, which repeats with `period`.
     """
     yield from starts
     for later in count(period, period):
@@ -269,26 +268,26 @@ def growth_bounds(before: Times, after: Times, iterations: int) -> tuple[Fractio
 
 
 def _growths(earlier: Sequence[tuple[int, int]], later: Sequence[tuple[int, int]]) -> Iterator[int]:
-    """Yield by how much the times of a queue are later, place by place, once for equal places."""
-    mine, later_times = iter(earlier), iter(later)
-    left = right = time = shift = 0
+    """Yield the growth of the times of a queue, once for each run of equal growth."""
+    earlier_runs, later_runs = iter(earlier), iter(later)
+    earlier_left = later_left = earlier_time = later_time = 0
     while True:
-        if not left:
-            left, time = next(mine, (0, 0))
-        if not right:
-            right, shift = next(later_times, (0, 0))
-        same = min(left, right)
-        if not same:
+        if not earlier_left:
+            earlier_left, earlier_time = next(earlier_runs, (0, 0))
+        if not later_left:
+            later_left, later_time = next(later_runs, (0, 0))
+        shared = min(earlier_left, later_left)
+        if not shared:
             return
-        yield shift - time
-        left, right = left - same, right - same
+        yield later_time - earlier_time
+        earlier_left, later_left = earlier_left - shared, later_left - shared
 
 
 class CauseRecord(NamedTuple):
-    """The causes of some starts, as the kernel writes them: see `self_timed.Actors`.
+    """The causes of starts, as the kernel writes them: see `self_timed.Actors`.
 
-    Of actors whose later firings may end before earlier ones the start times are recorded as well, and
-    then those of the first actor too.
+    Start times are recorded for actors whose firings may overtake each other; if there are any, also
+    for the first actor.
     """
 
     firings: list[int]  # (A,) recorded of each actor
@@ -303,7 +302,7 @@ class CauseRecord(NamedTuple):
 def blank_record(
     graph: IndexedGraph, firings: Sequence[int], backend: compiler.Backend
 ) -> CauseRecord:
-    """Return room for the causes of this many firings of each actor, in arrays of the backend."""
+    """Return a record for the causes of this many firings of each actor, in arrays of the backend."""
     actors = range(len(graph.phases))
     ports = [graph.input_start[actor + 1] - graph.input_start[actor] for actor in actors]
     bits = [max(1, count.bit_length()) for count in ports]
@@ -328,12 +327,12 @@ def blank_record(
     )
 
 
-REMEMBERED_BYTES = 150  # of an iteration: the hash of its state, its number, their place
+REMEMBERED_BYTES = 150  # of an iteration: hash of its state, number, entry of the dictionary
 MOST_REMEMBERED = 2**30 // REMEMBERED_BYTES  # iterations
 
 
 class SteadyState(NamedTuple):
-    """When the execution of a graph began to repeat itself, in whole iterations."""
+    """The recurrence of the execution of a graph, in whole iterations."""
 
     transient: int  # iterations before the first state that recurs
     iterations: int  # iterations until it recurs
@@ -356,19 +355,19 @@ def steady_state(
 ) -> SteadyState | None:
     """Execute until a state recurs; None if the graph deadlocks.
 
-    graph: without capacities. States are compared after whole iterations; in a strongly connected
-    graph one recurs in the end, in another only where no part runs ahead for ever.
-    on_bounds: is told lower and upper bounds of the period during the search.
-    limit: most iterations to try. Raises NoRecurrence when it, or the memory for states, is used
-    up. budget: ends the work by GaveUp.
+    graph: without capacities. States are compared after whole iterations. In a strongly connected graph
+    a state always recurs; in another graph only if no part runs ahead without bound.
+    on_bounds: called with lower and upper bounds of the period during the search. limit: maximum number
+    of iterations. Raises NoRecurrence at the limit, or if the memory for states is used up; GaveUp if
+    the budget ends.
     """
     execution = Execution(graph, firings, budget=budget)
-    # Only hashes of states are remembered: a state of 100,000 actors has megabytes. Whether a state
-    # with an equal hash is equal is proved by executing as many iterations again.
+    # Only hashes of states are stored: a state of 100,000 actors has megabytes. If a hash recurs, the
+    # iterations since then are executed again, and the two states are compared.
     seen: dict[int, int] = {}
     told, earlier = 0, execution.times()
     while limit is None or execution.iterations < limit:
-        causes = None  # the next ones may take its memory
+        causes = None  # frees its memory for the next record
         causes = execution.caused(1)
         if causes is None:
             return None
@@ -383,7 +382,7 @@ def steady_state(
             iterations = execution.iterations - transient
             causes = execution.caused(iterations)
             if causes is None:
-                raise AssertionError("a steady part does not get stuck")
+                raise AssertionError("a steady part does not deadlock")
             if execution.state() == state:
                 time = execution.now - begin
                 return SteadyState(
@@ -406,9 +405,9 @@ def recurrence(
     limit: int,
     budget: Budget = None,
 ) -> SteadyState | None:
-    """Return the steady part, or None where no state recurs within this many iterations.
+    """Return the steady part of a live graph, or None if no state recurs within this many iterations.
 
-    The graph has no deadlock. budget: ends the wait by GaveUp.
+    Raises GaveUp if the budget ends.
     """
     try:
         return steady_state(graph, firings, limit=limit, budget=budget)

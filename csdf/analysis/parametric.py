@@ -1,12 +1,12 @@
 """Parametric throughput: the period as an exact function of one or two parameters of the durations.
 
-Every cycle of the graph asks for a period that is linear in the parameters; the period is the largest
-of these, so it is convex and piecewise linear. With one parameter, two cycles that are critical at both
-ends of an interval either are the whole truth between them, or meet where a third one is above both.
-With two, each cycle is a plane, the highest in its region. Where the period at every corner of every
-region equals the height of its plane there, no plane is missing: within the region the period is at
-least the height of the plane and, being convex, at most the interpolation of the corners, which is
-the plane again.
+The ratio of a cycle is linear in the parameters, and the period is the maximum of these ratios: it is
+convex and piecewise linear. With one parameter, each cycle is a line. The lines that are critical at
+the two ends of an interval are the period between them, unless a third line is above both at their
+crossing. With two parameters, each cycle is a plane, the highest in its region. No plane is missing if
+the period at every corner of every region equals the height of the plane there: within the region the
+period is at least the plane and, being convex, at most the interpolation of the corners, which is the
+plane.
 
 Source: Ghamarian, Geilen, Basten, Stuijk, Parametric throughput analysis of synchronous data flow
 graphs, DATE 2008 (divide and conquer); Eisner, Severance, JACM 23(4), 1976 (its number of steps).
@@ -36,9 +36,9 @@ from csdf.time_limit import ENDS, Budget, Stop, reason_of, stop_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinearSegment(Shown):
-    """The period from `start` to `end`: (time + count * x) / tokens, and the cycle that asks for it.
+    """The period from `start` to `end`: (time + count * x) / tokens, and its critical cycle.
 
-    end: None for a segment that goes on for ever.
+    end: None for the last segment, which is unbounded.
     """
 
     JSON: ClassVar[tuple[str, ...]] = ("from=start", "to=end", "time", "count", "tokens", "cycle")
@@ -56,7 +56,7 @@ class LinearSegment(Shown):
 
     @property
     def slope(self) -> Fraction:
-        """By how much the period grows with the parameter."""
+        """The derivative of the period by the parameter."""
         return self.count / self.tokens
 
 
@@ -64,8 +64,8 @@ class LinearSegment(Shown):
 class ParametricPeriod(Tabular):
     """The period as a function of a parameter: convex, of straight segments, exact from `minimum` on.
 
-    evaluations: periods that were computed to find it. is_complete: whether the last segment has no
-    end; else `reason` says why the computation stopped there.
+    evaluations: number of periods computed. is_complete: whether the last segment is unbounded; if not,
+    `reason` says why the computation stopped there.
     """
 
     JSON: ClassVar[tuple[str, ...]] = (
@@ -90,11 +90,11 @@ class ParametricPeriod(Tabular):
 
     @property
     def nominal(self) -> Fraction:
-        """The value of the parameter at which the graph is as given."""
+        """The value of the parameter in the graph itself."""
         return self.parameter.nominal
 
     def segment(self, value: Exact) -> LinearSegment:
-        """Return the segment that holds at this value; of two, the one that begins there."""
+        """Return the segment that contains this value; of two, the segment that begins there."""
         number = exact(value, "value")
         if number < self.segments[0].start:
             raise CsdfError(f"{self.parameter.name}: {number} is below {self.segments[0].start}")
@@ -111,9 +111,9 @@ class ParametricPeriod(Tabular):
 
     @property
     def slack(self) -> Fraction | None:
-        """How far the parameter may grow from nominal until the period grows; None: for ever.
+        """Growth of the parameter from nominal until the period grows; None if it never grows.
 
-        Raises CsdfError where the period is not known that far.
+        Raises CsdfError if the computation stopped before that.
         """
         nominal = self.parameter.nominal
         now = self.period(nominal)
@@ -161,10 +161,9 @@ def parametric_period(
 ) -> ParametricPeriod:
     """Return the period as an exact function of the parameter, from its least value to infinity.
 
-    With n segments it takes about 2 n + log(range) computations of a period.
-    Where the budget, a stop or seconds, ends the computation, or Ctrl-C does, the segments from the
-    least value on that are known until then are returned. Raises InconsistentGraph; CsdfError for a
-    graph that deadlocks; GaveUp where no segment is known.
+    With n segments it takes about 2 n + log(range) computations of a period. budget: a stop, or
+    seconds; if it or Ctrl-C ends the computation, the first segments are returned. Raises
+    InconsistentGraph; CsdfError for a graph that deadlocks; GaveUp if no segment is known.
     """
     stop = stop_of(budget)
     search = LineSearch(VaryingGraph(graph, stop), [parameter], stop)
@@ -205,7 +204,7 @@ def parametric_period(
 def line_below_nominal(
     search: LineSearch, parameter: Parameter
 ) -> tuple[CycleLine, Fraction, CycleLine]:
-    """Return the line left of the nominal value, where it begins, and the line at the least value."""
+    """Return the line left of the nominal value, its start, and the line at the minimum value."""
     minimum, nominal = parameter.minimum, parameter.nominal
     first, last = search.line(minimum), search.line(nominal)
     pieces = _Pieces(search)
@@ -215,9 +214,9 @@ def line_below_nominal(
 
 
 class _Pieces:
-    """The segments of a function of one parameter, each with its start, found from left to right.
+    """The segments of a function of one parameter, computed from left to right.
 
-    known: the segments up to `explored`.
+    known: start and line of each segment up to `explored`.
     """
 
     def __init__(self, search: LineSearch) -> None:
@@ -226,7 +225,7 @@ class _Pieces:
         self.explored = Fraction(0)
 
     def explore(self, low: Fraction, first: CycleLine, high: Fraction, last: CycleLine) -> None:
-        """Find the segments between two values; the lines at both are critical there."""
+        """Compute the segments between two values, given the critical lines at both."""
         waiting = [(low, first, high, last)]
         while waiting:
             begin, left, end, right = waiting.pop()
@@ -250,7 +249,7 @@ class _Pieces:
 
 
 def _joined(found: list[tuple[Fraction, CycleLine]]) -> list[tuple[Fraction, CycleLine]]:
-    """The segments, joined where the function is the same; of segments with the same start the last."""
+    """Join consecutive segments of one function; of segments with equal starts the last remains."""
     joined: list[tuple[Fraction, CycleLine]] = []
     for start, line in found:
         if joined and joined[-1][1].is_same_function(line):
@@ -278,7 +277,7 @@ class PeriodRegion(Shown):
     cycle: CriticalCycle | None
 
     def period(self, first: Fraction, second: Fraction) -> Fraction:
-        """Return what the cycle asks for at these values."""
+        """Return the ratio of the cycle at these values."""
         return (self.time + self.counts[0] * first + self.counts[1] * second) / self.tokens
 
 
@@ -286,7 +285,7 @@ class PeriodRegion(Shown):
 class ParametricRegions(Tabular):
     """The period as a function of two parameters: exact from `low` to `high` of both.
 
-    evaluations: periods that were computed to find it.
+    evaluations: number of periods computed.
     """
 
     JSON: ClassVar[tuple[str, ...]] = (
@@ -307,11 +306,11 @@ class ParametricRegions(Tabular):
 
     @property
     def nominal(self) -> tuple[Fraction, ...]:
-        """The values of the parameters at which the graph is as given."""
+        """The values of the parameters in the graph itself."""
         return tuple(parameter.nominal for parameter in self.parameters)
 
     def period(self, first: Exact, second: Exact) -> Fraction:
-        """Return the exact period at these values. Raises CsdfError outside of what is known."""
+        """Return the exact period at these values. Raises CsdfError outside of `low` and `high`."""
         values = exact(first, "value"), exact(second, "value")
         for value, low, high in zip(values, self.low, self.high, strict=True):
             if not low <= value <= high:
@@ -346,10 +345,10 @@ def parametric_regions(
     high: tuple[Exact, Exact],
     budget: Budget = None,
 ) -> ParametricRegions:
-    """Return the period as an exact function of two parameters, from their least values to `high`.
+    """Return the period as an exact function of two parameters, from their minimums to `high`.
 
-    Raises InconsistentGraph; CsdfError for a graph that deadlocks, or where `high` is not above the
-    least values; GaveUp where the budget, a stop or seconds, ends it.
+    Raises InconsistentGraph; CsdfError for a graph that deadlocks, or for `high` not above the
+    minimums; GaveUp if the budget, a stop or seconds, ends the computation.
     """
     low = (first.minimum, second.minimum)
     top = (exact(high[0], "high"), exact(high[1], "high"))
@@ -376,7 +375,7 @@ def parametric_regions(
 
 
 def _all_planes(search: LineSearch, box: Sequence[Point]) -> list[CycleLine]:
-    """Every cycle that is the highest somewhere in the box."""
+    """Return the planes that are the highest somewhere in the box."""
     planes: list[CycleLine] = []
     seen: set[Point] = set()
     corners = list(box)
@@ -394,7 +393,7 @@ def _all_planes(search: LineSearch, box: Sequence[Point]) -> list[CycleLine]:
 def _polygons(
     planes: Sequence[CycleLine], box: Sequence[Point]
 ) -> list[tuple[CycleLine, list[Point]]]:
-    """The planes that are the highest somewhere, each with the polygon where it is."""
+    """Return the planes that are the highest somewhere, each with the polygon of its region."""
     plane_parts = []
     for plane in planes:
         corners = list(box)
@@ -406,9 +405,9 @@ def _polygons(
     return plane_parts
 
 
-def _part_above(corners: list[Point], plane: CycleLine, other: CycleLine) -> list[Point]:
-    """The part of a convex polygon where the plane is not below the other."""
-    heights = [plane.period(*corner) - other.period(*corner) for corner in corners]
+def _part_above(corners: list[Point], plane: CycleLine, neighbour: CycleLine) -> list[Point]:
+    """Clip a convex polygon to the part where the plane is not below its neighbour."""
+    heights = [plane.period(*corner) - neighbour.period(*corner) for corner in corners]
     corners_above: list[Point] = []
     for at, (corner, height) in enumerate(zip(corners, heights, strict=True)):
         before, before_height = corners[at - 1], heights[at - 1]
@@ -426,7 +425,7 @@ def _part_above(corners: list[Point], plane: CycleLine, other: CycleLine) -> lis
 
 
 def _has_area(corners: Sequence[Point]) -> bool:
-    """Whether the corners do not all lie on one line."""
+    """Whether the corners are not collinear."""
     (x, y), *rest = corners
     # Cross products of neighbouring corners, seen from the first corner.
     cross_products = [
@@ -437,10 +436,10 @@ def _has_area(corners: Sequence[Point]) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CycleLine:
-    """The period that one cycle asks for: (time + sum of count * parameter) / tokens.
+    """The ratio of one cycle: (time + sum of count * parameter) / tokens.
 
-    time: what its firings take where all parameters are 0. counts: how often they take each
-    parameter. critical: where it was found.
+    time: of its firings if all parameters are 0. counts: total weight of each parameter in its firings.
+    critical: the evaluation that found the cycle.
     """
 
     time: Fraction
@@ -449,12 +448,12 @@ class CycleLine:
     critical: Critical
 
     def period(self, *values: Fraction) -> Fraction:
-        """Return the period it asks for at these values of the parameters."""
+        """Return the ratio at these values of the parameters."""
         return sum(map(Fraction.__mul__, self.counts, values), self.time) / self.tokens
 
     @property
     def slopes(self) -> tuple[Fraction, ...]:
-        """By how much the period grows with each parameter."""
+        """The derivatives by each parameter."""
         return tuple(count / self.tokens for count in self.counts)
 
     def is_same_function(self, other: CycleLine) -> bool:
@@ -464,9 +463,9 @@ class CycleLine:
 
 
 class LineSearch:
-    """The period of a graph at values of its parameters, each time with a cycle that asks for it.
+    """Evaluates the period of a graph at values of its parameters, with a critical cycle.
 
-    Raises Deadlocked, and what the stop raises.
+    Raises Deadlocked, and the exceptions of the stop.
     """
 
     def __init__(
@@ -488,7 +487,7 @@ class LineSearch:
         ]
 
     def line(self, *values: Fraction) -> CycleLine:
-        """Return a cycle that sets the period at these values."""
+        """Return a critical cycle at these values."""
         self._stop.look()
         longer: dict[int, Fraction] = {}
         for value, nominal, weights in zip(values, self._nominal, self._weights, strict=True):
@@ -499,11 +498,11 @@ class LineSearch:
         return self._line_of(critical, values)
 
     def last_slope(self) -> Fraction:
-        """Return how much the period grows with the only parameter when that is very large."""
+        """Return the slope of the period for large values of the only parameter."""
         return self._graph.only(self._weights[0]).period or Fraction(0)
 
     def cycle(self, line: CycleLine) -> CriticalCycle | None:
-        """Return the cycle by the names of the graph, its time where it was found; None for none."""
+        """Return the cycle by the names of the graph, with its time at the evaluated values."""
         return self._graph.named(line.critical)
 
     def _line_of(self, critical: Critical, values: Sequence[Fraction]) -> CycleLine:
@@ -548,10 +547,10 @@ def symbolic_maximum(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parameter:
-    """A number on which durations depend: each is as given, plus weight * (value - nominal).
+    """A number on which durations depend: duration in the graph + weight * (value - nominal).
 
-    weights: of the phases of each actor that depends on it, at least 0, in the units of the user.
-    nominal: the value at which the graph is as given; minimum: below it a duration would be negative.
+    weights: of the phases of each actor that depends on it, at least 0, in units of the user. nominal:
+    the value in the graph itself. minimum: below it a duration would be negative.
     """
 
     name: str

@@ -1,7 +1,8 @@
 """Sensitivity of the period to each duration, token and capacity; slack by minimum cycle ratio.
 
-Slack is the distance to the first cycle that becomes critical: a minimum ratio over the cycles through
-the firings. Source for the period as a function of a duration: Ghamarian et al., DATE 2008.
+Slack is the largest increase of durations that leaves the period unchanged. It is a minimum ratio over
+the cycles through the firings: a cycle with n of them and the room w (`csdf.kernels.slack`) allows w/n.
+Source for the period as a function of a duration: Ghamarian et al., DATE 2008.
 """
 
 from __future__ import annotations
@@ -30,14 +31,13 @@ from csdf.time_limit import ENDS, Budget, Stop, reason_of, stop_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActorSensitivity(Shown):
-    """The effect of an actor, or of a phase of it, on the period, all others being as they are.
+    """The effect of a change of one actor, or of one of its phases, on the period.
 
-    phase: None for all phases together, the same time being added to each.
-    slack: how much longer each firing may take before the period grows; None: as long as it likes.
-    is_exact: if not, it is a lower bound. next_critical: the actors of the cycle that ends it.
-    reduction: by how much the period falls for each time unit that firings are faster, at first; that
-    holds until they are faster by `valid_up_to`. min_period: where they are as fast as they can be, the
-    shortest phase without any time.
+    phase: None for all phases together, with equal time added to each. slack: the largest increase of
+    the durations without a longer period; None if there is no limit. is_exact: if not, the slack is a
+    lower bound. next_critical: the actors of the cycle that becomes critical. reduction: the decrease
+    of the period per time unit by which the durations decrease, up to a decrease of `valid_up_to`.
+    min_period: the period after the largest decrease, when the shortest of these phases takes no time.
     """
 
     JSON: ClassVar[tuple[str, ...]] = (
@@ -59,8 +59,8 @@ class ActorSensitivity(Shown):
 class ChannelSensitivity(Shown):
     """The effect of more tokens on a channel, or of more capacity, on the period.
 
-    kind: `tokens` at the start, with space for them, or `capacity`. added_tokens: the fewest that can
-    matter: tokens move in steps. period: with this many more; with fewer it is as it was.
+    kind: `tokens` for initial tokens, with additional capacity for them, or `capacity`. added_tokens:
+    the smallest number that may change the period. period: with this many more tokens.
     """
 
     channel: str
@@ -71,11 +71,11 @@ class ChannelSensitivity(Shown):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sensitivity(Executed, Tabular):
-    """How the period depends on each actor, each phase and each channel.
+    """The dependence of the period on each actor, each phase and each channel.
 
-    period: None for a deadlock. actors: for each actor a row for all phases, then, if it has several,
-    one for each. channels: a row for each channel's tokens, and one for each capacity.
-    is_complete: whether there is a row for everything; if not, `reason` says why.
+    period: None for a deadlock. actors: for each actor a row for all phases, then, if it has several, a
+    row for each phase. channels: a row for the tokens of each channel, and a row for each capacity.
+    is_complete: no row is missing; if not, `reason` says why.
     """
 
     JSON: ClassVar[tuple[str, ...]] = (
@@ -99,11 +99,11 @@ class Sensitivity(Executed, Tabular):
 
 @public
 def sensitivity(graph: Graph, *, budget: Budget = None) -> Sensitivity:
-    """Return the slack, the reduction and the worth of a token for everything in the graph, exactly.
+    """Return the exact effect of each actor, phase, channel and capacity on the period.
 
-    Capacities count. Each row is about one change alone: two actors may not both use their slack.
-    budget: a stop, or seconds; where it, or Ctrl-C, ends the work, the rows known until then are
-    returned. Raises InconsistentGraph; GaveUp where not even the period is known until then.
+    Each row holds for a single change: two actors may not both use their slack. Capacities of the graph
+    are respected. budget: a stop, or seconds; if it or Ctrl-C ends the analysis, the first rows are
+    returned. Raises InconsistentGraph; GaveUp if it ends before the period is known.
     """
     stop = stop_of(budget)
     blocked = deadlock(graph, budget=stop)
@@ -115,14 +115,14 @@ def sensitivity(graph: Graph, *, budget: Budget = None) -> Sensitivity:
 
 
 class _Study:
-    """All questions about one graph that runs."""
+    """The sensitivity analysis of one live graph."""
 
     def __init__(self, graph: Graph, stop: Stop) -> None:
         self._graph = graph
         self._stop = stop
         self._varying = VaryingGraph(graph, stop)
         self._critical = self._varying.as_given
-        # Of each critical cycle known so far the places of its durations, and its channels.
+        # The positions of the durations on each critical cycle so far, and its channels.
         self._known_cycles = {self._parts(self._critical)}
         self._period = self._critical.period or Fraction(0)
         self._home = {
@@ -133,7 +133,7 @@ class _Study:
         self._slacks: dict[int, ComponentSlack] = {}
 
     def answer(self) -> Sensitivity:
-        """Return the rows that are known when the budget ends the work."""
+        """Return the rows, or the first rows if the budget ends the analysis."""
         actors: list[ActorSensitivity] = []
         channels: list[ChannelSensitivity] = []
         reason = ""
@@ -166,25 +166,25 @@ class _Study:
         )
 
     def _learn(self, critical: Critical) -> None:
-        """A change that left the period as it was shows another cycle that set it before.
+        """Store a further critical cycle, which limits the period although the graph was changed.
 
-        Nothing helps alone, then, that is not on this cycle too. An actor is on it with any phase.
+        A single change reduces the period only if it concerns all critical cycles.
         """
         if critical.period == self._period:
             self._known_cycles.add(self._parts(critical))
 
     def _row(self, number: int, phase: int | None) -> ActorSensitivity:
         actor = self._graph.actors[number]
-        slack, then = self._slack(number, phase)
+        slack, next_critical = self._slack(number, phase)
         gain, until, minimum = self._gain(number, phase)
         time = None if slack.time is None else slack.time * self._graph.time_unit
         return ActorSensitivity(
             actor=actor.name, phase=phase, slack=time, is_exact=slack.is_exact,
-            next_critical=then, reduction=gain, valid_up_to=until, min_period=minimum,
+            next_critical=next_critical, reduction=gain, valid_up_to=until, min_period=minimum,
         )  # fmt: skip
 
     def _slack(self, number: int, phase: int | None) -> tuple[Slack, tuple[str, ...]]:
-        """The slack, and the actors of the cycle that ends it."""
+        """Return the slack, and the actors of the cycle that limits it."""
         if number not in self._home:  # on no cycle at all
             return Slack(None, is_exact=True, circuit=None), ()
         varying, index = self._home[number]
@@ -199,27 +199,28 @@ class _Study:
         return slack, tuple(dict.fromkeys(names[actors[node]] for node in visited))
 
     def _gain(self, number: int, phase: int | None) -> tuple[Fraction, Fraction, Fraction]:
-        """Reduction, up to where it is valid, and least period; nothing off a critical cycle gains."""
-        nothing = Fraction(0), Fraction(0), self._period
+        """Return `reduction`, `valid_up_to` and `min_period` of a row."""
+        no_gain = Fraction(0), Fraction(0), self._period
         actor = self._graph.actors[number]
         phases = range(actor.phases) if phase is None else (phase,)
         start_of_duration = {
             self._varying.numbers.duration_start[number] + phase for phase in phases
         }
+        # A critical cycle without these phases keeps its length, whatever their durations.
         if any(start_of_duration.isdisjoint(places) for places, _ in self._known_cycles):
-            return nothing
+            return no_gain
         parameter = (
             added_time(self._graph, {actor.name: 1})
             if phase is None
             else added_to_phase(self._graph, actor.name, phase)
         )
         if parameter.minimum == parameter.nominal:
-            return nothing
+            return no_gain
         search = LineSearch(self._varying, [parameter])
         line, start, first = line_below_nominal(search, parameter)
         self._learn(first.critical)
         if not line.slopes[0]:
-            return nothing
+            return no_gain
         return line.slopes[0], parameter.nominal - start, first.period(parameter.minimum)
 
     def _channel_rows(self) -> Iterator[ChannelSensitivity]:
@@ -242,14 +243,14 @@ class _Study:
         return ChannelSensitivity(channel=name, kind=kind, added_tokens=more, period=period)
 
 
-LARGEST = 500_000  # firings of a schedule that is made for one slack
-SHARED = 50_000  # firings of a schedule that is kept for the next one
+LARGEST = 500_000  # firings of a schedule for one slack; beyond, the slack is a lower bound
+SHARED = 50_000  # firings of a schedule that is stored for the next slack
 
 
 class Slack(NamedTuple):
-    """How much longer some firings may take: for ever if the time is None.
+    """The slack of a set of firings; a time of None is unlimited.
 
-    is_exact: if not, it is a lower bound. circuit: the cycle that allows no more.
+    is_exact: if not, the time is a lower bound. circuit: the cycle that limits it.
     """
 
     time: Fraction | None
@@ -258,9 +259,9 @@ class Slack(NamedTuple):
 
 
 class ComponentSlack:
-    """The slack of firings in one strongly connected component, at a period that it can keep.
+    """Computes slacks of firings in one strongly connected component at a period that it sustains.
 
-    period: of one iteration of the graph; it and slacks are in time units of the graph.
+    period: of one iteration of the graph. It and the slacks are in time units of the graph.
     """
 
     def __init__(self, component: VaryingComponent, period: Fraction, stop: Stop) -> None:
@@ -278,8 +279,8 @@ class ComponentSlack:
     def slack(self, members: Sequence[tuple[int, int]]) -> Slack:
         """Return the slack of all firings of these actors (of the component) in these phases.
 
-        Where the cycle that ends it goes through actors whose copies are fewer than it needs, it
-        limits schedules of that kind only; then they get more.
+        If the limiting cycle passes through actors with too few copies, it limits only K-periodic
+        schedules; the actors get more copies, and the slack is computed again.
         """
         rooms, loop_slack = self._rooms, self._loop_slack(members)
         while True:
@@ -295,7 +296,7 @@ class ComponentSlack:
                 self._rooms = rooms
 
     def _loop_slack(self, members: Sequence[tuple[int, int]]) -> Slack:
-        """The slack that a self-loop of one token leaves: the true one or more."""
+        """Return the slack by the actor's self-loop of one token alone: an upper bound."""
         actor = members[0][0]
         if actor not in self._loops:
             return Slack(None, is_exact=True, circuit=None)
@@ -308,7 +309,7 @@ class ComponentSlack:
 
 
 class _Rooms:
-    """The constraints of schedules with these copies, and how much longer each edge could take."""
+    """The constraints of schedules with these copies, and the room of each edge: its reduced cost."""
 
     def __init__(
         self, problem: PeriodicProblem, copies: Sequence[int], period: Fraction, stop: Stop
@@ -324,7 +325,7 @@ class _Rooms:
         raise GaveUp(f"sums of more than {compiler.UNBOUNDED.bit_length()} bits")
 
     def _settle(self, backend: compiler.Backend) -> bool:
-        """Compute the rooms on one backend; False where its numbers do not hold the sums."""
+        """Compute the rooms on one backend; False if its numbers overflow."""
         layout, edges = self._problem.constraints(self.copies, backend, self._stop)
         nodes, times = layout.nodes, layout.times
         source, height = edges.source[: edges.number], edges.height[: edges.number]
@@ -363,9 +364,9 @@ class _Rooms:
         return True
 
     def least(self, members: Sequence[tuple[int, int]], known: Slack) -> Slack:
-        """Return the slack of the members; its circuit is None if they may take for ever.
+        """Return the slack of the member firings; its circuit is None if the slack is unlimited.
 
-        known: a slack that is the true one or more.
+        known: an upper bound, returned if no cycle has a smaller ratio.
         """
         nodes = self._nodes(members)
         trial, scale = self._largest_room * self._layout.nodes + 1, 1
@@ -378,7 +379,7 @@ class _Rooms:
             if better is None:
                 break
             best, trial, scale = better
-            if len(nodes) == 1:  # the first cycle found has the least room
+            if len(nodes) == 1:  # best-first search: the first cycle has the smallest room
                 break
         if best is None:
             return known
@@ -396,7 +397,10 @@ class _Rooms:
     def _better(
         self, nodes: Sequence[int], trial: int, scale: int
     ) -> tuple[list[int], int, int] | None:
-        """The edges of a cycle with a smaller ratio, its room and its members; None if none has."""
+        """Return the edges, the room and the number of members of a cycle with a smaller ratio.
+
+        None if the ratio trial / scale is the minimum.
+        """
         backend = self._backend
         if (
             ranges.largest_in_better_cycle(trial, scale, len(nodes), self._largest_room)
@@ -422,7 +426,7 @@ class _Rooms:
         return [int(edge) for edge in scratch[5][: answer[0]]], int(answer[1]), int(answer[2])
 
     def _circuit(self, edges: Sequence[int]) -> Circuit:
-        """The cycle of these edges, listed against time."""
+        """Return the circuit of these edges, which are listed against time."""
         forwards = edges[::-1]
         take, layout = self._backend.take, self._layout
         nodes, channels = take(self._source, forwards), take(self._channel, forwards)

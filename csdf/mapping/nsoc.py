@@ -47,11 +47,11 @@ def read_nsoc(
 ) -> MappedApplication:
     """Return the application, the platform and the mapping of an SDF3 file.
 
-    As SDF3 has it: a token crosses a connection in its delay and its size
-    over the bandwidth that the channel asks for, one token at a time; `bufferSize` is the room on
-    each side. A slice lies at the end of its wheel. Wheels start at any time there, so that a
-    token may have to wait for the rest of its consumer's wheel. most: maximum bytes of the file.
-    Raises UnreadableFile, naming the line.
+    In the model of SDF3, a connection transfers one token at a time, in its delay plus token size /
+    bandwidth; each channel states the bandwidth that it needs. `bufferSize` is the capacity on each
+    side. A slice is at the end of its TDMA wheel. The wheels of processors are not synchronised, so a
+    token may wait for the rest of the wheel of its consumer. most: maximum bytes of the file. Raises
+    UnreadableFile with the line.
     """
     name = os.fspath(path)
     content = files.read_bytes(path, most)
@@ -60,7 +60,7 @@ def read_nsoc(
     platform = sdf3_document.only_of(root, ("architectureGraph",), name)
     mapping = sdf3_document.only_of(root, ("mapping",), name)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UncountedSizes)  # these count as buffers
+        warnings.simplefilter("ignore", UncountedSizes)  # here, bufferSize is read as buffers
         graph = sdf3_reader.parse_sdf3(content, name, most=most)
     try:
         return _DocumentReader(document, graph, platform, mapping).read()
@@ -82,7 +82,7 @@ class _DocumentReader:
         self.graph = graph
         self.platform = platform
         self.mapping = mapping
-        self.home: dict[str, str] = {}  # of each tile its processor
+        self.home: dict[str, str] = {}  # the processor of each tile
 
     def read(self) -> MappedApplication:
         slices = {}
@@ -199,14 +199,14 @@ class _DocumentReader:
         return tuple(connections)
 
     def _bandwidths(self) -> dict[str, int]:
-        least_sizes = {}
+        bandwidths = {}
         properties = self.document.keyed(self.document.properties, "channelProperties", "channel")
         for name, element in properties.items():
             bandwidth = self.document.only_child(element, "bandwidth")
             minimum = None if bandwidth is None else self._number(bandwidth, "min")
             if minimum:
-                least_sizes[name] = minimum
-        return least_sizes
+                bandwidths[name] = minimum
+        return bandwidths
 
     def _buffers(self, binding: dict[str, str]) -> dict[str, Buffer]:
         sizes = {}
@@ -226,9 +226,9 @@ class _DocumentReader:
         return sizes
 
 
-AMPLE = 10**6  # of memory, connections and bandwidth of a tile, of which our model says nothing
-WHOLE = 100  # time units of a wheel that the application owns
-UNTYPED = "p"  # the type of processors that have none
+AMPLE = 10**6  # memory, connections and bandwidth of a tile, which our model does not limit
+WHOLE = 100  # time units of the wheel of a processor without a slice
+UNTYPED = "p"  # the type of processors without a type
 
 
 @public
@@ -237,9 +237,9 @@ def write_nsoc(
 ) -> None:
     """Write application, architecture and mapping as SDF3 XML; `read_nsoc` reads them again.
 
-    A processor becomes a tile. Where SDF3's model cannot say the same, UnwritableFile says what is in
-    : every actor is bound, tokens cross a connection one at a time, the slice is at the end of
-    its wheel, and a token that arrives may wait for it. Nothing is left half-written.
+    A processor becomes a tile. Raises UnwritableFile, without writing, for a mapping that the model of
+    SDF3 (`read_nsoc`) cannot express: every actor is bound, a connection transfers one token at a time,
+    a slice is at the end of its wheel, and arrived tokens may wait for the slice.
     """
     text = _Document(os.fspath(path), graph, platform, mapping).text()
     files.write_text(path, text)
@@ -281,7 +281,7 @@ class _Document:
 
     def text(self) -> str:
         """Return the file."""
-        self._require_sayable()
+        self._require_expressible()
         # Without capacities: sizes are those of the buffers, see `_buffer`.
         channels = tuple(replace(channel, capacity=None) for channel in self.graph.channels)
         document = sdf3_source.reopen_document(format_sdf3(replace(self.graph, channels=channels)))
@@ -296,7 +296,7 @@ class _Document:
         etree.indent(document.tree, "  ")
         return f"{DECLARATION}{etree.tostring(root, encoding='unicode')}\n"
 
-    def _require_sayable(self) -> None:
+    def _require_expressible(self) -> None:
         for name in self.mapping.delays:
             self._refuse(f"channel {name!r} has a delay of its own")
         for core in self.platform.cores:
@@ -306,13 +306,13 @@ class _Document:
                     f"only that it is at the end, at {core.wheel - (core.slice or 0)}"
                 )
         for channel in self.graph.channels:
-            self._require_sayable_channel(channel)
+            self._require_expressible_channel(channel)
         for ends in dict.fromkeys(self.crossing.values()):
             connection = self.platform.connection(*ends)
             if connection is not None:
-                self._require_sayable_connection(connection)
+                self._require_expressible_connection(connection)
 
-    def _require_sayable_channel(self, channel: Channel) -> None:
+    def _require_expressible_channel(self, channel: Channel) -> None:
         buffer, crosses = self._buffer(channel), channel.name in self.crossing
         connects = crosses and self.platform.connection(*self.crossing[channel.name]) is not None
         if crosses and not connects and buffer.memory is not None:
@@ -323,7 +323,7 @@ class _Document:
         if bounds is not None and channel.release_rates != channel.consumption:
             self._refuse(f"channel {channel.name!r} releases its space at rates of its own")
 
-    def _require_sayable_connection(self, connection: Connection) -> None:
+    def _require_expressible_connection(self, connection: Connection) -> None:
         where = f"tokens from {connection.source!r} to {connection.target!r}"
         if connection.is_pipelined and (connection.latency or connection.bandwidth is not None):
             self._refuse(f'{where} follow one another at once, without "pipelined": false')

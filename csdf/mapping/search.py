@@ -31,11 +31,11 @@ from csdf.model.shown import Shown
 from csdf.status import Reason, Status, Why, because, told
 from csdf.time_limit import ENDS, Budget, Progress, Stop, reason_of, stop_of
 
-EXACT_FIRINGS = 60  # of an iteration; beyond, no proof is tried
-FIRST = 2  # times the load: the period of the first schedule
+EXACT_FIRINGS = 60  # maximum firings of an iteration for the constraint program
+FIRST = 2  # the period of the first schedule, in multiples of the load
 STEPS = 24  # periods that are tried for one binding
-TRIES = 400  # bindings that are tried without an improvement
-SECONDS = 60.0  # of a search, unless told otherwise
+TRIES = 400  # bindings without an improvement before the search ends
+SECONDS = 60.0  # default time limit
 
 
 class FewestWhy(Why):
@@ -49,10 +49,10 @@ class FewestWhy(Why):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BestMapping(Shown):
-    """The best mapping that a search found.
+    """The best mapping of a search, and its throughput (`found`).
 
-    status: `optimal` where no mapping with static orders of one iteration, whatever their prefixes, has
-    a smaller period; `feasible` with the gap to `lower_bound`. Times in units of the user.
+    status: `optimal` if no mapping with static orders of one iteration, with any prefixes, has a
+    smaller period; else `feasible`, with the gap to `lower_bound`. Times in units of the user.
     """
 
     JSON: ClassVar[tuple[str, ...]] = ("lower_bound", "gap", "status", "mapping")
@@ -69,7 +69,7 @@ class BestMapping(Shown):
 
     @property
     def gap(self) -> Fraction | None:
-        """How much longer than the bound the period is, as a part of the bound."""
+        """The period less the bound, divided by the bound."""
         bound = self.lower_bound
         return (self.period - bound) / bound if bound else None
 
@@ -82,10 +82,10 @@ class BestMapping(Shown):
 class FewestProcessors(Shown):
     """The fewest processors for a required period, or bounds on their number.
 
-    mapping, found: onto `count` processors of the platform, and its throughput; None where no mapping
-    is fast enough, or none is known. status: `optimal` where no fewer suffice in static orders of one
-    iteration, whatever their prefixes; `infeasible` where not even all of them do. At least
-    `lower_bound` processors are needed.
+    mapping, found: a mapping onto `count` processors of the platform, and its throughput; None if no
+    mapping is fast enough, or none is known. status: `optimal` if fewer processors do not suffice for
+    static orders of one iteration, with any prefixes; `infeasible` if all processors do not suffice. At
+    least `lower_bound` processors are needed.
     """
 
     JSON: ClassVar[tuple[str, ...]] = (
@@ -108,12 +108,11 @@ def best_mapping(
 ) -> BestMapping:
     """Search for the mapping with the smallest period; all actors are bound.
 
-    First processors by load and orders by modulo scheduling, then other processors for single actors.
-    For up to sixty firings per iteration a constraint program (OR-Tools, extra: cp) then looks for
-    smaller periods, until it proves that there are none.
-    budget: a stop, or seconds; an interrupt ends the search too, with the best mapping so far. seed:
-    of the random choices.
-    Raises InvalidMapping, InconsistentGraph, and Deadlocked.
+    A first binding by load and static orders by modulo scheduling are improved by local moves. For up
+    to sixty firings per iteration, a constraint program (OR-Tools, extra: cp) then searches smaller
+    periods, until it proves that none is feasible. budget: a stop, or seconds; if it or Ctrl-C ends
+    the search, the best mapping so far is returned. seed: of the random choices. Raises
+    InvalidMapping, InconsistentGraph, and Deadlocked.
     """
     _require_live(graph)
     search = _LeastPeriod(mapping_problem(graph, platform), stop_of(budget), seed)
@@ -137,11 +136,11 @@ def fewest_processors(
 ) -> FewestProcessors:
     """Return the fewest processors of a platform with which the period is at most the given one.
 
-    All actors are bound. platform: by default equal processors, as many as there are actors. Fewer and
-    fewer processors are tried by load and modulo scheduling; for up to sixty firings per iteration a
-    constraint program (OR-Tools, extra: cp) decides what that leaves open. budget: a stop, or
-    seconds; where it ends the search the fewest found are returned, with the bound.
-    Raises InvalidMapping, InconsistentGraph, and Deadlocked.
+    All actors are bound. platform: by default one processor for each actor, all equal. Numbers of
+    processors are tried by load and modulo scheduling; for up to sixty firings per iteration, a
+    constraint program (OR-Tools, extra: cp) decides the remaining numbers. budget: a stop, or seconds;
+    if it ends the search, the smallest number so far and the bound are returned. Raises InvalidMapping,
+    InconsistentGraph, and Deadlocked.
     """
     required = exact_above_zero(period, "period")
     _require_live(graph)
@@ -184,7 +183,7 @@ def _require_live(graph: Graph) -> None:
 
 
 class _MappingSearch(ABC):
-    """Bindings and the static orders found for them; the best mapping so far."""
+    """Searches bindings and their static orders; holds the best mapping so far."""
 
     def __init__(self, problem: MappingProblem, stop: Stop, seed: int) -> None:
         self.problem, self.stop, self.random = problem, stop, Random(seed)
@@ -194,18 +193,18 @@ class _MappingSearch(ABC):
 
     @abstractmethod
     def look(self) -> None:
-        """Look at the stop, which is told what is known."""
+        """Look at the stop and report progress."""
 
     @abstractmethod
     def keep(self, binding: Sequence[int], starts: Sequence[int], period: Fraction) -> bool:
-        """Check a schedule; return whether it became the best."""
+        """Check a schedule and store it if it is the best; return whether it is."""
 
     def checked(
         self, binding: Sequence[int], starts: Sequence[int], period: Fraction, stop: Stop | None
     ) -> tuple[Mapping, MappedThroughput] | None:
-        """Return the mapping of starts that repeat with a period, and its throughput.
+        """Return the mapping of a periodic schedule, and its throughput.
 
-        None where the prefix of an order would be too long.
+        None if the prefix of an order would be too long.
         """
         problem = self.problem
         mapping = mapping_of(problem, binding, starts, period.numerator)
@@ -214,7 +213,7 @@ class _MappingSearch(ABC):
         return mapping, mapped_throughput(problem.graph, problem.platform, mapping, budget=stop)
 
     def schedule(self, binding: Sequence[int], period: Fraction) -> bool:
-        """Look for a schedule of that period; return whether it became the best."""
+        """Search a schedule of this period and store it if it is the best; return whether it is."""
         self.tries += 1
         starts = modulo_schedule(self.problem, binding, period, self.look)
         return starts is not None and self.keep(binding, starts, period)
@@ -222,7 +221,7 @@ class _MappingSearch(ABC):
     def by_load(self, cores: Collection[int]) -> tuple[int, ...]:
         """Bind the actors by decreasing times, each to the processor that finishes it earliest.
 
-        cores: processors that may be used, on which each actor can run somewhere.
+        cores: permitted processors; each actor can run on at least one of them.
         """
         problem = self.problem
         loads = [0] * len(problem.platform.cores)
@@ -247,10 +246,10 @@ class _MappingSearch(ABC):
         """Return a neighbouring binding: an actor moved to another processor, or two exchanged."""
         neighbour = list(binding)
         first, second = (self.random.randrange(len(neighbour)) for _ in range(2))
-        first_cores, its = (self.allowed(actor, cores) for actor in (first, second))
+        first_cores, second_cores = (self.allowed(actor, cores) for actor in (first, second))
         if (
             neighbour[second] in first_cores
-            and neighbour[first] in its
+            and neighbour[first] in second_cores
             and self.random.random() < 0.5
         ):
             neighbour[first], neighbour[second] = neighbour[second], neighbour[first]
@@ -273,7 +272,7 @@ class _LeastPeriod(_MappingSearch):
         self.binding: tuple[int, ...] = ()
 
     def look(self) -> None:
-        """End the work in time, once there is an answer."""
+        """Look at the stop, which may end the search only after a first mapping."""
         if self.period is not None:
             best, bound = (
                 Decimal(value.numerator) / value.denominator for value in (self.period, self.bound)
@@ -292,11 +291,11 @@ class _LeastPeriod(_MappingSearch):
         )
 
     def improve(self) -> None:
-        """Find a first answer; then try bindings by load, and neighbours of the best binding."""
+        """Schedule the binding by load; then try neighbours of the best binding."""
         first = self.by_load(self.cores)
         minimum = FIRST * max(self.bound, self.largest_load(first))
         if not minimum or not self.schedule(first, minimum):
-            self._schedule_in_turn(first)
+            self._schedule_sequentially(first)
         if self.best is None:
             raise GaveUp(told("no static orders were found"))
         self._try(first)
@@ -329,10 +328,10 @@ class _LeastPeriod(_MappingSearch):
             period = Fraction(ceil(minimum * (1 + step)))
             step = step * 3 / 2
 
-    def _schedule_in_turn(self, binding: tuple[int, ...]) -> None:
-        """Keep a schedule with a period in which one firing and one token can follow another.
+    def _schedule_sequentially(self, binding: tuple[int, ...]) -> None:
+        """Schedule with a period long enough for all firings and transfers in sequence.
 
-        Firings without a duration take their turn too: at the same time they would have no order.
+        Firings of zero time count as one unit: simultaneous firings would have no order.
         """
         works = tuple(
             tuple(None if work is None else tuple(time or 1 for time in work) for work in row)
@@ -352,7 +351,7 @@ class _LeastPeriod(_MappingSearch):
             self.keep(binding, starts, period)
 
     def keep(self, binding: Sequence[int], starts: Sequence[int], period: Fraction) -> bool:
-        """Check a schedule; keep it if it is better than the best."""
+        """Check a schedule and store it if it has the smallest period; return whether it has."""
         checked = self.checked(binding, starts, period, self.stop if self.best else None)
         if checked is None or checked[1].period is None:
             return False
@@ -365,8 +364,8 @@ class _LeastPeriod(_MappingSearch):
     def prove(self) -> None:
         """Search for the next smaller period that a cycle can have, until none is feasible.
 
-        A cycle's time is a sum of durations of firings that it visits once, and a period is at least
-        the load shared by all processors, so that a cycle spans few iterations.
+        The period is the time of a simple cycle divided by the iterations that it spans. The time is at
+        most `longest_time` and the period at least `bound`, so their quotient limits the span.
         """
         connections = self.problem.platform.connections
         if len(self.problem.firings) > EXACT_FIRINGS or not all(
@@ -380,7 +379,7 @@ class _LeastPeriod(_MappingSearch):
         while self.period is not None and self._may_improve():
             self.look()
             candidate = largest_below(self.period, max(1, spans))
-            if not candidate:  # no program says whether all can happen at once
+            if not candidate:  # the constraint program needs a positive period
                 return
             if candidate < self.bound:
                 self.bound = self.period
@@ -406,18 +405,18 @@ class _Fewest(_MappingSearch):
     def answer(self) -> FewestProcessors:
         if self.bound > self.period:
             reason = because(FewestWhy.TOO_SLOW, bound=self.bound * self.problem.time_unit)
-            return self._told(Status.INFEASIBLE, reason)
+            return self._result(Status.INFEASIBLE, reason)
         self.fewest = fewest_by_load(self.problem, self.period)
         try:
             self._improve()
             self._prove()
         except ENDS as end:
-            return self._told(Status.UNKNOWN, reason_of(end))
+            return self._result(Status.UNKNOWN, reason_of(end))
         if self.best is None and self.fewest > len(self.problem.platform.cores):
-            return self._told(Status.INFEASIBLE, because(FewestWhy.NONE_AT_ALL))
-        return self._told(Status.UNKNOWN, because(FewestWhy.NO_MORE_TRIES, tries=self.tries))
+            return self._result(Status.INFEASIBLE, because(FewestWhy.NONE_AT_ALL))
+        return self._result(Status.UNKNOWN, because(FewestWhy.NO_MORE_TRIES, tries=self.tries))
 
-    def _told(self, status: Status, reason: Reason) -> FewestProcessors:
+    def _result(self, status: Status, reason: Reason) -> FewestProcessors:
         mapping, throughput_of_best = self.best or (None, None)
         count = self._count
         if count is not None and count <= self.fewest:
@@ -431,7 +430,7 @@ class _Fewest(_MappingSearch):
 
     @property
     def _count(self) -> int | None:
-        """How many processors the best mapping uses."""
+        """The number of processors of the best mapping."""
         return None if self.best is None else len(self.best[0].orders)
 
     def look(self) -> None:
@@ -440,7 +439,7 @@ class _Fewest(_MappingSearch):
         self.stop.look(Progress(done=self.tries, at=text))
 
     def _improve(self) -> None:
-        """Try the fewest that the loads allow, then more; where cores differ, leave out one by one."""
+        """Try increasing numbers of equal processors; of unequal processors, remove one by one."""
         problem = self.problem
         cores = range(len(problem.platform.cores))
         if problem.has_equal_cores and not problem.platform.connections:
@@ -453,7 +452,7 @@ class _Fewest(_MappingSearch):
                 pass
 
     def _without_one(self) -> Iterator[list[int]]:
-        """Yield the processors of the best mapping without one of them, while these may suffice."""
+        """Yield the processors of the best mapping without one of them, if these may suffice."""
         if self.best is None:
             raise AssertionError("a mapping was found")
         names = [core.name for core in self.problem.platform.cores]
@@ -466,7 +465,7 @@ class _Fewest(_MappingSearch):
                 yield remaining_cores
 
     def _try_on(self, cores: Sequence[int]) -> bool:
-        """Look for a mapping of the required period onto these processors."""
+        """Search a mapping of the required period onto these processors."""
         binding = self.by_load(cores)
         minimum = self.largest_load(binding)
         for attempt in range(TRIES):
@@ -480,7 +479,7 @@ class _Fewest(_MappingSearch):
         return False
 
     def keep(self, binding: Sequence[int], starts: Sequence[int], period: Fraction) -> bool:
-        """Check a schedule; keep it if it is fast enough, and on fewer processors than the best."""
+        """Check a schedule; store it if it uses fewer processors; return whether it is fast enough."""
         checked = self.checked(binding, starts, period, self.stop)
         reached = None if checked is None else checked[1].period
         if checked is None or reached is None or reached > self.required:
@@ -490,7 +489,7 @@ class _Fewest(_MappingSearch):
         return True
 
     def _prove(self) -> None:
-        """Ask the constraint program for ever more processors, from the fewest that may suffice on."""
+        """Solve the constraint program for increasing numbers of processors."""
         find_mapping = prover()
         if find_mapping is None or len(self.problem.firings) > EXACT_FIRINGS:
             return

@@ -1,8 +1,8 @@
-"""Expected throughput of scenarios that follow one another at random: Markov chain of max-plus vectors.
+"""Expected throughput of random sequences of scenarios: Markov chain of max-plus vectors.
 
-The times of the tokens after a scenario, relative to the latest of them, and the state of the
-automaton form a Markov chain; each of its steps takes as long as the latest token moves. Its
-long-run time per reward is exact where the chain is finite.
+A node of the chain is a state of the automaton with the times of the tokens after its scenario,
+relative to the latest token. The duration of a step is the increase of the latest time. If the chain
+is finite, its long-run time per reward is exact.
 
 Source: Theelen, Geilen, Basten, Voeten, Gheorghita, Stuijk, A scenario-aware data flow model for
 combined long-run average and worst-case performance analysis, MEMOCODE 2006; Baccelli, Cohen, Olsder,
@@ -27,7 +27,7 @@ from csdf.status import Why, because
 from csdf.time_limit import Budget, Stop, stop_of
 
 # Nodes of one chain. Five actors in a pipeline with three scenarios have 1,000 to 3,500, which takes
-# 0.3 to 1.5 s; half as many scenarios 150. A chain without an end has 20,000 after two seconds.
+# 0.3 to 1.5 s. An infinite chain reaches 20,000 after two seconds.
 MOST_NODES = 20_000
 
 
@@ -39,7 +39,7 @@ class ExpectedWhy(Why):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecurrentClass(Shown):
-    """States that a run never leaves: the probability to end there, and the time per reward then."""
+    """A recurrent class of states: the probability to reach it, and its time per reward."""
 
     JSON: ClassVar[tuple[str, ...]] = ("probability", "period", "states")
 
@@ -50,11 +50,11 @@ class RecurrentClass(Shown):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpectedThroughput(Shown):
-    """How fast a random run of a scenario graph is on average.
+    """The expected throughput of a random run of a scenario graph.
 
-    period: expected time per reward in the long run, in the units of the user. throughput: expected
-    reward per time unit; None if nothing limits some runs. classes: every run ends in one of them
-    with probability 1, and then has its period.
+    period: expected long-run time per reward, in units of the user. throughput: expected reward per
+    time unit; None if some runs are unlimited. classes: with probability 1, a run ends in a recurrent
+    class and has its period.
     """
 
     JSON: ClassVar[tuple[str, ...]] = ("period", "throughput", "classes")
@@ -68,10 +68,8 @@ class ExpectedThroughput(Shown):
 def expected_throughput(graph: ScenarioGraph, *, budget: Budget = None) -> ExpectedThroughput:
     """Return the exact long-run average of the throughput over random runs of the automaton.
 
-    The transitions of the graph need probabilities. Times of tokens matter only relative to one
-    another, so a run is a Markov chain over the state of the automaton and relative times.
-    Raises InvalidGraph where a reachable state has no probabilities, and as scenario_throughput does;
-    GaveUp where the budget, a stop or seconds, ends, or a chain has more than 20,000 nodes.
+    Raises InvalidGraph if a reachable state has no probabilities, and as `scenario_throughput` does;
+    GaveUp if the budget, a stop or seconds, ends, or a chain has more than 20,000 nodes.
     """
     stop = stop_of(budget)
     chances = _chances(graph)
@@ -122,7 +120,7 @@ def _chances(graph: ScenarioGraph) -> dict[str, dict[str, Fraction]]:
 def _bottom_components(
     component: Sequence[int], rows: Sequence[Mapping[int, Fraction]]
 ) -> set[int]:
-    """Return the components of a chain that it never leaves."""
+    """Return the components of a chain without a step to another component."""
     left = {
         component[node]
         for node, row in enumerate(rows)
@@ -166,10 +164,10 @@ class Node(NamedTuple):
 def _period(
     automaton: AutomatonMatrices, chances: Mapping[str, Mapping[str, Fraction]], stop: Stop
 ) -> Fraction:
-    """Return the expected time per reward of runs that stay in these states for ever.
+    """Return the expected time per reward of runs within these states.
 
-    The largest of the periods of the strongly connected blocks of tokens: other tokens follow a
-    block at its speed, and a block in which times do not come together may still be finite alone.
+    It is the maximum over the strongly connected blocks of tokens: all other tokens follow a block. The
+    chain of a single block may be finite where the chain of all tokens is infinite.
     """
     periods = [
         _period_of_block(automaton, chances, block, stop)
@@ -181,9 +179,9 @@ def _period(
 def _blocks(
     automaton: AutomatonMatrices, chances: Mapping[str, Mapping[str, Fraction]], stop: Stop
 ) -> list[dict[str, frozenset[str]]]:
-    """Return the strongly connected blocks of tokens, each by state, that have a token in each state.
+    """Return the strongly connected blocks of tokens, by state, that have a token in each state.
 
-    In a block that misses a state no time passes on through that state, again and again.
+    A block without a token in some state does not pass times through that state, so it sets no period.
     """
     number = {
         (state, token): index
@@ -216,13 +214,13 @@ def _period_of_block(
     block: Mapping[str, frozenset[str]],
     stop: Stop,
 ) -> Fraction | None:
-    """Return the expected time per reward of a block of tokens; None where no time passes on in it."""
+    """Return the expected time per reward of a block of tokens; None if a step passes no times."""
     first = next(iter(chances))
     numbers = {Node(first, tuple((token, 0) for token in sorted(block[first]))): 0}
     rows: list[dict[int, Fraction]] = []
     worths: list[tuple[Fraction, Fraction]] = []
     nodes = list(numbers)
-    for node in nodes:  # new nodes are added at the end meanwhile
+    for node in nodes:  # breadth first: the loop appends new nodes
         stop.look()
         row: dict[int, Fraction] = {}
         time = reward = Fraction(0)
@@ -249,7 +247,7 @@ def _period_of_block(
 def _moved(
     rows: Mapping[str, Mapping[str, int]], tokens: frozenset[str], times: Mapping[str, int]
 ) -> dict[str, int]:
-    """Return the times of these tokens after a scenario; tokens that wait for none have no time."""
+    """Return the times of these tokens after a scenario, if they depend on a token before it."""
     moved = {}
     for token in tokens:
         sums = [times[old] + time for old, time in rows[token].items() if old in times]
@@ -261,10 +259,10 @@ def _moved(
 def _mean_ratio(
     rows: Sequence[Mapping[int, Fraction]], worths: Sequence[tuple[Fraction, Fraction]], stop: Stop
 ) -> Fraction:
-    """Return the long-run time per reward of a chain; worths: both of a step from each node.
+    """Return the long-run time per reward of a chain; worths: time and reward of a step from each node.
 
-    All bottom components have the same ratio, since times that begin differently stay as close as
-    they were: a max-plus matrix is non-expansive. The renewals of one node of a component have it.
+    All bottom components have equal ratios: max-plus matrices are non-expansive, so the distance of two
+    runs of one sequence of scenarios stays bounded. The ratio is computed over the renewals of a node.
     """
     component = strong_components(len(rows), [list(row) for row in rows])
     end = min(_bottom_components(component, rows))
@@ -284,8 +282,8 @@ def _mean_ratio(
 class _Chain:
     """A Markov chain whose nodes are eliminated one by one, with the time and reward of each visit.
 
-    Elimination of a node joins the steps to it with those from it, any number of steps to itself
-    between them. Source: Grassmann, Taksar, Heyman, Regenerative analysis and steady state
+    Elimination of a node combines the steps to it with the steps from it, after any number of steps to
+    itself. Source: Grassmann, Taksar, Heyman, Regenerative analysis and steady state
     distributions for Markov chains, Operations Research 33(5), 1985.
     """
 
@@ -300,7 +298,7 @@ class _Chain:
         self._into[after].add(node)
 
     def fill(self, node: int) -> int:
-        """Return how many steps an elimination adds at most: the Markowitz count."""
+        """Return the maximum number of steps that an elimination adds: the Markowitz count."""
         return len(self.rows[node]) * len(self._into[node])
 
     def eliminate(self, node: int) -> None:

@@ -1,6 +1,8 @@
 """Worst-case throughput of scenarios: maximum cycle ratio of the max-plus automaton.
 
-It maps the times of the tokens before a scenario to those after it by a max-plus matrix.
+A scenario maps the times of its initial tokens to the times of the tokens that remain after it. This
+map is a max-plus matrix, computed by symbolic execution of one iteration: every token carries, for
+each initial token, the delay from that token. The automaton determines the sequences of scenarios.
 """
 
 from __future__ import annotations
@@ -25,12 +27,12 @@ from csdf.time_limit import Budget, Stop, stop_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScenarioThroughput(Shown):
-    """How fast the slowest run of a scenario graph is.
+    """The worst-case throughput of a scenario graph.
 
-    period: time per reward in the long run, in the units of the user: no run is slower for ever, and
-    the run that repeats `critical_states` is as slow. 0 if nothing limits the runs, or if no run
-    goes on for ever. critical_states, critical_scenarios: a cycle of the automaton; empty where the
-    period is 0. alone: the period of each scenario that takes what it leaves, if repeated for ever.
+    period: long-run time per reward of the slowest run, in units of the user; the run that repeats
+    `critical_states` has it. 0 if runs have no limit, or if no run is infinite. critical_states,
+    critical_scenarios: a cycle of the automaton; empty if the period is 0. alone: the period of each
+    scenario that can be repeated forever by itself.
     """
 
     JSON: ClassVar[tuple[str, ...]] = (
@@ -44,7 +46,7 @@ class ScenarioThroughput(Shown):
 
     @property
     def throughput(self) -> Fraction | None:
-        """Reward per time unit that every run gets in the long run; None if unbounded."""
+        """Guaranteed long-run reward per time unit; None if unbounded."""
         return 1 / self.period if self.period else None
 
 
@@ -52,13 +54,11 @@ class ScenarioThroughput(Shown):
 def scenario_throughput(graph: ScenarioGraph, *, budget: Budget = None) -> ScenarioThroughput:
     """Return the exact worst-case throughput over all runs of the automaton.
 
-    It is the maximum cycle ratio of the max-plus automaton, whose nodes are the states with each
-    of their tokens. Only states that the initial state reaches count.
-    Raises StuckScenario for a scenario whose iteration cannot end, InconsistentGraph for a graph
-    without repetition vector, InvalidGraph where a scenario leaves other tokens than the next
-    one takes, and for a cycle of the automaton without reward; GaveUp where the budget, a stop or
-    seconds, ends.
-    Source: Geilen, Stuijk, CODES+ISSS 2010, section 5.
+    It is the maximum cycle ratio of the max-plus automaton, whose nodes are pairs of a reachable state
+    and a token after it. Raises StuckScenario for a scenario that deadlocks; InconsistentGraph for a
+    graph without repetition vector; InvalidGraph if the tokens after a scenario differ from the tokens
+    before its successor, and for a cycle of the automaton without reward; GaveUp if the budget, a stop
+    or seconds, ends. Source: Geilen, Stuijk, CODES+ISSS 2010, section 5.
     """
     stop = stop_of(budget)
     automaton = automaton_matrices(graph, stop)
@@ -77,10 +77,10 @@ def scenario_throughput(graph: ScenarioGraph, *, budget: Budget = None) -> Scena
 
 
 class AutomatonMatrices(NamedTuple):
-    """The max-plus automaton of a scenario graph, of the states that the initial one reaches.
+    """The max-plus automaton of the reachable states of a scenario graph.
 
-    followers: states that may follow each state. scenarios: of each state. matrices: by scenario, with
-    times in units of 1 / time_scale of the user's.
+    followers: the successors of each state. scenarios: of each state. matrices: by scenario, with times
+    in units of 1 / time_scale of the user's unit.
     """
 
     followers: Mapping[str, tuple[str, ...]]
@@ -89,7 +89,7 @@ class AutomatonMatrices(NamedTuple):
     time_scale: int
 
     def rows(self, state: str) -> Mapping[str, Stamp]:
-        """Return for each token that the scenario of a state leaves the times by old tokens."""
+        """Return the rows of the matrix of a state's scenario."""
         return self.matrices[self.scenarios[state].name].rows
 
 
@@ -171,7 +171,7 @@ def _require_rewards(
     reachable: Mapping[str, tuple[str, ...]],
     scenarios: Mapping[str, Scenario],
 ) -> None:
-    """Refuse a cycle of states that all have no reward: its time per reward has no end."""
+    """Refuse a cycle of states without reward: its time per reward is infinite."""
     idle = {name for name in reachable if not scenarios[name].reward}
     while idle:
         # Greatest fixed point: states from which a run can stay without reward for ever.
@@ -206,8 +206,8 @@ def maximum_cycle_ratio(
 ) -> RatioCycle | None:
     """Return a cycle with the largest sum of weights over sum of steps; None without a cycle.
 
-    Every cycle needs a step. The search walks from ratio to ratio: it looks for a cycle that is
-    above the best so far, until there is none (Bellman-Ford on weight - ratio * steps, in integers).
+    Every cycle needs a step. A cycle above the best ratio so far is searched until there is none, by
+    Bellman-Ford on weight - ratio * steps, in integers.
     Source: Dasdan, Irani, Gupta, Efficient algorithms for optimum cycle mean and optimum cost to
     time ratio problems, DAC 1999, Lawler's and Burns's methods.
     """
@@ -223,14 +223,10 @@ def maximum_cycle_ratio(
 def _better_cycle(
     nodes: int, edges: Sequence[WeightedEdge], ratio: Fraction | None, stop: Stop
 ) -> RatioCycle | None:
-    """Return the best of the cycles that the longest paths close first, if above the ratio."""
-    low = -1 - sum(
-        abs(edge.weight) for edge in edges
-    )  # below every ratio, so that the first search finds any cycle
-    ratio_now = Fraction(low) if ratio is None else ratio
-    costs = [
-        edge.weight * ratio_now.denominator - edge.steps * ratio_now.numerator for edge in edges
-    ]
+    """Return a cycle above the ratio, the best of those closed in the first such round; or None."""
+    if ratio is None:  # below every ratio, so that the first search accepts any cycle
+        ratio = Fraction(-1 - sum(abs(edge.weight) for edge in edges))
+    costs = [edge.weight * ratio.denominator - edge.steps * ratio.numerator for edge in edges]
     value = [0] * nodes
     into: list[WeightedEdge | None] = [None] * nodes
     # Bellman-Ford: without a positive cycle paths end after `nodes` rounds.
@@ -238,9 +234,8 @@ def _better_cycle(
         stop.look()
         if not _lengthen(edges, costs, value, into):
             return None
-        cycles = _cycles(into)
-        # Cycles are looked for after each round: most close long before the last round.
-        if cycles:
+        # Cycles are detected after each round: most close long before the last round.
+        if cycles := _cycles(into):
             return max(cycles, key=lambda cycle: cycle.ratio)
     raise AssertionError("longer paths without end and without a cycle")
 
@@ -251,7 +246,7 @@ def _lengthen(
     value: list[int],
     into: list[WeightedEdge | None],
 ) -> bool:
-    """Lengthen each path by an edge where that is longer; return whether one was."""
+    """Relax each edge; return whether a path became longer."""
     is_longer = False
     for edge, cost in zip(edges, costs, strict=True):
         longer = value[edge.source] + cost
@@ -294,20 +289,20 @@ def _cycle_through(node: int, into: Sequence[WeightedEdge | None]) -> RatioCycle
     return RatioCycle(Fraction(weight, steps), tuple(reversed(backwards)))
 
 
-Stamp = dict[str, int]  # when a token is there: the largest of old token + time over the entries
+Stamp = dict[str, int]  # symbolic time of a token: the maximum of (time of initial token + delay)
 
 ORDER = " (order)"  # the name of a hidden token: the start of an actor's latest firing
 
 
 class StuckScenario(CsdfError):
-    """A scenario that cannot finish its iteration."""
+    """A scenario that deadlocks within its iteration."""
 
 
 class Matrix(NamedTuple):
-    """The effect of a scenario on time stamps: new token = max over old tokens of old + time.
+    """The max-plus matrix of a scenario: new time = max over old tokens of (old time + delay).
 
-    rows: for each token that the scenario leaves the times by old tokens; a pair that does not
-    depend on one another has no entry. optional: tokens that need not be there before.
+    taken: old tokens. rows: for each new token its delays by old token, without entries for
+    independent pairs. optional: old tokens that the preceding scenario need not produce.
     """
 
     taken: frozenset[str]
@@ -318,7 +313,7 @@ class Matrix(NamedTuple):
 def scenario_matrix(scenario: Scenario, time_scale: int = 1, budget: Budget = None) -> Matrix:
     """Return the max-plus matrix of one execution of a scenario, by symbolic execution.
 
-    time_scale: times are in units of 1 / time_scale of the user's. Raises StuckScenario.
+    time_scale: delays are in units of 1 / time_scale of the user's unit. Raises StuckScenario.
     """
     graph = bound_channels(scenario.graph)
     return _SymbolicExecution(scenario, graph, int(graph.time_unit * time_scale)).matrix(
@@ -327,7 +322,7 @@ def scenario_matrix(scenario: Scenario, time_scale: int = 1, budget: Budget = No
 
 
 class _SymbolicExecution:
-    """An iteration in which every token carries its time stamp as a function of the old ones."""
+    """An iteration in which every token carries its symbolic time."""
 
     def __init__(self, scenario: Scenario, graph: Graph, time: int) -> None:
         self.scenario = scenario
@@ -335,8 +330,9 @@ class _SymbolicExecution:
         self.time = time
         self.numbers = indexed(graph)
         single = {channel.consumer for channel in graph.channels if is_single_firing_loop(channel)}
-        # Start of the latest firing of actors whose firings could overtake. Those of equal length, too:
-        # their tokens may come out of order, a phase may take none, another scenario may be faster.
+        # If firings of an actor may overlap, its latest start is a hidden token: it bounds the next
+        # start. So too for equal durations: tokens may arrive out of order, a phase may consume none,
+        # and another scenario may be faster.
         self.latest = {
             number: {f"{actor.name}{ORDER}": 0}
             for number, actor in enumerate(graph.actors)
@@ -392,7 +388,7 @@ class _SymbolicExecution:
         )
 
     def _end(self, actor: int, phase: int, taken: list[Stamp]) -> Stamp:
-        """Return when the firing ends that takes tokens of these stamps."""
+        """Return the end of the firing that consumes tokens of these stamps."""
         start = dict(self.latest.get(actor, {}))
         for stamp in taken:
             for old, time in stamp.items():
@@ -407,7 +403,7 @@ class _SymbolicExecution:
 def _names(
     channel: Channel, given: Mapping[str, tuple[str, ...]], count: int | None = None
 ) -> tuple[str, ...]:
-    """Return the names of the tokens on a channel, its own where none are given."""
+    """Return the names of the tokens on a channel; by default `channel[0]`, `channel[1]`, ..."""
     if channel.name in given:
         return given[channel.name]
     tokens = channel.initial_tokens if count is None else count
