@@ -10,14 +10,13 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
-from typing import TypeVar
 
+from cnn2csdf.network import Connection
 from planners.formats.c_header import in_comment, require_number
-from planners.reuse.deployment import Deployment, PlannedBuffer, PlannedFiring
-
-Name = TypeVar("Name", bound=Hashable)
+from planners.reuse.deployment import Deployment
+from planners.reuse.edge_buffers import EdgeBuffer
 
 TYPES = ((1 << 8, "uint8_t"), (1 << 16, "uint16_t"), (1 << 32, "uint32_t"))
 WIDTH = 100  # columns
@@ -34,39 +33,52 @@ RECIPE = (
     "consumer reads only those that are no copy's source.",
 )
 
-
-Columns = dict[str, tuple[Sequence[int], str]]
-"""The members of a structure by name: values, and a remark."""
-
-
-class _Numbers:
-    """The numbers of everything by name; layers by network and layer."""
-
-    def __init__(self, deployment: Deployment) -> None:
-        def numbered(names: Iterable[Name]) -> dict[Name, int]:
-            return {name: number for number, name in enumerate(dict.fromkeys(names))}
-
-        parts = deployment.partitions
-        self.networks = numbered(part.network for part in parts)
-        self.layers = numbered((part.network, layer) for part in parts for layer in part.layers)
-        self.partitions = numbered(part.name for part in parts)
-        self.buffers = numbered(buffer.name for buffer in deployment.buffers)
+# The members of each structure, and a remark about each.
+BUFFER = {
+    "offset": "bytes from the start of the arena",
+    "bytes": "",
+    "row_bytes": "",
+    "rows": "that are kept",
+    "network": "",
+    "producer": "a layer",
+    "consumer": "a layer",
+    "input": "which of the consumer's, from 0",
+    "in_place": "written over what is read",
+}
+PARTITION = {"network": "", "first_firing": "", "end_firing": ""}
+FIRING = {"layer": "", "phase": "", "first_row": "", "end_row": ""}
+COPY = {"partition": "that has finished a frame", "source": "a buffer", "target": "a buffer"}
 
 
-def format_tables(deployment: Deployment) -> str:
+Layers = Mapping[tuple[int, str], int]
+"""The number of each layer, by the number of its network and its name."""
+
+
+def format_tables(planned: Deployment) -> str:
     """Return a header of constants and static tables. Names begin with the application's name."""
-    prefix = _capitals(deployment.name).lower()
+    evaluator, plan, memory = planned
+    application, unit = evaluator.application, evaluator.costs.element_bytes
+    name = memory.problem.name
+    prefix = _capitals(name).lower()
     prefix = prefix if prefix[:1].isalpha() else f"n{prefix}"
     capitals = prefix.upper()
-    names = _Numbers(deployment)
-    latest: dict[tuple[str, str, str, int], PlannedBuffer] = {}
-    copies = []  # of a connection, each with the next one
-    for buffer in deployment.buffers:
-        if buffer.connection in latest:
-            copies.append((latest[buffer.connection], buffer))
-        latest[buffer.connection] = buffer
-    proof = f"{deployment.name}: {deployment.status}: {deployment.reason}"
-    firings = sum(len(partition.firings) for partition in deployment.partitions)
+    partitions = list(application.partitions)
+    names = [member.name for member in application.members]
+    layer_numbers = {
+        layer: number
+        for number, layer in enumerate(
+            (member, layer) for member, partition in partitions for layer in partition.layers
+        )
+    }
+    firings = list(_firings(planned, layer_numbers))
+    copies = list(_copies(plan.edges))
+    bounds = list(accumulate(map(len, plan.orders), initial=0))
+    entries = [
+        (member, begin, end)
+        for (member, _), begin, end in zip(partitions, bounds, bounds[1:], strict=False)
+    ]
+    partition_names = [partition.name for _, partition in partitions]
+    proof = f"{name}: {memory.status}: {memory.reason}"
     lines = [
         f"#ifndef {capitals}_H",
         f"#define {capitals}_H",
@@ -75,19 +87,70 @@ def format_tables(deployment: Deployment) -> str:
         "",
         *_comment_lines([proof, *RECIPE]),
         "",
-        f"#define {capitals}_ARENA_BYTES {require_number('arena', deployment.arena_bytes)}",
-        f"#define {capitals}_ARENA_ALIGNMENT {deployment.element_bytes}",
-        f"#define {capitals}_ELEMENT_BYTES {deployment.element_bytes}",
-        f"#define {capitals}_FIRINGS {firings}",
+        f"#define {capitals}_ARENA_BYTES {require_number('arena', memory.peak)}",
+        f"#define {capitals}_ARENA_ALIGNMENT {unit}",
+        f"#define {capitals}_ELEMENT_BYTES {unit}",
+        f"#define {capitals}_FIRINGS {len(firings)}",
         f"#define {capitals}_COPIES {len(copies)}",
-        *_constants(f"{capitals}_NETWORK", list(names.networks)),
-        *_constants(f"{capitals}_LAYER", [": ".join(pair) for pair in names.layers]),
-        *_constants(f"{capitals}_PARTITION", list(names.partitions)),
-        *_constants(f"{capitals}_BUFFER", list(names.buffers)),
-        *_plan_tables(prefix, deployment, names),
-        *_copy_table(prefix, copies[::-1], names),  # so that targets are free
+        *_constants(f"{capitals}_NETWORK", names),
+        *_constants(f"{capitals}_LAYER", [f"{names[i]}: {layer}" for i, layer in layer_numbers]),
+        *_constants(f"{capitals}_PARTITION", partition_names),
+        *_constants(f"{capitals}_BUFFER", [edge.name for edge in plan.edges]),
+        *_table(
+            prefix,
+            "buffer",
+            BUFFER,
+            list(_buffers(planned, layer_numbers)),
+            [edge.name for edge in plan.edges],
+        ),
     ]
+    for group in application.parallel:
+        remark = f"at the same time, on successive frames: {', '.join(sorted(group))}"
+        lines += ["", *_comment_lines([remark])]
+    lines += _table(prefix, "partition", PARTITION, entries, partition_names)
+    lines += _table(prefix, "firing", FIRING, firings)
+    if copies:
+        lines += _table(prefix, "copy", COPY, copies[::-1])  # so that targets are free
     return "\n".join([*lines, "", "#endif", ""])
+
+
+def _buffers(planned: Deployment, layers: Layers) -> Iterator[tuple[int, ...]]:
+    """The entries of the buffers."""
+    offsets, problem = planned.memory.offsets, planned.memory.problem
+    in_place = {written for read, written in problem.in_place if offsets[read] == offsets[written]}
+    sizes = {buffer.name: buffer.size for buffer in problem.buffers}
+    for edge in planned.plan.edges:
+        connection, size, row_bytes = edge.connection, sizes[edge.name], planned.row_bytes(edge)
+        yield (
+            *(offsets[edge.name], size, row_bytes, size // row_bytes, edge.member),
+            layers[edge.member, connection.producer],
+            layers[edge.member, connection.consumer],
+            connection.index,
+            int(edge.name in in_place),
+        )
+
+
+def _copies(edges: Sequence[EdgeBuffer]) -> Iterator[tuple[int, int, int]]:
+    """The entries of the copies in pipelines, from each buffer of a connection to the next."""
+    latest: dict[tuple[int, Connection], int] = {}
+    for number, edge in enumerate(edges):
+        source = latest.get((edge.member, edge.connection))
+        if source is not None:
+            yield edges[source].stays[-1].partition, source, number
+        latest[edge.member, edge.connection] = number
+
+
+def _firings(planned: Deployment, layers: Layers) -> Iterator[tuple[int, ...]]:
+    """The entries of the firings, partition by partition."""
+    evaluator, plan, _ = planned
+    for (member, partition), model, rows, order in zip(
+        evaluator.application.partitions, evaluator.models, plan.rows, plan.orders, strict=True
+    ):
+        phases = [0] * len(rows)
+        for layer in order:
+            phase, ends = phases[layer], (0, *model.table.written(layer, rows[layer]))
+            phases[layer] += 1
+            yield layers[member, partition.layers[layer]], phase, ends[phase], ends[phase + 1]
 
 
 def _constants(prefix: str, names: Sequence[str]) -> Iterator[str]:
@@ -105,64 +168,17 @@ def _constants(prefix: str, names: Sequence[str]) -> Iterator[str]:
     yield from (f"    {prefix}S", "};")
 
 
-def _plan_tables(prefix: str, deployment: Deployment, names: _Numbers) -> Iterator[str]:
-    """The tables of buffers, partitions and firings."""
-    buffers, partitions = deployment.buffers, deployment.partitions
-    columns: Columns = {
-        "offset": ([buffer.offset for buffer in buffers], "bytes from the start of the arena"),
-        "bytes": ([buffer.size for buffer in buffers], ""),
-        "row_bytes": ([buffer.row_bytes for buffer in buffers], ""),
-        "rows": ([buffer.rows for buffer in buffers], "that are kept"),
-        "network": ([names.networks[buffer.network] for buffer in buffers], ""),
-        "producer": (
-            [names.layers[buffer.network, buffer.producer] for buffer in buffers],
-            "a layer",
-        ),
-        "consumer": (
-            [names.layers[buffer.network, buffer.consumer] for buffer in buffers],
-            "a layer",
-        ),
-        "input": ([buffer.input for buffer in buffers], "which of the consumer's, from 0"),
-        "in_place": ([int(buffer.in_place) for buffer in buffers], "written over what is read"),
-    }
-    yield from _table(prefix, "buffer", columns, [buffer.name for buffer in buffers])
-    ends = list(accumulate((len(partition.firings) for partition in partitions), initial=0))
-    columns = {
-        "network": ([names.networks[partition.network] for partition in partitions], ""),
-        "first_firing": (ends[:-1], ""),
-        "end_firing": (ends[1:], ""),
-    }
-    for group in deployment.parallel:
-        yield ""
-        yield from _comment_lines([f"at the same time, on successive frames: {', '.join(group)}"])
-    yield from _table(prefix, "partition", columns, list(names.partitions))
-    firings = [
-        firing._replace(layer=names.layers[partition.network, partition.layers[firing.layer]])
-        for partition in partitions
-        for firing in partition.firings
-    ]
-    fields = zip(PlannedFiring._fields, zip(*firings, strict=True), strict=True)
-    yield from _table(prefix, "firing", {name: (values, "") for name, values in fields}, [])
-
-
-def _copy_table(
-    prefix: str, copies: Sequence[tuple[PlannedBuffer, PlannedBuffer]], names: _Numbers
+def _table(
+    prefix: str,
+    what: str,
+    members: Mapping[str, str],
+    entries: Sequence[tuple[int, ...]],
+    remarks: Sequence[str] = (),
 ) -> Iterator[str]:
-    ends = [names.partitions[source.stays[-1].partition] for source, _ in copies]
-    columns: Columns = {
-        "partition": (ends, "that has finished a frame"),
-        "source": ([names.buffers[source.name] for source, _ in copies], "a buffer"),
-        "target": ([names.buffers[target.name] for _, target in copies], "a buffer"),
-    }
-    if copies:
-        yield from _table(prefix, "copy", columns, [])
-
-
-def _table(prefix: str, what: str, columns: Columns, remarks: Sequence[str]) -> Iterator[str]:
     """A structure and an array of it; with a remark each entry has a line of its own."""
-    entries = list(zip(*(values for values, _ in columns.values()), strict=True))
     yield from ("", f"struct {prefix}_{what} {{")
-    for name, (values, about) in columns.items():
+    for number, (name, about) in enumerate(members.items()):
+        values = (entry[number] for entry in entries)
         most = require_number(f"{prefix}_{what}.{name}", max(values, default=0))
         kind = next((type_name for limit, type_name in TYPES if most < limit), "uint64_t")
         yield f"    {kind} {name};{f' /* {about} */' if about else ''}"

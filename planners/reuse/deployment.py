@@ -17,198 +17,74 @@ Execution order of the partitions of a network:
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Mapping
 from itertools import accumulate, pairwise
 from typing import NamedTuple
 
+from cnn2csdf.network import Connection
 from csdf.errors import ExecutionError, InvalidPlan
-from csdf.status import Reason, Status
 from planners.arena.checker import check_plan
 from planners.arena.problem import MemoryPlan
 from planners.memory.ordered import GroupInOrder, in_order
 from planners.plan.plan import Kind, StreamBuffer, StreamingPlan, Transfer
-from planners.reuse.application import Application, ApplicationNetwork
+from planners.reuse.application import Application
+from planners.reuse.edge_buffers import EdgeBuffer
 from planners.reuse.evaluation import Evaluator, ReusePlan
 from planners.reuse.placement import element_bytes as bytes_of_element
 from planners.reuse.placement import offset_problem
 
 
-class PlannedFiring(NamedTuple):
-    """A part of a layer: output rows [first_row, end_row) of one frame."""
+class Deployment(NamedTuple):
+    """A chromosome of an application, and offsets for its edge buffers in one arena."""
 
-    layer: int  # its index among the layers of the partition
-    phase: int
-    first_row: int
-    end_row: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlannedPartition:
-    """A partition with its schedule: a step is one firing, and all of them are one frame."""
-
-    name: str
-    network: str
-    layers: tuple[str, ...]
-    firings: tuple[PlannedFiring, ...]
-
-
-class PlannedStay(NamedTuple):
-    """Steps of a partition, both included, in which a buffer is in use."""
-
-    partition: str
-    first: int
-    last: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlannedBuffer:
-    """A buffer between the producer and the consumer of a connection.
-
-    input: index of the consumer's input. stays: steps in which the buffer is in use, by partition.
-    Several buffers of one connection are its copies in a pipeline, in their order; each is copied to
-    the next when the last partition of its stays has finished a frame. in_place: the producer
-    overwrites its own input. row_bytes: of one row of all maps; a tensor without rows is one row.
-    """
-
-    name: str
-    network: str
-    producer: str
-    consumer: str
-    input: int
-    offset: int
-    size: int
-    row_bytes: int
-    stays: tuple[PlannedStay, ...]
-    in_place: bool = False
+    evaluator: Evaluator
+    plan: ReusePlan
+    memory: MemoryPlan
 
     @property
-    def rows(self) -> int:
-        """Rows that fit into the ring buffer: row r of a frame has index r % rows."""
-        return self.size // self.row_bytes
+    def memory_bytes(self) -> int:
+        """Bytes of the arena and of the weights."""
+        return self.evaluator.weights + self.memory.peak
 
-    @property
-    def connection(self) -> tuple[str, str, str, int]:
-        """The connection, the same for all its copies in a pipeline."""
-        return self.network, self.producer, self.consumer, self.input
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Deployment:
-    """Buffers, schedules and parallel sets of an application in one memory. Sizes in bytes.
-
-    status, reason, lower_bound: of the arena, as in planners.arena.problem. weights: bytes outside the
-    arena. parallel: sets of partitions that run at the same time.
-    """
-
-    name: str
-    status: Status
-    reason: Reason
-    arena_bytes: int
-    lower_bound: int
-    weights: int
-    element_bytes: int
-    buffers: tuple[PlannedBuffer, ...]
-    partitions: tuple[PlannedPartition, ...]
-    parallel: tuple[tuple[str, ...], ...]
+    def row_bytes(self, edge: EdgeBuffer) -> int:
+        """Return the bytes of a row of all maps of an edge; a tensor without rows is one row."""
+        network = self.evaluator.application.members[edge.member].network
+        row_elements = network.layer(edge.connection.producer).shape.row_elements
+        return row_elements * bytes_of_element(self.evaluator, edge)
 
 
 def deployment(evaluator: Evaluator, plan: ReusePlan, memory: MemoryPlan) -> Deployment:
     """Return the final plan of a chromosome with the offsets of `memory`.
 
-    Raises InvalidPlan if the checker rejects `memory`, or if `memory` has other buffers or lifetimes.
+    Raises InvalidPlan if the checker rejects `memory`, or if `memory` has other buffers or lifetimes,
+    or fewer conflicts.
     """
     check_plan(memory)
-    _require_made_for(evaluator, plan, memory)
-    application = evaluator.application
-    return Deployment(
-        name=application.name,
-        status=memory.status,
-        reason=memory.reason,
-        arena_bytes=memory.peak,
-        lower_bound=memory.lower_bound,
-        weights=evaluator.weights,
-        element_bytes=evaluator.costs.element_bytes,
-        buffers=tuple(_buffers(evaluator, plan, memory)),
-        partitions=tuple(
-            PlannedPartition(
-                name=partition.name,
-                network=application.members[member].name,
-                layers=partition.layers,
-                firings=tuple(_firings(evaluator, plan, number)),
-            )
-            for number, (member, partition) in enumerate(application.partitions)
-        ),
-        parallel=tuple(tuple(sorted(group)) for group in application.parallel),
-    )
-
-
-def _require_made_for(evaluator: Evaluator, plan: ReusePlan, memory: MemoryPlan) -> None:
-    """Require the buffers and lifetimes of the chromosome, and at least its conflicts."""
-    offsets_problem, required = memory.problem, offset_problem(evaluator, plan)
+    problem, required = memory.problem, offset_problem(evaluator, plan)
     buffers, required_buffers = (
-        {(buffer.name, buffer.size, buffer.start, buffer.end) for buffer in problem.buffers}
-        for problem in (offsets_problem, required)
+        {(buffer.name, buffer.size, buffer.start, buffer.end) for buffer in asked.buffers}
+        for asked in (problem, required)
     )
     if buffers != required_buffers:
-        raise InvalidPlan(f"{offsets_problem.name}: the buffers are not those of the chromosome")
-    conflicts = {frozenset(pair) for pair in offsets_problem.conflicts}
+        raise InvalidPlan(f"{problem.name}: the buffers are not those of the chromosome")
+    conflicts = {frozenset(pair) for pair in problem.conflicts}
     for pair in required.conflicts:
         if frozenset(pair) not in conflicts:
-            raise InvalidPlan(
-                f"{offsets_problem.name}: {pair} do not conflict; they run in parallel"
-            )
+            raise InvalidPlan(f"{problem.name}: {pair} do not conflict; they run in parallel")
     edges = {edge.name: edge for edge in plan.edges}
-    sizes = {buffer.name: buffer.size for buffer in offsets_problem.buffers}
+    sizes = {buffer.name: buffer.size for buffer in problem.buffers}
     # Buffers may overlap if they hold the same rows of one tensor at the same offset.
-    for pair in offsets_problem.may_overlap:
+    for pair in problem.may_overlap:
         tensors = {(edges[name].member, edges[name].connection.producer) for name in pair}
         extents = {(memory.offsets[name], sizes[name]) for name in pair}
         if len(tensors) > 1 or len(extents) > 1:
-            raise InvalidPlan(f"{offsets_problem.name}: {pair} are used together, but share bytes")
-
-
-def _buffers(evaluator: Evaluator, plan: ReusePlan, memory: MemoryPlan) -> Iterator[PlannedBuffer]:
-    partitions = [partition.name for _, partition in evaluator.application.partitions]
-    sizes = {buffer.name: buffer.size for buffer in memory.problem.buffers}
-    in_place = {
-        written
-        for read, written in memory.problem.in_place
-        if memory.offsets[read] == memory.offsets[written]
-    }
-    for edge, spans in zip(plan.edges, plan.spans, strict=True):
-        member = evaluator.application.members[edge.member]
-        row_elements = member.network.layer(edge.connection.producer).shape.row_elements
-        yield PlannedBuffer(
-            name=edge.name,
-            network=member.name,
-            producer=edge.connection.producer,
-            consumer=edge.connection.consumer,
-            input=edge.connection.index,
-            offset=memory.offsets[edge.name],
-            size=sizes[edge.name],
-            row_bytes=row_elements * bytes_of_element(evaluator, edge),
-            stays=tuple(
-                PlannedStay(partitions[stay.partition], *span)
-                for stay, span in zip(edge.stays, spans, strict=True)
-            ),
-            in_place=edge.name in in_place,
-        )
-
-
-def _firings(evaluator: Evaluator, plan: ReusePlan, partition: int) -> Iterator[PlannedFiring]:
-    table = evaluator.models[partition].table
-    ends = [table.written(layer, rows) for layer, rows in enumerate(plan.rows[partition])]
-    fired: Counter[int] = Counter()
-    for layer in plan.orders[partition]:
-        phase = fired[layer]
-        fired[layer] += 1
-        yield PlannedFiring(layer, phase, (0, *ends[layer])[phase], ends[layer][phase])
+            raise InvalidPlan(f"{problem.name}: {pair} are used together, but share bytes")
+    return Deployment(evaluator, plan, memory)
 
 
 def streaming_plans(
-    application: Application, planned: Deployment, *, element_bytes: int | None = None
+    planned: Deployment, *, element_bytes: int | None = None
 ) -> tuple[StreamingPlan, ...]:
     """Return the plans of all networks of an application, in their order.
 
@@ -216,110 +92,110 @@ def streaming_plans(
     end of the highest buffer of its network. Raises ExecutionError if a parallel set joins networks but
     has only some partitions of a network.
     """
-    concurrent = concurrent_partitions(planned)
+    application = planned.evaluator.application
+    concurrent = concurrent_partitions(application)
     return tuple(
-        _streaming_plan(member, planned, concurrent, element_bytes)
-        for member in application.members
+        _streaming_plan(planned, number, concurrent, element_bytes)
+        for number in range(len(application.members))
     )
 
 
-def concurrent_partitions(planned: Deployment) -> dict[str, str]:
+def concurrent_partitions(application: Application) -> dict[str, str]:
     """Return for each partition of a pipeline the names of all partitions that run at the same time.
 
     Raises ExecutionError if a set joins networks but has only some partitions of a network: tensors
     between these partitions may then overlap the buffers of the other network.
     """
-    networks: dict[str, set[str]] = defaultdict(set)
-    for partition in planned.partitions:
-        networks[partition.network].add(partition.name)
     concurrent_names: dict[str, str] = {}
-    for group in map(set, planned.parallel):
-        partly = [
-            name
-            for name, partitions_of in networks.items()
-            if partitions_of & group and not partitions_of <= group
-        ]
-        for network in partly:
-            inside, outside = sorted(networks[network] & group), sorted(group - networks[network])
-            if outside:
-                raise ExecutionError(
-                    f"partitions {inside} of network {network!r} run in parallel to "
-                    f"{outside} of others, but not the whole of {network!r} does"
-                )
-        if not partly:
-            names = [partition.name for partition in planned.partitions if partition.name in group]
+    for group in application.parallel:
+        is_whole = True
+        for member in application.members:
+            own = {partition.name for partition in member.partitions}
+            inside, outside = sorted(own & group), sorted(group - own)
+            if inside and not own <= group:
+                is_whole = False
+                if outside:
+                    raise ExecutionError(
+                        f"partitions {inside} of network {member.name!r} run in parallel to "
+                        f"{outside} of others, but not the whole of {member.name!r} does"
+                    )
+        if is_whole:
+            names = [part.name for _, part in application.partitions if part.name in group]
             concurrent_names |= dict.fromkeys(names, ", ".join(names))
     return concurrent_names
 
 
 def _streaming_plan(
-    member: ApplicationNetwork,
-    planned: Deployment,
-    concurrent: Mapping[str, str],
-    element_bytes: int | None,
+    planned: Deployment, number: int, concurrent: Mapping[str, str], element_bytes: int | None
 ) -> StreamingPlan:
     """The plan of a network of a deployment; buffers of a tensor at one offset become one buffer."""
-    partitions = [partition for partition in planned.partitions if partition.network == member.name]
-    number = {partition.name: index for index, partition in enumerate(partitions)}
-    home = {
-        layer: index for index, partition in enumerate(partitions) for layer in partition.layers
+    evaluator, plan, memory = planned
+    member = evaluator.application.members[number]
+    partitions = [
+        (index, partition)
+        for index, (owner, partition) in enumerate(evaluator.application.partitions)
+        if owner == number
+    ]
+    first = partitions[0][0]
+    begins = [0, *accumulate(len(plan.orders[index]) for index, _ in partitions)]
+    sizes = {buffer.name: buffer.size for buffer in memory.problem.buffers}
+    last_of = {
+        edge.name: begins[edge.stays[-1].partition - first] + spans[-1][1]
+        for edge, spans in zip(plan.edges, plan.spans, strict=True)
+        if edge.member == number
     }
-    begins = [0, *accumulate(len(partition.firings) for partition in partitions)]
-    buffers = [buffer for buffer in planned.buffers if buffer.network == member.name]
-    copies: dict[tuple[str, str, str, int], list[PlannedBuffer]] = defaultdict(list)
-    for buffer in buffers:
-        copies[buffer.connection].append(buffer)
-    together: dict[tuple[str, int, int, int, str], list[PlannedBuffer]] = defaultdict(list)
-    for buffer in buffers:
-        copy_name = buffer.name if len(copies[buffer.connection]) > 1 else ""
-        begin = number[buffer.stays[0].partition]
-        together[buffer.producer, buffer.offset, buffer.size, begin, copy_name].append(buffer)
+    edges = [edge for edge in plan.edges if edge.member == number]
+    copies: dict[Connection, list[EdgeBuffer]] = defaultdict(list)
+    for edge in edges:
+        copies[edge.connection].append(edge)
+    together: dict[tuple[str, int, int, int, str], list[EdgeBuffer]] = defaultdict(list)
+    for edge in edges:
+        copy_name = edge.name if len(copies[edge.connection]) > 1 else ""
+        place = memory.offsets[edge.name], sizes[edge.name], edge.stays[0].partition - first
+        together[(edge.connection.producer, *place, copy_name)].append(edge)
 
-    def name(buffer: PlannedBuffer) -> str:
-        return buffer.name.removeprefix(f"{member.name}: ")
+    def name(edge: EdgeBuffer) -> str:
+        return edge.name.removeprefix(f"{member.name}: ")
 
-    rings: list[StreamBuffer] = []
-    last_firings: dict[str, int] = {}
-    for (producer, offset, size, begin, _), edges in together.items():
-        ends = [edge.stays[-1] for edge in edges]
-        is_whole = any(home[producer] != home[edge.consumer] for edge in edges)
-        ring = StreamBuffer(
-            name=name(edges[0]),
-            kind=Kind.WHOLE if is_whole else Kind.RING,
+    rings = [
+        StreamBuffer(
+            name=name(same[0]),
+            kind=Kind.RING if all(edge.inner is not None for edge in same) else Kind.WHOLE,
             tensor=producer,
-            rows=edges[0].rows,
+            rows=size // planned.row_bytes(same[0]),
             size=size,
             offset=offset,
             begin=begin,
-            end=max(number[stay.partition] for stay in ends) + 1,
-            readers=tuple(dict.fromkeys(edge.consumer for edge in edges)),
+            end=max(edge.stays[-1].partition for edge in same) - first + 1,
+            readers=tuple(dict.fromkeys(edge.connection.consumer for edge in same)),
         )
-        rings.append(ring)
-        last_firings[ring.name] = max(begins[number[stay.partition]] + stay.last for stay in ends)
+        for (producer, offset, size, begin, _), same in together.items()
+    ]
     groups = tuple(
         GroupInOrder(
-            order=tuple(partition.layers[firing.layer] for firing in partition.firings),
+            order=tuple(partition.layers[layer] for layer in plan.orders[index]),
             transfers=tuple(
                 Transfer(source=name(source), target=name(target))
                 for copies_of_edge in copies.values()
                 for source, target in pairwise(copies_of_edge)
-                if target.stays[0].partition == partition.name
+                if target.stays[0].partition == index
             ),
             concurrent=concurrent.get(partition.name),
         )
-        for partition in partitions
+        for index, partition in partitions
     )
     return in_order(
         member.network,
         rings,
         groups,
-        rows={  # of each layer: the output rows of its first firing
-            partition.layers[firing.layer]: firing.end_row - firing.first_row
-            for partition in partitions
-            for firing in partition.firings
-            if firing.phase == 0
+        rows={
+            layer: evaluator.models[index].table.written(place, plan.rows[index][place])[0]
+            for index, partition in partitions
+            for place, layer in enumerate(partition.layers)
         },
-        last_firings=last_firings,
+        last_firings={
+            name(same[0]): max(last_of[edge.name] for edge in same) for same in together.values()
+        },
         element_bytes=element_bytes,
         outside=member.outside,
     )

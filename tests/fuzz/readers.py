@@ -286,7 +286,7 @@ def _plans():
     application = worked_example()
     evaluator = Evaluator(application)
     plan = by_offsets(evaluator, (None,) * len(application.layers))
-    return [format_plans(streaming_plans(application, plan)).encode()]
+    return [format_plans(streaming_plans(plan)).encode()]
 
 
 def _checked_plans(path, random):

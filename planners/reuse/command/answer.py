@@ -74,7 +74,7 @@ class ReusePlans(NamedTuple):
         """Whether the chosen plan, as it is placed, fits the memory; the published choice need not."""
         if self.memory is None or self.deployment is None:
             return True
-        return self.evaluator.weights + self.deployment.arena_bytes <= self.memory
+        return self.deployment.memory_bytes <= self.memory
 
     @property
     def kind(self) -> str:
@@ -127,10 +127,11 @@ def as_lines(answer: ReusePlans, seconds: float) -> list[str]:
 
 def _arena_line(label: str, plan: Deployment) -> str:
     """Bytes with weights; where the search for offsets ended early, what they cannot be below."""
-    line = f"    {label:<32} {bytes_in_words(plan.weights + plan.arena_bytes):>10}"
-    if plan.arena_bytes == plan.lower_bound:
+    line = f"    {label:<32} {bytes_in_words(plan.memory_bytes):>10}"
+    if plan.memory.peak == plan.memory.lower_bound:
         return line
-    return f"{line}, these buffers at least {bytes_in_words(plan.weights + plan.lower_bound)}"
+    least = plan.evaluator.weights + plan.memory.lower_bound
+    return f"{line}, these buffers at least {bytes_in_words(least)}"
 
 
 def _chosen_lines(answer: ReusePlans) -> list[str]:
@@ -155,10 +156,10 @@ def _chosen_lines(answer: ReusePlans) -> list[str]:
     parts = f"{len(by_parts)} of {len(answer.application.layers)} layers row by row"
     lines = [f"{separate}, {speeds}", f"  {parts}"]
     if answer.deployment is not None:
-        placed = answer.deployment
-        whole = bytes_in_words(answer.evaluator.weights + placed.arena_bytes)
-        placing = f"{bytes_in_words(placed.arena_bytes)} of RAM in one arena, {placed.status}"
-        number = answers.counted(len(placed.buffers), "buffer")
+        placed = answer.deployment.memory
+        whole = bytes_in_words(answer.deployment.memory_bytes)
+        placing = f"{bytes_in_words(placed.peak)} of RAM in one arena, {placed.status}"
+        number = answers.counted(len(placed.offsets), "buffer")
         fits = "fits: " if answer.limits.is_given and answer.is_within_limit else ""
         lines = [
             f"{fits}{whole} with weights, {placing}; {speeds}",
@@ -169,7 +170,7 @@ def _chosen_lines(answer: ReusePlans) -> list[str]:
 
 def _lines_without_choice(answer: ReusePlans) -> list[str]:
     """Return the plan of csdf fit, or that there is none, and the smallest plan of this kind."""
-    weights, arena = answer.evaluator.weights, answer.smallest.arena_bytes
+    weights, arena = answer.evaluator.weights, answer.smallest.memory.peak
     why = "none of the searched plans meets the constraints"
     if answer.is_below_bound:
         why = f"row-by-row plans and buffer sharing cannot fit {answer.limits} (proved)"
@@ -218,12 +219,11 @@ def as_json(answer: ReusePlans, seconds: float) -> dict[str, Any]:
     """Return all under keys that stay; exact seconds as texts."""
     chosen = None
     if answer.chosen is not None and answer.deployment is not None:
-        memory = answer.evaluator.weights + answer.deployment.arena_bytes
-        chosen = _point_as_json(answer, answer.chosen, memory)
+        chosen = _point_as_json(answer, answer.chosen, answer.deployment.memory_bytes)
     planner, arena, status = None, None, None
     if answer.deployment is not None:
-        planner, arena = "reuse", answer.deployment.arena_bytes
-        status = str(answer.deployment.status)
+        planner, arena = "reuse", answer.deployment.memory.peak
+        status = str(answer.deployment.memory.status)
     elif answer.fit is not None and answer.is_fit_taken:
         planner, arena, status = "fit", answer.fit.ram_bytes, str(answer.fit.verdict[0])
     return {
@@ -241,9 +241,9 @@ def as_json(answer: ReusePlans, seconds: float) -> dict[str, Any]:
         "evaluations": answer.front.evaluations,
         "chosen": chosen,
         "kind": answer.kind,
-        "whole_arena_bytes": answer.whole.arena_bytes,
-        "whole_arena_status": str(answer.whole.status),
-        "smallest_arena_bytes": answer.smallest.arena_bytes,
+        "whole_arena_bytes": answer.whole.memory.peak,
+        "whole_arena_status": str(answer.whole.memory.status),
+        "smallest_arena_bytes": answer.smallest.memory.peak,
         "planner": planner,
         "arena_bytes": arena,
         "arena_status": status,
@@ -262,7 +262,7 @@ def plot(path: str, answer: ReusePlans) -> None:
         draw.DrawnPlan(whole.memory, float(sum(whole.periods)), "reuse only"),
         draw.DrawnPlan(rows.memory, float(sum(rows.periods)), "all by rows"),
         draw.DrawnPlan(
-            whole.weights + answer.whole.arena_bytes,
+            answer.whole.memory_bytes,
             float(sum(whole.periods)),
             "whole tensors, one arena",
         ),
@@ -271,8 +271,7 @@ def plot(path: str, answer: ReusePlans) -> None:
     chosen = None
     if answer.chosen is not None and answer.deployment is not None:
         seconds = float(answer.chosen.time)
-        total = answer.evaluator.weights + answer.deployment.arena_bytes
-        chosen = draw.DrawnPlan(total, seconds, "chosen, one arena")
+        chosen = draw.DrawnPlan(answer.deployment.memory_bytes, seconds, "chosen, one arena")
     picture = draw.tradeoff_picture(
         f"{answer.application.name}: memory against time",
         sorted(front),

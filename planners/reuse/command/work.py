@@ -142,7 +142,7 @@ def _text_of(answer: ReusePlans, options: argparse.Namespace) -> str:
         return format_tables(answer.deployment)
     networks = [member.network for member in answer.application.members]
     planned = answer.deployment or answer.fit
-    plans = () if planned is None else plans_of(answer.application, planned, options)
+    plans = () if planned is None else plans_of(planned, options)
     return format_own_plans(list(zip(networks, plans, strict=True)))
 
 
@@ -303,7 +303,7 @@ def concluded(
         evaluator,
         front.points,
         options.rows,
-        lambda point: placed(point).arena_bytes,
+        lambda point: placed(point).memory.peak,
         budget=stop,
     )
     if is_published or options.whole_buffers:
@@ -396,14 +396,12 @@ def _is_answer(
     return True
 
 
-def plans_of(
-    application: Application, plan: Deployment | Together, options: argparse.Namespace
-) -> tuple[StreamingPlan, ...]:
+def plans_of(plan: Deployment | Together, options: argparse.Namespace) -> tuple[StreamingPlan, ...]:
     """Return the plan in the form of all plans, one for each network."""
     if isinstance(plan, Together):
         return tuple((fit.best or fit.least).plan for fit in plan.fits)
-    size = plan.element_bytes if options.is_element_given else None
-    return streaming_plans(application, plan, element_bytes=size)
+    size = plan.evaluator.costs.element_bytes if options.is_element_given else None
+    return streaming_plans(plan, element_bytes=size)
 
 
 def _largest_difference(
@@ -415,7 +413,7 @@ def _largest_difference(
         for member in application.members
     ]
     frames = [random_frames(member.network, 2, options.seed) for member in application.members]
-    outputs_of_models = run_in_turn(models, plans_of(application, plan, options), frames)
+    outputs_of_models = run_in_turn(models, plans_of(plan, options), frames)
     worst = 0.0
     for model, model_frames, outputs in zip(models, frames, outputs_of_models, strict=True):
         for frame, ours in zip(model_frames, outputs, strict=True):

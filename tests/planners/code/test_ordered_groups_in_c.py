@@ -30,7 +30,7 @@ def deployed(count):
     def collect(drawn):
         application, weights, genes = drawn
         make = (as_published, by_offsets)[len(found) % 2]
-        plans = streaming_plans(application, make(Evaluator(application), genes))
+        plans = streaming_plans(make(Evaluator(application), genes))
         for member, plan in zip(application.members, plans, strict=True):
             model = Model(network=member.network, weights=weights[member.name])
             found.append((model, parse_plans(format_plans([plan]), "plan.json")[0]))

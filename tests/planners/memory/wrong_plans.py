@@ -150,7 +150,7 @@ def pipelined_cases(model):
         application = Application(name="pipelined", members=(member,), parallel=parallel)
         evaluator = Evaluator(application, Costs(element_bytes=application.unit))
         for genes in ((None,) * count, (1,) * count):
-            (plan,) = streaming_plans(application, as_published(evaluator, genes))
+            (plan,) = streaming_plans(as_published(evaluator, genes))
             yield Case("reuse", model, plan)
 
 

@@ -44,7 +44,7 @@ def calibrated(application):
 
 def checked(application, plan, element_bytes=None):
     """The plans of all networks in the form of all plans, each checked, and all beside one another."""
-    plans = streaming_plans(application, plan, element_bytes=element_bytes)
+    plans = streaming_plans(plan, element_bytes=element_bytes)
     for member, one in zip(application.members, plans, strict=True):
         require_carried_out(member.network, one)
     require_apart(plans)

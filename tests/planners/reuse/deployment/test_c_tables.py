@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from figures.published.reuse_example import worked_example
+from planners.arena.problem import Problem
 from planners.reuse.c_tables import format_tables
 from planners.reuse.evaluation import Evaluator
 from tests.planners.formats.odd_names import odd_names
@@ -141,9 +142,22 @@ def kernels(application):
     return "\n".join(["static const unsigned short needs[][5] = {", *lines, "};", ""])
 
 
+def changed(planned, reason=None, name=None, offsets=None, **names):
+    """A deployment with another reason, name or offsets, or with other names of its buffers."""
+    memory, plan = planned.memory, planned.plan
+    buffers = tuple(
+        replace(one, name=names.get(one.name, one.name)) for one in memory.problem.buffers
+    )
+    problem = Problem(name=name or memory.problem.name, buffers=buffers)
+    offsets = {names.get(key, key): at for key, at in (offsets or memory.offsets).items()}
+    memory = replace(memory, problem=problem, offsets=offsets, reason=reason or memory.reason)
+    edges = tuple(replace(one, name=names.get(one.name, one.name)) for one in plan.edges)
+    return planned._replace(memory=memory, plan=replace(plan, edges=edges))
+
+
 def interpreted(folder, application, plan):
     """Compile the interpreter against a plan; return its exit code and what it prints."""
-    (folder / "plan.h").write_text(format_tables(replace(plan, name="plan")))
+    (folder / "plan.h").write_text(format_tables(changed(plan, name="plan")))
     (folder / "kernels.h").write_text(kernels(application))
     (folder / "main.c").write_text(INTERPRETER)
     flags = ["-std=c99", "-O1", "-Wall", "-Wextra", "-Werror"]
@@ -177,7 +191,7 @@ def test_an_interpreter_driven_by_the_header_finds_every_row_it_needs(
 @compiled
 def test_the_interpreter_finds_buffers_that_lie_over_one_another(tmp_path):
     plan = by_offsets(EVALUATOR, ROWS)
-    wrong = replace(plan, buffers=tuple(replace(one, offset=0) for one in plan.buffers))
+    wrong = changed(plan, offsets=dict.fromkeys(plan.memory.offsets, 0))
     code, shown = interpreted(tmp_path, EXAMPLE, wrong)
     assert (code, shown[:4]) == (1, "lost")
 
@@ -191,9 +205,8 @@ def test_the_header_is_one_of_cpp_too(tmp_path):
 
 
 def test_names_in_c_comments_end_no_comment():
-    first, *others = PUBLISHED.buffers
-    buffers = (replace(first, name="a */ int evil; /* b"), *others)
-    text = format_tables(replace(PUBLISHED, buffers=buffers, name="9 lives"))
+    first = PUBLISHED.plan.edges[0].name
+    text = format_tables(changed(PUBLISHED, name="9 lives", **{first: "a */ int evil; /* b"}))
     assert "a * / int evil; / * b */" in text
     assert "#define N9_LIVES_ARENA_BYTES 98344" in text
 
@@ -202,24 +215,25 @@ def test_names_in_c_comments_end_no_comment():
 @pytest.mark.parametrize("seed", range(3))
 def test_no_compiler_warns_of_tables(tmp_path, seed):
     names = iter(odd_names(200, seed=seed))
-    rename = {one: next(names) for partition in PUBLISHED.partitions for one in partition.layers}
-    buffers = tuple(
-        replace(
-            one,
-            name=next(names),
-            producer=rename.get(one.producer, one.producer),
-            consumer=rename.get(one.consumer, one.consumer),
+    members = []
+    for member in EXAMPLE.members:
+        rename = {layer.name: next(names) for layer in member.network.layers}
+        layers = tuple(
+            replace(one, name=rename[one.name], inputs=tuple(map(rename.get, one.inputs)))
+            for one in member.network.layers
         )
-        for one in PUBLISHED.buffers
-    )
-    partitions = tuple(
-        replace(one, layers=tuple(rename[layer] for layer in one.layers))
-        for one in PUBLISHED.partitions
-    )
+        partitions = tuple(
+            replace(one, layers=tuple(map(rename.get, one.layers))) for one in member.partitions
+        )
+        network = replace(member.network, layers=layers)
+        outside = frozenset(map(rename.get, member.outside))
+        members.append(replace(member, network=network, partitions=partitions, outside=outside))
+    plan = as_published(Evaluator(replace(EXAMPLE, members=tuple(members))), WHOLE)
     reason = " ".join(names)  # wrapped at every place
-    plan = replace(
-        PUBLISHED, name=reason[:60], reason=reason, buffers=buffers, partitions=partitions
+    odd = dict(
+        zip((edge.name for edge in plan.plan.edges), odd_names(99, seed=-seed), strict=False)
     )
+    plan = changed(plan, name=reason[:60], reason=reason, **odd)
     (tmp_path / "plan.h").write_text(format_tables(plan))
     (tmp_path / "main.c").write_text('#include "plan.h"\nint main(void) { return 0; }\n')
     flags = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic"]
@@ -229,9 +243,8 @@ def test_no_compiler_warns_of_tables(tmp_path, seed):
 
 
 def test_names_that_are_one_in_c_are_numbered():
-    first, second, *others = PUBLISHED.buffers
-    buffers = (replace(first, name="a-b"), replace(second, name="a b"), *others)
-    text = format_tables(replace(PUBLISHED, buffers=buffers))
+    first, second, *_ = (edge.name for edge in PUBLISHED.plan.edges)
+    text = format_tables(changed(PUBLISHED, **{first: "a-b", second: "a b"}))
     assert "_BUFFER_A_B,\n    WORKED_EXAMPLE_BUFFER_A_B_2,\n" in text
 
 
@@ -245,7 +258,7 @@ def test_numbers_have_the_smallest_type_that_holds_them():
 
 def test_no_line_of_words_is_longer_than_100_columns():
     long = " ".join(f"'buffer {number}'" for number in range(99))
-    text = format_tables(replace(PUBLISHED, reason=f"at time 5 {long} need 98344 bytes"))
+    text = format_tables(changed(PUBLISHED, reason=f"at time 5 {long} need 98344 bytes"))
     prose = text[text.index("/*") : text.index("*/")]
     assert max(map(len, prose.splitlines())) <= 100
     assert re.sub(r"\s+", " ", prose).count("'buffer ") == 99

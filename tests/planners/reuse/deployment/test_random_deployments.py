@@ -80,7 +80,7 @@ def test_outputs_are_those_of_each_network_alone_in_the_planned_bytes(drawn, dat
         assert touched(member.network, one) <= one.arena_bytes
         if reads_once:  # else the smaller of two buffers for the same rows is left out
             assert touched(member.network, one) == one.arena_bytes
-    assert max((one.arena_bytes for one in plans), default=0) == plan.arena_bytes
+    assert max((one.arena_bytes for one in plans), default=0) == plan.memory.peak
     assert parse_plans(format_plans(plans), "plan.json") == plans
 
 
@@ -109,4 +109,4 @@ def test_several_inputs_come_when_their_turn_is(genes, cut, is_pipelined, make):
     plan = make(Evaluator(application), tuple(genes))
     (one,) = checked(application, plan)
     assert run(application, plan) < TOLERANCE
-    assert touched(network, one) == one.arena_bytes == plan.arena_bytes
+    assert touched(network, one) == one.arena_bytes == plan.memory.peak

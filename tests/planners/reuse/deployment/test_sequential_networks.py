@@ -27,18 +27,17 @@ def planned(*parallel):
 
 
 def test_networks_in_sequence_have_no_concurrent_partitions():
-    _, plan = planned()
-    assert concurrent_partitions(plan) == {}
+    application, _ = planned()
+    assert concurrent_partitions(application) == {}
 
 
 def test_a_pipeline_has_a_turn_of_its_own():
-    plan = as_published(Evaluator(worked_example()), (None,) * 9)
-    assert concurrent_partitions(plan) == {"P2": "P2, P3", "P3": "P2, P3"}
+    assert concurrent_partitions(worked_example()) == {"P2": "P2, P3", "P3": "P2, P3"}
 
 
 def test_a_part_of_a_network_in_a_set_of_its_own_takes_turns():
-    _, plan = planned(("A/1",))
-    assert concurrent_partitions(plan) == {}
+    application, _ = planned(("A/1",))
+    assert concurrent_partitions(application) == {}
 
 
 def test_networks_of_one_parallel_set_work_at_the_same_time():
@@ -91,9 +90,9 @@ def test_a_hand_over_of_what_is_not_there_is_refused():
 
 
 def test_a_network_partly_in_a_set_with_another_is_refused():
-    _, plan = planned(("A/1", "A/2", "B/1"))
+    application, _ = planned(("A/1", "A/2", "B/1"))
     with pytest.raises(ExecutionError, match="not the whole of 'B' does"):
-        concurrent_partitions(plan)
+        concurrent_partitions(application)
 
 
 def test_a_layer_that_reads_in_a_buffer_of_other_groups_is_refused():

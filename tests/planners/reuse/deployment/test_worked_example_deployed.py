@@ -20,14 +20,14 @@ def test_the_published_plan_runs_in_the_elements_of_its_table(genes, elements):
     # Tables 6.2 and 6.3. The layers that work by rows have the same rows waiting with and without
     # padding: what they read is there as a whole.
     plan = as_published(EVALUATOR, genes)
-    assert plan.arena_bytes == 4 * elements
+    assert plan.memory.peak == 4 * elements
     assert run(EXAMPLE, plan) < TOLERANCE
 
 
 @pytest.mark.parametrize("genes", [WHOLE, PRINTED, ROWS])
 def test_offsets_run_in_no_more_bytes(genes):
     plan = by_offsets(EVALUATOR, genes)
-    assert plan.arena_bytes <= as_published(EVALUATOR, genes).arena_bytes
+    assert plan.memory.peak <= as_published(EVALUATOR, genes).memory.peak
     assert run(EXAMPLE, plan) < TOLERANCE
 
 
@@ -39,16 +39,16 @@ def test_networks_may_have_different_numbers_of_frames():
 
 def test_the_schedule_is_that_of_table_6_3():
     # l3, l4 and l5 of CNN1 take turns, a row each; l1 and l2 come before, whole.
-    (first, *_) = as_published(EVALUATOR, PRINTED).partitions
-    assert first.firings[:2] == ((0, 0, 0, 32), (1, 0, 0, 32))
-    rows = [(layer, row, row, row + 1) for row in range(32) for layer in (2, 3, 4)]
-    assert list(first.firings[2:]) == rows
+    (first, *_) = as_published(EVALUATOR, PRINTED).plan.orders
+    assert first == (0, 1, *(2, 3, 4) * 32)
 
 
 def test_a_double_buffer_stays_in_both_partitions():
-    plan = as_published(EVALUATOR, WHOLE)
-    stays = {one.name: one.stays for one in plan.buffers if one.producer == "l2"}
-    (written,), (read,) = stays["CNN2: l2 to l3 (1)"], stays["CNN2: l2 to l3 (2)"]
-    # P2 is l1, l2: its step 1 writes. P3 is l3, l4: its step 0 reads.
-    assert (written.partition, written.first, written.last) == ("P2", 1, 1)
-    assert (read.partition, read.first, read.last) == ("P3", 0, 0)
+    plan = as_published(EVALUATOR, WHOLE).plan
+    spans = {
+        edge.name: [(stay.partition, *span) for stay, span in zip(edge.stays, own, strict=True)]
+        for edge, own in zip(plan.edges, plan.spans, strict=True)
+    }
+    # P2, partition 1, is l1, l2: its step 1 writes. P3 is l3, l4: its step 0 reads.
+    assert spans["CNN2: l2 to l3 (1)"] == [(1, 1, 1)]
+    assert spans["CNN2: l2 to l3 (2)"] == [(2, 0, 0)]

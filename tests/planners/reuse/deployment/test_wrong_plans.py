@@ -32,9 +32,7 @@ NAMES = [buffer.name for buffer in PROBLEM.buffers]
 
 def at(offsets):
     """The published plan with its buffers elsewhere, and an arena that holds them."""
-    moved = tuple(replace(one, offset=offsets[one.name]) for one in PUBLISHED.buffers)
-    end = max(one.offset + one.size for one in moved)
-    return replace(PUBLISHED, buffers=moved, arena_bytes=end)
+    return PUBLISHED._replace(memory=replace(PUBLISHED.memory, offsets=offsets))
 
 
 def side_by_side(*names):
@@ -76,18 +74,19 @@ def is_copied_over_its_input(name, other_name):
     input changes no output.
     """
     first, second = (
-        next(buffer for buffer in PUBLISHED.buffers if buffer.name == name)
+        next(edge for edge in PUBLISHED.plan.edges if edge.name == name)
         for name in (name, other_name)
     )
-    if second.consumer == first.producer:
+    if second.connection.consumer == first.connection.producer:
         first, second = second, first
+    producer, consumer = second.connection.producer, second.connection.consumer
     consumers = [
-        buffer.consumer
-        for buffer in PUBLISHED.buffers
-        if (buffer.network, buffer.producer) == (second.network, second.producer)
+        edge.connection.consumer
+        for edge in PUBLISHED.plan.edges
+        if (edge.member, edge.connection.producer) == (second.member, producer)
     ]
-    is_input = (first.network, first.consumer) == (second.network, second.producer)
-    return is_input and second.consumer != consumers[0]
+    is_input = (first.member, first.connection.consumer) == (second.member, producer)
+    return is_input and consumer != consumers[0]
 
 
 def is_found_out(one, other):
@@ -141,11 +140,6 @@ def test_a_deployment_with_overlapping_offsets_is_refused():
         deployment(EVALUATOR, plan, wrong)
 
 
-def changed(plan, name, **values):
-    buffers = tuple(replace(one, **values) if one.name == name else one for one in plan.buffers)
-    return replace(plan, buffers=buffers)
-
-
 def error_of(plan):
     with pytest.raises(InvalidPlan) as found:
         checked(EXAMPLE, plan)
@@ -154,21 +148,25 @@ def error_of(plan):
 
 def test_a_buffer_that_is_a_row_too_small_is_found_out():
     plan = as_published(EVALUATOR, ROWS)
-    size = next(one.size for one in plan.buffers if one.name == "CNN1: l2 to l3")
-    found = error_of(changed(plan, "CNN1: l2 to l3", size=size - 4 * 32 * 8))
+    buffers = tuple(
+        replace(one, size=one.size - 4 * 32 * 8) if one.name == "CNN1: l2 to l3" else one
+        for one in plan.memory.problem.buffers
+    )
+    problem = replace(plan.memory.problem, buffers=buffers)
+    found = error_of(plan._replace(memory=replace(plan.memory, problem=problem)))
     assert "do not hold" in found
     assert "of 'l2'" in found
 
 
 def test_firings_in_a_wrong_order_are_refused():
-    first, *others = PUBLISHED.partitions
-    swapped = replace(first, firings=first.firings[1::-1] + first.firings[2:])
-    found = error_of(replace(PUBLISHED, partitions=(swapped, *others)))
+    first, *others = PUBLISHED.plan.orders
+    orders = (first[1::-1] + first[2:], *others)
+    found = error_of(PUBLISHED._replace(plan=replace(PUBLISHED.plan, orders=orders)))
     assert "'l2' is to be made before 'l1' is there" in found
 
 
 def test_elements_of_other_bytes_run_in_their_bytes():
     # Table 6.2: 24,586 elements, here of a byte each; they are computed in single precision.
     plan = as_published(Evaluator(EXAMPLE, Costs(element_bytes=1)), WHOLE)
-    assert plan.arena_bytes == 24_586
+    assert plan.memory.peak == 24_586
     assert run(EXAMPLE, plan, weights=WEIGHTS, element_bytes=1) < TOLERANCE
