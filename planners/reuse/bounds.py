@@ -27,10 +27,11 @@ last of its consumer.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from heapq import heapify
-from itertools import chain, product
+from itertools import product
 from math import prod
 from typing import NamedTuple
 
@@ -237,9 +238,7 @@ class PartitionSearch:
     def __init__(self, open_choices: OpenChoices) -> None:
         self._open_choices = open_choices
         layers = range(len(open_choices.all_open))
-        self._tree = ChoiceTree(
-            open_choices, open_choices.all_open, layers=layers, observed_layers=layers
-        )
+        self._tree = ChoiceTree(open_choices, open_choices.all_open, layers, layers)
         self._paths = SeparatorPaths(open_choices)
         self._steps = 0
         self.upper_bound = self._completed(open_choices.all_open)
@@ -283,29 +282,31 @@ class PartitionBound:
         shares_tensors: bool = False,
     ) -> None:
         self._evaluator = evaluator
-        self.searches = [
+        self._searches = [
             PartitionSearch(OpenChoices(model, genes, shares_tensors=shares_tensors))
             for model in evaluator.models
         ]
 
     @property
+    def _least(self) -> int:
+        """Lower bound on the live elements of all chromosomes."""
+        return self._evaluator.together([search.bound for search in self._searches])
+
+    @property
     def bound(self) -> int:
         """Lower bound on the bytes of weights and live buffers of all chromosomes."""
-        least = self._evaluator.together([search.bound for search in self.searches])
-        return self._evaluator.weights + self._evaluator.costs.element_bytes * least
+        return self._evaluator.weights + self._evaluator.costs.element_bytes * self._least
 
     def run(self, steps: int, budget: Budget = None) -> None:
         """Take this many steps, or fewer where the bound cannot rise, or `budget` or Ctrl-C ends it."""
         stop = stop_of(budget)
         with suppress(*ENDS):
             for _ in range(steps):
-                least = self._evaluator.together([search.bound for search in self.searches])
+                least = self._least
                 units = [
-                    [self.searches[number] for number in unit] for unit in self._evaluator.units
+                    [self._searches[number] for number in unit] for unit in self._evaluator.units
                 ]
-                units = [
-                    unit for unit in units if sum(search.upper_bound for search in unit) > least
-                ]
+                units = [unit for unit in units if sum(one.upper_bound for one in unit) > least]
                 if not units:
                     return
                 # The joint bound is the maximum over the units: only the largest can raise or
@@ -315,6 +316,7 @@ class PartitionBound:
                 max(largest, key=lambda search: search.upper_bound - search.bound).step()
 
 
+@dataclass(eq=False, slots=True)
 class _Segment:
     """The choices in which both ends are separators executed whole, and no separator between is.
 
@@ -322,11 +324,10 @@ class _Segment:
     bound on the elements that are live together.
     """
 
-    def __init__(self, begin: int, end: int, bound: int) -> None:
-        self.begin = begin
-        self.end = end
-        self.bound = bound
-        self.tree: ChoiceTree | None = None
+    begin: int
+    end: int
+    bound: int
+    tree: ChoiceTree | None = None
 
     @property
     def is_known(self) -> bool:
@@ -351,11 +352,11 @@ class SeparatorPaths:
         self._untried_separators = set(separators)
         self._borders = [-1, *separators, self._layers]
         least = max(open_choices.loads(open_choices.all_open))
-        self._ending: dict[int, list[_Segment]] = {border: [] for border in self._borders}
+        self._segments: list[_Segment] = []
         for number, begin in enumerate(self._borders):
             for end in self._borders[number + 1 :]:
                 # The bound with all choices open is valid for each segment.
-                self._ending[end].append(_Segment(begin, end, least))
+                self._segments.append(_Segment(begin, end, least))
                 if end < self._layers and len(open_choices.all_open[end]) == 1:
                     break  # all choices execute this separator whole
         self._path = self._least_path()
@@ -389,48 +390,26 @@ class SeparatorPaths:
         # Only segments on the minimax path can raise the bound of the path.
         unknown = [segment for segment in self._path if not segment.is_known]
         segment = max(unknown, key=lambda candidate: candidate.bound)
+        begin, end = segment.begin, segment.end
         # Lazy refinement: one separator bounds many segments by one evaluation.
-        separator = next(
-            (
-                border
-                for border in (segment.begin, segment.end)
-                if border in self._untried_separators
-            ),
-            None,
-        )
+        separator = next((at for at in (begin, end) if at in self._untried_separators), None)
         if separator is not None:
-            self._fix_separator(separator)
+            self._untried_separators.remove(separator)
+            choices = list(self._open_choices.all_open)
+            choices[separator] = (self._heights[separator],)
+            self._raise_bounds(tuple(choices), lambda s: separator in (s.begin, s.end))
         elif segment.tree is None:
-            self._plant_tree(segment)
+            segment.tree = self._tree(segment)
+            # Segments that extend this one at an end have choices among those with that end open.
+            opened = self._choices(segment, opened=end)
+            self._raise_bounds(opened, lambda s: s.begin == begin and s.end >= end)
+            opened = self._choices(segment, opened=begin)
+            self._raise_bounds(opened, lambda s: s.end == end and s.begin <= begin)
         else:
             segment.tree.split()
         if segment.tree is not None:
             segment.bound = max(segment.bound, segment.tree.bound)
         self._path = self._least_path()
-
-    def _fix_separator(self, separator: int) -> None:
-        """Raise the bounds of all segments that begin or end at a separator executed whole."""
-        self._untried_separators.remove(separator)
-        choices = list(self._open_choices.all_open)
-        choices[separator] = (self._heights[separator],)
-        segments = (
-            segment for segment in self._all_segments() if separator in (segment.begin, segment.end)
-        )
-        self._raise_bounds(tuple(choices), segments)
-
-    def _plant_tree(self, segment: _Segment) -> None:
-        """Begin the tree of a segment; raise the bounds of segments that extend it at one end."""
-        begin, end = segment.begin, segment.end
-        segment.tree = self._tree(segment)
-        longer = (
-            longer for longer in self._all_segments() if longer.begin == begin and longer.end >= end
-        )
-        self._raise_bounds(self._choices(segment, opened=end), longer)
-        earlier = (earlier for earlier in self._ending[end] if earlier.begin <= begin)
-        self._raise_bounds(self._choices(segment, opened=begin), earlier)
-
-    def _all_segments(self) -> Iterator[_Segment]:
-        return chain.from_iterable(self._ending.values())
 
     def _choices(self, segment: _Segment, *, opened: int | None = None) -> Choices:
         """The choices of a segment; opened: an end that need not be executed whole."""
@@ -444,10 +423,10 @@ class SeparatorPaths:
                 )
         return tuple(choices)
 
-    def _raise_bounds(self, choices: Choices, segments: Iterable[_Segment]) -> None:
+    def _raise_bounds(self, choices: Choices, has_choices: Callable[[_Segment], bool]) -> None:
         """Raise the bounds of segments, whose choices are among these, to the load of these."""
         least = max(self._open_choices.loads(choices))
-        for segment in segments:
+        for segment in filter(has_choices, self._segments):
             segment.bound = max(segment.bound, least)
 
     def _tree(self, segment: _Segment) -> ChoiceTree:
@@ -459,25 +438,18 @@ class SeparatorPaths:
                 layers.update(block.layers)
         observed_layers = range(max(begin, 0), min(end + 1, self._layers))
         return ChoiceTree(
-            self._open_choices,
-            self._choices(segment),
-            layers=sorted(layers),
-            observed_layers=observed_layers,
+            self._open_choices, self._choices(segment), sorted(layers), observed_layers
         )
 
     def _least_path(self) -> list[_Segment]:
         """The path with the minimum of its largest bound; of equal paths, the longest segments."""
         best = {-1: 0}
         last_segment: dict[int, _Segment] = {}
-        for border in self._borders[1:]:
-            reached = [segment for segment in self._ending[border] if segment.begin in best]
-            if reached:
-                last_segment[border] = min(
-                    reached,
-                    # Minimax path by dynamic programming.
-                    key=lambda segment: (max(best[segment.begin], segment.bound), segment.begin),
-                )
-                best[border] = max(best[last_segment[border].begin], last_segment[border].bound)
+        # Minimax path by dynamic programming; segments are in the order of their begins.
+        for segment in self._segments:
+            peak = max(best[segment.begin], segment.bound)
+            if segment.end not in best or peak < best[segment.end]:
+                best[segment.end], last_segment[segment.end] = peak, segment
         path = [last_segment[self._layers]]
         while path[-1].begin >= 0:
             path.append(last_segment[path[-1].begin])
@@ -508,7 +480,6 @@ class ChoiceTree:
         self,
         open_choices: OpenChoices,
         choices: Choices,
-        *,
         layers: Iterable[int],
         observed_layers: range,
     ) -> None:
@@ -531,7 +502,7 @@ class ChoiceTree:
     @property
     def is_done(self) -> bool:
         """Whether the bound cannot rise: all layers are fixed in the node with the minimum bound."""
-        return next(self._open_layers(self._nodes[0]), None) is None
+        return all(len(self.choices[layer]) == 1 for layer in self._layers)
 
     def split(self) -> list[Choices]:
         """Split the node with the smallest bound, which has an open layer; return its parts.
@@ -541,7 +512,7 @@ class ChoiceTree:
         node, *rest = self._nodes
         # The open layers near the fullest step decide its load, so they are fixed first.
         layer = min(
-            self._open_layers(node),
+            (candidate for candidate in self._layers if len(node.choices[candidate]) > 1),
             key=lambda candidate: (abs(candidate - node.fullest), candidate),
         )
         before, behind = node.choices[:layer], node.choices[layer + 1 :]
@@ -553,9 +524,6 @@ class ChoiceTree:
         # choices.
         self._nodes = rest
         return parts
-
-    def _open_layers(self, node: _ChoiceNode) -> Iterator[int]:
-        return (layer for layer in self._layers if len(node.choices[layer]) > 1)
 
     def _node(self, choices: Choices, bound: int, fixed: int) -> _ChoiceNode:
         loads = self._open_choices.loads(choices)

@@ -42,7 +42,6 @@ class ReusePlans(NamedTuple):
     outputs, where the plans of the answer were run.
     """
 
-    application: Application
     evaluator: Evaluator
     methods: Comparison
     front: Front
@@ -58,6 +57,11 @@ class ReusePlans(NamedTuple):
     fit: Together | None
     is_fit_taken: bool
     difference: float | None
+
+    @property
+    def application(self) -> Application:
+        """The networks."""
+        return self.evaluator.application
 
     @property
     def has_plan(self) -> bool:

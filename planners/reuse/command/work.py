@@ -6,7 +6,6 @@ import argparse
 import functools
 import json
 import os
-import sys
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -61,14 +60,13 @@ from planners.reuse.command.main import LOCAL, NSGA2, PUBLISHED, PUBLISHED_STRID
 from planners.reuse.deployment import Deployment, deployment, streaming_plans
 from planners.reuse.edge_buffers import best_shared, shared_buffers
 from planners.reuse.evaluation import Costs, Evaluator
-from planners.reuse.executors import Checkpoint, Executor
+from planners.reuse.executors import Checkpoint
 from planners.reuse.local_search import local_search
 from planners.reuse.partition import PhaseTimes
 from planners.reuse.placement import free_offsets, whole_buffers
 from planners.reuse.problem import (
     Front,
     Point,
-    ReuseProblem,
     SearchEnd,
     genes_at,
     score,
@@ -83,6 +81,7 @@ from planners.reuse.selection import (
     uniform_points,
 )
 
+PROGRAM = "csdf plan reuse"
 LAYERS = "_DNN__layers"  # only networks in JSON have this key
 OF_MODELS = "--shape, --simplify, and --repair are for models; an application says itself how"
 MOST_STEPS = 2000  # of the search for offsets, after which the best by then is taken
@@ -93,13 +92,8 @@ EVALUATIONS_A_STEP = 10  # that are allowed, for each of these steps
 def work(options: argparse.Namespace) -> int:
     """Search, choose, print; return the exit code: 1 if no plan meets the constraints."""
     begin = time.perf_counter()
-    constraints = Constraints(throughput=dict(options.throughput))
     application = application_of(options)
-    if options.is_element_given:
-        application = of_one_size(application)
-    if options.accounting in (PUBLISHED, PUBLISHED_STRIDE):
-        keeps_stride = options.accounting == PUBLISHED_STRIDE
-        application = as_published(application, keeps_stride=keeps_stride)
+    constraints = Constraints(throughput=dict(options.throughput))
     constraints.check_names(application)
     size = options.element_bytes if options.is_element_given else application.unit
     costs = Costs(
@@ -110,20 +104,22 @@ def work(options: argparse.Namespace) -> int:
     )
     is_ours = options.method == LOCAL and options.selection != PUBLISHED
     evaluator = Evaluator(application, costs, share=best_shared if is_ours else shared_buffers)
+    limits = MemoryLimits(ram=options.ram, flash=options.flash, memory=options.memory)
+    room = limits.room(evaluator.weights, evaluator.flash_bytes)
+    if room is not None:
+        constraints = replace(constraints, memory=evaluator.weights + room)
     stop = stop_after(options.time_limit)
-    front = front_at_once(evaluator, options) or searched(evaluator, options, stop)
+    front = searched(evaluator, options, constraints, stop)
     with answers.working("placing buffers, proving bounds"):
-        answer = concluded(evaluator, front, options, constraints, stop=stop)
+        answer = concluded(evaluator, front, options, constraints, limits=limits, stop=stop)
     seconds = time.perf_counter() - begin
     measured = dict.fromkeys(name for name, _ in options.durations)
     if len(measured) < len(application.members):
-        shared.remark_on_platform("csdf plan reuse", options, tuple(measured))
+        shared.remark_on_platform(PROGRAM, options, tuple(measured))
     if options.output and answer.has_plan:
-        output.write("csdf plan reuse", options.output, _text_of(answer, options))
+        output.write(PROGRAM, options.output, _text_of(answer, options))
     elif options.output:
-        print(
-            f"csdf plan reuse: {options.output} is not written: there is no plan", file=sys.stderr
-        )
+        output.refusal(PROGRAM, f"{options.output} is not written: there is no plan")
     if options.json:
         print(json.dumps(as_json(answer, seconds), indent=2))
     else:
@@ -142,15 +138,27 @@ def _text_of(answer: ReusePlans, options: argparse.Namespace) -> str:
         return format_tables(answer.deployment)
     networks = [member.network for member in answer.application.members]
     planned = answer.deployment or answer.fit
-    plans = () if planned is None else plans_of(planned, options)
+    assert planned is not None
+    plans = plans_of(planned, options)
     return format_own_plans(list(zip(networks, plans, strict=True)))
 
 
 def application_of(options: argparse.Namespace) -> Application:
-    """Return the application of a file, or one of all models, which run in sequence.
+    """Return the application of a file, or of all models, in the accounting of the options.
 
-    Raises CsdfError for an application beside something else, and what the readers raise.
+    The models run in sequence. Raises CsdfError for an application beside another argument, and what
+    the readers raise.
     """
+    application = _application_read(options)
+    if options.is_element_given:
+        application = of_one_size(application)
+    if options.accounting in (PUBLISHED, PUBLISHED_STRIDE):
+        keeps_stride = options.accounting == PUBLISHED_STRIDE
+        application = as_published(application, keeps_stride=keeps_stride)
+    return application
+
+
+def _application_read(options: argparse.Namespace) -> Application:
     described = [model for model in options.models if options.entry or _is_application(model)]
     if described:
         if len(options.models) > 1:
@@ -200,8 +208,24 @@ def measured_times(
     return dict(measured)
 
 
-def searched(evaluator: Evaluator, options: argparse.Namespace, stop: Stop) -> Front:
-    """Return the front that the method chosen finds within the limits."""
+def searched(
+    evaluator: Evaluator, options: argparse.Namespace, constraints: Constraints, stop: Stop
+) -> Front:
+    """Return the front that the chosen method reaches within its limits; it has at least one point.
+
+    Algorithm 9 searches only if the plan of all layers whole exceeds the limit.
+    """
+    (whole,) = uniform_points(evaluator, ())
+    limit = constraints.memory
+    if options.selection == PUBLISHED and limit is not None and whole.memory <= limit:
+        return Front(
+            points=(whole,),
+            is_finished=True,
+            is_proved=False,
+            reason=because(SearchEnd.AT_ONCE),
+            generations=0,
+            evaluations=1,
+        )
     evaluate = functools.partial(score, evaluator)
     opened = (
         cluster_executor(evaluate, options.scheduler)
@@ -215,60 +239,35 @@ def searched(evaluator: Evaluator, options: argparse.Namespace, stop: Stop) -> F
             with answers.working("evaluating again the best of the checkpoint"):
                 executor.open(stop)
         if options.method == NSGA2:
-            return _evolved(problem, executor, options, stop)
-        return local_search(
-            evaluator,
-            random=Random(options.seed),
-            evaluations=options.generations * options.population,
-            alleles=options.rows,
-            executor=executor,
-            budget=long_work.telling(stop, "searching"),
-        ).front
+            # From the two plans that everybody has: all layers whole, all by rows.
+            extremes = [tuple(alleles[end] for alleles in problem.alleles) for end in (0, -1)]
+            front = evolve(
+                problem,
+                executor,
+                random=Random(options.seed),
+                limits=SearchLimits(generations=options.generations),
+                settings=Settings(population=max(2, options.population)),
+                seeds=list(dict.fromkeys(extremes)),
+                budget=stop,
+                tell=long_work.shown(_generation_in_words),
+            )
+        else:
+            front = local_search(
+                evaluator,
+                random=Random(options.seed),
+                evaluations=options.generations * options.population,
+                alleles=options.rows,
+                executor=executor,
+                budget=long_work.telling(stop, "searching"),
+            ).front
+    return replace(front, points=front.points or (whole,))
 
 
-def _evolved(
-    problem: ReuseProblem, executor: Executor, options: argparse.Namespace, stop: Stop
-) -> Front:
-    """The evolution, from the two plans that everybody has: all whole, all by rows."""
-    whole = tuple(alleles[0] for alleles in problem.alleles)
-    parts = tuple(alleles[-1] for alleles in problem.alleles)
-
-    def in_words(progress: Progress) -> str:
-        return (
-            f"generation {progress.done}, {answers.counted(progress.found, 'point')}, smallest "
-            f"{bytes_in_words(progress.best or 0)}"
-        )
-
-    return evolve(
-        problem,
-        executor,
-        random=Random(options.seed),
-        limits=SearchLimits(generations=options.generations),
-        settings=Settings(population=max(2, options.population)),
-        seeds=list(dict.fromkeys([whole, parts])),
-        budget=stop,
-        tell=long_work.shown(in_words),
+def _generation_in_words(progress: Progress) -> str:
+    return (
+        f"generation {progress.done}, {answers.counted(progress.found, 'point')}, smallest "
+        f"{bytes_in_words(progress.best or 0)}"
     )
-
-
-def front_at_once(evaluator: Evaluator, options: argparse.Namespace) -> Front | None:
-    """Return the one point of all layers whole where Algorithm 9 takes it; None where it searches."""
-    room = _limits(options).room(evaluator.weights, evaluator.flash_bytes)
-    (whole,) = uniform_points(evaluator, ())
-    if options.selection != PUBLISHED or room is None or whole.memory > evaluator.weights + room:
-        return None
-    return Front(
-        points=(whole,),
-        is_finished=True,
-        is_proved=False,
-        reason=because(SearchEnd.AT_ONCE),
-        generations=0,
-        evaluations=1,
-    )
-
-
-def _limits(options: argparse.Namespace) -> MemoryLimits:
-    return MemoryLimits(ram=options.ram, flash=options.flash, memory=options.memory)
 
 
 def concluded(
@@ -277,18 +276,11 @@ def concluded(
     options: argparse.Namespace,
     constraints: Constraints,
     *,
+    limits: MemoryLimits,
     stop: Stop,
 ) -> ReusePlans:
-    """Choose from the front, place the buffers, run the plan if asked to.
-
-    If the time was too short for any point, the plan keeps all layers layer by layer.
-    """
+    """Choose from the front, place the buffers, run the plan if asked to."""
     application = evaluator.application
-    front = replace(front, points=front.points or uniform_points(evaluator, ()))
-    limits = _limits(options)
-    room = limits.room(evaluator.weights, evaluator.flash_bytes)
-    if room is not None:
-        constraints = replace(constraints, memory=evaluator.weights + room)
 
     @functools.cache
     def placed(point: Point) -> Deployment:
@@ -306,15 +298,14 @@ def concluded(
         lambda point: placed(point).memory.peak,
         budget=stop,
     )
+    printed = arenas
     if is_published or options.whole_buffers:
         printed = tuple(PlacedPoint(point, point.memory) for point in front.points)
-    else:
-        printed = arenas
+    (whole,) = uniform_points(evaluator, ())
     taken: Point | None = None
     if is_published:
-        (whole,) = uniform_points(evaluator, ())
         taken, step = selected_as_published(application, whole, front.points, constraints)
-        print(f"csdf plan reuse: Algorithm 9: {step.value}", file=sys.stderr)
+        output.refusal(PROGRAM, f"Algorithm 9: {step.value}")
     elif (selected := chosen_point(application, printed, constraints)) is not None:
         taken = selected.point
     final = None
@@ -323,15 +314,15 @@ def concluded(
         final = deployment(evaluator, plan, whole_buffers(evaluator, plan))
     elif taken is not None:
         final = placed(taken)
-    fit = _fit(evaluator, options, room, stop)
+    fit = _fit(evaluator, options, constraints, stop)
     is_fit_taken = taken is None and _is_answer(application, fit, constraints, options)
     plans = fit if is_fit_taken else final
+    bound_steps = options.generations * options.population // EVALUATIONS_A_STEP
     return ReusePlans(
-        application=application,
         evaluator=evaluator,
         methods=comparison(application, known=evaluator),
         front=front,
-        whole=placed(uniform_points(evaluator, ())[0]),
+        whole=placed(whole),
         plans=printed,
         smallest=placed(arenas[0].point),
         limits=limits,
@@ -342,7 +333,7 @@ def concluded(
         bound=memory_bound(
             evaluator,
             [None, *filter(None, options.rows)],
-            steps=min(BOUND_STEPS, options.generations * options.population // EVALUATIONS_A_STEP),
+            steps=min(BOUND_STEPS, bound_steps),
             shares_tensors=True,
             budget=stop,
         ),
@@ -355,9 +346,10 @@ def concluded(
 
 
 def _fit(
-    evaluator: Evaluator, options: argparse.Namespace, room: int | None, stop: Stop
+    evaluator: Evaluator, options: argparse.Namespace, constraints: Constraints, stop: Stop
 ) -> Together | None:
     """Return what csdf fit finds; None for networks at the same time, and for published figures."""
+    room = None if constraints.memory is None else constraints.memory - evaluator.weights
     is_published = options.accounting != "own" or options.selection == PUBLISHED
     if evaluator.application.parallel or is_published or (room is not None and room < 0):
         return None
