@@ -208,18 +208,13 @@ def _element_sizes(application: Application) -> set[int]:
 
 def of_one_size(application: Application) -> Application:
     """Return the application where the elements of all tensors count alike, whatever their types."""
-    members = tuple(
-        replace(member, network=with_one_size(member.network)) for member in application.members
-    )
-    return replace(application, members=members)
-
-
-def with_one_size(network: Network) -> Network:
-    """Return the network where all tensors have elements of the same bytes."""
-    if len({layer.element_bytes for layer in network.layers}) == 1:
-        return network
-    layers = tuple(replace(layer, element=Element.FLOAT32) for layer in network.layers)
-    return replace(network, layers=layers)
+    if application.has_one_size:
+        return application
+    members = []
+    for member in application.members:
+        layers = (replace(layer, element=Element.FLOAT32) for layer in member.network.layers)
+        members.append(replace(member, network=replace(member.network, layers=tuple(layers))))
+    return replace(application, members=tuple(members))
 
 
 @public

@@ -11,7 +11,7 @@ from planners.memory.plain_plans import layer_by_layer, row_by_row
 from planners.memory.stages import StageTable
 from planners.memory.stateful import MOST_STEPS
 from planners.plan.plan import Kind, StreamBuffer
-from planners.reuse.application import Application, single_partition, with_one_size
+from planners.reuse.application import Application, of_one_size, single_partition
 from planners.reuse.evaluation import Costs, Evaluator
 from planners.reuse.placement import tensor_places
 
@@ -31,8 +31,8 @@ def rows_plan(network, granularity=ROWS, **options):
 
 def ordered_plan(network, granularity=ROWS, *, element_bytes=None):
     """Every edge in a ring of its own, in the order of one processor, as plan reuse does."""
-    sized = network if element_bytes is None else with_one_size(network)
-    application = Application(name=network.name, members=(single_partition(sized),))
+    application = Application(name=network.name, members=(single_partition(network),))
+    application = application if element_bytes is None else of_one_size(application)
     costs = Costs(element_bytes=element_bytes or application.unit, parameter_bytes=element_bytes)
     evaluator = Evaluator(application, costs)
     names = application.members[0].layers

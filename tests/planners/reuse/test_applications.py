@@ -3,11 +3,13 @@
 import json
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from cnn2csdf.builder import NetworkBuilder
+from cnn2csdf.dtypes import Element
 from cnn2csdf.operators import Activation
 from csdf.errors import CsdfError, InvalidNetwork, UnreadableFile
 from planners.published.todaes import as_published, comparison, read_published_application
@@ -16,6 +18,7 @@ from planners.reuse.application import (
     ApplicationNetwork,
     Partition,
     divided,
+    of_one_size,
     parse_application,
     read_application,
     single_partition,
@@ -53,6 +56,18 @@ def partition(name, *layers):
 
 def one(member, *parallel):
     return Application(name="app", members=(member,), parallel=tuple(map(frozenset, parallel)))
+
+
+def test_elements_of_networks_of_different_types_count_alike_with_one_size():
+    network = chain("bytes")
+    small = tuple(replace(layer, element=Element.INT8) for layer in network.layers)
+    members = tuple(
+        map(single_partition, (replace(network, layers=small), replace(network, name="words")))
+    )
+    application = Application(name="both", members=members)
+    assert (application.unit, application.has_one_size) == (1, False)
+    sizes = {edge.elements for edge in edge_buffers(of_one_size(application))}
+    assert sizes == {2 * 8 * 8}
 
 
 def glasses():
