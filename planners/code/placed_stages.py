@@ -192,14 +192,6 @@ def require_in_c(plan: StreamingPlan, inputs: Collection[str]) -> None:
     copied_weights = {Kind.WEIGHTS, Kind.RESIDENT} & {buffer.kind for buffer in plan.buffers}
     if copied_weights and not any(group.order for group in plan.groups):
         raise InvalidPlan("no C code for weights that are copied, without an order of firings")
-    if plan.memories and any(
-        buffer.persists and plan.memory_of(buffer) not in (None, plan.memories[0])
-        for buffer in plan.buffers
-    ):
-        raise InvalidPlan(
-            "no C code for a state outside of the first memory; give this memory room for it, or name "
-            "another one first"
-        )
     if plan.memories and any(buffer.kind is Kind.EXTERNAL for buffer in plan.buffers):
         raise InvalidPlan("no C code for tensors outside the arena beside several memories")
     for stage in (stage for group in plan.groups for stage in group.stages):

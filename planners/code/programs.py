@@ -117,9 +117,10 @@ def proof_program(written: Written) -> str:
     for number, rows in enumerate(written.kept_rows):
         oldest += f"    state.oldest[{number}] = (uint16_t)Frama_C_interval(0, {rows - 1});\n"
         within += f"    /*@ assert state.oldest[{number}] < {rows}; */\n"
-    for offset, number, largest in accumulators:
-        unknown += f"    any_sums({written.arrays[0]} + {offset}, {number}, {largest});\n"
-        within += f"    check_sums({written.arrays[0]} + {offset}, {number}, {largest});\n"
+    for memory, offset, number, largest in accumulators:
+        sums = f"{written.arrays[memory]} + {offset}, {number}, {largest}"
+        unknown += f"    any_sums({sums});\n"
+        within += f"    check_sums({sums});\n"
     return f"""/* Read by Frama-C (make prove): any frame of {name}, whatever is left of others. */
 #include <stddef.h>
 #include <string.h>

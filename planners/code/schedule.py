@@ -16,6 +16,7 @@ as C.
 
 from __future__ import annotations
 
+from bisect import bisect
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -67,8 +68,9 @@ def _initialiser(**fields: object) -> str:
 
 
 class PersistentAccumulators(NamedTuple):
-    """A set of 32-bit accumulators: offset in arena elements, number, largest magnitude."""
+    """A set of 32-bit accumulators: memory, offset in its elements, number, largest magnitude."""
 
+    memory: int
     offset: int
     number: int
     largest: int
@@ -250,7 +252,9 @@ class Schedule:
                 (shape,) = self.network.input_shapes(layer)
                 for inputs in range(frames - 1, 0, -1):
                     largest = inputs * shape.elements * MOST_PRODUCT
-                    yield PersistentAccumulators(offset, units, largest)
+                    memory = bisect(self.splits, offset)
+                    begin = (0, *self.splits)[memory]
+                    yield PersistentAccumulators(memory, offset - begin, units, largest)
                     offset += 4 * units
 
     @property

@@ -471,8 +471,8 @@ def _state_in_memories(
 ) -> tuple[FitMethod, SlowTraffic, bool]:
     """Return the plan of a stateful network in several memories, its traffic, and whether it fits.
 
-    The state is stored in the nearest fast memory with enough free bytes. Plans with tensors in
-    slow memory are not searched.
+    All buffers are in the nearest fast memory with enough free bytes, or else in several fast
+    memories, the state in the nearest. Plans with tensors in slow memory are not searched.
     """
     network, layout = request.network, layout_of(request.memories)
     weights = sum(
@@ -481,8 +481,12 @@ def _state_in_memories(
     )
     traffic = SlowTraffic(layout.all, None, 0, weights, weights, weights)
     table = StageTable(network, element_bytes=request.element_bytes)
-    on_stack = request.needed_ram(method) - method.ram_bytes
-    plan = in_fast_memory(method.plan, table, layout, on_stack)
+    beside = request.needed_ram(method) - method.ram_bytes
+    fast = [
+        replace(memory, size=max(0, memory.size - (beside if memory == layout.stack else 0)))
+        for memory in layout.fast
+    ]
+    plan = in_fast_memory(method.plan, table, layout._replace(fast=tuple(fast)))
     if plan is None:
         return replace(method, nanoseconds=None), traffic, False
     time, platform = method.nanoseconds, request.platform

@@ -13,7 +13,7 @@ of 3 ms. Sequentially the copy adds 3 ms to the frame; as a prefetch it adds max
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import NamedTuple
@@ -332,29 +332,8 @@ class Chain:
         """The plan with weights copied into fast memory in these groups."""
         table, steps, layout = self._table, self._steps, self._layout
         fast, slow = self._buffers(begins)
-        layers = self._order.layers
-        element = max(map(table.bytes_of, layers))
-        places: dict[str, int] = {}
-        taken: list[Memory] = []
-        excess = []
-        for memories, buffers in ((layout.fast, fast), (layout.slow, slow)):
-            rest = sorted(buffers, key=lambda buffer: -self._touches(buffer))
-            over = 0
-            for number, memory in enumerate(memories):
-                is_last = number + 1 == len(memories)
-                here, offsets = self._in_memory(memory, rest, buffers, is_last=is_last)
-                begin = sum(preceding.size for preceding in taken)
-                places |= {buffer.name: begin + offsets[buffer.name] for buffer in here}
-                end = max((offsets[buffer.name] + buffer.size for buffer in here), default=0)
-                is_exact = memories is layout.slow and is_last and layout.flash is None
-                size = end if is_exact else -(-end // element) * element
-                taken.append(Memory(name=memory.name, size=size, is_slow=memory.is_slow))
-                over += max(0, size - memory.size)
-                rest = [buffer for buffer in rest if buffer.name not in offsets]
-            excess.append(over + sum(buffer.size for buffer in rest))
-            for buffer in rest:  # which no memory may hold
-                places[buffer.name] = sum(preceding.size for preceding in taken)
-        arena_bytes = sum(preceding.size for preceding in taken)
+        placement = _placement(table, layout, fast, slow, self._touches)
+        places, arena_bytes = placement.offsets, sum(one.size for one in placement.memories)
         plan = StreamingPlan(
             network=self._order.network.name,
             element_bytes=table.element_bytes,
@@ -367,11 +346,11 @@ class Chain:
             multiply_accumulates=sum(step.group.work for step in steps),
             rematerialised=self._spans,
             aliases=(*self._aliases.values(), *(alias for s in steps for alias in s.group.within)),
-            memories=tuple(taken),
+            memories=placement.memories,
             flash=None if layout.flash is None else layout.flash.name,
         )
         plan = replace(plan, traffic=self._traffic(plan, begins))
-        return PlacedPlan(plan, self.cost(begins), excess[0], excess[1], begins)
+        return PlacedPlan(plan, self.cost(begins), *placement.excess, begins)
 
     def _buffers(
         self, begins: Mapping[str, int | None]
@@ -454,48 +433,6 @@ class Chain:
             return Fraction((1 + readers) * self._table.height(buffer.tensor), max(buffer.rows, 1))
         return Fraction(self._table.height(buffer.tensor) + 1)
 
-    def _in_memory(
-        self,
-        memory: BoardMemory,
-        buffers: Sequence[StreamBuffer],
-        in_order: Sequence[StreamBuffer],
-        *,
-        is_last: bool,
-    ) -> tuple[list[StreamBuffer], dict[str, int]]:
-        """The buffers that fit into a memory, and their offsets; the last memory takes all buffers.
-
-        in_order: all buffers, in the order of their placement.
-        """
-        here = [buffer for buffer in buffers if _kind(buffer) in memory.holds]
-        if not is_last:
-            chosen: list[StreamBuffer] = []
-            for buffer in here:
-                if _live([*chosen, buffer]) <= memory.size:
-                    chosen.append(buffer)
-            here = chosen
-        while True:
-            offsets = self._offsets([buffer for buffer in in_order if buffer in here])
-            end = max((offsets[buffer.name] + buffer.size for buffer in here), default=0)
-            if is_last or end <= memory.size:
-                return here, offsets
-            here = here[:-1]
-
-    def _offsets(self, buffers: Sequence[StreamBuffer]) -> dict[str, int]:
-        table = self._table
-        widest = max(ACCUMULATOR_BYTES, *map(table.bytes_of, self._order.layers))
-        pieces = [
-            GroupBytes(
-                name=buffer.name,
-                size=buffer.size,
-                begin=buffer.begin,
-                end=buffer.end,
-                alignment=table.bytes_of(buffer.tensor) if buffer.has_rows else widest,
-                is_tensor=buffer.kind is Kind.WHOLE,
-            )
-            for buffer in buffers
-        ]
-        return placed(pieces, [], enough=_live(buffers)) if pieces else {}
-
     def _traffic(
         self, plan: StreamingPlan, begins: Mapping[str, int | None]
     ) -> tuple[MemoryTraffic, ...]:
@@ -526,49 +463,138 @@ class Chain:
         )
 
 
+class _Placement(NamedTuple):
+    """Offsets of buffers by name, the memories of a plan, and excess bytes of fast and slow memory."""
+
+    offsets: dict[str, int]
+    memories: tuple[Memory, ...]
+    excess: tuple[int, int]
+
+
+def _placement(
+    table: StageTable,
+    layout: BoardMemories,
+    fast: Sequence[StreamBuffer],
+    slow: Sequence[StreamBuffer],
+    rank: Callable[[StreamBuffer], Fraction],
+) -> _Placement:
+    """Place each buffer in the nearest memory of its kind with free bytes; highest ranks first."""
+    element = max(table.bytes_of(layer.name) for layer in table.network.layers)
+    places: dict[str, int] = {}
+    taken: list[Memory] = []
+    excess = []
+    for memories, buffers in ((layout.fast, fast), (layout.slow, slow)):
+        rest = sorted(buffers, key=lambda buffer: -rank(buffer))
+        over = 0
+        for number, memory in enumerate(memories):
+            is_last = number + 1 == len(memories)
+            here, offsets = _in_memory(table, memory, rest, buffers, is_last=is_last)
+            begin = sum(preceding.size for preceding in taken)
+            places |= {buffer.name: begin + offsets[buffer.name] for buffer in here}
+            end = max((offsets[buffer.name] + buffer.size for buffer in here), default=0)
+            is_exact = memories is layout.slow and is_last and layout.flash is None
+            size = end if is_exact else -(-end // element) * element
+            taken.append(Memory(name=memory.name, size=size, is_slow=memory.is_slow))
+            over += max(0, size - memory.size)
+            rest = [buffer for buffer in rest if buffer.name not in offsets]
+        excess.append(over + sum(buffer.size for buffer in rest))
+        for buffer in rest:  # which no memory may hold
+            places[buffer.name] = sum(preceding.size for preceding in taken)
+    return _Placement(places, tuple(taken), (excess[0], excess[1]))
+
+
+def _in_memory(
+    table: StageTable,
+    memory: BoardMemory,
+    buffers: Sequence[StreamBuffer],
+    in_order: Sequence[StreamBuffer],
+    *,
+    is_last: bool,
+) -> tuple[list[StreamBuffer], dict[str, int]]:
+    """The buffers that fit into a memory, and their offsets; the last memory takes all buffers.
+
+    in_order: all buffers, in the order of their placement.
+    """
+    here = [buffer for buffer in buffers if _kind(buffer) in memory.holds]
+    if not is_last:
+        chosen: list[StreamBuffer] = []
+        for buffer in here:
+            if _live([*chosen, buffer]) <= memory.size:
+                chosen.append(buffer)
+        here = chosen
+    while True:
+        offsets = _offsets(table, [buffer for buffer in in_order if buffer in here])
+        end = max((offsets[buffer.name] + buffer.size for buffer in here), default=0)
+        if is_last or end <= memory.size:
+            return here, offsets
+        here = here[:-1]
+
+
+def _offsets(table: StageTable, buffers: Sequence[StreamBuffer]) -> dict[str, int]:
+    layers = table.network.layers
+    widest = max(ACCUMULATOR_BYTES, *(table.bytes_of(layer.name) for layer in layers))
+    pieces = [
+        GroupBytes(
+            name=buffer.name,
+            size=buffer.size,
+            begin=buffer.begin,
+            end=buffer.end,
+            alignment=table.bytes_of(buffer.tensor) if buffer.has_rows else widest,
+            is_tensor=buffer.kind is Kind.WHOLE,
+        )
+        for buffer in buffers
+    ]
+    return placed(pieces, [], enough=_live(buffers)) if pieces else {}
+
+
 def in_fast_memory(
-    plan: StreamingPlan, table: StageTable, layout: BoardMemories, beside: int = 0
+    plan: StreamingPlan, table: StageTable, layout: BoardMemories
 ) -> StreamingPlan | None:
     """Return a plan of one arena in the nearest fast memory with room for it; None if none has.
 
-    Its only traffic is the weights that layers read from flash, if flash reads count. beside: bytes
-    that the memory of the stack holds in addition.
+    The buffers of a network with a state may be in several fast memories. The only traffic is the
+    weights that layers read from flash, if flash reads count.
     """
-    homes = (
-        memory
-        for memory in layout.fast
-        if {TENSORS, SCRATCH} <= set(memory.holds)
-        and plan.arena_bytes + (beside if memory == layout.stack else 0) <= memory.size
-    )
-    home = next(homes, None)
-    if home is None:
-        return None
     table = table.of(worked_network(table.network, plan.rematerialised))
-    unit = max(map(table.bytes_of, (layer.name for layer in table.network.layers)))
+    unit = max(table.bytes_of(layer.name) for layer in table.network.layers)
     size = -(-plan.arena_bytes // unit) * unit
-    shift = size - plan.arena_bytes
+    inside = [buffer for buffer in plan.buffers if buffer.kind is not Kind.EXTERNAL]
+    homes = (memory for memory in layout.fast if {TENSORS, SCRATCH} <= set(memory.holds))
+    home = next((memory for memory in homes if plan.arena_bytes <= memory.size), None)
+    if home is not None:
+        places = {buffer.name: buffer.offset for buffer in inside}
+        memories = tuple(
+            Memory(name=memory.name, size=size if memory == home else 0, is_slow=memory.is_slow)
+            for memory in (*layout.fast, *layout.slow)
+        )
+    elif table.network.keeps_state:
+        places, memories, excess = _placement(
+            table, layout, inside, [], lambda buffer: Fraction(buffer.persists)
+        )
+        if any(excess):
+            return None
+    else:
+        return None
+    end = sum(memory.size for memory in memories)
+    shift = end - plan.arena_bytes // unit * unit  # of tensors outside, which remain aligned
+    flash = None if layout.flash is None else layout.flash.name
     read = sum(
         bytes_read
         for group in plan.groups
         for stage in group.stages
         for bytes_read in table.weight_reads(table.geometry(stage)).values()
     )
-    slow = [memory.name for memory in layout.slow]
-    flash = None if layout.flash is None else layout.flash.name
     return replace(
         plan,
         buffers=tuple(
-            replace(buffer, offset=buffer.offset + (shift if buffer.kind is Kind.EXTERNAL else 0))
+            replace(buffer, offset=places.get(buffer.name, buffer.offset + shift))
             for buffer in plan.buffers
         ),
-        arena_bytes=size,
-        memories=tuple(
-            Memory(name=memory.name, size=size if memory == home else 0, is_slow=memory.is_slow)
-            for memory in (*layout.fast, *layout.slow)
-        ),
+        arena_bytes=end,
+        memories=memories,
         flash=flash,
         traffic=(
-            *(MemoryTraffic(memory=name, read=0, written=0) for name in slow),
+            *(MemoryTraffic(memory=memory.name, read=0, written=0) for memory in layout.slow),
             *([] if flash is None else [MemoryTraffic(memory=flash, read=read, written=0)]),
         ),
     )
@@ -588,7 +614,7 @@ def _kind(buffer: StreamBuffer) -> str:
     """Return the value of HOLDS for a buffer."""
     if buffer.kind in (Kind.WEIGHTS, Kind.RESIDENT):
         return WEIGHTS
-    return TENSORS if buffer.kind is Kind.WHOLE else SCRATCH
+    return TENSORS if buffer.kind is Kind.WHOLE or buffer.persists else SCRATCH
 
 
 def _live(buffers: Sequence[StreamBuffer]) -> int:

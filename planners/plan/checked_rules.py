@@ -145,9 +145,12 @@ def bytes_of_weight(layer: Layer, element_bytes: int | None) -> int:
 
 
 def bytes_of_weights(network: Network, layer: Layer, element_bytes: int | None) -> int:
-    """Return the bytes of the filters or the matrix of a layer; 0 for another layer."""
+    """Return the bytes of the filters or the matrix of a layer; 0 for another layer.
+
+    The matrix over several frames of a layer with a state remains in flash and does not count.
+    """
     bank, units = layer.operator.filter_bank, layer.operator.dense_units
-    if bank is None and units is None:
+    if (bank is None and units is None) or layer.operator.summed_frames > 1:
         return 0
     source = network.layer(layer.inputs[0]).shape
     weights = (units or 0) * source.elements

@@ -23,6 +23,7 @@ from csdf.units import bytes_in_words
 from planners.code.library import write_library
 from planners.code.several import Member, combined_libraries
 from planners.code.sources import library_sources
+from planners.code.vectors import random_frame
 from planners.memory.alternatives import fit_with_alternatives
 from planners.memory.fit import fit, fit_of
 from planners.memory.several_networks import run_frames, with_states_apart
@@ -302,13 +303,37 @@ def test_a_state_lies_in_the_nearest_fast_memory_that_has_room(name):
     assert (small.best, small.status) == (None, Status.UNKNOWN)
 
 
+def in_two_fast_memories(model):
+    """A plan in two fast memories: the first has room for part of the state, none for the arena."""
+    arena = stateful_plan(model.network).plan
+    largest = max(one.size for one in arena.buffers if one.persists)
+    near, far, *others = boards(largest + -largest % 8)
+    plan = fit(
+        model.network, memories=(near, replace(far, size=arena.arena_bytes - 1), *others)
+    ).best.plan
+    assert all(one.size for one in plan.memories[:2])
+    return plan
+
+
+@each("name", NAMES)
+def test_a_state_in_two_fast_memories_gives_the_frames_of_the_network(name):
+    model = model_of(name)
+    plan = in_two_fast_memories(model)
+    require_carried_out(model.network, plan)
+    inputs, outputs = next(golden_runs(name, 4))
+    runs = run_frames(model, plan, [as_frame(model, one) for one in inputs])
+    for run, wanted in zip(runs, outputs, strict=True):
+        assert as_in_file(run.outputs).tolist() == wanted.reshape(-1).tolist()
+
+
 @pytest.mark.slow
 @needs_compiler
-@each("name", SMALL)
+@each("name", OF_EACH_KIND)
 def test_c_keeps_a_state_beside_slow_memory(name, tmp_path):
     model = model_of(name)
     plan = fit(model.network, memories=boards(10**5)).best.plan
-    assert run_all(libraries([(model, plan)]), tmp_path) == []
     far = fit(model.network, memories=boards(9)).best.plan
-    with pytest.raises(InvalidPlan, match="no C code for a state outside of the first memory"):
-        library_sources(model, far, "net")
+    parted = in_two_fast_memories(model)
+    frames = [random_frame(model.network, seed) for seed in range(5)]
+    plans = [(model, plan), (model, far), (model, parted)]
+    assert run_all(libraries(plans, frames=frames), tmp_path) == []
