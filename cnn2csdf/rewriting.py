@@ -1,15 +1,18 @@
 """Frame of the rewrites of networks: rules that match a layer and return an edit.
 
 A rule is a function of a draft and a layer: the pattern and its condition are its first lines, the
-replacement is the `Edit` that it returns. `rewritten` offers each layer of a model, in execution
-order, to a list of rules; the first rule that matches wins. `exhausted` repeats that until no rule
-matches. An edit takes effect at once: rules see later layers read what earlier edits put there.
+replacement is the `Edit` that it returns, and its docstring has a worked example that a test compares.
+`rewritten` offers each layer of a model, in execution order, to a list of rules; the first rule that
+matches wins. `exhausted` repeats that until no rule matches. An edit takes effect at once: rules see
+later layers read what earlier edits put there. Rules that share more than edits have a subclass of
+`Draft` (cnn2csdf.token_layers), and `edited` offers the layers of such a draft.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 from cnn2csdf.arrays import Array
 from cnn2csdf.network import Layer, Network
@@ -98,6 +101,7 @@ class Draft:
 
 
 Rule = Callable[[Draft, Layer], Edit | None]
+AnyDraft = TypeVar("AnyDraft", bound=Draft)
 
 
 def rewritten(model: Model, *rules: Rule) -> Model:
@@ -105,8 +109,12 @@ def rewritten(model: Model, *rules: Rule) -> Model:
 
     Rules are offered the layers of the model before; the same model if no rule matches.
     """
-    draft = Draft(model)
-    for layer in model.network.layers:
+    return edited(Draft(model), *rules)
+
+
+def edited(draft: AnyDraft, *rules: Callable[[AnyDraft, Layer], Edit | None]) -> Model:
+    """Return the model of a draft after each layer has met the first of the rules that matches it."""
+    for layer in draft.network.layers:
         edits = (rule(draft, layer) for rule in rules)
         if (edit := next(filter(None, edits), None)) is not None:
             draft.apply(edit)

@@ -1,20 +1,29 @@
-"""Layers of a model while `cnn2csdf.tokens` rewrites it to feature maps with token rows.
+"""Draft of a network whose matrices become feature maps with a token per row.
 
-Each tensor of the file is held by a feature map, under an index map (cnn2csdf.index_maps): a
-transposed matrix, for example, is the same feature map with its dims permuted. `TokenRewriter` adds
-layers to the rewritten model and the moves that a layer needs of its operands: a view of a matrix
-as a feature map, pixels in another order, tokens in one column, or the dims of the file.
+A feature map has dims channels x rows x columns (C, H, W), in every shape of this package; in memory
+its elements are stored row by row, in a row column by column, in a pixel channel by channel. A matrix
+of tokens x numbers, stored token by token, has the same bytes as a feature map of numbers x tokens x 1:
+a token is a row of one pixel, and its numbers are the channels.
 
-A digit is (position // stride) % size along an axis of a feature map (`index_maps.Digit`). For
-example, 8 channels that are 2 heads of 4 numbers are two digits: the head has stride 4 and size 2,
-the number within the head has stride 1 and size 4.
+A tensor of the file then needs no layer of its own if its elements are those of a feature map. A
+`MappedTensor` names the layer that computes the map, and has one tuple of digits for each dim of the
+tensor (`index_maps.IndexMap`): a digit is (position // stride) % size along an axis of the map. The
+examples of `cnn2csdf.tokens` write digits with y for the row, x for the column and c for the channel:
+
+    tokens[y, c]            the matrix that `tokens` holds: its first dim is the row
+    tokens[c, y]            the transposed matrix
+    tokens[y, c//4, c%4]    8 channels as 2 heads of 4 numbers
+    image[y x, c]           the pixels of an image, row by row, as tokens; [0, ...] is a dim of size 1
+
+`TokenDraft` adds layers on feature maps, and the moves that they need of their operands: a view of a
+matrix as a feature map, pixels in another order, tokens in one column, or the dims of the file.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from cnn2csdf import operators as op
 from cnn2csdf.dtypes import Stored
@@ -33,9 +42,12 @@ from cnn2csdf.index_maps import (
     whole_axis,
 )
 from cnn2csdf.network import Layer
+from cnn2csdf.rewriting import Arrays, Draft, Edit
 from cnn2csdf.shape import Dims, Shape
 from cnn2csdf.weights import Array, Model
 from csdf.names import longer_name
+
+Dim = TypeVar("Dim")
 
 
 class MappedTensor(NamedTuple):
@@ -45,72 +57,62 @@ class MappedTensor(NamedTuple):
     index_map: IndexMap
 
 
-class TokenRewriter:
-    """The rewritten layers, and the feature map of each tensor of the file.
+class TokenDraft(Draft):
+    """A draft in which layers on feature maps take the place of layers in the dims of the file.
 
-    original: the model in the dims of the file; network, consumers: its network, the readers of
-    each tensor.
-    names: of the original layers; new layers get other names.
-    layers: rewritten layers by name, in execution order.
-    weights: arrays of rewritten layers; None if the model has none.
+    layers: the layers on feature maps and the moves, by name, in execution order.
     mapped: feature map and index map of each tensor of the file that has them.
     unrepeated: for a tensor that repeats a smaller one along some dims, the smaller one.
-    has_attention: whether a product of two tensors has been rewritten.
+    has_attention: whether a product of two tensors is among the layers.
     """
 
     def __init__(self, model: Model) -> None:
-        self.original = model
-        self.network, self.consumers = model.network, model.network.consumers
-        self.names = {layer.name for layer in model.network.layers}
+        super().__init__(model)
         self.layers: dict[str, Layer] = {}
-        self.weights: dict[str, dict[str, Array]] | None = None if model.weights is None else {}
         self.mapped: dict[str, MappedTensor] = {}
         self.unrepeated: dict[str, MappedTensor] = {}
         self.has_attention = False
+        self._names = {layer.name for layer in model.network.layers}
+        self._added: dict[str, Arrays] = {}  # names of layers since the last edit, and weights
 
-    def model(self) -> Model:
-        """Return the rewritten model, without the layers that no output of the network needs."""
-        needed = {name for name, layer in self.layers.items() if layer.is_end}
-        for layer in reversed(self.layers.values()):
-            if layer.name in needed:
-                needed.update(layer.inputs)
-        layers = tuple(layer for layer in self.layers.values() if layer.name in needed)
-        weights = self.weights
-        if weights is not None:
-            weights = {name: arrays for name, arrays in weights.items() if name in needed}
-        return Model(network=replace(self.network, layers=layers), weights=weights)
+    def edit(self, layer: Layer) -> Edit:
+        """Return the edit that puts the layers added since the last edit in place of a layer."""
+        added, self._added = self._added, {}
+        return Edit(layers={layer.name: tuple(map(self.layers.__getitem__, added))}, weights=added)
 
-    def put_epilogue_of_move(self, layer: Layer) -> None:
-        """Add the requantisation or epilogue of a reshape or transposition that is no layer itself."""
-        tensor = self.mapped[layer.name]
+    def new_name(self, name: str) -> str:
+        """Return a name for a layer that neither the file nor the draft has."""
+        return longer_name(name, {*self._names, *self.layers}, by=" ")
+
+    def put_moved(self, layer: Layer, tensor: MappedTensor) -> None:
+        """Record that a move of the file is an index map, and add what else the move computes.
+
+        The layer of the move is gone. If its result has another quantisation, a conversion takes its
+        place; otherwise the first function of its epilogue becomes a layer, with the remaining
+        functions as its epilogue.
+
+        The pixels of an image that a matrix has as its tokens are viewed as rows. One such view after
+        the patches of a vision transformer serves all its layers. Without it each attention would
+        convert its operands to rows, and no fused group could span two of them.
+        """
+        self.mapped[layer.name] = tensor
         if self.layers[tensor.layer].quantization != layer.quantization:
             self.put(layer, op.Conversion(), [tensor.layer], tensor.index_map)
         elif layer.epilogue:
-            without_first = replace(layer, epilogue=layer.epilogue[1:])
-            self.put(without_first, layer.epilogue[0], [tensor.layer], tensor.index_map)
-
-    def put_pixels_as_rows(self, layer: Layer) -> None:
-        """View the pixels of an image as rows if a matrix has them as its tokens.
-
-        One view after the patches of a vision transformer serves all its layers. Without it each
-        attention would convert its operands to rows, and no fused group could span two of them.
-        """
-        tensor, dims = self.mapped[layer.name], layer.shape.dims
+            first, *remaining = layer.epilogue
+            moved = replace(layer, epilogue=tuple(remaining))
+            self.put(moved, first, [tensor.layer], tensor.index_map)
+        tensor = self.mapped[layer.name]
         shape = self.shape_of(tensor)
         is_image = shape.height > 1 and shape.width > 1
         pixels = merged([*whole_axis("Y", shape.height), *whole_axis("X", shape.width)])
         if is_image and tensor.index_map == (pixels, whole_axis("C", shape.channels)):
-            view = op.View(dims=(dims[1], dims[0], 1))
-            rows = self.put_move(tensor.layer, view, "as rows")
-            self.mapped[layer.name] = MappedTensor(
-                rows, (whole_axis("Y", dims[0]), whole_axis("C", dims[1]))
-            )
+            self.mapped[layer.name] = self._viewed_as_rows(tensor.layer, layer.shape.dims)
 
-    def arrays_of(self, layer: Layer) -> Mapping[str, Array] | None:
-        """Return the weights of a layer of the file, by role; None if the model has no weights."""
-        if self.original.weights is None:
-            return None
-        return self.original.weights.get(layer.name, {})
+    def _viewed_as_rows(self, source: str, matrix: Dims) -> MappedTensor:
+        """Add a view of a layer's result that has a token of a matrix in each row."""
+        dims, index_map = token_rows(matrix)
+        return MappedTensor(self.put_move(source, op.View(dims=dims), "as rows"), index_map)
 
     def put(
         self,
@@ -144,18 +146,16 @@ class TokenRewriter:
             stored=() if is_move else layer.stored if stored is None else stored,
         )
         self.layers[new_layer.name] = new_layer
-        arrays = self.arrays_of(layer) if weights is None else weights
-        if self.weights is not None and arrays and not is_move:
-            self.weights[new_layer.name] = dict(arrays)
+        arrays = self.arrays(layer.name) if weights is None else weights
+        self._added[new_layer.name] = {} if is_move or arrays is None else arrays
         if index_map is not None:
             self.mapped[layer.name] = MappedTensor(new_layer.name, index_map)
         return new_layer.name
 
     def put_move(self, source: str, operator: op.Operator, suffix: str) -> str:
         """Add a view or reordering of a rewritten layer's result; return its name."""
-        layer = self.layers[source]
-        name = longer_name(f"{source} {suffix}", {*self.names, *self.layers}, by=" ")
-        return self.put(layer, operator, [source], name=name, is_move=True)
+        name = self.new_name(f"{source} {suffix}")
+        return self.put(self.layers[source], operator, [source], name=name, is_move=True)
 
     def put_unchanged(self, layer: Layer) -> None:
         """Add a layer in the dims of the file."""
@@ -190,13 +190,7 @@ class TokenRewriter:
 
     def _view(self, tensor: MappedTensor, dims: Dims) -> str | None:
         """A view of a tensor in these dims; None if its elements have another order in memory."""
-        order = (
-            (tensor.index_map[1], tensor.index_map[2], tensor.index_map[0])
-            if len(dims) == 3
-            else tensor.index_map
-        )
-        shape = self.layers[tensor.layer].shape
-        if merged(flattened(order)) != memory_digits(shape):
+        if not is_in_memory_order(tensor.index_map, self.shape_of(tensor)):
             return None
         return self.put_move(tensor.layer, op.View(dims=dims), "x".join(map(str, dims)))
 
@@ -209,10 +203,7 @@ class TokenRewriter:
             dims = self.network.layer(name).shape.dims
             if len(dims) != 2:
                 raise NoIndexMap
-            view = self.put_move(name, op.View(dims=(dims[1], dims[0], 1)), "as rows")
-            self.mapped[name] = MappedTensor(
-                view, (whole_axis("Y", dims[0]), whole_axis("C", dims[1]))
-            )
+            self.mapped[name] = self._viewed_as_rows(name, dims)
         return self.mapped[name]
 
     def put_unrepeated(self, layer: Layer, operator: op.Operator | None = None) -> None:
@@ -227,10 +218,9 @@ class TokenRewriter:
         if tensor is None or len(tensor.index_map) != len(layer.shape.dims):
             return
         if operator is not None:
-            name = longer_name(f"{layer.name} once", {*self.names, *self.layers}, by=" ")
-            tensor = MappedTensor(
-                self.put(layer, operator, [tensor.layer], name=name), tensor.index_map
-            )
+            name = self.new_name(f"{layer.name} once")
+            unrepeated = self.put(layer, operator, [tensor.layer], name=name)
+            tensor = MappedTensor(unrepeated, tensor.index_map)
         self.unrepeated[layer.name] = tensor
 
     def unrepeated_operand(self, name: str) -> MappedTensor:
@@ -242,11 +232,11 @@ class TokenRewriter:
         return self.layers[tensor.layer].shape
 
     def with_token_rows(self, name: str) -> MappedTensor:
-        """Return a tensor with channels as its last dim, rows and columns as the others.
+        """Return a tensor whose last dim is contiguous in memory, and whose other dims are in order.
 
-        The last dim may also be the columns and channels of a row. Rows and columns must be in
-        the order of memory; otherwise a reordering is added. Raises NoIndexMap if the last dim is
-        anything else.
+        The last dim has to be all channels of a pixel, or all columns and channels of a row; raises
+        NoIndexMap otherwise. The other dims then enumerate pixels, or rows. If they do not do so in
+        the order of memory, a reordering of the pixels is added.
         """
         tensor = self.on_map(name)
         *leading_dims, last_dim = tensor.index_map
@@ -280,10 +270,15 @@ class TokenRewriter:
     def put_reordered(
         self, tensor: MappedTensor, positions: Sequence[Digit], height_width: tuple[int, int]
     ) -> str:
-        """Add a permutation of pixels into an image of this height and width; return its name."""
+        """Add a permutation of pixels into an image of this height and width; return its name.
+
+        positions: the digits of rows and columns in the order in which they enumerate the pixels of
+        the result, the slowest first. Raises NoIndexMap if they do not enumerate all pixels.
+        """
         shape = self.shape_of(tensor)
         if any(position.axis == "C" for position in positions):
             raise NoIndexMap
+        # The same digits as they enumerate the pixels of the source, row by row.
         source_digits = [
             digit for axis in "YX" for digit in covering_digits(axis, positions, shape)
         ]
@@ -303,7 +298,7 @@ class TokenRewriter:
         *leading_dims, last_dim = tensor.index_map
         channels = dim_size(last_dim)
         rows = shape.elements // channels
-        view = self.put_move(tensor.layer, op.View(dims=(channels, rows, 1)), "as rows")
+        view = self._viewed_as_rows(tensor.layer, (rows, channels)).layer
         dims = tuple(dim_size(dim) for dim in leading_dims)
         return MappedTensor(
             view, (*split_digits((Digit("Y", 1, rows),), dims), whole_axis("C", channels))
@@ -313,3 +308,28 @@ class TokenRewriter:
 def digit_sizes(digits: Sequence[Digit]) -> Dims:
     """Return dims that are one digit each."""
     return tuple(digit.size for digit in digits) or (1,)
+
+
+def token_rows(matrix: Dims) -> tuple[Dims, IndexMap]:
+    """Return the dims of a feature map with a token per row, and the index map of the matrix.
+
+    matrix: its dims, tokens x numbers.
+    """
+    tokens, numbers = matrix
+    return (numbers, tokens, 1), (whole_axis("Y", tokens), whole_axis("C", numbers))
+
+
+def in_memory_order(dims: Sequence[Dim]) -> tuple[Dim, ...]:
+    """Return values of the dims of a tensor from the slowest to the fastest dim in memory.
+
+    Of three dims, channels x rows x columns, the channels are the fastest.
+    """
+    return (dims[1], dims[2], dims[0]) if len(dims) == 3 else tuple(dims)
+
+
+def is_in_memory_order(index_map: IndexMap, shape: Shape) -> bool:
+    """Return whether a tensor has the elements of a feature map in the order of memory.
+
+    Then a view gives the tensor, without a move. shape: of the feature map.
+    """
+    return merged(flattened(in_memory_order(index_map))) == memory_digits(shape)

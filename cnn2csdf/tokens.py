@@ -16,14 +16,16 @@ Each layer then needs one input row per output row, or all rows of keys and valu
 fused and streamed like a convolution. Scores, softmax and weighted values are computed as in the
 file: the result does not change.
 
-`tokens_as_rows` rewrites a model layer by layer. `_RULES` has one rule per operator class; a rule
-adds the layers on feature maps, or raises NoIndexMap, and the layer keeps the dims of the file.
+`tokens_as_rows` offers each layer to the rules of `RULES` (cnn2csdf.rewriting). A rule adds the layers
+on feature maps, or raises NoIndexMap; the last rule keeps the dims of the file. The examples of the
+rules show index maps as cnn2csdf.token_layers does.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import wraps
 from typing import Any
 
 import numpy as np
@@ -55,10 +57,17 @@ from cnn2csdf.index_maps import (
     whole_axis,
 )
 from cnn2csdf.network import Layer
-from cnn2csdf.rewriting import Draft, Edit, rewritten
+from cnn2csdf.rewriting import Draft, Edit, edited, rewritten
 from cnn2csdf.rings import with_heads_as_columns
 from cnn2csdf.shape import Shape
-from cnn2csdf.token_layers import MappedTensor, TokenRewriter, digit_sizes
+from cnn2csdf.token_layers import (
+    MappedTensor,
+    TokenDraft,
+    digit_sizes,
+    in_memory_order,
+    is_in_memory_order,
+    token_rows,
+)
 from cnn2csdf.weights import Array, Model
 from csdf.names import longer_name
 
@@ -72,10 +81,9 @@ def tokens_as_rows(model: Model) -> Model:
     multiplies_tensors = any(layer.operator.multiplies_inputs for layer in network.layers)
     if not multiplies_tensors:
         return model
-    rewriter = TokenRewriter(with_heads_as_columns(model))
-    for layer in rewriter.network.layers:
-        _rewrite(rewriter, layer)
-    return with_masks_of_readers(rewriter.model()) if rewriter.has_attention else model
+    draft = TokenDraft(with_heads_as_columns(model))
+    on_maps = edited(draft, *RULES)
+    return with_masks_of_readers(on_maps) if draft.has_attention else model
 
 
 def with_masks_of_readers(model: Model) -> Model:
@@ -122,83 +130,123 @@ def with_masks_of_readers(model: Model) -> Model:
     return rewritten(model, with_copies)
 
 
-def _rewrite(rewriter: TokenRewriter, layer: Layer) -> None:
-    """Rewrite one layer of the file; without a rule it keeps the dims of the file."""
-    rule = _RULES.get(type(layer.operator))
-    has_parameters = any(not function.is_scalar_function for function in layer.epilogue)
-    try:
-        if rule is None or has_parameters:
-            rewriter.put_unchanged(layer)
-        else:
-            rule(rewriter, layer, layer.operator)
-        if layer.operator.rearranges_axes:
-            rewriter.put_epilogue_of_move(layer)
-            rewriter.put_pixels_as_rows(layer)
-    except NoIndexMap:
-        rewriter.put_unchanged(layer)
+TokenRule = Callable[[TokenDraft, Layer], Edit | None]
 
 
-def _input(rewriter: TokenRewriter, layer: Layer, _operator: op.Operator) -> None:
-    """An input matrix is a feature map of token rows."""
+def of(
+    *kinds: type[op.Operator],
+) -> Callable[[Callable[[TokenDraft, Layer, Any], None]], TokenRule]:
+    """Return the decorator of a rule for layers with operators of these classes.
+
+    The decorated function adds the layers on feature maps to a draft, for a layer of the file and its
+    operator. Where it raises NoIndexMap the next rule is tried. Layers whose epilogue has parameters
+    have no rule but the last.
+    """
+
+    def decorator(add_layers: Callable[[TokenDraft, Layer, Any], None]) -> TokenRule:
+        @wraps(add_layers)
+        def rule(draft: TokenDraft, layer: Layer) -> Edit | None:
+            has_parameters = any(not function.is_scalar_function for function in layer.epilogue)
+            if type(layer.operator) not in kinds or has_parameters:
+                return None
+            try:
+                add_layers(draft, layer, layer.operator)
+            except NoIndexMap:
+                return None
+            return draft.edit(layer)
+
+        return rule
+
+    return decorator
+
+
+def in_file_dims(draft: TokenDraft, layer: Layer) -> Edit:
+    """Any layer without another rule keeps the dims of the file, and so do its operands.
+
+    before: tokens 8x4 -> sums 8x4
+    after:  tokens 4x8x1 -> tokens 8x4 8x4 -> sums 8x4
+    """
+    draft.put_unchanged(layer)
+    return draft.edit(layer)
+
+
+@of(op.Input)
+def matrix_input(draft: TokenDraft, layer: Layer, _operator: op.Operator) -> None:
+    """An input matrix is a feature map of token rows.
+
+    before: tokens 8x4
+    after:  tokens 4x8x1; tokens = tokens[y, c]
+    """
     dims = layer.shape.dims
     if len(dims) != 2 or dims[0] == 1:
         raise NoIndexMap
-    operator = op.Input(dims=(dims[1], dims[0], 1), file_dims=dims)
-    rewriter.put(layer, operator, (), (whole_axis("Y", dims[0]), whole_axis("C", dims[1])))
+    map_dims, index_map = token_rows(dims)
+    draft.put(layer, op.Input(dims=map_dims, file_dims=dims), (), index_map)
 
 
-def _output(rewriter: TokenRewriter, layer: Layer, _operator: op.Operator) -> None:
-    """An output reads the map directly if the elements are in the order of the file."""
-    tensor, dims = rewriter.on_map(layer.inputs[0]), layer.shape.dims
-    order = (
-        (tensor.index_map[1], tensor.index_map[2], tensor.index_map[0])
-        if len(dims) == 3
-        else tensor.index_map
-    )
-    shape = rewriter.shape_of(tensor)
+@of(op.Output)
+def output_from_map(draft: TokenDraft, layer: Layer, _operator: op.Operator) -> None:
+    """An output reads the map directly if the elements are in the order of the file.
+
+    before: tokens 8x4 -> result 8x4
+    after:  tokens 4x8x1 -> result 8x4
+    """
+    tensor, dims = draft.on_map(layer.inputs[0]), layer.shape.dims
+    shape = draft.shape_of(tensor)
     if shape.dims == dims and tensor.index_map == identity_map(dims):
-        rewriter.put(layer, op.Output(), [tensor.layer])
-    elif merged(flattened(order)) == memory_digits(shape):
-        rewriter.put(layer, op.Output(dims=dims), [tensor.layer])
+        draft.put(layer, op.Output(), [tensor.layer])
+    elif is_in_memory_order(tensor.index_map, shape):
+        draft.put(layer, op.Output(dims=dims), [tensor.layer])
     else:
         raise NoIndexMap
 
 
-def _reshape(rewriter: TokenRewriter, layer: Layer, _operator: op.Operator) -> None:
-    """A reshape changes the index map only."""
-    tensor = rewriter.on_map(layer.inputs[0])
+@of(op.Reshape)
+def reshape(draft: TokenDraft, layer: Layer, _operator: op.Operator) -> None:
+    """A reshape changes the index map only.
+
+    before: image 4x2x3 -> rows 4x6
+    after:  image 4x2x3; rows = image[c, y x]
+    """
+    tensor = draft.on_map(layer.inputs[0])
     digits = flattened(tensor.index_map)
-    rewriter.mapped[layer.name] = MappedTensor(tensor.layer, split_digits(digits, layer.shape.dims))
+    index_map = split_digits(digits, layer.shape.dims)
+    draft.put_moved(layer, MappedTensor(tensor.layer, index_map))
 
 
-def _view(rewriter: TokenRewriter, layer: Layer, _operator: op.Operator) -> None:
-    """A view is a reshape in the order of memory: pixel by pixel, channels fastest."""
-    tensor, dims = rewriter.on_map(layer.inputs[0]), layer.shape.dims
-    index_map = tensor.index_map
-    if len(index_map) == 3:
-        index_map = (index_map[1], index_map[2], index_map[0])
-    digits = flattened(index_map)
+@of(op.View)
+def view(draft: TokenDraft, layer: Layer, _operator: op.Operator) -> None:
+    """A view is a reshape in the order of memory: pixel by pixel, channels fastest.
+
+    before: image 4x2x3 -> tokens 6x4
+    after:  image 4x2x3 -> image as rows 4x6x1; tokens = image as rows[y, c]
+    """
+    tensor, dims = draft.on_map(layer.inputs[0]), layer.shape.dims
+    digits = flattened(in_memory_order(tensor.index_map))
+    index_map = split_digits(digits, in_memory_order(dims))
     if len(dims) == 3:
-        rows, columns, channels = split_digits(digits, (dims[1], dims[2], dims[0]))
-        rewriter.mapped[layer.name] = MappedTensor(tensor.layer, (channels, rows, columns))
-    else:
-        rewriter.mapped[layer.name] = MappedTensor(tensor.layer, split_digits(digits, dims))
+        rows, columns, channels = index_map
+        index_map = (channels, rows, columns)
+    draft.put_moved(layer, MappedTensor(tensor.layer, index_map))
 
 
-def _transpose(rewriter: TokenRewriter, layer: Layer, operator: op.Transpose) -> None:
-    """A transposition permutes the dims of the index map."""
-    tensor = rewriter.on_map(layer.inputs[0])
+@of(op.Transpose)
+def transposition(draft: TokenDraft, layer: Layer, operator: op.Transpose) -> None:
+    """A transposition permutes the dims of the index map.
+
+    before: tokens 8x4 -> turned 4x8
+    after:  tokens 4x8x1; turned = tokens[c, y]
+    """
+    tensor = draft.on_map(layer.inputs[0])
     index_map = tuple(tensor.index_map[axis] for axis in operator.permutation)
     permuted = MappedTensor(tensor.layer, index_map)
-    rewriter.mapped[layer.name] = _with_heads_as_columns(rewriter, layer, permuted)
+    draft.put_moved(layer, _with_heads_as_columns(draft, layer, permuted))
 
 
-def _with_heads_as_columns(
-    rewriter: TokenRewriter, layer: Layer, tensor: MappedTensor
-) -> MappedTensor:
+def _with_heads_as_columns(draft: TokenDraft, layer: Layer, tensor: MappedTensor) -> MappedTensor:
     """A view with heads as columns, if a consumer slices each head, as a rotary embedding does."""
-    shape, rank = rewriter.shape_of(tensor), len(tensor.index_map)
-    consumers = [rewriter.network.layer(name).operator for name in rewriter.consumers[layer.name]]
+    shape, rank = draft.shape_of(tensor), len(tensor.index_map)
+    consumers = [draft.network.layer(name).operator for name in draft.consumers[layer.name]]
     heads, last = tensor.index_map[0], tensor.index_map[-1]
     width = dim_size(last)
     if (
@@ -214,37 +262,45 @@ def _with_heads_as_columns(
     view = op.View(dims=(width, shape.height, shape.channels // width))
     columns = whole_axis("X", shape.channels // width)
     return MappedTensor(
-        rewriter.put_move(tensor.layer, view, "by heads"), (columns, tensor.index_map[1], last)
+        draft.put_move(tensor.layer, view, "by heads"), (columns, tensor.index_map[1], last)
     )
 
 
-def _slice(rewriter: TokenRewriter, layer: Layer, operator: op.Slice) -> None:
-    """A slice selects a range of positions along a dim."""
-    size = rewriter.network.input_shapes(layer)[0].dims[operator.axis]
+@of(op.Slice)
+def range_of_positions(draft: TokenDraft, layer: Layer, operator: op.Slice) -> None:
+    """A slice selects a range of positions along a dim.
+
+    before: tokens 8x4 -> last 3x4
+    after:  tokens 4x8x1 -> last 4x3x1; last = last[y, c]
+    """
+    size = draft.network.input_shapes(layer)[0].dims[operator.axis]
     _selection(
-        rewriter, layer, operator.axis, range(size)[operator.start : operator.stop : operator.step]
+        draft, layer, operator.axis, range(size)[operator.start : operator.stop : operator.step]
     )
 
 
-def _gather(rewriter: TokenRewriter, layer: Layer, operator: op.Gather) -> None:
-    """A gather selects listed positions along a dim."""
-    _selection(rewriter, layer, operator.axis, operator.places)
+@of(op.Gather)
+def gather(draft: TokenDraft, layer: Layer, operator: op.Gather) -> None:
+    """A gather selects listed positions along a dim.
+
+    before: tokens 8x4 -> dense 8x6 -> three 8x3x2 -> query 8x1x2
+    after:  tokens 4x8x1 -> query 2x8x1; query = query[y, 0, c]
+    """
+    _selection(draft, layer, operator.axis, operator.places)
 
 
-def _selection(rewriter: TokenRewriter, layer: Layer, axis: int, positions: Sequence[int]) -> None:
+def _selection(draft: TokenDraft, layer: Layer, axis: int, positions: Sequence[int]) -> None:
     """Selected positions along a dim: rows by a slice, channels by the layer that produces them.
 
     A convolution computes the selected channels alone, from a part of its filters.
     """
-    tensor, dims = rewriter.on_map(layer.inputs[0]), rewriter.network.input_shapes(layer)[0].dims
-    shape, dim = rewriter.shape_of(tensor), tensor.index_map[axis]
+    tensor, dims = draft.on_map(layer.inputs[0]), draft.network.input_shapes(layer)[0].dims
+    shape, dim = draft.shape_of(tensor), tensor.index_map[axis]
     count, end = len(positions), positions[-1] + 1
     is_range = list(positions) == list(range(positions[0], end))
     if dim == whole_axis("C", shape.channels) and shape.width > 1 and is_range:
         channels = op.Slice(axis=0, start=positions[0], stop=end)
-        rewriter.put(
-            layer, channels, [tensor.layer], _with_dim(tensor, axis, whole_axis("C", count))
-        )
+        draft.put(layer, channels, [tensor.layer], _with_dim(tensor, axis, whole_axis("C", count)))
         return
     is_feature_map = len(dims) == 3 and tensor.index_map == identity_map(dims)
     if layer.epilogue or is_feature_map or len(dim) != 1:
@@ -255,14 +311,14 @@ def _selection(rewriter: TokenRewriter, layer: Layer, axis: int, positions: Sequ
         if step < 1 or list(positions) != list(range(positions[0], end, step)):
             raise NoIndexMap
         rows = op.Slice(axis=1, start=positions[0], stop=end, step=step)
-        rewriter.put(layer, rows, [tensor.layer], _with_dim(tensor, axis, whole_axis("Y", count)))
+        draft.put(layer, rows, [tensor.layer], _with_dim(tensor, axis, whole_axis("Y", count)))
         return
     if selected.axis != "C" or list(positions) != sorted(positions):
         raise NoIndexMap
     numbers = np.arange(shape.channels)
     chosen = numbers[np.isin(numbers // selected.stride % selected.size, list(positions))]
-    name = _with_channels(rewriter, tensor.layer, chosen, layer)
-    rewriter.mapped[layer.name] = MappedTensor(
+    name = _with_channels(draft, tensor.layer, chosen, layer)
+    draft.mapped[layer.name] = MappedTensor(
         name, _after_channel_selection(tensor.index_map, selected, count)
     )
 
@@ -284,34 +340,29 @@ def _after_channel_selection(index_map: IndexMap, selected: Digit, count: int) -
     return tuple(dims)
 
 
-def _with_channels(rewriter: TokenRewriter, source: str, chosen: Array, layer: Layer) -> str:
+def _with_channels(draft: TokenDraft, source: str, chosen: Array, layer: Layer) -> str:
     """Add a layer that produces some channels of another layer's result; return its name.
 
     A convolution is copied with these filters alone, and so are the elementwise layers after it;
     the result of any other layer is sliced or gathered.
     """
-    producer = rewriter.layers[source]
+    producer = draft.layers[source]
     channels = tuple(int(number) for number in chosen)
-    name = (
-        layer.name
-        if layer.name not in rewriter.layers
-        else longer_name(
-            f"{layer.name} {producer.name}", {*rewriter.names, *rewriter.layers}, by=" "
-        )
-    )
+    name = layer.name
+    if name in draft.layers:
+        name = draft.new_name(f"{layer.name} {producer.name}")
     operator = producer.operator.of_channels(len(channels))
     if operator is not None and not producer.epilogue and len(producer.inputs) == 1:
         inputs = list(producer.inputs)
         if operator.is_elementwise:
-            inputs = [_with_channels(rewriter, inputs[0], chosen, rewriter.layers[inputs[0]])]
-        all_weights = {} if rewriter.weights is None else rewriter.weights.get(source, {})
+            inputs = [_with_channels(draft, inputs[0], chosen, draft.layers[inputs[0]])]
         weights = {
             role: array[list(channels)] if array.shape[0] > 1 else array
-            for role, array in all_weights.items()
+            for role, array in (draft.arrays(source) or {}).items()
         }
         stored = tuple(_stored_filters(array, channels) for array in producer.stored)
         copied = replace(producer, name=name)
-        return rewriter.put(copied, operator, inputs, name=name, weights=weights, stored=stored)
+        return draft.put(copied, operator, inputs, name=name, weights=weights, stored=stored)
     is_range = channels == tuple(range(channels[0], channels[-1] + 1))
     move = (
         op.Slice(axis=0, start=channels[0], stop=channels[-1] + 1)
@@ -319,7 +370,7 @@ def _with_channels(rewriter: TokenRewriter, source: str, chosen: Array, layer: L
         else op.Gather(axis=0, places=channels)
     )
     plain = replace(producer, epilogue=(), stored=())
-    return rewriter.put(plain, move, [source], name=name, is_move=True)
+    return draft.put(plain, move, [source], name=name, is_move=True)
 
 
 def _stored_filters(stored: Stored, filters: Sequence[int]) -> Stored:
@@ -331,13 +382,17 @@ def _stored_filters(stored: Stored, filters: Sequence[int]) -> Stored:
     return replace(stored, quantization=types, name=name)
 
 
-def _with_matrix(rewriter: TokenRewriter, layer: Layer, operator: op.MatrixProduct) -> None:
-    """A product with weights: a convolution of one pixel, or of all columns of a row."""
+@of(op.MatrixProduct)
+def matrix_product(draft: TokenDraft, layer: Layer, operator: op.MatrixProduct) -> None:
+    """A product with weights: a convolution of one pixel, or of all columns of a row.
+
+    before: tokens 8x4 -> dense 8x6
+    after:  tokens 4x8x1 -> dense 6x8x1; dense = dense[y, c]
+    """
     if operator.units is None:
-        _product(rewriter, layer)
-        return
-    tensor = rewriter.with_token_rows(layer.inputs[0])
-    shape, units = rewriter.shape_of(tensor), operator.units
+        raise NoIndexMap
+    tensor = draft.with_token_rows(layer.inputs[0])
+    shape, units = draft.shape_of(tensor), operator.units
     *leading_dims, last_dim = tensor.index_map
     width = 1 if last_dim == whole_axis("C", shape.channels) else shape.width
     operator_on_map = op.Convolution(
@@ -346,7 +401,7 @@ def _with_matrix(rewriter: TokenRewriter, layer: Layer, operator: op.MatrixProdu
         has_bias=operator.has_bias,
         block=columns_at_once(shape.channels * width, units),
     )
-    arrays, weights = rewriter.arrays_of(layer), None
+    arrays, weights = draft.arrays(layer.name), None
     if arrays is not None:
         matrix = arrays["matrix"].reshape(width, shape.channels, units)
         weights = {**arrays, "kernel": np.ascontiguousarray(matrix.transpose(2, 1, 0)[:, :, None])}
@@ -358,24 +413,30 @@ def _with_matrix(rewriter: TokenRewriter, layer: Layer, operator: op.MatrixProdu
         for stored in layer.stored
     )
     index_map = (*leading_dims, whole_axis("C", units))
-    rewriter.put(layer, operator_on_map, [tensor.layer], index_map, weights=weights, stored=stored)
+    draft.put(layer, operator_on_map, [tensor.layer], index_map, weights=weights, stored=stored)
 
 
-def _product(rewriter: TokenRewriter, layer: Layer) -> None:
+@of(op.MatrixProduct)
+def product_of_tensors(draft: TokenDraft, layer: Layer, operator: op.MatrixProduct) -> None:
     """Attention scores, or values weighted by scores: a product of two tensors, head by head.
 
     Scores:  queries (..., tokens, numbers of a head) x keys (..., numbers of a head, keys).
     Values:  scores (..., tokens, keys) x values (..., keys, numbers of a head).
+
+    before: query 8x4; key 5x4 -> turned 4x5; query, turned -> scores 8x5
+    after:  query 4x8x1; key 4x5x1; query, key -> scores 5x8x1; scores = scores[y, c]
     """
-    mapped = [rewriter.on_map(name) for name in layer.inputs]
+    if operator.units is not None:
+        raise NoIndexMap
+    mapped = [draft.on_map(name) for name in layer.inputs]
     rank = len(layer.shape.dims)
     if any(len(tensor.index_map) != rank for tensor in mapped):
         raise NoIndexMap
     left, right = (
-        _with_tokens_as_rows(rewriter, name, tensor)
+        _with_tokens_as_rows(draft, name, tensor)
         for name, tensor in zip(layer.inputs, mapped, strict=True)
     )
-    left_shape, right_shape = rewriter.shape_of(left), rewriter.shape_of(right)
+    left_shape, right_shape = draft.shape_of(left), draft.shape_of(right)
     batch, rows, inner = left.index_map[:-2], left.index_map[-2], left.index_map[-1]
     right_batch, right_dims = right.index_map[:-2], right.index_map[-2:]
     groups, heads = groups_and_heads(batch, left_shape)
@@ -398,23 +459,23 @@ def _product(rewriter: TokenRewriter, layer: Layer) -> None:
         gives, channels = "values", head_width
     else:
         raise NoIndexMap
-    operator = op.AttentionProduct(gives=gives, heads=heads, groups=groups)
+    product = op.AttentionProduct(gives=gives, heads=heads, groups=groups)
     # In the result the heads are columns, whatever they are in the left operand.
     result_batch = tuple(
         tuple(digit if digit.axis == "Y" else Digit("X", 1, heads) for digit in dim)
         for dim in batch
     )
     index_map = (*result_batch, rows, whole_axis("C", channels))
-    rewriter.put(layer, operator, [left.layer, right.layer], index_map)
-    rewriter.has_attention = True
+    draft.put(layer, product, [left.layer, right.layer], index_map)
+    draft.has_attention = True
 
 
-def _with_tokens_as_rows(rewriter: TokenRewriter, name: str, tensor: MappedTensor) -> MappedTensor:
+def _with_tokens_as_rows(draft: TokenDraft, name: str, tensor: MappedTensor) -> MappedTensor:
     """An operand of a product with its tokens as rows; pixels of several columns are reordered.
 
     Columns that are the heads, one batch dim of their own, stay.
     """
-    shape = rewriter.shape_of(tensor)
+    shape = draft.shape_of(tensor)
     digits = flattened(tensor.index_map)
     columns = [digit for digit in digits if digit.axis == "X"]
     all_columns = Digit("X", 1, shape.width)
@@ -427,72 +488,95 @@ def _with_tokens_as_rows(rewriter: TokenRewriter, name: str, tensor: MappedTenso
     if not columns or columns_are_heads:
         return tensor
     positions = [digit for digit in digits if digit.axis != "C"]
-    reordered = rewriter.put_reordered(tensor, positions, (dim_size(positions), 1))
+    reordered = draft.put_reordered(tensor, positions, (dim_size(positions), 1))
     rows = split_digits((Digit("Y", 1, dim_size(positions)),), digit_sizes(positions))
     row_digits = dict(zip(positions, rows, strict=True))
     index_map = tuple(
         merged(flattened(tuple(row_digits.get(digit, (digit,)) for digit in dim)))
         for dim in tensor.index_map
     )
-    rewriter.mapped[name] = MappedTensor(reordered, index_map)
-    return rewriter.mapped[name]
+    draft.mapped[name] = MappedTensor(reordered, index_map)
+    return draft.mapped[name]
 
 
-def _pointwise(rewriter: TokenRewriter, layer: Layer, operator: op.Operator) -> None:
-    """A function of single elements keeps the index map. Slopes by channel have no rule."""
-    tensor = rewriter.on_map(layer.inputs[0])
-    if operator.trained(rewriter.network.input_shapes(layer)):
+@of(op.Activation, op.Conversion, op.Identity)
+def elements_one_by_one(draft: TokenDraft, layer: Layer, operator: op.Operator) -> None:
+    """A function of single elements keeps the index map. Slopes by channel have no rule.
+
+    before: tokens 8x4 -> turned 4x8 -> relu 4x8
+    after:  tokens 4x8x1 -> relu 4x8x1; relu = relu[c, y]
+    """
+    tensor = draft.on_map(layer.inputs[0])
+    if operator.trained(draft.network.input_shapes(layer)):
         raise NoIndexMap
-    rewriter.put(layer, operator, [tensor.layer], tensor.index_map)
-    rewriter.put_unrepeated(layer, operator)
+    draft.put(layer, operator, [tensor.layer], tensor.index_map)
+    draft.put_unrepeated(layer, operator)
 
 
-def _embedding(rewriter: TokenRewriter, layer: Layer, operator: op.Operator) -> None:
-    """Rows of a table, one per token number: each becomes the channels of the token's pixel."""
-    tensor = rewriter.on_map(layer.inputs[0])
-    if rewriter.shape_of(tensor).dims != rewriter.network.input_shapes(layer)[0].dims:
+@of(op.Embedding)
+def embedding(draft: TokenDraft, layer: Layer, operator: op.Operator) -> None:
+    """Rows of a table, one per token number: each becomes the channels of the token's pixel.
+
+    before: numbers 1x8x1 -> rows 4x8x1
+    after:  numbers 1x8x1 -> rows 4x8x1; rows = rows[c, y, 0]
+    """
+    tensor = draft.on_map(layer.inputs[0])
+    if draft.shape_of(tensor).dims != draft.network.input_shapes(layer)[0].dims:
         raise NoIndexMap
     index_map = (whole_axis("C", layer.shape.channels), *tensor.index_map[1:])
-    rewriter.put(layer, operator, [tensor.layer], index_map)
+    draft.put(layer, operator, [tensor.layer], index_map)
 
 
-def _choice(rewriter: TokenRewriter, layer: Layer, operator: op.Choice) -> None:
-    """A choice by one tensor between two scalars is a function of its elements."""
+@of(op.Choice)
+def choice_between_scalars(draft: TokenDraft, layer: Layer, operator: op.Choice) -> None:
+    """A choice by one tensor between two scalars is a function of its elements.
+
+    before: scores 2x8x4; mask 1x8x4 -> spread 2x8x4 -> bias 2x8x4; scores, bias -> masked 2x8x4
+    after:  scores 2x8x4; mask 1x8x4 -> bias once 1x8x4; scores, bias once -> masked 2x8x4; masked =
+            masked[c, y, x]
+    """
     if len(layer.inputs) == 1 and all(set(dims) == {1} for _, dims in operator.constants):
-        rewriter.put_unrepeated(layer, operator)
+        draft.put_unrepeated(layer, operator)
     raise NoIndexMap
 
 
-def _repeat(rewriter: TokenRewriter, layer: Layer, operator: op.Repeat) -> None:
+@of(op.Repeat)
+def repetition(draft: TokenDraft, layer: Layer, operator: op.Repeat) -> None:
     """A repetition along a dim of size 1: broadcasts read the tensor without it.
 
     Only heads of keys or values that several queries share (more than three dims) are copied.
+
+    before: scores 2x8x4; mask 1x8x4 -> spread 2x8x4; scores, spread -> masked 2x8x4
+    after:  scores 2x8x4; mask 1x8x4; scores, mask -> masked 2x8x4; masked = masked[c, y, x]
     """
     axis, times = operator.axis, operator.times
-    if rewriter.network.input_shapes(layer)[0].dims[axis] > 1:
+    if draft.network.input_shapes(layer)[0].dims[axis] > 1:
         raise NoIndexMap
-    rewriter.put_unrepeated(layer)
+    draft.put_unrepeated(layer)
     if len(layer.shape.dims) <= 3:
         raise NoIndexMap
-    tensor = rewriter.on_map(layer.inputs[0])
-    positions, index_map = repeated_channels(
-        tensor.index_map, axis, times, rewriter.shape_of(tensor)
-    )
-    rewriter.put(layer, op.Gather(axis=0, places=positions), [tensor.layer], index_map)
+    tensor = draft.on_map(layer.inputs[0])
+    positions, index_map = repeated_channels(tensor.index_map, axis, times, draft.shape_of(tensor))
+    draft.put(layer, op.Gather(axis=0, places=positions), [tensor.layer], index_map)
 
 
-def _elementwise(rewriter: TokenRewriter, layer: Layer, operator: op.Elementwise) -> None:
-    """An elementwise operator with broadcasting, of tensors and at most one constant."""
-    if not all(name in rewriter.mapped for name in layer.inputs):
+@of(op.Elementwise)
+def elementwise(draft: TokenDraft, layer: Layer, operator: op.Elementwise) -> None:
+    """An elementwise operator with broadcasting, of tensors and at most one constant.
+
+    before: tokens 8x4 -> turned 4x8 -> shifted 4x8
+    after:  tokens 4x8x1 -> shifted 4x8x1; shifted = shifted[c, y]
+    """
+    if not all(name in draft.mapped for name in layer.inputs):
         raise NoIndexMap
-    tensors = [rewriter.unrepeated_operand(name) for name in layer.inputs]
+    tensors = [draft.unrepeated_operand(name) for name in layer.inputs]
     index_map = broadcast_map([tensor.index_map for tensor in tensors], layer.shape.dims)
     shape = Shape(dims=tuple(dim_size(digits_along(axis, index_map)) for axis in AXES))
-    operands = [_aligned_operand(rewriter, tensor, index_map, shape) for tensor in tensors]
+    operands = [_aligned_operand(draft, tensor, index_map, shape) for tensor in tensors]
     weights = None
     if operator.constant is not None:
         dims = varying_dims(operator.constant, index_map, shape)
-        arrays = rewriter.arrays_of(layer)
+        arrays = draft.arrays(layer.name)
         if arrays is not None:
             broadcast = np.broadcast_to(arrays["constant"], layer.shape.dims)
             varying = tuple(slice(size) for size in dims)
@@ -503,17 +587,17 @@ def _elementwise(rewriter: TokenRewriter, layer: Layer, operator: op.Elementwise
         replace(stored, name=None) if stored.role == "constant" else stored
         for stored in layer.stored
     )
-    rewriter.put(layer, operator, operands, index_map, weights=weights, stored=stored)
+    draft.put(layer, operator, operands, index_map, weights=weights, stored=stored)
 
 
 def _aligned_operand(
-    rewriter: TokenRewriter, tensor: MappedTensor, index_map: IndexMap, shape: Shape
+    draft: TokenDraft, tensor: MappedTensor, index_map: IndexMap, shape: Shape
 ) -> str:
     """The layer whose map has an operand where the result has its elements, or broadcasts to it.
 
     A view is added if only the dims differ. Raises NoIndexMap if elements would have to move.
     """
-    shape_of_operand = rewriter.shape_of(tensor)
+    shape_of_operand = draft.shape_of(tensor)
     missing_dims = len(index_map) - len(tensor.index_map)
     operand_map: IndexMap = (*((),) * missing_dims, *tensor.index_map)
     has_digits_of_result = all(
@@ -535,49 +619,62 @@ def _aligned_operand(
         raise NoIndexMap
     if merged(flattened(aligned_map)) != memory_digits(aligned_shape):
         raise NoIndexMap
-    return rewriter.put_move(tensor.layer, op.View(dims=aligned_shape.dims), "as others")
+    return draft.put_move(tensor.layer, op.View(dims=aligned_shape.dims), "as others")
 
 
-def _tokens_with_all_numbers(rewriter: TokenRewriter, layer: Layer, axis: int) -> MappedTensor:
+def _tokens_with_all_numbers(draft: TokenDraft, layer: Layer, axis: int) -> MappedTensor:
     """The token rows of a layer over the last axis of the file, which must be that of the numbers."""
     if axis != len(layer.shape.dims) - 1:
         raise NoIndexMap
     (name,) = layer.inputs[:1]
-    tensor = rewriter.on_map(name)
-    channels = whole_axis("C", rewriter.shape_of(tensor).channels)
+    tensor = draft.on_map(name)
+    channels = whole_axis("C", draft.shape_of(tensor).channels)
     last_is_channels = tensor.index_map[-1] == channels
-    token_rows = rewriter.with_token_rows(name)
-    return token_rows if last_is_channels else rewriter.one_column(token_rows)
+    token_rows = draft.with_token_rows(name)
+    return token_rows if last_is_channels else draft.one_column(token_rows)
 
 
-def _layer_normalization(
-    rewriter: TokenRewriter, layer: Layer, operator: op.LayerNormalization
-) -> None:
-    """Normalisation over the numbers of a token becomes one over channels."""
+@of(op.LayerNormalization)
+def layer_normalization(draft: TokenDraft, layer: Layer, operator: op.LayerNormalization) -> None:
+    """Normalisation over the numbers of a token becomes one over channels.
+
+    before: tokens 8x4 -> norm 8x4
+    after:  tokens 4x8x1 -> norm 4x8x1; norm = norm[y, c]
+    """
     if operator.last is not None:
         raise NoIndexMap
-    tensor = _tokens_with_all_numbers(rewriter, layer, operator.axis)
-    rewriter.put(layer, replace(operator, axis=0, last=0), [tensor.layer], tensor.index_map)
+    tensor = _tokens_with_all_numbers(draft, layer, operator.axis)
+    draft.put(layer, replace(operator, axis=0, last=0), [tensor.layer], tensor.index_map)
 
 
-def _softmax(rewriter: TokenRewriter, layer: Layer, operator: op.Softmax) -> None:
-    """Softmax over the scores of a token becomes one over channels."""
+@of(op.Softmax)
+def softmax(draft: TokenDraft, layer: Layer, operator: op.Softmax) -> None:
+    """Softmax over the scores of a token becomes one over channels.
+
+    before: tokens 8x4 -> shares 8x4
+    after:  tokens 4x8x1 -> shares 4x8x1; shares = shares[y, c]
+    """
     axis = operator.axis
     if operator.last not in (None, axis):
         raise NoIndexMap
-    tensor = rewriter.on_map(layer.inputs[0])
-    channels = whole_axis("C", rewriter.shape_of(tensor).channels)
+    tensor = draft.on_map(layer.inputs[0])
+    channels = whole_axis("C", draft.shape_of(tensor).channels)
     if axis != len(layer.shape.dims) - 1 or tensor.index_map[-1] != channels:
         raise NoIndexMap
-    rewriter.put(layer, replace(operator, axis=0, last=None), [tensor.layer], tensor.index_map)
+    draft.put(layer, replace(operator, axis=0, last=None), [tensor.layer], tensor.index_map)
 
 
-def _reduction(rewriter: TokenRewriter, layer: Layer, operator: op.Reduction) -> None:
-    """A reduction over the numbers of a token becomes one over channels; over all tokens, pixels."""
-    if layer.inputs[0] not in rewriter.mapped:
+@of(op.Reduction)
+def reduction(draft: TokenDraft, layer: Layer, operator: op.Reduction) -> None:
+    """A reduction over the numbers of a token becomes one over channels; over all tokens, pixels.
+
+    before: tokens 8x4 -> mean 4
+    after:  tokens 4x8x1 -> mean 4x1x1; mean = mean[c]
+    """
+    if layer.inputs[0] not in draft.mapped:
         raise NoIndexMap
-    tensor = rewriter.on_map(layer.inputs[0])
-    shape, axes = rewriter.shape_of(tensor), set(operator.axes)
+    tensor = draft.on_map(layer.inputs[0])
+    shape, axes = draft.shape_of(tensor), set(operator.axes)
     reduced = merged(
         sorted(
             (digit for axis in axes for digit in tensor.index_map[axis]),
@@ -598,67 +695,70 @@ def _reduction(rewriter: TokenRewriter, layer: Layer, operator: op.Reduction) ->
         if operator.keeps or axis not in axes
     )
     operator = replace(operator, axes=map_axes, keeps=True)
-    rewriter.put(layer, operator, [tensor.layer], index_map or ((),))
+    draft.put(layer, operator, [tensor.layer], index_map or ((),))
 
 
-def _concatenation(rewriter: TokenRewriter, layer: Layer, operator: Any) -> None:
-    """A concatenation of feature maps by channel, or of matrices along tokens or numbers."""
+@of(op.Concatenation, op.ConstantConcatenation)
+def concatenation(draft: TokenDraft, layer: Layer, operator: Any) -> None:
+    """A concatenation of feature maps by channel, or of matrices along tokens or numbers.
+
+    before: tokens 8x4; state 3x4; state, tokens -> joined 11x4
+    after:  tokens 4x8x1; state 4x3x1; state, tokens -> joined 4x11x1; joined = joined[y, c]
+    """
     if operator.joined_axis is not None and len(layer.shape.dims) == 3:
-        _concatenation_of_channels(rewriter, layer, operator.axis)
+        _concatenation_of_channels(draft, layer, operator.axis)
         return
-    tensors = [rewriter.one_column(rewriter.with_token_rows(name)) for name in layer.inputs]
+    tensors = [draft.one_column(draft.with_token_rows(name)) for name in layer.inputs]
     if len(layer.shape.dims) != 2:
         raise NoIndexMap
-    tokens, numbers = layer.shape.dims
     map_axis = 1 if operator.axis == 0 else 0
-    arrays, weights = rewriter.arrays_of(layer), None
+    arrays, weights = draft.arrays(layer.name), None
     constants = getattr(operator, "constants", ())
     if constants:
         if arrays is not None:
             weights = {
                 role: np.ascontiguousarray(array.T[:, :, None]) for role, array in arrays.items()
             }
-        constants_on_map = tuple((position, (dims[1], dims[0], 1)) for position, dims in constants)
+        constants_on_map = tuple((position, token_rows(dims)[0]) for position, dims in constants)
         operator = replace(operator, axis=map_axis, constants=constants_on_map)
     else:
         operator = replace(operator, axis=map_axis)
-    index_map = (whole_axis("Y", tokens), whole_axis("C", numbers))
+    _, index_map = token_rows(layer.shape.dims)
     stored = tuple(replace(stored, name=None) for stored in layer.stored)
     inputs = [tensor.layer for tensor in tensors]
-    rewriter.put(layer, operator, inputs, index_map, weights=weights, stored=stored)
+    draft.put(layer, operator, inputs, index_map, weights=weights, stored=stored)
 
 
-def _concatenation_of_channels(rewriter: TokenRewriter, layer: Layer, axis: int) -> None:
+def _concatenation_of_channels(draft: TokenDraft, layer: Layer, axis: int) -> None:
     """A concatenation along a dim that is all channels of each input; other dims must agree."""
-    tensors = [rewriter.on_map(name) for name in layer.inputs]
+    tensors = [draft.on_map(name) for name in layer.inputs]
     other_dims = {_with_dim(tensor, axis, ()) for tensor in tensors}
-    channels = [rewriter.shape_of(tensor).channels for tensor in tensors]
+    channels = [draft.shape_of(tensor).channels for tensor in tensors]
     all_channels = [whole_axis("C", count) for count in channels]
     if len(other_dims) > 1 or [tensor.index_map[axis] for tensor in tensors] != all_channels:
         raise NoIndexMap
     index_map = _with_dim(tensors[0], axis, whole_axis("C", sum(channels)))
-    rewriter.put(layer, op.Concatenation(), [tensor.layer for tensor in tensors], index_map)
+    draft.put(layer, op.Concatenation(), [tensor.layer for tensor in tensors], index_map)
 
 
-_RULES: dict[type, Callable[[TokenRewriter, Layer, Any], None]] = {
-    op.Activation: _pointwise,
-    op.Choice: _choice,
-    op.Concatenation: _concatenation,
-    op.ConstantConcatenation: _concatenation,
-    op.Conversion: _pointwise,
-    op.Elementwise: _elementwise,
-    op.Embedding: _embedding,
-    op.Gather: _gather,
-    op.Identity: _pointwise,
-    op.Input: _input,
-    op.LayerNormalization: _layer_normalization,
-    op.MatrixProduct: _with_matrix,
-    op.Output: _output,
-    op.Reduction: _reduction,
-    op.Repeat: _repeat,
-    op.Reshape: _reshape,
-    op.Slice: _slice,
-    op.Softmax: _softmax,
-    op.Transpose: _transpose,
-    op.View: _view,
-}
+RULES: tuple[TokenRule, ...] = (
+    matrix_input,
+    output_from_map,
+    reshape,
+    view,
+    transposition,
+    range_of_positions,
+    gather,
+    matrix_product,
+    product_of_tensors,
+    elements_one_by_one,
+    embedding,
+    choice_between_scalars,
+    repetition,
+    elementwise,
+    layer_normalization,
+    softmax,
+    reduction,
+    concatenation,
+    in_file_dims,
+)

@@ -9,8 +9,11 @@ from cnn2csdf import operators as op
 from cnn2csdf import rings, simplify, streams, tokens
 from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.dtypes import Element, Quantization, Stored
+from cnn2csdf.index_maps import AXES
+from cnn2csdf.network import Network
 from cnn2csdf.operators import Next, Previous
-from cnn2csdf.rewriting import Edit, exhausted, rewritten
+from cnn2csdf.rewriting import Edit, edited, exhausted, rewritten
+from cnn2csdf.token_layers import TokenDraft
 from cnn2csdf.weights import Model
 
 INTEGERS = Quantization(element=Element.INT8, scales=(0.5,), zero_point=3)
@@ -53,7 +56,7 @@ def previous(*dims, begin=0):
 
 
 NEXT = Next(variable="x")
-JOIN = op.Concatenation(axis=1)
+JOIN, JOIN_TOKENS = op.Concatenation(axis=1), op.Concatenation(axis=0)
 
 
 def rows(start, stop):
@@ -199,6 +202,89 @@ WHOLE_MODELS = {
 }
 
 
+TOKENS = ("tokens", op.Input(dims=(8, 4)))
+TURNED = ("turned", op.Transpose(permutation=(1, 0)), "tokens")
+IMAGE = ("image", op.Input(dims=(4, 2, 3)))
+SPREAD = (
+    ("scores", op.Input(dims=(2, 8, 4))),
+    ("mask", op.Input(dims=(1, 8, 4))),
+    ("spread", op.Repeat(axis=0, times=2), "mask"),
+)
+SUM, SCALARS = op.Elementwise(function="add"), ((1, (1,)), (2, (1,)))
+ON_MAPS = {
+    tokens.matrix_input: built(TOKENS),
+    tokens.output_from_map: built(TOKENS, ("result", op.Output(), "tokens")),
+    tokens.reshape: built(IMAGE, ("rows", op.Reshape(dims=(4, 6)), "image")),
+    tokens.view: built(IMAGE, ("tokens", op.View(dims=(6, 4)), "image")),
+    tokens.transposition: built(TOKENS, TURNED),
+    tokens.range_of_positions: built(TOKENS, ("last", op.Slice(axis=0, start=5, stop=8), "tokens")),
+    tokens.gather: built(
+        TOKENS,
+        ("dense", op.MatrixProduct(units=6), "tokens"),
+        ("three", op.Reshape(dims=(8, 3, 2)), "dense"),
+        ("query", op.Gather(axis=1, places=(0,)), "three"),
+    ),
+    tokens.matrix_product: built(TOKENS, ("dense", op.MatrixProduct(units=6), "tokens")),
+    tokens.product_of_tensors: built(
+        ("query", op.Input(dims=(8, 4))),
+        ("key", op.Input(dims=(5, 4))),
+        ("turned", op.Transpose(permutation=(1, 0)), "key"),
+        ("scores", op.MatrixProduct(), "query", "turned"),
+    ),
+    tokens.elements_one_by_one: built(
+        TOKENS, TURNED, ("relu", op.Activation(function="relu"), "turned")
+    ),
+    tokens.embedding: built(
+        ("numbers", op.Input(dims=(1, 8, 1))),
+        ("rows", op.Embedding(entries=9, width=4), "numbers"),
+    ),
+    tokens.choice_between_scalars: built(
+        *SPREAD,
+        ("bias", op.Choice(constants=SCALARS), "spread"),
+        ("masked", SUM, "scores", "bias"),
+    ),
+    tokens.repetition: built(*SPREAD, ("masked", SUM, "scores", "spread")),
+    tokens.elementwise: built(
+        TOKENS, TURNED, ("shifted", op.Elementwise(function="add", constant=(4, 1)), "turned")
+    ),
+    tokens.layer_normalization: built(TOKENS, ("norm", op.LayerNormalization(axis=1), "tokens")),
+    tokens.softmax: built(TOKENS, ("shares", op.Softmax(axis=1), "tokens")),
+    tokens.reduction: built(
+        TOKENS, ("mean", op.Reduction(function="mean", axes=(0,), keeps=False), "tokens")
+    ),
+    tokens.concatenation: built(
+        TOKENS, ("state", op.Input(dims=(3, 4))), ("joined", JOIN_TOKENS, "state", "tokens")
+    ),
+    tokens.in_file_dims: built(TOKENS, ("sums", op.RunningSum(axis=0), "tokens")),
+}
+
+
+def on_maps(model):
+    """The layers on feature maps that the last tensor needs, and the elements that it has of them."""
+    draft, last = TokenDraft(model), model.network.layers[-1].name
+    edited(draft, *tokens.RULES)
+    needed = {draft.mapped[last].layer if last in draft.mapped else last}
+    for layer in reversed(draft.layers.values()):
+        needed.update(layer.inputs if layer.name in needed else ())
+    layers = tuple(layer for layer in draft.layers.values() if layer.name in needed)
+    text = sketch(Model(network=Network(name="on maps", layers=layers)))
+    if last not in draft.mapped:
+        return text
+    name, index_map = draft.mapped[last]
+    dims = (digits(dim, draft.layers[name].shape) for dim in index_map)
+    return f"{text}; {last} = {name}[{', '.join(dims)}]"
+
+
+def digits(dim, shape):
+    """The digits of a dim: `y x`, `c//4%2`, or 0 for a dim of size 1."""
+    words = []
+    for axis, stride, size in dim:
+        step = f"//{stride}" if stride > 1 else ""
+        rest = f"%{size}" if stride * size < shape.dims[AXES.index(axis)] else ""
+        words.append(f"{axis.lower()}{step}{rest}")
+    return " ".join(words) or "0"
+
+
 STATES = {  # arguments of a rule besides the draft and the layer
     rings.as_view: lambda network: {},
     simplify.swap_first_axes: simplify.tensors_to_swap,
@@ -213,18 +299,23 @@ def applied(rule, model):
     return rewritten(model, partial(rule, state(model.network)) if state else rule)
 
 
+def after(rule, model):
+    """The part of an example that is the result of its rule."""
+    return on_maps(model) if rule in ON_MAPS else sketch(applied(rule, model))
+
+
 SIMPLIFYING = [rule for rule in EXAMPLES if rule.__module__ == simplify.__name__]
 
 ALL = pytest.mark.parametrize(
     ("rule", "model"),
-    [*EXAMPLES.items(), *WHOLE_MODELS.items()],
+    [*EXAMPLES.items(), *WHOLE_MODELS.items(), *ON_MAPS.items()],
     ids=lambda value: getattr(value, "__name__", ""),
 )
 
 
 @ALL
 def test_the_example_in_the_docstring_is_what_a_rule_does(rule, model):
-    example = f"before: {sketch(model)} after: {sketch(applied(rule, model))}"
+    example = f"before: {sketch(model)} after: {after(rule, model)}"
     assert " ".join(example.split()) in " ".join(rule.__doc__.split())
 
 
@@ -232,6 +323,22 @@ def test_the_example_in_the_docstring_is_what_a_rule_does(rule, model):
 def test_a_rule_that_simplifies_leaves_its_own_result_as_it_is(rule):
     once = applied(rule, EXAMPLES[rule])
     assert applied(rule, once) is once
+
+
+def test_every_rule_for_tokens_has_an_example():
+    assert {*ON_MAPS} == {*tokens.RULES}
+
+
+def test_a_function_with_parameters_that_follows_a_move_keeps_the_dims_of_the_file():
+    builder = NetworkBuilder()
+    scores = builder.add(
+        op.MatrixProduct(), builder.input((8, 4)), builder.input((4, 5)), name="scores"
+    )
+    line = builder.add(op.Reshape(dims=(5, 8)), scores, epilogue=(op.BatchNormalization(),))
+    builder.output(line)
+    model = Model(network=builder.network())
+    kept = replace(model.network.layer(line), inputs=("scores 8x5",))
+    assert tokens.tokens_as_rows(model).network.layer(line) == kept
 
 
 def test_layers_that_lose_their_consumers_are_left_out_and_unread_layers_stay():
