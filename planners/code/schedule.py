@@ -199,15 +199,16 @@ class Schedule:
 
     def _variable_rows(self) -> list[str]:
         """Initialisers of state variables: target, source, and the group after which C copies."""
-        updates = {update.variable: update for update in state_updates(self.network, self.plan)}
+        updates = state_updates(self.network, self.plan)
+        ends = {variable: (group, source) for group, variable, source in updates}
         lines = []
         for previous, _ in self.network.variables:
-            update = updates[previous.name]
-            ring = self._rings.get(update.source)
-            source = update.source if ring is None else ring.new
+            group, source = ends[previous.name]
+            ring = self._rings.get(source)
+            source = source if ring is None else ring.new
             numbers = self._numbers[previous.name], self._numbers[source]
             lines.append(
-                f"{{&tensors[{numbers[0]}], &tensors[{numbers[1]}], {update.group}}}, "
+                f"{{&tensors[{numbers[0]}], &tensors[{numbers[1]}], {group}}}, "
                 f"/* {comment(previous.name)} */"
             )
         return lines

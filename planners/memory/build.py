@@ -1,7 +1,7 @@
 """Memory plan of a chain of fused groups: buffer sizes, aliases, in-place overlaps and offsets.
 
 An alias stores a tensor inside a host tensor, such as an input of a concatenation in the result. An
-in-place overlap (Lead) lets the result of a group overwrite dead rows of the group's input. The
+in-place overlap (a lead) lets the result of a group overwrite dead rows of the group's input. The
 lower bound on the arena follows from both.
 
 Example of an overlap: a group reads a tensor of 100 bytes and writes a result of 60 bytes. If the
@@ -26,7 +26,7 @@ from cnn2csdf.network import Network
 from planners.memory.line_buffers import Keeping, KeptRows
 from planners.memory.moves import JoinedMoves
 from planners.memory.order import TopologicalOrder, topological_order
-from planners.memory.placement import GroupBytes, Lead, placed
+from planners.memory.placement import GroupBytes, Leads, placed
 from planners.memory.stages import GroupGeometry, StageTable
 from planners.plan.aliases import channels_of, joint_lives, without_costly_aliases
 from planners.plan.firing import RowNeeds, StageFirings, firing_order
@@ -235,7 +235,7 @@ class _PlanBuilder:
         self._buffers = tuple(self._sized())
         self._inner = [buffer for buffer in self._buffers if buffer.kind is not Kind.EXTERNAL]
         leads = leads_of(course, table, groups, whole=self._whole, aliases=self._aliases)
-        self._leads = list(leads) if has_leads else []
+        self._leads = dict(leads) if has_leads else {}
         self.least = least_arena(groups, self._inner, self._leads)
 
     @property
@@ -318,23 +318,22 @@ class _PlanBuilder:
             else Keeping.LINE
             for firing in group.firings
         }
-        kept = group.kept(keeping)
-        rings = rings_of(self._course.network, group.firings, aliases, kept.rows, group.row_bytes)
+        lines, passing = group.kept(keeping)
+        rings = rings_of(self._course.network, group.firings, aliases, lines, group.row_bytes)
         for host, (_, inside) in rings.items():
             keeping |= dict.fromkeys((host, *(alias.tensor for alias in inside)), Keeping.WHOLE)
         if rings:
-            kept = group.kept(keeping)
-        rows = {**kept.rows, **{host: rows for host, (rows, _) in rings.items()}}
-        return kept._replace(rows=rows), rings
+            lines, passing = group.kept(keeping)
+        return (lines | {host: rows for host, (rows, _) in rings.items()}, passing), rings
 
     def _inside(self, group: GroupGeometry, number: int) -> Iterator[StreamBuffer]:
         """Line buffers, accumulators and staging buffer of a group."""
-        kept, _ = self._kept[number]
-        for tensor, rows in kept.rows.items():
+        (lines, passing), _ = self._kept[number]
+        for tensor, rows in lines.items():
             size = rows * self._table.row_bytes(tensor)
             yield StreamBuffer.of_group(Kind.LINE, tensor, number, rows=rows, size=size)
         yield from group.accumulators(number)
-        size = -(-max(kept.passing) // self._widest) * self._widest
+        size = -(-max(passing) // self._widest) * self._widest
         yield StreamBuffer.of_group(Kind.STAGING, group.result, number, size=size)
         if number in self._blocks:
             size = self._blocks[number].size
@@ -359,7 +358,7 @@ def leads_of(
     *,
     whole: Mapping[str, tuple[int, int]],
     aliases: Mapping[str, Alias],
-) -> Iterator[Lead]:
+) -> Iterator[tuple[tuple[str, str], int]]:
     """Yield the permitted overlaps of group results with tensors that are dead after these groups.
 
     If several groups write or read rows of a tensor, the span of these groups counts as a single
@@ -383,7 +382,7 @@ def leads_of(
             span = range(whole[result][0], end)
             lead = _lead_over(course.network, table, groups, span, (result, name), aliases)
             if lead is not None:
-                yield Lead(result, name, lead)
+                yield (result, name), lead
 
 
 def _lead_over(
@@ -451,7 +450,7 @@ def _stays(network: Network, name: str, hosts: Mapping[str, str]) -> bool:
 
 
 def least_arena(
-    groups: Sequence[GroupGeometry], buffers: Sequence[StreamBuffer], leads: Sequence[Lead]
+    groups: Sequence[GroupGeometry], buffers: Sequence[StreamBuffer], leads: Leads
 ) -> int:
     """Return a lower bound on the arena in bytes: maximum over groups of live bytes with overlaps."""
     size = {buffer.name: buffer.size for buffer in buffers}
@@ -459,11 +458,11 @@ def least_arena(
     for number in range(len(groups)):
         alive = {buffer.name for buffer in buffers if buffer.begin <= number < buffer.end}
         saved: dict[str, int] = {}
-        for lead in leads:
-            if {lead.below, lead.above} <= alive:
-                both = max(size[lead.below], lead.bytes + size[lead.above])
-                less = max(0, size[lead.below] + size[lead.above] - both)
-                saved[lead.below] = min(saved.get(lead.below, 0) + less, size[lead.below])
+        for (below, above), lead in leads.items():
+            if {below, above} <= alive:
+                both = max(size[below], lead + size[above])
+                less = max(0, size[below] + size[above] - both)
+                saved[below] = min(saved.get(below, 0) + less, size[below])
         most = max(most, sum(size[name] for name in alive) - sum(saved.values()))
     return most
 

@@ -36,16 +36,12 @@ class Keeping(Enum):
 KINDS = {Keeping.WHOLE: kernel.WHOLE, Keeping.RING: kernel.RING, Keeping.LINE: kernel.LINE}
 
 
-class KeptRows(NamedTuple):
-    """The rows that the firings of a group keep.
+KeptRows = tuple[dict[str, int], tuple[int, ...]]
+"""Rows of each ring and line buffer of a group; transient bytes of the firings of each stage, at most.
 
-    rows: rows of each ring and line buffer. passing: for each stage the maximum of transient bytes in
-    one of its firings: its strips, and the batches that it reads from and writes to the staging
-    buffer.
-    """
-
-    rows: Mapping[str, int]
-    passing: tuple[int, ...]
+Transient are the strips of a firing, and the batches that it reads from and writes to the staging
+buffer.
+"""
 
 
 def kept_rows(
@@ -66,7 +62,7 @@ def kept_rows(
     passing = make([*strips, *(0 for _ in stages)])
     count = group.backend.kernel(kernel.count_passing)
     count(group.group, group.order, group.total, kinds, rows, sizes, passing)
-    return KeptRows(rows=_by_result(stages, keeping, rows), passing=tuple(passing[len(stages) :]))
+    return _by_result(stages, keeping, rows), tuple(passing[len(stages) :])
 
 
 def kept_places(stages: Sequence[StageFirings], keeping: Mapping[str, Keeping]) -> dict[str, int]:

@@ -398,18 +398,18 @@ class GroupCandidates:
         if len(together) > len(firings):
             strips.append(0)
             sizes[NOTHING], keeping[NOTHING] = 0, Keeping.WHOLE
-        kept = kept_rows(together, sizes, strips, keeping)
+        lines, passing = kept_rows(together, sizes, strips, keeping)
         aliases = [
             alias for alias in table.aliases.values() if streamed not in (alias.tensor, alias.host)
         ]
-        joint = rings_of(table.network, together, aliases, kept.rows, sizes)
+        joint = rings_of(table.network, together, aliases, lines, sizes)
         within = tuple(alias for _, inside in joint.values() for alias in inside)
-        rings = {**kept.rows, **{name: rows for name, (rows, _) in joint.items()}}
+        rings = {**lines, **{name: rows for name, (rows, _) in joint.items()}}
         for alias in within:
             del rings[alias.tensor]
         pieces = [rows * sizes[name] for name, rows in rings.items()]
         pieces += [geometry.accumulator for geometry in geometries]
-        staging = -(-max(kept.passing) // ACCUMULATOR_BYTES) * ACCUMULATOR_BYTES
+        staging = -(-max(passing) // ACCUMULATOR_BYTES) * ACCUMULATOR_BYTES
         fast = sum(pieces) + staging
         if is_limited and fast > self._fast:
             return None

@@ -544,7 +544,7 @@ def _offsets(table: StageTable, buffers: Sequence[StreamBuffer]) -> dict[str, in
         )
         for buffer in buffers
     ]
-    return placed(pieces, [], enough=_live(buffers)) if pieces else {}
+    return placed(pieces, {}, enough=_live(buffers)) if pieces else {}
 
 
 def in_fast_memory(

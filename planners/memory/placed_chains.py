@@ -59,14 +59,18 @@ class _Ranges(NamedTuple):
     group: list[JoinedMoves | None]
 
 
-class PlacedChains(NamedTuple):
-    """The groups of a search, and the bytes of the tensors at the separators.
+class PlacedChains:
+    """Search for offsets of the tensors of all partial chains within an arena."""
 
-    groups: by the separator where they begin, and whether its tensor arrives row by row; then by end.
-    """
+    def __init__(
+        self, sizes: tuple[int, ...], groups: dict[tuple[int, bool], dict[int, list[Candidate]]]
+    ) -> None:
+        """Set the bytes of the tensors at the separators, and the groups.
 
-    sizes: tuple[int, ...]
-    groups: dict[tuple[int, bool], dict[int, list[Candidate]]]
+        groups: by the separator where they begin, and whether its tensor arrives row by row; then by
+        end.
+        """
+        self.sizes, self.groups = sizes, groups
 
     def within(
         self, cap: int, most_work: int, stop: Stop
@@ -75,31 +79,19 @@ class PlacedChains(NamedTuple):
 
         most_work: only chains with fewer MACs are searched. stop: ends the search with GaveUp.
         """
-        return _PlacedChainSearch(self, cap, most_work, stop).best()
-
-
-class _PlacedChainSearch:
-    """Offsets of the tensors of all partial chains within one arena."""
-
-    def __init__(self, chains: PlacedChains, cap: int, most_work: int, stop: Stop) -> None:
-        self._stop = stop
-        self._sizes, self._groups = chains
-        self._cap, self._most_work = cap, most_work
-        largest = max(cap, *self._sizes)
-        for groups in self._groups.values():
-            for numbers, _ in (group for same in groups.values() for group in same):
+        self._stop, self._cap, self._most_work = stop, cap, most_work
+        largest = max(cap, *self.sizes)
+        for groups_from in self.groups.values():
+            for numbers, _ in (group for same in groups_from.values() for group in same):
                 largest = max(largest, *numbers[PEAK + 1 :])
-        self._kind = ranges.number_type(8 * largest * len(self._sizes))  # MACs add up
+        self._kind = ranges.number_type(8 * largest * len(self.sizes))  # MACs add up
         self._open: dict[int, list[tuple[_Extensions, int, Sequence[JoinedMoves | None]]]] = {}
         self._known: dict[int, _Ranges] = {}
-
-    def best(self) -> tuple[int, tuple[JoinedMoves, ...]] | None:
-        """Return the fewest MACs of a chain, and the chain; None if no chain fits."""
-        last = len(self._sizes) - 1
+        last = len(self.sizes) - 1
         self._begin()
         for cut in range(last):
             self._known[cut] = kept = self._kept(cut)
-            for end, groups in self._groups.get((cut, False), {}).items():
+            for end, groups in self.groups.get((cut, False), {}).items():
                 self._stop.look()
                 self._extend(cut, end, kept, groups)
         self._known[last] = best = self._kept(last)
@@ -110,8 +102,8 @@ class _PlacedChainSearch:
 
     def _begin(self) -> None:
         """Start with the input at any offset, or with its rows, consumed by groups or collected."""
-        zero, size = np.zeros(1, self._kind), self._sizes[0]
-        streamed = self._groups.get((0, True))
+        zero, size = np.zeros(1, self._kind), self.sizes[0]
+        streamed = self.groups.get((0, True))
         nothing = _Ranges(zero, zero, zero, [(BEFORE, 0)], [None])
         if size <= self._cap:
             # None: the input is whole from the start; (): a group without moves collects its rows.
@@ -124,10 +116,10 @@ class _PlacedChainSearch:
         """Extend the partial chains to a separator by each group from there to a later separator."""
         fitting = [group for group in groups if group[0][PEAK] <= self._cap]
         if fitting and len(partial.work):
-            source = 0 if begin == BEFORE else self._sizes[begin]
+            source = 0 if begin == BEFORE else self.sizes[begin]
             self._stop.spend(PAIRS_EFFORT + len(fitting) * len(partial.work) // PAIRS)
             pairs = _GroupsAfterRanges(
-                self._cap, (source, self._sizes[end]), partial, fitting, self._kind
+                self._cap, (source, self.sizes[end]), partial, fitting, self._kind
             )
             self._add(begin, end, [moves for _, moves in fitting], list(pairs.result_ranges()))
 

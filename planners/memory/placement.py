@@ -6,7 +6,7 @@ one whole result. The dynamic programming is exact on a grid of offsets, except 
 two separate tensors are left empty. Buffers inside a group are packed below the lower tensor of the
 group and above its upper tensor.
 
-A Lead weakens the conflict of two buffers: the second buffer begins at least the lead above the
+A lead weakens the conflict of two buffers: the second buffer begins at least the lead above the
 first, instead of at least the size of the first. Example: `below` of 60 bytes at offset 0 and a
 lead of 20 bytes: `above` may begin at 20 instead of 60.
 
@@ -35,8 +35,14 @@ from planners.kernels.placement_search import FOUND, NONE
 NEAR = 1024  # stop within this fraction of the lower bound
 GRID = 256  # the same along the chain, where offsets are on a grid
 
+Leads = Mapping[tuple[str, str], int]
+"""Permitted overlaps: by the names of a buffer and a buffer above it, the minimum distance in bytes.
 
-def placed(pieces: Sequence[GroupBytes], leads: Sequence[Lead], *, enough: int) -> dict[str, int]:
+The distance is that of the begins of the two buffers.
+"""
+
+
+def placed(pieces: Sequence[GroupBytes], leads: Leads, *, enough: int) -> dict[str, int]:
     """Return an offset in bytes for each buffer, such that the arena is small.
 
     Buffers with overlapping lifetimes have disjoint bytes, unless a lead permits an overlap. The
@@ -68,7 +74,7 @@ def placed(pieces: Sequence[GroupBytes], leads: Sequence[Lead], *, enough: int) 
 
 
 def _along_the_chain(
-    pieces: Sequence[GroupBytes], leads: Sequence[Lead], enough: int, room: int
+    pieces: Sequence[GroupBytes], leads: Leads, enough: int, room: int
 ) -> dict[str, int]:
     """Return offsets by dynamic programming; empty if a group reads or writes several whole tensors.
 
@@ -79,7 +85,7 @@ def _along_the_chain(
     shared = [piece for piece in pieces if piece.is_shared]
     if shared:
         unit = max(piece.alignment for piece in pieces)
-        below = _in_some_order(shared, ())
+        below = _in_some_order(shared, {})
         base = -(-_end(shared, below) // unit) * unit
         chain = [piece for piece in pieces if not piece.is_shared]
         above = _along_the_chain(chain, leads, max(enough - base, 0), room)
@@ -102,8 +108,7 @@ def _along_the_chain(
     return best
 
 
-def _chain(pieces: Sequence[GroupBytes], leads: Sequence[Lead]) -> list[ChainGroup] | None:
-    lead_of = {(lead.below, lead.above): lead.bytes for lead in leads}
+def _chain(pieces: Sequence[GroupBytes], leads: Leads) -> list[ChainGroup] | None:
     unit = max((piece.alignment for piece in pieces), default=1)
     groups: list[ChainGroup] = []
     for number in range(max((piece.end for piece in pieces), default=0)):
@@ -125,7 +130,7 @@ def _chain(pieces: Sequence[GroupBytes], leads: Sequence[Lead]) -> list[ChainGro
             if piece.is_inner and piece.size
         )
         whole_size = {tensor.name: tensor.size for tensor in tensors}.get(result, 0)
-        lead = lead_of.get((result, source), whole_size)
+        lead = leads.get((result, source), whole_size)
         groups.append(ChainGroup(source, result, -(-lead // unit) * unit, inner))
     return groups or None
 
@@ -139,9 +144,8 @@ def _end(pieces: Sequence[GroupBytes], offsets: Mapping[str, int]) -> int:
     return max((offsets[piece.name] + piece.size for piece in pieces), default=0)
 
 
-def _in_some_order(pieces: Sequence[GroupBytes], leads: Sequence[Lead]) -> dict[str, int]:
+def _in_some_order(pieces: Sequence[GroupBytes], leads: Leads) -> dict[str, int]:
     """First fit in five orders; the smallest arena wins."""
-    allowed = {(lead.below, lead.above): lead.bytes for lead in leads}
     orders = (
         sorted(pieces, key=lambda piece: (-piece.size, piece.begin)),
         sorted(pieces, key=lambda piece: (piece.begin, -piece.size)),
@@ -150,11 +154,11 @@ def _in_some_order(pieces: Sequence[GroupBytes], leads: Sequence[Lead]) -> dict[
         sorted(pieces, key=lambda piece: (piece.is_inner, -piece.end, piece.begin)),
     )
     return min(
-        (_tried(order, allowed) for order in orders), key=lambda offsets: _end(pieces, offsets)
+        (_tried(order, leads) for order in orders), key=lambda offsets: _end(pieces, offsets)
     )
 
 
-def _tried(order: Sequence[GroupBytes], allowed: Mapping[tuple[str, str], int]) -> dict[str, int]:
+def _tried(order: Sequence[GroupBytes], allowed: Leads) -> dict[str, int]:
     """First fit: place the buffers in this order, each at the lowest free offset."""
     offsets: dict[str, int] = {}
     done: list[GroupBytes] = []
@@ -173,9 +177,7 @@ def _tried(order: Sequence[GroupBytes], allowed: Mapping[tuple[str, str], int]) 
     return offsets
 
 
-def _barred(
-    piece: GroupBytes, other: GroupBytes, at: int, allowed: Mapping[tuple[str, str], int]
-) -> tuple[int, int]:
+def _barred(piece: GroupBytes, other: GroupBytes, at: int, allowed: Leads) -> tuple[int, int]:
     """Return the open interval of offsets at which a buffer would overlap its neighbour."""
     first, end = at - piece.size, at + other.size
     if (piece.name, other.name) in allowed:  # the piece may be below and overlap the other
@@ -337,11 +339,10 @@ TURNS = 16  # of searches in different orders, of a thousand placements and more
 class ExactPlacement:
     """Exact search for offsets of buffers with leads, in arenas of any size."""
 
-    def __init__(self, pieces: Sequence[GroupBytes], leads: Sequence[Lead]) -> None:
+    def __init__(self, pieces: Sequence[GroupBytes], leads: Leads) -> None:
         """Set buffers and leads. Buffers of 0 bytes are placed at offset 0."""
         self._resting = {piece.name: 0 for piece in pieces if not piece.size}
         self._pieces = [piece for piece in pieces if piece.size]
-        self._leads = {(lead.below, lead.above): lead.bytes for lead in leads}
         self._unit = gcd(
             *(number for piece in self._pieces for number in (piece.size, piece.alignment))
         )
@@ -352,7 +353,7 @@ class ExactPlacement:
         self._sizes = [self._steps(piece.size) for piece in self._pieces]
         self._rises = {  # leads in steps: the second piece of a pair begins above the first
             (number, self._numbers[above]): max(1, min(self._steps(lead), self._sizes[number]))
-            for (below, above), lead in self._leads.items()
+            for (below, above), lead in leads.items()
             if above in self._numbers and (number := self._numbers.get(below)) is not None
         }
         self._blocks = self._conflicting()
@@ -477,15 +478,3 @@ class GroupBytes(NamedTuple):
     def meets(self, other: GroupBytes) -> bool:
         """Return whether the lifetimes of two buffers overlap."""
         return self.begin < other.end and other.begin < self.end
-
-
-class Lead(NamedTuple):
-    """Permission to overlap: `above` may begin `bytes` bytes after the begin of `below`, or later.
-
-    below, above: names of the buffers.
-    bytes: minimum of the offset of `above` minus the offset of `below`.
-    """
-
-    below: str
-    above: str
-    bytes: int

@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from random import Random
-from typing import NamedTuple
 
 from cnn2csdf.network import Network
 from csdf.time_limit import Stop
@@ -37,15 +36,7 @@ ANY_BYTES = 2**62  # more than any arena has
 PLAN_EFFORT = 200  # microseconds of a typical machine for each stage of a plan
 
 
-class _ChainCandidate(NamedTuple):
-    """A chain of groups and its plan."""
-
-    chain: tuple[JoinedMoves, ...]
-    plan: StreamingPlan
-
-    def bytes(self) -> tuple[int, int]:
-        """Return the bytes of the arena, and the maximum of live bytes of a group."""
-        return self.plan.arena_bytes, max(_live_bytes(self.plan))
+ChainPlan = tuple[tuple[JoinedMoves, ...], StreamingPlan]  # a chain of groups and its plan
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,61 +56,59 @@ class StageOrders:
         moves with the most live bytes, each layer a stage.
         """
         random = Random(SEED)
-        best = self._local_optimum(_ChainCandidate(chain, plan), random, stop)
+        best = self._local_optimum((chain, plan), random, stop)
         for _ in range(RESTARTS):
             indices = self._neediest(best)
             if not indices or stop.is_over():
                 break
             index = group, move = random.choice(indices)
-            stages = self._restarted(best.chain[group][move], random)
-            start = self._planned(_with_stages(best.chain, index, stages), ANY_BYTES, stop)
+            stages = self._restarted(best[0][group][move], random)
+            start = self._planned(_with_stages(best[0], index, stages), ANY_BYTES, stop)
             if start is not None:
-                best = min(
-                    best, self._local_optimum(start, random, stop), key=_ChainCandidate.bytes
-                )
-        return best.plan
+                best = min(best, self._local_optimum(start, random, stop), key=_bytes)
+        return best[1]
 
-    def _local_optimum(self, best: _ChainCandidate, random: Random, stop: Stop) -> _ChainCandidate:
+    def _local_optimum(self, best: ChainPlan, random: Random, stop: Stop) -> ChainPlan:
         """Return the candidate after changes that do not raise its bytes, until many in a row fail."""
-        work, failures = best.plan.multiply_accumulates, 0
+        work, failures = best[1].multiply_accumulates, 0
         # Lower bounds on the bytes of rejected chains.
         rejected: dict[tuple[tuple[Stage, ...], ...], tuple[int, int]] = {}
         while (indices := self._neediest(best)) and not stop.is_over():
-            largest = max(len(best.chain[group][move].stages) for group, move in indices)
+            largest = max(len(best[0][group][move].stages) for group, move in indices)
             failures += 1
             if failures > FAILURES_A_STAGE * largest:
                 break
             index = group, move = random.choice(indices)
-            stages = self._changed(best.chain[group][move], random)
+            stages = self._changed(best[0][group][move], random)
             if stages is None:
                 continue
-            changed = _with_stages(best.chain, index, stages)
+            changed = _with_stages(best[0], index, stages)
             key = tuple(move.stages for moves in changed for move in moves)
-            if rejected.get(key, best.bytes()) > best.bytes():
+            if rejected.get(key, _bytes(best)) > _bytes(best):
                 continue
-            below_bytes = best.plan.arena_bytes + 1
+            below_bytes = best[1].arena_bytes + 1
             candidate = self._planned(changed, below_bytes, stop)
             if candidate is None:
                 rejected[key] = below_bytes, 0
-            elif candidate.plan.multiply_accumulates > work:
+            elif candidate[1].multiply_accumulates > work:
                 rejected[key] = ANY_BYTES, 0
-            elif candidate.bytes() > best.bytes():
-                rejected[key] = candidate.bytes()
+            elif _bytes(candidate) > _bytes(best):
+                rejected[key] = _bytes(candidate)
             else:
-                failures = 0 if candidate.bytes() < best.bytes() else failures
+                failures = 0 if _bytes(candidate) < _bytes(best) else failures
                 best = candidate
         return best
 
     def _planned(
         self, chain: tuple[JoinedMoves, ...], below_bytes: int, stop: Stop
-    ) -> _ChainCandidate | None:
+    ) -> ChainPlan | None:
         """Return the chain with its plan; None if the plan does not have less than `below_bytes`."""
         count = sum(len(move.stages) for moves in chain for move in moves)
         stop.spend(PLAN_EFFORT * count)
         plan = smaller_plan(
             self.course, self.table, chain, is_streamed=self.is_streamed, below_bytes=below_bytes
         )
-        return None if plan is None else _ChainCandidate(chain, plan)
+        return None if plan is None else (chain, plan)
 
     def _restarted(self, move: GroupMove, random: Random) -> tuple[Stage, ...]:
         """Return the stages of a move in a random order, with stages by rows split into layers."""
@@ -133,9 +122,9 @@ class StageOrders:
         order = random_order(_predecessors(pieces, self.table.network), random)
         return tuple(pieces[number] for number in order)
 
-    def _neediest(self, candidate: _ChainCandidate) -> list[tuple[int, int]]:
+    def _neediest(self, candidate: ChainPlan) -> list[tuple[int, int]]:
         """Return the moves of several stages in the groups with the most live bytes: group and move."""
-        chain, plan = candidate.chain, candidate.plan
+        chain, plan = candidate
         live = _live_bytes(plan)
         results = {
             stage.result
@@ -203,6 +192,12 @@ def _with_stages(
     moves = list(chain[group])
     moves[move] = moves[move]._replace(stages=stages)
     return (*chain[:group], tuple(moves), *chain[group + 1 :])
+
+
+def _bytes(candidate: ChainPlan) -> tuple[int, int]:
+    """Return the bytes of the arena, and the maximum of live bytes of a group."""
+    plan = candidate[1]
+    return plan.arena_bytes, max(_live_bytes(plan))
 
 
 def _live_bytes(plan: StreamingPlan) -> list[int]:

@@ -288,8 +288,8 @@ class _StatefulPlanning:
         for layer in self._layers:
             for name in layer.inputs:
                 use(name, self._step[layer.name])
-        for update in state_updates(self._network, plan):
-            use(update.source, update.group)
+        for group, _, source in state_updates(self._network, plan):
+            use(source, group)
         for layer in self._network.outputs:
             use(layer.inputs[0], last)
         buffers = []

@@ -19,7 +19,6 @@ from fractions import Fraction
 from itertools import accumulate, pairwise
 from math import ceil, lcm
 from operator import mul
-from typing import NamedTuple
 
 import numpy as np
 
@@ -186,7 +185,7 @@ class PlanTimes:
             start = self._core.table["frame"]["groups"] * self._core.most / self._core.hertz
             tiled = replace(platform, launch=platform.launch + start)
         self.tile_times = TileTimes(
-            table.network, price_of(tiled), table.element_bytes, parameter_bytes, measured
+            table.network, tiled, table.element_bytes, parameter_bytes, measured
         )
 
     def of(self, plan: StreamingPlan) -> int:
@@ -345,53 +344,38 @@ def _counted_work(table: StageTable, platform: Platform) -> Work:
     return work
 
 
-class Price(NamedTuple):
-    """Integer coefficients of Platform.nanoseconds, over a common denominator.
-
-    A phase takes (launch + max(operations * operation, bytes * byte)) / scale nanoseconds, rounded
-    up, and at least 1 ns.
-
-    scale: common denominator.
-    launch: start-up time of a phase.
-    operation: time of an operation.
-    byte: time of a transferred byte.
-
-    Example: 1000 ns start-up, 2 operations/ns, 4 bytes/ns: scale = 4, launch = 4000, operation = 2,
-    byte = 1.
-    """
-
-    scale: int
-    launch: int
-    operation: int
-    byte: int
-
-
-def price_of(platform: Platform) -> Price:
-    """Return the integer coefficients of a platform's roofline."""
-    parts = (
-        platform.launch * NANOSECONDS,
-        NANOSECONDS / platform.operations_per_second,
-        NANOSECONDS / platform.bytes_per_second,
-    )
-    scale = lcm(*(part.denominator for part in parts))
-    return Price(scale, *(int(part * scale) for part in parts))
-
-
-class TileTimes(NamedTuple):
+class TileTimes:
     """Predicted times of layers that are computed tile by tile; each tile of a layer is a phase.
 
-    network: network of the layers.
-    price: roofline of the platform.
     element_bytes: bytes of an element of all tensors; None for the network's element types.
-    parameter_bytes: bytes of each parameter; None for the bytes of an element.
-    measured: femtoseconds of each layer in a frame; None without measured layers.
     """
 
-    network: Network
-    price: Price
-    element_bytes: int | None
-    parameter_bytes: int | None
-    measured: Work | None = None
+    def __init__(
+        self,
+        network: Network,
+        platform: Platform,
+        element_bytes: int | None,
+        parameter_bytes: int | None,
+        measured: Work | None,
+    ) -> None:
+        """Express `Platform.nanoseconds` in integers over a common denominator.
+
+        A phase takes (launch + max(operations * operation, bytes * byte)) / scale nanoseconds,
+        rounded up, and at least 1 ns. Example: 1000 ns start-up, 2 operations/ns, 4 bytes/ns: scale
+        4, launch 4000, operation 2, byte 1.
+
+        parameter_bytes: bytes of each parameter; None for the bytes of an element.
+        measured: femtoseconds of each layer in a frame; None without measured layers.
+        """
+        self.element_bytes = element_bytes
+        self._network, self._parameter_bytes, self._measured = network, parameter_bytes, measured
+        prices = (
+            platform.launch * NANOSECONDS,
+            NANOSECONDS / platform.operations_per_second,
+            NANOSECONDS / platform.bytes_per_second,
+        )
+        self._scale = lcm(*(price.denominator for price in prices))
+        self._launch, self._operation, self._byte = (int(price * self._scale) for price in prices)
 
     def of(self, tiles: TileRanges) -> int:
         """Return the nanoseconds of a stage of tiles in a frame."""
@@ -399,7 +383,7 @@ class TileTimes(NamedTuple):
 
     def by_layer(self, tiles: TileRanges) -> dict[str, int]:
         """Return the nanoseconds of each layer of a stage of tiles in a frame."""
-        needs = Needs(self.network)
+        needs = Needs(self._network)
         return {
             layer.name: int(
                 self.of_layer(
@@ -413,26 +397,26 @@ class TileTimes(NamedTuple):
 
     def of_layer(self, layer: Layer, rows: Sequence[Lengths], columns: Sequence[Lengths]) -> Array:
         """Return the nanoseconds of each tile of a layer, (rows, columns), from their lengths."""
-        inputs, shape, price = self.network.input_shapes(layer), layer.shape, self.price
-        tensors = (layer, *map(self.network.layer, layer.inputs))
+        inputs, shape = self._network.input_shapes(layer), layer.shape
+        tensors = (layer, *map(self._network.layer, layer.inputs))
         pixels = [
             tensor.shape.channels * (self.element_bytes or tensor.element_bytes)
             for tensor in tensors
         ]
-        parameters = layer_parameter_bytes(layer, inputs, self.parameter_bytes)
-        work = work_of(layer, inputs, self.measured) // (shape.height * shape.width)
+        parameters = layer_parameter_bytes(layer, inputs, self._parameter_bytes)
+        work = work_of(layer, inputs, self._measured) // (shape.height * shape.width)
         largest = [max(row) * max(column) for row in rows for column in columns]
         busy = (
-            price.launch
-            + max(largest) * (work * price.operation + sum(pixels) * price.byte)
-            + parameters * price.byte
+            self._launch
+            + max(largest) * (work * self._operation + sum(pixels) * self._byte)
+            + parameters * self._byte
         )  # of any tile, at most
-        kind = ranges.number_type(busy * len(largest) * len(self.network.layers))
+        kind = ranges.number_type(busy * len(largest) * len(self._network.layers))
         down, across = np.array(rows, kind), np.array(columns, kind)
         areas = [np.multiply.outer(down[:, i], across[:, i]) for i in range(len(pixels))]
         moved = sum(map(mul, pixels, areas)) + parameters
-        busiest = np.maximum(areas[0] * work * price.operation, moved * price.byte)
-        prices: Array = np.maximum(-(-(price.launch + busiest) // price.scale), 1)
+        busiest = np.maximum(areas[0] * work * self._operation, moved * self._byte)
+        prices: Array = np.maximum(-(-(self._launch + busiest) // self._scale), 1)
         return prices
 
 

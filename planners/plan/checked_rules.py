@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from math import prod
-from typing import NamedTuple
 
 from cnn2csdf import operators as op
 from cnn2csdf.dtypes import Element
@@ -159,16 +158,10 @@ def bytes_of_weights(network: Network, layer: Layer, element_bytes: int | None) 
     return weights * bytes_of_weight(layer, element_bytes)
 
 
-class VariableUpdate(NamedTuple):
-    """The group after which the last rows of a source tensor are copied to a variable."""
+def variable_updates(network: Network, plan: StreamingPlan) -> list[tuple[int, str, str]]:
+    """Return for each variable the group after which it is updated, its name, and the source tensor.
 
-    group: int
-    variable: str
-    source: str
-
-
-def variable_updates(network: Network, plan: StreamingPlan) -> list[VariableUpdate]:
-    """Return the update of each variable: after the last group that reads it or computes its source.
+    That is the last group that reads the variable or computes the source, whose last rows are copied.
 
     The source may be the window of a ring, whose first rows are the variable. Then the update follows
     the last group that reads the variable or the window, or computes the new rows of the window.
@@ -183,8 +176,8 @@ def variable_updates(network: Network, plan: StreamingPlan) -> list[VariableUpda
         for number, planned in enumerate(plan.groups):
             if any(layers & set(stage.layers) for stage in planned.stages):
                 group = number
-        updates.append(VariableUpdate(group, previous.name, source))
-    return sorted(updates, key=lambda update: update.group)
+        updates.append((group, previous.name, source))
+    return sorted(updates, key=lambda update: update[0])
 
 
 def firings_in_order(order: tuple[Turns, ...]) -> Iterator[str]:

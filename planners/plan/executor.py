@@ -29,7 +29,6 @@ from csdf.errors import ExecutionError
 from planners.plan.checked_geometry import CheckedFirings, InputNeeds, streamed_input_firings
 from planners.plan.checked_rules import (
     WIDTH,
-    VariableUpdate,
     bytes_kept,
     bytes_of_weights,
     firings_in_order,
@@ -261,9 +260,9 @@ class PlanMachine:
             self._join()
             _GroupRun(self, group, number).run()
             self._join()
-            for update in updates:
-                if update.group == number:
-                    self._update_variable(update)
+            for last_group, variable, source in updates:
+                if last_group == number:
+                    self._update_variable(variable, source)
         self._require_next_frame()
 
     def _join(self) -> None:
@@ -274,16 +273,16 @@ class PlanMachine:
                 layer = self.network.layer(name)
                 self._whole[name] = JoinedTensor(layer, self.arena.element_bytes(name), *pieces)
 
-    def _update_variable(self, update: VariableUpdate) -> None:
+    def _update_variable(self, name: str, source_name: str) -> None:
         """Copy the last rows of a tensor to a variable, row by row as the generated C does.
 
         C writes the rows of a ring from its oldest row on, a position that moves from frame to frame.
         So the rows computed in the frame must be intact afterwards, unless they are in place: at the
         offsets of the variable's rows.
         """
-        source, variable = self._whole_tensor(update.source), self._whole[update.variable]
+        source, variable = self._whole_tensor(source_name), self._whole[name]
         height, kept_rows = source.layer.shape.rows, variable.layer.shape.rows
-        ring = self._rings.get(update.source)
+        ring = self._rings.get(source_name)
         made = source if ring is None else self._whole_tensor(ring.new)
         is_in_place = ring is None and all(
             source.place(row) == variable.place(row - height + kept_rows)

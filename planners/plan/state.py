@@ -3,26 +3,18 @@
 from __future__ import annotations
 
 from math import prod
-from typing import NamedTuple
 
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.rings import rings_of
 from planners.plan.plan import StreamingPlan
 
 
-class StateUpdate(NamedTuple):
-    """After a group, a variable takes the last rows of a tensor.
+def state_updates(network: Network, plan: StreamingPlan) -> list[tuple[int, str, str]]:
+    """Return each update of state, after the last reader: its group, its variable, its source.
 
-    In a ring the tensor is a window: its first rows are those of the variable, the others are new.
+    After the group, the variable takes the last rows of the source. In a ring the source is a window:
+    its first rows are those of the variable, the others are new. Sorted by group.
     """
-
-    group: int
-    variable: str  # layer that gives it
-    source: str
-
-
-def state_updates(network: Network, plan: StreamingPlan) -> tuple[StateUpdate, ...]:
-    """Return the update of each variable, after its last reader, sorted by group."""
     group_of = {
         name: number
         for number, group in enumerate(plan.groups)
@@ -38,8 +30,8 @@ def state_updates(network: Network, plan: StreamingPlan) -> tuple[StateUpdate, .
         else:
             names = [*consumers[previous.name], source]
         group = max((group_of[name] for name in names if name in group_of), default=0)
-        updates.append(StateUpdate(group, previous.name, source))
-    return tuple(sorted(updates, key=lambda update: update.group))
+        updates.append((group, previous.name, source))
+    return sorted(updates, key=lambda update: update[0])
 
 
 def state_bytes(network: Network, layer: Layer) -> int:

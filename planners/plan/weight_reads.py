@@ -9,8 +9,7 @@ over the padding as well. This is what the kernels do without vector instruction
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from itertools import accumulate
 
 from cnn2csdf.geometry import Range, Window
@@ -53,27 +52,6 @@ def taps_inside(window: Window, axis: int, length: int, limit: int) -> list[int]
     return list(accumulate(counts, initial=0))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LayerReads:
-    """The bytes that a convolution reads of its filters for rows and columns of its result.
-
-    down, across: taps over the input, added up over rows and over columns. tap_bytes: of one tap of all
-    filters. gathered: the share of these in blocks that read all taps of `window` rows and columns.
-    """
-
-    down: Sequence[int]
-    across: Sequence[int]
-    tap_bytes: int
-    gathered: int
-    window: tuple[int, int]
-
-    def of(self, rows: Range, columns: int) -> int:
-        """Return the bytes for some rows, each of the first columns."""
-        taps = (self.down[rows[1]] - self.down[rows[0]]) * self.across[columns]
-        whole = (rows[1] - rows[0]) * self.window[0] * columns * self.window[1]
-        return taps * (self.tap_bytes - self.gathered) + whole * self.gathered
-
-
 class WeightReads:
     """The bytes of weights that stages of a network read, cached for each layer."""
 
@@ -81,7 +59,7 @@ class WeightReads:
         """Prepare a network. element_bytes: of each weight; None for the weight size of its layer."""
         self._network, self._element_bytes = network, element_bytes
         self._needs = Needs(network)
-        self._found: dict[tuple[str, int, bool], LayerReads] = {}
+        self._found: dict[tuple[str, int, bool], Callable[[Range, int], int]] = {}
         self._columns: dict[tuple[str, ...], dict[str, int]] = {}
 
     def of_firings(self, stage: Stage, name: str, rows: Sequence[Range]) -> int:
@@ -121,24 +99,30 @@ class WeightReads:
         """Weight bytes for rows of one layer. filters: those of a channel block; 0 for all."""
         whole = self._network.layer(layer.name).shape.channels
         reads = self._reads(layer, size, filters or whole)
-        return sum(reads.of(row, columns) for row in rows if row[0] < row[1])
+        return sum(reads(row, columns) for row in rows if row[0] < row[1])
 
     def _reads(
         self, layer: Layer, size: int, filters: int, *, is_summed: bool = False
-    ) -> LayerReads:
+    ) -> Callable[[Range, int], int]:
+        """The bytes that a convolution reads of its filters, for rows and the first columns of them."""
         key = layer.name, filters, is_summed
         if key not in self._found:
             window, source = layer.operator.sliding_window, self._network.input_shapes(layer)[0]
             assert window is not None
             of_filter = size // layer.shape.channels // (window.kernel[0] * window.kernel[1])
             is_gathered = not is_summed and gathered_values(self._network, layer) > 0
-            self._found[key] = LayerReads(
-                down=taps_inside(window, 0, layer.shape.rows, source.rows),
-                across=taps_inside(window, 1, layer.shape.width, source.width),
-                tap_bytes=of_filter * filters,
-                gathered=of_filter * (filters // FILTERS * FILTERS) if is_gathered else 0,
-                window=window.kernel,
-            )
+            down = taps_inside(window, 0, layer.shape.rows, source.rows)
+            across = taps_inside(window, 1, layer.shape.width, source.width)
+            # Blocks of filters read all taps of the window, others only the taps over the input.
+            gathered = of_filter * (filters // FILTERS * FILTERS) if is_gathered else 0
+            taps_of_window = window.kernel[0] * window.kernel[1]
+
+            def bytes_read(rows: Range, columns: int) -> int:
+                taps = (down[rows[1]] - down[rows[0]]) * across[columns]
+                whole = (rows[1] - rows[0]) * columns * taps_of_window
+                return taps * (of_filter * filters - gathered) + whole * gathered
+
+            self._found[key] = bytes_read
         return self._found[key]
 
     def _summed_up(self, stage: Stage, layer: Layer, size: int) -> int:
@@ -149,7 +133,7 @@ class WeightReads:
         if last.operator.sliding_window is not None:
             width = last.operator.sliding_window.extent[1]
         reads = self._reads(layer, size, layer.shape.channels, is_summed=True)
-        return reads.of((0, end), width)
+        return reads((0, end), width)
 
     def _in_blocks(
         self, stage: Stage, layer: Layer, size: int, rows: Sequence[Range], columns: int
@@ -175,7 +159,7 @@ class WeightReads:
         reads = self._reads(layer, size, layer.shape.channels, is_summed=True)
         parts = [layer.shape.width] * (len(shares) - 1) + [columns]
         return sum(
-            reads.of(row, width) * share // sum(shares)
+            reads(row, width) * share // sum(shares)
             for share, width in zip(shares, parts, strict=True)
             for row in rows
             if row[0] < row[1]

@@ -24,7 +24,7 @@ from planners.arena.pushing import PushingSearch
 from planners.fifo.event_graph import EventGraph
 from planners.fifo.timing.cluster import Cluster, EventSequence, Wait, WordPort
 from planners.kernels import convolution_layers as layers
-from planners.memory.placement import ExactPlacement, GroupBytes, Lead
+from planners.memory.placement import ExactPlacement, GroupBytes
 from planners.primitives.library import layers as pooling
 from planners.primitives.library.direct import DIRECT
 from planners.primitives.library.primitive import ConvolutionSizes, compiled, map_dims
@@ -105,11 +105,11 @@ def overlap(random):
                 end=begin + random.randrange(1, 4), alignment=random.choice((1, 1, 4, 16)),
             )
         )  # fmt: skip
-    leads = [
-        Lead(below=one.name, above=other.name, bytes=random.randrange(one.size + 1))
+    leads = {
+        (one.name, other.name): random.randrange(one.size + 1)
         for one, other in pairwise(pieces)
         if random.randrange(2)
-    ]
+    }
     search = ExactPlacement(pieces, leads)
     total = sum(piece.size + piece.alignment for piece in pieces)
     caps = (total, total // 2, max(piece.size for piece in pieces), huge(random, 80))

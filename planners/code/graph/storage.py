@@ -90,7 +90,7 @@ def _offsets(pieces: Sequence[GroupBytes]) -> dict[str, int]:
             ),
             default=0,
         )
-        return placed(pieces, (), enough=live)
+        return placed(pieces, {}, enough=live)
     offsets, end = {}, 0
     for piece in sorted(pieces, key=lambda piece: -piece.alignment):
         offsets[piece.name] = -(-end // piece.alignment) * piece.alignment

@@ -214,6 +214,6 @@ def _bytes(table, stages, copied, leaving):
     if len(together) > len(firings):
         strips.append(0)
         sizes[NOTHING], keeping[NOTHING] = 0, Keeping.WHOLE
-    kept = kept_rows(together, sizes, strips, keeping)
-    rings = sum(rows * sizes[name] for name, rows in kept.rows.items())
-    return rings + sum(one.accumulator for one in geometry) + -(-max(kept.passing) // 4) * 4
+    lines, passing = kept_rows(together, sizes, strips, keeping)
+    rings = sum(rows * sizes[name] for name, rows in lines.items())
+    return rings + sum(one.accumulator for one in geometry) + -(-max(passing) // 4) * 4

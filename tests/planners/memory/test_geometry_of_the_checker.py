@@ -98,7 +98,7 @@ def test_rules_of_layers_are_those_of_the_planners(name):
 def test_variables_take_over_their_rows_behind_the_same_groups():
     updates = 0
     for network, plan in cases():
-        ours = [tuple(update) for update in variable_updates(network, plan)]
-        assert ours == [tuple(update) for update in state.state_updates(network, plan)]
+        ours = variable_updates(network, plan)
+        assert ours == state.state_updates(network, plan)
         updates += len(ours)
     assert updates > 4

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planners.memory.labels import undominated
-from planners.memory.placement import ExactPlacement, GroupBytes, Lead, placed
+from planners.memory.placement import ExactPlacement, GroupBytes, placed
 
 TRIPLES = st.lists(st.tuples(*(st.integers(0, 6),) * 3), min_size=1, max_size=40)
 
@@ -47,7 +47,7 @@ def chains(draw, most_groups=4, most_inner=3, most_shared=0):
         begin = draw(st.integers(0, count - 1))
         end, size = draw(st.integers(begin + 1, count)), draw(st.integers(1, 30))
         pieces.append(GroupBytes(f"s{number}", size, begin, end, 4, is_tensor=False))
-    leads = [Lead(f"w{n + 1}", f"w{n}", draw(st.integers(0, 40))) for n in range(count)]
+    leads = {(f"w{n + 1}", f"w{n}"): draw(st.integers(0, 40)) for n in range(count)}
     return pieces, leads
 
 
@@ -70,7 +70,6 @@ def test_weights_of_several_groups_lie_apart_from_the_pieces_of_each(chain):
 
 
 def assert_apart(pieces, leads, offsets):
-    allowed = {(lead.below, lead.above): lead.bytes for lead in leads}
     for one in pieces:
         assert offsets[one.name] >= 0
         assert offsets[one.name] % one.alignment == 0
@@ -79,7 +78,7 @@ def assert_apart(pieces, leads, offsets):
                 continue
             assert any(
                 offsets[high.name] - offsets[low.name]
-                >= min(low.size, allowed.get((low.name, high.name), low.size))
+                >= min(low.size, leads.get((low.name, high.name), low.size))
                 for low, high in ((one, two), (two, one))
             )
 
@@ -89,10 +88,9 @@ def least_arena(pieces, leads):
 
     Every plan can be pushed down to one that comes about so: piece by piece, by offset.
     """
-    allowed = {(lead.below, lead.above): lead.bytes for lead in leads}
 
     def rise(low, high):
-        return min(low.size, allowed.get((low.name, high.name), low.size))
+        return min(low.size, leads.get((low.name, high.name), low.size))
 
     def is_free(at, piece, offsets, done):
         return all(
@@ -126,7 +124,7 @@ def test_tensors_that_lead_one_another_go_down_through_the_arena():
     # at 36 of 100 leaves 33 below the second and 30 below the third, so that all 29 lie at the bottom.
     pieces = [GroupBytes(f"w{n}", 64, max(n - 1, 0), n + 1, 1) for n in range(3)]
     pieces += [GroupBytes(f"i{n}", 29, n, n + 1, 1, is_tensor=False) for n in range(2)]
-    leads = [Lead(f"w{n + 1}", f"w{n}", 3) for n in range(2)]
+    leads = {(f"w{n + 1}", f"w{n}"): 3 for n in range(2)}
     offsets = placed(pieces, leads, enough=64 + 3 + 29)
     assert max(offsets[one.name] + one.size for one in pieces) <= 100
 
@@ -137,7 +135,7 @@ def test_a_group_of_many_large_pieces_is_packed_without_a_gap():
     lines = [GroupBytes(f"i{n}", 30_011 + 7 * n * n, 0, 1, 1, is_tensor=False) for n in range(60)]
     pieces = [GroupBytes("result", 1_000, 0, 1, 1), *lines]
     enough = sum(piece.size for piece in pieces)
-    found = placed(pieces, [], enough=enough)
+    found = placed(pieces, {}, enough=enough)
     assert max(found[piece.name] + piece.size for piece in pieces) == enough
     ends = sorted((found[piece.name], found[piece.name] + piece.size) for piece in pieces)
     assert all(end <= begin for (_, end), (begin, _) in pairwise(ends))

@@ -163,8 +163,8 @@ def test_bytes_counted_move_by_move_are_never_below_those_of_the_group(name):
         keeping = {one.result: Keeping.LINE for one in firings}
         keeping[course.at(end)] = Keeping.WHOLE
         sizes = {one.result: table.row_bytes(one.result) for one in firings}
-        kept = kept_rows(firings, sizes, strips, keeping)
-        exact = sum(rows * sizes[name] for name, rows in kept.rows.items()) + max(kept.passing)
+        lines, passing = kept_rows(firings, sizes, strips, keeping)
+        exact = sum(rows * sizes[name] for name, rows in lines.items()) + max(passing)
         exact += sum(one.accumulator for one in found) + table.tensor_bytes(course.at(end))
         if begin == 0:
             assert counted(moves, group, begin, end, is_streamed=True)[0] >= exact
