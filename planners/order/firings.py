@@ -21,11 +21,11 @@ MOST_TOKENS = 1_000_000
 def firing_graph(graph: Graph) -> OrderProblem:
     """Return the firings of one iteration as steps, actor by actor, and their tokens as tensors.
 
-    An order of least peak is a schedule for one processor whose live tokens take the fewest bytes in
-    one memory. A firing holds its input tokens until its end, while the space of its output is claimed
-    from its start. Tokens of one channel with the same producing, consuming and releasing firing are
-    one tensor; a token without a size has 1 byte. Initial tokens are live from the start, and as many
-    to the end. The firings of an actor keep their sequence; a channel with a capacity also keeps its
+    An order of minimum peak is a schedule for one processor with the fewest bytes of live tokens in one
+    memory. A firing holds its input tokens until its end, while the space of its output is claimed from
+    its start. Tokens of one channel with the same producing, consuming and releasing firing are one
+    tensor; a token without a size has 1 byte. Initial tokens are live from the start, and as many to
+    the end. The firings of an actor keep their sequence; a channel with a capacity also keeps its
     producer waiting. Where the file lists actors in topological order, an order by file is a flat
     single appearance schedule, if there is one.
 

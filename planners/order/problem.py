@@ -32,10 +32,10 @@ class StepAlternative:
 class Step:
     """A step of an execution, such as a layer: reads tensors, and writes tensors.
 
-    overwrites: tensors read that the single tensor written may lie over, where no other step reads
-    them any more. scratch: further bytes while the step runs. earliest, latest: the first and last
-    position in the order, from 0. alternatives: implementations, of which each order uses one.
-    repeat_price: of each run after the first; None for a step that runs once.
+    overwrites: inputs that the single result may overwrite, if no other step reads them later. scratch:
+    further bytes while the step runs. earliest, latest: the first and last position in the order, from
+    0. alternatives: implementations, of which each order uses one. repeat_price: of each run after the
+    first; None for a step that runs once.
     """
 
     name: str
@@ -50,7 +50,7 @@ class Step:
 
 
 class ReusePrice(NamedTuple):
-    """Two tensors, and what it costs if they have bytes in common, such as a synchronisation."""
+    """Two tensors, and the price if they have bytes in common, such as that of a synchronisation."""
 
     first: str
     second: str
@@ -62,10 +62,9 @@ class OrderProblem:
     """Steps in the order of their file, and the bytes of each tensor.
 
     A tensor that no step writes is an input: live from the start. A tensor is live from the step that
-    writes it, until the last step that reads it; outputs are live until the end, an input that no step
-    reads likewise. A step takes the bytes that are live before it, plus the bytes of the tensors that
-    it writes, unless it overwrites a tensor. The scratch of a step counts
-    while it runs; weights do not count.
+    writes it, until the last step that reads it; outputs, and inputs that no step reads, are live until
+    the end. A step needs the bytes that are live before it, its scratch, and the bytes of the tensors
+    that it writes, unless it overwrites a tensor. Weights do not count.
 
     Raises InvalidGraph for a name that is not a tensor, two writers, a cycle, or an overwritten tensor
     that is smaller than the result.
@@ -221,8 +220,8 @@ class OrderProblem:
 class NumberedGraph(NamedTuple):
     """Steps and tensors by number, in the order of the problem.
 
-    before, after: the direct predecessors and successors of each step. ancestors: those of each step
-    as bits of an integer.
+    before, after: the direct predecessors and successors of each step. ancestors: of each step, as bits
+    of an integer. topological: the steps in a topological order.
     """
 
     sizes: list[int]
@@ -314,9 +313,9 @@ class NumberedGraph(NamedTuple):
 
 
 def peak_of(problem: OrderProblem, order: Sequence[str]) -> int:
-    """Return the most bytes that are live in an order of all steps, replayed step by step.
+    """Return the peak of live bytes in an order, by simulation step by step.
 
-    Raises InvalidGraph where the order is not topological, or not of all steps.
+    Raises InvalidGraph if the order is not topological, or does not have each step once.
     """
     steps = {step.name: step for step in problem.steps}
     if Counter(order) != Counter(steps.keys()):

@@ -1,9 +1,9 @@
 """Exact search for the lowest price of repeated steps whose peak is within a bound: A* over states.
 
 A state is the set of steps that ran and the set of tensors that are live, as bits of integers. Before a
-step runs, tensors are dropped only where its bytes would exceed the bound: inclusion-minimal sets, as
-each other tensor may be dropped later. The price to go is at least that of the steps that wrote the
-tensors which remaining steps read and which are not live, with the steps of their inputs in turn.
+step runs, tensors are dropped only if its bytes would exceed the bound: inclusion-minimal sets, as
+other tensors may be dropped later. The estimate of the remaining price is the price of the steps that
+wrote missing tensors: those that remaining steps read, and recursively their inputs.
 Source of A*: Hart, Nilsson, Raphael, IEEE Trans. Systems Science and Cybernetics 4 (1968).
 """
 

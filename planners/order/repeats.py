@@ -1,9 +1,9 @@
-"""Rematerialisation: the lowest price of repeated steps whose peak is within bytes, or the least peak.
+"""Rematerialisation: repeated steps of minimum price for a peak within a limit, or of minimum peak.
 
-At first a greedy search repeats steps until an order is within a bound: of all tensors that are live
-at the peak and not read there, it computes again the one that lowers the bytes above the bound the most
-for its price. Then states are searched exactly (planners.order.repeat_states), and the greedy search is
-run again with random weights. The lower bounds are knapsacks at the first run of each step.
+First a greedy search repeats steps until an order is within a bound. Of all tensors that are live at
+the peak and not read there, it recomputes the tensor with the largest reduction of the bytes above the
+bound for its price. Then states are searched exactly (planners.order.repeat_states), and the greedy
+search is repeated with random weights. The lower bounds are knapsacks at the first run of each step.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from planners.order.problem import OrderProblem, peak_of
 from planners.order.repeat_states import RepeatStates
 from planners.order.repeated_runs import Profile, RepeatedRuns
 
-DEPTHS = (0, 1, 2, 3, 5, 8, 12)  # steps in a row that are repeated for one tensor
-FEW_SETS, MOST_SETS = 2**12, 2**17  # that an exact search drops; most take 4 s in Python
+DEPTHS = (0, 1, 2, 3, 5, 8, 12)  # lengths of chains of steps that are repeated for one tensor
+FEW_SETS, MOST_SETS = 2**12, 2**17  # sets of dropped tensors in an exact search; 2**17 take 4 s
 ROUNDS = 12  # greedy searches with random weights
-MICROSECONDS = 3  # of a run whose bytes are counted, in Python
+MICROSECONDS = 3  # to count the bytes of a run, in Python
 
 
 class _RepeatBest(NamedTuple):
-    """A list of runs; value: its peak, or the peak limit where that is higher, and its price."""
+    """A list of runs; value: the maximum of its peak and the peak limit, then its price."""
 
     value: tuple[int, int]
     peak: int
@@ -39,7 +39,7 @@ class _RepeatBest(NamedTuple):
 
 
 class RepeatSearch:
-    """The best list of runs so far, and what no list is below."""
+    """The best list of runs so far, and lower bounds on the bytes and the price of every list."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class RepeatSearch:
         price_limit: int | None,
         peak_limit: int,
     ) -> None:
-        """Begin with the order of least peak. solve: that of a problem without repeated steps."""
+        """Begin with the order of minimum peak. solve: returns it for a problem without repetition."""
         steps = tuple(replace(step, repeat_price=None) for step in problem.steps)
         self._solve, self._limit, self._peak_limit = solve, price_limit, peak_limit
         self._once = solve(replace(problem, steps=steps))
@@ -72,12 +72,12 @@ class RepeatSearch:
 
     @property
     def _target(self) -> int:
-        """Bytes below which no list is better."""
+        """The bytes at which a list of runs is optimal."""
         return max(self._bytes_bound, self._peak_limit)
 
     @property
     def _price_bound(self) -> int:
-        """A price that no list within the bytes of the best one is below."""
+        """A lower bound on the price of lists within the bytes of the best list."""
         bound = self.best.value[0]
         least = self._least_price if bound < self._once.lower_bound else 0
         of_knapsacks = (knapsack.price_bound(bound) for knapsack in self._knapsacks)
@@ -85,7 +85,7 @@ class RepeatSearch:
 
     @property
     def is_optimal(self) -> bool:
-        """Whether no list has a lower peak, or as low a peak at a lower price."""
+        """Whether no list has a lower peak, or an equal peak at a lower price."""
         return self.best.value[0] <= self._target and self.best.value[1] <= self._price_bound
 
     def run(self, stop: Stop) -> None:
@@ -106,7 +106,7 @@ class RepeatSearch:
         self._search_states(MOST_SETS, stop)
 
     def _lower(self, start: Sequence[int], stop: Stop) -> None:
-        """Bisect between the target and the best peak for lists that the greedy search reaches."""
+        """Bisect between the target and the best peak by greedy searches."""
         low = bound = self._target
         while low < self.best.value[0]:
             if not self._offer_within(start, bound, None, stop):
@@ -145,7 +145,7 @@ class RepeatSearch:
     def _greedy(
         self, runs: list[int], bound: int, random: Random | None, stop: Stop
     ) -> list[int] | None:
-        """Repeat steps until a list is within a bound; None where no further step helps."""
+        """Repeat steps until a list is within a bound; None if no further step reduces the excess."""
         profile = self._runs.profile(runs)
         while profile is not None and (excess := profile.excess(bound)):
             stop.look(Progress(lower_bound=self._bytes_bound, best=self.best.value[0]))
@@ -158,7 +158,7 @@ class RepeatSearch:
                 if after is None:
                     continue
                 weight = 16 if random is None else random.randrange(8, 25)
-                # Half a unit of price, so that repetition without a price does not come first always.
+                # Half a unit of price is added, so that repetition without a price is not always first.
                 gain = Fraction(
                     2 * weight * (excess - after.excess(bound)), 2 * (price - least) + 1
                 )
@@ -170,7 +170,7 @@ class RepeatSearch:
         return runs
 
     def _longer(self, runs: list[int], peak: int, profile: Profile) -> Iterator[list[int]]:
-        """Yield the lists that compute again a tensor which is live at the peak and not read there."""
+        """Yield lists that recompute a tensor which is live at the peak and not read there."""
         for life in profile.lives:
             use = next((use for use in life.uses if use >= peak), peak)
             if not life.start < peak < use:
@@ -183,7 +183,7 @@ class RepeatSearch:
                 yield [*runs[:use], *before, *runs[use:]]
 
     def _without_needless(self, runs: list[int], bound: int, stop: Stop) -> list[int]:
-        """Leave out repeated runs, those of the highest price first, as long as the bound holds."""
+        """Remove repeated runs, the most expensive first, while the list is within the bound."""
         is_shorter = True
         while is_shorter:
             is_shorter = False
@@ -196,7 +196,7 @@ class RepeatSearch:
         return runs
 
     def _search_states(self, most: int, stop: Stop) -> None:
-        """Search exactly: lists of a lower peak by bisection, and then of a lower price."""
+        """Search exactly: lower peaks by bisection, then lower prices."""
         low = self._target
         while low < self.best.value[0]:
             bound = (low + self.best.value[0]) // 2
@@ -252,16 +252,17 @@ class RepeatSearch:
 
 
 class _Knapsack(NamedTuple):
-    """Bytes that are live at the first run of a step in each schedule, and tensors that need not be.
+    """Bytes at the first run of a step: in every schedule, and of tensors that may be recomputed.
 
-    items: bytes and price of the tensors that a step before wrote, and that a step after reads.
+    bytes: live in every schedule. items: bytes and price of each repeatable producer of tensors that a
+    preceding step wrote and a later step reads.
     """
 
     bytes: int
     items: tuple[tuple[int, int], ...]
 
     def bytes_bound(self, price_limit: int | None) -> int:
-        """Return bytes that no schedule of a price within the limit is below."""
+        """Return a lower bound on the bytes of schedules within the price limit."""
         if price_limit is None:
             return self.bytes
         left, retained = Fraction(price_limit), Fraction(0)
@@ -272,11 +273,9 @@ class _Knapsack(NamedTuple):
         return self.bytes + ceil(retained)
 
     def price_bound(self, bound: int) -> int:
-        """Return a price that no schedule within these bytes is below."""
-        excess, total = (
-            Fraction(self.bytes + sum(size for size, _ in self.items) - bound),
-            Fraction(0),
-        )
+        """Return a lower bound on the price of schedules within these bytes."""
+        excess = Fraction(self.bytes + sum(size for size, _ in self.items) - bound)
+        total = Fraction(0)
         for size, price in self.items:
             share = min(Fraction(1), max(Fraction(0), excess / size))
             excess -= share * size
@@ -287,9 +286,9 @@ class _Knapsack(NamedTuple):
 def _knapsacks(runs: RepeatedRuns) -> Iterator[_Knapsack]:
     """Yield the knapsack of each step.
 
-    All steps before it ran, none after it. What a step after it reads is therefore live, or the step
-    that wrote it runs once more. The bounds are those of the linear relaxation (Dantzig, Operations
-    Research 5, 1957): items in the order of bytes for their price.
+    All ancestors of the step ran, and none of its descendants. So a tensor for a descendant is live, or
+    its step is repeated. The bounds are those of the linear relaxation (Dantzig, Operations Research 5,
+    1957): items by decreasing bytes per price.
     """
     graph = runs.graph
     for step in range(graph.steps):

@@ -1,4 +1,4 @@
-"""Arena and order of a graph where some pairs of tensors may share bytes only at a price."""
+"""Order and arena of a graph in which pairs of tensors may share bytes only at a price."""
 
 from __future__ import annotations
 
@@ -20,10 +20,11 @@ from planners.order.timed import MICROSECONDS, DownSets, in_windows, windows_of
 
 # Arenas planned for an order: 10 priced pairs of 8 tensors need up to 100.
 MOST_ARENAS = 400
-# Orders that are enumerated. Where a graph has more, the answer has the lower bound of live bytes.
+# Orders that are enumerated, of graphs of at most MOST_STEPS steps. For larger graphs the lower bound
+# is that of the live bytes.
 MOST_ORDERS = 5000
 MOST_STEPS = 40
-EFFORT_OF_AN_ARENA = 0.5  # processor seconds, counted as work
+EFFORT_OF_AN_ARENA = 0.5  # seconds of effort, counted in steps of the search
 
 
 class ReuseWhy(Why):
@@ -41,8 +42,8 @@ class ReuseWhy(Why):
 class PricedOrder:
     """An order, an arena, and the pairs of tensors that share bytes at a price.
 
-    problem: the buffers of the order; pairs that are not paid for conflict. price: of alternatives and
-    pairs together. lower_bound: bytes that no order and no choice of pairs is below.
+    problem: the buffers of the order; unpaid pairs conflict. price: of alternatives and pairs together.
+    lower_bound: on the bytes of all orders and choices of pairs.
     """
 
     order: OrderPlan
@@ -70,11 +71,12 @@ class PricedOrder:
 def plan_reuse(
     graph: OrderProblem, *, price_limit: int | None = None, budget: Budget = None
 ) -> PricedOrder:
-    """Return order and arena of the fewest bytes, then of the lowest price, within a price limit.
+    """Return order and arena of minimum bytes, then of minimum price, within a price limit.
 
-    Two tensors of `graph.reuse_prices` that are not live together share bytes only where their price
-    is paid, such as that of a synchronisation. The alternatives of steps are those of the least peak.
-    All orders are searched where they are few; else the order of least peak, and simple ones.
+    Two tensors of `graph.reuse_prices` that are not live together may share bytes only if their price
+    is paid, such as that of a synchronisation. The alternatives of steps are those of the minimum peak.
+    All orders are searched if they are at most MOST_ORDERS; otherwise the order of minimum peak, and
+    simple orders.
     budget: a stop, seconds, or a text such as "60s"; by default 20 seconds of effort.
     Raises InvalidGraph as plan_order does.
     """
@@ -113,7 +115,7 @@ def plan_reuse(
 
 
 def _in_order(free: OrderPlan, order: tuple[str, ...]) -> OrderPlan:
-    """Return the plan with this order and its peak, which may be above the least one."""
+    """Return the plan with this order and its peak, which may be above the minimum."""
     peak = peak_of(free.problem, order)
     if peak == free.peak:
         return replace(free, order=order)
@@ -137,13 +139,13 @@ class _ReuseSearch:
     def __init__(self, free: OrderPlan, limit: int | None) -> None:
         self._free, self._graph, self._limit = free, free.problem, limit
         self._prices = [pair for pair in self._graph.reuse_prices if pair.price]
-        # Live tensors and pairs in place are all that an arena depends on.
+        # An arena depends on the pairs of tensors live together, and on the pairs in place, alone.
         self._seen: set[tuple[frozenset[Pair], tuple[Pair, ...]]] = set()
         self.best: _Candidate | None = None
         self.is_complete = True
 
     def run(self, stop: Stop) -> None:
-        """Search the order of least peak and simple orders, then all, until none can be better."""
+        """Search the order of minimum peak, simple orders, then all, until no order can be better."""
         self._search(self._free.order, stop)
         windows = windows_of(self._graph)
         for numbers in simple_orders(self._graph):
@@ -161,7 +163,7 @@ class _ReuseSearch:
         return self.best is not None and self.best.value <= (self._free.lower_bound, 0)
 
     def without_reuse(self) -> _Candidate:
-        """The order of least peak with no pair paid for."""
+        """The order of minimum peak without paid pairs."""
         problem = tensor_lifetimes(self._graph, self._free.order)
         problem = _apart(problem, self._reusable(problem))
         arena = plan_arena(problem, budget=Stop(effort=EFFORT_OF_AN_ARENA))
@@ -184,7 +186,7 @@ class _ReuseSearch:
         ]
 
     def _search(self, order: tuple[str, ...], stop: Stop) -> None:
-        """Search an order whose live tensors, or pairs in place, differ from those before."""
+        """Search an order unless its arena has the same conflicts as that of an earlier order."""
         problem = tensor_lifetimes(self._graph, order)
         dependencies = _live_together(problem), problem.in_place
         if dependencies not in self._seen:
@@ -192,7 +194,7 @@ class _ReuseSearch:
             self._search_pairs(order, problem, stop)
 
     def _search_pairs(self, order: tuple[str, ...], problem: Problem, stop: Stop) -> None:
-        """Branch and bound over pairs in an order: a pair that shares bytes is kept apart, or paid."""
+        """Branch and bound over pairs in an order: a pair that shares bytes is separated, or paid."""
         pairs = self._reusable(problem)
         arenas: dict[frozenset[ReusePrice], MemoryPlan] = {}
         waiting: list[tuple[frozenset[ReusePrice], frozenset[ReusePrice]]] = [

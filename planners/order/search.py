@@ -1,7 +1,7 @@
-"""Order of least peak memory of a graph of tensors, with a lower bound on every order.
+"""Order of minimum peak memory of a graph of tensors, with a lower bound on every order.
 
-The bound is a minimum cut over down-sets for each step. Where an exact search needs too many states,
-windows of the best order are searched: some consecutive steps, then the next.
+The bound is a minimum cut over down-sets for each step. If the exact search needs too many states,
+windows of consecutive steps of the best order are searched.
 """
 
 from __future__ import annotations
@@ -28,16 +28,17 @@ from planners.order.repeats import RepeatSearch
 from planners.order.selections import SelectionSearch
 from planners.order.timed import TimedSearch
 
-EFFORT = 20.0  # seconds, where no budget is given; graphs of up to 250 steps took 4 at most
+EFFORT = 20.0  # default in seconds; graphs of up to 250 steps need at most 4
 FIRST_STATES = 2**10  # 75 of 98 graphs of 9 to 257 steps need no more
 MORE_STATES = (2**14, 2**17)
 MOST_STATES = 2**19  # 200 MB for 500 steps
-EFFORT_OF_A_SELECTION = 2.0  # seconds; graphs of 50 steps take 0.1 at most
-PROBES = 4  # bounds tried below that of a search that needs too many states
+EFFORT_OF_A_SELECTION = 2.0  # seconds; graphs of 50 steps need at most 0.1
+PROBES = 4  # smaller bounds that are tried after a search that needs too many states
 
-# Widths of windows, round after round, and the states of each search. Narrow windows first let wide
-# ones succeed. From a reverse post-order of a series-parallel graph of 1,000 steps these rounds give
-# 102,784, 105,088, 105,088 and 106,240 bytes. The rounds differ, as a round repeated changes nothing.
+# Rounds of pairs: width of the windows in steps, and states of each search. Narrow windows improve the
+# order for the wide windows after them. From a reverse post-order of a series-parallel graph of 1,000
+# steps these rounds result in 102,784, 105,088, 105,088 and 106,240 bytes. All rounds differ, because a
+# repeated round has no effect.
 ROUNDS = (
     ((40, 1024), (100, 2048), (160, 4096), (350, 8192)),
     ((20, 1024), (60, 1024), (140, 2048), (300, 4096)),
@@ -57,20 +58,21 @@ def plan_order(
     peak_limit: int | None = None,
     budget: Budget = None,
 ) -> OrderPlan:
-    """Return an order of least peak of all topological orders, or the best one found.
+    """Return a topological order of minimum peak, or the best order by the end of the budget.
 
-    The lower bound is a minimum cut over down-sets for each step (`cut_bound`). Searches for
-    an order within a bound (planners.kernels.order_search) then bring bound and peak together. Where
-    they need too many states, windows of the best order are searched.
+    The lower bound is a minimum cut over down-sets for each step (`cut_bound`). Searches for an order
+    within a bound (planners.kernels.order_search) then bisect between bound and peak. If they need too
+    many states, windows of the best order are searched. Steps at positions are searched by
+    planners.order.timed, alternatives of steps by planners.order.selections, and steps that may run
+    again by planners.order.repeats.
+
     budget: a stop, seconds, or a text such as "60s"; by default 20 seconds of effort, which is counted
     in steps of the search. It or Ctrl-C ends the search with the best order so far.
-    Steps at positions are searched by planners.order.timed; alternatives of steps by
-    planners.order.selections, and steps that may run again by planners.order.repeats, with the lowest
-    price among those of least peak, at most `price_limit`. peak_limit: bytes within which a lower price
-    is better than a lower peak.
+    price_limit: maximum of the total price. Of all orders of minimum peak the cheapest is returned.
+    peak_limit: bytes; of two orders within them the cheaper is better, whatever their peaks.
 
-    Raises InvalidGraph if no order keeps the positions, or no selection the price limit, and for a
-    price limit below 0; GaveUp if the search ends before a selection is tried.
+    Raises InvalidGraph if no order has all steps within their positions, if no selection is within the
+    price limit, and for a price limit below 0; GaveUp if the search ends before it tries a selection.
 
     Sources: Ahn et al., Ordering chaos: memory-aware scheduling of irregularly wired neural networks
     for edge devices, MLSys 2020 (dynamic programming over down-sets); Liu, SIAM J. Algebraic Discrete
@@ -102,7 +104,7 @@ def _without_alternatives(problem: OrderProblem, stop: Stop) -> OrderPlan:
 
 
 def _at_positions(free: OrderPlan, stop: Stop, end: Reason | None) -> OrderPlan:
-    """Return the best order with steps at positions. free: that of any positions, as a lower bound."""
+    """Return the best order with steps at positions. free: the plan without positions, as a bound."""
     problem = free.problem
     numbers = {step.name: number for number, step in enumerate(problem.steps)}
     search = TimedSearch(problem, lower_bound=free.lower_bound)
@@ -133,7 +135,7 @@ def _at_positions(free: OrderPlan, stop: Stop, end: Reason | None) -> OrderPlan:
 def _with_repeats(
     problem: OrderProblem, price_limit: int | None, peak_limit: int, stop: Stop
 ) -> OrderPlan:
-    """Return the best order in which steps run again."""
+    """Return the best order with repeated steps."""
 
     def solve(part: OrderProblem) -> OrderPlan:
         return _without_alternatives(part, stop.part(effort=EFFORT_OF_A_SELECTION))
@@ -255,10 +257,7 @@ class _OrderSearch:
         return outcome
 
     def _bisect(self, states: int, stop: Stop) -> None:
-        """Halve the gap between bound and peak.
-
-        A bound for which more states are needed counts as too low.
-        """
+        """Bisect between bound and peak; a bound that needs more states counts as too low."""
         low = self._bound
         while low < self._peak:
             middle = (low + self._peak - 1) // 2
@@ -266,7 +265,7 @@ class _OrderSearch:
             low = middle + 1 if outcome not in (FOUND, NONE) else max(low, self._bound)
 
     def _descend(self, states: int, stop: Stop) -> None:
-        """Search for an order below the best one, until there is none; else raise the lower bound."""
+        """Search for lower orders until there is none; then raise the lower bound by bisection."""
         outcome = FOUND
         while not self._is_optimal and outcome == FOUND:
             outcome = self._within(self._peak - 1, states, stop)
@@ -279,7 +278,7 @@ class _OrderSearch:
                 high = middle
 
     def _improve(self, rounds: Sequence[Sequence[tuple[int, int]]], stop: Stop) -> None:
-        """Improve the best order, and each simple one, by windows."""
+        """Improve the best order, and each simple order, by windows."""
         for widths in rounds:
             for order in dict.fromkeys((*self._simple[1:], self._best, self._simple[0])):
                 if self._is_optimal:
@@ -324,7 +323,7 @@ class _OrderSearch:
 
 
 def ends_bound(graph: NumberedGraph) -> int:
-    """Return the bytes that are live before the first step, or after the last, if those are more."""
+    """Return the larger of the bytes live before the first step and after the last."""
     inputs = sum(
         size for size, maker in zip(graph.sizes, graph.producers, strict=True) if maker < 0
     )
@@ -335,15 +334,14 @@ def ends_bound(graph: NumberedGraph) -> int:
 
 
 def cut_bound(machine: GraphArrays, costs: Sequence[int], stop: Stop) -> int:
-    """Return bytes that no order is below.
+    """Return a lower bound on the peak of every order.
 
-    costs: bytes of each step in some order; a step whose bytes there are within the bound so far is
-    left out, as its own bound is at most these.
+    costs: bytes of each step in any order, an upper bound on the bound of the step. A step whose costs
+    do not exceed the bound so far is skipped.
 
-    When a step runs, a down-set is live that holds all steps before it, neither the step nor any after
-    it. Live bytes are submodular, so that the least over these down-sets is a minimum cut. A step
-    that overwrites a tensor also comes after all other readers of it, and takes the live bytes and its
-    scratch alone.
+    The steps that ran before a step are a down-set with all its ancestors and no descendant. Live bytes
+    are submodular, so their minimum over these down-sets is a minimum cut. If a step overwrites a
+    tensor, all other readers of the tensor ran before, and the step needs no bytes for its result.
     """
     graph = machine.graph
     full = (1 << graph.steps) - 1
@@ -377,10 +375,10 @@ def cut_bound(machine: GraphArrays, costs: Sequence[int], stop: Stop) -> int:
 def improve_by_windows(
     machine: GraphArrays, order: list[int], *, width: int, capacity: int, stop: Stop
 ) -> list[int]:
-    """Return an order with lower peaks in windows of this many steps, which overlap by half.
+    """Return an order with lower peaks in windows of `width` steps, which overlap by half.
 
-    capacity: states of a search. A window far below the peak of the order counts as well: it makes room
-    for the windows around it.
+    capacity: states of a search. Windows below the peak of the order are also lowered, because fewer
+    live tensors help the neighbouring windows.
     """
     order = list(order)
     for begin in range(0, len(order), width // 2):
@@ -395,10 +393,10 @@ def improve_by_windows(
 def _improve_window(
     machine: GraphArrays, window: list[int], start: int, *, capacity: int, stop: Stop
 ) -> list[int]:
-    """Return the steps of a window in an order of a peak as low as searches of this size find.
+    """Return the steps of a window in the order of lowest peak that searches of this size find.
 
-    The bound falls by a step that doubles with each success. Where no order exists below it, the next
-    step is half of the gap that is left; where a search ends early, the step is shorter.
+    The bound is lowered by a step, which doubles with each success. If no order exists within the
+    bound, the next step is half of the remaining gap; if a search ends early, the step gets shorter.
     """
     goal = start | sum(1 << step for step in window)
     peak = max(machine.costs(window, start))

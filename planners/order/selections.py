@@ -1,4 +1,8 @@
-"""Least peak over orders and alternatives of steps: best-first branch and bound over selections."""
+"""Minimum peak over orders and alternatives of steps: best-first branch and bound over selections.
+
+A selection chooses an alternative for each step. A part is a set of selections: those among the allowed
+alternatives of each step.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +20,9 @@ from planners.order.order_plan import OrderPlan
 from planners.order.problem import OrderProblem, Step, StepAlternative, peak_of
 from planners.order.timed import earliest_deadline_first, in_windows, windows_of
 
-Selection = tuple[int, ...]  # the number of the alternative of each step that has some
-Allowed = tuple[tuple[int, ...], ...]  # numbers of alternatives among which a part chooses
-PASSES = 3  # over all steps of the descent from the first selections
+Selection = tuple[int, ...]  # index of the alternative of each step with alternatives
+Allowed = tuple[tuple[int, ...], ...]  # for each of these steps, the allowed indices of a part
+PASSES = 3  # over all steps, of the descent from the first selections
 
 
 class SelectedOrder(NamedTuple):
@@ -34,7 +38,7 @@ class SelectedOrder(NamedTuple):
 
 
 class _Part(NamedTuple):
-    """Selections among `allowed` alternatives: least bytes and price that none of them is below."""
+    """The selections among `allowed` alternatives, with lower bounds on their bytes and price."""
 
     bound: int
     price: int
@@ -45,9 +49,9 @@ class _Part(NamedTuple):
 class SelectionSearch:
     """The best selection of alternatives so far, and the parts of all selections that remain.
 
-    A part is bounded by its relaxation: each step reads only the tensors that all its alternatives
-    read, has the least scratch, and writes the fewest bytes. The part of least bound is split first, at
-    the step whose alternatives differ by the most bytes.
+    The bound of a part is that of its relaxation: each step reads only the tensors that all its
+    alternatives read, and has the minimum of their scratch and output bytes. The part with the smallest
+    bound is split first, at the step whose alternatives differ by the most bytes.
     """
 
     def __init__(
@@ -58,9 +62,9 @@ class SelectionSearch:
         price_limit: int | None = None,
         peak_limit: int = 0,
     ) -> None:
-        """Search nothing yet. solve: the order of least peak of a problem without alternatives.
+        """Set the problem. solve: returns the order of minimum peak without alternatives.
 
-        peak_limit: bytes within which a lower price is better than a lower peak.
+        peak_limit: bytes; of two orders within them the cheaper is better.
         """
         self._problem = problem
         self._solve = solve
@@ -83,7 +87,7 @@ class SelectionSearch:
 
     @property
     def lower_bound(self) -> int:
-        """Bytes that no selection is below."""
+        """A lower bound on the peak of all selections."""
         if self.best is not None and self.best.bytes <= self._peak_limit:
             return self._bound_of_all
         bounds = [bound for bound, _ in self._remaining()]
@@ -91,11 +95,11 @@ class SelectionSearch:
 
     @property
     def is_complete(self) -> bool:
-        """Whether nothing that remains can contain a selection of a lower peak, or of a lower price."""
+        """Whether no remaining part can contain a better selection."""
         return self.best is not None and all(pair >= self.best[:2] for pair in self._remaining())
 
     def _remaining(self) -> list[tuple[int, int]]:
-        """Bytes and price that no selection is below which was not searched to its end."""
+        """Lower bounds on bytes and price of the selections that are not searched completely."""
         return [*self._unproved, *self._split, *(part[:2] for part in self._waiting)]
 
     def run(self, stop: Stop) -> None:
@@ -124,7 +128,7 @@ class SelectionSearch:
             self._split = ()
 
     def _enter(self, allowed: Allowed, bound: int) -> None:
-        """Bound a part, offer selections of it, and store it where it can contain a better one."""
+        """Bound a part, offer selections of it, and store it if it can contain a better selection."""
         options = self._options(allowed)
         price = sum(min(option.price for option in row) for row in options)
         if self._limit is not None and price > self._limit:
@@ -150,7 +154,7 @@ class SelectionSearch:
         heappush(self._waiting, _Part(bound, price, self._parts, allowed))
 
     def _options(self, allowed: Allowed) -> list[list[StepAlternative]]:
-        """The alternatives of each step among which a part chooses."""
+        """The allowed alternatives of each step."""
         return [
             [step.alternatives[number] for number in numbers]
             for step, numbers in zip(self._steps, allowed, strict=True)
@@ -170,7 +174,7 @@ class SelectionSearch:
         return max(sizes) - min(sizes)
 
     def _simple(self, allowed: Allowed) -> Iterator[Selection]:
-        """Yield the selections of least price and of fewest bytes."""
+        """Yield the cheapest selection, and the selection of fewest bytes."""
         yield tuple(
             min(numbers, key=lambda number: (self._steps[index].alternatives[number].price, number))
             for index, numbers in enumerate(allowed)
@@ -186,7 +190,7 @@ class SelectionSearch:
             self.best = choice
 
     def _offer_order(self, order: Sequence[str], selection: Selection) -> None:
-        """Offer a selection in an order of a relaxation, changed where it reads a tensor too early."""
+        """Offer a selection in an order of a relaxation, repaired to a topological order."""
         price = sum(
             step.alternatives[number].price
             for step, number in zip(self._steps, selection, strict=True)
@@ -235,10 +239,10 @@ def _can_be_timed(problem: OrderProblem) -> bool:
 def relaxation(
     problem: OrderProblem, options: Mapping[str, Sequence[StepAlternative]]
 ) -> OrderProblem:
-    """Return a problem without alternatives whose least peak no selection of these options is below.
+    """Return a problem without alternatives whose minimum peak bounds every selection of these options.
 
-    With a single option for each step, it is the problem with these alternatives. A result in place is
-    lowered to the bytes of the tensor that it overwrites, which both may have been relaxed.
+    With a single option for each step, it is the problem with these alternatives. A result in place has
+    at most the bytes of the tensor that it overwrites; both may be relaxed.
     """
     sizes, largest = dict(problem.sizes), dict(problem.sizes)
     steps: dict[str, Step] = {}
@@ -271,6 +275,7 @@ def relaxation(
     }
     is_read = {tensor for step in steps.values() for tensor in step.reads}
     for tensor in problem.inputs:
+        # An input that no step of the relaxation reads would be live until the end.
         if tensor in may_be_read - is_read and tensor not in problem.outputs:
-            sizes[tensor] = 0  # an input that no step reads would be live to the end
+            sizes[tensor] = 0
     return replace(problem, sizes=sizes, steps=tuple(steps.values()))

@@ -110,7 +110,7 @@ class DownSets:
 
 
 class TimedOrder(NamedTuple):
-    """The best order within the ranges of positions, its peak, and bytes that no order is below."""
+    """The best order within the ranges of positions, its peak, and a lower bound on the peak."""
 
     order: tuple[int, ...]
     peak: int
@@ -118,10 +118,10 @@ class TimedOrder(NamedTuple):
 
 
 class TimedSearch:
-    """Down-sets of 0, 1, 2, ... steps, each with the least peak of an order that reaches it.
+    """Beam search over down-sets of 0, 1, 2, ... steps, each with the minimum peak of its orders.
 
-    Where a size has more down-sets than are stored, those of the lowest peak and the fewest live bytes
-    remain; the least peak of the others is a lower bound. answer: the best order so far.
+    If a size has more down-sets than the beam, those with the lowest peak and the fewest live bytes are
+    retained. The minimum peak of the discarded sets is a lower bound. answer: the best order so far.
     """
 
     def __init__(self, problem: OrderProblem, *, lower_bound: int) -> None:

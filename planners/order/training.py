@@ -94,7 +94,7 @@ class _Training:
         return name
 
     def _new_tensor(self, wanted: str, tensor: str) -> str:
-        """The name of a new tensor of as many bytes as another tensor."""
+        """The name of a new tensor with the bytes of an existing tensor."""
         name = free_name(wanted, self._sizes)
         self._sizes[name] = self._sizes[tensor]
         return name
