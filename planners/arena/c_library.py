@@ -52,7 +52,7 @@ def library() -> dict[str, str]:
 
 
 def write_library(folder: Path) -> list[Path]:
-    """Write the files of the library into a folder, which is made if there is none; return them.
+    """Write the files of the library into a folder, which is created if it does not exist; return them.
 
     Raises UnwritableFile.
     """

@@ -25,8 +25,8 @@ def plan_with_cp_sat(problem: Problem, *, budget: Budget) -> MemoryPlan:
     """Return the best plan that CP-SAT finds within the budget, pairs in place apart.
 
     An effort is counted by the deterministic time of OR-Tools: with one worker and one seed the same
-    problem gets the same plan under any load. Seconds of the clock are a limit besides. One Boolean
-    for each conflict says who lies above; offsets and the peak count in units.
+    problem gets the same plan under any load. Seconds of the clock are a limit besides. A Boolean for
+    each conflict states which buffer is above; offsets and the peak count in units.
     """
     stop = stop_of(budget)
     blocks = blocks_of(problem)

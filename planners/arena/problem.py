@@ -155,9 +155,9 @@ class Problem:
 class MemoryPlan(Shown):
     """Offsets for the buffers of a problem, and what is proved of them.
 
-    offsets: by name; empty where there is no plan. Below a given capacity, where the status is unknown,
-    they are those of the best plan found, which is too large. lower_bound: no plan has a smaller peak.
-    reason: one sentence on what the status rests on; for `infeasible` it names time and buffers.
+    offsets: by name; empty where there is no plan. If the status is unknown, they are those of the best
+    plan, which exceeds the capacity. lower_bound: no plan has a smaller peak. reason: one sentence on
+    what the status rests on; for `infeasible` it names time and buffers.
     """
 
     problem: Problem

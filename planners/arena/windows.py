@@ -1,8 +1,8 @@
-"""A large problem lowered window by window: what lives around the highest block is placed anew.
+"""Large neighbourhood search for large problems: blocks in a window of time are placed again.
 
-The blocks whose lifetimes lie in a window of time are pushed about (planners/arena/pushing.py), what
-crosses its ends stays. A plan that is lower there replaces the old one; the next window lies around
-the block that is the highest then.
+The window is around the highest block of the plan. Blocks whose lifetimes are inside the window are
+placed again by ejection (planners/arena/pushing.py); blocks that cross its ends keep their offsets. A
+plan with a lower peak in the window replaces the old plan, whose highest block is the next centre.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from planners.arena.pushing import PushingSearch
 from planners.kernels import ranges
 from planners.kernels.placement_ejection import FOUND
 
-LEAST_WINDOW = 1000  # blocks that are placed anew; twice, then four times as many after a failure
-SIZES = 3  # of windows, one after the other until one succeeds
+LEAST_WINDOW = 1000  # blocks in a window; 2 and 4 times this number after a failure
+SIZES = 3  # sizes of windows that are tried, until one succeeds
 MOST_ENTRIES = 6_000_000  # conflicts of blocks in a window; each takes 24 bytes
-PARTS_OF_GAP = 6  # above the bound; a window is lowered by one, then the next has its turn
-PUSHES = 8000  # in a window, and so many more for each of its blocks:
+PARTS_OF_GAP = 6  # a window is lowered by this part of the gap to the bound, then the next window
+PUSHES = 8000  # in a window, plus PUSHES_EACH for each of its blocks
 PUSHES_EACH = 2
-SLICE = 2**19  # conflicts that are looked at before a stop is, about a thirtieth of a second
-PLAIN_SLICE = 2**15  # the same of plain kernels
+SLICE = 2**19  # conflicts examined between two checks of the stop, about 1/30 s
+PLAIN_SLICE = 2**15  # SLICE of kernels that are not compiled
 SEED = 1
 # Effort in microseconds of a usual machine:
 WINDOW_EFFORT = 10  # to list the conflicts of each block of a window
@@ -33,14 +33,14 @@ BLOCK_EFFORT = 1  # to find the highest of all blocks, for each
 
 
 class _Window(NamedTuple):
-    """Blocks that are placed anew, and those in conflict with them that stay."""
+    """Blocks to place again, and the blocks outside that conflict with them."""
 
     free: list[int]
     held: list[int]
 
 
 class WindowSearch:
-    """A plan of many blocks that conflict by lifetime alone, and how to lower it."""
+    """Search for a lower plan of many blocks that conflict by lifetime alone."""
 
     def __init__(self, blocks: Blocks) -> None:
         self._blocks = blocks
@@ -53,9 +53,9 @@ class WindowSearch:
         self._longest = max((end - start for start, end in lives), default=0)
 
     def lowered(self, offsets: Sequence[int], minimum: int) -> Iterator[list[int]]:
-        """Yield ever lower plans down to `minimum` bytes, in slices (as in `planners.arena.orders`).
+        """Yield successively lower plans down to `minimum` bytes, in slices (as planners.arena.orders).
 
-        offsets: of the plan to begin with, in units. Without end where `minimum` is not reached.
+        offsets: of the first plan, in units. Endless if `minimum` is not reached.
         """
         blocks, best, turn, failures = self._blocks, list(offsets), 0, 0
         while (peak := blocks.peak(best)) > minimum:

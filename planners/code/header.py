@@ -189,7 +189,7 @@ void {self._name}_block(int by_cmsis_nn);
         return "\n".join(declarations)
 
     def _begin_with(self) -> str:
-        """Return the begin of a sentence on what NAME_init is given."""
+        """Return the begin of a sentence on the arguments of NAME_init."""
         sizes = [
             f"{memory} of {self._capitals}_{memory.upper()}_ELEMENTS"
             for memory in self.interface.memories
@@ -240,7 +240,7 @@ void {name}_end_copies(void);
         )
 
     def _scratch(self) -> str:
-        """C for the field of the state in which layers keep what they work with."""
+        """C for the field of the state that is the scratch of layers."""
         size = self._schedule.scratch * self._schedule.unit
         if self.cmsis_nn is not None:
             return f"    int32_t scratch[{self._capitals}_SCRATCH_BYTES / 4];\n"

@@ -227,7 +227,7 @@ def write_library(
 ) -> Library:
     """Write a C library that carries out a plan into a folder, and return it; see library().
 
-    The folder is made where there is none. Raises UnwritableFile, before anything is written, for a
+    The folder is created if it does not exist. Raises UnwritableFile, before anything is written, for a
     folder that holds files of another kind.
     """
     written = library(
@@ -245,7 +245,7 @@ def write_library(
 
 
 def write_folder(folder: str | PathLike[str], files: Mapping[str, str]) -> None:
-    """Write the files of a program into a folder, which is made where there is none.
+    """Write the files of a program into a folder, which is created if it does not exist.
 
     Raises UnwritableFile, before anything is written, for a folder that holds files of another kind.
     """

@@ -189,7 +189,7 @@ typedef slot element;
         return f"{shifted[0].copying}(to, from, {elements})"
 
     def _scratch_at(self) -> str:
-        """C for where layers keep what they work with."""
+        """C for the address of the scratch of layers."""
         if self.cmsis_nn is not None:
             size = f"#define SCRATCH_BYTES {self._capitals}_SCRATCH_BYTES"
             return f"((slot *)(void *)(state)->scratch)\n{size}"

@@ -58,7 +58,7 @@ class Member:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Libraries:
-    """Libraries that take turns in one arena, of as many bytes as the largest needs."""
+    """Libraries that execute sequentially in one arena, of the bytes that the largest needs."""
 
     name: str
     members: tuple[Written, ...]
@@ -83,9 +83,9 @@ def combined_libraries(
 
     kernels, target, package: as of library().
 
-    Any order of whole frames will do: a network keeps nothing in the arena between two frames, or it
-    keeps a state in bytes of its own, which planners.with_states_apart gives it. Raises what library()
-    raises, and InvalidPlan for no network, and where a state shares bytes with another network.
+    Whole frames may be executed in any order: between two frames a network has no data in the arena,
+    except a state in separate bytes (planners.with_states_apart). Raises the exceptions of library(),
+    and InvalidPlan without a network, or if a state shares bytes with another network.
     """
     if not members:
         raise InvalidPlan("no network to write")

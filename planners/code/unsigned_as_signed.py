@@ -55,8 +55,8 @@ def can_change_in_place(
     """Return whether an unsigned input or output can change its first bits in its own bytes.
 
     results: the tensors of all outputs. An input in memory of the caller is read there, and is not to
-    be changed. Bytes that stay in the arena for the next frame, or that outputs share, keep the form
-    that kernels read.
+    be changed. Bytes that remain in the arena for the next frame, or that outputs share, are stored in
+    the form of the kernels.
     """
     buffers_of_tensor = [buffer for buffer in plan.buffers if buffer.tensor == tensor]
     if network.layer(tensor).is_input:

@@ -44,9 +44,9 @@ class Fifo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Design:
-    """Layers and FIFOs; inputs and outputs of the whole are free to come and go.
+    """Layers and FIFOs; inputs and outputs of the design never wait.
 
-    Raises InvalidGraph where a FIFO joins ports that do not fit.
+    Raises InvalidGraph if the two ports of a FIFO differ in words or bits.
     """
 
     name: str

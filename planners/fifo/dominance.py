@@ -1,24 +1,24 @@
 """Dominance rules: depths that the search may skip, as their storage can be moved along the stream.
 
-Where a layer is fast, words may as well wait before it as after it. Then some smallest depths have all
-of them where they are cheapest, and every other FIFO there is at its floor. Two rules, for a layer with
-the FIFO f before it and g after it, P the layer that writes f and T the one that reads g:
+If a layer is fast, words can wait before or after it without a change of the rate. Then a minimum has
+all of these words in the cheapest FIFO, and minimum depth in every other FIFO. Two rules concern a
+layer with the FIFO f before it, written by layer P, and the FIFO g after it, read by layer T:
 
-- Backward. The layer can write a word in every cycle, so with 2 words in g it never holds up T, which
-  reads at most one in a cycle. `made` words fewer in g and `taken` words more in f change nothing else,
-  if whatever a read waits for is `made` words later for the read `taken` words later.
-- Forward. The layer can read a word in every cycle, so with 2 words in f it never holds up P. `taken`
-  words fewer in f and `made` words more in g change nothing else if the layer does the same again every
-  `taken` words read and `made` words written. Both are 1 where it drops some words, such as a window of
-  1 by 1 with a stride, and each read waits for at most one write more than the read before it.
+- Backward. The layer can write a word in every cycle, so with 2 words in g it never delays T, which
+  reads at most one word a cycle. `made` fewer words in g and `taken` more words in f change no event of
+  P and T, if the wait of the read `taken` words later is for an event `made` words later.
+- Forward. The layer can read a word in every cycle, so with 2 words in f it never delays P. `taken`
+  fewer words in f and `made` more words in g change no event of P and T, if the layer is periodic in
+  `taken` words read and `made` words written. Both are 1 if it drops words, such as a window of 1 by 1
+  with a stride, and each read waits for at most one more write than the preceding read.
 
-Neither holds for a FIFO whose writer is locked while a word is refused (`Lock`): 2 words are then too
-few for it.
+Neither rule holds for a FIFO whose writer is locked while a word is refused (`Lock`): 2 words are then
+too few.
 
-Proof: events of the layer matter to others by the longest paths between events of P and T that lead
-through the layer. With the depths moved none of them is longer than one that was there before, or than
-what the order of P or T says itself. Several inputs grow together in a move backward, several outputs
-in one forward. The other direction would tie them together, so it is left out.
+Proof: the layer affects others only by the longest paths between events of P and T through it. After
+the exchange each of them is no longer than a path of the old depths, or than the order of events of P
+or T. A backward exchange deepens all inputs together, a forward exchange all outputs. The opposite
+exchange would couple their depths, so it is not used.
 """
 
 from __future__ import annotations
@@ -33,23 +33,23 @@ from planners.fifo.design import Design
 from planners.fifo.timing.cluster import Cluster, EventSequence, WordPort, is_thinning, units
 from planners.kernels.event_times import NONE
 
-Alone = Callable[[int], Fraction]  # the period of a layer by itself
+Alone = Callable[[int], Fraction]  # the period of a single layer without the others
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DepthExchange:
-    """Up to `fewer` words of one FIFO are worth `more` words of each FIFO of others."""
+    """`fewer` words of the FIFO `source` can be replaced by words of each target FIFO."""
 
     source: int
     fewer: int
-    targets: tuple[tuple[int, int], ...]  # FIFO, words more
+    targets: tuple[tuple[int, int], ...]  # FIFO, additional words
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Most:
-    """The depth above which each FIFO need not be in some smallest depths; None is without end.
+    """For each FIFO a depth that some minimum does not exceed; None if there is no such depth.
 
-    onward: from a FIFO with such a depth to the FIFOs that then hold its excess words.
+    onward: for a FIFO with such a depth, the FIFOs that hold its excess words instead.
     """
 
     depths: tuple[int | None, ...]
@@ -57,7 +57,7 @@ class Most:
 
 
 class DepthExchanges:
-    """All moves of a design, over one layer each."""
+    """All exchanges of a design, each across one layer."""
 
     def __init__(self, design: Design, alone: Alone) -> None:
         moves = list(_moves(design, alone))

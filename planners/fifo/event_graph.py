@@ -11,10 +11,10 @@ Example: FIFOs 0 and 1 around a threshold, both of depth 2 on a cycle that is to
 is {((0, 1), (1, 1)): 4}: depths (3, 1) and (1, 3) are infeasible too, depths (3, 2) are not known
 to be.
 
-Proof: within layers that do the same for every element, a path from one event to another goes back
-by as many elements as the FIFOs on it have space and the layers hold. Its time is the sum of its
-waits, for any first element. Where the path leaves the chain, it meets an event of the same
-sequence. With a smaller sum it meets a later event, which is no sooner.
+Proof: in layers with the same events for each element, a path between two events leads back by the
+number of elements that the FIFOs and the layers on it can hold. Its time is the sum of its waits, for
+any first element. Where the path leaves the chain, it meets an event of the same sequence. With a
+smaller sum it meets a later event, which is no sooner.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@
 A buffer may also have "alignment", "offset" (fixed), "hint", "bank" and "accesses"; a problem
 "conflicts", "may_overlap" and "in_place", lists of pairs of ids, and "banks", a list of {"name",
 "capacity"} with the preferred one first, and maybe the "cost" of an access. `planners.arena.problem`
-says what they mean.
+defines them.
 """
 
 from __future__ import annotations

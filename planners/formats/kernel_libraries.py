@@ -52,7 +52,7 @@ class KernelLibrary:
         return f"{self.name} {self.version}, {self.build}"
 
     def request(self, node: TfliteNode, graph: TfliteGraph) -> Request:
-        """Return what a kernel requests beside the reference kernel."""
+        """Return the bytes that a kernel requests in addition to the reference kernel."""
         kernel = self.kernels.get(node.kind)
         return Request() if kernel is None or not _is_int8(node, graph) else kernel(node, graph)
 

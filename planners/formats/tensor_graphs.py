@@ -141,7 +141,7 @@ def _positions(node: JsonValue) -> tuple[int, int | None]:
 def _alternatives(
     node: JsonValue, reads: tuple[str, ...], writes: tuple[str, ...], sizes: dict[str, int]
 ) -> tuple[StepAlternative, ...]:
-    """Return the implementations of a node, each with what it does not say from the node."""
+    """Return the implementations of a node; missing entries are those of the node."""
     if "alternatives" not in node.value:
         return ()
     alternatives = []

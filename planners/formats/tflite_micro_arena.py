@@ -1,16 +1,15 @@
 """The arena of TensorFlow Lite Micro for a file: tensors, scratch, and its own objects.
 
-The arena has two ends. At its head lie tensors and the scratch of kernels, at offsets of a greedy
-planner or of the file. At its tail is persistent data: a struct for each tensor and node, options and
-data of each kernel, variables. While it is being filled, lists of requests and of lifetimes lie
-between them. All of it is counted as the allocator takes it, with the reference kernels
-or those of a library.
+The arena has two ends. The head holds tensors and the scratch of kernels, at offsets of a greedy
+planner or of the file. The tail holds persistent data: a struct for each tensor and node, options and
+data of each kernel, variables. During initialisation, lists of requests and of lifetimes are between
+them. Sizes are those of the allocator, with the reference kernels or the kernels of a library.
 
 Source: tflite-micro 90b983c, tensorflow/lite/micro: micro_allocator.cc, micro_allocation_info.cc,
-micro_interpreter.cc, memory_planner/greedy_memory_planner.cc, kernels/. The sizes of structs are what
-gcc gives for its headers (TF_LITE_STATIC_MEMORY): on a device of 32 bits with short enumerations,
-as compilers for Arm have; and as the package tflite-micro for Python is built, with 64 bits,
-compression and records of allocations (options of FULLY_CONNECTED and SVDF: measured).
+micro_interpreter.cc, memory_planner/greedy_memory_planner.cc, kernels/. The sizes of structs are those
+of gcc for its headers (TF_LITE_STATIC_MEMORY), on two machines. The device has 32 bits with short
+enumerations, as in compilers for Arm. The package tflite-micro for Python has 64 bits, compression and
+records of allocations (options of FULLY_CONNECTED and SVDF: measured).
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ from planners.arena.problem import Buffer, MemoryPlan, Problem
 from planners.formats.kernel_libraries import KernelLibrary
 
 ALIGNMENT = 16  # MicroArenaBufferAlignment
-MOST_REQUESTS = 12  # kMaxScratchBuffersPerOp: room that is kept for the requests of the next kernel
+MOST_REQUESTS = 12  # kMaxScratchBuffersPerOp: entries reserved for the requests of the next kernel
 PLANNER_BYTES = 40  # GreedyMemoryPlanner::per_buffer_size
 TABLE = 513  # entries of a table of int16_t, LUTSize<int16_t>
 METHODS = {  # of MicroMutableOpResolver, whose names are not those of the operators in words
@@ -155,7 +154,7 @@ class InterpreterArena:
         return f"MicroMutableOpResolver<{len(self.kinds)}>: {methods}"
 
     def placed(self, offsets: Mapping[str, int]) -> dict[str, int]:
-        """Return what the interpreter's planner adds to offsets of the file, which stay.
+        """Return the offsets of the interpreter's planner for tensors without an offset in the file.
 
         The largest buffer first, of equal ones the last; each in the first gap between buffers that
         live at some of its times. Without offsets it is its own plan.
@@ -218,7 +217,7 @@ def registration(kind: str) -> str:
 def interpreter_arena(
     content: bytes, name: str, build: int = DEVICE, library: KernelLibrary | None = None
 ) -> InterpreterArena:
-    """Return what TensorFlow Lite Micro takes for a file, on a DEVICE or in its PACKAGE for Python.
+    """Return the arena of TensorFlow Lite Micro for a file, on a DEVICE or in its PACKAGE for Python.
 
     library: whose kernels it has on the DEVICE; None: the reference kernels. Raises UnreadableFile,
     with the name, for a damaged file and tensors of unknown sizes.
@@ -397,7 +396,7 @@ def _called(node: TfliteNode) -> Iterator[int]:
 
 
 def persistent_of(node: TfliteNode, graph: TfliteGraph) -> tuple[int, ...]:
-    """Return the sizes of what a kernel keeps besides its options and its data."""
+    """Return the sizes of the persistent objects of a kernel besides its options and its data."""
     tensors = [graph.tensors[number] for number in node.inputs if number >= 0]
     if node.kind in CHANNELS and len(tensors) > 1 and len(tensors[1].dims) == 4:
         return (4 * tensors[1].dims[CHANNELS[node.kind]],) * 2  # multipliers and shifts

@@ -76,8 +76,8 @@ class LayerProfile(Shown):
     nanoseconds: the median of the repetitions; spread_nanoseconds: their interquartile range.
     workspace_bytes: the temporary arrays that are available at once, beyond input, output and
     parameters: as a primitive declares them exactly; for a layer or fused operator that cnn2csdf
-    computes with arrays of its own, as measured, rounded up to 4096. parameter_bytes: weights as
-    this primitive keeps them, bias and fused ones included.
+    computes with arrays of its own, as measured, rounded up to 4096. parameter_bytes: weights in the
+    form of this primitive, with bias and fused operators.
     """
 
     JSON: ClassVar[tuple[str, ...]] = (
@@ -221,7 +221,7 @@ def profile_text(profile: Profile) -> str:
 def read_profile(path: str | os.PathLike[str]) -> Profile:
     """Return the profile that a file holds.
 
-    Raises UnreadableFile with file, line, column, what was found and what was expected.
+    Raises UnreadableFile with file, line, column, the value and the expected value.
     """
     try:
         text = read_bytes(path).decode("utf-8-sig")

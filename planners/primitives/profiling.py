@@ -1,15 +1,13 @@
 """The profile of a network on this machine: times of all layers and layout transformations.
 
-Layers of the same operator, shapes and fused operators are timed once. The variants of a layer take
-turns, so that each repetition comes after all others and finds its own weights no nearer than in a
-network. Before each run something larger than the near caches is written, then the inputs, as the
-layers before would have written them: inputs are near, weights are not. Times are those of the
-processor for this one thread: on an idle machine they equal the time on the wall, and on a busy one
-the work of others does not count.
+Layers of the same operator, shapes and fused operators are timed once. Repetitions of the variants of a
+layer are interleaved, so the weights of a variant are not in a near cache, as in a network. Before each
+run an array larger than the near caches is written, then the inputs: inputs are in a cache, weights are
+not. Times are processor times of a single thread: equal to wall-clock time on an idle machine, and
+independent of other processes on a busy machine.
 
-All times are taken in a process of its own, in which matrix products have one thread: the libraries
-that multiply matrices read the number of their threads when they are loaded, so the process must be
-started with it.
+All times are measured in a separate process in which matrix products have one thread. The libraries of
+matrix products read the number of threads when they are loaded, so it is set when the process starts.
 """
 
 from __future__ import annotations
@@ -137,8 +135,8 @@ def run_measured(
 ) -> SelectedRun:
     """Return a run of the selection: outputs from here, times from a process as for a profile.
 
-    Times are of random weights and frames made in that process, as those of a profile are. With
-    weights sent through a pipe, some products were seen to take half as long again; why is not known.
+    Times are measured with random weights and frames of that process, as in a profile. With weights
+    sent through a pipe, some products were seen to take half as long again; why is not known.
     """
     run = run_selected(model, selection, frame)
     values = model.network, dict(selection), repeats
@@ -167,8 +165,8 @@ def measure(
 ) -> Iterator[Profile]:
     """Yield the profile as it grows, measured in this process with the threads that it has.
 
-    The last is whole. begun: what is known already. Raises GaveUp, naming the layer, where memory
-    does not suffice.
+    The last is whole. begun: the results so far. Raises GaveUp, naming the layer, where memory does not
+    suffice.
     """
     model = Model(network=network, weights=random_weights(network, effort.seed))
     measurer, machine = _Measurer(effort, stop), this_machine(THREADS)

@@ -4,11 +4,11 @@ Source: Farley and Gerstlauer, MAFAT: Memory-Aware Fusing and Tiling of Neural N
 Accelerated Edge Inference, 2021 (arXiv 2107.06960): algorithms 1, 2 and 3. MB are 2^20 bytes.
 Regions are clipped at the borders of the map, grids are even, poolings have no scratch.
 
-Algorithm 3 names its cuts by the number of a layer of YOLOv2: 16, which is no cut, 12 and 8. These
-are the end of what is tiled and the places behind its last two poolings, which there are the only
-layers with a stride. For other networks they are read as the last two sections with a stride. What is
-tiled is the longest beginning of the chain that can be; what is after it (a global pooling, fully
-connected layers) works layer by layer, and counts with whole tensors. The paper has no such layers.
+Algorithm 3 names its cuts by the index of a layer of YOLOv2: 16, which is no cut, 12 and 8. In YOLOv2
+16 is the end of the tiled layers, and 12 and 8 are the positions after the last two poolings, the only
+layers with a stride. In other networks the cuts are after the last two sections with a stride. The
+longest possible prefix of the chain is tiled. The remaining layers (a global pooling, fully connected
+layers) are executed layer by layer with whole tensors; the paper has no such layers.
 """
 
 from __future__ import annotations
@@ -28,10 +28,11 @@ from planners.plan.regions import COLUMNS, ROWS, Bands, Needs, TileRanges, can_b
 
 MB = 2**20
 ELEMENT_BYTES = 4
-MOST_TILES = 5  # along each side, above the cut
-FEW_TILES = 2  # along each side, where the cut is late
-CUTS = 2  # sections with a stride behind which Algorithm 3 cuts, counted from the end
-BOTTOM = 2  # tiles along each side, below the cut
+# Tiles along each side: before the cut, before a late cut, and after the cut.
+MOST_TILES = 5
+FEW_TILES = 2
+BOTTOM = 2
+CUTS = 2  # sections with a stride, from the end, after which Algorithm 3 may cut
 WRITTEN = re.compile(r"(\d+)x(\d+)")
 NO_CUT = "NoCut"
 
@@ -39,10 +40,10 @@ NO_CUT = "NoCut"
 class Predictor(Enum):
     """A formula for memory: the terms of each tile, and a constant for the rest; bytes.
 
-    PRINTED: Algorithm 1 as printed, scratch + output + twice the input, and 31 MB. No constant makes
-    it agree with Table 4.1 of the paper. FITTED: scratch + output + input, and 55 MB. This is a fit
-    of one constant to that table and not from the text; with it Algorithm 3 makes all nine choices
-    of the table, and 5x5/8/2x2 needs 65.9 MB where the paper says 66.
+    PRINTED: Algorithm 1 as printed, scratch + output + twice the input, and 31 MB. No constant makes it
+    agree with Table 4.1 of the paper. FITTED: scratch + output + input, and 55 MB. This is a fit of one
+    constant to that table and not from the text; with it Algorithm 3 has all nine choices of the table,
+    and 5x5/8/2x2 needs 65.9 MB; the paper prints 66.
     """
 
     PRINTED = (2, 31 * MB)
@@ -213,7 +214,7 @@ def paper_search(
     predictor: Predictor = Predictor.PRINTED,
     bias: int | None = None,
 ) -> Configuration:
-    """Return what Algorithm 3 chooses under a memory limit in bytes, which it stays strictly below.
+    """Return the choice of Algorithm 3 strictly below a memory limit in bytes.
 
     Cuts are the outer loop, the latest first; tiles above the cut the inner one, few first; with a
     cut behind the last pooling or none, at most 2x2. Where nothing is below the limit, the choice

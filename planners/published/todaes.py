@@ -7,20 +7,20 @@ A table of applications names network files and layer numbers:
                        "parallel": [["mobilenetv2"]]}}
 
 Networks are files "json/NAME.json" beside the table. Partitions are ranges of layers, first and last,
-numbered in order; those of the networks of one entry of "parallel" run at the same time. Layers that a
-file does not state, where frames come in and results go out, are outside of the accounting.
+numbered in order; the partitions of the networks in one entry of "parallel" run at the same time.
+Inputs and outputs, which the file of a network does not state, do not count.
 
 `as_published` is the application as the published tool counts it, for comparison with its tables only:
-a graph with these rates need not be able to run. They are those of Algorithm 1 of SAMOS 2020, clipped
-to the input. Three things differ from the row rule of `cnn2csdf.rows`:
+a graph with these rates may not be executable. They are the rates of Algorithm 1 of SAMOS 2020, clipped
+to the input. They differ from the row rule of `cnn2csdf.rows` in three points:
 
-    padding      is ignored: the first phase of a window takes as many rows as the kernel has
-    stride       a window that skips rows moves by its kernel; what is left comes with the last phase
+    padding      is ignored: the first phase of a window reads the rows of the whole kernel
+    stride       a window that skips rows moves by its kernel; the last phase reads the remaining rows
     parameters   normalisations have none
 
-The text does not say the second of them. `keeps_stride` is the other reading: a window moves by its
-stride. By the first [65] needs 173.38 MB for application 6 and our search finds 157.53; by the other
-168.45 and 154.78, where 184 and 155 are printed.
+The paper does not state the second point. `keeps_stride` is the alternative: a window moves by its
+stride. With moves by the kernel, [65] needs 173.38 MB for application 6 and our search 157.53; with
+moves by the stride 168.45 and 154.78. The paper prints 184 and 155.
 
 Source: Minakova and Stefanov, SAMOS 2020, Algorithm 1, and Memory-Throughput Trade-off for CNN-based
 Applications at the Edge, ACM TODAES 28(1), 2022, Table 6.6 and Algorithm 9 of the thesis. Algorithm 8
@@ -163,10 +163,10 @@ class Comparison:
     """Bytes of buffers by methodology, and of weights, which are in none of them.
 
     no_reduction: a buffer for each edge, double where it is cut. reuse_only: whole buffers shared
-    within one network, which knows neither pipelines nor other networks ([76] of the thesis).
-    pipelined_reuse: the same within the whole application, with its pipelines. parts_only: all layers
-    are executed row by row, nothing is shared ([65]). parts_and_reuse: both, by rows everywhere, which
-    is one chromosome of many.
+    within one network, without pipelines and other networks ([76] of the thesis). pipelined_reuse: the
+    same within the whole application, with its pipelines. parts_only: all layers are executed row by
+    row, nothing is shared ([65]). parts_and_reuse: both, by rows everywhere, which is one chromosome of
+    many.
     """
 
     weights: int

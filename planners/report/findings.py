@@ -1,4 +1,4 @@
-"""Sentences on what the memory of a network is made of, and whether it fits."""
+"""Sentences on the memory of a network: its parts, and whether it fits."""
 
 from __future__ import annotations
 

@@ -25,8 +25,8 @@ def is_layer_text(text: str) -> bool:
 def layers_from_text(text: str) -> Network:
     """Return a chain of convolutions and poolings.
 
-    "conv:56x56x64,64,3x3,stride=1,pad=1+conv:64,3x3,pad=1+pool:2x2,stride=2": the first layer says
-    the input, the others go on from there. Settings: stride, pad, dilation, groups; one number
+    "conv:56x56x64,64,3x3,stride=1,pad=1+conv:64,3x3,pad=1+pool:2x2,stride=2": the first layer has the
+    input, each further layer reads its predecessor. Settings: stride, pad, dilation, groups; one number
     or rows x columns. Raises InvalidNetwork, showing the part that does not fit.
     """
     builder = NetworkBuilder(text)

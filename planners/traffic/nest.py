@@ -13,22 +13,22 @@ of a 1x1 convolution with 64 filters, 64 channels and 8x8 pixels, in the order o
           multiply and add
       write output 64 x 4 x 8
 
-Every loop moves two arrays. It is in the band of the outer one, over the tiles of that array, and in
-the band of the inner one, over smaller tiles (tile loop and point loop): rows move output and input.
-If both tiles have the same size, or the outer tile has all, one of the two loops is left out: channels
-move weights and input, both in tiles of 16. That is one level of tiles.
+Every loop moves two arrays. It is in the band of the outer array, over the tiles of that array, and in
+the band of the inner array, over smaller tiles (tile loop and point loop): rows move output and input.
+If both tiles have the same size, or the outer tile covers the loop, one of the two loops is omitted:
+channels move weights and input, both in tiles of 16. That is one level of tiles.
 
-What is transferred:
-- A tile comes in when the loops of its band or around it make a step, so once for each of its tiles
-  and each iteration of the loops around that do not move it.
-- Input tiles overlap. A step of one loop of the band, the innermost, may bring only what the tile
-  before does not share (Halo.CACHED); a step of any other brings the whole tile.
-- An output tile is written when it is left. When it comes back for more of its sums it is read again;
-  the first time nothing is read.
-- Padding is no element, and weights that only ever meet padding stay outside. Where strides or
-  dilation pass over elements, those stay out of the buffer.
+Rules of transfers:
+- A tile is loaded at each step of the loops of its band or around it: once for each of its tiles and
+  each iteration of the surrounding loops that do not move it.
+- Input tiles overlap. At a step of the innermost loop of the band only the elements outside the
+  preceding tile may be loaded (Halo.CACHED); at a step of any other loop the whole tile is loaded.
+- An output tile is written when the loops leave it, and read when they return to it with partial sums;
+  at the first visit nothing is read.
+- Padding is not loaded, nor are weights that only multiply padding, nor elements that strides or
+  dilation skip.
 - Groups share no element, so the loop over groups is the outermost of all.
-Each array has its part of the buffer, as large as its largest tile; the three fit together.
+Each array has a separate part of the buffer, of the size of its largest tile.
 Sources: Stoutchinin, Conti, Benini, Optimally Scheduling CNN Convolutions for Efficient Memory Access,
 arXiv 1902.01492, 2019 (a buffer for each array at a level of the nest); Liao, Liao, Hsu (tile loops,
 point loops).

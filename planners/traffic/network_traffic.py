@@ -175,7 +175,7 @@ class NetworkSearch:
     def _each_alone(self, buffer_bytes: int) -> tuple[list[GroupTraffic], Reason | None]:
         """Return each stage with its best nest with one level of tiles, in at most a second.
 
-        Ctrl-C takes effect at the end, so that there is an answer; a second Ctrl-C ends it at once.
+        After Ctrl-C the best answer so far is returned; a second Ctrl-C ends it at once.
         """
         at_once = Stop(steps=0, reason=because(TrafficWhy.ONE_LEVEL))
         groups: list[GroupTraffic] = []

@@ -93,17 +93,13 @@ def minimum_traffic(
 ) -> LayerTraffic:
     """Return the loop nest with the least traffic that fits the buffer, with lower bounds.
 
-    No nest with one level of tiles moves less, and none with two levels whose tiles are the
-    smallest for their number. The lower bound holds for any schedule. Ties go to one level, then
-    to the first order. Groups run one after the other, which loses nothing: they share no
-    element.
-    halo: CACHED or RELOADED.
-    element_bytes: of all three arrays, or of each.
-    budget: a stop, or seconds, for nests with two levels; that search ends with the best nest so
-    far, as it does at Ctrl-C, and `ended` says why.
-    searches: those of earlier layers, whose work is not done again. None: of this layer alone.
-    Raises InvalidPlan if the buffer cannot hold
-    one element of each array, GaveUp if the layer has too many tiles to list.
+    No nest with one level of tiles moves less, and none with two levels whose tiles are the smallest
+    for their number. The lower bound holds for any schedule. Ties go to one level, then to the first
+    order. Groups are executed sequentially without loss: they share no element. halo: CACHED or
+    RELOADED. element_bytes: of all three arrays, or of each. budget: a stop, or seconds, for nests with
+    two levels; that search ends with the best nest so far, as it does at Ctrl-C, and `ended` says why.
+    searches: results of earlier layers to be reused; None: of this layer alone. Raises InvalidPlan if
+    the buffer cannot hold one element of each array, GaveUp if the layer has too many tiles to list.
     """
     buffer_bytes = byte_count(buffer_bytes)
     sizes = array_bytes(element_bytes)
@@ -210,8 +206,8 @@ class _Choice(NamedTuple):
 class NestSearches:
     """Searches for the nests of several layers: those of equal groups and axes are shared.
 
-    A work limit counts shared work once. The sharing ends with this object, so that no earlier
-    call changes how far the same limit reaches.
+    A limit of steps counts shared steps once. Results are shared within this object only, so earlier
+    calls have no effect on the reach of a limit.
     """
 
     def __init__(self) -> None:

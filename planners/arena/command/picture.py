@@ -45,9 +45,8 @@ def arena_picture(
 ) -> str | bytes:
     """Return the picture in the format of that suffix: png, pdf, svg, or a page that holds it.
 
-    Above the rectangles stand the bytes that live at each time, the bound on any plan unless it is
-    weak, and the capacity if there is one. across: what is counted from left to right. Raises
-    UnwritableFile for another format.
+    Lines show the bytes live at each time, the lower bound unless it is weak, and the capacity if one
+    is set. across: what is counted from left to right. Raises UnwritableFile for another format.
     """
     figure = Figure(figsize=(7.2, 4.4), layout="constrained")
     axes = figure.add_subplot()

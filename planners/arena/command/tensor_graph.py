@@ -1,4 +1,4 @@
-"""Graphs of tensors for `csdf plan arena --order`: the order of least peak comes before the offsets."""
+"""Graphs of tensors for `csdf plan arena --order`: the order of minimum peak, then the offsets."""
 
 from __future__ import annotations
 

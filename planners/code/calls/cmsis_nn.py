@@ -1,11 +1,10 @@
 """Calls of CMSIS-NN for layers with bit-identical results, and the scratch memory of these calls.
 
-A firing of a stage of a single layer computes a block of output rows. If the input rows and the
-output rows of a block are contiguous in memory, one call of CMSIS-NN computes the block. The call
-gets a pointer to the first stored input row, and the missing rows above it as padding. Input rows
-that are not contiguous, as in a line buffer that wraps around, are copied to the scratch if it has
-room. All other blocks use the kernels of this package, and so do layers whose arithmetic differs or
-is not known to be equal.
+A firing of a stage of a single layer computes a block of output rows. If the input rows and the output
+rows of a block are contiguous in memory, one call of CMSIS-NN computes the block. The call gets a
+pointer to the first stored input row, and the missing rows above it as padding. Input rows that are not
+contiguous, as in a line buffer that wraps around, are copied to the scratch if it has room. All other
+blocks use the kernels of this package, as do layers whose arithmetic is not proved to be equal.
 
 Three kinds of arithmetic are equal. Accumulators of 32 bits are requantised in two steps: a product
 with a multiplier, halves rounded up, then a power of two, halves rounded away from zero; no factor

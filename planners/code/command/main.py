@@ -112,7 +112,7 @@ def _add_kernel_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_package_options(parser: argparse.ArgumentParser) -> None:
-    """Add what a library says of itself, and the build systems that get files."""
+    """Add the options of the metadata of a library, and of its build systems."""
     parser.add_argument(
         "--project",
         type=_projects,

@@ -364,7 +364,7 @@ def _sizing_json(design: Design, sizing: Sizing) -> dict[str, Any]:
 
 
 def config_text(path: str, folding: Folding) -> list[str]:
-    """Return what a folding file alone says about its FIFOs."""
+    """Return the FIFO depths of a folding file alone."""
     nodes = fifo_depths(folding)
     operators = Counter(name.rpartition("_")[0] for name in folding if name != "Defaults")
     listed = ", ".join(f"{count} {name}" for name, count in sorted(operators.items()))

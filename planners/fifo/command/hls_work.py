@@ -144,7 +144,7 @@ def _exit_code(found: CallStudy, *, is_best_effort: bool) -> int:
 
 
 def _require_writable(options: argparse.Namespace, *, is_table: bool) -> None:
-    """Raise CsdfError, before the work, for a page of a front, or where no pragmas take depths."""
+    """Raise CsdfError, before the search, for a page of a front, or depths without pragmas."""
     if options.page and options.front:
         raise CsdfError("--front lists the trade-off: give it without --page")
     is_copy = options.output and not options.output.lower().endswith(".json")
@@ -161,7 +161,7 @@ def _require_writable(options: argparse.Namespace, *, is_table: bool) -> None:
 
 
 def _write(found: CallStudy, traces: Sequence[Trace], options: argparse.Namespace) -> None:
-    """Write what was asked for, if there are depths."""
+    """Write the requested files, if there are depths."""
     model = found.model
     chosen = found.sizing or (found.points[-1] if found.points else None)
     depths = chosen.depths if chosen is not None else ()

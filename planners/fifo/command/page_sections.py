@@ -25,7 +25,7 @@ class Occupancy(NamedTuple):
 
     @staticmethod
     def of(written: Numbers, read: Numbers) -> Occupancy:
-        """Return the words in a FIFO, of which each lies there from its write to its read."""
+        """Return the words in a FIFO over time, each from its write to its read."""
         cycles, index = np.unique(np.concatenate([written, read + 1]), return_inverse=True)
         change = np.concatenate([np.ones_like(written), -np.ones_like(read)])
         levels = np.cumsum(np.bincount(np.ravel(index), weights=change)).astype(np.int64)

@@ -46,7 +46,7 @@ from planners.fifo.timing.cluster import TimingOptions
 
 
 class Builder(NamedTuple):
-    """The tool that made a design, and what its memories cost by objective."""
+    """The tool of a design, and the costs of its memories by objective."""
 
     name: str
     costs: Mapping[str, MemoryCost]
@@ -73,7 +73,7 @@ def work(options: argparse.Namespace) -> int:
 
 
 def _require_one_question(options: argparse.Namespace) -> None:
-    """Refuse options of one answer beside those of the trade-off, which would be left out."""
+    """Refuse options of a single answer together with those of the trade-off."""
     is_front = options.front or bool(options.plot)
     for option in (
         *("fps", "period", "deadlock_free", "output", "in_place", "sensitivity", "page"),

@@ -64,7 +64,7 @@ PREFERS_RTL = (  # without a suffix FINN's SpecializeLayers takes RTL for these 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FinnNode:
-    """A layer: its name, operator and style, and what the file says about it.
+    """A layer: its name, operator and style, and its attributes in the file.
 
     operator: today's name without suffix. style: "rtl", "hls" or "" before specialisation.
     inputs, outputs: names of streams, without parameters.

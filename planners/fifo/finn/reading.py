@@ -107,7 +107,7 @@ def _nodes(path: str, graph: PlainGraph) -> list[FinnNode]:
 
 
 def _folded(node: FinnNode, folding: Folding) -> FinnNode:
-    """The node with what a folding file says; "Defaults" are pairs of a value and operators."""
+    """The node with the attributes of a folding file; "Defaults" are pairs of a value and operators."""
     changed = dict(node.attributes)
     for attribute, entry in folding.get("Defaults", {}).items():
         if not (isinstance(entry, list) and len(entry) == 2 and isinstance(entry[1], list)):
@@ -314,8 +314,8 @@ def folding_text(
 ) -> str:
     """Return a folding file with these cores: for existing FIFO nodes, and for InsertFIFO.
 
-    The depth of a stream stands at both its ends, FINN takes the larger one. Where the model has as
-    many FIFO nodes on a stream as cores, each is told its depth and style; where it has fewer, the
+    The depth of a stream is written at both its ends; FINN uses the larger depth. Where the model has
+    as many FIFO nodes on a stream as cores, each is told its depth and style; where it has fewer, the
     last one holds the rest.
     """
     document: dict[str, dict[str, Any]] = {

@@ -1,4 +1,4 @@
-"""Cycles of one call of a design for given depths of its FIFOs, what limits them, and deadlocks.
+"""Cycles of one call of a design for given depths of its FIFOs, its longest path, and deadlocks.
 
 The FIFOs of an array of streams have one depth in the source; such a *group* of FIFOs shares one entry
 of the depths. More depth may be slower in one case: a deep FIFO is a memory, whose words are read 2

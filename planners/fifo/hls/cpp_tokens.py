@@ -135,7 +135,7 @@ class Conditions:
             self.macros.pop(match[1], None)
 
     def holds(self, condition: str) -> bool:
-        """Whether a condition holds; what is not known counts as 0."""
+        """Whether a condition holds; unknown names count as 0."""
         text = re.sub(r"/\*.*?\*/|//.*", " ", condition, flags=re.DOTALL).replace("\\\n", " ")
         text = re.sub(
             r"defined\s*(?:\(\s*(\w+)\s*\)|(\w+))",

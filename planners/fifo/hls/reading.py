@@ -81,7 +81,7 @@ class ProjectFacts:
 
 
 def read_source(path: str) -> ProjectFacts:
-    """Return what a project says; path: its folder or hls4ml_config.yml.
+    """Return the contents of a project; path: its folder or hls4ml_config.yml.
 
     A configuration whose project is not written yet is converted by hls4ml, where that is installed.
     Raises UnreadableFile.

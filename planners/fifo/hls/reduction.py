@@ -72,7 +72,7 @@ def reductions(
 def _least_of_place(
     model: CallModel, depths: Depths, index: int, goal: int | None, spend: Spend
 ) -> int:
-    """Return the least depth of one place that reaches the goal, the others having these depths.
+    """Return the minimum depth at one index that reaches the goal, with these depths at all others.
 
     More depth is never slower within a kind of memory, so each kind is bisected by itself.
     """

@@ -243,7 +243,7 @@ class SourceDesign:
     _ends_head = True
 
     def _braces(self, source: TokenisedFile, head: int, i: int, scope: str) -> int:
-        """Classify a brace by what stands before it; return the place after its end."""
+        """Classify a brace by the tokens before it; return the place after its end."""
         tokens = source.tokens
         words = [t for t in tokens[head:i] if t.kind != "pragma"]
         texts = [t.text for t in words]

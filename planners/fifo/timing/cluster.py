@@ -1,8 +1,8 @@
 """Timing of a layer as event sequences that wait for one another, and what is assumed about it.
 
-A layer is not one actor: a sliding window reads while it writes, and each holds up the other. So a
-layer is a small cluster of sequences. A sequence is one port's handshakes in order (or an inner event);
-a wait says which event of another sequence has to come first, and by how many clock cycles.
+A layer is not a single actor: a sliding window reads while it writes, and reads and writes delay each
+other. So a layer is a small cluster of sequences. A sequence is the handshakes of one port in order, or
+an inner event. A wait is an event of another sequence that has to precede, and the delay in cycles.
 planners.kernels.event_times computes the times of all events.
 """
 

@@ -1,11 +1,10 @@
 """Layers in C++ (HLS): one pipelined loop, a read or a write in some of its iterations.
 
-An iteration starts at least `interval` cycles after the one before and takes its words at its start.
-What it writes comes `latency` cycles later. The pipeline is flushable: it holds `latency` + 1
-iterations, so an iteration starts after the write of the one that many iterations before. A stage
-holds one iteration, whether it writes or not: behind a write that was refused, iterations leave one by
-one as they came.
-The words are ordered by the C++ loop nest; the latency is decided by the HLS scheduler and
+An iteration starts at least `interval` cycles after the preceding iteration, and reads its words at its
+start. What it writes comes `latency` cycles later. The pipeline is flushable: it holds `latency` + 1
+iterations, so an iteration starts after the write of the one that many iterations before. A stage holds
+one iteration, whether it writes or not: behind a write that was refused, iterations leave one by one as
+they came. The words are ordered by the C++ loop nest; the latency is decided by the HLS scheduler and
 is an assumption here.
 """
 

@@ -141,12 +141,13 @@ def widening(words: int, ratio: int, *, bits: int) -> Cluster:
 
 
 def narrowing(words: int, ratio: int, *, bits: int) -> Cluster:
-    """Return a width converter that makes `ratio` words of one.
+    """Return a width converter that writes `ratio` words for each word that it reads.
 
-    One clause of dwc.sv is no maximum: if the next word does not exist when the last of the one before
-    is moved out of its register, and the output is refused just then, it is read after the last but one
-    has left. Such a refusal ends one cycle after the read that makes space, so the next word is read
-    no later than 2 cycles after the read that makes space for the last but one. Source: dwc.sv.
+    A read in dwc.sv is not always the maximum of its waits. Suppose that the next word is not available
+    when the last part of the preceding word leaves the register, and that the output is refused in this
+    cycle. Then the next word is read after the last part but one has left. Such a refusal ends one
+    cycle after the read that makes space, so the next word is read at most 2 cycles after the read that
+    makes space for the last part but one. Source: dwc.sv.
     """
     produced = words * ratio
     firsts = waiting_for_nothing(produced)

@@ -1,4 +1,4 @@
-"""Selections of primitives as pictures: time over memory, with what others would choose."""
+"""Selections of primitives as pictures: time over memory, with the choices of other methods."""
 
 from __future__ import annotations
 

@@ -154,7 +154,7 @@ def work(options: argparse.Namespace) -> int:
 
 
 def _profile(network: Network, options: argparse.Namespace) -> Profile:
-    """Return the profile of a table, or what is measured now, written where the options say.
+    """Return the profile of a table, or a new measurement, which is written to the file of the options.
 
     Raises GaveUp or KeyboardInterrupt where measuring does not come to its end.
     """
@@ -227,7 +227,7 @@ def _answer(
 def _baselines(
     problem: SelectionProblem, constraint: Constraint, front: TradeOff, stop: Stop
 ) -> Sequence[Baseline]:
-    """Return what others would choose, to the extent that that is found in time."""
+    """Return the choices of other methods that are complete within the time limit."""
 
     def each() -> Iterator[tuple[str, Selection | None]]:
         if constraint.memory is not None:
@@ -350,7 +350,7 @@ def _total_lines(report: Report, selection: Selection) -> list[str]:
 
 
 def _baseline_lines(report: Report, selection: Selection) -> list[str]:
-    """The selections of others, and how many times as much they take of what is minimised."""
+    """The selections of other methods, with the ratio of their objective to ours."""
     constraint, lines = report.constraint, ["  other selections"]
     width = max((len(baseline.name) for baseline in report.baselines), default=0)
     what = "time" if constraint.nanoseconds is None else "memory"
@@ -416,7 +416,7 @@ def _as_json(report: Report) -> dict[str, Any]:
 
 
 def _plot(path: str, report: Report, front: TradeOff) -> None:
-    """Draw the front with what others choose, the greedy choice at some budgets."""
+    """Draw the front with the choices of other methods, and the greedy choice at several budgets."""
     draw = loading.drawing("planners.primitives.command.picture")
     objective, selection = report.constraint.objective, report.answer.selection
     what = "memory of all layers" if objective is Objective.NETWORK else "largest workspace"

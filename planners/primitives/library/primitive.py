@@ -23,7 +23,7 @@ Prepared = Any  # weights as one primitive keeps them: one array
 class Primitive:
     """A convolution without its bias, from a map in one layout to a map in another.
 
-    name: says how it works; with both layouts it is unique. Maps are contiguous arrays of float32:
+    name: names its algorithm; with both layouts it is unique. Maps are contiguous arrays of float32:
     (channels, rows, columns) for "CHW", (rows, columns, channels) for "HWC". A primitive allocates no
     array in `run`: all that it needs beyond input, prepared weights and output lies in the workspace.
     What a library of matrix products keeps for itself, some packed blocks of a fixed size, is not

@@ -1,4 +1,4 @@
-"""The best selection of primitives within a limit, proved, and the selections that others make.
+"""The proved best selection of primitives within a limit, and the selections of other methods.
 
 Others choose layer by layer, by time alone, or one family of primitives for all. The greedy choice
 and the published accounting are those of Wen, Anderson, Radu, O'Boyle and Gregg, TASO: Time and
@@ -78,9 +78,9 @@ class Constraint:
 class SelectionAnswer:
     """The best selection within a constraint.
 
-    status: "optimal" and "infeasible" are proved. least: what the limited quantity is at least, in
-    its units; None where it is not known. front: of all selections, where it was asked for or came
-    with the answer.
+    status: "optimal" and "infeasible" are proved. least: lower bound on the limited quantity, in its
+    units; None where it is not known. front: of all selections, where it was asked for or came with the
+    answer.
     """
 
     selection: Selection | None
@@ -239,7 +239,7 @@ def only(problem: SelectionProblem, preferred: Sequence[Collection[str]]) -> Sel
 def without(problem: SelectionProblem, names: Collection[str]) -> SelectionProblem:
     """Return the problem without some families of primitives, such as "fourier".
 
-    Raises InvalidPlan for a family that there is not, and for a layer that keeps no primitive.
+    Raises InvalidPlan for an unknown family, and for a layer without a primitive.
     """
     family_names = families(problem)
     for name in names:
@@ -258,7 +258,7 @@ def without(problem: SelectionProblem, names: Collection[str]) -> SelectionProbl
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Baseline:
-    """A selection that others would make, by what it is called."""
+    """A selection of another method, with the name of the method."""
 
     name: str
     selection: Selection
@@ -294,9 +294,9 @@ def single_families(
 
 
 def budgets(front: TradeOff, count: int) -> tuple[int, ...]:
-    """Return this many memories, by equal factors from the least to the most that is of use.
+    """Return `count` memory limits in geometric sequence, from the smallest to the largest useful one.
 
-    From a thousandth of the most, where the least is less.
+    The sequence starts at 1/1000 of the largest limit if the smallest is less.
     """
     maximum = max(1, front.fastest.memory)
     low = max(front.smallest.memory, maximum // 1000, 1)
@@ -305,11 +305,12 @@ def budgets(front: TradeOff, count: int) -> tuple[int, ...]:
 
 
 def greedy_steps(front: TradeOff) -> Iterator[Selection]:
-    """Yield the fastest selection, and what each replacement makes of it, to the last one.
+    """Yield the fastest selection, then the selection after each replacement.
 
-    The layer whose primitive has the largest footprint takes the fastest of its candidates with a
-    smaller one. What happens where it has none is not printed: the next largest layer is taken.
-    Layout transformations follow from the choices; the printed rule does not look at them.
+    A replacement concerns the layer whose primitive has the largest footprint: it gets its fastest
+    candidate of a smaller footprint. If there is none, a case that the paper omits, the layer with the
+    next largest footprint is replaced. Layout transformations follow from the choices; the printed rule
+    ignores them.
     """
     of_layer, problem = front.objective.of_layer, front.problem
     selection = front.selection(front.fastest)

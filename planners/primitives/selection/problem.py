@@ -1,7 +1,7 @@
 """Selection of primitives as a problem: candidates of layers, layout transformations, counted memory.
 
-A map goes from its producer to each consumer on its own: a consumer that wants another layout has
-the map changed for itself, as planners.primitives.profile says. So costs belong to layers and to
+A map goes from its producer to each consumer on its own: a consumer with a different layout has its own
+transformation of the map, as in planners.primitives.profile. So costs belong to layers and to
 connections, and nothing else.
 """
 
@@ -37,7 +37,7 @@ class LayerLink:
     changes: tuple[TransformProfile, ...]
 
     def change(self, source: str, target: str) -> TransformProfile | None:
-        """Return what it takes to change the layout; None where both are the same."""
+        """Return the cost of a layout transformation; None where both are the same."""
         if source == target:
             return None
         return next(change for change in self.changes if change.source_layout == source)

@@ -163,7 +163,7 @@ def fastest(
     *,
     budget: Budget = None,
 ) -> Solution:
-    """Return the selection of least time whose memory is within a limit, if there is one."""
+    """Return the fastest selection whose memory is within a limit, or None."""
     is_sum = objective is Objective.NETWORK
     variables = variables_of(problem, objective, most=None if is_sum else memory)
     limit = SelectionLimit("memory", memory) if is_sum and memory is not None else None
@@ -244,7 +244,7 @@ def _solved(
     limit: SelectionLimit | None,
     stop: Stop,
 ) -> Solution:
-    """Minimise one cost under a limit on the other, until the selection keeps the limit exactly.
+    """Minimise one cost under a limit on the other, until the selection satisfies the limit exactly.
 
     what: "nanoseconds" or "memory".
     """

@@ -89,12 +89,12 @@ class TradeOff(Shown):
 
     @property
     def smallest(self) -> Pair:
-        """The least memory that any selection needs, and the least time with it."""
+        """The minimum memory over all selections, and the minimum time with this memory."""
         return self.front.pair(0)
 
     @property
     def fastest(self) -> Pair:
-        """The least time that any selection takes, and the least memory for it."""
+        """The minimum time over all selections, and the minimum memory with this time."""
         return self.front.pair(-1)
 
     def within_memory(self, memory: int) -> Pair | None:

@@ -110,12 +110,12 @@ def stage_traffic_bound(stage: TraversalStep) -> tuple[int, int]:
 
 
 def seen_elements(layer: FusedLayer) -> int:
-    """Return the input elements that lie under at least one window of a layer."""
+    """Return the input elements that at least one window of a layer covers."""
     return layer.channels * _seen_positions(layer.rows) * _seen_positions(layer.columns)
 
 
 def _seen_positions(reach: ReceptiveField) -> int:
-    """Input positions along one axis that lie under at least one window."""
+    """Input positions along one axis that at least one window covers."""
     return reach.needed(position_set(0, reach.outputs)).bit_count()
 
 

@@ -1,10 +1,9 @@
 """Schedules of a fused group: tiling, treatment of halos, maps per pass, stationary weights.
 
-The results of the group are cut into even tiles along rows and columns. The tiles run one after
-the other, and within a tile the layers run one after the other. Of each map a tile computes the
-rectangle that the layers reading it need, in all feature maps, and leaves it in the buffer. The
-windows of adjacent tiles overlap in a halo: it is cached in the buffer, spilled to DRAM and read
-back, or recomputed.
+The results of the group are cut into even tiles along rows and columns. The tiles are executed
+sequentially, and within a tile the layers. Of each map a tile computes the rectangle that the layers
+reading it need, in all feature maps, and leaves it in the buffer. The windows of adjacent tiles overlap
+in a halo: it is cached in the buffer, spilled to DRAM and read back, or recomputed.
 """
 
 from __future__ import annotations
