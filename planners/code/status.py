@@ -2,8 +2,8 @@
 
 NAME_init is an inline function of the header: it passes the size of the state and a checksum of the
 header and the weights to NAME_init_checked, which refuses a library that was compiled with another
-header. The state keeps 16 bits of the checksum, so that functions refuse the state of another library, or
-an uninitialised state. A state saved by NAME_save ends with the checksum, for NAME_restore.
+header. The state keeps 16 bits of the checksum, so that functions refuse the state of another library,
+or an uninitialised state. A state saved by NAME_save ends with the checksum, for NAME_restore.
 With -DNAME_UNCHECKED nothing is checked, and the functions succeed.
 """
 
