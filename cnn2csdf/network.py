@@ -138,8 +138,8 @@ class Network(Shown):
     def layer(self, name: str) -> Layer:
         """Return the layer of that name; raise InvalidNetwork if there is none."""
         if name not in self._layers:
-            known = expected_names(name, self._layers)
-            raise InvalidNetwork(f"network {self.name!r}: there is no layer {name!r}{known}")
+            expected = expected_names(name, self._layers)
+            raise InvalidNetwork(f"network {self.name!r}: there is no layer {name!r}{expected}")
         return self._layers[name]
 
     def input_shapes(self, layer: Layer) -> tuple[Shape, ...]:

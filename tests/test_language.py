@@ -28,7 +28,7 @@ PRONOUNS = {
     "it",
     "own",
 }
-MOST_PRONOUNS = 40
+MOST_PRONOUNS = 12
 
 # What the project used to say where the field has a term, or where a sentence lacks its noun.
 DIALECT = re.compile(

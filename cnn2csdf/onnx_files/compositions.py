@@ -217,8 +217,8 @@ def _triangle(node: OnnxNode, values: GraphValues) -> list[OnnxNode]:
     if len(dims) < 2:
         raise unsupported(node, f"a triangle of a tensor of rank {len(dims)}; expected 2 or more")
     if diagonal.size != 1 or diagonal.dtype.kind != "i":
-        found = f"{counted(diagonal.size, 'number')} of {diagonal.dtype}"
-        raise unsupported(node, f"a diagonal of {found}; expected an integer")
+        numbers = f"{counted(diagonal.size, 'number')} of {diagonal.dtype}"
+        raise unsupported(node, f"a diagonal of {numbers}; expected an integer")
     limit, (rows, columns) = int(diagonal.reshape(())), dims[-2:]
     distance = np.arange(columns) - np.arange(rows)[:, None]
     is_kept = distance >= limit if node.integer("upper", 1) else distance <= limit

@@ -34,7 +34,8 @@ def combined_loops(use: KernelUse, constant: Sequence[int] | None) -> Counts:
     """
     shape = use.output
     places = shape.height * shape.width if shape.is_map else 1
-    is_apart, is_contiguous = any(one.elements < shape.elements for one in use.inputs), True
+    is_apart = any(source.elements < shape.elements for source in use.inputs)
+    is_contiguous = True
     if shape.is_map and not use.is_real:
         steps = [_steps(source.dims, is_constant=not source.is_map) for source in use.inputs]
         steps += [_steps(constant, is_constant=True)] if constant else []

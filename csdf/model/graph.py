@@ -165,15 +165,15 @@ class Graph(Shown):
     def actor(self, name: str) -> Actor:
         """Return the actor of that name; raise InvalidGraph if there is none."""
         if name not in self._actors:
-            known = expected_names(name, self._actors)
-            raise InvalidGraph(f"graph {self.name!r}: there is no actor {name!r}{known}")
+            expected = expected_names(name, self._actors)
+            raise InvalidGraph(f"graph {self.name!r}: there is no actor {name!r}{expected}")
         return self._actors[name]
 
     def channel(self, name: str) -> Channel:
         """Return the channel of that name; raise InvalidGraph if there is none."""
         if name not in self._channels:
-            known = expected_names(name, self._channels)
-            raise InvalidGraph(f"graph {self.name!r}: there is no channel {name!r}{known}")
+            expected = expected_names(name, self._channels)
+            raise InvalidGraph(f"graph {self.name!r}: there is no channel {name!r}{expected}")
         return self._channels[name]
 
     def to_json(self) -> dict[str, Any]:

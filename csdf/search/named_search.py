@@ -379,7 +379,9 @@ class NamedSearch:
         last = self.proved_points[-1:]
         live = [self._narrowed] if last else [self._start, self._narrowed]
         size = partial(size_of, self._variables)
-        smallest = min((known for known in live if known is not None), key=size, default=None)
+        smallest = min(
+            (capacities for capacities in live if capacities is not None), key=size, default=None
+        )
         candidates = [] if smallest is None else [self._quick_point(smallest)]
         with suppress(*ENDS):
             for capacities in self._outlined.values():

@@ -106,7 +106,7 @@ def require_renamed(tensors: Iterable[str], renamed: Renamed) -> None:
     """Raise InvalidArgument for a new name that is no C name, or a tensor that no network has."""
     listed = list(dict.fromkeys(tensors))
     new_names: Mapping[str, str] = {}
-    given: dict[str, str] = {}
+    name_of: dict[str, str] = {}
     for tensor, name in renamed:
         if name != identifier(name):
             raise InvalidArgument(
@@ -118,9 +118,9 @@ def require_renamed(tensors: Iterable[str], renamed: Renamed) -> None:
                 f"rename {tensor}={name}: {new_names[name]!r} has this name; give another"
             )
         new_names = {**new_names, name: tensor}
-        if given.setdefault(tensor, name) != name:
+        if name_of.setdefault(tensor, name) != name:
             raise InvalidArgument(
-                f"rename {tensor}={name}: the name {given[tensor]!r} is given for it, too"
+                f"rename {tensor}={name}: the name {name_of[tensor]!r} is given for it, too"
             )
         if tensor not in listed and f"{tensor}{_OUTPUT}" not in listed:
             listed = list(dict.fromkeys(layer.removesuffix(_OUTPUT) for layer in listed))

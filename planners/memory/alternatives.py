@@ -128,6 +128,6 @@ def _questions(
         (frozenset([option]), terms)
         for option, terms in (*_as_int8(network, element_bytes), *inputs, *outputs)
     ]
-    for (one, terms), (other, more) in product(inputs, outputs):
-        questions.append((frozenset([one, other]), {**terms, **more}))
+    for (input_option, terms), (output_option, more) in product(inputs, outputs):
+        questions.append((frozenset([input_option, output_option]), {**terms, **more}))
     return questions

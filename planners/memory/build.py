@@ -413,11 +413,11 @@ def _lead_over(
     lead, later = 0, table.height(source)  # the first row that later groups read
     for number in reversed(span):
         firings = [geometry.firings for geometry in groups[number].stages]
-        for one in firings:
-            host, is_last = hosts.get(one.result, one.result), one is firings[-1]
-            if host == source and not _stays(network, one.result, hosts):
+        for firing in firings:
+            host, is_last = hosts.get(firing.result, firing.result), firing is firings[-1]
+            if host == source and not _stays(network, firing.result, hosts):
                 return None
-            if host == result and not (is_last and one.result in first_row):
+            if host == result and not (is_last and firing.result in first_row):
                 return None
         readings = [
             reading
@@ -431,8 +431,8 @@ def _lead_over(
         if hosts.get(last.result, last.result) == result:
             dead_rows = groups[number].dead
             names = {reading.tensor for reading in readings}
-            for firing, made in enumerate(last.made[1:]):
-                dead = [first_row[name] + dead_rows[name][firing] for name in names]
+            for index, made in enumerate(last.made[1:]):
+                dead = [first_row[name] + dead_rows[name][index] for name in names]
                 written = (first_row[last.result] + made) * row
                 lead = max(lead, written - min(later, *dead, later) * source_row)
         later = min(
@@ -547,13 +547,13 @@ def _readers(
             if reading.tensor in readings:
                 readings[reading.tensor].append((place, reading))
     return {
-        one.tensor: [
+        written.tensor: [
             reading
             for alias in aliases
-            if _overlap(network, one, alias)
+            if _overlap(network, written, alias)
             for reading in readings[alias.tensor]
         ]
-        for one in aliases
+        for written in aliases
     }
 
 

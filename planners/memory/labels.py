@@ -211,18 +211,14 @@ class _GroupSearch:
 
     def _lead(self, begin: int, end: int, moves: JoinedMoves) -> int:
         """Minimum of source offset minus result offset at which the result may overlap the source."""
-        known, table = self._moves, self._moves.table
-        source, around = known.course.at(begin), known.course.carried[begin + 1 : end + 1]
-        if source in known.course.results or source in around:  # it is not written over
-            return known.whole_bytes(end)
-        paces = [pace for pace in map(known.pace, moves) if pace is not None]
+        table, course = self._moves.table, self._moves.course
+        source, around = course.at(begin), course.carried[begin + 1 : end + 1]
+        if source in course.results or source in around:  # it is not overwritten
+            return self._moves.whole_bytes(end)
+        paces = [pace for pace in map(self._moves.pace, moves) if pace is not None]
         if len(paces) < len(moves):  # a tensor between the moves that they do not read
-            return known.whole_bytes(end)
-        return least_lead(
-            paces,
-            table.row_bytes(known.course.at(begin)),
-            table.row_bytes(known.course.at(end)),
-        )
+            return self._moves.whole_bytes(end)
+        return least_lead(paces, table.row_bytes(source), table.row_bytes(course.at(end)))
 
 
 # Rows of an array with a label of one state in each column: bytes of line buffers, with the result of

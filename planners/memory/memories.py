@@ -191,13 +191,13 @@ def _with_pinned(
     layout: BoardMemories,
     sizes: dict[str, int],
     best: tuple[PlacedPlan, Chain],
-    found: PlacedPlan,
+    improved_best: PlacedPlan,
 ) -> tuple[tuple[PlacedPlan, Chain], PlacedPlan]:
     """Return the best plan with resident weights in part of fast memory, before and after improvement.
 
     groups: groups without resident weights.
     best: a plan of the search, with its chain.
-    found: the same plan after improvement.
+    improved_best: the same plan after improvement.
     """
     chosen = best
     tried = set[Names]()
@@ -206,12 +206,12 @@ def _with_pinned(
         if not pinned or pinned in tried or groups.stop.is_over():
             continue
         tried.add(pinned)
-        candidate, _ = _planned_within(groups.pinning(pinned), layout, sizes, found.rank)
+        candidate, _ = _planned_within(groups.pinning(pinned), layout, sizes, improved_best.rank)
         if candidate is not None:
             improved = candidate[1].improved(candidate[0])
-            if improved.rank < found.rank:
-                chosen, found = candidate, improved
-    return chosen, found
+            if improved.rank < improved_best.rank:
+                chosen, improved_best = candidate, improved
+    return chosen, improved_best
 
 
 def slow_front(request: FitRequest, stop_for: Callable[[int], Stop]) -> list[SlowTraffic]:
@@ -384,8 +384,8 @@ class MemoriesSearch:
                 continue
             copies = group.copies[bisect_right(group.copies, free, key=lambda copy: copy.size) - 1]
             away_bytes = sum(self._sizes[name] for name in group.results if name not in here)
-            own = cost + away_bytes * costs.written - copies.saved
-            total = before[0] + own, before[1] + group.work
+            group_cost = cost + away_bytes * costs.written - copies.saved
+            total = before[0] + group_cost, before[1] + group.work
             if self._most is not None and total >= self._most:
                 continue
             live = frozenset(
@@ -394,7 +394,7 @@ class MemoriesSearch:
             if live not in least or total < least[live]:
                 least[live] = total
                 step = ChainStep(group, inside | here, copies.layers)
-                link = 0, (own, group.work), step
+                link = 0, (group_cost, group.work), step
                 self._labels.extend((group.begin, fast), (group.end, live), [link])
 
     def _bytes(self, names: Iterable[str]) -> int:

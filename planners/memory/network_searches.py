@@ -106,7 +106,7 @@ def _methods_of_network(
     network = request.network
     terms: _Terms = {"is_streamed": is_streamed, "is_hopeless": False, "parts": parts}
     search_in = partial(_searched, request, external, **terms)
-    first, others = canonical_orders(
+    first, later = canonical_orders(
         network,
         element_bytes=request.element_bytes,
         external=external,
@@ -120,7 +120,7 @@ def _methods_of_network(
         if not any(search.can_improve(known, stop.question(BOUND_SHARE)) for search in searches):
             return _of_all_orders(searches), None
         searches = []
-    for ordered, stop_of_order in _with_stops(first, others, stop):
+    for ordered, stop_of_order in _with_stops(first, later, stop):
         search = search_in(ordered, stop_of_order)
         searches.append(search)
         if len(searches) <= len(first):
@@ -140,18 +140,18 @@ def _methods_of_network(
 
 
 def _with_stops(
-    first: Sequence[Network], others: Sequence[Network], stop: Stop
+    first: Sequence[Network], later: Sequence[Network], stop: Stop
 ) -> Iterator[tuple[Network, Stop]]:
     """Yield the network in each canonical order, with the Stop that limits the search of the order.
 
     first: orders with the full effort of a search.
-    others: orders that share part of an effort; the end of this part is no early end of the search.
+    later: orders that share part of an effort; the end of this part is no early end of the search.
     """
     for number, ordered in enumerate(first):
         yield ordered, stop.question(1.0) if number else stop
     shared = stop.question(OTHERS_SHARE)
-    for number, ordered in enumerate(others):
-        yield ordered, shared.part(share=1 / (len(others) - number))
+    for number, ordered in enumerate(later):
+        yield ordered, shared.part(share=1 / (len(later) - number))
 
 
 def _improve_stages(searches: Sequence[PlanSearch], stop: Stop) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, permutations
 
 from cnn2csdf.granularity import require_few_parts
 from cnn2csdf.network import Layer, Network
@@ -119,8 +119,7 @@ def _around(
         sets_behind = (behind.get(name, set()) for name in layer.inputs)
         behind[layer.name] = set(layer.inputs).union(*sets_behind)
         if layer.operator.elementwise_function == "add" and len(layer.inputs) > 1:
-            one, second = layer.inputs[:2]
-            for added, computed in ((one, second), (second, one)):
+            for added, computed in permutations(layer.inputs[:2]):
                 if added in behind.get(computed, ()):
                     stream |= {layer.name, added}
     for number, layer in enumerate(inside, begin + 1):

@@ -312,15 +312,15 @@ def _inside(
     bottom = min((offsets[name] for name in ends), default=0)
     top = max((offsets[name] + sizes[name] for name in ends), default=0)
     low = _some_below(group.inner, bottom)
-    found, at = {}, 0
+    inner_offsets, at = {}, 0
     for name, size in group.inner:
         if name in low:
-            found[name], at = at, at + size
+            inner_offsets[name], at = at, at + size
     at = -(-top // alignment) * alignment
     for name, size in group.inner:
         if name not in low:
-            found[name], at = at, at + size
-    return found
+            inner_offsets[name], at = at, at + size
+    return inner_offsets
 
 
 def _some_below(inner: Sequence[tuple[str, int]], room: int) -> set[str]:

@@ -176,9 +176,9 @@ class PlanSearch:
         most_work = ANY_WORK
         try:
             for method in front_methods:
-                for each in moves:
+                for space in moves:
                     plan_front = front(
-                        each,
+                        space,
                         method.ram_bytes - 1,
                         is_streamed=self._is_streamed,
                         most_work=most_work,
@@ -407,9 +407,9 @@ class TwiceMoves(GroupMoves):
         """Yield the moves after a separator; entry: rows of a batch of its tensor, or WHOLE."""
         yield from super().from_cut(begin, entry)
         for end in self._ends(begin) if entry == WHOLE else ():  # the whole source is read again
-            found = self._span(begin, end)
-            if found is not None:
-                again, table = found
+            rewritten = self._span(begin, end)
+            if rewritten is not None:
+                again, table = rewritten
                 span = Span(self.course.at(begin), self.course.at(end))
                 section = OrderSection(begin, end, again.parts[0], table, span)
                 yield from self.partitions(section)

@@ -172,15 +172,15 @@ def within_one_ram(fits: Sequence[Fit], again: Callable[[int, int], Fit]) -> lis
     """
     states = [(fit.best or fit.least).state_bytes for fit in fits]
     stacks = [stack_and_reserve(fit) for fit in fits]
-    found = []
+    planned_again = []
     for number, fit in enumerate(fits):
         state_bytes = sum(states) - states[number]
         if fit.best is not None and fit.ram is not None:
             left = fit.ram - state_bytes - (max(stacks) - stacks[number])
             if fit.needed_ram(fit.best) > left:
                 fit = replace(again(number, left), ram=fit.ram, hop=fit.hop)
-        found.append(fit)
-    return found
+        planned_again.append(fit)
+    return planned_again
 
 
 @public

@@ -234,5 +234,5 @@ def _minimal_sets(
         left -= size
         if price_limit is None or price <= price_limit:
             remaining = None if price_limit is None else price_limit - price
-            for others in _minimal_sets(rows, need - size, number + 1, remaining):
-                yield others | 1 << tensor
+            for tensors in _minimal_sets(rows, need - size, number + 1, remaining):
+                yield tensors | 1 << tensor

@@ -774,20 +774,19 @@ def require_apart(plans: Sequence[StreamingPlan]) -> None:
                         f"{taken.name!r} of network {another.network!r} takes byte {begin}, too"
                     )
     places = [(plan, number) for plan in plans for number in range(len(plan.groups))]
-    for one, other in combinations(places, 2):
-        words = {plan.groups[number].concurrent for plan, number in (one, other)}
+    for pair in combinations(places, 2):
+        words = {plan.groups[number].concurrent for plan, number in pair}
         if None in words or len(words) > 1:
             continue
         buffers = [
             [buffer for buffer in plan.buffers if plan.is_live(buffer, number)]
-            for plan, number in (one, other)
+            for plan, number in pair
         ]
         for first, second in product(*buffers):
             begin = max(first.offset, second.offset)
             if begin < min(first.offset + first.size, second.offset + second.size):
                 groups = " and ".join(
-                    f"group {number + 1} of network {plan.network!r}"
-                    for plan, number in (one, other)
+                    f"group {number + 1} of network {plan.network!r}" for plan, number in pair
                 )
                 raise InvalidPlan(
                     f"{groups} may work at the same time, but buffers {first.name!r} and "

@@ -36,15 +36,15 @@ class ColumnTile(NamedTuple):
 
     slices: columns of the tensors that the span reads. layers: the copies of the layers of the span.
     cuts: for each copy, the slices executed before it, where it needs fewer columns of a tensor than
-    the tile computes. results: the results of the tile. own: for each copy that computes more columns
-    than its result, or is also read inside the tile, the slice that is the result.
+    the tile computes. results: the results of the tile. slice_of: for each copy that computes more
+    columns than its result, or is also read inside the tile, the slice that is the result.
     """
 
     slices: tuple[str, ...]
     layers: tuple[str, ...]
     cuts: Mapping[str, tuple[str, ...]]
     results: tuple[str, ...]
-    own: Mapping[str, str]
+    slice_of: Mapping[str, str]
 
 
 def in_columns(network: Network, inside: Sequence[str], tiles: int) -> Rewritten[ColumnTile] | None:
@@ -268,5 +268,7 @@ def stages_of_tile(
             return None
         stages_of_tile += [Stage(layers=(cut,)) for cut in cuts]
         stages_of_tile.append(replace(stage, layers=layers))
-        stages_of_tile += [Stage(layers=(tile.own[name],)) for name in layers if name in tile.own]
+        stages_of_tile += [
+            Stage(layers=(tile.slice_of[name],)) for name in layers if name in tile.slice_of
+        ]
     return stages_of_tile

@@ -98,8 +98,8 @@ def _channelwise_readers(network: Network, joined: Layer) -> list[str]:
 def _shares_parameters(network: Network, inside: Sequence[str]) -> bool:
     """Whether a layer outside the span has a parameter of a layer of the span."""
     names = {stored.name for name in inside for stored in network.layer(name).stored} - {None}
-    others = (layer for layer in network.layers if layer.name not in inside)
-    return any(stored.name in names for layer in others for stored in layer.stored)
+    outside = (layer for layer in network.layers if layer.name not in inside)
+    return any(stored.name in names for layer in outside for stored in layer.stored)
 
 
 def _is_channelwise(network: Network, layer: Layer) -> bool:

@@ -83,13 +83,13 @@ class _Pair(NamedTuple):
 
     network: Network
     worked: Network
-    one: Layer
+    original: Layer
     layer: Layer
 
     def rows(self, group: int) -> range | None:
         """Return the rows of the original that group `group` has; None where the rows do not divide."""
-        height, rows = self.one.shape.rows, self.layer.shape.rows
-        is_part = self.one.shape.is_map and self.layer.shape.is_map and height % rows == 0
+        height, rows = self.original.shape.rows, self.layer.shape.rows
+        is_part = self.original.shape.is_map and self.layer.shape.is_map and height % rows == 0
         return (
             range((group - 1) * rows, group * rows) if is_part and group * rows <= height else None
         )
@@ -103,7 +103,7 @@ def _alike(one: Layer, layer: Layer, **parts: Any) -> Layer:
 
 def _is_right(pair: _Pair, origin: _Origin, sources: list[_Origin]) -> bool:
     """Whether a copy computes its part of the original from the same parts of the original's inputs."""
-    original, layer = pair.one, pair.layer
+    original, layer = pair.original, pair.layer
     if _joins(pair, origin, sources, axis=2) or _joins(pair, origin, sources, axis=1):
         return True
     if origin.group and sources == [_Origin(original.name)]:
@@ -126,7 +126,7 @@ def _is_right(pair: _Pair, origin: _Origin, sources: list[_Origin]) -> bool:
 
 def _joins(pair: _Pair, origin: _Origin, sources: list[_Origin], *, axis: int) -> bool:
     """Whether a layer concatenates all heads, or groups, of the original in order."""
-    original, layer = pair.one, pair.layer
+    original, layer = pair.original, pair.layer
     joined = _alike(original, layer, operator=op.Concatenation(axis=axis), epilogue=())
     if layer != joined or origin.head or not layer.inputs:
         return False
@@ -146,7 +146,11 @@ def _joins(pair: _Pair, origin: _Origin, sources: list[_Origin], *, axis: int) -
 
 def _needs_own_rows(pair: _Pair, group: int) -> bool:
     """Whether the rows of a group need only the rows of the same group of each input."""
-    original, shapes, rows = pair.one, pair.network.input_shapes(pair.one), pair.rows(group)
+    original, shapes, rows = (
+        pair.original,
+        pair.network.input_shapes(pair.original),
+        pair.rows(group),
+    )
     constants = [step.constant_dims for step in (original.operator, *original.epilogue)]
     if rows is None or any(dims and len(dims) == 3 and dims[1] > 1 for dims in constants):
         return False
@@ -348,7 +352,7 @@ def _columns_read(layer: Layer, column: int, width: int) -> list[int]:
 
 def _is_of_head(pair: _Pair, origin: _Origin, sources: list[_Origin]) -> bool:
     """Whether a layer computes the channels or columns of one head of the original."""
-    original, layer, head = pair.one, pair.layer, origin.head
+    original, layer, head = pair.original, pair.layer, origin.head
     whole, part = original.shape.dims, layer.shape.dims
     axes = [axis for axis in (0, 2) if len(part) == 3 and part[axis] != whole[axis]]
     if len(axes) != 1 or whole[axes[0]] % part[axes[0]]:

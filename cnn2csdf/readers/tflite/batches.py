@@ -202,9 +202,10 @@ def _dilated(graph: TfliteGraph, section: _Section) -> Form:
 
 
 def _differences(
-    ends: Sequence[tuple[int, int]], others: Sequence[tuple[int, int]]
+    minuends: Sequence[tuple[int, int]], subtrahends: Sequence[tuple[int, int]]
 ) -> list[tuple[int, int]]:
-    return [(end[0] - other[0], end[1] - other[1]) for end, other in zip(ends, others, strict=True)]
+    pairs = zip(minuends, subtrahends, strict=True)
+    return [(first[0] - second[0], first[1] - second[1]) for first, second in pairs]
 
 
 def _axes_of_blocks(

@@ -61,9 +61,9 @@ def _opened(graph: TfliteGraph) -> TfliteGraph:
 
 
 def _branch(graph: TfliteGraph, node: TfliteNode, number: int) -> TfliteGraph:
-    if not 1 <= number <= len(graph.others):
-        raise UnreadableFile(f"{node} chooses graph {number} of {1 + len(graph.others)}")
-    branch = graph.others[number - 1]
+    if not 1 <= number <= len(graph.further):
+        raise UnreadableFile(f"{node} chooses graph {number} of {1 + len(graph.further)}")
+    branch = graph.further[number - 1]
     if len(branch.inputs) != len(node.inputs) - 1 or len(branch.outputs) != len(node.outputs):
         raise UnreadableFile(
             f"{node}: {len(node.inputs) - 1} inputs and {len(node.outputs)} outputs, but graph "

@@ -173,7 +173,7 @@ class TfliteGraph:
     """A graph of the file.
 
     handles: names of variables, by the tensors that stand for them. initial: their first values.
-    others: the graphs behind the first in the file.
+    further: the graphs after the first in the file.
     """
 
     tensors: tuple[Tensor, ...]
@@ -182,7 +182,7 @@ class TfliteGraph:
     outputs: tuple[int, ...]
     handles: Mapping[int, str] = field(default_factory=dict)
     initial: Mapping[str, Tensor] = field(default_factory=dict)
-    others: tuple[TfliteGraph, ...] = ()
+    further: tuple[TfliteGraph, ...] = ()
 
 
 def parse_graph(content: bytes) -> TfliteGraph:
@@ -208,7 +208,7 @@ def parse_graph(content: bytes) -> TfliteGraph:
                 raise UnsupportedOperator(
                     f"{node}: no CALL_ONCE gives variable {name!r} a first value"
                 )
-    return replace(first, initial=initial, others=tuple(rest))
+    return replace(first, initial=initial, further=tuple(rest))
 
 
 def graphs_of(content: bytes) -> list[TfliteGraph]:

@@ -478,15 +478,15 @@ def firing_order(
             f"at most {MOST_FIRINGS} are counted one by one"
         )
     turns = _Turns(graph, order, dict(zip(order, firings, strict=True)))
-    found: list[str] = []
+    sequence: list[str] = []
     while (actor := turns.next_actor()) is not None:
         turns.fire(actor)
-        found.append(actor)
-        if len(found) % 10_000 == 0:
+        sequence.append(actor)
+        if len(sequence) % 10_000 == 0:
             stop.look()
     if any(turns.left.values()):
         raise GaveUp(f"no actor of {', '.join(order)} can fire; they block one another")
-    return found
+    return sequence
 
 
 class _Turns:
