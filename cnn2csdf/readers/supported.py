@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from cnn2csdf.operators.operator import Operator
 from cnn2csdf.readers.darknet import KINDS
-from cnn2csdf.readers.tflite.folding import EVALUATORS
+from cnn2csdf.readers.tflite.folding import FOLDING_RULES
 from cnn2csdf.readers.tflite.model_file import NAMES
 from cnn2csdf.readers.tflite.reader import CONVERTERS
 
@@ -47,12 +47,12 @@ class Supported(NamedTuple):
 
 def of_constants() -> list[str]:
     """Return operators of TensorFlow Lite that are evaluated where their inputs are constants."""
-    return sorted(set(EVALUATORS) - set(CONVERTERS))
+    return sorted(set(FOLDING_RULES) - set(CONVERTERS))
 
 
 def refused() -> dict[str, str]:
     """Return why each of the other builtin operators of TensorFlow Lite is refused, by its name."""
-    read_names = {*CONVERTERS, *EVALUATORS, "CUSTOM", "IF"}
+    read_names = {*CONVERTERS, *FOLDING_RULES, "CUSTOM", "IF"}
     names = sorted(name for name in NAMES.values() if name not in read_names)
     return {name: REASONS.get(name, NO_LAYER) for name in names}
 

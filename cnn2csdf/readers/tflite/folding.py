@@ -3,6 +3,12 @@
 Converters write shapes as arithmetic (SHAPE, STRIDED_SLICE, PACK, FILL ...), and weights of two bytes
 before DEQUANTIZE. Each of these nodes is evaluated once, here, and its outputs become constants of
 the graph.
+
+`FOLDING_RULES` has a rule for each kind of node. Its pattern is the kind, its condition `is_foldable`,
+its replacement the arrays that it evaluates. The worked example of a rule lists the constants that the
+node reads, its options by the number of their field, and its outputs. For GATHER along axis 0:
+
+    [5, 6, 7], [2, 0], {0: 0} -> [7, 5]
 """
 
 from __future__ import annotations
@@ -10,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,6 +71,13 @@ class Operands:
 Evaluate = Callable[[Operands], Sequence[Array]]
 
 
+class FoldingRule(NamedTuple):
+    """How the nodes of a kind are evaluated, with a worked example. Raises ValueError for no fit."""
+
+    example: str
+    evaluate: Evaluate
+
+
 def folded(graph: TfliteGraph) -> TfliteGraph:
     """Return the graph where nodes of constants are evaluated, without those nodes.
 
@@ -74,7 +87,7 @@ def folded(graph: TfliteGraph) -> TfliteGraph:
     elements = 0
     for node in graph.nodes:
         results = None
-        if node.kind in EVALUATORS and is_foldable(graph, node, tensors):
+        if node.kind in FOLDING_RULES and is_foldable(graph, node, tensors):
             results = evaluated(node, tensors)
         if results is None:
             nodes.append(node)
@@ -86,13 +99,14 @@ def folded(graph: TfliteGraph) -> TfliteGraph:
             )
         sources = [tensors[number] for number in node.inputs if number != -1]
         for number, result in zip(node.outputs, results, strict=True):
-            constant = constant_of(tensors[number], result, len(tensors) + number)
+            # Constants of the file have the numbers of their buffers, which are not negative.
+            constant = constant_of(tensors[number], result, -1 - number)
             tensors[number] = replace(constant, is_of_halves=_is_of_halves(constant, sources))
     return replace(graph, tensors=tuple(tensors), nodes=tuple(nodes))
 
 
 def _is_of_halves(constant: Tensor, sources: Sequence[Tensor]) -> bool:
-    """Whether a constant in single precision has numbers of float16 from such constants alone."""
+    """Whether numbers of a constant in single precision fit float16, and follow from float16 alone."""
     types = {Element.FLOAT16 if source.is_of_halves else source.element for source in sources}
     if constant.element is not Element.FLOAT32 or types & FLOATS != {Element.FLOAT16}:
         return False
@@ -100,7 +114,10 @@ def _is_of_halves(constant: Tensor, sources: Sequence[Tensor]) -> bool:
 
 
 def is_foldable(graph: TfliteGraph, node: TfliteNode, tensors: Sequence[Tensor]) -> bool:
-    """Whether a node depends on constants, or static shapes, alone and writes no input."""
+    """Whether a node depends on constants, or static shapes, alone.
+
+    A node whose output is listed as an input of the graph is not folded: the caller sets that tensor.
+    """
     if not set(graph.inputs).isdisjoint(node.outputs):
         return False
     if node.kind in WITH_STATIC_SHAPE:
@@ -118,9 +135,10 @@ def evaluated(node: TfliteNode, tensors: Sequence[Tensor]) -> Sequence[Array] | 
     sources = [tensors[number] for number in node.inputs if number != -1]
     has_elements = node.kind not in WITH_STATIC_SHAPE
     arrays = [_array_of(tensor) if has_elements else np.zeros(0) for tensor in sources]
+    operands = Operands(node=node, tensors=sources, arrays=arrays)
     try:
         with np.errstate(all="ignore"):
-            results = EVALUATORS[node.kind](Operands(node=node, tensors=sources, arrays=arrays))
+            results = FOLDING_RULES[node.kind].evaluate(operands)
     except _NotFolded:
         return None
     except (ValueError, IndexError, OverflowError, TypeError) as error:
@@ -137,7 +155,7 @@ def _array_of(tensor: Tensor) -> Array:
 
 
 def constant_of(tensor: Tensor, value: Array, buffer: int) -> Tensor:
-    """Return a tensor as a constant."""
+    """Return a tensor as a constant. buffer: a number for the array; equal numbers are shared."""
     if tensor.element is None:
         raise UnreadableFile(f"constant {tensor.name!r} is of a type that is not supported")
     with np.errstate(all="ignore"):
@@ -305,68 +323,98 @@ def _quotient(first: Array, second: Array) -> Array:
     return np.floor_divide(first, second)
 
 
-EVALUATORS: Mapping[str, Evaluate] = {
-    "ABS": _of_real(np.abs, 1),
-    "ADD": _of_real(np.add, 2),
-    "BROADCAST_ARGS": _broadcast_dims,
-    "BROADCAST_TO": _broadcast,
-    "CAST": lambda operands: [operands.arrays[0]],
-    "CEIL": _of_real(np.ceil, 1),
-    "CONCATENATION": lambda operands: [np.concatenate(operands.arrays, operands.integer(0))],
-    "COS": _of_real(np.cos, 1),
-    "DENSIFY": lambda operands: [operands.arrays[0]],
-    "DEQUANTIZE": _real_numbers,
-    "DIV": _of_real(_divided, 2),
-    "EQUAL": _of_real(np.equal, 2),
-    "EXP": _of_real(np.exp, 1),
-    "EXPAND_DIMS": lambda operands: [np.expand_dims(operands.arrays[0], operands.integers(1)[0])],
-    "FILL": _filled,
-    "FLOOR": _of_real(np.floor, 1),
-    "FLOOR_DIV": _of_real(_quotient, 2),
-    "FLOOR_MOD": _of_real(np.mod, 2),
-    "GATHER": _gathered,
-    "GATHER_ND": lambda operands: [
-        operands.arrays[0][tuple(np.moveaxis(operands.arrays[1], -1, 0))]
-    ],
-    "GREATER": _of_real(np.greater, 2),
-    "GREATER_EQUAL": _of_real(np.greater_equal, 2),
-    "LESS": _of_real(np.less, 2),
-    "LESS_EQUAL": _of_real(np.less_equal, 2),
-    "LOGICAL_AND": _of_real(np.logical_and, 2),
-    "LOGICAL_NOT": _of_real(np.logical_not, 1),
-    "LOGICAL_OR": _of_real(np.logical_or, 2),
-    "MAXIMUM": _of_real(np.maximum, 2),
-    "MEAN": _reduced(np.mean),
-    "MINIMUM": _of_real(np.minimum, 2),
-    "MUL": _of_real(np.multiply, 2),
-    "NEG": _of_real(np.negative, 1),
-    "NOT_EQUAL": _of_real(np.not_equal, 2),
-    "PACK": lambda operands: [np.stack(operands.arrays, operands.integer(1))],
-    "PAD": _padded,
-    "PADV2": _padded,
-    "RANGE": _range,
-    "RANK": lambda operands: [np.array(len(operands.tensors[0].dims))],
-    "REDUCE_ALL": _reduced(np.all),
-    "REDUCE_ANY": _reduced(np.any),
-    "REDUCE_MAX": _reduced(np.max),
-    "REDUCE_MIN": _reduced(np.min),
-    "REDUCE_PROD": _reduced(np.prod),
-    "RESHAPE": _reshaped,
-    "RSQRT": _of_real(lambda values: np.float32(1) / np.sqrt(values), 1),
-    "SELECT": _of_real(np.where, 3),
-    "SELECT_V2": _of_real(np.where, 3),
-    "SHAPE": lambda operands: [np.array(operands.tensors[0].dims)],
-    "SIN": _of_real(np.sin, 1),
-    "SLICE": _slice,
-    "SPLIT": _split,
-    "SQRT": _of_real(np.sqrt, 1),
-    "SQUARE": _of_real(np.square, 1),
-    "SQUEEZE": _squeezed,
-    "STRIDED_SLICE": _strided_slice,
-    "SUB": _of_real(np.subtract, 2),
-    "SUM": _reduced(np.sum),
-    "TILE": _tiled,
-    "TRANSPOSE": lambda operands: [operands.arrays[0].transpose(operands.integers(1))],
-    "UNPACK": lambda operands: list(np.moveaxis(operands.arrays[0], operands.integer(1), 0)),
-    "ZEROS_LIKE": _zeros,
+FOLDING_RULES: Mapping[str, FoldingRule] = {
+    "ABS": FoldingRule("[-1.5, 2.0] -> [1.5, 2.0]", _of_real(np.abs, 1)),
+    "ADD": FoldingRule("[1.0, 2.0], [0.5, 0.5] -> [1.5, 2.5]", _of_real(np.add, 2)),
+    "BROADCAST_ARGS": FoldingRule("[1, 3], [2, 1] -> [2, 3]", _broadcast_dims),
+    "BROADCAST_TO": FoldingRule("[4.0], [3] -> [4.0, 4.0, 4.0]", _broadcast),
+    "CAST": FoldingRule("[2, 3] -> [2.0, 3.0]", lambda operands: [operands.arrays[0]]),
+    "CEIL": FoldingRule("[0.5, -0.5] -> [1.0, -0.0]", _of_real(np.ceil, 1)),
+    "CONCATENATION": FoldingRule(
+        "[1], [2, 3], {0: 0} -> [1, 2, 3]",
+        lambda operands: [np.concatenate(operands.arrays, operands.integer(0))],
+    ),
+    "COS": FoldingRule("[0.0] -> [1.0]", _of_real(np.cos, 1)),
+    "DENSIFY": FoldingRule("[0, 7] -> [0, 7]", lambda operands: [operands.arrays[0]]),
+    "DEQUANTIZE": FoldingRule("[3, 5] -> [3.0, 5.0]", _real_numbers),
+    "DIV": FoldingRule("[7, -7], [2, 2] -> [3, -3]", _of_real(_divided, 2)),
+    "EQUAL": FoldingRule("[1, 2], [1, 3] -> [True, False]", _of_real(np.equal, 2)),
+    "EXP": FoldingRule("[0.0] -> [1.0]", _of_real(np.exp, 1)),
+    "EXPAND_DIMS": FoldingRule(
+        "[5, 6], [1] -> [[5], [6]]",
+        lambda operands: [np.expand_dims(operands.arrays[0], operands.integers(1)[0])],
+    ),
+    "FILL": FoldingRule("[3], [2.5] -> [2.5, 2.5, 2.5]", _filled),
+    "FLOOR": FoldingRule("[0.5, -0.5] -> [0.0, -1.0]", _of_real(np.floor, 1)),
+    "FLOOR_DIV": FoldingRule("[7, -7], [2, 2] -> [3, -4]", _of_real(_quotient, 2)),
+    "FLOOR_MOD": FoldingRule("[7, -7], [2, 2] -> [1, 1]", _of_real(np.mod, 2)),
+    "GATHER": FoldingRule("[5, 6, 7], [2, 0], {0: 0} -> [7, 5]", _gathered),
+    "GATHER_ND": FoldingRule(
+        "[[1, 2], [3, 4]], [[1, 0], [0, 1]] -> [3, 2]",
+        lambda operands: [operands.arrays[0][tuple(np.moveaxis(operands.arrays[1], -1, 0))]],
+    ),
+    "GREATER": FoldingRule("[1, 3], [2, 2] -> [False, True]", _of_real(np.greater, 2)),
+    "GREATER_EQUAL": FoldingRule("[2, 1], [2, 2] -> [True, False]", _of_real(np.greater_equal, 2)),
+    "LESS": FoldingRule("[1, 3], [2, 2] -> [True, False]", _of_real(np.less, 2)),
+    "LESS_EQUAL": FoldingRule("[2, 3], [2, 2] -> [True, False]", _of_real(np.less_equal, 2)),
+    "LOGICAL_AND": FoldingRule(
+        "[True, True], [True, False] -> [True, False]", _of_real(np.logical_and, 2)
+    ),
+    "LOGICAL_NOT": FoldingRule("[True, False] -> [False, True]", _of_real(np.logical_not, 1)),
+    "LOGICAL_OR": FoldingRule(
+        "[True, False], [False, False] -> [True, False]", _of_real(np.logical_or, 2)
+    ),
+    "MAXIMUM": FoldingRule("[1, 5], [3, 4] -> [3, 5]", _of_real(np.maximum, 2)),
+    "MEAN": FoldingRule("[[1.0, 2.0], [3.0, 4.0]], [1] -> [1.5, 3.5]", _reduced(np.mean)),
+    "MINIMUM": FoldingRule("[1, 5], [3, 4] -> [1, 4]", _of_real(np.minimum, 2)),
+    "MUL": FoldingRule("[2, 3], [4, 5] -> [8, 15]", _of_real(np.multiply, 2)),
+    "NEG": FoldingRule("[1.0, -2.0] -> [-1.0, 2.0]", _of_real(np.negative, 1)),
+    "NOT_EQUAL": FoldingRule("[1, 2], [1, 3] -> [False, True]", _of_real(np.not_equal, 2)),
+    "PACK": FoldingRule(
+        "[1, 2], [3, 4], {1: 1} -> [[1, 3], [2, 4]]",
+        lambda operands: [np.stack(operands.arrays, operands.integer(1))],
+    ),
+    "PAD": FoldingRule("[1, 2], [[1, 2]] -> [0, 1, 2, 0, 0]", _padded),
+    "PADV2": FoldingRule("[1, 2], [[1, 0]], [9] -> [9, 1, 2]", _padded),
+    "RANGE": FoldingRule("[1], [7], [2] -> [1, 3, 5]", _range),
+    "RANK": FoldingRule(
+        "[[1, 2]] -> 2", lambda operands: [np.array(len(operands.tensors[0].dims))]
+    ),
+    "REDUCE_ALL": FoldingRule(
+        "[[True, False], [True, True]], [1] -> [False, True]", _reduced(np.all)
+    ),
+    "REDUCE_ANY": FoldingRule(
+        "[[True, False], [False, False]], [1] -> [True, False]", _reduced(np.any)
+    ),
+    "REDUCE_MAX": FoldingRule("[[1, 5], [3, 2]], [1] -> [5, 3]", _reduced(np.max)),
+    "REDUCE_MIN": FoldingRule("[[1, 5], [3, 2]], [1] -> [1, 2]", _reduced(np.min)),
+    "REDUCE_PROD": FoldingRule("[[1, 5], [3, 2]], [1] -> [5, 6]", _reduced(np.prod)),
+    "RESHAPE": FoldingRule("[1, 2], [2, 1] -> [[1], [2]]", _reshaped),
+    "RSQRT": FoldingRule(
+        "[4.0] -> [0.5]", _of_real(lambda values: np.float32(1) / np.sqrt(values), 1)
+    ),
+    "SELECT": FoldingRule("[True, False], [1, 2], [3, 4] -> [1, 4]", _of_real(np.where, 3)),
+    "SELECT_V2": FoldingRule("[True, False], [1, 2], [3] -> [1, 3]", _of_real(np.where, 3)),
+    "SHAPE": FoldingRule(
+        "[[1, 2, 3]] -> [1, 3]", lambda operands: [np.array(operands.tensors[0].dims)]
+    ),
+    "SIN": FoldingRule("[0.0] -> [0.0]", _of_real(np.sin, 1)),
+    "SLICE": FoldingRule("[5, 6, 7, 8], [1], [2] -> [6, 7]", _slice),
+    "SPLIT": FoldingRule("[0], [1, 2] -> [1], [2]", _split),
+    "SQRT": FoldingRule("[4.0] -> [2.0]", _of_real(np.sqrt, 1)),
+    "SQUARE": FoldingRule("[-3.0] -> [9.0]", _of_real(np.square, 1)),
+    "SQUEEZE": FoldingRule("[[1, 2]] -> [1, 2]", _squeezed),
+    "STRIDED_SLICE": FoldingRule("[5, 6, 7, 8], [1], [4], [2], {1: 1} -> [6, 8]", _strided_slice),
+    "SUB": FoldingRule("[5, 2], [1, 3] -> [4, -1]", _of_real(np.subtract, 2)),
+    "SUM": FoldingRule("[[1, 5], [3, 2]], [1] -> [6, 5]", _reduced(np.sum)),
+    "TILE": FoldingRule("[1, 2], [2] -> [1, 2, 1, 2]", _tiled),
+    "TRANSPOSE": FoldingRule(
+        "[[1, 2, 3]], [1, 0] -> [[1], [2], [3]]",
+        lambda operands: [operands.arrays[0].transpose(operands.integers(1))],
+    ),
+    "UNPACK": FoldingRule(
+        "[[1, 2], [3, 4]], {1: 1} -> [1, 3], [2, 4]",
+        lambda operands: list(np.moveaxis(operands.arrays[0], operands.integer(1), 0)),
+    ),
+    "ZEROS_LIKE": FoldingRule("[[1.0, 2.0]] -> [[0.0, 0.0]]", _zeros),
 }

@@ -17,7 +17,7 @@ from cnn2csdf.operators import Operator
 from cnn2csdf.readers.tflite.assembly import Converter, TfliteAssembly, dims_after, quantization_of
 from cnn2csdf.readers.tflite.folding import (
     ELEMENT_LIMIT,
-    EVALUATORS,
+    FOLDING_RULES,
     Array,
     Operands,
     constant_of,
@@ -168,7 +168,7 @@ def _inferred(
     """Return the tensors with the dims that follow from those of the inputs."""
     values = list(tensors)  # with the constants that shapes are computed by
     for node in graph.nodes:
-        if node.kind in EVALUATORS and is_foldable(graph, node, values):
+        if node.kind in FOLDING_RULES and is_foldable(graph, node, values):
             results = evaluated(node, values)
             if results is not None:
                 for number, result in zip(node.outputs, results, strict=True):
@@ -309,7 +309,7 @@ def _by_evaluation(operands: _Inputs) -> Sequence[Dims]:
     ]
     tensors = [replace(operands.outputs[0], dims=dims, scales=NO_SCALES) for dims in operands.dims]
     node = operands.node
-    evaluate = EVALUATORS[node.kind]
+    evaluate = FOLDING_RULES[node.kind].evaluate
     return [np.shape(a) for a in evaluate(Operands(node=node, tensors=tensors, arrays=arrays))]
 
 

@@ -1,10 +1,14 @@
 """TensorFlow Lite files whose constants are computed: shapes by arithmetic, weights of two bytes."""
 
+from ast import literal_eval
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from cnn2csdf.execution.layer_by_layer import run_layer_by_layer
-from cnn2csdf.readers.tflite.folding import ELEMENT_LIMIT
+from cnn2csdf.readers.tflite.folding import ELEMENT_LIMIT, FOLDING_RULES, folded
+from cnn2csdf.readers.tflite.model_file import parse_graph
 from cnn2csdf.readers.tflite.reader import parse_tflite
 from csdf.errors import UnreadableFile
 from tests.cnn2csdf.readers.tflite_models import Node, Tensor, constant, tflite_bytes
@@ -121,3 +125,34 @@ def test_constants_that_do_not_fit_or_are_huge_are_refused_in_a_line(nodes, tens
     with pytest.raises(UnreadableFile, match=message) as raised:
         parse_tflite(with_reshape(nodes, tensors, (1, 4), (1, 4)), "a")
     assert "\n" not in str(raised.value)
+
+
+def constant_of_example(number, value):
+    """A constant: whole numbers in 4 bytes, real numbers in single precision."""
+    array = np.array(value)
+    types = {"f": np.float32, "i": np.int32}
+    return constant(f"c{number}", array.astype(types.get(array.dtype.kind, array.dtype)))
+
+
+@pytest.mark.parametrize("kind", FOLDING_RULES)
+def test_the_example_of_a_rule_is_what_it_evaluates(kind):
+    sides = (literal_eval(f"({side},)") for side in FOLDING_RULES[kind].example.split("->"))
+    (*inputs, last), results = sides
+    options = last if isinstance(last, dict) else {}
+    inputs += [] if options else [last]
+    inputs = [constant_of_example(number, value) for number, value in enumerate(inputs)]
+    outputs = [
+        replace(constant_of_example(number, value), name=f"y{number}", array=None)
+        for number, value in enumerate(results, len(inputs))
+    ]
+    count = len(inputs)
+    numbers = range(count, count + len(outputs))
+    # Options that are missing have the value 0; a node needs a table to have any.
+    fields = [(field, "i", value) for field, value in options.items()] or [(9, "i", 0)]
+    node = Node(kind, list(range(count)), [*numbers], fields)
+    graph = folded(parse_graph(tflite_bytes([*inputs, *outputs], [node], [], [*numbers])))
+    assert graph.nodes == ()
+    for number, value in zip(numbers, results, strict=True):
+        tensor = graph.tensors[number]
+        assert tensor.array().tolist() == value
+        assert tensor.buffer not in {tensor.buffer for tensor in graph.tensors[:number]}

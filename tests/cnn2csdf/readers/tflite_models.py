@@ -33,6 +33,8 @@ CODES = {
     "REVERSE_V2": 105,
     "SUB": 41, "SUM": 74, "SVDF": 27, "TOPK_V2": 48, "TANH": 28, "TRANSPOSE": 39,
     "TRANSPOSE_CONV": 67, "UNIDIRECTIONAL_SEQUENCE_LSTM": 44, "UNPACK": 88, "WHERE": 109,
+    "BROADCAST_ARGS": 145, "CEIL": 104, "COS": 108, "EXP": 47, "EXPAND_DIMS": 70, "FLOOR": 8,
+    "RANK": 110, "REDUCE_PROD": 81, "SIN": 66, "SQRT": 75, "SQUEEZE": 43, "ZEROS_LIKE": 93,
 }  # fmt: skip
 OPTIONS = {  # numbers of the union BuiltinOptions
     "L2_NORMALIZATION": 12, "SVDF": 6,
