@@ -54,6 +54,7 @@ from planners.memory.slow_bounds import (
 )
 from planners.memory.stages import StageTable
 from planners.plan.plan import StreamingPlan
+from planners.rewrites.rematerialisation import worked_network
 
 FRONT = (1, 2, 4, 8, 16, 32)  # quarters of the size of the fast memory
 MOST_LABELS = 256  # sets of tensors in fast memory at an index of the order
@@ -177,11 +178,14 @@ def _in_one_memory(
     plans = []
     for method in methods:
         plan = in_fast_memory(method.plan, table, layout)
-        # Copies of layers have no weights and no times of their own.
-        if plan is None or (plan.rematerialised and (costs.sizes or costs.time_of)):
-            continue
-        stages = [] if costs.scale is None else [s for group in plan.groups for s in group.stages]
-        cost = costs.of_stages(map(table.geometry, stages)) + plan.slow_bytes * costs.flash
+        if plan is None or (plan.rematerialised and request.durations is not None):
+            continue  # durations are of layers, and not of their copies
+        cost = plan.slow_bytes * costs.flash
+        if costs.scale is not None:
+            worked = table.of(worked_network(table.network, plan.rematerialised))
+            times = plan_times(worked, request.platform, request.durations, None)
+            stages = [stage for group in plan.groups for stage in group.stages]
+            cost += costs.scale * sum(times.of_stage(stage) for stage in stages if times)
         plans.append(PlacedPlan(plan, cost, 0, 0, {}))
     return min(plans, key=lambda plan: plan.rank, default=None)
 

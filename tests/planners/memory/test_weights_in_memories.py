@@ -10,6 +10,7 @@ from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.execution.layer_by_layer import run_layer_by_layer
 from cnn2csdf.platforms import PLATFORMS, BoardMemory
+from cnn2csdf.simplify import simplified
 from csdf.errors import InvalidArgument, InvalidPlan
 from planners.memory.fit import fit
 from planners.memory.memories import planned_in_memories
@@ -23,6 +24,7 @@ from planners.plan.text import format_plans, parse_plans
 from planners.plan.weights import weight_bytes
 from tests.planners.code.calibrated import real_model
 from tests.planners.memory.any_split import least_of_any_split
+from tests.planners.memory.encoders import Sizes, encoder
 from tests.planners.memory.streamed import random_frame
 from tests.planners.memory.test_memories import small_case
 from tests.planners.memory.test_streamed_runs import require_equal
@@ -165,7 +167,7 @@ def test_dma_copies_weights_while_the_group_before_computes():
 
 @pytest.mark.slow
 def test_small_plans_move_as_little_as_any_split_with_weights():
-    told = equal = 0
+    told = alone = 0
     for seed in range(30):
         network, fast = small_case(Random(seed))
         found = planned(network, memories(fast))
@@ -177,11 +179,16 @@ def test_small_plans_move_as_little_as_any_split_with_weights():
         # There are tiles of columns only where no layer has weights in the flash.
         least = least_of_any_split(network, fast, weights, in_tiles=not weights)
         assert (found.plan is None) == (least is None), seed
-        if least is not None:
-            assert found.plan.slow_bytes >= least, seed
-            equal += found.plan.slow_bytes == least
+        if least is None:
+            continue
+        # Results over dead rows of inputs are in plans of one memory alone; splits lack them.
+        if fit(network, ram=fast, element_bytes=1).best is None:
+            assert found.plan.slow_bytes == least, seed
             told += 1
-    assert equal == told > 25
+        assert found.plan.slow_bytes <= least, seed
+        alone += found.plan.slow_bytes < least
+    assert told > 10
+    assert alone > 2
 
 
 def test_three_memories_are_filled_from_the_nearest_on():
@@ -240,3 +247,14 @@ def test_known_boards_have_figures_and_memories_in_order():
 def test_memories_that_hold_what_is_not_known_are_refused():
     with pytest.raises(InvalidArgument, match="expected some of tensors, weights, scratch"):
         BoardMemory(name="itcm", size=1, holds=("code",))
+
+
+@pytest.mark.parametrize("rate", [None, Fraction(2)])
+def test_heads_that_fit_into_the_first_memory_alone_fit_beside_flash(rate):
+    model = simplified(encoder(Sizes(tokens=8, width=4, heads=2, hidden=5)))
+    fast, _, flash = memories(fit(model).least.ram_bytes, rate=rate, flash=rate)
+    platform = None if rate is None else CORE
+    found = fit(model, memories=(fast, flash), platform=platform)
+    assert found.best.plan.rematerialised
+    assert (found.slow.nanoseconds is None) == (rate is None)
+    require_carried_out(model.network, found.best.plan)
