@@ -1,4 +1,4 @@
-"""Bars side by side, as a picture."""
+"""Plots of bars below each other, as a picture."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -10,6 +10,7 @@ from csdf.draw.picture import rendered
 
 COLOURS = ("#357", "#c63", "#585", "#85a", "#3aa", "#777", "#a33")
 WIDTH = 0.8  # of all bars of one name
+MOST_LETTERS = 48  # of names along an axis that are not turned
 
 
 class Bars(NamedTuple):
@@ -25,24 +26,22 @@ class Bars(NamedTuple):
     missing: str = ""
 
 
-def bars_picture(title: str, plots: Sequence[Sequence[Bars]], *, width: float = 3.4) -> str:
-    """Return the plots in rows as SVG, each so many inches wide."""
-    rows, columns = len(plots), max(map(len, plots))
-    figure = Figure(figsize=(1.4 + width * columns, 0.9 + 2.5 * rows), layout="constrained")
+def bars_picture(title: str, plots: Sequence[Bars]) -> str:
+    """Return the plots below each other as SVG."""
+    figure = Figure(figsize=(5.4, 1.2 + 2.5 * len(plots)), layout="constrained")
     figure.suptitle(title, fontsize=11)
-    grid = figure.subplots(rows, columns, squeeze=False)
-    for row, found in zip(grid, plots, strict=True):
-        for axes, one in zip(row, found, strict=True):
-            _draw(axes, one)
+    grid = figure.subplots(len(plots), 1, squeeze=False)
+    for axes, one in zip(grid.flat, plots, strict=True):
+        _draw(axes, one)
     handles, labels = grid[0][0].get_legend_handles_labels()
     if len(labels) > 1:
-        figure.legend(handles, labels, loc="outside lower center", ncols=6, fontsize=8)
+        figure.legend(handles, labels, loc="outside lower center", ncols=4, fontsize=9)
     return str(rendered(figure, title, "svg"))
 
 
 def _draw(axes: Axes, one: Bars) -> None:
     axes.set_title(one.title, fontsize=9)
-    axes.set_ylabel(one.up, fontsize=8)
+    axes.set_ylabel(one.up, fontsize=9)
     width = WIDTH / len(one.heights)
     for number, (kind, heights) in enumerate(one.heights.items()):
         places = [place + (number + 0.5) * width - WIDTH / 2 for place in range(len(one.names))]
@@ -50,7 +49,12 @@ def _draw(axes: Axes, one: Bars) -> None:
         axes.bar(places, found, width * 0.95, label=kind, color=COLOURS[number % len(COLOURS)])
     for place, heights in enumerate(zip(*one.heights.values(), strict=True)):
         if all(height is None for height in heights):
-            axes.text(place, 0, one.missing, fontsize=7, color="#777", ha="center", va="bottom")
-    axes.set_xticks(range(len(one.names)), one.names, fontsize=7)
-    axes.tick_params(axis="y", labelsize=7)
+            axes.text(place, 0, one.missing, fontsize=9, color="#777", ha="center", va="bottom")
+    axes.set_xticks(
+        range(len(one.names)),
+        one.names,
+        fontsize=9,
+        rotation=90 * (len("".join(one.names)) > MOST_LETTERS),
+    )
+    axes.tick_params(axis="y", labelsize=9)
     axes.spines[["top", "right"]].set_visible(False)

@@ -32,7 +32,7 @@ def one_network() -> str:
         Bars(title, title, names_of, {title: [values[name] for name in names_of]})
         for title, values in (("time, ms", time), ("memory, MB", memory))
     ]
-    return bars_picture("GoogLeNet: one family for all layers, and the best (figure 1)", [plots])
+    return bars_picture("GoogLeNet: one family for all layers, and the best (figure 1)", plots)
 
 
 def all_networks() -> str:
@@ -45,8 +45,8 @@ def all_networks() -> str:
     ):
         kinds = {name: [values[name][one] for one in names()] for name in FAMILIES}
         kinds["best"] = [values[best][one] for one in names()]
-        plots.append([Bars(title, title, names(), kinds)])
-    return bars_picture("One family for all layers, and the best (figure 5)", plots, width=7.4)
+        plots.append(Bars(title, title, names(), kinds))
+    return bars_picture("One family for all layers, and the best (figure 5)", plots)
 
 
 def largest_layers() -> str:
@@ -62,7 +62,7 @@ def largest_layers() -> str:
         for family in FAMILIES
     }
     plot = Bars("memory of the largest layer, MB", "MB", names(), kinds)
-    return bars_picture("The largest layer by primitive (figure 2)", [[plot]], width=7.4)
+    return bars_picture("The largest layer by primitive (figure 2)", [plot])
 
 
 Heights = dict[str, dict[str, float]]  # by family or end, then by network

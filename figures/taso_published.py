@@ -287,7 +287,7 @@ def _bars() -> Iterator[Bars]:
 def pictures() -> dict[str, str]:
     """Return the pictures by the end of their name: figure 10, budgets falling to the right."""
     return {
-        "greedy": bars_picture("GoogLeNet: time of the greedy choice over the best", [[*_bars()]])
+        "greedy": bars_picture("GoogLeNet: time of the greedy choice over the best", [*_bars()])
     }
 
 

@@ -23,18 +23,19 @@ class TiledMap:
 
 
 def tiles_picture(title: str, maps: Sequence[TiledMap], suffix: str) -> str | bytes:
-    """Return maps side by side with the rectangles that tiles hold of them.
+    """Return maps, two in a row, with the rectangles that tiles hold of them.
 
     Raises UnwritableFile for another format.
     """
-    figure = Figure(figsize=(2.3 * len(maps), 2.9), layout="constrained")
+    rows = -(-len(maps) // 2)
+    figure = Figure(figsize=(5.4, 0.4 + 2.7 * rows), layout="constrained")
     figure.suptitle(title, fontsize=10)
-    for axes, one in zip(figure.subplots(1, len(maps), squeeze=False)[0], maps, strict=True):
-        axes.set_title(f"{one.name}: {one.height}x{one.width}", fontsize=8)
+    for axes, one in zip(figure.subplots(rows, 2).flat, maps, strict=True):
+        axes.set_title(f"{one.name}: {one.height}x{one.width}", fontsize=9)
         axes.set_xlim(0, one.width)
         axes.set_ylim(one.height, 0)
         axes.set_aspect("equal")
-        axes.tick_params(labelsize=6)
+        axes.tick_params(labelsize=9)
         for number, (top, bottom, left, right) in enumerate(one.tiles):
             colour = COLOURS[number % len(COLOURS)]
             place = (left, top), right - left, bottom - top

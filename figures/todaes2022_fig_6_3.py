@@ -291,18 +291,16 @@ def picture() -> str:
             WITHOUT: [bar.none / MB for bar in own],
             WITH: [bar.memory / MB for bar in own],
         }
-        rows.append(
-            [
-                Bars(
-                    f"{application_name}: throughput",
-                    "frames/s, the slowest",
-                    names,
-                    speeds,
-                    "no figure",
-                ),
-                Bars(f"{application_name}: memory", "MB", names, sizes),
-            ]
-        )
+        rows += [
+            Bars(
+                f"{application_name}: throughput",
+                "frames/s, the slowest",
+                names,
+                speeds,
+                "no figure",
+            ),
+            Bars(f"{application_name}: memory", "MB", names, sizes),
+        ]
     return bars_picture("Four applications in four precisions", rows)
 
 

@@ -30,7 +30,7 @@ def front_picture(name: str, front: ParetoFront, unit: str, suffix: str) -> str 
 
 
 def _figure(name: str, front: ParetoFront, unit: str) -> Figure:
-    figure = Figure(figsize=(6.4, 4.2), layout="constrained")
+    figure = Figure(figsize=(5.4, 4.0), layout="constrained")
     axes = figure.add_subplot()
     plot_front(axes, front)
     axes.set_title(f"{name}: storage against throughput")
@@ -40,7 +40,7 @@ def _figure(name: str, front: ParetoFront, unit: str) -> Figure:
 
 PERIOD = "period (time units)"
 MOST_BARS = 3_000  # later firings are left out
-MOST_NAMED = 20  # actors in the legend, one colour each
+MOST_NAMED, COLUMNS = 20, 4  # actors in the legend, one colour each; actors beside one another
 
 
 def gantt_picture(title: str, execution: MappedExecution, suffix: str) -> str | bytes:
@@ -60,7 +60,7 @@ def schedule_picture(
     Raises UnwritableFile for a suffix that is no format of pictures.
     """
     shown = [firing for firing in firings if firing.end > firing.start][:MOST_BARS]
-    figure = Figure(figsize=(8, 1.2 + 0.3 * len(actors)), layout="constrained")
+    figure = Figure(figsize=(5.6, 1.2 + 0.3 * len(actors)), layout="constrained")
     axes = figure.add_subplot()
     axes.set_title(title)
     axes.set_xlabel("time (time units)")
@@ -80,11 +80,12 @@ def _gantt_figure(title: str, execution: MappedExecution) -> Figure:
     shown = [firing for firing in execution.firings if firing.end > firing.start][:MOST_BARS]
     is_free = any(firing.actor not in execution.cores for firing in shown)
     rows = [*cores, *(["transfers and others"] if is_free else [])]
-    figure = Figure(figsize=(8, 1.4 + 0.45 * len(rows)), layout="constrained")
+    actors = list(dict.fromkeys(firing.actor for firing in shown))
+    legend = 0.2 * -(-min(len(actors), MOST_NAMED) // COLUMNS)
+    figure = Figure(figsize=(5.6, 1.4 + 0.45 * len(rows) + legend), layout="constrained")
     axes = figure.add_subplot()
     axes.set_title(title)
     axes.set_xlabel("time (time units)")
-    actors = list(dict.fromkeys(firing.actor for firing in shown))
     palette = colormaps["tab20"]
     for number, actor in enumerate(actors):
         mine = [firing for firing in shown if firing.actor == actor]
@@ -100,7 +101,7 @@ def _gantt_figure(title: str, execution: MappedExecution) -> Figure:
     axes.set_yticks(range(len(rows)), named_ticks(rows))
     axes.invert_yaxis()
     axes.set_xlim(0, _complete_until(shown))
-    figure.legend(loc="outside right center", fontsize=8, frameon=False)
+    figure.legend(loc="outside lower center", ncols=COLUMNS, fontsize=9, frameon=False)
     return figure
 
 
@@ -124,7 +125,7 @@ def parametric_picture(
     name: str, found: ParametricPeriod | ParametricRegions | CapacitySteps, suffix: str
 ) -> str | bytes:
     """Return the picture in the format of that suffix: png, pdf, svg, or a page that holds it."""
-    figure = Figure(figsize=(6.4, 4.2), layout="constrained")
+    figure = Figure(figsize=(5.4, 4.0), layout="constrained")
     axes = figure.add_subplot()
     if isinstance(found, ParametricPeriod):
         _draw_pieces(axes, found)
@@ -154,7 +155,7 @@ def _draw_pieces(axes: Axes, found: ParametricPeriod) -> None:
     axes.set_xlabel(_axis(found.parameter))
     axes.set_ylabel(PERIOD)
     axes.set_title("period, and the cycle that sets it")
-    axes.legend(fontsize=8)
+    axes.legend(fontsize=9)
 
 
 def _axis(parameter: Parameter) -> str:
@@ -175,7 +176,7 @@ def _draw_regions(axes: Axes, found: ParametricRegions) -> None:
     axes.set_xlabel(_axis(first))
     axes.set_ylabel(_axis(second))
     axes.set_title("which cycle sets the period")
-    axes.legend(fontsize=8)
+    axes.legend(fontsize=9)
 
 
 def _draw_steps(axes: Axes, found: CapacitySteps) -> None:
@@ -200,7 +201,7 @@ def sweep_picture(found: Sweep, suffix: str) -> str | bytes:
         for parameter in found.parameters
         if len({i.values[parameter] for i in found.instances}) > 1
     )
-    figure = Figure(figsize=(6.4, 4.2), layout="constrained")
+    figure = Figure(figsize=(5.4, 4.0), layout="constrained")
     rows = (
         (PERIOD, [(i.values[name], i.period) for i in found.instances]),
         ("least storage (tokens)", [(i.values[name], i.size) for i in found.instances]),

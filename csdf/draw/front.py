@@ -52,10 +52,10 @@ def plot_front(axes: Axes, front: ParetoFront) -> None:
             textcoords="offset points",
             xytext=(8, -12) if index == 0 else (-8, 8),
             ha="left" if index == 0 else "right",
-            fontsize=8,
+            fontsize=9,
         )
     if not front.is_complete:
         axes.axvline(end, color="#888", linestyle=":", label="not searched beyond")
     axes.set_xlim(outline_x[0], end + margin)
     axes.set_ylim(0, top)
-    axes.legend(loc="lower right", fontsize=8)
+    axes.legend(loc="lower right", fontsize=9)

@@ -23,6 +23,11 @@ TEXT_FORMATS = ("svg", "html", "pgf", "tex")
 BINARY_FORMATS = ("png", "pdf")
 NARROW = 4  # ends of an axis this far apart have all digits beside their marks
 PGF_FORMATS = ("pgf", "tex")
+# Light and dark are exchanged, hues stay, where a reader of an .svg asks for dark pages.
+DARK = (
+    b'<style type="text/css">@media (prefers-color-scheme: dark) '
+    b"{svg {filter: invert(0.9) hue-rotate(180deg)}}\n"
+)
 IN_LATEX = str.maketrans(
     {sign: f"\\{sign}" for sign in "{}$&#%_"}
     | {"\\": r"\textbackslash{}", "^": r"\textasciicircum{}", "~": r"\textasciitilde{}"}
@@ -91,6 +96,8 @@ def _take_texts_as_written(figure: Figure) -> None:
             text.set_parse_math(False)
             text.set_usetex(False)
             text.set_text(quoted_lines(text.get_text()))
+    for axes in figure.axes:
+        axes.title.set_wrap(True)
 
 
 POINTS = 7.0  # of texts in a column of a paper
@@ -113,9 +120,9 @@ def _saved(figure: Figure, suffix: str) -> bytes:
     buffer = io.BytesIO()
     if suffix in BINARY_FORMATS:
         figure.savefig(buffer, format=suffix, dpi=150)
-    else:
-        figure.savefig(buffer, format="svg", metadata={"Date": None})
-    return buffer.getvalue()
+        return buffer.getvalue()
+    figure.savefig(buffer, format="svg", metadata={"Date": None})
+    return buffer.getvalue().replace(b'<style type="text/css">', DARK, 1)
 
 
 class _TextsAsWritten(RendererPgf):
@@ -148,7 +155,8 @@ def _page(title: str, picture: str) -> str:
     drawing = picture[picture.index("<svg") :]
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="color-scheme" content="light dark">'
         f"<title>{escape(title)}</title>"
-        "<style>body{font-family:sans-serif;margin:1em}svg{max-width:100%;height:auto}</style>"
+        "<style>body{margin:1em}svg{max-width:100%;height:auto}</style>"
         f"</head><body>{drawing}</body></html>\n"
     )

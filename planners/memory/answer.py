@@ -438,7 +438,7 @@ class MemoryLimits:
             f"{bytes_in_words(size)} {what}"
             for size, what in (
                 (self.memory, "for buffers and parameters"),
-                (self.ram, "of RAM for buffers"),
+                (self.ram, "of RAM"),
                 (self.flash, "of flash for parameters"),
             )
             if size is not None

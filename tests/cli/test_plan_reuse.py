@@ -232,7 +232,7 @@ def test_a_no_says_of_which_plans_and_names_the_smallest_found(run):
     code, output, _ = run(*words, "--explain")
     assert code == 1
     assert "each layer whole or by 1 row; by rows each edge" in output
-    assert "cannot fit 1 kB of RAM for buffers (proved)" in output
+    assert "cannot fit 1 kB of RAM (proved)" in output
     assert "the smallest found has 17.18 kB of buffers in one arena" in output
 
 

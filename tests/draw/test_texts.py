@@ -43,6 +43,17 @@ def test_any_name_gives_a_well_formed_picture(name):
     assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]", drawn(f"a{name}b"))
 
 
+def test_a_picture_is_legible_on_a_phone_and_has_dark_colours():
+    picture = arena_picture(
+        "many words " * 9, [DrawnBuffer("a", 0, 9, 0, 9)], bound=9, capacity=9, suffix="svg"
+    )
+    width = float(re.search(r'width="([0-9.]+)pt"', picture)[1])
+    assert 8 * 400 / width > 8  # letters of 8 points where the picture has 400 pixels
+    assert "@media (prefers-color-scheme: dark)" in picture
+    titles = re.findall("<!-- .*words many.* -->", picture)
+    assert len(titles) > 1  # a long title has several lines
+
+
 def test_letters_that_the_font_lacks_are_drawn_without_a_word():
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -24,6 +24,6 @@ def test_room_for_buffers_beside_200_bytes_of_parameters_stored_in_220(limits, r
 
 def test_limits_say_what_they_are_for():
     assert str(MemoryLimits(ram=64_000, flash=10**6)) == (
-        "64 kB of RAM for buffers, 1 MB of flash for parameters"
+        "64 kB of RAM, 1 MB of flash for parameters"
     )
     assert not MemoryLimits().is_given

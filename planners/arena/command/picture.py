@@ -16,8 +16,8 @@ from csdf.draw.picture import rendered
 
 COLOURS = ("#4878a8", "#e49444", "#6aa56e", "#b9769f", "#85b6b2", "#d1605e", "#e7ca60", "#a3785f")
 UNITS = ((10**9, "GB"), (10**6, "MB"), (10**3, "kB"), (1, "bytes"))
-# Points of names: the largest that fits. In a page that is 400 pixels wide 10 points are 8 pixels.
-POINTS = (10.0, 8.5, 7.0)
+# Points of names: the largest that fits. In a page that is 400 pixels wide 8 points are 8 pixels.
+POINTS = (10.0, 9.0, 8.0)
 LETTER, LINE = 0.6, 1.2  # width of a letter and height of a line, for each point of the font
 AXES = (0.87, 0.75)  # shares of the figure that its axes take
 TELLING = 0.5  # part of the peak from which a lower bound is drawn: a lower one tells nothing of it
@@ -48,12 +48,12 @@ def arena_picture(
     Lines show the bytes live at each time, the lower bound unless it is weak, and the capacity if one
     is set. across: what is counted from left to right. Raises UnwritableFile for another format.
     """
-    figure = Figure(figsize=(7.2, 4.4), layout="constrained")
+    figure = Figure(figsize=(5.4, 4.4), layout="constrained")
     axes = figure.add_subplot()
     draw_arena(axes, boxes, bound=bound, capacity=capacity)
     axes.set_title(title)
     axes.set_xlabel(across)
-    figure.legend(loc="outside lower center", ncols=4, fontsize=8, frameon=False)
+    figure.legend(loc="outside lower center", ncols=2, fontsize=9, frameon=False)
     return rendered(figure, title, suffix)
 
 

@@ -28,7 +28,7 @@ def memory_picture(bars: Sequence[MemoryBar], suffix: str) -> str | bytes:
 
 
 def _figure(bars: Sequence[MemoryBar]) -> Figure:
-    figure = Figure(figsize=(7.2, 1.2 + 0.42 * len(bars)), layout="constrained")
+    figure = Figure(figsize=(5.4, 1.2 + 0.42 * len(bars)), layout="constrained")
     axes = figure.add_subplot()
     places = range(len(bars))
     unit = axis_unit(max(bar.parameters + bar.buffers for bar in bars))
@@ -38,11 +38,11 @@ def _figure(bars: Sequence[MemoryBar]) -> Figure:
     axes.barh(places, buffers, left=parameters, color="#357", label="buffers")
     for index, (low, more) in enumerate(zip(parameters, buffers, strict=True)):
         text = f" {low + more:.4g} ({more:.3g} in buffers)"
-        axes.text(low + more, index, text, va="center", fontsize=8)
-    axes.set_yticks(places, named_ticks(f"{bar.network}\n{bar.label}" for bar in bars), fontsize=8)
+        axes.text(low + more, index, text, va="center", fontsize=9)
+    axes.set_yticks(places, named_ticks(f"{bar.network}\n{bar.label}" for bar in bars), fontsize=9)
     axes.invert_yaxis()
-    axes.set_xlim(0, max(low + more for low, more in zip(parameters, buffers, strict=True)) * 1.25)
+    axes.set_xlim(0, max(low + more for low, more in zip(parameters, buffers, strict=True)) * 1.8)
     axes.set_xlabel(f"memory ({unit})")
     axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=2, frameon=False, fontsize=8)
+    axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=2, frameon=False, fontsize=9)
     return figure

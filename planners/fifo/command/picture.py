@@ -24,7 +24,7 @@ def front_picture(
 
     unit: of the cost, in the plural. Raises UnwritableFile for a format other than pictures.
     """
-    figure = Figure(figsize=(7.2, 4.2), layout="constrained")
+    figure = Figure(figsize=(5.4, 4.2), layout="constrained")
     axes = figure.add_subplot()
     costs = [point.cost for point in points]
     speeds = [float(megahertz * HERTZ / (point.period or 1)) for point in points]
@@ -45,5 +45,5 @@ def front_picture(
     axes.spines[["top", "right"]].set_visible(False)
     handles, labels = axes.get_legend_handles_labels()
     kinds = dict(zip(labels, handles, strict=True))  # each kind of point once
-    axes.legend(kinds.values(), kinds.keys(), frameon=False, fontsize=8, loc="upper left")
+    axes.legend(kinds.values(), kinds.keys(), frameon=False, fontsize=9, loc="upper left")
     return rendered(figure, f"{unit} against rate", suffix)

@@ -45,7 +45,7 @@ def lines_picture(
     marks: vertical lines. log_x: logarithmic x axis; y need not start at 0. Raises
     UnwritableFile for another format.
     """
-    figure = Figure(figsize=(7.2, 4.2), layout="constrained")
+    figure = Figure(figsize=(5.4, 4.2), layout="constrained")
     axes = figure.add_subplot()
     axes.set_title(title, fontsize=10)
     for number, line in enumerate(lines):
@@ -56,12 +56,12 @@ def lines_picture(
             style = ("--", ":")[number % 2]
             axes.axvline(place / scale, color="#777", linewidth=1.1, linestyle=style, label=label)
     if ticks:
-        axes.set_xticks(range(len(ticks)), named_ticks(ticks), fontsize=8)
+        axes.set_xticks(range(len(ticks)), named_ticks(ticks), fontsize=9)
     axes.set_xlabel(f"{across}, log scale" if log_x else across)
     axes.set_ylabel(up)
     _scale(axes, [value for line in lines for value in line.y], log_x=log_x)
     axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(frameon=False, fontsize=8)
+    axes.legend(frameon=False, fontsize=9)
     return rendered(figure, title, suffix)
 
 

@@ -78,7 +78,7 @@ def memories_picture(network: Network, plan: StreamingPlan, suffix: str) -> str 
     lives = firings_and_lives(network, plan)[1]
     last = max((life.end for life in lives), default=1)
     placed = [(memory, begin) for memory, begin in plan.placed_memories if memory.size]
-    figure = Figure(figsize=(7.2, 2.6 * len(placed) + 0.4), layout="constrained")
+    figure = Figure(figsize=(5.4, 2.6 * len(placed) + 0.4), layout="constrained")
     panels = figure.subplots(len(placed), 1, sharex=True, squeeze=False)[::-1, 0]
     for axes, (memory, begin) in zip(panels, placed, strict=True):
         inside = range(begin, begin + memory.size)
@@ -104,7 +104,7 @@ def traffic_picture(network: str, front: Sequence[SlowTraffic], suffix: str) -> 
     """
     is_timed = any(point.nanoseconds is not None for point in front)
     unit = 10**6 if is_timed else 1000  # milliseconds, or kB
-    figure = Figure(figsize=(7.2, 4.2), layout="constrained")
+    figure = Figure(figsize=(5.4, 4.2), layout="constrained")
     axes = figure.add_subplot()
     lines: list[tuple[str, str, list[int | None]]] = [
         ("plan", "o-", [point.nanoseconds if is_timed else point.moved for point in front]),
@@ -127,12 +127,10 @@ def traffic_picture(network: str, front: Sequence[SlowTraffic], suffix: str) -> 
     axes.set_ylim(bottom=0)
     axes.set_xlabel("fast memory (kB = 1,000 bytes, log scale)")
     axes.set_ylabel(
-        "time of a frame (ms)"
-        if is_timed
-        else "to and from slow memory in a frame (kB, log scale from 1 on)"
+        "time of a frame (ms)" if is_timed else "slow bytes in a frame (kB, log from 1 on)"
     )
     axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(frameon=False, fontsize=8)
+    axes.legend(frameon=False, fontsize=9)
     title = "time of a frame" if is_timed else "slow bytes"
     return rendered(figure, f"{title} over fast memory", suffix)
 
@@ -167,10 +165,10 @@ def fit_picture(fits: Sequence[Fit], suffix: str) -> str | bytes:
 
     Raises UnwritableFile if the suffix is not a picture format.
     """
-    figure = Figure(figsize=(7.2, 4.2), layout="constrained")
+    figure = Figure(figsize=(5.4, 4.2), layout="constrained")
     axes = figure.add_subplot()
     _draw_fits(axes, fits)
-    axes.legend(frameon=False, fontsize=8)
+    axes.legend(frameon=False, fontsize=9)
     return rendered(figure, "RAM against MACs", suffix)
 
 
@@ -190,5 +188,6 @@ def _draw_fits(axes: Axes, fits: Sequence[Fit]) -> None:
         axes.axvline(limits[0] / 1000, color="#777", linewidth=1.1, linestyle="--", label=label)
     axes.set_ylim(*work_axis([way.mac_ratio for fit in fits for way in fit.methods]))
     _mark_sizes(axes)
-    axes.set_ylabel("MACs (1: the network computed once)")
+    axes.yaxis.set_major_formatter(lambda value, _: f"{value:.4g}x")
+    axes.set_ylabel("MACs (1x: no recomputation)")
     axes.spines[["top", "right"]].set_visible(False)

@@ -43,24 +43,20 @@ def primitives_picture(
     Both axes are logarithmic and say so; memory from LINEAR_PART of the largest on. A front steps
     down: at a budget, its last step before it is what fits. Raises UnwritableFile for another format.
     """
-    columns = min(2, len(panels))
-    rows = -(-len(panels) // columns)
-    figure = Figure(figsize=(6.4 * columns, 0.9 + 3.7 * rows), layout="constrained")
+    figure = Figure(figsize=(5.4, 1.2 + 3.7 * len(panels)), layout="constrained")
     figure.suptitle(title, fontsize=11)
     names = list(dict.fromkeys(name for panel in panels for name, _ in panel.baselines))
-    grid = figure.subplots(rows, columns, squeeze=False)
-    for axes in grid.flat[len(panels) :]:
-        axes.set_visible(False)
-    for axes, panel in zip(grid.flat, panels, strict=False):
+    grid = figure.subplots(len(panels), 1, squeeze=False)
+    for axes, panel in zip(grid.flat, panels, strict=True):
         _draw(axes, panel, names)
-        axes.set_xlabel(f"memory (MB = 1,000,000 bytes), {axes.get_xlabel()}", fontsize=8)
-        axes.set_ylabel("time of a frame (ms), log scale", fontsize=8)
+        axes.set_xlabel(f"memory (MB = 1,000,000 bytes), {axes.get_xlabel()}", fontsize=9)
+        axes.set_ylabel("time of a frame (ms), log scale", fontsize=9)
     shown: dict[str, Artist] = {}
     for axes in grid.flat:
         shown |= dict(zip(*axes.get_legend_handles_labels()[::-1], strict=True))
     figure.legend(
-        list(shown.values()), list(shown), loc="outside lower center", ncols=5, frameon=False,
-        fontsize=8,
+        list(shown.values()), list(shown), loc="outside lower center", ncols=3, frameon=False,
+        fontsize=9,
     )  # fmt: skip
     return rendered(figure, title, suffix)
 

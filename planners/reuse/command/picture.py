@@ -41,7 +41,7 @@ def tradeoff_picture(
     """
     places = [*front, *others]
     unit = axis_unit(max(place.memory for place in places))
-    figure = Figure(figsize=(7.2, 4.6), layout="constrained")
+    figure = Figure(figsize=(5.4, 4.6), layout="constrained")
     axes = figure.add_subplot()
     axes.set_title(title, fontsize=10)
     axes.set_xlabel(f"memory ({unit})")
@@ -68,7 +68,7 @@ def tradeoff_picture(
     axes.set_ylim(_limits(_axis_values(shown, unit.bytes)[1]))
     axes.ticklabel_format(useOffset=False, style="plain")
     axes.spines[["top", "right"]].set_visible(False)
-    figure.legend(loc="outside lower center", ncols=4, fontsize=8, frameon=False)
+    figure.legend(loc="outside lower center", ncols=2, fontsize=9, frameon=False)
     return rendered(figure, title, suffix)
 
 

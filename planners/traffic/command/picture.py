@@ -32,8 +32,9 @@ def bars_picture(title: str, bars: Sequence[TrafficBar], suffix: str) -> str | b
 
     Raises UnwritableFile for another format.
     """
-    figure = Figure(figsize=(7.2, 1.3 + 0.24 * len(bars)), layout="constrained")
+    figure = Figure(figsize=(5.4, 1.8 + 0.24 * len(bars)), layout="constrained")
     draw_bars(figure.add_subplot(), title, bars)
+    figure.legend(loc="outside lower center", ncols=3, frameon=False, fontsize=9)
     return rendered(figure, title, suffix)
 
 
@@ -48,13 +49,12 @@ def draw_bars(axes: Axes, title: str, bars: Sequence[TrafficBar]) -> None:
         low = [at + more for at, more in zip(low, sizes, strict=True)]
     bounds = [bar.bound / 1e6 for bar in bars]
     axes.plot(bounds, places, "|", color="#000", markersize=7, label="lower bound")
-    axes.set_yticks(places, named_ticks(bar.name for bar in bars), fontsize=7)
+    axes.set_yticks(places, named_ticks(bar.name for bar in bars), fontsize=9)
     axes.set_ylim(len(bars) - 0.5, -0.5)
     axes.set_xlim(0, max((*low, *bounds)) * 1.05)
     axes.set_title(title, fontsize=10)
     axes.set_xlabel("DRAM traffic (MB = 1,000,000 bytes)")
     axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(frameon=False, fontsize=8)
 
 
 def sweep_picture(
@@ -68,9 +68,9 @@ def sweep_picture(
 
     Raises UnwritableFile for another format.
     """
-    figure = Figure(figsize=(7.2, 4.2), layout="constrained")
+    figure = Figure(figsize=(5.4, 4.2), layout="constrained")
     draw_sweep(figure.add_subplot(), title, buffers, series, bound)
-    figure.legend(loc="outside lower center", ncols=4, frameon=False, fontsize=8)
+    figure.legend(loc="outside lower center", ncols=4, frameon=False, fontsize=9)
     return rendered(figure, title, suffix)
 
 

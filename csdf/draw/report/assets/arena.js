@@ -48,7 +48,7 @@ if (data.arenas.length) {
     pen.clip();
     arena.boxes.forEach((box, number) => rectangle(pen, box, number, colour));
     pen.restore();
-    if (arena.bound) {
+    if (2 * arena.bound >= arena.peak) { // a weak bound tells nothing of this plan
       pen.fillStyle = colour.critical;
       pen.fillRect(LEFT, Math.round(up(arena.bound)), width - LEFT, 2);
       pen.textAlign = "right";
