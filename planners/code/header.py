@@ -98,27 +98,28 @@ typedef struct {{
 {turn}{scratch}{outside}}} {name}_state;
 
 /* {self._begin_with()}.
-   The memory is in use as long as the state. Each instance has its own memory and its own state. */
+   The memory belongs to the library until the last call with this state. Each instance needs its own
+   memory and its own state; calls with different states may run at the same time. */
 {init_declared(name, self.interface.memories)}
 {self.interface.kept_declared()}
-/* Run the network on a frame. Tensors lie row by row, in a row column by column, the channels of
-   a pixel side by side; other tensors in their order in the file.{self._shifted()} */
+/* Run the network on a frame. Feature maps are in HWC order: the channels of a pixel are contiguous.
+   Other tensors have the order of the file.{self._shifted()} */
 {name}_status {name}_{self.interface.verb}({self.interface.parameters()});
 
-/* An output in the arena, by its number from 0 on, between a frame and the next
-   one.{self._anywhere()} */
+/* Address of an output in the arena: valid after a frame, until the next frame begins. number: from
+   0 on. NULL for a wrong number or state.{self._anywhere()} */
 const void *{name}_output(const {name}_state *state, int number);
 """
         text += self.interface.ports.declarations() + self.interface.declarations()
         text += f"""
 {self._copy_declared()}#ifdef {capitals}_PROFILE
-/* For you to define: called before and after each firing of a stage, by the stage's number. */
+/* To be defined by the application: called before and after each firing of a stage. */
 void {name}_profile_begin(int stage);
 void {name}_profile_end(int stage);
 #endif
 #ifdef {capitals}_YIELD
-/* For you to define: called after each firing of a stage, to feed a watchdog or to let other
-   tasks run. */
+/* To be defined by the application: called after each firing of a stage, to feed a watchdog or to
+   yield to other tasks. */
 void {name}_yield(void);
 #endif
 {self._blocks_declared()}
@@ -134,7 +135,7 @@ void {name}_yield(void);
         """C for the bytes that CMSIS-NN works with; empty without it."""
         if self.cmsis_nn is None:
             return ""
-        lines = [f"/* What CMSIS-NN (commit {COMMIT[:8]}) works with, in the state. */"]
+        lines = [f"/* Scratch memory of CMSIS-NN (commit {COMMIT[:8]}), in the state. */"]
         word = "#if"
         for target, condition in TARGETS.items():
             lines.append(f"{word} {condition}" if condition else "#else")
@@ -148,8 +149,8 @@ void {name}_yield(void);
             return ""
         return f"""
 #ifdef {self._capitals}_BLOCKS
-/* For you to define: called behind each block of rows of a layer that CMSIS-NN computes: 1 where it
-   did, 0 where this library did, as rows did not lie one behind the other. */
+/* To be defined by the application: called after each block of rows of a layer for CMSIS-NN. 1:
+   CMSIS-NN computed it; 0: this library did, since the rows were not contiguous. */
 void {self._name}_block(int by_cmsis_nn);
 #endif
 """
@@ -178,7 +179,7 @@ void {self._name}_block(int by_cmsis_nn);
 #el"""
             section = f".{'slow' if memory.is_slow else 'fast'}.{identifier(memory.name)}"
             declarations.append(f"""
-/* Put behind the name of the array for {comment(memory.name)}; defined before, it is yours. */
+/* Attribute for the array of {comment(memory.name)}; define it before to choose another. */
 #ifndef {capitals}_IN_{word.upper()}
 #{platforms}if defined({capitals}_SECTIONS) || defined(ON_TARGET) /* a linker script has it */
 #define {capitals}_IN_{word.upper()} __attribute__((section("{section}")))
@@ -195,7 +196,7 @@ void {self._name}_block(int by_cmsis_nn);
             for memory in self.interface.memories
         ]
         together = ". Together they are the arena" if len(sizes) > 1 else ""
-        return f"Begin with memory: {' and '.join(sizes)} elements{together}"
+        return f"Initialise the state with memory: {' and '.join(sizes)} elements{together}"
 
     def _copy_declared(self) -> str:
         """C that declares the hook for copies, where the plan has some."""
@@ -204,16 +205,16 @@ void {self._name}_block(int by_cmsis_nn);
         if self._schedule.has_copies or self._schedule.moved.lines:
             text = f"""
 #ifdef {capitals}_COPY
-/* For you to define: copy bytes that do not overlap, by DMA for example; they are there when it
-   returns. */
+/* To be defined by the application: copy bytes that do not overlap, such as by DMA, and return when
+   the copy is complete. */
 void {name}_copy(void *to, const void *from, uint32_t bytes);
 #endif
 """
         if self._schedule.moved.is_ahead:
             text += f"""
 #ifdef {capitals}_COPY_AHEAD
-/* For you to define: begin to copy bytes that do not overlap, by DMA, while layers compute; and wait
-   until all copies that have begun are there. */
+/* To be defined by the application: start to copy bytes that do not overlap, by DMA, while layers
+   compute; and wait until all copies that were started are complete. */
 void {name}_begin_copy(void *to, const void *from, uint32_t bytes);
 void {name}_end_copies(void);
 #endif
@@ -224,7 +225,7 @@ void {name}_end_copies(void);
         """Return a sentence on numbers of more bytes than an element of the arena, if there are any."""
         if not any(port.unit > 1 for port in self._ports):
             return ""
-        return "\n   Numbers of several bytes begin at any byte there: copy them with memcpy."
+        return "\n   Elements of several bytes are not aligned there: copy them with memcpy."
 
     def _shifted(self) -> str:
         """Return a sentence on unsigned integers at the ends; none where there are none."""

@@ -160,7 +160,7 @@ class Interface:
         if not self.schedule.beginnings:
             return ""
         name, kept = self.name, self.schedule.plan.kept_bytes
-        reset = "    begin_kept(state);\n    begin_frame(state);\n"
+        reset = "    reset_kept(state);\n    begin_frame(state);\n"
         saved = "    save_kept(state, to);\n"
         restored = "    restore_kept(state, from);\n"
         missing = [refuse(name, f"IS_MISSING({at})", "NULL_POINTER") for at in ("to", "from")]
@@ -206,17 +206,15 @@ class Interface:
         if self.streamed_input is None:
             without_copy = ""
             if self.schedule.plan.memories:
-                without_copy = (
-                    f""", and for an output\n   that is read where {name}_output has it"""
-                )
+                without_copy = f""", or NULL\n   for an output that is read at {name}_output"""
             return f"""
-/* Where an input lies, by its number from 0 on: {name}_{self.verb} may be given NULL for an input that
-   was written there after the frame before{without_copy}. */
+/* Address of an input in the arena, number from 0 on: write a frame there after the frame before, and
+   pass NULL for this input to {name}_{self.verb}{without_copy}. */
 void *{name}_input({name}_state *state, int number);
 
-/* A frame in steps, between which other work is done: {name}_begin takes the inputs, each
-   {name}_step executes one group of layers; {capitals}_DONE after the last. {name}_output has the
-   outputs in the arena. */
+/* A frame in steps, for cooperative scheduling: {name}_begin copies the inputs; each {name}_step
+   executes one group of layers, and returns {capitals}_DONE after the last. The outputs are then at
+   {name}_output. */
 {name}_status {name}_begin({self._begin_parameters()});
 {name}_status {name}_step({name}_state *state);
 """
@@ -225,15 +223,15 @@ void *{name}_input({name}_state *state, int number);
 #define {capitals}_ROWS {rows.rows}
 #define {capitals}_ROW_ELEMENTS {rows.row_elements}
 {self._results_declared()}
-/* Take the next row of the input, {capitals}_ROW_ELEMENTS elements. {capitals}_DONE if the frame is
-   done: its outputs are there until the next row comes. {capitals}_OK before. */
+/* Process the next row of the input, {capitals}_ROW_ELEMENTS elements. {capitals}_DONE after the last
+   row of a frame: the outputs are valid until the next row. {capitals}_OK before. */
 {name}_status {name}_push_row({name}_state *state, const {self.inputs[0].kind} *row);
 """
 
     def definitions(self) -> str:
         """Return the functions."""
         name, numbers = self.name, self._numbers(self.outputs)
-        begins = "    begin_kept(state);\n" if self.schedule.beginnings else ""
+        begins = "    reset_kept(state);\n" if self.schedule.beginnings else ""
         resets = "".join(
             f"    state->outside[{number}] = {memory};\n"
             for number, memory in enumerate(self.memories[1:])
@@ -284,8 +282,8 @@ const void *{name}_output(const instance *state, int number)
         if not self._outside_outputs():
             return ""
         return f"""
-/* Where the results go that lie outside the arena: to be called before the first row of the first
-   frame, and before other frames if they go elsewhere. */
+/* Set the addresses of outputs outside the arena: call it before the first row of the first frame, and
+   before a frame with other addresses. */
 {self.name}_status {self.name}_results({self._results_parameters()});
 """
 

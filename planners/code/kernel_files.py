@@ -64,6 +64,15 @@ LANES = """/* gcc makes vectors of sums that stand side by side; at -O3 it would
 #endif"""
 ASSEMBLY = """#define NAKED __attribute__((naked, noinline))
 #define UNREAD __attribute__((unused))"""
+SCHEDULER_TOPIC = """Scheduler of the tables in the C file of the network.
+
+   A frame executes the groups one after another. The stages of a group execute in turns: a firing of
+   a stage computes a few rows of its result, and the rows of other stages that it reads have to be
+   there before. A tensor between two stages is a line buffer, a ring of as many rows as its readers
+   need together. Rows for which the ring has no space yet are written to the staging buffer of the
+   group; the next firing reads them there, and then those that are still needed are copied into the
+   ring. Nothing is allocated, and no function calls itself.
+"""
 _INCLUDES = "#include <math.h>\n#include <stddef.h>\n#include <stdint.h>\n#include <string.h>"
 
 
@@ -227,7 +236,7 @@ class KernelFiles:
                 texts[place] = parts[place].text
                 users.setdefault(place, set()).add(name)
         pieces = self._guarded(_ordered(texts, SCHEDULER), texts, users)
-        topic = "The scheduler: it walks through the tables of the network, firing by firing."
+        topic = SCHEDULER_TOPIC
         self._add(SCHEDULING, topic, pieces)
 
     def _reached(self, use: KernelUse, machine: Machine | None) -> set[Place]:

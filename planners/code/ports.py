@@ -97,8 +97,8 @@ class LibraryPorts:
         if self.has_integers and self._use_integers:
             exact = "\n   scale = mantissa * 2^exponent, exactly."
         return f"""
-/* Inputs and outputs: number, type, elements, shape as they lie, and the real number that an integer
-   stands for, which is scale * (integer - zero point).{exact} Before each: its name in the file. */
+/* Inputs and outputs, each after its name in the file: number, type, elements, shape in memory order.
+   A real number is scale * (integer - zero point).{exact} */
 {texts}"""
 
     def _macros(self, number: int, port: LibraryPort) -> str:
@@ -126,7 +126,7 @@ class LibraryPorts:
         if not self.has_integers:
             return ""
         return f"""
-/* Real numbers to the integers of an input, and integers of an output to real numbers: count of them,
+/* Quantise real numbers for an input, and dequantise integers of an output, `count` of them:
    a whole tensor, a row or one. number: of the input or output, from 0 on. Nothing is written, and
    {self._capitals}_WRONG_NUMBER returned, if there is none or if it has fewer elements than count. */
 {self._signature("quantize_input", _QUANTIZED)};

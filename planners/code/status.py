@@ -25,16 +25,16 @@ def with_checksum(header: str, weights: str) -> str:
 def status_declared(name: str) -> str:
     """Return the type of the status codes of a library, and the checksum of the header."""
     capitals = name.upper()
-    return f"""/* Results of functions. Failures are below zero; nothing is computed then. */
+    return f"""/* Status of a call. After an error, below zero, nothing was computed. */
 typedef enum {{
     {capitals}_OK = 0,
-    {capitals}_DONE = 1,          /* a frame is complete, and its outputs are there */
+    {capitals}_DONE = 1,          /* a frame is complete, and its outputs are valid */
     {capitals}_NULL_POINTER = -1, /* a pointer is NULL */
-    {capitals}_TOO_SMALL = -2,    /* a memory has fewer bytes than the plan */
-    {capitals}_MISALIGNED = -3,   /* a memory does not begin as its elements have to */
+    {capitals}_TOO_SMALL = -2,    /* a memory has fewer bytes than the plan needs */
+    {capitals}_MISALIGNED = -3,   /* a memory is not aligned to its elements */
     {capitals}_WRONG_STATE = -4,  /* the state is not of this library, or {name}_init was not called */
     {capitals}_WRONG_HEADER = -5, /* the library was compiled with another header */
-    {capitals}_WRONG_NUMBER = -6  /* there is no input or output of the number, or of the size */
+    {capitals}_WRONG_NUMBER = -6  /* no input or output has this number, or this size */
 }} {name}_status;
 
 /* Checksum of this header and the weights: identifies the library in a state. */

@@ -15,8 +15,8 @@ static void store_block(const run *r, const block_run *b)
     }
 }
 
-/* The kernel of a layer whose result lies in slow memory: make blocks of it in the write buffer, and
-   store each of them once. */
+/* The kernel of a layer whose result is in slow memory: compute blocks in the write buffer, and store
+   each block once. */
 static void store_blocks(const run *r, const layer *l, range rows, range columns)
 {
     block_run b;

@@ -1,5 +1,5 @@
 #if defined(WORDS_MEET)
-/* Four values meet as many weights, of a sum each. */
+/* Multiply four values by four weights, each pair for a sum of its own. */
 #define LANES_MEET                                                                                \
     "ldr %[odd], [%[v]]\n\t"                                                                      \
     "ldr %[t], [%[w]]\n\t"                                                                        \
@@ -13,8 +13,8 @@
     "smlatt %[d], %[t], %[odd], %[d]\n\t"
 #endif
 
-/* Add to sums of four or eight channels what lies under taps side by side, from a channel on. stride: from
-   a tap to the next. */
+/* Add the products of a depthwise window to the sums of four or eight channels, from a channel on.
+   stride: of taps. */
 INLINED static void add_lanes(int32_t *sums, const patch *p, const trained *weights, int32_t from,
                               int32_t stride)
 {
@@ -99,14 +99,14 @@ INLINED static void add_lanes(int32_t *sums, const patch *p, const trained *weig
 #endif
 }
 
-/* How many of so many channels are made at once, of windows that are one patch. */
+/* Channels of a depthwise window that are computed together. */
 #if defined(HELIUM) || defined(__SSE2__)
 enum { SIDE_BY_SIDE = 8 };
 #else
 enum { SIDE_BY_SIDE = 4 };
 #endif
 
-/* parts: what lies under the taps before the bend, and what lies under those behind it. */
+/* Compute SIDE_BY_SIDE channels. parts: the taps before and after the end of the ring of columns. */
 static void make_lanes(element *to, const patch *parts, const trained *weights, int32_t from,
                        int32_t stride, const scaling *s, int32_t first)
 {
@@ -120,8 +120,8 @@ static void make_lanes(element *to, const patch *parts, const trained *weights, 
 }
 
 #if defined(HELIUM) && FACTORS_ARE_SMALL
-/* Eight channels in assembly, those of even numbers in one vector and those of odd numbers in another.
-   Registers: r0 values, r1 weights, r2 addresses, r3 the zero point, r4 and r5 from a tap to the next. */
+/* Eight channels in assembly, even channels in one vector and odd channels in another. Registers: r0
+   values, r1 weights, r2 addresses, r3 zero point, r4 and r5 strides of taps. */
 #define LANES_BEGIN(even, odd, at)                                                                \
     "vld20.32 {" even ", " odd "}, [r2]\n\t"                                                      \
     "vld21.32 {" even ", " odd "}, [r2]!\n\t"
@@ -160,10 +160,10 @@ static void make_lanes(element *to, const patch *parts, const trained *weights, 
 #endif
 
 #if defined(HELIUM) && FACTORS_ARE_SMALL
-/* So many channels of a position at once, over and over to an end. More registers: r6 and r7 rows, r8 the
-   first value, r9 weights and r10 from a row to the next, r11 taps before the bend and r12 behind it.
-   On the stack: 0 weights, 4 to, 8 end, 12 bias, 16 multipliers, 20 exponents, 24 rows, 28 the scaling,
-   32 from the bend to the first value behind it. */
+/* A loop over blocks of 8 or 16 channels of a pixel. More registers: r6 and r7 rows, r8 offset of the
+   first value, r9 weights, r10 stride of rows of weights, r11 and r12 taps before and after the wrap.
+   Stack: 0 weights, 4 to, 8 end, 12 bias, 16 multipliers, 20 exponents, 24 rows, 28 scaling, 32 offset
+   from the wrap to the first value after it. */
 #define LANES_IN_ASSEMBLY(lanes, number)                                                          \
     "push {r4-r11, lr}\n\t"                                                                       \
     "vpush {d8-d15}\n\t"                                                                          \
@@ -243,7 +243,7 @@ static void make_lanes(element *to, const patch *parts, const trained *weights, 
 #endif
 
 #if defined(HELIUM) && FACTORS_ARE_SMALL
-/* Make channels from the first on; `to` to `end` is a multiple of eight, or of sixteen. */
+/* Compute the channels from `first` on; `end - to` is a multiple of 8, or of 16. */
 NAKED static void make_eight(element *to UNREAD, const patch *p UNREAD,
                              const trained *weights UNREAD, int32_t stride UNREAD,
                              const scaling *s UNREAD, int32_t first UNREAD, element *end UNREAD)
@@ -262,7 +262,7 @@ NAKED static void make_sixteen(element *to UNREAD, const patch *p UNREAD,
 #endif
 
 #if defined(WORDS_MEET) && SUMS_ARE_NARROW
-/* The same of four channels with a filter each, to an end. Registers: r0 values, r1 weights, r2 and r3
+/* A loop over blocks of four channels, for a Cortex-M4. Registers: r0 values, r1 weights, r2 and r3
    from a tap to the next, r9 the end of the values, r8 the zero point. On the stack: 0 the next row,
    4 behind the last, 8 weights of a row, 12 of a block, 16 the first value, 20 the bias, 52 and 56 rows,
    60 values before the bend and 64 behind it, 68 from the bend to the first behind it,
@@ -298,14 +298,14 @@ NAKED static void make_fours(element *to UNREAD, const patch *parts UNREAD,
             "ldrd r4, r5, [r1]\n\t" /* rows */
             "add r5, r4, r5, lsl #2\n\t"
             "str r5, [sp, #4]\n\t"
-            "ldrd r5, r6, [r1, #8]\n\t" /* the first value, and how many */
+            "ldrd r5, r6, [r1, #8]\n\t" /* offset of the first value, number of values */
             "ldrd r7, r8, [r1, #40]\n\t"
             "str r5, [sp, #16]\n\t"
             "sub r7, r7, r5\n\t"
             "sub r7, r7, r6\n\t"
             "strd r6, r8, [sp, #60]\n\t"
             "str r7, [sp, #68]\n\t"
-            "ldrd r8, r5, [r1, #16]\n\t" /* the zero point, and the first weight */
+            "ldrd r8, r5, [r1, #16]\n\t" /* zero point, offset of the first weight */
             "add r2, r2, r5\n\t"
             "str r2, [sp, #12]\n\t"
             "ldrd r5, r6, [r1, #24]\n\t"
@@ -359,7 +359,7 @@ NAKED static void make_fours(element *to UNREAD, const patch *parts UNREAD,
 }
 #endif
 
-/* What lies under some taps of all rows, for channels with a filter each. */
+/* The patch of taps `first` to `end` in all rows of a depthwise window. */
 static patch lanes_patch(const convolution *c, const receptive_field *field, int32_t first, int32_t end)
 {
     patch found;
@@ -374,7 +374,7 @@ static patch lanes_patch(const convolution *c, const receptive_field *field, int
     return found;
 }
 
-/* Make the channels of a position that go into such lanes; how many those are. */
+/* Compute the channels of a pixel that fill whole blocks. Returns their number. */
 static int32_t make_all_lanes(element *to, const convolution *c, const receptive_field *field,
                               int32_t first, int32_t count)
 {

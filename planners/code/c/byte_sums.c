@@ -1,8 +1,8 @@
-/* Values that meet weights in one word, and in one vector. */
+/* Numbers of values that one instruction multiplies by weights: in a word, in a vector. */
 enum { QUAD = 4, HALF = 4, VECTOR = 16 };
 
 #if defined(__SSE2__)
-/* Eight words of bytes, with their sign. */
+/* Eight bytes, sign-extended to 16 bits. */
 static __m128i lower_words(__m128i bytes)
 {
     return _mm_srai_epi16(_mm_unpacklo_epi8(_mm_setzero_si128(), bytes), 8);
@@ -17,7 +17,7 @@ static __m128i upper_words(__m128i bytes)
 #endif
 
 #if defined(__SSE2__)
-/* Add the sums of four vectors. */
+/* The sum of the elements of each of four vectors. */
 static void add_vectors(int32_t *sums, __m128i a, __m128i b, __m128i c, __m128i d)
 {
     __m128i given = _mm_loadu_si128((const __m128i *)(const void *)sums);
@@ -52,7 +52,7 @@ static __m128i both_halves(__m256i sums)
 #endif
 
 #if defined(HELIUM)
-/* Take from the sums of four filters what a zero point of the values adds. */
+/* Subtract the products of the zero point with the weights from the sums of four filters. */
 static void take_weights(int32_t *sums, int32_t zero, const trained *weights, int32_t count,
                          int32_t apart)
 {
@@ -93,12 +93,12 @@ typedef char scaling_is_known[(offsetof(scaling, most) == (7 * sizeof(int32_t)))
 #endif
 
 #if defined(HELIUM) && FACTORS_ARE_SMALL
-/* Store what blocks of four filters make of values as they are stored, from a filter on. end: of what is
-   stored. Registers: r0 exponents, r1 values, r2 what sums begin with, r3, r5, r7 and r9 weights,
-   r4, r6, r8 and r10 sums, r11 multipliers, r12 values in a row, q4 to q6 the zero point and the limits. On
-   the stack: 0 the first row from its first value on, 4 from a filter to the next, 8 to, 12 end, 16 the
-   second row, 20 behind the last, 24 the first value, 28 and 32 from the end of the weights of a row
-   to the next row and of a block to the next, 36 the next row, none where there is one row. */
+/* Compute and store the results of filters in blocks of four, without zero points of the values, from
+   filter `first` until `end`, an address behind the results. Registers: r0 exponents, r1 values, r2 initial
+   sums, r3, r5, r7, r9 weights, r4, r6, r8, r10 sums, r11 multipliers, r12 values in a row, q4 to q6 zero
+   point and limits. Stack: 0 first value of the first row, 4 stride of filters, 8 to, 12 end, 16 second
+   row, 20 end of the rows, 24 offset of the first value, 28 and 32 strides of weights after a row and
+   after a block, 36 next row (unused for one row). */
 NAKED static void make_blocks(element *to UNREAD, const patch *p UNREAD,
                               const trained *weights UNREAD, const scaling *s UNREAD,
                               const bias_sum *begin UNREAD, int32_t first UNREAD,
@@ -203,7 +203,7 @@ NAKED static void make_blocks(element *to UNREAD, const patch *p UNREAD,
 #endif
 
 #if defined(WORDS_MEET)
-/* Four values meet as many weights of four filters. Registers: r0 values, r2 and r3 weights of the first
+/* Multiply four values by four weights of each of four filters. Registers: r0 values, r2 and r3 weights of the first
    and the third filter, r9 from a filter to the next, r4 to r7 sums, r8 the zero point. */
 #define QUAD_MEETS_FOUR                                                                           \
     "ldr r11, [r0], #4\n\t"                                                                       \
@@ -225,7 +225,7 @@ NAKED static void make_blocks(element *to UNREAD, const patch *p UNREAD,
    where the fields of a patch lie. */
 #define ROWS_MEET                                                                                 \
     "ldrd r10, r11, [r1]\n\t"                                                                     \
-    "push {r10, r11}\n\t" /* rows that are left */                                                \
+    "push {r10, r11}\n\t" /* remaining rows */                                                \
     "cmp r11, #0\n\t"                                                                             \
     "ble 8f\n"                                                                                    \
     "1:\n\t"                                                                                      \
@@ -350,9 +350,9 @@ typedef char narrow_scaling_is_known[(offsetof(scaling, most) == (6 * sizeof(int
 #endif
 
 #if defined(WORDS_MEET) && SUMS_ARE_NARROW
-/* Store what blocks of four filters make of a patch, from a filter on. end: of what is stored. On the
-   stack: 4 the patch, 8 weights of a row, 12 of a block, 16 from a block to the next, 20 what sums begin
-   with. */
+/* Compute and store the results of filters on a patch in blocks of four, from filter `first` until `end`,
+   an address behind the results. Stack: 4 patch, 8 weights of a row, 12 weights of a block, 16 stride of
+   blocks, 20 initial sums. */
 NAKED static void meet_blocks(element *to UNREAD, const patch *p UNREAD,
                               const trained *weights UNREAD, const scaling *s UNREAD,
                               const bias_sum *begin UNREAD, int32_t first UNREAD,
@@ -387,14 +387,14 @@ NAKED static void meet_blocks(element *to UNREAD, const patch *p UNREAD,
 }
 #endif
 
-/* Where assembly finds the fields of a patch. */
+/* The assembly reads the fields of a patch at the offsets of this structure. */
 typedef char patch_is_known[((offsetof(patch, apart) == (7 * sizeof(int32_t))) ||
                              (sizeof(void *) != sizeof(int32_t)))
                                 ? 1
                                 : -1];
 
-/* Add to the sums of four filters as many products of each row as whole vectors or words have; how many
-   those are. */
+/* Add the products of whole vectors or words of each row to the sums of four filters. Returns the number
+   of values of a row that are done. */
 INLINED static int32_t add_four(int32_t *restrict sums, const patch *p, const trained *restrict weights)
 {
 #if defined(HELIUM)
@@ -415,7 +415,7 @@ INLINED static int32_t add_four(int32_t *restrict sums, const patch *p, const tr
     if (p->row_count <= 0) {
         return p->count;
     }
-    /* All rows at once: compilers move their numbers about between vectors and registers. */
+    /* A loop over all rows in assembly: compilers move addresses between vectors and registers. */
     __asm__("1:\n\t"
             "ldr lr, [%[p], %[apart]]\n\t"
             "mov %[w], %[base]\n\t"

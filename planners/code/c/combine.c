@@ -1,4 +1,4 @@
-/* A function of two elements, and how each operand lies beside the result. */
+/* An elementwise function of several operands, with the strides of each. */
 typedef struct {
     element (*of)(element, element);
     int32_t operands;
@@ -13,7 +13,7 @@ static element first_of_two(element one, element other)
     return other;
 }
 
-/* A function of an operand, or where there is none of the result so far, and another operand. */
+/* Apply a function to operands a and b; without a, to the result so far and b. */
 static void combine_two(const run *r, const layer *l, const operand *a, const operand *b,
                         const view *out, range rows, range columns,
                         element (*of)(element, element))
@@ -36,7 +36,7 @@ static void combine_two(const run *r, const layer *l, const operand *a, const op
     }
 }
 
-/* The result may lie over the first operand or the second, which are read together. */
+/* The result may overwrite the first or second operand, which are read together. */
 static void combine(const run *r, const layer *l, range rows, range columns)
 {
     const combining *p = l->parameters;

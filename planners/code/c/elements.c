@@ -3,12 +3,12 @@ static element stored(int32_t value)
     return (element)((value < LEAST) ? LEAST : (value > MOST) ? MOST : value);
 }
 
-/* Words among elements, which begin anywhere. */
+/* 32-bit words in an array of elements, without alignment. */
 static int32_t load(const element *words, int32_t number)
 {
-    int32_t found;
-    (void)memcpy(&found, &((const char *)words)[4 * number], sizeof found);
-    return found;
+    int32_t word;
+    (void)memcpy(&word, &((const char *)words)[4 * number], sizeof word);
+    return word;
 }
 
 static void store(element *words, int32_t number, int32_t value)
@@ -18,9 +18,9 @@ static void store(element *words, int32_t number, int32_t value)
 
 static float real_at(const element *words, int32_t number)
 {
-    float found;
-    (void)memcpy(&found, &((const char *)words)[4 * number], sizeof found);
-    return found;
+    float word;
+    (void)memcpy(&word, &((const char *)words)[4 * number], sizeof word);
+    return word;
 }
 
 static void store_real(element *words, int32_t number, float value)
@@ -28,10 +28,10 @@ static void store_real(element *words, int32_t number, float value)
     (void)memcpy(&((char *)words)[4 * number], &value, sizeof value);
 }
 
-/* Elements that a single-precision number takes. */
+/* Elements of the size of a float. */
 enum { REAL = 4 / sizeof(element) };
 
-/* A result in single precision: no compiler makes one operation of this one and the next. */
+/* A float that is rounded here: the compiler cannot fuse the operation with the next. */
 static float rounded(float value)
 {
     volatile float kept = value;

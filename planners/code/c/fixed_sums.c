@@ -1,7 +1,7 @@
-/* What operands are multiplied with before they are added. */
+/* Factor of operands before they are added: 20 more bits. */
 enum { SUM_STEPS = 1048576 };
 
-/* How sums become stored integers: for each channel a multiplier and an exponent, and limits. */
+/* Requantisation of sums: a multiplier and an exponent for each channel, and limits. */
 typedef struct {
 #if defined(HELIUM)
     const bias_sum *folded;
@@ -17,17 +17,17 @@ typedef struct {
     int32_t zero_with; /* of the weights */
 #endif
 #if SUMS_ROUND_ONCE
-    int32_t rounds_once; /* as fully connected layers, halves up */
+    int32_t rounds_once; /* as fully connected layers of LiteRT, halves up */
     const int32_t *further; /* bits of multipliers, 2 ** -31 each; NULL: none */
 #endif
 #if SUMS_ARE_MIXED
-    int32_t has_small_factors; /* all below a half */
-    int32_t has_narrow_sums;   /* and sums of 30 bits */
+    int32_t has_small_factors; /* all factors are below a half */
+    int32_t has_narrow_sums;   /* and sums have 30 bits */
 #endif
 } scaling;
 
 #if defined(__SSE2__)
-/* Two magnitudes, in the lower words, times two factors over 2 ** 31, rounded with what is added. */
+/* Two magnitudes (lower words) times two factors / 2 ** 31, rounded by adding `half`. */
 static __m128i two_products(__m128i ones, __m128i others, __m128i half)
 {
     return _mm_srli_epi64(_mm_add_epi64(_mm_mul_epu32(ones, others), half), 31);

@@ -4,23 +4,23 @@ typedef struct {
     int32_t end;
 } range;
 
-/* Which rows of an input an output row needs: from floor((slope * row + first) / divisor) to
-   floor((slope * row + last) / divisor), or as listed in pairs. */
+/* The input rows that an output row needs: floor((slope * row + first) / divisor) to
+   floor((slope * row + last) / divisor), or the listed pairs. */
 typedef struct {
     int32_t slope;
     int32_t first;
     int32_t last;
     int32_t divisor;
-    int32_t is_clamped; /* whether a row beyond the ends stands for the nearest one */
+    int32_t is_clamped; /* rows outside the input are replaced by the nearest row */
     const uint16_t *pairs;
 } rule;
 
-/* A tensor in the arena; sizes are in slots. Row y is stored as row y % rows. An offset below zero is
-   memory of the caller: -1 for the first such tensor, -2 for the next. A tensor inside another has its
-   strides. */
+/* A tensor in the arena; sizes are in slots, the elements of the arena. Row y is stored as row y % rows:
+   a line buffer if rows < height. Offsets -1, -2, ... are tensors in memory of the caller. A tensor
+   inside another tensor has the strides of that tensor. */
 typedef struct {
     int32_t offset;
-    int32_t rows;          /* stored */
+    int32_t rows;          /* of the buffer */
     int32_t stride;        /* slots from a row to the next */
     int32_t column_stride; /* slots from a column to the next */
     int32_t height;
@@ -35,7 +35,8 @@ struct layer;
 struct step;
 struct run;
 
-/* An input of a layer: `local` is its position among the ranges of its stage. */
+/* An input of a layer. local: index of its rows in the ranges of the stage; rows, columns: that an
+   output row or column needs. */
 typedef struct {
     const tensor *source;
     int32_t local;
@@ -72,12 +73,12 @@ typedef struct layer {
     int32_t buffer_columns;
 } layer;
 
-/* A stage: layers that execute in the same firings. */
+/* A stage: layers that execute in the same firings. rows: of the result, in a firing; firings: in a frame. */
 typedef struct {
     int32_t mode;
     int32_t rows;
     int32_t firings;
-    int32_t first_row; /* of an input that is added to accumulators row by row */
+    int32_t first_row; /* INTO_SUMS: first input row that is accumulated */
     int32_t sums;      /* offset of the accumulators; BY_PARTS: from the row buffers on; BY_TILES: the
                           number of the tiling */
     const layer *layers;
@@ -103,10 +104,9 @@ typedef struct {
     int32_t pool_size;
 } group;
 
-/* The tiles of a stage. held: for each layer the rows that each tile down holds of its tensor, then
-   the columns of each tile across, from the first to before the second of two numbers. kept: for each
-   layer where the rows lie that tiles below need, and the columns that the next tile needs; NULL where
-   tiles compute them again. */
+/* The tiles of a stage. held: for each layer pairs (first, end) of the rows in each tile downwards, then
+   of the columns in each tile across. kept: for each layer the offsets of the rows retained for the
+   tile below and of the columns retained for the next tile; NULL if tiles recompute them. */
 typedef struct {
     int32_t down;
     int32_t across;
@@ -114,7 +114,7 @@ typedef struct {
     const int32_t *kept;
 } tiling;
 
-/* A state variable. kept: its rows; made: the rows for the next frame, copied after the group. */
+/* A state variable. kept: its rows; made: its new rows, copied after the group. */
 typedef struct {
     const tensor *kept;
     const tensor *made;
@@ -129,10 +129,9 @@ typedef struct {
     const slot *numbers;
 } beginning;
 
-/* Weights of a layer that are copied as group `begin` begins; as the library does, below zero. of: the
-   layer that reads them here, if any. from: where they lie in flash, or NULL: at `home` in the arena.
-   offset: in the arena. size: of the numbers of the layer, field: of the address among them. group: of
-   the layer. */
+/* Weights that are copied when group `begin` begins, or by NAME_init for -1. from: address in flash, or
+   NULL: offset `home` of the arena. offset: of the copy in the arena. of: the layer that reads the copy,
+   if any; group: of the layer; size: of its parameters; field: offset of the address in them. */
 typedef struct {
     const layer *of;
     const void *from;
@@ -145,7 +144,7 @@ typedef struct {
     int32_t group;
 } weights_copy;
 
-/* A repeated piece of the firing order: `length` stages from position `first` on. */
+/* A repeated part of the firing order: `length` stages from position `first` on, `times` times. */
 typedef struct {
     int32_t first;
     int32_t length;
@@ -215,14 +214,14 @@ static int32_t floor_quotient(int32_t above, int32_t below)
     return quotient - ((rest < 0) ? 1 : 0);
 }
 
-static int32_t smaller(int32_t one, int32_t other)
+static int32_t smaller(int32_t a, int32_t b)
 {
-    return (one < other) ? one : other;
+    return (a < b) ? a : b;
 }
 
-static int32_t larger(int32_t one, int32_t other)
+static int32_t larger(int32_t a, int32_t b)
 {
-    return (one > other) ? one : other;
+    return (a > b) ? a : b;
 }
 
 static int32_t first_of(const rule *r, int32_t row)
@@ -246,7 +245,7 @@ static int32_t counted_from_ends(int32_t position, int32_t limit)
     return clamped((position < 0) ? (position + limit) : position, limit);
 }
 
-/* The rows of an input of so many rows that some output rows need. */
+/* The rows of an input of `limit` rows that the wanted output rows need. */
 static range rows_of(const rule *r, range wanted, int32_t limit)
 {
     range rows = {0, 0};
@@ -280,8 +279,7 @@ static void join_rows(const run *r, const tensor *t, view *v)
     }
 }
 
-/* Rows and columns of a result in slow memory that its kernel makes in fast memory, from an offset on in
-   slots. */
+/* A block of a result in slow memory, which its kernel computes in fast memory, at an offset. */
 typedef struct {
     const tensor *of;
     kernel make;
@@ -290,7 +288,7 @@ typedef struct {
     int32_t columns;
 } write_buffer;
 
-/* A firing that makes a block of its result in a write buffer. */
+/* A firing that computes a block of its result in a write buffer. */
 typedef struct {
     run now; /* first, as functions of a run take it */
     const write_buffer *to;
@@ -312,6 +310,7 @@ static void in_block(const run *r, const tensor *t, view *v)
     }
 }
 
+/* The view of a tensor outside the fused layers; its last rows may be in the staging buffer. */
 static view tensor_view(const run *r, const tensor *t)
 {
     view v;
@@ -331,7 +330,7 @@ static view tensor_view(const run *r, const tensor *t)
     return v;
 }
 
-/* Some rows and columns of a tensor, row by row. */
+/* Make a view contain only these rows and columns, stored contiguously. */
 static void lay_out(view *v, range rows, range columns)
 {
     v->origin = rows.first;
@@ -341,7 +340,7 @@ static void lay_out(view *v, range rows, range columns)
     v->stride = (columns.end - columns.first) * v->column_stride;
 }
 
-/* What a tile holds of the tensor of a layer. tile: those down first, then those across. */
+/* Rows or columns of a layer in a tile. tile: index among the tiles downwards, then across. */
 static range held_by(const tiling *t, int32_t number, int32_t tile)
 {
     const uint16_t *pair = t->held + (2 * ((number * (t->down + t->across)) + tile));
@@ -351,7 +350,7 @@ static range held_by(const tiling *t, int32_t number, int32_t tile)
     return held;
 }
 
-/* A firing of a stage of tiles, at one of them. */
+/* A firing of a stage in tiles, at one tile. */
 typedef struct {
     run now; /* first, as functions of a run take it */
     const tiling *tiles;
@@ -359,7 +358,7 @@ typedef struct {
     int32_t across;
 } tile_run;
 
-/* Rows and columns of a layer that the tile at work holds. */
+/* Rows, and columns, of a layer in the current tile. */
 static range rows_held(const tile_run *at, int32_t number)
 {
     return held_by(at->tiles, number, at->down);
@@ -380,7 +379,7 @@ static void as_tile(const run *r, const layer *l, view *v)
     }
 }
 
-/* A tensor inside the stage of this firing. */
+/* The view of a result between fused layers of a stage. */
 static view buffer_view(const run *r, const layer *l)
 {
     view v;
@@ -428,13 +427,13 @@ static int32_t column_at(const view *v, int32_t column)
     return (v->columns ? (column % v->columns) : FROM_LEFT(v, column)) * v->column_stride;
 }
 
-/* Elements of a row whose positions follow one another. */
+/* Number of elements of a contiguous row. */
 static int32_t row_elements(const view *v)
 {
     return v->width * v->channels;
 }
 
-/* How many of some columns go together: all where positions follow one another, else one. */
+/* Columns that are one run in memory: all, where pixels are contiguous, else 1. */
 static int32_t columns_at_once(const view *v, range columns)
 {
     return (!v->columns && (v->column_stride == v->channels)) ? (columns.end - columns.first) : 1;
@@ -447,8 +446,7 @@ static void copy_elements(element *to, const element *from, int32_t count)
     }
 }
 
-/* Copy unsigned bytes as signed ones less 128, or back: the first bit of each changes. `to` may be
-   `from`. */
+/* Copy uint8 to int8 by subtracting 128, or back: the sign bit changes. `to` may be `from`. */
 static void copy_shifted_bytes(void *to, const void *from, int32_t count)
 {
     const uint8_t *values = from;
@@ -459,7 +457,7 @@ static void copy_shifted_bytes(void *to, const void *from, int32_t count)
     }
 }
 
-/* The same for 16 bits and 32768; numbers begin at any byte. */
+/* Copy uint16 to int16 by subtracting 32768, or back; without alignment. */
 static void copy_shifted_halves(void *to, const void *from, int32_t count)
 {
     const uint8_t *values = from;
@@ -473,7 +471,7 @@ static void copy_shifted_halves(void *to, const void *from, int32_t count)
     }
 }
 
-/* Apply what is fused behind a layer to the elements of one position from a channel on. */
+/* Apply the fused elementwise functions of a layer to elements of a pixel, from a channel on. */
 static void finish(const layer *l, element *pixel, int32_t count, int32_t channel, int32_t column)
 {
     const step *steps = l->steps;
@@ -483,8 +481,8 @@ static void finish(const layer *l, element *pixel, int32_t count, int32_t channe
     }
 }
 
-/* Apply what is fused behind a layer to all channels of a region: to integers, whose channels are all
-   alike, at positions that go together. */
+/* Apply the fused elementwise functions of a layer to all channels of a region; integers, whose channels
+   have the same function, in runs of contiguous pixels. */
 static void finish_region(const layer *l, const view *out, range rows, range columns)
 {
     int32_t y;
@@ -500,8 +498,7 @@ static void finish_region(const layer *l, const view *out, range rows, range col
     }
 }
 
-/* Define the function of a layer: `by` goes over the result, and `make` makes what belongs to a
-   position, a window or a fold. */
+/* Define the kernel of a layer: `by` iterates over the result, `make` computes a pixel or a window. */
 #define LAYER(name, by, make) \
     static void name(const run *r, const layer *l, range rows, range columns) \
     { \

@@ -1,6 +1,5 @@
-/* Two operands with a zero point each, and multipliers and exponents: of both and of the result for
-   sums, where `sign` is that of the second operand; of the result for products. least, most: of the
-   result. */
+/* An elementwise function of two operands. zero: their zero points. multiplier, exponent: of both operands
+   and of the result for sums, with `sign` for the second operand; of the result for products. */
 typedef struct {
     operand each[2];
     int32_t pixels;
@@ -13,7 +12,7 @@ typedef struct {
     int32_t exponent[3];
 } combining;
 
-/* What makes so many elements. steps: of each operand from an element to the next. */
+/* Computes `count` elements. steps: of each operand from an element to the next. */
 typedef void (*combining_cell)(const combining *, element *to, const element *one,
                                const element *other, const int32_t *steps, int32_t count);
 
@@ -57,14 +56,14 @@ static void combine(const run *r, const layer *l, range rows, range columns, com
     }
 }
 
-/* A result within its limits. */
+/* Clamp a result to its limits. */
 static element limited_to(const combining *p, int32_t value)
 {
     return (element)smaller(larger(value, p->least), p->most);
 }
 
 #if defined(HELIUM)
-/* Four results within their limits. */
+/* Clamp and store four results. */
 static void store_limited(element *to, int32x4_t value, const combining *p)
 {
     value = vminq_s32(vmaxq_s32(vaddq_n_s32(value, p->zero_out), vdupq_n_s32(p->least)),
@@ -74,7 +73,7 @@ static void store_limited(element *to, int32x4_t value, const combining *p)
 #endif
 
 #if defined(HELIUM)
-/* Four operands less their zero point, so many times. */
+/* Load four operands, subtract the zero point, multiply by `steps`. */
 static int32x4_t load_operands(const element *from, int32_t zero, int32_t steps)
 {
     return vmulq_n_s32(vsubq_n_s32(vldrbq_s32((const int8_t *)(const void *)from), zero), steps);
@@ -82,7 +81,7 @@ static int32x4_t load_operands(const element *from, int32_t zero, int32_t steps)
 #endif
 
 #if defined(HELIUM)
-/* How many elements go in fours: of bytes side by side all but up to three. */
+/* Number of elements in whole groups of four: of contiguous bytes. */
 static int32_t in_fours(const int32_t *steps, int32_t count)
 {
     return ((sizeof(element) == 1) && (steps[0] == 1) && (steps[1] == 1)) ? (count / 4 * 4) : 0;
@@ -90,7 +89,7 @@ static int32_t in_fours(const int32_t *steps, int32_t count)
 #endif
 
 #if defined(HELIUM)
-/* Add that many. A factor with the exponent zero is a half: of twice the value, over two. */
+/* Add `count` elements in groups of four. A factor of a half, with exponent 0, multiplies twice the value. */
 static void add_in_fours(const combining *p, element *to, const element *one, const element *other,
                          int32_t count)
 {
@@ -182,7 +181,7 @@ static void square_cell(const combining *p, element *to, const element *one, con
 
 LAYER(square_difference, combine, square_cell)
 
-/* Both operands are compared as they are stored. */
+/* Operands have equal scales, so that stored values are compared. */
 static void larger_cell(const combining *p, element *to, const element *one, const element *other,
                         const int32_t *steps, int32_t count)
 {
@@ -226,7 +225,7 @@ static void average_fold(const cube *c, const view *in, const view *out, const i
 
 LAYER(average, for_each_fold, average_fold)
 
-/* The largest of integers, or with a sign of -1 the smallest. */
+/* The maximum, or with a sign of -1 the minimum. */
 typedef struct {
     cube axes;
     int32_t sign;
@@ -237,13 +236,13 @@ static void extreme_fold(const cube *c, const view *in, const view *out, const i
 {
     int32_t inner[3];
     int32_t sign = ((const extreme_over *)(const void *)c)->sign;
-    int32_t found = INT32_MIN;
+    int32_t largest = INT32_MIN;
     (void)rows;
     begin_fold(c, index, inner);
     do {
-        found = larger(found, sign * *from_cell(c, in, inner));
+        largest = larger(largest, sign * *from_cell(c, in, inner));
     } while (next_inside(c, inner) != 0);
-    *to_cell(c, out, index) = (element)(sign * found);
+    *to_cell(c, out, index) = (element)(sign * largest);
 }
 
 LAYER(reduce_extreme, for_each_fold, extreme_fold)
@@ -259,7 +258,7 @@ static int32_t exponential(int32_t value)
     int32_t x3 = high_product(x2, x);
     int32_t x4 = high_product(x2, x2);
     int32_t third = high_product(divided_by_power(x4, 2) + x3, 715827883);
-    int32_t found = 1895147668 + high_product(1895147668, x + divided_by_power(third + x2, 1));
+    int32_t result = 1895147668 + high_product(1895147668, x + divided_by_power(third + x2, 1));
     int32_t bit;
     int32_t rest = below - value;
     if (value == 0) {
@@ -267,10 +266,10 @@ static int32_t exponential(int32_t value)
     }
     for (bit = 0; bit < 7; bit++) {
         if ((rest & (INT32_C(1) << (24 + bit))) != 0) {
-            found = high_product(found, factors[bit]);
+            result = high_product(result, factors[bit]);
         }
     }
-    return found;
+    return result;
 }
 
 static int32_t saturated(int64_t value)
@@ -283,12 +282,12 @@ static int32_t reciprocal_of_one_plus(int32_t value)
 {
     int32_t half = (int32_t)(((int64_t)value + INT64_C(2147483648)) / 2);
     int32_t pass;
-    int32_t found = 1515870810 + high_product(half, -1010580540);
+    int32_t result = 1515870810 + high_product(half, -1010580540);
     for (pass = 0; pass < 3; pass++) {
-        int32_t error = saturated(INT64_C(536870912) - high_product(half, found));
-        found = saturated(found + ((int64_t)high_product(found, error) * 4));
+        int32_t error = saturated(INT64_C(536870912) - high_product(half, result));
+        result = saturated(result + ((int64_t)high_product(result, error) * 4));
     }
-    return saturated((int64_t)found * 2);
+    return saturated((int64_t)result * 2);
 }
 
 typedef struct {
@@ -324,19 +323,19 @@ static void softmax_fold(const cube *c, const view *in, const view *out, const i
     share = reciprocal_of_one_plus((int32_t)(((uint32_t)sum << lead) - UINT32_C(2147483648)));
     do {
         int32_t beyond = smaller(*from_cell(c, in, inner) - most, 0);
-        int32_t found = -128;
+        int32_t result = -128;
         if (beyond >= s->least) {
-            found += divided_by_power(high_product(share, power_of(s, beyond)), 12 - lead + 23);
+            result += divided_by_power(high_product(share, power_of(s, beyond)), 12 - lead + 23);
         }
         if (is_wanted(rows, inner) != 0) {
-            *to_cell(c, out, inner) = stored(found);
+            *to_cell(c, out, inner) = stored(result);
         }
     } while (next_inside(c, inner) != 0);
 }
 
 LAYER(softmax, for_each_fold, softmax_fold)
 
-/* The same numbers in other steps, or as single-precision numbers, or from these. */
+/* Conversion between integer types, or from or to float. */
 typedef struct {
     int32_t multiplier;
     int32_t exponent;
@@ -359,7 +358,7 @@ static void rescale_cell(const void *numbers, const element *from, element *to, 
 
 LAYER(rescale_region, make_rows, rescale_cell)
 
-/* What each of the 256 integers becomes. */
+/* A table with the result for each int8 value. */
 typedef struct {
     const element *values;
 } table;
@@ -377,7 +376,7 @@ static void look_up_cell(const void *numbers, const element *from, element *to, 
 
 LAYER(look_up_region, make_rows, look_up_cell)
 
-/* Integers below zero times a slope of their channel. */
+/* Negative values are multiplied by a slope for each channel. */
 typedef struct {
     const trained *slopes;
     int32_t multiplier;
@@ -396,20 +395,20 @@ static void slope_cell(const void *numbers, const element *from, element *to, in
     int32_t c;
     for (c = 0; c < count; c++) {
         int32_t value = from[c] - s->zero_in;
-        int32_t found;
+        int32_t result;
         if (value >= 0) {
-            found = rescaled(value, s->multiplier, s->exponent);
+            result = rescaled(value, s->multiplier, s->exponent);
         } else {
-            found = rescaled(value * (s->slopes[channel + c] - s->zero_slope), s->below_multiplier,
+            result = rescaled(value * (s->slopes[channel + c] - s->zero_slope), s->below_multiplier,
                              s->below_exponent);
         }
-        to[c] = stored(found + s->zero_out);
+        to[c] = stored(result + s->zero_out);
     }
 }
 
 LAYER(slope_region, make_places, slope_cell)
 
-/* Single-precision numbers take several elements each. */
+/* A float takes several elements. */
 static void quantize_region(const run *r, const layer *l, range rows, range columns)
 {
     const converting *p = l->parameters;
@@ -431,7 +430,7 @@ static void quantize_region(const run *r, const layer *l, range rows, range colu
     finish_region(l, &out, rows, columns);
 }
 
-/* Before what is fused behind, which is for real numbers. */
+/* Convert before the fused functions, which compute in float. */
 static void dequantize_region(const run *r, const layer *l, range rows, range columns)
 {
     const converting *p = l->parameters;
@@ -451,7 +450,7 @@ static void dequantize_region(const run *r, const layer *l, range rows, range co
     }
 }
 
-/* Keep elements within limits: a, b. */
+/* Clamp elements to [a, b]. */
 static void step_limits(const step *s, element *v, int32_t count, int32_t channel, int32_t column)
 {
     int32_t i = 0;

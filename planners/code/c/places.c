@@ -25,7 +25,7 @@ static void join_maps(const run *r, const layer *l, range rows, range columns)
             const element *from = row_at(&in, y - top);
             element *to = row_at(&out, y) + channel;
             if ((from == (to + column_at(&out, left))) && (in.column_stride == out.column_stride)) {
-                continue; /* it lies where it belongs */
+                continue; /* already in place */
             }
             for (x = larger(columns.first, left); x < right; x++) {
                 copy_elements(to + column_at(&out, x), from + column_at(&in, x - left), in.channels);
@@ -98,7 +98,7 @@ static void join_pieces(const run *r, const layer *l, range rows, range columns)
     finish_region(l, &out, rows, columns);
 }
 
-/* Every so manieth channel (0), row (1) and column (2). */
+/* Strided slices along channels (0), rows (1) and columns (2). */
 typedef struct {
     int32_t start[3];
     int32_t step[3];
@@ -125,7 +125,7 @@ static void slice_maps(const run *r, const layer *l, range rows, range columns)
     finish_region(l, &out, rows, columns);
 }
 
-/* Channels of groups, dealt out in turn. */
+/* Channel shuffle of groups. */
 typedef struct {
     int32_t groups;
 } shuffling;
@@ -154,7 +154,7 @@ static void shuffle(const run *r, const layer *l, range rows, range columns)
     finish_region(l, &out, rows, columns);
 }
 
-/* Blocks of positions as channels, and back. */
+/* Space to depth, and depth to space. */
 typedef struct {
     int32_t size;
     int32_t is_block_first;
@@ -206,7 +206,7 @@ static void depth_to_space(const run *r, const layer *l, range rows, range colum
     finish_region(l, &out, rows, columns);
 }
 
-/* Rows and columns around: of a value, of the nearest position, or mirrored; channels of a value. */
+/* Padding of rows and columns by a value, the nearest pixel or mirrored pixels; of channels by a value. */
 typedef struct {
     int32_t top;
     int32_t left;
@@ -217,7 +217,7 @@ typedef struct {
 
 enum { PAD_VALUE, PAD_EDGE, PAD_REFLECT, PAD_SYMMETRIC };
 
-/* The position of the input that stands for one that may lie outside; -1 where none does. */
+/* The input position for a position that may be outside; -1 for the value. */
 static int32_t padded_pixel(const padding *p, int32_t position, int32_t limit)
 {
     if (p->mode == PAD_VALUE) {
@@ -264,7 +264,7 @@ static void pad_maps(const run *r, const layer *l, range rows, range columns)
     finish_region(l, &out, rows, columns);
 }
 
-/* Each position takes the elements of one position of the input. */
+/* Nearest-neighbour resize. */
 typedef struct {
     const rule *rows;
     const rule *columns;
@@ -487,8 +487,8 @@ static void gather_pieces(const run *r, const layer *l, range rows, range column
     finish_region(l, &out, rows, columns);
 }
 
-/* How an operand lies beside the result: steps from a channel, a row and a column to the next,
-   zero where one element meets all. values: a constant. */
+/* Strides of an operand along channels, rows and columns of the result; 0 to broadcast. values: of a
+   constant operand. */
 typedef struct {
     const element *values;
     int32_t input;
@@ -507,7 +507,7 @@ static const element *operand_at(const operand *o, const view *in, int32_t y, in
     return o->column ? (from + column_at(in, x)) : from;
 }
 
-/* Cut a result that is no map into positions side by side, along which operands repeat; 1: it is left. */
+/* View a vector as `pixels` blocks, along which operands repeat; 1: as it is. */
 static void cut_row(view *out, range *columns, int32_t pixels)
 {
     if (pixels > 1) {
@@ -518,7 +518,7 @@ static void cut_row(view *out, range *columns, int32_t pixels)
     }
 }
 
-/* The elements as they lie, which the result is only another view of. */
+/* Reshape: copy the elements in their order. */
 static void view_elements(const run *r, const layer *l, range rows, range columns)
 {
     view in = input_view(r, l, 0);
@@ -540,7 +540,7 @@ static void view_elements(const run *r, const layer *l, range rows, range column
     finish_region(l, &out, rows, columns);
 }
 
-/* Places in another order, each with its channels; numbers count columns, then rows. */
+/* Permute pixels, with all their channels; pixels are numbered row by row. */
 static void move_places(const run *r, const layer *l, range rows, range columns)
 {
     const moving *m = l->parameters;
@@ -559,7 +559,7 @@ static void move_places(const run *r, const layer *l, range rows, range columns)
     finish_region(l, &out, rows, columns);
 }
 
-/* The positions of a row of the input, each with its channels, where the whole result has them. */
+/* Write the pixels of an input row to their positions in the whole result. */
 static void scatter_places(const run *r, const layer *l, range rows, range columns)
 {
     const moving *m = l->parameters;

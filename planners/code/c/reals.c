@@ -1,5 +1,5 @@
-/* Sums of a block of filters, whose weights for one value lie side by side. Sixteen and eight sums
-   stay in registers; compilers make vectors of them. */
+/* Filters of a block, whose weights for one value are contiguous. Sixteen and eight sums stay in
+   registers, and compilers use vectors for them. */
 enum { BLOCK = 16 };
 
 /* The variables of eight and of sixteen sums, each with its position in the block. */
@@ -60,16 +60,16 @@ static void add_single_products(element *restrict sums, const element *restrict 
     }
 }
 
-/* Trained numbers in single precision. */
+/* Weights: float, or float16. */
 typedef struct {
     const element *singles;
 #if SOME_WEIGHTS_ARE_HALVES
-    const uint16_t *halves; /* instead, where not NULL: binary16 of IEEE 754 */
+    const uint16_t *halves; /* binary16 of IEEE 754, if not NULL */
 #endif
 } real_weights;
 
 #if SOME_WEIGHTS_ARE_HALVES
-/* Zero, subnormal numbers, which are steps of 2^-24, and infinity, which has the largest exponent. */
+/* float16 to float for zero, subnormal numbers (steps of 2^-24) and infinity. */
 static inline element single_of_extreme(uint16_t half)
 {
     uint32_t bits = half & 0x7FFFU;
@@ -79,8 +79,8 @@ static inline element single_of_extreme(uint16_t half)
 #endif
 
 #if SOME_WEIGHTS_ARE_HALVES
-/* The number of two bytes in single precision, exactly: exponents differ by 112. Compilers need no type
-   for it. Every Cortex-M with a floating-point unit converts. */
+/* float16 to float, exactly: exponents differ by 112. No half type of the compiler is needed; every
+   Cortex-M with a floating-point unit has the instruction. */
 INLINED static element single_of(uint16_t half)
 {
 #if (defined(WORDS_MEET) || defined(HELIUM)) && defined(__ARM_FP) && (__ARM_ARCH_PROFILE == 'M')
@@ -181,7 +181,7 @@ static void add_products(element *restrict sums, const element *restrict values,
     add_single_products(sums, values, weights.singles, count, block);
 }
 
-/* The weights from a position on. */
+/* The weights from `position` on. */
 static real_weights from_weight(real_weights weights, int32_t position)
 {
 #if SOME_WEIGHTS_ARE_HALVES
@@ -204,7 +204,7 @@ static element weight_at(real_weights weights, int32_t position)
     return weights.singles[position];
 }
 
-/* weights: group by group, block by block of filters, tap by tap, input channel by channel. */
+/* weights[groups][blocks of filters][taps][input channels][filters of a block]. */
 typedef struct {
     window at;
     int32_t groups;
@@ -214,7 +214,7 @@ typedef struct {
     const element *bias;
 } convolution;
 
-/* Add to the sums of a block of filters what lies under a window. */
+/* Add the products of a window to the sums of a block of filters. */
 static void add_window(const convolution *c, const receptive_field *field, element *sums,
                        real_weights weights, int32_t channel, int32_t block)
 {
@@ -267,7 +267,7 @@ static void convolve_pixel(const void *numbers, const receptive_field *field, el
 
 LAYER(convolve, each_window_all_channels, convolve_pixel)
 
-/* Channels that are summed at once where each has a filter of its own. */
+/* Channels of a depthwise convolution that are computed together. */
 enum { LANES = 8 };
 
 #define ADD_LANE(sum, at) sum += values[at] * with[at];
@@ -401,7 +401,7 @@ static void window_mean(const void *numbers, const receptive_field *field, eleme
 
 LAYER(average_pool, each_window_all_channels, window_mean)
 
-/* weights: block by block of units, position by position of the input as it lies. */
+/* weights[blocks of units][inputs][units of a block], the inputs in memory order. */
 typedef struct {
     int32_t units;
     real_weights weights;
@@ -433,7 +433,7 @@ static void fully_connected(const run *r, const layer *l, range rows, range colu
     finish(l, pixel, m->units, 0, 0);
 }
 
-/* Add a row of the input; weights: row by row, value by value, all units side by side. */
+/* Add the products of one input row; weights[rows][row elements][units]. */
 static void sum_fully(const run *r, const layer *l, range rows, range columns)
 {
     const matrix *m = l->parameters;
@@ -457,7 +457,7 @@ static void sum_fully(const run *r, const layer *l, range rows, range columns)
     }
 }
 
-/* Sums, means or the largest of each feature map, of positions before some row and column. */
+/* Sum, mean or maximum of each feature map over its first rows and columns. */
 typedef struct {
     int32_t rows;
     int32_t columns;
@@ -501,7 +501,7 @@ static void sum_row(const run *r, const layer *l, range rows, range columns)
     }
 }
 
-/* A convolution whose feature maps are summed up block by block as they are made. */
+/* Reduce the feature maps of a fused convolution, for a block of filters. */
 static void sum_block(const run *r, const layer *l, real_weights weights, int32_t g,
                       int32_t first, int32_t block, element *sums)
 {
@@ -518,13 +518,13 @@ static void sum_block(const run *r, const layer *l, real_weights weights, int32_
     for (y = 0; y < s->rows; y++) {
         locate_rows(&field, &c->at, &in, y);
         for (x = 0; x < s->columns; x++) {
-            element found[BLOCK];
+            element products[BLOCK];
             locate_columns(&field, &c->at, &in, x, 0);
-            fill_with_bias(found, c->bias, first, block);
-            add_window(c, &field, found, weights, g * c->group_inputs, block);
-            finish(maps, found, block, first, x);
+            fill_with_bias(products, c->bias, first, block);
+            add_window(c, &field, products, weights, g * c->group_inputs, block);
+            finish(maps, products, block, first, x);
             for (i = 0; i < block; i++) {
-                sum_into(&sums[i], s, found[i]);
+                sum_into(&sums[i], s, products[i]);
             }
         }
     }

@@ -3,18 +3,18 @@ static const tensor *tensor_at(int32_t number)
     return (number < 0) ? NULL : &tensors[number];
 }
 
-/* The rows from the first to the last of two ranges. */
-static range union_of(range one, range other)
+/* The smallest range that contains two ranges. */
+static range range_of_both(range a, range b)
 {
-    range both = (one.first < one.end) ? one : other;
-    if ((one.first < one.end) && (other.first < other.end)) {
-        both.first = smaller(one.first, other.first);
-        both.end = larger(one.end, other.end);
+    range both = (a.first < a.end) ? a : b;
+    if ((a.first < a.end) && (b.first < b.end)) {
+        both.first = smaller(a.first, b.first);
+        both.end = larger(a.end, b.end);
     }
     return both;
 }
 
-/* Rows of its result that a stage has computed after so many firings. */
+/* Number of rows of its result that a stage has computed after `firings` firings. */
 static int32_t rows_after(const stage *s, int32_t firings)
 {
     int32_t rows = smaller(firings * s->rows, s->result->height);
@@ -24,7 +24,7 @@ static int32_t rows_after(const stage *s, int32_t firings)
     return rows;
 }
 
-/* Rows of each layer of a stage that a firing computes, then those it reads of other stages. */
+/* The rows that a firing computes of each layer of a stage, then the rows that it reads of each source. */
 static void find_ranges(const stage *s, int32_t firing, range *ranges)
 {
     int32_t number;
@@ -45,15 +45,16 @@ static void find_ranges(const stage *s, int32_t firing, range *ranges)
             for (position = 0; position < l->input_count; position++) {
                 const argument *in = &l->inputs[position];
                 range need = rows_of(in->rows, ranges[number], in->source->height);
-                ranges[in->local] = union_of(ranges[in->local], need);
+                ranges[in->local] = range_of_both(ranges[in->local], need);
             }
         }
     } else {
-        /* no layer computes */
+        /* no layer computes: rows arrive, or are copied */
     }
 }
 
-static int32_t rows_made(const instance *state, const tensor *t)
+/* Number of rows of a tensor that are computed. */
+static int32_t rows_computed(const instance *state, const tensor *t)
 {
     int32_t number = t->producer - groups[state->group].first_stage;
     int32_t rows = t->height;
@@ -63,43 +64,43 @@ static int32_t rows_made(const instance *state, const tensor *t)
     return rows;
 }
 
-/* The first row of a source that a stage still needs. */
-static int32_t still_needs(const instance *state, const reader *who, int32_t height)
+/* The first row of a line buffer that one of its readers still needs; `height` for none. */
+static int32_t needed_by(const instance *state, const reader *r, int32_t height)
 {
     range ranges[MOST_RANGES];
-    const stage *s = &stages[who->stage];
-    int32_t firing = state->fired[who->stage - groups[state->group].first_stage];
-    int32_t end = smaller(s->firings, firing + who->looks_ahead + 1);
+    const stage *s = &stages[r->stage];
+    int32_t firing = state->fired[r->stage - groups[state->group].first_stage];
+    int32_t end = smaller(s->firings, firing + r->looks_ahead + 1);
     int32_t first = height;
     for (; firing < end; firing++) {
         find_ranges(s, firing, ranges);
-        if (ranges[who->local].first < ranges[who->local].end) {
-            first = smaller(first, ranges[who->local].first);
+        if (ranges[r->local].first < ranges[r->local].end) {
+            first = smaller(first, ranges[r->local].first);
         }
     }
     return first;
 }
 
-/* The first row of a line buffer that a stage still reads. */
-static int32_t first_needed(const instance *state, const tensor *t, int32_t made)
+/* The first row of a line buffer that any reader still needs; `made` for none. */
+static int32_t first_needed_row(const instance *state, const tensor *t, int32_t made)
 {
     int32_t number;
     int32_t first = made;
     for (number = 0; number < t->readers; number++) {
-        const reader *who = &readers[t->first_reader + number];
-        first = smaller(first, still_needs(state, who, t->height));
+        const reader *r = &readers[t->first_reader + number];
+        first = smaller(first, needed_by(state, r, t->height));
     }
     return first;
 }
 
-/* Stages that wait for rows: each for those of its successor in the queue, the last for those of the
-   stage that fires next. */
+/* A stack of stages that wait for rows: each waits for the stage above it, the top for the stage that
+   fires next. */
 typedef struct {
     uint16_t waiting[sizeof ((const instance *)NULL)->fired / sizeof *((const instance *)NULL)->fired];
     uint32_t count;
 } queue;
 
-/* The stage that fires next, so that `asking` gets the rows that it reads; stages between them wait. */
+/* The stage that fires next so that stage `asking` gets its rows; stages that wait are pushed. */
 static int32_t next_stage(const instance *state, int32_t asking, queue *q)
 {
     range ranges[MOST_RANGES];
@@ -109,7 +110,7 @@ static int32_t next_stage(const instance *state, int32_t asking, queue *q)
     find_ranges(s, state->fired[next - groups[state->group].first_stage], ranges);
     while (number < s->source_count) {
         const tensor *source = s->sources[number].source;
-        if (rows_made(state, source) < ranges[s->layer_count + number].end) {
+        if (rows_computed(state, source) < ranges[s->layer_count + number].end) {
             if (q->count < (sizeof q->waiting / sizeof *q->waiting)) {
                 q->waiting[q->count] = (uint16_t)next;
                 q->count++;
@@ -125,18 +126,19 @@ static int32_t next_stage(const instance *state, int32_t asking, queue *q)
     return next;
 }
 
-/* Copy the staged rows that a stage still reads into their line buffer. */
+/* Copy the staged rows that are still needed into their line buffer. */
 static void flush_rows(instance *state, int32_t tensor_number, range rows, int32_t offset)
 {
     const tensor *t = &tensors[tensor_number];
-    int32_t row = larger(rows.first, first_needed(state, t, rows_made(state, t)));
+    int32_t row = larger(rows.first, first_needed_row(state, t, rows_computed(state, t)));
     for (; row < rows.end; row++) {
         copy_elements(&AT(state, t->offset)[row % larger(t->rows, 1) * t->stride],
                       &AT(state, offset)[(row - rows.first) * t->stride], t->stride);
     }
 }
 
-static void forget_staged(instance *state)
+/* Mark the staging buffer as empty. */
+static void clear_staged(instance *state)
 {
     state->staged = -1;
     state->staged_end = 0;
@@ -145,6 +147,7 @@ static void forget_staged(instance *state)
     state->staged_offset = 0;
 }
 
+/* Empty the staging buffer: copy rows that are still needed into their line buffer. */
 static void flush_staged(instance *state)
 {
     range rows = {0, 0};
@@ -153,9 +156,10 @@ static void flush_staged(instance *state)
     if (state->staged >= 0) {
         flush_rows(state, state->staged, rows, state->staged_offset);
     }
-    forget_staged(state);
+    clear_staged(state);
 }
 
+/* Whether a stage reads a tensor. */
 static int is_read(const stage *s, const tensor *t)
 {
     int32_t number = 0;
@@ -165,6 +169,7 @@ static int is_read(const stage *s, const tensor *t)
     return number < s->source_count;
 }
 
+/* Compute the rows of a firing. row: of the input, for the stage that receives it. */
 static void compute_stage(const run *r, const element *row)
 {
     const stage *s = r->stage;
@@ -216,7 +221,7 @@ static void copy_weights(instance *state, int32_t begin)
     }
 }
 
-/* The stage, with the addresses of weights that were copied. */
+/* The stage, or a copy of it in which the addresses of copied weights are replaced. */
 static const stage *with_copies(const instance *state, const stage *s, stage *own, layer *of,
                                 movable *numbers)
 {
@@ -240,9 +245,10 @@ static const stage *with_copies(const instance *state, const stage *s, stage *ow
     return count ? own : s;
 }
 
+/* Record the rows that a firing has written to the staging buffer, if any. */
 static void set_staged(instance *state, const run *r, int is_bottom)
 {
-    forget_staged(state);
+    clear_staged(state);
     if (r->made.of != NULL) {
         state->staged = (int16_t)(r->made.of - tensors);
         state->staged_first = (uint16_t)r->made.first;
@@ -252,8 +258,8 @@ static void set_staged(instance *state, const run *r, int is_bottom)
     }
 }
 
-/* Copy the rows that a firing made into the other rings of their tensor. */
-static void give_copies(const run *r)
+/* Copy the rows of a firing into the other line buffers of their tensor. */
+static void copy_to_duplicates(const run *r)
 {
     int32_t number;
     int32_t row;
@@ -268,7 +274,9 @@ static void give_copies(const run *r)
     }
 }
 
-/* Fire a stage: choose the rows, compute them, copy staged rows to line buffers. */
+/* Fire a stage: find its rows, and whether the line buffer has space for them; compute the rows; copy
+   rows staged before that are still needed into their line buffer. The staging buffer has two ends, so
+   that rows are read from one end while rows are written to the other. */
 INLINED static void fire_stage(instance *state, int32_t number, const element *row)
 {
     range ranges[MOST_RANGES];
@@ -317,7 +325,7 @@ INLINED static void fire_stage(instance *state, int32_t number, const element *r
     r.made.offset = 0;
 #if CAN_STAGE
     if ((rows > 0) && (s->result->rows < s->result->height) &&
-        ((made - first_needed(state, s->result, made) + rows) > s->result->rows)) {
+        ((made - first_needed_row(state, s->result, made) + rows) > s->result->rows)) {
         int32_t size = rows * s->result->stride;
         r.made.of = s->result;
         r.made.offset = g->pool + (bottom ? (g->pool_size - size) : 0);
@@ -329,7 +337,7 @@ INLINED static void fire_stage(instance *state, int32_t number, const element *r
     PROFILE_BEGIN((int)number);
     compute_stage(&r, row);
 #if HAS_DUPLICATES
-    give_copies(&r);
+    copy_to_duplicates(&r);
 #endif
     PROFILE_END((int)number);
     YIELD();
@@ -340,8 +348,8 @@ INLINED static void fire_stage(instance *state, int32_t number, const element *r
     set_staged(state, &r, is_bottom);
 }
 
-/* After the last reader of each state variable: copy the rows for the next frame. */
-static void take_rows_over(instance *state)
+/* Update the state variables of the group that has ended: write the new rows over the oldest rows. */
+static void update_variables(instance *state)
 {
     int32_t number;
     for (number = 0; number < VARIABLES; number++) {
@@ -362,8 +370,8 @@ static void take_rows_over(instance *state)
     }
 }
 
-/* Write the initial contents of the state. */
-static void begin_kept(instance *state)
+/* Write the initial values of the state between frames. */
+static void reset_kept(instance *state)
 {
     int32_t number;
     int32_t time;
@@ -379,7 +387,7 @@ static void begin_kept(instance *state)
 #endif
 }
 
-/* Copy what stays from frame to frame to other memory. */
+/* Copy the state between frames from the arena to other memory. */
 static void save_kept(const instance *state, char *to)
 {
     int32_t number;
@@ -391,7 +399,7 @@ static void save_kept(const instance *state, char *to)
     }
 }
 
-/* Copy what stays from frame to frame back. */
+/* Copy the state between frames back into the arena. */
 static void restore_kept(const instance *state, const char *from)
 {
     int32_t number;
@@ -403,11 +411,12 @@ static void restore_kept(const instance *state, const char *from)
     }
 }
 
+/* Start a group: none of its stages has fired. */
 static void begin_group(instance *state)
 {
     (void)memset(state->fired, 0, sizeof state->fired);
     state->last = (uint16_t)(((int32_t)state->group < GROUPS) ? groups[state->group].stages : 0);
-    forget_staged(state);
+    clear_staged(state);
 #if HAS_TURNS
     state->turn = 0;
     state->position = 0;
@@ -444,7 +453,7 @@ static int advance(instance *state, const element *row, int32_t end)
             }
         }
 #if HAS_VARIABLES
-        take_rows_over(state);
+        update_variables(state);
 #endif
         state->group++;
         begin_group(state);
@@ -452,7 +461,7 @@ static int advance(instance *state, const element *row, int32_t end)
     return 1;
 }
 
-/* The same as advance, in the firing order of the plan. */
+/* As advance, in the firing order of the plan, which the C file has as a table. */
 static int advance_in_order(instance *state, const element *row, int32_t end)
 {
 #if MOVES_WEIGHTS
@@ -468,7 +477,7 @@ static int advance_in_order(instance *state, const element *row, int32_t end)
         }
         while (number >= (groups[state->group].first_stage + groups[state->group].stages)) {
 #if HAS_VARIABLES
-            take_rows_over(state);
+            update_variables(state);
 #endif
             state->group++;
 #if MOVES_WEIGHTS
@@ -495,7 +504,7 @@ static int advance_in_order(instance *state, const element *row, int32_t end)
     }
     while (state->group < GROUPS) {
 #if HAS_VARIABLES
-        take_rows_over(state);
+        update_variables(state);
 #endif
         state->group++;
     }

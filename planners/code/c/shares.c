@@ -1,6 +1,6 @@
-/* A layer of a stage in parts: it makes a share of its channels at a time, or adds up what a share of
-   its input's channels gives. channels: that are shared. parts: of the stage, which sums them up in
-   its layer `adds_up`. of: the layer's own numbers. */
+/* A layer that is computed in blocks of channels: a block of its output channels at a time, or partial
+   sums over a block of its input channels. channels: that are divided; parts: number of blocks;
+   adds_up: the layer of the stage that accumulates; of: the parameters of the layer. */
 typedef struct {
     int32_t channels;
     int32_t share;
@@ -17,13 +17,13 @@ static range share_at(const run *r, const sliced *p)
     return found;
 }
 
-/* Where the share begins in what a layer reads: of all channels, or of a strip that holds a share. */
+/* First channel of a block in an input: of the whole tensor, or of a strip with that block only. */
 static int32_t share_within(const view *in, const sliced *p, range share)
 {
     return (in->channels > p->share) ? share.first : 0;
 }
 
-/* Go along the columns once for each part of the channels; the last goes on to the result. */
+/* Compute all columns for each block of channels; the last block also finishes the result. */
 static void sweep_parts(const run *r)
 {
     const stage *s = r->stage;
@@ -38,8 +38,7 @@ static void sweep_parts(const run *r)
 typedef void (*pixel_function)(const void *numbers, const element *from, element *to, int32_t count,
                      int32_t channel);
 
-/* What makes each element of the one at the same position, by the layer's own numbers; positions that go
-   together at once, but so many at most. */
+/* Compute each element from the input element at the same position, in runs of up to `most` pixels. */
 static void make_region(const run *r, const layer *l, range rows, range columns, pixel_function make,
                         int32_t most)
 {
@@ -60,19 +59,19 @@ static void make_region(const run *r, const layer *l, range rows, range columns,
     finish_region(l, &out, rows, columns);
 }
 
-/* Where each channel has numbers of its own. */
+/* For functions with parameters for each channel. */
 static void make_places(const run *r, const layer *l, range rows, range columns, pixel_function make)
 {
     make_region(r, l, rows, columns, make, 1);
 }
 
-/* Where all channels are alike. */
+/* For functions that are equal in all channels. */
 static void make_rows(const run *r, const layer *l, range rows, range columns, pixel_function make)
 {
     make_region(r, l, rows, columns, make, INT32_MAX);
 }
 
-/* The same for a share of the channels. */
+/* For a block of channels. */
 static void share_places(const run *r, const layer *l, range rows, range columns,
                         pixel_function make)
 {
@@ -105,7 +104,7 @@ LAYER(copy_region, make_rows, copy_cell)
 
 LAYER(copy_share, share_places, copy_cell)
 
-/* What windows make of a share of the channels, which their input has apart. */
+/* Compute a block of channels of a window operator. */
 static void share_windows(const run *r, const layer *l, range rows, range columns, window_kernel make)
 {
     const sliced *p = l->parameters;

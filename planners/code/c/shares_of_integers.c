@@ -3,7 +3,7 @@ static const trained *from_weight(const trained *weights, int32_t position)
     return weights + position;
 }
 
-/* Add what a share of the inputs gives to the sums of a position, which lie from a word on; to: where the
+/* Add the products of a block of input channels to the sums of a pixel, from a word on; to: where the
    result goes behind the last share. Sums begin at a word. */
 static void sum_part(const run *r, const convolution *c, const receptive_field *field, int32_t at,
                      element *to)

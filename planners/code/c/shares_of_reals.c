@@ -1,4 +1,4 @@
-/* Add what a share of the inputs gives to the sums of a position, which lie from an element on; to: where
+/* Add the products of a block of input channels to the sums of a pixel, from an element on; to: where
    the result goes behind the last share. */
 static void sum_part(const run *r, const convolution *c, const receptive_field *field, int32_t at,
                      element *to)

@@ -22,7 +22,7 @@ static void step_neighbours(const step *s, element *v, int32_t count, int32_t ch
     }
 }
 
-/* Exponentials of all elements of a position, over their sum. */
+/* Softmax over the channels of a pixel. */
 static void step_softmax(const step *s, element *v, int32_t count, int32_t channel, int32_t column)
 {
     element most = LEAST;
@@ -48,7 +48,7 @@ static element positive(element x)
     return (x > 0) ? x : 0;
 }
 
-/* Four at a time, of which compilers make vectors. */
+/* Four at a time, so that compilers use vectors. */
 static void step_relu(const step *s, element *v, int32_t count, int32_t channel, int32_t column)
 {
     int32_t i;
@@ -107,7 +107,7 @@ static element softplus(element x)
     return (x > 0) ? (x + log1pf(expf(-x))) : log1pf(expf(x));
 }
 
-/* Define a step that puts `value` in the position of each element x. s->a, s->b: the numbers of the
+/* Define a step that replaces each element x by `value`. s->a, s->b: the numbers of the
    step; s->values, s->more: those of the channels, of which x belongs to channel + i. */
 #define EACH_ELEMENT(name, value) \
     static void name(const step *s, element *v, int32_t count, int32_t channel, int32_t column) \
@@ -158,7 +158,7 @@ EACH_ELEMENT(step_not, (x == 0) ? 1.0f : 0.0f)
 EACH_ELEMENT(step_is_not_zero, (x != 0) ? 1.0f : 0.0f)
 EACH_ELEMENT(step_zero_for_nan, (x == x) ? x : 0.0f)
 
-/* Define a step that puts `value` in the position of each element x, which meets the constant k. */
+/* Define a step that replaces each element x by `value`, which may use the constant k. */
 #define EACH_WITH_CONSTANT(name, value) \
     static void name(const step *s, element *v, int32_t count, int32_t channel, int32_t column) \
     { \
