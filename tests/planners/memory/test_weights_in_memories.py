@@ -188,7 +188,7 @@ def test_small_plans_move_as_little_as_any_split_with_weights():
         assert found.plan.slow_bytes <= least, seed
         alone += found.plan.slow_bytes < least
     assert told > 10
-    assert alone > 2
+    assert alone > 1
 
 
 def test_three_memories_are_filled_from_the_nearest_on():
