@@ -1,4 +1,9 @@
-"""The texts of a library: header, source, weights."""
+"""The C of a library for one network: header, source and weights, from a model and a memory plan.
+
+`library_sources` writes the tables of the schedule first: they determine the kernels that the library
+needs. Ports, macros and the header follow. Kernels are added last, because libraries in one folder
+share their headers (`with_shared_kernels`).
+"""
 
 from __future__ import annotations
 
@@ -73,10 +78,10 @@ class Written:
     kernels: tuple[str, ...]
     memories: tuple[str, ...] = ("arena",)  # parameters of NAME_init
     arrays: tuple[str, ...] = ("arena",)  # of programs, one for each memory
-    stack_bytes: int = 0  # on the core of the target, or any, at most
-    has_integers: bool = False  # ports with quantised integers
-    stages: tuple[str, ...] = ()  # their results, by number; none where they are not told
-    kept_rows: tuple[int, ...] = ()  # of each variable, stored as a ring
+    stack_bytes: int = 0  # upper bound on the core of the target, or on any core
+    has_integers: bool = False  # whether a port has quantised integers
+    stages: tuple[str, ...] = ()  # the result of each stage
+    kept_rows: tuple[int, ...] = ()  # rows of each state variable
     persistent_accumulators: tuple[PersistentAccumulators, ...] = ()
     cmsis_nn: CmsisNN | None = None  # the share of CMSIS-NN, if it is used
     headers: Mapping[str, str] = field(default_factory=dict)  # of kernels, by file name
@@ -113,7 +118,7 @@ def with_shared_kernels(members: Sequence[Written], target: Target = None) -> tu
 
 
 def _joined(name: str, text: SourceText, files: KernelFiles) -> str:
-    """The C of a network between the headers that it includes, without macros that nothing uses."""
+    """The C of a network between the headers that it includes, without unused macros."""
     pieces = [files.before_tables(name), text.tables, files.behind_tables(), text.behind]
     macros = without_unused_macros(text.before, mentioned([*files.headers.values(), *pieces]))
     return "\n\n".join([macros, *pieces])
@@ -132,8 +137,8 @@ def library_sources(
 ) -> Written:
     """Return the C of a library for a model and a plan of its network.
 
-    kernels: OWN or CMSIS_NN; scratch: limit on the scratch memory of CMSIS-NN. target: of
-    machines.TARGETS, whose instructions the kernels may use. version: of the library. renamed: tensors,
+    kernels: OWN or CMSIS_NN; scratch: limit on the scratch memory of CMSIS-NN. target: a core of
+    machines.TARGETS, whose instructions the kernels may use. version: of the library. renamed: tensors
     with their names in C.
 
     Raises UnsupportedOperator for a layer without a kernel, InvalidNetwork for a model
@@ -250,6 +255,7 @@ class _SourceWriter:
         )
 
     def written(self, version: str) -> Written:
+        """Return the C and its facts. version: of the library."""
         counters = max(
             sum(1 for stage in self.schedule.stages if stage.group == number)
             for number in range(len(self.plan.groups))
@@ -323,7 +329,7 @@ class _SourceWriter:
         )
 
     def _source(self) -> tuple[KernelUse, SourceText]:
-        """The kernels that the C uses, and the rest of it."""
+        """The kernels that the C uses, and the C without them."""
         switches = frozenset(self.macros.switches.items())
         structures = structures_of(self._files(), frozenset(name for name, on in switches if on))
         tables = self.schedule.text(structures)
