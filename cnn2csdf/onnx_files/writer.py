@@ -216,6 +216,8 @@ class _GraphBuilder:
                 if constant.name is not None and constant.role.startswith(prefix)
             }
             operands = _Operands(inputs=inputs, output=layer.shape, weights=step_weights)
+            if type(operator) not in _WRITERS:
+                raise InvalidNetwork(f"ONNX has no operator for {operator.in_words()!r}")
             nodes = _WRITERS[type(operator)](operator, operands)
             self._add(nodes, read, target, name, constant_names)
             read, inputs = [target], (layer.shape,)
@@ -419,6 +421,12 @@ def _constant_concatenation(operator: op.ConstantConcatenation, operands: _Opera
 def _embedding(_: op.Embedding, operands: _Operands) -> Nodes:
     looked_up = node("Gather", *operands.trained(), order=(1, 0))
     return [_cast(INTEGER), looked_up, _transpose(0, 1, 4, 2, 3), _reshaped(operands.output.dims)]
+
+
+def _scaled_embedding(operator: op.ScaledEmbedding, operands: _Operands) -> Nodes:
+    """Rows of the table in floating point."""
+    table = operands.weights["table"] * np.array(operator.scales, np.float32)[:, None]
+    return _embedding(operator, replace(operands, weights={"table": table}))
 
 
 def _recurrence(operator: op.Recurrence, operands: _Operands) -> Nodes:
@@ -736,6 +744,7 @@ _WRITERS: Mapping[type, Writer] = {
     op.Reshape: lambda operator, _: [_reshaped(operator.dims)],
     op.Resize: _resize,
     op.RunningSum: _running_sum,
+    op.ScaledEmbedding: _scaled_embedding,
     op.Slice: _slice,
     op.Softmax: _softmax,
     op.SpaceToDepth: _space_to_depth,

@@ -275,7 +275,7 @@ RESTRICTIONS = {
     "BATCH_MATMUL": "two tensors, or one and a constant matrix",
     "FULLY_CONNECTED": "a constant matrix, one vector or several",
     "CUMSUM": "a constant axis",
-    "EMBEDDING_LOOKUP": "a constant table",
+    "EMBEDDING_LOOKUP": "a constant table, in floating point or of int8",
     "GATHER": "constant places, or rows of a constant table",
     "SCATTER_ND": "constant places that do not repeat; integers with a zero point of 0",
     "L2_NORMALIZATION": "over the last axis",

@@ -106,6 +106,11 @@ COMPOSED = {  # written as several nodes, read as several layers
     "erf": (op.Activation(function="erf"), MAP),
     "zero for nan": (op.Activation(function="zero for nan"), MAP),
     "embedding": (op.Embedding(entries=9, width=3), (1, 6, 7)),
+    "scaled embedding": (op.ScaledEmbedding(entries=9, width=3, scales=(0.5,)), (1, 6, 7)),
+    "embedding scaled by row": (
+        op.ScaledEmbedding(entries=3, width=2, scales=(0.5, 1.5, -2.0)),
+        (1, 6, 7),
+    ),
     "greater": (op.Elementwise(function="greater", constant=(8, 1, 1)), MAP),
     "less first": (op.Elementwise(function="less", constant=(1,), constant_first=True), MAP),
     "where": (op.Choice(constants=((1, (1,)), (2, (8, 1, 1)))), MAP),
@@ -225,6 +230,12 @@ def test_an_operator_that_onnx_lacks_is_refused_by_its_layer():
     pooling = op.Pooling(function="average", window=window, counts_padding=True)
     with pytest.raises(InvalidNetwork, match="layer 'the layer': an overhang of"):
         onnx_bytes(one_layer(pooling, MAP))
+
+
+def test_an_operator_without_a_node_is_refused_by_its_layer():
+    places = op.PlaceOfMaximum(window=op.Window(kernel=(2, 2), stride=(2, 2)))
+    with pytest.raises(InvalidNetwork, match="layer 'the layer': ONNX has no operator for"):
+        onnx_bytes(one_layer(places, MAP))
 
 
 def test_a_function_of_two_elements_that_onnx_lacks_is_refused_by_its_layer():
