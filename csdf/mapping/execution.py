@@ -19,9 +19,9 @@ from csdf.model.graph import Channel, Graph
 from csdf.model.schedule import Firing
 from csdf.time_limit import Budget, Stop, stop_of
 
-MOST_FIRINGS = 2_000_000  # of one execution, before it gives up
-# Numbers in all remembered states, about half a gigabyte. Tokens under way behind a long latency are
-# part of each state, so that the states grow with the square of the latency.
+MOST_FIRINGS = 2_000_000  # maximum firings of one execution
+# Numbers in all stored states, about half a gigabyte. Tokens in transit are part of a state, so that
+# the memory grows with the square of a latency.
 MOST_REMEMBERED = 5_000_000
 
 
@@ -29,9 +29,9 @@ MOST_REMEMBERED = 5_000_000
 class MappedExecution:
     """The first iterations of a mapped graph.
 
-    firings: of whole iterations, by start time, transfers among them. cores: of each bound actor.
-    transient: iterations with a firing that starts before the first state that recurs; steady: until
-    it does. period: of the steady part, per iteration. deadlock: when everything stopped, or None.
+    firings: of whole iterations, by start time, including transfers. cores: the processor of each bound
+    actor. transient: iterations with a firing that starts before the first recurring state; steady:
+    iterations until it recurs. period: of an iteration in the steady part. deadlock: its time, or None.
     """
 
     firings: tuple[Firing, ...]
@@ -62,11 +62,11 @@ def mapped_execution(
 ) -> MappedExecution:
     """Execute a mapped graph as early as its orders allow, and return its firings.
 
-    All wheels start at time 0, each with the slice of the application; a firing that its slice does
-    not hold is interrupted until the next one. iterations: how many to list; by default the
-    transient and one steady part, else no period is looked for. budget: a stop, or seconds. Raises
-    InvalidMapping, InconsistentGraph; GaveUp where the budget ends; NoRecurrence where no state
-    recurs within two million firings, as where one part runs ahead of another for ever.
+    All wheels start at time 0; a firing that exceeds its slice is interrupted until the next slice.
+    iterations: number of iterations, without a period; by default the transient and one steady part.
+    budget: a stop, or seconds. Raises InvalidMapping, InconsistentGraph; GaveUp if the budget ends;
+    NoRecurrence if no state recurs within two million firings, such as if one part of the graph runs
+    ahead of another without bound.
     """
     require_valid(graph, platform, mapping)
     bound = bound_graph(graph, platform, mapping, is_conservative=False)
@@ -90,7 +90,7 @@ def mapped_execution(
 
 
 class _PeriodicPhase(NamedTuple):
-    """Iterations begun before the first state that recurs, those until it does, and their time."""
+    """Iterations begun before the first recurring state, iterations until it recurs, and their time."""
 
     transient: int
     steady: int
@@ -183,7 +183,7 @@ class _MappedExecution:
         )
 
     def _state(self) -> object:
-        """Return the state that decides all later firings; counts of past firings are not in it."""
+        """Return the state that determines all later firings, without counts of past firings."""
         return (
             tuple(self.tokens.values()),
             tuple(self._place(core) for core in self.orders),
@@ -198,7 +198,7 @@ class _MappedExecution:
         return beyond if beyond < 0 else beyond % len(order.periodic)
 
     def _advance(self) -> None:
-        """Go to the next time at which a firing ends, and let everything happen that does then."""
+        """Advance to the next end of a firing; end and start all firings at that time."""
         self.stop.look()
         if len(self.firings) > MOST_FIRINGS:
             raise NoRecurrence(f"no state recurred within {MOST_FIRINGS} firings")
@@ -232,7 +232,7 @@ class _MappedExecution:
                 while self._is_enabled(actor):
                     self._start(actor, _uninterrupted)
                     has_changed = True
-            self._end_all()  # of what takes no time
+            self._end_all()  # firings of zero duration
 
     def _is_enabled(self, actor: str) -> bool:
         phase = self.started[actor] % self.graph.actor(actor).phases
@@ -260,7 +260,7 @@ def _uninterrupted(start: int, work: int) -> int:
 
 
 def _finisher(platform: Platform, name: str, factor: int) -> Callable[[int, int], int]:
-    """Return when a firing ends on a processor, by its start and its work."""
+    """Return the function from (start, duration) of a firing on a processor to its end."""
     core = platform.core(name)
     if core.wheel is None or core.slice is None:
         return _uninterrupted

@@ -1,6 +1,7 @@
-"""Latency, jitter and release delay behind a strictly periodic source, and of a mapped graph.
+"""Latency, jitter and release delay after a strictly periodic source, and of a mapped graph.
 
-It executes the graph until a state recurs, self-timed or in static orders with transfers.
+The graph is executed until a state recurs, either self-timed, or with static orders and transfers. The
+results are exact over all iterations.
 """
 
 from __future__ import annotations
@@ -32,16 +33,15 @@ LATENCIES = ("latency", "dependency_latency", "max_release_delay", "jitter", "st
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceLatency(Shown):
-    """Latencies behind a source whose firings are released at even distances.
+    """Latencies after a source whose firings are released at equal distances.
 
-    period: of the source, for one iteration; min_period: the shortest that the graph sustains. If
+    period: of an iteration of the source; min_period: the minimum that the graph sustains. If
     min_period exceeds period, inputs accumulate without bound, and all other results are None.
-    latency: the longest time from the release of iteration n of the source to the last end of the
-    sink in iteration n. dependency_latency: to its last end in iteration n + distance, the
-    first that needs iteration n. max_release_delay: by how much a firing of the source starts at most
-    after its release, for lack of tokens or space; 0 for a source that never has to wait.
-    jitter: maximum less minimum deviation of the sink's ends from a strictly periodic sequence;
-    steady_jitter: without the transient.
+    latency: maximum time from the release of iteration n of the source to the last end of the sink in
+    iteration n. dependency_latency: to its last end in iteration n + distance, the first that depends
+    on iteration n. max_release_delay: maximum time from a release of the source to the start of that
+    firing. jitter: maximum less minimum deviation of the sink's ends from a strictly periodic
+    sequence; steady_jitter: without the transient.
     """
 
     JSON: ClassVar[tuple[str, ...]] = (
@@ -71,17 +71,16 @@ def source_latency(
     mapping: Mapping | None = None,
     budget: Budget = None,
 ) -> SourceLatency:
-    """Return latency and jitter behind a source that is released evenly, once an iteration in `period`.
+    """Return latency and jitter after a strictly periodic source.
 
-    Firing i of the source starts at i * period / (its firings per iteration), or later where tokens or
-    space are missing; all else starts as soon as it can. platform, mapping: with static orders,
-    whose prefixes count, and with wheels that start together.
-    By execution until a state recurs, so exact over all iterations. Raises Deadlocked; CsdfError
-    where the sink never needs the source; InvalidGraph, InvalidMapping, GaveUp; NoRecurrence
-    where no state recurs in time.
-    Source: latency by dependency: Ghamarian et al., Latency minimization for synchronous data flow
-    graphs, DSD 2007; jitter as in the event model "periodic with jitter": Richter, Jersak, Ernst, A
-    formal approach to MpSoC performance verification, IEEE Computer 36(4), 2003.
+    Firing i of the source starts at i * period / (its firings per iteration), or later if tokens or
+    space are missing; all other actors are self-timed. platform, mapping: with static orders,
+    including their prefixes, and with wheels that start together. Computed by execution until a state
+    recurs, so exact over all iterations. Raises Deadlocked; CsdfError if the sink never depends on the
+    source; InvalidGraph, InvalidMapping, GaveUp; NoRecurrence if no state recurs in time. Source:
+    latency by dependency: Ghamarian et al., Latency minimization for synchronous data flow graphs, DSD
+    2007; jitter as in the event model "periodic with jitter": Richter, Jersak, Ernst, A formal
+    approach to MpSoC performance verification, IEEE Computer 36(4), 2003.
     """
     exact_period = exact_above_zero(period, "period")
     if (platform is None) != (mapping is None):
@@ -114,9 +113,9 @@ def source_latency(
 
 
 def with_clock(graph: Graph, source: str, period: Fraction) -> Graph:
-    """Return the graph with an actor that releases the firings of a source at even distances.
+    """Return the graph with an actor that releases the firings of a source at equal distances.
 
-    The first one at time 0. period: of an iteration, in units of the user.
+    The first release is at time 0. period: of an iteration, in units of the user.
     """
     distance = period / graph.time_unit / repetition_vector(graph)[source]
     finer = in_finer_time(graph, distance.denominator)
@@ -174,30 +173,30 @@ def _measured(
     count = run.transient + run.steady
     ends = [Fraction(0)] * (count + distance)
     waits: list[Fraction] = []
-    strays: list[list[Fraction]] = [[], []]  # in the transient, in the steady part
+    deviations: list[list[Fraction]] = [[], []]  # of ends in the transient, in the steady part
     for firing in run.firings:
         if firing.actor == sink and firing.index // sink_firings < len(ends):
             n = firing.index // sink_firings
             ends[n] = max(ends[n], firing.end)
             if n < count:
-                strays[n >= run.transient].append(firing.end - firing.index * period / sink_firings)
+                due = firing.index * period / sink_firings
+                deviations[n >= run.transient].append(firing.end - due)
         if firing.actor == source and firing.index < count * source_firings:
             waits.append(firing.start - firing.index * period / source_firings)
     latency, paired = (
         max(ends[n + apart] - n * period for n in range(count)) for apart in (0, distance)
     )
     jitter, steady = (
-        max(strays_of_run) - min(strays_of_run)
-        for strays_of_run in (strays[0] + strays[1], strays[1])
+        max(values) - min(values) for values in (deviations[0] + deviations[1], deviations[1])
     )
     return latency, paired, max(waits), jitter, steady
 
 
 class OrderedLatency(NamedTuple):
-    """Longest times from the first start of the source in an iteration to the last end of the sink.
+    """Maximum times from the first start of the source in an iteration to the last end of the sink.
 
-    by_iteration: in the same iteration. by_dependency: in the one that first needs it, which is
-    `distance` later.
+    by_iteration: in the same iteration. by_dependency: in the first iteration that depends on it,
+    `distance` iterations later.
     """
 
     by_iteration: Fraction
@@ -217,9 +216,9 @@ def ordered_latency(
 ) -> OrderedLatency:
     """Return the latency of a mapping, over its transient and one steady part.
 
-    Wheels start together. Raises Deadlocked; CsdfError where the sink never needs the
-    source; InvalidGraph, InvalidMapping; NoRecurrence where no state recurs in time; GaveUp where the
-    budget, a stop or seconds, ends.
+    Wheels start together. Raises Deadlocked; CsdfError if the sink never depends on the source;
+    InvalidGraph, InvalidMapping; NoRecurrence if no state recurs in time; GaveUp if the budget, a stop
+    or seconds, ends.
     """
     stop = stop_of(budget)
     distance = dependency_distance(graph, source, sink, budget=stop)

@@ -1,4 +1,9 @@
-"""Iterative modulo scheduling: static orders that reach a wanted period."""
+"""Iterative modulo scheduling: static orders with a required period.
+
+In a modulo schedule all firings of an iteration repeat with the period, so a processor is modelled as a
+wheel: its time modulo the period. Firings are placed by priority (height); a firing without a free
+interval ejects the firings in its way, which are placed again later.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +16,9 @@ from heapq import heapify, heappop, heappush
 from csdf.mapping.model import Mapping, StaticOrder
 from csdf.mapping.problem import MappingProblem, iteration_order
 
-EJECTIONS = 20  # how often a firing may lose its place, on average, before the period is given up
-MOST_STEPS = 10_000  # in addition to one step for each firing
-# Firings of one prefix. Each is executed without times to check the order, in about 2 s altogether.
-MOST_PREFIX = 200_000
+EJECTIONS = 20  # ejections for each firing, on average, before the schedule is given up
+MOST_STEPS = 10_000  # placements in addition to one for each firing
+MOST_PREFIX = 200_000  # firings of a prefix; their simulation takes about 2 s
 
 
 def modulo_schedule(
@@ -23,16 +27,16 @@ def modulo_schedule(
     period: Fraction,
     look: Callable[[], None] = lambda: None,
 ) -> list[int] | None:
-    """Return starts of the firings that repeat with the period, times its denominator.
+    """Return start times of a periodic schedule, times the denominator of the period; None if none.
 
-    None where none are found. look: called before each firing is placed, ends the work by raising.
+    look: called before each placement; may end the search by raising.
     Source: Rau, Iterative modulo scheduling, MICRO 1994.
     """
     return _Schedule(problem, binding, period).starts(look)
 
 
 class _Schedule:
-    """Firings on a wheel of one period for each processor."""
+    """A partial modulo schedule: start times of the placed firings, and a wheel for each processor."""
 
     def __init__(self, problem: MappingProblem, binding: Sequence[int], period: Fraction) -> None:
         scale = period.denominator
@@ -55,7 +59,7 @@ class _Schedule:
             self.into[dependency.after].append((dependency.before, gap))
             self.out_of[dependency.before].append((dependency.after, gap))
         self.start: list[int | None] = [None] * len(self.core)
-        self.latest: list[int | None] = [None] * len(self.core)  # before it lost its place
+        self.latest: list[int | None] = [None] * len(self.core)  # also after an ejection
         self.wheels = [_Wheel(self.period) for _ in problem.platform.cores]
         self.order = iteration_order(problem)
 
@@ -77,10 +81,10 @@ class _Schedule:
         return None
 
     def _heights(self, look: Callable[[], None]) -> list[int] | None:
-        """Return the longest path from each firing to an end; None for a cycle above the period."""
+        """Return the longest path from each firing; None if a cycle is longer than the period."""
         heights = [0] * len(self.core)
-        # Against the order of an iteration each round settles all paths with one more dependency
-        # on an earlier iteration; in the order of the actors it would be one more dependency.
+        # Bellman-Ford in reverse topological order of an iteration: each round settles all paths
+        # with one more dependency on an earlier iteration.
         backwards = self.order[::-1]
         for _ in range(len(self.core) + 1):
             look()
@@ -95,7 +99,7 @@ class _Schedule:
         return None
 
     def _place(self, firing: int) -> list[int]:
-        """Give a firing a place; return the firings that lose theirs."""
+        """Place a firing; return the ejected firings."""
         earliest = 0
         for before, gap in self.into[firing]:
             begin = self.start[before]
@@ -106,8 +110,8 @@ class _Schedule:
         lost = []
         if start is None:
             last = self.latest[firing]
-            # Rau's iterative modulo scheduling: a forced firing moves on by at least one, so that
-            # two firings do not evict each other for ever.
+            # Rau: a forced placement starts later than the firing's last start, so that two firings
+            # do not eject each other forever.
             start = earliest if last is None or earliest > last else last + 1
             lost = wheel.occupants(start, duration)
             for firing_lost in lost:
@@ -129,10 +133,10 @@ class _Schedule:
 
 
 class _Wheel:
-    """The time of one processor modulo the period: firings that share no time, and busy blocks.
+    """The time of one processor modulo the period: disjoint firings, and blocks.
 
-    A block is a run of firings without a gap. Only gaps matter for the next firing, and a wheel that
-    fills up has few blocks, however many firings. An end may exceed the period; the block then
+    A block is a maximal run of firings without a gap. The search for a free interval only visits
+    blocks, and a full wheel has few blocks. If the end of a block exceeds the period, the block
     continues at the begin of the wheel.
     """
 
@@ -143,7 +147,7 @@ class _Wheel:
         self._ends: list[int] = []
 
     def free_from(self, earliest: int, duration: int) -> int | None:
-        """Return the first start within a period at which the processor is free long enough."""
+        """Return the first start within a period with a free interval of this duration, or None."""
         begins, ends, period = self._begins, self._ends, self._period
         if not duration or not begins:
             return earliest
@@ -158,7 +162,7 @@ class _Wheel:
         return None if free >= position + period else earliest + free - position
 
     def occupants(self, start: int, duration: int) -> list[int]:
-        """Return the firings that are executed at some time of these."""
+        """Return the firings that overlap an interval."""
         begin = start % self._period
         end = begin + duration
         return [
@@ -170,7 +174,7 @@ class _Wheel:
         ]
 
     def occupy(self, firing: int, start: int, duration: int) -> None:
-        """Add a firing in a gap; a firing without duration takes none."""
+        """Add a firing in a gap; a firing of zero duration occupies no time."""
         if not duration:
             return
         begins, ends = self._begins, self._ends
@@ -189,7 +193,7 @@ class _Wheel:
             del begins[block + 1]
 
     def leave(self, firing: int, start: int, duration: int) -> None:
-        """Remove a firing; its block falls into the parts before and after it."""
+        """Remove a firing; its block splits into the parts before and after it."""
         if not duration:
             return
         begins, ends = self._begins, self._ends
@@ -205,11 +209,11 @@ class _Wheel:
 def mapping_of(
     problem: MappingProblem, binding: Sequence[int], starts: Sequence[int], period: int
 ) -> Mapping | None:
-    """Return the mapping of starts that repeat with a period, each order with its shortest prefix.
+    """Return the mapping of a periodic schedule, each order with its shortest prefix.
 
-    The prefix of a processor covers the stages between its own firings, not those between
-    processors: a long latency delays the whole order of the receiver. None where a prefix would have
-    more than MOST_PREFIX firings.
+    The prefix of a processor covers the pipeline stages of its own firings, not the stages between
+    processors: a long latency delays the whole order of the receiver. None if a prefix would have more
+    than MOST_PREFIX firings.
     """
     names = [core.name for core in problem.platform.cores]
     firings_on: dict[int, list[tuple[int, int, int]]] = defaultdict(list)
@@ -232,7 +236,7 @@ def _static_order(
 ) -> tuple[list[int], list[int]] | None:
     """Return the actors of a prefix and of a periodic list; None for a prefix that is too long.
 
-    firings: start, number and actor of each firing of one processor.
+    firings: (start, number, actor) of each firing on one processor.
     """
     first = min(start for start, _, _ in firings)
     stages = [(start - first) // period for start, _, _ in firings]
@@ -250,7 +254,7 @@ def _static_order(
 
 
 def shortest_order(prefix: Sequence[str], periodic: Sequence[str]) -> StaticOrder:
-    """Return the same endless list of firings with the shortest prefix."""
+    """Return the static order with the shortest prefix for the same infinite sequence of firings."""
     prefix_length, turned, count = len(prefix), 0, len(periodic)
     # Rotating the periodic list back by one absorbs the last firing of the prefix.
     while prefix_length and prefix[prefix_length - 1] == periodic[(turned - 1) % count]:

@@ -19,7 +19,7 @@ from csdf.mapping.model import InvalidMapping, Mapping, Platform
 from csdf.model.graph import Actor, Graph, in_finer_time
 
 MOST_FIRINGS = 20_000  # of an iteration that is mapped
-MOST_SHARED = 10**8  # sum of loads of which all subsets are summed up
+MOST_SHARED = 10**8  # maximum sum of loads for the bound by subset sums: a bit for each sum
 
 
 class Dependency(NamedTuple):
@@ -35,15 +35,15 @@ class Dependency(NamedTuple):
 class MappingProblem:
     """A graph and a platform, as numbers; times in units of the mapped graph.
 
-    actors: all are to be bound, by number. works: durations of each actor's firings in one
-    iteration on each processor; None where it cannot run. firings: of each, its actor and its index.
+    actors, cores: referred to by number. works: works[actor][core] has the durations of the firings in
+    an iteration; None if the actor cannot run there. firings: (actor, index in the iteration).
     """
 
     graph: Graph
     platform: Platform
     actors: tuple[str, ...]
     firings: tuple[tuple[int, int], ...]
-    first: tuple[int, ...]  # firing of each actor
+    first: tuple[int, ...]  # the first firing of each actor
     works: tuple[tuple[tuple[int, ...] | None, ...], ...]
     dependencies: tuple[Dependency, ...]
     sent: frozenset[str]  # channels of the application, whose tokens cross connections
@@ -51,11 +51,11 @@ class MappingProblem:
 
     @property
     def has_equal_cores(self) -> bool:
-        """Whether each actor takes equally long on all processors."""
+        """Whether each actor has equal durations on all processors."""
         return all(len(set(row)) == 1 for row in self.works)
 
     def load(self, actor: int, core: int) -> int:
-        """Return how long a processor works for an actor in one iteration."""
+        """Return the time of an actor's firings in an iteration on a processor."""
         work = self.works[actor][core]
         if work is None:
             raise AssertionError("an actor is bound to processors that it runs on")
@@ -66,7 +66,7 @@ class MappingProblem:
         return [core for core, work in enumerate(self.works[actor]) if work is not None]
 
     def duration(self, firing: int, core: int) -> int:
-        """Return how long a firing takes on a processor."""
+        """Return the duration of a firing on a processor."""
         actor, index = self.firings[firing]
         work = self.works[actor][core]
         if work is None:
@@ -75,16 +75,13 @@ class MappingProblem:
 
     @property
     def least_loads(self) -> list[int]:
-        """How long each actor keeps its fastest processor busy in one iteration."""
+        """The load of each actor on its fastest processor."""
         actors = range(len(self.actors))
         return [min(self.load(a, c) for c in self.cores_of(a)) for a in actors]
 
     @property
     def longest_time(self) -> int:
-        """The time of all firings on their slowest processors, and of all tokens in transit.
-
-        No cycle that visits each once takes longer.
-        """
+        """Upper bound on the time of a simple cycle: all firings at their slowest, all transfers."""
         cores = range(len(self.platform.cores))
         work = sum(
             max(self.duration(firing, core) for core in self.cores_of(actor))
@@ -96,7 +93,7 @@ class MappingProblem:
         )
 
     def delay(self, channel: str, source: int, target: int) -> int:
-        """Return how long a token of a channel is in transit between two processors."""
+        """Return the transfer time of a token of a channel between two processors."""
         if source == target or channel not in self.sent:
             return 0
         names = self.platform.cores[source].name, self.platform.cores[target].name
@@ -187,9 +184,9 @@ def _dependencies(
 
 
 def iteration_order(problem: MappingProblem) -> list[int]:
-    """Return the firings of an iteration, each after the firings of that iteration it waits for.
+    """Return a topological order (Kahn) of the firings of an iteration of a live graph.
 
-    Kahn's topological order of the dependencies within an iteration, which a live graph has.
+    Only dependencies within the iteration count.
     """
     waits = [0] * len(problem.firings)
     followers: list[list[int]] = [[] for _ in problem.firings]
@@ -207,7 +204,7 @@ def iteration_order(problem: MappingProblem) -> list[int]:
 
 
 def lower_bound(problem: MappingProblem) -> Fraction:
-    """Return a period below which no mapping comes, in time units of the problem.
+    """Return a lower bound on the period of all mappings, in time units of the problem.
 
     The maximum of: the period with a fastest processor for each actor; the minimum load of each actor;
     the mean of all minimum loads over the processors; and, for identical processors, the bound of
@@ -222,10 +219,10 @@ def lower_bound(problem: MappingProblem) -> Fraction:
 
 
 def fewest_by_load(problem: MappingProblem, period: Fraction) -> int:
-    """Return how many processors any mapping of at most that period uses at least.
+    """Return a lower bound on the processors of a mapping with at most that period.
 
-    By the least loads of the actors: all together, and, for processors that are alike, with no actor
-    split. period: in time units of the problem, no less than the load of any actor.
+    It follows from the sum of the minimum loads; for equal processors, also from the indivisibility of
+    loads. period: in time units of the problem, at least the load of each actor.
     """
     minimum = problem.least_loads
     fewest = max(1, ceil(sum(minimum) / period))
@@ -246,7 +243,7 @@ def _least_shared(loads: Sequence[int], cores: int) -> int:
     share = -(-sum(loads) // cores)
     if sum(loads) > MOST_SHARED:
         return max(pair, share)
-    sums = 1  # bit n is set where some loads sum up to n
+    sums = 1  # bit n is set if a subset of the loads has the sum n
     for load in loads:
         sums |= sums << load
     above = sums >> share

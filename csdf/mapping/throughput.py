@@ -1,4 +1,8 @@
-"""Exact throughput of a mapping: static orders become channels that pass on a token per position."""
+"""Exact throughput of a mapping: maximum cycle ratio of a graph with static orders as channels.
+
+The firings of a processor pass a token along its cyclic list, so they exclude each other. The critical
+cycle names these channels and the channels of the application.
+"""
 
 from __future__ import annotations
 
@@ -26,12 +30,12 @@ from csdf.time_limit import Budget, stop_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MappedThroughput(Shown):
-    """How fast a mapped graph runs for ever.
+    """The throughput of a mapped graph.
 
-    period: time of one iteration of the application, in units of the user; None for a deadlock, 0 if
-    nothing limits it. critical_cycle: why it is not less; channels `p: a before b` are orders, actors
-    `c (transfer)` are transfers. deadlock: what waits for what; blocked: the channels of a cycle of
-    such waits, where one is known. utilization: the part of the time in which each processor works.
+    period: long-run time of one iteration of the application, in units of the user; None for a
+    deadlock, 0 if it is unlimited. critical_cycle: its proof; channels `p: a before b` are orders,
+    actors `c (transfer)` are transfers. deadlock: a description; blocked: the channels of a cycle of
+    blocked actors, or (). utilization: the share of the time in which each processor is busy.
     """
 
     JSON: ClassVar[tuple[str, ...]] = ("period", "critical_cycle", "deadlock", "utilization")
@@ -49,9 +53,9 @@ def mapped_throughput(
 ) -> MappedThroughput:
     """Return the exact throughput of a mapping with static orders.
 
-    On a processor with a slice the durations are response times, the longest for any position of
-    the wheels, so that the period is an upper bound; `mapped_execution` has the exact one for wheels
-    that start together. budget: a stop, or seconds. Raises InvalidMapping, InconsistentGraph, GaveUp.
+    On a processor with a slice the durations are worst-case response times for any position of the
+    wheel, so the period is an upper bound. `mapped_execution` computes the exact period for wheels that
+    start together. budget: a stop, or seconds. Raises InvalidMapping, InconsistentGraph, GaveUp.
     Source: Stuijk et al., DAC 2007, sections 7 and 8 (binding-aware graph).
     """
     require_valid(graph, platform, mapping)
@@ -62,7 +66,7 @@ def mapped_throughput(
 def ordered_throughput(
     bound: Graph, mapping: Mapping, repetitions: dict[str, int], *, budget: Budget = None
 ) -> MappedThroughput:
-    """Return the throughput of a graph that has its durations and transfers, under the orders.
+    """Return the throughput of a bound graph (`bound_graph`) with the static orders of a mapping.
 
     repetitions: of the actors of the application.
     """
@@ -77,7 +81,7 @@ def ordered_throughput(
         if unmapped.deadlock is not None:
             channels = tuple(firing.channel for firing in unmapped.deadlock.cycle)
             return _stuck(str(unmapped.deadlock), channels)
-        iterations = next(  # of the application in one of the part
+        iterations = next(  # iterations of the application in an iteration of the component
             Fraction(count, repetitions[actor])
             for actor, count in repetition_vector(part).items()
             if actor in repetitions
@@ -102,7 +106,7 @@ def _stuck(deadlock: str, blocked: tuple[str, ...]) -> MappedThroughput:
 
 
 def _parts(graph: Graph) -> list[Graph]:
-    """Return the weakly connected parts of a graph, as graphs."""
+    """Return the weakly connected components of a graph, by union-find."""
     home = {actor.name: actor.name for actor in graph.actors}
 
     def root(name: str) -> str:
@@ -140,10 +144,10 @@ def _utilization(
 
 
 class OrderDeadlock(CsdfError):
-    """Static orders in which every processor waits for another one.
+    """Static orders that deadlock.
 
-    waiting: of each processor that waits the actor that is next, and the channel without enough tokens.
-    blocked: the channels of a cycle of waits; empty where there is none.
+    waiting: by blocked processor, its next actor and the channel with too few tokens. blocked: the
+    channels of a cycle of blocked actors, or ().
     """
 
     def __init__(self, waiting: dict[str, tuple[str, str]], blocked: tuple[str, ...] = ()) -> None:
@@ -158,7 +162,7 @@ class OrderDeadlock(CsdfError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Marking:
-    """A graph some firings later: how often each actor fired, tokens, and positions in the orders."""
+    """A state after some firings: firings of each actor, tokens, and positions in the orders."""
 
     firings: dict[str, int]
     tokens: dict[str, int]
@@ -168,21 +172,20 @@ class Marking:
 def ordered_graph(graph: Graph, orders: Map[str, StaticOrder]) -> Graph:
     """Return the graph whose self-timed execution obeys the static orders.
 
-    Prefixes are executed first: the graph begins with the tokens and phases that they leave, so that
-    its transient is another one and its period is the period of the mapping. An actor has the least
-    common multiple of its phases and of its firings in its list as phases, and `p: a before b` carries
-    a token from each firing of a to the firing of b that comes next on p. The processor's actors
-    thus fire one at a time.
-    Raises OrderDeadlock where the prefixes cannot be executed.
-    Source: Damavandpeyma et al., Schedule-extended synchronous dataflow graphs, IEEE TCAD 2013, for
-    SDF graphs; phases make it smaller.
+    The graph begins with the tokens and phases after the prefixes. So its transient differs from the
+    transient of the mapping, but its period is equal. The phases of an actor become the least common
+    multiple of its phases and its firings in the list. The channel `p: a before b` carries a token
+    from each firing of a to the next firing on p, if that is a firing of b. So the actors of a
+    processor fire one at a time. Raises OrderDeadlock if the prefixes deadlock. Source: Damavandpeyma
+    et al., Schedule-extended synchronous dataflow graphs, IEEE TCAD 2013, for SDF graphs; phases make
+    it smaller.
     """
     run = _OrderedRun(graph, orders)  # until every prefix is done
     while not run.is_done():
         if not run.step():
             raise OrderDeadlock(run.waiting(), run.blocked())
     marking = run.marking()
-    rings = {}  # periodic lists as they come from the places that are reached
+    rings = {}  # the periodic lists, rotated to the positions after the prefixes
     for core, order in orders.items():
         start = (marking.places.get(core, 0) - len(order.prefix)) % len(order.periodic)
         rings[core] = order.periodic[start:] + order.periodic[:start]
@@ -216,14 +219,14 @@ def ordered_graph(graph: Graph, orders: Map[str, StaticOrder]) -> Graph:
 
 
 def _turned(cycle: tuple[int, ...], done: int, length: int) -> tuple[int, ...]:
-    """Return the cycle from the phase that comes after this many firings, over this many phases."""
+    """Return the cycle, rotated by `done` firings and repeated to `length` phases."""
     return tuple(cycle[(done + index) % len(cycle)] for index in range(length))
 
 
 def _order_channels(core: str, ring: Sequence[str], phases: dict[str, int]) -> list[Channel]:
-    """Return a channel for each pair of actors that follow one another somewhere in the list."""
+    """Return a channel for each pair of actors with consecutive firings in the cyclic list."""
     seen: dict[str, int] = defaultdict(int)
-    numbers = []  # of each entry, among those of its actor
+    numbers = []  # index of each firing among the firings of its actor in the list
     for actor in ring:
         numbers.append(seen[actor])
         seen[actor] += 1
@@ -255,7 +258,7 @@ def _marks(indices: list[int], count: int, phases: int) -> tuple[int, ...]:
 
 
 class _OrderedRun:
-    """Firings in an order that the lists allow, without times."""
+    """An untimed simulation under static orders, until all prefixes are completed."""
 
     def __init__(self, graph: Graph, orders: Map[str, StaticOrder]) -> None:
         self.orders = orders
@@ -272,7 +275,7 @@ class _OrderedRun:
         return all(self.places[core] >= len(order.prefix) for core, order in self.orders.items())
 
     def step(self) -> bool:
-        """Fire what the unfinished prefixes want, else whatever can fire; return whether any did."""
+        """Advance the unfinished prefixes, or else all other actors; return whether any fired."""
         unfinished = [c for c, order in self.orders.items() if self.places[c] < len(order.prefix)]
         ready = [core for core in self.orders if core not in unfinished]
         if sum(self._advance(core) for core in unfinished):
@@ -289,7 +292,7 @@ class _OrderedRun:
         return self._run.firings[actor] < self._run.most[actor] and self._run.advance(actor)
 
     def waiting(self) -> dict[str, tuple[str, str]]:
-        """Return for each processor that waits its next actor and the channel that it waits for."""
+        """Return the next actor of each blocked processor, and the channel that it waits for."""
         waiting = {}
         for core, order in self.orders.items():
             actor = order.actor(self.places[core])
@@ -330,10 +333,10 @@ class _OrderedRun:
 
 
 def _most_firings(graph: Graph, orders: Map[str, StaticOrder]) -> dict[str, int]:
-    """Return how often an actor fires at most before the prefixes are done, if they can be.
+    """Return an upper bound on the firings of each actor until the prefixes are completed.
 
-    A firing needs firings of its own iteration and earlier ones; where it stands behind later
-    iterations in an order, as many more as the order is ahead, once for each processor.
+    A firing needs firings of its own and earlier iterations. If an order places it after firings of
+    later iterations, it also needs these, at most `ahead` iterations more for each processor.
     """
     repetitions = repetition_vector(graph)
     ahead = max(
