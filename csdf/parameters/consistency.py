@@ -1,9 +1,9 @@
 """The repetition vector of a graph with parameters, and the values at which the graph is consistent.
 
-Ratios of firings are rational functions of the parameters, exact and in lowest terms; a channel that
-closes a cycle of the graph gives a condition: a polynomial that is zero. Within min, max, floor, ceil,
-// and % nothing is simplified: each such term is a symbol of its own, so that a condition may be
-listed that always holds, but none is missing.
+Ratios of firings are rational functions of the parameters, exact and in lowest terms. A channel that
+closes a cycle of the graph yields a condition: a polynomial that has to be zero. Terms with min, max,
+floor, ceil, // and % are independent symbols. So a listed condition may always hold, but no condition
+is missing.
 
 Source: Bilsen et al., Cycle-Static Dataflow, IEEE Trans. Signal Processing 44(2), 1996, over a field of
 rational functions; Bhattacharya, Bhattacharyya, Parameterized dataflow modeling for DSP systems, IEEE
@@ -29,17 +29,17 @@ from csdf.model.expression import Expression
 from csdf.model.shown import Shown
 from csdf.parameters.graph import ParametricChannel, ParametricGraph, Terms
 
-MOST_DIVIDED = 12  # terms of a greatest common divisor that are compared with one another
-MOST_CONDITIONS = 4  # conditions that are checked together for a contradiction
+MOST_DIVIDED = 12  # terms of a greatest common divisor that are simplified: all pairs are divided
+MOST_CONDITIONS = 4  # conditions in a Groebner basis, which detects a contradiction
 PLAIN: Mapping[str, Any] = {"+": add, "-": sub, "*": mul, "/": truediv, "**": pow}
 Values = Mapping[str, Fraction]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Condition(Shown):
-    """A demand of a channel on the parameters: `left` equals `right`, both expressions of SymPy.
+    """A condition of a channel on the parameters: `left` equals `right`, both SymPy expressions.
 
-    produced, consumed: the tokens of an iteration by the channels before it.
+    produced, consumed: the tokens of an iteration on the channel, with the firings by other channels.
     """
 
     JSON: ClassVar[tuple[str, ...]] = ("channel", "text", "latex")
@@ -61,18 +61,17 @@ class Condition(Shown):
         return f"{sympy.latex(self.left)} = {sympy.latex(self.right)}"
 
     def holds(self, values: Values) -> bool:
-        """Whether it holds at values of the parameters."""
+        """Whether the condition holds at values of the parameters."""
         return bool(_at(self.left, values) == _at(self.right, values))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SymbolicRepetitions(Shown):
-    """Firings in an iteration, as expressions, where the parameters fulfil all conditions.
+    """The repetition vector as expressions, for parameters of at least 1 that meet all conditions.
 
-    Parameters are at least 1. cycles: for each connected component the cycles of its actors; the least
-    vector at given values is this one divided by the greatest common divisor of its numbers there.
-    phases: of each actor; an actor fires its cycles times its phases. is_never: whether no values of
-    the parameters fulfil all conditions.
+    cycles: for each connected component, a multiple of the phase cycles of its actors; at given values
+    it has to be divided by the greatest common divisor of its numbers. phases: of each actor; an actor
+    fires cycles * phases times. is_never: whether no values of the parameters meet all conditions.
     """
 
     JSON: ClassVar[tuple[str, ...]] = (
@@ -88,17 +87,17 @@ class SymbolicRepetitions(Shown):
 
     @property
     def repetition_vector(self) -> dict[str, str]:
-        """Firings of each actor, before the common divisor is taken out."""
+        """Firings of each actor, before division by the common divisor."""
         return {name: str(value) for name, value in self._firings()}
 
     @property
     def divisors(self) -> list[str]:
-        """For each connected component by which number its firings are to be divided."""
+        """The common divisor of each connected component."""
         return [_gcd_text(part.values(), str, "gcd({})") for part in self.cycles]
 
     @property
     def latex(self) -> dict[str, Any]:
-        """The same as formulas of LaTeX."""
+        """Repetition vector, divisors and conditions as LaTeX formulas."""
         return {
             "repetition_vector": {name: sympy.latex(value) for name, value in self._firings()},
             "divisors": [
@@ -108,7 +107,7 @@ class SymbolicRepetitions(Shown):
         }
 
     def at(self, values: Values) -> dict[str, int] | None:
-        """Return the repetition vector at values of the parameters, None where it is inconsistent."""
+        """Return the repetition vector at values of the parameters; None if inconsistent."""
         if not all(condition.holds(values) for condition in self.conditions):
             return None
         counts: dict[str, int] = {}
@@ -119,7 +118,7 @@ class SymbolicRepetitions(Shown):
         return {name: counts[name] * count for name, count in self.phases.items()}
 
     def divisor_at(self, values: Values) -> Fraction:
-        """Return by which number the vector of a connected graph is to be divided."""
+        """Return the common divisor of the vector of a connected graph."""
         (part,) = self.cycles
         return _common_divisor(_numbers(part, values).values())
 
@@ -130,7 +129,7 @@ class SymbolicRepetitions(Shown):
 
 @public
 def symbolic_repetitions(graph: ParametricGraph) -> SymbolicRepetitions:
-    """Return the repetition vector as expressions, with the conditions under which there is one."""
+    """Return the repetition vector as expressions, and the conditions of consistency."""
     arithmetic = _Arithmetic(graph)
     touching: dict[str, list[ParametricChannel]] = {name: [] for name in graph.actors}
     for channel in graph.channels:
@@ -157,10 +156,10 @@ def symbolic_repetitions(graph: ParametricGraph) -> SymbolicRepetitions:
 
 
 class _Arithmetic:
-    """Rational functions of the parameters, and of terms that are none, each a symbol."""
+    """The field of rational functions of the parameters, and of symbols for other terms."""
 
     def __init__(self, graph: ParametricGraph) -> None:
-        self._opaque: dict[Any, Any] = {}  # symbols by what they stand for
+        self._opaque: dict[Any, Any] = {}  # symbols, by the term that they stand for
         names = graph.parameters
         self._symbols = {name: sympy.Symbol(name, positive=True, integer=True) for name in names}
         sums = [
@@ -242,7 +241,7 @@ class _Arithmetic:
         return {name: self._told(whole[name]) for name in reached}
 
     def _primitive(self, ratio: Mapping[str, Any]) -> dict[str, Any]:
-        """The ratios as polynomials with integer coefficients and without a common factor."""
+        """Return the ratios times a common factor, as polynomials over the integers with gcd 1."""
         ring = self._field.ring
         denominator = reduce(
             lambda a, b: a.lcm(b), (ratio_value.denom for ratio_value in ratio.values())
@@ -250,7 +249,7 @@ class _Arithmetic:
         products = {
             name: ratio_value * self._field(denominator) for name, ratio_value in ratio.items()
         }
-        # What is left of each denominator is a number: a least common multiple knows none of these.
+        # The remaining denominators are numbers, which an lcm of polynomials ignores.
         scaled = {
             name: ratio_value.numer.quo_ground(ratio_value.denom.LC)
             for name, ratio_value in products.items()
@@ -268,7 +267,7 @@ class _Arithmetic:
         }
 
     def _condition(self, channel: str, made: Any, taken: Any) -> Condition:
-        """The condition without factors that are positive for all parameters of at least 1."""
+        """Return the condition without factors that are positive for all parameters of at least 1."""
         _, factors = sympy.factor_list((made - taken).numer.as_expr())
         kept = [base for base, _ in factors if not self._is_positive(base)]
         left = right = sympy.Integer(0)
@@ -295,7 +294,7 @@ class _Arithmetic:
 
 
 def _is_never(conditions: Sequence[Condition]) -> bool:
-    """Whether the conditions contradict one another, or one of them itself."""
+    """Whether the conditions are detected to have no solution."""
     equations = [condition.left - condition.right for condition in conditions]
     for equation in equations:
         symbols = equation.free_symbols
@@ -315,7 +314,7 @@ def _is_never(conditions: Sequence[Condition]) -> bool:
 
 
 def _numbers(part: Mapping[str, Any], values: Values) -> dict[str, Fraction]:
-    """The cycles of a component at values of the parameters. Raises CsdfError where one is zero."""
+    """Return the cycles of a component at values of the parameters. Raises CsdfError for a zero."""
     numbers = {name: abs(_at(value, values)) for name, value in part.items()}
     for name, number in numbers.items():
         if not number:
@@ -324,29 +323,30 @@ def _numbers(part: Mapping[str, Any], values: Values) -> dict[str, Fraction]:
 
 
 def _common_divisor(numbers: Iterable[Fraction]) -> Fraction:
-    """The greatest common divisor of these."""
+    """Return the greatest common divisor of fractions."""
     listed = list(numbers)
     scale = lcm(*(number.denominator for number in listed))
     return Fraction(gcd(*(int(number * scale) for number in listed)), scale)
 
 
 def _gcd_text(values: Iterable[Any], told: Any, form: str) -> str:
-    """The greatest common divisor of expressions; 1 where one of them is."""
-    distinct = list(dict.fromkeys(values))
-    if any(abs(condition) == 1 for condition in distinct):
+    """Return the greatest common divisor of expressions as a text, without multiples of a term.
+
+    told: prints an expression. form: of the text around the list of terms.
+    """
+    terms = list(dict.fromkeys(values))
+    if any(abs(term) == 1 for term in terms):
         return "1"
-    if len(distinct) <= MOST_DIVIDED:
-        for condition in tuple(distinct):
-            if any(
-                condition is not factor and _is_multiple(condition, factor) for factor in distinct
-            ):
-                distinct.remove(condition)
-    return form.format(", ".join(told(condition) for condition in distinct))
+    if len(terms) <= MOST_DIVIDED:
+        for term in tuple(terms):
+            if any(term is not factor and _is_multiple(term, factor) for factor in terms):
+                terms.remove(term)
+    return form.format(", ".join(told(term) for term in terms))
 
 
-def _is_multiple(one: Any, other: Any) -> bool:
-    """Whether an expression is an integer polynomial times the other."""
-    quotient = sympy.cancel(one / other)
+def _is_multiple(product: Any, factor: Any) -> bool:
+    """Whether an expression is an integer polynomial times the factor."""
+    quotient = sympy.cancel(product / factor)
     symbols = quotient.free_symbols
     if not symbols:
         return bool(quotient.is_Integer)

@@ -1,8 +1,8 @@
 """Piecewise rational functions through exact values: the simplest formula of a list of numbers.
 
-A formula was checked at every value that it is about, and says nothing beyond its range. Pieces are
-intervals, or the values in an interval with one remainder: sizes of buffers depend on greatest common
-divisors, and so on remainders.
+A formula is checked at every value of its range, and holds only there. Its pieces are intervals, or
+residue classes within intervals: sizes of buffers depend on greatest common divisors, and so on
+remainders.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from typing import Any, ClassVar
 from csdf.errors import CsdfError
 from csdf.model.shown import Shown
 
-MOST_FITTED = 500  # values through which a formula is laid; the work grows faster than they do
+MOST_FITTED = 500  # maximum number of values; the work grows more than linearly
 # A formula may have a case for each remainder modulo one of these numbers.
 MODULI = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12)
-# Degrees of numerator and denominator, simple ones first. With more of them most sequences of some
-# dozens of numbers would have a formula, of as many coefficients as there are numbers.
+# Degrees of numerator and denominator, by complexity. With higher degrees most sequences of some dozens
+# of numbers would have a formula, with as many coefficients as numbers.
 DEGREES = ((0, 0), (1, 0), (2, 0), (3, 0), (0, 1), (1, 1), (2, 1))
-SHARE = 2  # values per coefficient or end of a formula, at least
-Polynomial = tuple[Fraction, ...]  # coefficients, that of the constant first
+SHARE = 2  # minimum number of values for each coefficient or end of a formula
+Polynomial = tuple[Fraction, ...]  # coefficients, the constant first
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +56,7 @@ class FormulaPiece(Shown):
 
     @property
     def where(self) -> str:
-        """The values at which it holds."""
+        """The values at which the piece holds."""
         name = self.parameter
         if self.first == self.last:
             return f"{name} = {self.first}"
@@ -66,10 +66,9 @@ class FormulaPiece(Shown):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Formula(Shown):
-    """A piecewise function of one parameter that was computed at every value of its range.
+    """A piecewise function of one parameter, divided by `divisor`, checked on its range.
 
-    divisor: by what each value of it is divided, such as `gcd(n, 6)`, in words and in LaTeX;
-    divisors: its values, none where there is no divisor.
+    divisor: such as `gcd(n, 6)`, as text and as LaTeX, or None; divisors: its values, or {}.
     """
 
     JSON: ClassVar[tuple[str, ...]] = ("text", "pieces", "divisor", "latex")
@@ -100,8 +99,8 @@ class Formula(Shown):
         return under + "\\begin{cases}\n" + " \\\\\n".join(rows) + "\n\\end{cases}"
 
     def to_sympy(self) -> Any:
-        """Return the function as a Piecewise of SymPy, before it is divided by the divisor."""
-        sympy = import_module("sympy")  # slow to import, and needed for this alone
+        """Return the function, without its divisor, as a Piecewise of SymPy."""
+        sympy = import_module("sympy")  # slow to import, and only used here
         symbol = sympy.Symbol(self.parameter, integer=True)
 
         def of(row: Polynomial) -> Any:
@@ -126,7 +125,7 @@ class Formula(Shown):
 
 
 def cost(formula: Formula | None) -> float:
-    """Return the number of coefficients and ends of a formula; without bound where there is none."""
+    """Return the number of coefficients and ends of a formula; infinite for None."""
     return (
         inf if formula is None else sum(map(_cost, formula.pieces)) + (formula.divisor is not None)
     )
@@ -135,10 +134,10 @@ def cost(formula: Formula | None) -> float:
 def piecewise(
     parameter: str, numbers: Sequence[int], values: Sequence[Fraction | None]
 ) -> Formula | None:
-    """Return the simplest piecewise rational function through all values that are known.
+    """Return the piecewise rational function through all known values with the minimum cost.
 
-    The simplest formula has the fewest coefficients and ends; None if these are more than half of the
-    values, since a list is as short. numbers: in equal steps.
+    None if its cost is more than a share 1 / SHARE of the number of values: a list is as short.
+    numbers: at equal distances.
     """
     best: list[FormulaPiece] | None = None
     maximum = sum(value is not None for value in values) // SHARE
@@ -172,7 +171,7 @@ def _pieces(
     degrees: tuple[int, int],
     maximum: int,
 ) -> Iterator[FormulaPiece]:
-    """The longest pieces in sequence, at most this many."""
+    """Yield the longest pieces in sequence, at most maximum + 1."""
     at, step = 0, points[1][0] - points[0][0] if len(points) > 1 else 1
     for _ in range(maximum + 1):
         while at < len(points) and points[at][1] is None:
@@ -195,10 +194,10 @@ def _pieces(
 def _longest(
     run: Sequence[tuple[int, Fraction]], degrees: tuple[int, int]
 ) -> tuple[Polynomial, Polynomial, int]:
-    """The function of these degrees through the most points from the first on, and their number."""
+    """Return numerator, denominator and length of the longest piece from the first point."""
     size = sum(degrees) + 1
-    is_one = len(run) > size and (degrees[1] > 0 or _is_polynomial(run[: size + 1]))
-    fraction = _through(run[:size], degrees) if is_one else None
+    is_candidate = len(run) > size and (degrees[1] > 0 or _is_polynomial(run[: size + 1]))
+    fraction = _through(run[:size], degrees) if is_candidate else None
     length = 0
     if fraction is not None:
         numerator, denominator = fraction
@@ -207,13 +206,13 @@ def _longest(
             if not below or _value(numerator, number) != value * below:
                 break
             length += 1
-    if fraction is None or length <= size:  # a list says as much
+    if fraction is None or length <= size:  # no more points than coefficients: a list is as short
         return (run[0][1],), (Fraction(1),), 1
     return numerator, denominator, length
 
 
 def _is_polynomial(points: Sequence[tuple[int, Fraction]]) -> bool:
-    """Whether the last difference of values in equal steps is zero."""
+    """Whether the finite difference of the highest order, of equidistant points, is zero."""
     degree = len(points) - 1
     return not sum((-1) ** at * comb(degree, at) * value for at, (_, value) in enumerate(points))
 
@@ -221,7 +220,7 @@ def _is_polynomial(points: Sequence[tuple[int, Fraction]]) -> bool:
 def _through(
     points: Sequence[tuple[int, Fraction]], degrees: tuple[int, int]
 ) -> tuple[Polynomial, Polynomial] | None:
-    """The function numerator / denominator through the points, with integer coefficients."""
+    """Return the rational function through the points, with integer coefficients."""
     above, below = degrees
     rows = [
         [Fraction(n) ** power for power in range(above + 1)]
@@ -241,7 +240,7 @@ def _through(
 
 
 def _null_vector(rows: list[list[Fraction]], width: int) -> list[Fraction]:
-    """A vector that is not zero and orthogonal to all rows, which are fewer than its entries."""
+    """Return a nonzero vector orthogonal to all rows (fewer than `width`), by Gauss-Jordan."""
     pivots: list[int] = []
     for column in range(width):
         done = len(pivots)
@@ -272,7 +271,7 @@ def _value(coefficients: Polynomial, number: int | Fraction) -> Fraction:
 
 
 def _function(piece: FormulaPiece, told: Callable[[str, Polynomial], str], quotient: str) -> str:
-    """The function as a text, in brackets where it needs them."""
+    """Return the function as a text. told: prints a polynomial; quotient: a format of both."""
     above, below = told(piece.parameter, piece.numerator), told(piece.parameter, piece.denominator)
     if below == "1":
         return above

@@ -1,9 +1,8 @@
 """Sweep of graph parameters: period, minimum storage or deadlock at every value, and formulas.
 
-Every value in the range is computed separately and exactly. A formula is fitted afterwards and
-checked at all values of the range; it claims nothing beyond the range. If one parameter occurs in
-durations alone, and they grow linearly with it, the period between any two values follows from
-`csdf.analysis.parametric`, so the range may have any length.
+Each value in the range is computed separately and exactly. A formula is then fitted and checked at all
+values of the range; it holds only there. If one parameter occurs only in durations that are linear in
+it, `csdf.analysis.parametric` computes the period as a function, so the range may have any length.
 """
 
 from __future__ import annotations
@@ -41,8 +40,8 @@ MOST_VALUES = 20_000  # of all parameters together
 class Instance(Shown):
     """A graph with parameters at one value of each.
 
-    answer: `period`, `deadlock`, `inconsistent`, `invalid` where an expression has no value that may
-    stand in its place, or `unknown`; reason: of the last three. storage: the least without deadlock.
+    answer: `period`, `deadlock`, `inconsistent`, `invalid` (the value of an expression is not allowed),
+    or `unknown`; reason: of the last three. storage: the smallest without deadlock.
     """
 
     values: Mapping[str, Fraction]
@@ -75,11 +74,11 @@ class Instance(Shown):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sweep(Tabular):
-    """A graph with parameters at all given values.
+    """A graph with parameters at all values of a range.
 
-    formulas: of the period and of the least storage, each where there is one. segments: the period as
-    a function of a parameter that stands in durations alone. is_complete: whether every instance
-    has its answer.
+    formulas: of the period and of the minimum storage, if they exist. segments: the period
+    as a function of a parameter that occurs only in durations. is_complete: whether every instance
+    has an answer.
     """
 
     JSON: ClassVar[tuple[str, ...]] = (
@@ -122,8 +121,8 @@ def sweep(
 
     change: returns a changed instance, such as with self-loops that limit auto-concurrency, and the
     channels that are not storage.
-    repetitions: symbolic repetition vector; with it the formula of a period may be f(n) / d(n), d(n)
-    being the divisor that reduces the vector to the smallest integers.
+    repetitions: symbolic repetition vector; with it the formula of a period may be f(n) / d(n), where
+    d(n) is the common divisor of the vector.
     budget: all periods are computed first, then storage with the rest of the budget.
     """
     wanted = prod(map(len, values.values()))
@@ -209,7 +208,7 @@ class _Analyses:
         return Instance(values=values, answer=answer, firings=firings, period=period)
 
     def storage(self, instance: Instance, stop: Stop) -> SmallestStorage | None:
-        """Return the least storage without deadlock; None where the graph does not run."""
+        """Return the smallest storage without deadlock; None if the graph is not live."""
         if instance.answer not in ("period", "unknown"):
             return None
         graph, loops = self._change(self._graph.at(instance.values))
@@ -278,7 +277,7 @@ class _NotLinear(Exception):
 def _linear(
     term: Fraction | Expression, parameter: str, fixed: Mapping[str, Fraction]
 ) -> Line | None:
-    """A term as a linear function of the parameter, the others fixed; None for a nonlinear term."""
+    """Return a term as a linear function of the parameter, others fixed; None if nonlinear."""
     if isinstance(term, Fraction):
         return term, Fraction(0)
     values: dict[str, Any] = {name: (value, Fraction(0)) for name, value in fixed.items()}

@@ -40,7 +40,7 @@ End = tuple[str, str]  # an actor, or an actor that stands for a graph, and its 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Path:
-    """FIFOs through interfaces from one actor to another; refused where its first one stands."""
+    """A path of FIFOs through interfaces from one actor to another; line: of its first FIFO."""
 
     source: End
     target: End
@@ -50,7 +50,7 @@ class Path:
     line: int
 
     def refusal(self, message: str) -> UnreadableFile:
-        """Return the error that blames the first fifo of the path."""
+        """Return an error at the first FIFO of the path."""
         return self.graph.refusal(self.line, message)
 
 
@@ -297,7 +297,7 @@ class Flattening:
                 "interface of its graph",
             )
         for port, port_of_node in node.ports.items():
-            # What comes in outside goes out of the interface inside.
+            # An input port of the actor is an interface with an output port inside.
             facing = [
                 name
                 for name, inner_port in interfaces[port].ports.items()
@@ -334,7 +334,7 @@ class Flattening:
         self._onward[source] = (target, tokens, fifo, level.graph)
 
     def _connect(self, level: FlattenedGraph, end: tuple[str, str, str], line: int) -> None:
-        """Note that a fifo has this end. An interface has one on each side: end names the side too."""
+        """Record the end of a FIFO: (side, node, port). An interface has a FIFO on each side."""
         if end in self._ends:
             raise level.graph.refusal(
                 line, f"port {shown(end[2])} of {shown(end[1])} has two fifos"
@@ -366,7 +366,7 @@ class FlattenedGraph:
                 self._find(node)
 
     def _find(self, first: PreesmNode) -> None:
-        """Find the value of a parameter after the values that it depends on."""
+        """Compute the value of a parameter, after the values that it depends on, depth first."""
         waiting, open_names = [first], set()
         while waiting:
             node = waiting[-1]
@@ -386,7 +386,7 @@ class FlattenedGraph:
                 waiting += needed
 
     def _needed(self, node: PreesmNode) -> list[PreesmNode]:
-        """The parameters without a value that the expression of this one names."""
+        """Return the parameters in the expression of this parameter that have no value yet."""
         is_set = node.name in self._given or self._override(node) is not None
         if is_set or not node.expression:
             return []
@@ -439,7 +439,7 @@ class FlattenedGraph:
             raise UnreadableFile(f"{where} parameter {shown(node.name)}: {error}") from None
 
     def names(self, node: str) -> dict[str, Fraction]:
-        """Return the meaning of a name at a node: a configuration port of it, or else a parameter."""
+        """Return the values of names at a node: its configuration ports, and other parameters."""
         return self._values | self.ports_set(node)
 
     def ports_set(self, node: str) -> dict[str, Fraction]:
@@ -448,7 +448,7 @@ class FlattenedGraph:
         return {port: self._values[name] for port, name in ports if name in self._values}
 
     def natural(self, text: str, node: str, line: int, what: str) -> int:
-        """Return the integer >= 0 that an expression at a node is."""
+        """Return the value of an expression at a node, a natural number. Raises UnreadableFile."""
         try:
             value = value_of(text, self.names(node))
         except MalformedText as error:
@@ -459,16 +459,17 @@ class FlattenedGraph:
         return value.numerator
 
     def rate(self, node: str, port: str) -> int:
-        """Return how many tokens a firing of the node moves through a port."""
+        """Return the number of tokens that a firing of the node moves through a port."""
         port_of_node = self.graph.nodes[node].ports[port]
         what = f"port {shown(port)} of {shown(node)}"
         return self.natural(port_of_node.rate, node, port_of_node.line, what)
 
     @cached_property
     def firings(self) -> dict[str, int]:
-        """How often each node fires in an iteration of this graph, a delay with a setter once.
+        """The firings of each node in an iteration of this graph.
 
-        An interface fires once; without one the firings are the least integers of each connected part.
+        An interface fires once, and so does a delay with a setter. A connected component without an
+        interface has the smallest integers.
         """
         steps: dict[str, list[tuple[str, Fraction]]] = defaultdict(list)
         for source, produced, target, consumed in self._rated_edges():
@@ -497,7 +498,7 @@ class FlattenedGraph:
         return {name: int(count) for name, count in firings.items()}
 
     def _rated_edges(self) -> Iterator[tuple[str, int, str, int]]:
-        """Yield both ends of each fifo that moves tokens, setters and getters too: node and rate."""
+        """Yield (source, rate, target, rate) of each FIFO with tokens, and of setters and getters."""
         for fifo in self.graph.fifos:
             produced, consumed = self.rate(*fifo.source), self.rate(*fifo.target)
             if produced and consumed:
@@ -511,7 +512,7 @@ class FlattenedGraph:
                         yield end[0], rate, node.name, tokens
 
     def require_whole_firings(self) -> None:
-        """Refuse a graph within an actor that would need its interfaces several times, or in part."""
+        """Refuse a graph within an actor unless a firing of its interfaces is one iteration."""
         steps: dict[str, list[tuple[str, Fraction, int]]] = defaultdict(list)
         for fifo in self.graph.fifos:
             produced, consumed = self.rate(*fifo.source), self.rate(*fifo.target)
@@ -538,7 +539,7 @@ class FlattenedGraph:
                         "this graph stands for is no whole iteration of it; such a graph is not "
                         "flattened",
                     )
-        # The delay of a setter or getter says how often that fires.
+        # The delay of a setter or getter determines its firings.
         nodes = self.graph.nodes.values()
         states = {end[0] for node in nodes for end in (node.setter, node.getter) if end is not None}
         for node in nodes:
