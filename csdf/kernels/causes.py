@@ -1,10 +1,9 @@
-"""The cycle of firings that decided each other's starts, read backwards from recorded causes.
+"""A critical cycle from the recorded causes of the starts in a steady part.
 
-In a steady part every start has a cause: the end of a firing whose token came last, or the start of
-the actor's own firing before. A walk from firing to cause comes round in the end, because a firing
-and the one that is whole steady parts later have the same cause, by as much later. What it then goes
-round is a critical cycle. The walk needs no memory: Brent's method finds the length of the cycle
-with two walkers, and then where it begins.
+In a steady part every start has a cause: the end of the firing that produced the latest token, or the
+start of the actor's previous firing. A walk from firing to cause enters a cycle, because firings that
+are whole steady parts apart have equal causes, shifted by as much. That cycle is critical. Brent's
+method finds its length and its begin with two walkers and constant memory.
 
 Source: R. P. Brent, An improved Monte Carlo factorization algorithm, BIT 20, 1980.
 """
@@ -13,16 +12,15 @@ from __future__ import annotations
 
 
 class Causes:
-    """Recorded causes of a steady part, and its graph. A actors, C channels.
+    """Recorded causes of a steady part, and the graph: A actors, C channels.
 
-    firings: (A,) of each actor in the part; time: by how much each part is later than the one before.
-    causes: see `self_timed.Actors`; those of actor a have cause_bits[a] bits each, per_word[a] in a
-    word, from word cause_start[a] on. record: start times of actors whose firings may overtake one
-    another, from record_start[a] on; -1: of other actors there are none.
-    duration: flat, those of actor a from duration_start[a] on, one for each of phases[a].
-    input_channel: flat, of actor a from input_start[a] on. producer, initial_tokens: (C,). made, taken:
-    flat, tokens that the cycle of the producer makes, or the consumer takes, up to and with each phase;
-    those of channel c begin at made_start[c] and taken_start[c].
+    firings: (A,) of each actor in the part; time: duration of the part. causes: see
+    `self_timed.Actors`; the causes of actor a have cause_bits[a] bits each, per_word[a] in a word,
+    from word cause_start[a] on. record: start times of actors whose firings may overtake each other,
+    from record_start[a] on; -1 for other actors. phases: (A,). duration: flat, of each phase, from
+    duration_start[a] on. input_channel: flat, from input_start[a] on. producer, initial_tokens: (C,).
+    made, taken: flat, tokens that a cycle produces, or consumes, up to and including each phase, from
+    made_start[c] and taken_start[c] on.
     """
 
     def __init__(self, columns, array):
@@ -51,9 +49,9 @@ class Causes:
 class Walker:
     """A walk from firing to cause.
 
-    actor, firing: where it has come to, the firing counted within its steady part; rounds: of that
-    part, 0 at first, then negative; now: start of that firing. passed: time of the firings gone to.
-    channel: by which it came, -1 where it was the order of the actor's starts.
+    actor, firing: the current firing, counted within its steady part; rounds: number of that part, 0 at
+    first, then negative; now: its start. passed: total duration of the visited firings. channel: of
+    the last step, -1 for the order of an actor's starts.
     """
 
     def __init__(self, actor, firing, now):
@@ -94,10 +92,10 @@ def step(causes, walker):
 
 
 def maker(causes, walker, channel):
-    """Return the firing whose end brought the last token that the walker's firing takes.
+    """Return the firing whose end made the last input token of the walker's firing available.
 
-    Where firings overtake one another that is the latest one, up to the maker of this token, that
-    makes tokens of the channel and ends when the walker's firing starts.
+    If firings overtake each other, it is the last firing, up to the producer of this token, that
+    produces tokens on the channel and ends when the walker's firing starts.
     """
     producer = causes.producer[channel]
     phases = causes.phases[walker.actor]
@@ -116,7 +114,7 @@ def maker(causes, walker, channel):
 
 
 def first_reaching(causes, channel, tokens):
-    """Return the first firing of the producer with which it has made this many tokens."""
+    """Return the first firing of the producer after which it has produced this many tokens."""
     base = causes.made_start[channel]
     phases = causes.phases[causes.producer[channel]]
     per_cycle = causes.made[base + phases - 1]
@@ -135,7 +133,7 @@ def first_reaching(causes, channel, tokens):
 
 
 def ends_now(causes, walker, channel, firing):
-    """Whether a firing of the producer makes tokens, and ends when the walker's firing starts."""
+    """Whether a firing of the producer produces tokens, and ends when the walker's firing starts."""
     producer = causes.producer[channel]
     phase = firing % causes.phases[producer]
     at = causes.made_start[channel] + phase
@@ -154,7 +152,7 @@ def is_met(one, other):
 
 
 def cycle_length(causes, walker, waiting):
-    """Return how many steps the cycle has that both walkers, at one firing, come to."""
+    """Return the number of steps of the cycle that both walkers enter, from the same firing."""
     power = 1
     length = 1
     step(causes, walker)
@@ -172,11 +170,10 @@ def cycle_length(causes, walker, waiting):
 
 
 def go_round(causes, first, second, length, actor_step, channel_step):
-    """Bring two walkers from the same firing to the cycle of this length, and send the first round it.
+    """Move two walkers from the same firing to the begin of the cycle, and the first around it.
 
-    first: in the end it has passed the time of the cycle, and its rounds are the iterations that it
-    spans.
-    actor_step, channel_step: (A,), (C,) zeros, out: when each was visited last, counted from 1.
+    first: at the end, `passed` is the time of the cycle, and `rounds` the iterations that it spans.
+    actor_step, channel_step: (A,), (C,) zeros; output: the last visit of each, counted from 1.
     """
     # Two walkers that are one cycle length apart first meet where the cycle begins.
     for _ in range(length):

@@ -6,28 +6,29 @@ for each node its incoming edges. An edge from node u to node v says
 
     start(v) >= start(u) + time(u) - period * height,
 
-its height being counted in units of 1 / `scale` iterations, the same for the whole graph. The first
-incoming edge of every node is the one that keeps the starts of its actor in order: it carries no
-time. The smallest period is then the largest ratio time / height over all cycles, which
-`maximum_cycle_ratio` finds by policy iteration in integers.
+where heights are in units of 1 / `scale` iterations. The first incoming edge of every node keeps the
+starts of its actor in order and carries no time. The smallest period is the largest ratio time / height
+over all cycles; `maximum_cycle_ratio` computes it by policy iteration in integers.
 
-The token arithmetic: number the tokens of a channel by their position in the queue. A firing of the
-producer at copy n, phase p makes the tokens after n * U + before[p]; the consumer's firing needs
-those up to D, and those after D - v are new to it. Successive periods shift the producer against the
-consumer by multiples of g = gcd(U', V'), U' and V' being the tokens that all copies produce and
-consume. So each producer firing counts once, for the largest shift x, a multiple of g, that puts its
-first token, A before the shift, before D; the edge has height -x. With
+The token arithmetic: number the tokens of a channel from 0 by their position in the queue. The
+producer's firing of copy n, phase p produces the tokens from A = n * U + before[p] on, where U is the
+number of tokens in a cycle. The consumer's firing needs the tokens below D; the last v of these are
+new, earlier firings do not need them. Successive periods shift the producer against the consumer by
+multiples of g = gcd(U', V'), where U' and V' are the tokens that all copies produce and consume. So
+each producer firing counts once, for the largest shift x, a multiple of g, with A + x < D; the edge
+has height -x. With
 
     shifted_position = D - 1 - x
 
-the condition A + x < D reads shifted_position >= A, and shifted_position = D - 1 modulo g. The loop
-visits the positions of this residue, or the firings that produce new tokens. The first token is new
-to the consumer's firing if shifted_position - A < v; else an earlier firing waits for it.
+the condition A + x < D becomes shifted_position >= A, and shifted_position is congruent to D - 1
+modulo g. The loop visits the positions of this residue, or the firings that produce new tokens. The
+first token of the producer firing is new to the consumer firing if shifted_position - A < v; if not,
+an earlier firing of the consumer waits for it.
 
-Example: U' = 6 and V' = 4, so g = 2. A consumer firing needs the tokens up to D = 5, of which v = 1
-is new, token 4. For the producer firing with first token A = 0 the shift is x = 4, to token 4:
-shifted_position = 0, and 0 - 0 < 1, so there is an edge of height -4. For A = 1 it is x = 2, to
-token 3: shifted_position = 2, and 2 - 1 is not less than 1, so there is no edge.
+Example: U' = 6 and V' = 4, so g = 2. A consumer firing needs the tokens below D = 5, and v = 1: only
+token 4 is new. For the producer firing with A = 0 the shift is x = 4, to token 4: shifted_position = 0,
+and 0 - 0 < 1, so an edge has height -4. For A = 1 the shift is x = 2, to token 3: shifted_position = 2,
+and 2 - 1 is not less than 1, so the firing has no edge.
 
 Source: Bodin, Munier-Kordon, Dupont de Dinechin, Optimal and fast throughput evaluation of CSDF,
 DAC 2016, section 3 (constraints); Cochet-Terrasson et al., Numerical computation of spectral
@@ -37,23 +38,22 @@ elements in max-plus algebra, 1998 (policy iteration).
 from __future__ import annotations
 
 OPTIMAL = 0  # the ratio is the largest; values are the start times times `height`
-BLOCKED = 1  # a cycle without height: no schedule of this kind exists
+BLOCKED = 1  # a cycle of height 0 or less: no schedule of this kind exists
 OVERFLOW = 2  # a sum left the allowed range: repeat with unbounded integers
-CHANGED = 3  # the policy is not the best yet: go on
+CHANGED = 3  # the policy is not optimal yet: call again
 
 
 class ConstraintLayout:
-    """The graph as the constraints need it, without the tokens. A actors, C channels.
+    """The graph, without the tokens: A actors, C channels.
 
     node_start: (A,) first node of each actor; node = node_start + copy * phases + phase. phases,
-    copies: (A,) entries of its cycle, cycles in a period. wrap_height: (A,) height of one period.
-    input_channel[input_start[a] : input_start[a + 1]]: the input channels of actor a. producer,
-    produced, consumed: (C,) actor; tokens of a cycle of the producer, and of the consumer.
-    produced_before, consumed_upto: flat, tokens made in the cycle before each phase, and taken up to
-    and with each; those of channel c begin at production_start[c] and consumption_start[c].
-    step, step_height: (C,) g above; height of g tokens. is_ordered: (C,) whether of two firings of
-    the producer the later one never ends earlier, so that all but the latest of those with equal
-    shift may be left out.
+    copies: (A,) phases of a cycle, cycles in a period. wrap_height: (A,) height of one period.
+    input_channel[input_start[a] : input_start[a + 1]]: the input channels of actor a. producer: (C,).
+    produced, consumed: (C,) tokens of a cycle of the producer, and of the consumer. produced_before,
+    consumed_upto: flat, tokens produced in the cycle before each phase, and consumed up to and
+    including each phase, from index production_start[c] and consumption_start[c] on. step,
+    step_height: (C,) g above; height of g tokens. is_ordered: (C,) whether firings of the producer end
+    in order: then of several firings with equal shift only the last has an edge.
     """
 
     def __init__(self, columns, array):
@@ -79,9 +79,9 @@ class ConstraintLayout:
 class Edges:
     """The incoming edges of node v: entries start[v] : start[v + 1] of source, height and channel.
 
-    start: (nodes + 1,). The others hold edges up to their length; the channel of an edge that
-    orders the starts of an actor is -1. node, actor, number: where listing goes on, of which actor, and
-    the edges until then. steps: taken since listing was last begun or went on.
+    start: (nodes + 1,). The channel of an edge that orders the starts of an actor is -1. If the arrays
+    are too short, edges are only counted. node, actor, number: the node and actor at which listing
+    resumes, and the edges before it. steps: of the current call.
     """
 
     def __init__(self, start, source, height, channel):
@@ -97,7 +97,7 @@ class Edges:
 
 
 class Policy:
-    """The incoming edge that decides each node, and what is known from it. N nodes.
+    """A policy, one incoming edge for each of N nodes, and its values and cycles.
 
     | field | on entry | on return |
     |---|---|---|
@@ -146,7 +146,7 @@ class Policy:
         self.limit = 0
 
     def begin_with(self, unit):
-        """Say that `choice` holds a policy to begin with, and `value` its values times `unit`."""
+        """Declare `choice` an initial policy, and `value` its values times `unit`."""
         self.unit = unit
 
     def within(self, low_time, low_height, limit):
@@ -158,7 +158,7 @@ class Policy:
 
 
 def expand(layout, initial_tokens, edges, fuel):
-    """Go on listing the incoming edges of every node; return whether all are listed.
+    """Start or resume listing the incoming edges of all nodes; return whether all are listed.
 
     initial_tokens: (C,). fuel: steps after which to pause, at the next node.
     """
@@ -195,7 +195,7 @@ def expand(layout, initial_tokens, edges, fuel):
 
 
 def add_order(layout, edges, count, actor, node):
-    """Let a node follow the node before it, the first one the last of the period before."""
+    """Order a node after its predecessor; the first node after the last of the previous period."""
     if count < len(edges.source):
         first = node == layout.node_start[actor]
         nodes = layout.copies[actor] * layout.phases[actor]
@@ -207,7 +207,7 @@ def add_order(layout, edges, count, actor, node):
 
 
 def add_producers(layout, edges, count, channel, end, new):
-    """Let a node follow who makes the last `new` tokens of a channel up to token `end`."""
+    """Order a node after the producer firings of the last `new` tokens of a channel up to `end`."""
     source = layout.producer[channel]
     phases = layout.phases[source]
     per_cycle = layout.produced[channel]
@@ -243,7 +243,7 @@ def add_producers(layout, edges, count, channel, end, new):
 
 
 def last_before(layout, base, phases, made):
-    """Return the last phase before which no more tokens than `made` are made in its cycle."""
+    """Return the last phase before which a cycle produces at most `made` tokens."""
     # Binary search in the cumulative production of one cycle.
     low = 0
     high = phases - 1
@@ -257,11 +257,11 @@ def last_before(layout, base, phases, made):
 
 
 def maximum_cycle_ratio(edges, time, policy, fuel):
-    """Go on to find the largest time / height over all cycles; return OPTIMAL, BLOCKED or OVERFLOW.
+    """Compute the largest time / height over all cycles; return OPTIMAL, BLOCKED or OVERFLOW.
 
-    fuel: edges to look at before it pauses; then it returns CHANGED, and is to be called again.
-    edges: as `expand` makes them; every node has one. time: (N,) of each node, >= 0. policy: changed,
-    see there. A cycle with height <= 0 is BLOCKED, whatever its time.
+    fuel: edges to examine before a pause with the result CHANGED; the next call resumes. edges: of
+    `expand`; every node has an incoming edge. time: (N,) of each node, >= 0. policy: input and output.
+    A cycle with height <= 0 is BLOCKED, whatever its time.
     """
     nodes = len(time)
     left = fuel
@@ -299,7 +299,7 @@ def maximum_cycle_ratio(edges, time, policy, fuel):
 
 
 def holds_products(edges, time, policy):
-    """Whether the limit holds each time and height in the units of the ratio at hand."""
+    """Whether all times and heights in the units of the ratio are within the limit."""
     largest_time = 0
     largest_height = 0
     for node in range(len(time)):
@@ -312,7 +312,7 @@ def holds_products(edges, time, policy):
 
 
 def choose_first(edges, policy):
-    """Begin with the edge of least height that enters each node, not its order if there is another."""
+    """Choose for each node the incoming edge of minimum height; the order edge only if alone."""
     for node in range(len(policy.edge)):
         best = edges.start[node]
         for edge in range(edges.start[node] + 1, edges.start[node + 1]):
@@ -374,7 +374,7 @@ def find_cycles(edges, time, policy):
 
 
 def measure(edges, time, policy, root):
-    """Add up time and height of the cycle of the policy through `root`; False: overflow."""
+    """Compute time and height of the policy's cycle through `root`; return False for an overflow."""
     node = root
     cycle_time = 0
     cycle_height = 0
@@ -395,7 +395,7 @@ def measure(edges, time, policy, root):
 
 
 def compare(edges, policy, root):
-    """Keep or report the cycle that was measured, if its ratio is large enough; False: overflow."""
+    """Store or report the measured cycle if its ratio is large enough; return False for an overflow."""
     time = policy.seen_time
     height = policy.seen_height
     if height <= 0:  # blocks; there is no ratio to compare
@@ -421,7 +421,7 @@ def compare(edges, policy, root):
 
 
 def keep(edges, policy, root):
-    """Take the cycle that was measured for the critical one."""
+    """Store the measured cycle as the critical cycle."""
     policy.is_raised = True
     policy.is_blocked = policy.is_blocked or policy.seen_height <= 0
     policy.time = policy.seen_time
@@ -444,7 +444,7 @@ def keep(edges, policy, root):
 
 
 def report(edges, policy, root):
-    """Write the cycle that was measured to `others`, if there is room."""
+    """Append the measured cycle to `others`, if it fits."""
     if policy.reported + policy.seen_length < len(policy.others):
         node = root
         for _ in range(policy.seen_length):
@@ -456,9 +456,9 @@ def report(edges, policy, root):
 
 
 def follow(edges, time, policy):
-    """Let each node follow its source; False: overflow.
+    """Compute the values of the policy; return False for an overflow.
 
-    Only upwards: along a cycle of a smaller ratio values would sink for ever.
+    Values never decrease: along a cycle of a smaller ratio they would decrease without bound.
     """
     for i in range(len(policy.order)):
         node = policy.order[i]
@@ -474,10 +474,10 @@ def follow(edges, time, policy):
 
 
 def improve(edges, time, policy):
-    """Let every node choose its best source; return OPTIMAL, CHANGED or OVERFLOW.
+    """Choose the best incoming edge of every node; return OPTIMAL, CHANGED or OVERFLOW.
 
-    All by the same values: if some already followed the new ones, ties would hide the better policy
-    of the others.
+    All nodes are compared by the values of the previous policy: with values updated in between, ties
+    would hide improvements.
     """
     numerator = policy.numerator
     denominator = policy.denominator

@@ -1,15 +1,16 @@
-"""How much longer some firings may take before a cycle through them becomes critical.
+"""Slack of firings: the increase of their durations at which a cycle through them becomes critical.
 
-The constraints of a periodic schedule (see csdf.kernels.periodic) at a period that they allow leave a
-room on every edge, never negative. If the member firings take x longer, a cycle with n of them and
-room w becomes critical at x = w / n; the least of these over all cycles is the slack of the members.
+At a feasible period, every edge of the constraints of a periodic schedule (csdf.kernels.periodic) has
+a room >= 0: its reduced cost. If the durations of the member firings increase by x, a cycle with n
+members and total room w becomes critical at x = w / n. The slack is the minimum of w / n over all
+cycles.
 
-For a trial x the increase of the start times runs from the members along the edges, the largest
-first: what leaves a member grows by x, every edge takes its room away, and nothing goes below zero.
-Where no edge has room left nothing is looked at, so a trial costs as much as it reaches. If the
-increase comes back to where it began, that cycle has a smaller ratio, which is the next trial; if it
-does not, the trial is the slack (Newton's method on a ratio; the search in the order of the largest
-increase is Dijkstra's). With a single member the first cycle found has the least room of all.
+The minimum is computed by Newton's method on the ratio. For a trial x, the increase of start times is
+propagated from the members along the edges, the largest first (Dijkstra): an edge that leaves a member
+adds x, and every edge subtracts its room; increases of 0 or less are not propagated, so a trial only
+costs the nodes that it reaches. If the increase returns to its origin, that cycle has a smaller ratio,
+which is the next trial. If not, the trial is the slack. With a single member the first cycle has the
+smallest room.
 """
 
 from __future__ import annotations
@@ -17,21 +18,20 @@ from __future__ import annotations
 NONE = 0  # no cycle has a smaller ratio
 FOUND = 1  # a cycle with a smaller ratio
 OVERFLOW = 2  # a sum left the allowed range: repeat with unbounded integers
-CHANGED = 3  # times grew in the last round: go on
+CHANGED = 3  # times grew in the last round: call again
 
 
 def rooms(
     edge_start, edge_source, edge_height, time, numerator, denominator, limit, most, value, room
 ):
-    """Find start times at the period numerator / denominator, and the room of every edge.
+    """Compute start times at the period numerator / denominator, and the room of every edge.
 
-    edge_start: (N + 1,), edge_source, edge_height: (E,) incoming edges of each node as `expand` makes
-    them, the first of each node without time. time: (N,). numerator / denominator: the period, of one
-    unit of height. limit: no sum may pass it. most: rounds, at least one, before it pauses.
-    value: (N,) in: start times times `denominator` to begin with, such as zeros; out: a solution.
-    room: (E,) out: by how much, in units of 1 / denominator, each edge could take longer.
-    Return NONE, or OVERFLOW, or CHANGED where it paused; no schedule has the period where times still
-    grow after N + 1 rounds.
+    edge_start: (N + 1,), edge_source, edge_height: (E,) incoming edges of each node from
+    `periodic.expand`, the first of each node without time. time: (N,). numerator / denominator: the
+    period of one unit of height. limit: maximum of sums. most: rounds before a pause, at least one.
+    value: (N,) input: initial start times times `denominator`, such as zeros; output: a solution. room:
+    (E,) output, in units of 1 / denominator. Returns NONE, OVERFLOW, or CHANGED for a pause. If times
+    still grow after N + 1 rounds, no schedule has the period.
     """
     nodes = len(time)
     rounds = 0
@@ -70,9 +70,9 @@ def rooms(
 
 
 def outgoing(edge_start, edge_source, out_start, out_edge, out_target):
-    """List the edges by the node that they leave; an edge's channel keeps its number.
+    """List the edges by their source node.
 
-    out_start: (N + 1,) out; out_edge, out_target: (E,) out, number and end of each edge.
+    out_start: (N + 1,) output; out_edge, out_target: (E,) output, number and target of each edge.
     """
     nodes = len(edge_start) - 1
     for node in range(nodes + 1):
@@ -113,15 +113,14 @@ def better_cycle(
     cycle,
     answer,
 ):
-    """Look for a cycle through members with room / members < trial / scale.
+    """Search a cycle through members with room / members < trial / scale; return FOUND or NONE.
 
-    out_start, out_edge, out_target: edges by the node they leave, as `outgoing` lists them.
-    edge_source, edge_channel, room: (E,) of each edge; on those of channel -1 no time passes.
-    members: the nodes that take longer; is_member: (N,) whether a node is one of them.
-    gain: (N,) zeros, in and out; entry: (N,) -1, in and out; heap, touched: (N,) scratch;
-    place: (N,) -1, in and out.
-    cycle: (N,) out, the edges of the cycle, each leaving the node that the next one enters.
-    answer: (3,) out: edges of the cycle, its room, its members. Return FOUND or NONE.
+    out_start, out_edge, out_target: of `outgoing`. edge_source, edge_channel, room: (E,); an edge of
+    channel -1 takes no time. members: nodes with longer durations; is_member: (N,) flags.
+    cycle: (N,) output, the edges of the cycle against time: each edge leaves the node that the next
+    edge enters. answer: (3,) output: edges, room and members of the cycle.
+    Scratch, restored at the end: gain (N,) zeros, the increase of each start; entry (N,) -1, the edge
+    by which the increase arrived; place (N,) -1, position in the heap. heap, touched: (N,) scratch.
     """
     waiting = 0
     reached = 0
@@ -140,7 +139,7 @@ def better_cycle(
         node = heap[0]
         place[node] = -1
         waiting -= 1
-        # The heap is kept here: a call for each node made whole analyses 17 % slower.
+        # The heap is inlined: a function call for each node makes analyses 17 % slower.
         if waiting > 0:  # the last node moves to the root and sinks below children of larger gain
             moved = heap[waiting]
             at = 0
@@ -161,7 +160,7 @@ def better_cycle(
             closing = node_of_cycle(edge_source, entry, node, len(gain))
             if closing >= 0:
                 break
-        begin = gain[node]  # an edge back to the node itself may change it on the way
+        begin = gain[node]  # a self-loop of the node may change its gain within the loop
         for out in range(out_start[node], out_start[node + 1]):
             edge = out_edge[out]
             target = out_target[out]
@@ -197,7 +196,7 @@ def better_cycle(
 
 
 def node_of_cycle(edge_source, entry, node, nodes):
-    """Return a node of the cycle from which the gain of a node comes, or -1 if there is none."""
+    """Return a node on the cycle that is reached backwards from a node, or -1 if none is."""
     back = edge_source[entry[node]]
     steps = 0
     while back != node and entry[back] >= 0 and steps <= nodes:

@@ -22,7 +22,7 @@ class WaitingPath:
 
 
 def extend(path, actor):
-    """Append the actor and those that it waits for, in turn. O(new actors).
+    """Append the actor, the actor that it waits for, and so on. O(new actors).
 
     Stops before an actor that is on the path, and after an actor whose awaited channel is not known.
     """
