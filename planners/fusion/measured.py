@@ -128,7 +128,7 @@ def or_measured(
 ) -> FusionAnswer:
     """Return the answer, or the fastest measured plan that fits.
 
-    The answer stays where it is predicted to be faster by more than `error`, that of the fit.
+    The answer remains if its prediction is faster by more than `error`, the error of the fit.
     """
     fitting = [
         measurement for measurement in measured if limit is None or measurement.plan.memory <= limit

@@ -96,8 +96,8 @@ def configuration(
 ) -> Configuration:
     """Return groups of even tiles. cuts: first sections of all groups but the first.
 
-    tiles: for each group, tiles down and across; a single tile is the mode WHOLE. Raises InvalidPlan
-    unless there are as many tilings as groups.
+    tiles: for each group, tiles down and across; a single tile is the mode WHOLE. Raises InvalidPlan if
+    the numbers of tilings and groups differ.
     """
     ends = (0, *cuts, course.sections)
     if len(tiles) != len(ends) - 1:

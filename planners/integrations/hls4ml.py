@@ -50,7 +50,7 @@ def register(backend: str = "Vitis") -> str:
 class FifoDepths(ConfigurableOptimizerPass, ModelOptimizerPass):  # type: ignore[misc]
     """Gives the streams of a model the smallest depths for its max. rate.
 
-    study: what was found for the last model, with bounds and what was assumed.
+    study: the results for the last model, with bounds and assumptions.
     """
 
     def __init__(self) -> None:

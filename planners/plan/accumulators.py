@@ -28,7 +28,7 @@ def sums_over_rows(network: Network, layer: Layer) -> bool:
 
 
 def takes_rows(network: Network, layer: Layer) -> bool:
-    """Return whether a layer has its result when the last row has come, and keeps none until then.
+    """Return whether the result of a layer is complete after the last input row, without stored rows.
 
     It sums over rows, or puts their places where they belong in a result that is stored whole.
     """

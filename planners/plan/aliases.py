@@ -35,7 +35,7 @@ def channels_of(shape: Shape) -> int:
 def aliases_of(
     network: Network, element_bytes: Callable[[str], int], barred: Collection[str] = ()
 ) -> dict[str, Alias]:
-    """Return for each tensor that may lie inside another where that is, the longest host first.
+    """Return the positions of tensors that may be stored inside other tensors, longest host first.
 
     Hosts are results of concatenations and what slices are cut from. barred: tensors in other memory,
     or that come row by row. Inputs lie by themselves, and results of the network, which go out as they
@@ -84,7 +84,7 @@ class _AxisTensors:
             yield _Range(layer.name, 0, self._length(layer.shape))
 
     def _are_alike(self, one: Layer, other: Layer) -> bool:
-        """Whether the elements of one are those of the other, bit by bit."""
+        """Whether the elements of both are equal, bit by bit."""
         same = (one.element, one.quantization) == (other.element, other.quantization)
         return same and self._element_bytes(one.name) == self._element_bytes(other.name)
 

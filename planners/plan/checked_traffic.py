@@ -198,7 +198,7 @@ def _is_joined(network: Network, result: str, hosts: Mapping[str, str]) -> bool:
 def _require_size(
     needs: InputNeeds, plan: StreamingPlan, buffer: StreamBuffer, stage: Stage
 ) -> None:
-    """Require whole columns of the rows that the layer makes at a time, as many as it has to make."""
+    """Require whole columns of the rows that the layer writes in one call, in the required number."""
     layer = needs.network.layer(buffer.tensor)
     rows, fewest = _made_at_a_time(needs, stage, layer)
     column = rows * pixel_elements(layer.shape) * (plan.element_bytes or layer.element_bytes)

@@ -1,7 +1,7 @@
 """Weights of layers in the memories of a plan: which can be moved, and how many bytes they take.
 
 They are the filters of convolutions and the matrices of fully connected layers. Biases, factors and
-tables, some bytes a filter, stay where the program lies, and are not counted.
+tables, a few bytes a filter, stay in the memory of the program, and are not counted.
 """
 
 from __future__ import annotations

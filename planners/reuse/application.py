@@ -66,8 +66,8 @@ class Partition:
 class ApplicationNetwork:
     """A network of an application in its partitions, in the order of execution.
 
-    outside: layers that stand for the world, such as the place where frames come in when the
-    application does not own the memory of a frame. They have no actor, no gene and no buffer.
+    outside: layers that represent the environment, such as the input of frames if the application does
+    not own the memory of a frame. They have no actor, no gene and no buffer.
     """
 
     network: Network
@@ -124,7 +124,7 @@ class Application:
     """Networks that share one memory.
 
     parallel: sets of names of partitions that run at the same time, each on a processor of its own;
-    those of one network are pipelined. All other partitions take turns.
+    those of one network are pipelined. All other partitions are executed sequentially.
     """
 
     name: str

@@ -181,8 +181,8 @@ def begun_before_end(
     """Return for each layer, as bits, the layers that have begun before its last firing.
 
     Two constraints order firings. Data: a phase waits for firings of the producers that it reads.
-    Capacity: the producer of a small buffer waits for firings of its consumer. So with small buffers a
-    layer far behind another begins before the other ends, in every schedule.
+    Capacity: the producer of a small buffer waits for firings of its consumer. So with small buffers,
+    in every schedule a much later layer begins before the earlier layer ends.
 
     Example: a chain of layers 0, 1, 2 in phases of one row each, 4 rows, and capacities of 2 rows. For
     its fourth firing layer 0 waits until layer 1 has freed two rows, by two firings; of these the

@@ -2,8 +2,8 @@
 
 Start one with `dask scheduler` and, on each machine, `dask worker tcp://HOST:8786 --nworkers N
 --nthreads 1`, with the same version of this project installed everywhere. Everyone who reaches the
-scheduler can run programs on the workers: use a network of your own, or TLS as Dask describes it.
-Dask gives the tasks of a lost worker to others, and workers that join later get their share.
+scheduler can run programs on the workers: use a network of your own, or TLS as Dask describes it. Dask
+reassigns the tasks of a lost worker, and workers that join later get a share.
 """
 
 from __future__ import annotations

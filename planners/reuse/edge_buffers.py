@@ -18,7 +18,7 @@ network runs between the frames of a pipeline that is not drained: it might over
 Source: Minakova and Stefanov, TODAES 28(1), 2022, section 3; Table 6.1 of Minakova's thesis.
 
 Algorithm 8: edges come in their order. An edge may go to any buffer in which nothing is in use together
-with it. Of these buffers it goes to the one that has to grow least, and to the first if several grow
+with it. Of these buffers it uses the buffer that has to grow least, and the first if several grow
 equally. A new buffer is opened only if no buffer may take the edge. Two edges of partitions that run in
 parallel never share a buffer. Two edges of partitions that take turns may share a buffer. Two edges of
 one partition may share a buffer if their lifetimes, closed intervals of steps, have no step in common.
@@ -81,7 +81,7 @@ Residents = dict[int, tuple[EdgeBuffer, Stay]]
 def edge_buffers(application: Application) -> tuple[EdgeBuffer, ...]:
     """Return all buffers in the order of Algorithm 8: by partition, then by the writing layer.
 
-    What a partition receives stands before what it makes.
+    The tensors that a partition receives precede the tensors that it writes.
     """
     groups = partition_groups(application)
     buffers: list[EdgeBuffer] = []

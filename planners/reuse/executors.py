@@ -1,7 +1,7 @@
 """Executors of evaluations: the protocol, this process, an evaluation limit, a checkpoint file.
 
-Executors stand in front of one another: `Limited` counts different chromosomes and evaluates none
-twice, `Checkpoint` keeps scores in a file. Those with workers are in `process_pool` and `dask_cluster`.
+Executors are chained: `Limited` counts different chromosomes and evaluates none twice, `Checkpoint`
+keeps scores in a file. Those with workers are in `process_pool` and `dask_cluster`.
 """
 
 from __future__ import annotations
@@ -158,7 +158,7 @@ class Limited:
         return None if self._most is None else self._most // parts
 
     def charge(self) -> None:
-        """Count an evaluation that was made elsewhere. Raises LimitReached when none is left."""
+        """Count an evaluation outside of this executor. Raises LimitReached when none is left."""
         self._left()
         self._charged += 1
 
@@ -184,7 +184,7 @@ CHANGED = "the file was changed, or its search had other costs; begin anew witho
 
 
 class Checkpoint:
-    """An executor in front of another that keeps the scores in a file, one chromosome a line.
+    """An executor that stores the scores of another executor in a file, one chromosome a line.
 
     A search with the same seed that was ended evaluates nothing again that is in the file: it repeats
     the same steps, and continues to the front that it would have found.

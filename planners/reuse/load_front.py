@@ -1,7 +1,8 @@
 """Exact front of live bytes against the time of each network: shortest paths over separators.
 
-Live bytes are the least that any plan with a chromosome's lifetimes needs, and mostly what offsets in
-one arena need (`planners.arena`). They decompose, which the sum of whole buffers does not:
+The peak of live bytes is a lower bound on any plan with a chromosome's lifetimes, and usually equals
+the arena with offsets (`planners.arena`). Live bytes decompose,
+unlike the sum of whole buffers:
 
     of a partition     the largest load of its segments; times add up
     in parallel        loads add up; within a network the slowest partition decides
@@ -13,9 +14,9 @@ that need no more. Exact for the genes tried, where the segments are complete an
 parallel: then one may be faster only if the other is slower, and only the chromosomes that are best for
 their sum are found.
 
-A separator is a layer that all other layers come before, or wait for. Where separators are executed
-whole a schedule falls into segments, from one such separator to the next, both included. What is live
-in a segment does not depend on the parts of layers outside of it:
+A separator is a layer that each other layer precedes or follows in every order. Where separators are
+executed whole a schedule falls into segments, from one such separator to the next, both included. What
+is live in a segment does not depend on the parts of layers outside of it:
 
     All layers before a whole separator s have finished when s fires, and none after it has begun. So
     an edge from before s to after it holds its whole tensor, whatever the other genes; an edge up to
@@ -252,7 +253,7 @@ def _load_and_time(
 
 
 def _uniform(choices: Sequence[tuple[Gene, ...]]) -> Iterator[tuple[Gene, ...]]:
-    """A gene for all layers that can take it; other layers take their own nearest gene."""
+    """A gene for all layers that can take it; other layers get their nearest gene."""
     if all(choices):
         wanted = dict.fromkeys(gene for choice in choices for gene in choice)
         yield from dict.fromkeys(

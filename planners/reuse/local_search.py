@@ -16,9 +16,9 @@ steps follow:
    a threshold, which falls to zero. Source: Dueck and Scheuer, Threshold accepting, Journal of
    Computational Physics 90(1), 1990, the algorithm of section 2.
 
-Networks that run one after the other are first climbed one by one: together, the largest hides
-gains of the others. The network that needs most memory then decides, so the remaining calls go to
-it, each from another random start.
+Networks that run sequentially are first improved one by one: together, the largest hides gains of the
+others. The network with the most memory then determines the score, so the remaining calls improve it,
+each from a new random start.
 """
 
 from __future__ import annotations

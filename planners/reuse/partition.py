@@ -56,8 +56,8 @@ def layer_times(
 ) -> LayerTimes:
     """Return the nanoseconds of a frame in a layer with this many rows of a part; None is the whole.
 
-    element_bytes: of every element; None where each tensor has its own. measured: instead of what the
-    platform says; raises InvalidNetwork for phases not measured.
+    element_bytes: of every element; None where each tensor has its own. measured: instead of the
+    platform's times; raises InvalidNetwork for phases not measured.
     """
 
     @cache

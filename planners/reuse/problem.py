@@ -62,8 +62,8 @@ Evaluate = Callable[[Chromosome], Score]
 class ReuseProblem:
     """Genes with their alleles, and the names of the objectives.
 
-    identity: a text that tells this problem from all others, such as the file it came from; a
-    checkpoint of a problem with another identity is refused.
+    identity: a text that identifies this problem, such as its file; a checkpoint of a problem with
+    another identity is refused.
     """
 
     identity: str
@@ -211,7 +211,7 @@ class Front:
 
     points: by objectives; of chromosomes with equal objectives the first that was met. is_finished:
     whether the search ended by itself or by a number of generations or evaluations, so that the same
-    seed gives the same front; if not, `reason` says what ended it. is_proved: whether every
+    seed gives the same front; if not, `reason` is why the search ended. is_proved: whether every
     chromosome was evaluated.
     """
 

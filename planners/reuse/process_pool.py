@@ -34,8 +34,8 @@ def local_executor(evaluate: Evaluate, *, workers: int) -> AbstractContextManage
 def cluster_executor(evaluate: Evaluate, address: str) -> AbstractContextManager[Executor]:
     """Return the workers of a Dask scheduler; for a `with`.
 
-    Dask is an extra: what knows it is imported when a cluster is asked for. Raises CsdfError if it is
-    not installed, LostWorkers if no scheduler answers at the address.
+    Dask is an extra: its module is imported only for a cluster. Raises CsdfError if it is not
+    installed, LostWorkers if no scheduler answers at the address.
     """
     try:
         module = import_module("planners.reuse.dask_cluster")

@@ -1,9 +1,9 @@
 """Pareto front of plans by the bytes of one arena with offsets, and the point that becomes the plan.
 
-The front of a search counts whole buffers. With offsets the points have another order, and the
-simplest plans may win: all layers whole in one arena, as any runtime places them, and all layers by
-parts. They are always candidates, beside the points of the search and the plan with the least live
-bytes. The front that is printed and the choice count the same bytes, so the choice is on the front.
+The front of a search counts whole buffers. With offsets the points have another order, and the simplest
+plans may win: all layers whole in one arena, as any runtime places them, and all layers by parts. They
+are always candidates, in addition to the points of the search and the plan with the fewest live bytes.
+The front that is printed and the choice count the same bytes, so the choice is on the front.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""YAML as plain values; no other module knows the format."""
+"""YAML as plain values; no other module reads the format."""
 
 from __future__ import annotations
 

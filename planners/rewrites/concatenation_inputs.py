@@ -32,10 +32,10 @@ from planners.rewrites.layer_copies import (
 def input_spans(network: Network) -> tuple[Span, ...]:
     """Return the spans of layers that can be computed for each input of a concatenation.
 
-    A span has all layers that compute each channel of the concatenation alone. Concatenations that
-    another layer reads as well are left out, because they keep their inputs live; so are spans of
-    elementwise layers, which can overwrite their input, and spans that share a parameter with
-    another layer, because its slices would be stored besides.
+    A span has all layers that compute each channel of the concatenation alone. Concatenations with a
+    further reader are left out, because their inputs stay live; so are spans of elementwise layers,
+    which can overwrite their input, and spans that share a parameter with another layer, because its
+    slices would be stored besides.
     """
     spans: list[Span] = []
     for joined in filter(_joins_channels, network.layers):

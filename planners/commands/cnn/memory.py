@@ -15,7 +15,7 @@ EFFORT = 20.0
 
 
 def _require_possible(options: argparse.Namespace) -> None:
-    """Refuse before the work what no plan can be written of."""
+    """Refuse, before the search, options for which no plan can be written."""
     if options.accounting == PUBLISHED and options.output:
         raise CsdfError(
             f"{options.output}: no plan runs in the published accounting, whose joins keep rows "

@@ -70,7 +70,7 @@ class ReusePlans(NamedTuple):
 
     @property
     def is_equal(self) -> bool:
-        """Whether a run, if there was one, gave what each network gives alone."""
+        """Whether a run, if requested, had the outputs of each network alone."""
         return self.difference is None or self.difference <= TOLERANCE
 
     @property

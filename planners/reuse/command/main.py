@@ -16,7 +16,7 @@ LOCAL, NSGA2 = "local-search", "nsga2"  # methods
 
 
 def _require_possible(options: argparse.Namespace) -> None:
-    """Refuse before the work what cannot be done after it."""
+    """Refuse, before the search, options that would fail after it."""
     if options.accounting not in (PUBLISHED, PUBLISHED_STRIDE):
         return
     if options.verify:

@@ -1,4 +1,4 @@
-"""Memory against time as a picture: a front, a chosen point, and where other methods lie."""
+"""Memory against time as a picture: a front, a chosen point, and the points of other methods."""
 
 from __future__ import annotations
 

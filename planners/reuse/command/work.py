@@ -146,8 +146,8 @@ def _text_of(answer: ReusePlans, options: argparse.Namespace) -> str:
 def application_of(options: argparse.Namespace) -> Application:
     """Return the application of a file, or of all models, in the accounting of the options.
 
-    The models run in sequence. Raises CsdfError for an application beside another argument, and what
-    the readers raise.
+    The models run in sequence. Raises CsdfError for an application with a further argument, and the
+    exceptions of the readers.
     """
     application = _application_read(options)
     if options.is_element_given:
@@ -191,7 +191,7 @@ def _is_application(name: str) -> bool:
 def measured_times(
     application: Application, files: Sequence[tuple[str, str]]
 ) -> dict[str, PhaseTimes]:
-    """Return what the phases of each network take that has files.
+    """Return the times of the phases of each network with files.
 
     Raises CsdfError for a network that does not exist, and what reading raises.
     """
