@@ -213,8 +213,8 @@ class PlanSearch:
         chain = self._chains.get(id(method.plan))
         if chain is None:
             return
-        orders = StageOrders(course=self._course, table=self._table, is_streamed=self._is_streamed)
-        plan = orders.improve(chain, method.plan, stop)
+        orders = StageOrders(self._course, self._table, stop, is_streamed=self._is_streamed)
+        plan = orders.improve(chain, method.plan)
         if plan.arena_bytes < method.ram_bytes:
             self._add(method.name, plan)
 

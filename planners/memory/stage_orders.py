@@ -13,7 +13,7 @@ insertion neighbourhoods of schedules).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from random import Random
 
 from cnn2csdf.network import Network
@@ -39,47 +39,46 @@ PLAN_EFFORT = 200  # microseconds of a typical machine for each stage of a plan
 ChainPlan = tuple[tuple[JoinedMoves, ...], StreamingPlan]  # a chain of groups and its plan
 
 
-@dataclass(frozen=True, kw_only=True)
 class StageOrders:
-    """Chains of groups of one network, whose stages may be executed in other orders."""
+    """Local search over chains of groups of a network, with other orders of their stages."""
 
-    course: TopologicalOrder
-    table: StageTable
-    is_streamed: bool
+    def __init__(
+        self, course: TopologicalOrder, table: StageTable, stop: Stop, *, is_streamed: bool
+    ) -> None:
+        """Set the network. is_streamed: whether its input arrives row by row."""
+        self._course, self._table, self._is_streamed = course, table, is_streamed
+        self._stop, self._random = stop, Random(SEED)
 
-    def improve(
-        self, chain: tuple[JoinedMoves, ...], plan: StreamingPlan, stop: Stop
-    ) -> StreamingPlan:
+    def improve(self, chain: tuple[JoinedMoves, ...], plan: StreamingPlan) -> StreamingPlan:
         """Return the smallest plan that local search finds from a plan of a chain, or the plan itself.
 
         After each local optimum the search restarts from a random order of the layers of one of the
         moves with the most live bytes, each layer a stage.
         """
-        random = Random(SEED)
-        best = self._local_optimum((chain, plan), random, stop)
+        best = self._local_optimum((chain, plan))
         for _ in range(RESTARTS):
             indices = self._neediest(best)
-            if not indices or stop.is_over():
+            if not indices or self._stop.is_over():
                 break
-            index = group, move = random.choice(indices)
-            stages = self._restarted(best[0][group][move], random)
-            start = self._planned(_with_stages(best[0], index, stages), ANY_BYTES, stop)
+            index = group, move = self._random.choice(indices)
+            stages = self._restarted(best[0][group][move])
+            start = self._planned(_with_stages(best[0], index, stages), ANY_BYTES)
             if start is not None:
-                best = min(best, self._local_optimum(start, random, stop), key=_bytes)
+                best = min(best, self._local_optimum(start), key=_bytes)
         return best[1]
 
-    def _local_optimum(self, best: ChainPlan, random: Random, stop: Stop) -> ChainPlan:
+    def _local_optimum(self, best: ChainPlan) -> ChainPlan:
         """Return the candidate after changes that do not raise its bytes, until many in a row fail."""
         work, failures = best[1].multiply_accumulates, 0
         # Lower bounds on the bytes of rejected chains.
         rejected: dict[tuple[tuple[Stage, ...], ...], tuple[int, int]] = {}
-        while (indices := self._neediest(best)) and not stop.is_over():
+        while (indices := self._neediest(best)) and not self._stop.is_over():
             largest = max(len(best[0][group][move].stages) for group, move in indices)
             failures += 1
             if failures > FAILURES_A_STAGE * largest:
                 break
-            index = group, move = random.choice(indices)
-            stages = self._changed(best[0][group][move], random)
+            index = group, move = self._random.choice(indices)
+            stages = self._changed(best[0][group][move])
             if stages is None:
                 continue
             changed = _with_stages(best[0], index, stages)
@@ -87,7 +86,7 @@ class StageOrders:
             if rejected.get(key, _bytes(best)) > _bytes(best):
                 continue
             below_bytes = best[1].arena_bytes + 1
-            candidate = self._planned(changed, below_bytes, stop)
+            candidate = self._planned(changed, below_bytes)
             if candidate is None:
                 rejected[key] = below_bytes, 0
             elif candidate[1].multiply_accumulates > work:
@@ -99,18 +98,20 @@ class StageOrders:
                 best = candidate
         return best
 
-    def _planned(
-        self, chain: tuple[JoinedMoves, ...], below_bytes: int, stop: Stop
-    ) -> ChainPlan | None:
+    def _planned(self, chain: tuple[JoinedMoves, ...], below_bytes: int) -> ChainPlan | None:
         """Return the chain with its plan; None if the plan does not have less than `below_bytes`."""
         count = sum(len(move.stages) for moves in chain for move in moves)
-        stop.spend(PLAN_EFFORT * count)
+        self._stop.spend(PLAN_EFFORT * count)
         plan = smaller_plan(
-            self.course, self.table, chain, is_streamed=self.is_streamed, below_bytes=below_bytes
+            self._course,
+            self._table,
+            chain,
+            is_streamed=self._is_streamed,
+            below_bytes=below_bytes,
         )
         return None if plan is None else (chain, plan)
 
-    def _restarted(self, move: GroupMove, random: Random) -> tuple[Stage, ...]:
+    def _restarted(self, move: GroupMove) -> tuple[Stage, ...]:
         """Return the stages of a move in a random order, with stages by rows split into layers."""
         pieces = [
             replace(stage, layers=layers)
@@ -119,7 +120,7 @@ class StageOrders:
                 [(name,) for name in stage.layers] if _is_by_rows(stage) else [stage.layers]
             )
         ]
-        order = random_order(_predecessors(pieces, self.table.network), random)
+        order = random_order(_predecessors(pieces, self._table.network), self._random)
         return tuple(pieces[number] for number in order)
 
     def _neediest(self, candidate: ChainPlan) -> list[tuple[int, int]]:
@@ -141,34 +142,34 @@ class StageOrders:
             and any(stage.result in results for stage in move.stages)
         ]
 
-    def _changed(self, move: GroupMove, random: Random) -> tuple[Stage, ...] | None:
+    def _changed(self, move: GroupMove) -> tuple[Stage, ...] | None:
         """Return the stages of a move after a random change; None if the change is not possible."""
         stages = move.stages
-        change = random.choice(("order", "shift", "merge", "merge", "split"))
+        change = self._random.choice(("order", "shift", "merge", "merge", "split"))
         if change in ("order", "shift"):
-            before = _predecessors(stages, self.table.network)
-            order = (random_order if change == "order" else shifted)(before, random)
+            before = _predecessors(stages, self._table.network)
+            order = (random_order if change == "order" else shifted)(before, self._random)
             return tuple(stages[number] for number in order)
         if move.in_turn:  # stages are groups of the plan, which have one layer each
             return None
-        return self._merged(stages, random) if change == "merge" else self._split(stages, random)
+        return self._merged(stages) if change == "merge" else self._split(stages)
 
-    def _merged(self, stages: tuple[Stage, ...], random: Random) -> tuple[Stage, ...] | None:
+    def _merged(self, stages: tuple[Stage, ...]) -> tuple[Stage, ...] | None:
         """Return the stages with two random neighbours merged; None if they cannot be one stage."""
-        number = random.randrange(len(stages) - 1)
+        number = self._random.randrange(len(stages) - 1)
         first, second = stages[number : number + 2]
         layers = (*first.layers, *second.layers)
         if not (_is_by_rows(first) and _is_by_rows(second) and self._is_stage(layers)):
             return None
         return (*stages[:number], replace(second, layers=layers), *stages[number + 2 :])
 
-    def _split(self, stages: tuple[Stage, ...], random: Random) -> tuple[Stage, ...] | None:
+    def _split(self, stages: tuple[Stage, ...]) -> tuple[Stage, ...] | None:
         """Return the stages with a random stage split in two; None if it cannot be split there."""
-        number = random.randrange(len(stages))
+        number = self._random.randrange(len(stages))
         stage = stages[number]
         if len(stage.layers) == 1 or not _is_by_rows(stage):
             return None
-        cut = random.randrange(1, len(stage.layers))
+        cut = self._random.randrange(1, len(stage.layers))
         parts = stage.layers[:cut], stage.layers[cut:]
         if not all(map(self._is_stage, parts)):
             return None
@@ -176,7 +177,7 @@ class StageOrders:
         return (*stages[:number], *pieces, *stages[number + 1 :])
 
     def _is_stage(self, layers: tuple[str, ...]) -> bool:
-        return not self.course.results & set(layers[:-1]) and self.table.can_be_stage(layers)
+        return not self._course.results & set(layers[:-1]) and self._table.can_be_stage(layers)
 
 
 def _is_by_rows(stage: Stage) -> bool:

@@ -136,9 +136,9 @@ def test_without_a_budget_the_search_of_stage_orders_ends_after_counted_work(mon
     stages = []
     planned_in_full = StageOrders._planned
 
-    def counted(orders, chain, than, stop):
+    def counted(orders, chain, than):
         stages.append(sum(len(move.stages) for moves in chain for move in moves))
-        return planned_in_full(orders, chain, than, stop)
+        return planned_in_full(orders, chain, than)
 
     monkeypatch.setattr(StageOrders, "_planned", counted)
     monkeypatch.setattr("planners.memory.network_searches.STAGES_EFFORT", 0.02)
