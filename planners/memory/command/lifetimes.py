@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from cnn2csdf.network import Network
 from planners.memory.stages import StageTable
 from planners.plan.firing import StageFirings, firing_order, made_by_rows, results_in_order
 from planners.plan.plan import Kind, PlannedGroup, StreamingPlan
 from planners.rewrites.rematerialisation import worked_network
 
-
-class Life(NamedTuple):
-    """A buffer with its lifetime: from its first firing to one past its last."""
-
-    name: str
-    start: int
-    end: int
-    offset: int
-    size: int
+Life = tuple[str, int, int, int, int]
+"""A buffer with its lifetime: its name, its first firing, one past its last, its offset, its size."""
 
 
 def firings_and_lives(
@@ -58,7 +49,7 @@ def firings_and_lives(
                 steps.add(end)
         if steps:
             first, last = (min(max(step, begin), end) for step in (min(steps), max(steps)))
-            lives.append(Life(buffer.name, first, last + 1, buffer.offset, buffer.size))
+            lives.append((buffer.name, first, last + 1, buffer.offset, buffer.size))
     return tuple(order), tuple(lives)
 
 

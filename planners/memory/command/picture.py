@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from itertools import accumulate
+from itertools import accumulate, starmap
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -38,10 +38,8 @@ def plan_picture(networks: Sequence[Network], fits: Sequence[Fit], suffix: str) 
     boxes: list[DrawnBuffer] = []
     for network, method in zip(networks, methods, strict=True):
         begin = max((box.end for box in boxes), default=0)
-        for life in firings_and_lives(network, method.plan)[1]:
-            boxes.append(
-                DrawnBuffer(*life)._replace(start=begin + life.start, end=begin + life.end)
-            )
+        for box in starmap(DrawnBuffer, firings_and_lives(network, method.plan)[1]):
+            boxes.append(box._replace(start=begin + box.start, end=begin + box.end))
     arena = max(method.plan.arena_bytes for method in methods)
     names = ", ".join(fit.network for fit in fits)
     about = f"{names}, {methods[0].name}" if len(fits) == 1 else names
@@ -69,21 +67,24 @@ def plot_plan(axes: Axes, network: Network | Model, plan: StreamingPlan) -> None
     """
     network = network.network if isinstance(network, Model) else network
     require_carried_out(network, plan)
-    draw_arena(axes, [DrawnBuffer(*life) for life in firings_and_lives(network, plan)[1]])
+    draw_arena(axes, list(starmap(DrawnBuffer, firings_and_lives(network, plan)[1])))
     axes.set_xlabel("firings of a frame")
 
 
 def memories_picture(network: Network, plan: StreamingPlan, suffix: str) -> str | bytes:
     """Return the buffers of each memory over the firings of a frame, with a panel for each memory."""
-    lives = firings_and_lives(network, plan)[1]
-    last = max((life.end for life in lives), default=1)
+    buffers = list(starmap(DrawnBuffer, firings_and_lives(network, plan)[1]))
+    last = max((buffer.end for buffer in buffers), default=1)
     placed = [(memory, begin) for memory, begin in plan.placed_memories if memory.size]
     figure = Figure(figsize=(5.4, 2.6 * len(placed) + 0.4), layout="constrained")
     panels = figure.subplots(len(placed), 1, sharex=True, squeeze=False)[::-1, 0]
     for axes, (memory, begin) in zip(panels, placed, strict=True):
         inside = range(begin, begin + memory.size)
-        boxes = [DrawnBuffer(*live) for live in lives if live.offset in inside]
-        boxes = [box._replace(offset=box.offset - begin) for box in boxes]
+        boxes = [
+            buffer._replace(offset=buffer.offset - begin)
+            for buffer in buffers
+            if buffer.offset in inside
+        ]
         axes.set_xlim(0, last)
         axes.set_ylim(0, memory.size)
         draw_boxes(axes, boxes, last, memory.size * LOWER)

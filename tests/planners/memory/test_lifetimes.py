@@ -1,5 +1,7 @@
 """When a plan uses its buffers: found by carrying it out, against what the arena planned."""
 
+from itertools import starmap
+
 import pytest
 
 from cnn2csdf import operators as op
@@ -8,6 +10,7 @@ from cnn2csdf.catalogue.networks import from_catalogue
 from cnn2csdf.granularity import ROWS
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model
+from planners.arena.command.picture import DrawnBuffer
 from planners.memory.command.lifetimes import firings_and_lives
 from planners.memory.fit import fit
 from planners.memory.plain_plans import whole_arena
@@ -21,7 +24,7 @@ def network():
 
 
 def lives(network, plan):
-    return firings_and_lives(network, plan)[1]
+    return list(starmap(DrawnBuffer, firings_and_lives(network, plan)[1]))
 
 
 def test_buffers_of_whole_layers_live_as_long_as_the_arena_planned(network):
