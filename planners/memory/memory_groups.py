@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from itertools import accumulate, chain
+from itertools import accumulate, chain, starmap
 from operator import le
 
 from cnn2csdf.parameters import multiply_accumulates
@@ -413,6 +413,7 @@ class GroupCandidates:
         fast = sum(pieces) + staging
         if is_limited and fast > self._fast:
             return None
+        weights = movable_weights(geometries, self.costs, table)
         inside = {reading.tensor for firing in firings for reading in firing.readings}
         blocks = {}  # of a result in slow memory the smallest write buffer
         for stage in (geometry.stage for geometry in geometries):
@@ -434,7 +435,7 @@ class GroupCandidates:
             results=results,
             fixed=frozenset(inside.intersection(results)),
             busy=self.costs.of_stages(geometries)
-            + sum(map(self.costs.in_place, movable_weights(geometries, self.costs, table))),
+            + sum(starmap(self.costs.in_place, weights.items())),
             copies=copies_of(geometries, self.costs, table),
             blocks={name: blocks[name] for name in results},
         )

@@ -24,7 +24,6 @@ from planners.arena.problem import loads
 from planners.memory.moved_weights import (
     BoardMemories,
     Copies,
-    MovableWeights,
     MoveCosts,
     can_be_copied,
     movable_weights,
@@ -179,10 +178,10 @@ class Chain:
         self._geometries = [
             GroupGeometry(table, step.group.geometry, step.group.streamed) for step in steps
         ]
-        self._weights = {
-            weight.layer: (number, weight)
+        self._weights = {  # of each layer with weights, its group and the bytes that a frame reads
+            layer: (number, read)
             for number, step in enumerate(steps)
-            for weight in movable_weights(step.group.geometry, costs, table)
+            for layer, read in movable_weights(step.group.geometry, costs, table).items()
         }
         self._lives = self._lives_of_tensors()
         self._write_bytes = 0
@@ -217,17 +216,16 @@ class Chain:
         """Return the layers whose weights have the highest cost per byte, within `room` bytes."""
         costs, allowed = self._costs, self._allowed()
 
-        def now(one: MovableWeights) -> int:
-            return costs.of_copy(one) if one.layer in found.begins else costs.in_place(one)
-
-        chosen = []
-        weights = [weight for _, weight in self._weights.values() if weight.layer in allowed]
-        for weight in sorted(
-            weights, key=lambda weight: (-Fraction(now(weight), weight.size), weight.layer)
-        ):
-            if now(weight) and weight.size <= room:
-                chosen.append(weight.layer)
-                room -= weight.size
+        sizes, chosen = costs.sizes, []
+        now = {
+            name: costs.of_copy(name) if name in found.begins else costs.in_place(name, read)
+            for name, (_, read) in self._weights.items()
+            if name in allowed
+        }
+        for name in sorted(now, key=lambda name: (-Fraction(now[name], sizes[name]), name)):
+            if now[name] and sizes[name] <= room:
+                chosen.append(name)
+                room -= sizes[name]
         return chosen
 
     def with_wide_blocks(self, found: PlacedPlan) -> PlacedPlan:
@@ -248,16 +246,16 @@ class Chain:
         live, capacity = self._live(found), self._layout.capacity
         chosen = []
         for name in self.dearest(found, capacity):
-            number, weight = self._weights[name]
+            (number, _), size = self._weights[name], self._costs.sizes[name]
             # A copy takes bytes of groups `begin` to `number`; weights at home take none.
             begin = found.begins.get(name, number + 1)
             if begin is None:  # they stay already
                 continue
             outside = [index for index in range(len(live)) if not begin <= index <= number]
-            if all(live[index] + weight.size <= capacity for index in outside):
+            if all(live[index] + size <= capacity for index in outside):
                 chosen.append(name)
                 for index in outside:
-                    live[index] += weight.size
+                    live[index] += size
         while chosen:
             candidate = self._placed({**found.begins, **dict.fromkeys(chosen)})
             if not (candidate.fast_excess or candidate.slow_excess) and candidate.cost < found.cost:
@@ -282,21 +280,21 @@ class Chain:
         """The plan with weights prefetched while the preceding group computes."""
         live = self._live(found)
         begins, more, allowed = dict(found.begins), [], self._allowed()
-        for name, (number, weight) in sorted(
-            self._weights.items(), key=lambda pair: -pair[1][1].size
-        ):
+        sizes = self._costs.sizes
+        for name in sorted(self._weights, key=lambda name: -sizes[name]):
+            number, _ = self._weights[name]
             is_there = name in begins and begins[name] in (None, number - 1)
             _, has_dma = self._costs.homes[name]
             if not number or is_there or not has_dma or name not in allowed:
                 continue
             groups = (number - 1,) if name in begins else (number - 1, number)
             trial = {**begins, name: number - 1}
-            has_room = all(live[group] + weight.size <= self._layout.capacity for group in groups)
+            has_room = all(live[group] + sizes[name] <= self._layout.capacity for group in groups)
             if has_room and self.cost(trial) < self.cost(begins):
                 begins = trial
                 more.append(name)
                 for group in groups:
-                    live[group] += weight.size
+                    live[group] += sizes[name]
         while more:
             trial = {**found.begins, **{name: begins[name] for name in more}}
             candidate = self._placed(trial)
@@ -317,15 +315,15 @@ class Chain:
             for step in self._steps
         ]
         meanwhile = [0] * len(works)
-        for name, (number, weight) in self._weights.items():
+        for name, (number, read) in self._weights.items():
             if name not in begins:
                 continue
-            works[number] -= costs.in_place(weight)
+            works[number] -= costs.in_place(name, read)
             begin = begins[name]
             if begin == number:
-                works[number] += costs.of_copy(weight)
+                works[number] += costs.of_copy(name)
             elif begin is not None:
-                meanwhile[begin] += costs.of_copy(weight)
+                meanwhile[begin] += costs.of_copy(name)
         return sum(map(max, works, meanwhile))
 
     def _placed(self, begins: Mapping[str, int | None]) -> PlacedPlan:
@@ -369,8 +367,8 @@ class Chain:
         for number, step in enumerate(steps):
             fast += self._inside(number)
             fast += self._write_buffers(step, number)
-        for name, (number, weight) in self._weights.items():
-            copied_in, size = begins.get(name), weight.size
+        for name, (number, _) in self._weights.items():
+            copied_in, size = begins.get(name), self._costs.sizes[name]
             resident = StreamBuffer.of_group(Kind.RESIDENT, name, 0, len(steps), size=size)
             if copied_in is not None:
                 fast.append(
@@ -426,8 +424,7 @@ class Chain:
     def _touches(self, buffer: StreamBuffer) -> Fraction:
         """Estimate of the accesses per byte of a buffer in a frame, to rank buffers by."""
         if buffer.kind in (Kind.WEIGHTS, Kind.RESIDENT):
-            weights = self._weights[buffer.tensor][1]
-            return Fraction(weights.read, weights.size)
+            return Fraction(self._weights[buffer.tensor][1], self._costs.sizes[buffer.tensor])
         if buffer.has_rows:
             readers = len(self._order.network.consumers[buffer.tensor])
             return Fraction((1 + readers) * self._table.height(buffer.tensor), max(buffer.rows, 1))
@@ -451,11 +448,11 @@ class Chain:
                 if name not in step.fast:
                     host = self._aliases[name].host if name in self._aliases else name
                     writes[named.get((host, Kind.WHOLE), "")] += self._table.tensor_bytes(name)
-        for name, (_, weight) in self._weights.items():
+        for name, (_, read) in self._weights.items():
             if name in begins and begins[name] is None:
                 continue
             home = named.get((name, Kind.RESIDENT), plan.flash or "")
-            reads[home] += weight.size if name in begins else weight.read
+            reads[home] += self._costs.sizes[name] if name in begins else read
         names = [memory.name for memory in plan.memories if memory.is_slow]
         names += [] if plan.flash is None else [plan.flash]
         return tuple(

@@ -143,13 +143,13 @@ class MoveCosts:
             return 0
         return sum(self.time_of(stage.stage) for stage in stages) * self.scale
 
-    def in_place(self, one: MovableWeights) -> int:
-        """Return the cost of reading weights at their home, for all pixels."""
-        return one.read * self.homes[one.layer][0]
+    def in_place(self, layer: str, read: int) -> int:
+        """Return the cost of reading this number of bytes of the weights of a layer at their home."""
+        return read * self.homes[layer][0]
 
-    def of_copy(self, one: MovableWeights) -> int:
-        """Return the cost of copying weights into fast memory."""
-        return one.size * (self.homes[one.layer][0] + self.copied)
+    def of_copy(self, layer: str) -> int:
+        """Return the cost of copying the weights of a layer into fast memory."""
+        return self.sizes[layer] * (self.homes[layer][0] + self.copied)
 
     def nanoseconds(self, cost: int) -> int | None:
         """Return a cost as a time, rounded up; None where it is in bytes."""
@@ -229,24 +229,19 @@ def costs_of(
     )
 
 
-class MovableWeights(NamedTuple):
-    """Weights of a layer: their bytes, and the bytes that a frame reads at their home."""
-
-    layer: str
-    size: int
-    read: int
-
-
 def movable_weights(
     stages: Iterable[Geometry], costs: MoveCosts, table: StageTable
-) -> tuple[MovableWeights, ...]:
-    """Return the weights of the layers of these stages. table: of the stages."""
-    return tuple(
-        MovableWeights(name, costs.sizes[name], read)
+) -> dict[str, int]:
+    """Return the bytes that a frame reads of the weights of each layer of these stages, at their home.
+
+    table: of the stages.
+    """
+    return {
+        name: read
         for stage in stages
         for name, read in table.weight_reads(stage).items()
         if name in costs.sizes
-    )
+    }
 
 
 def can_be_copied(stages: Iterable[Geometry]) -> frozenset[str]:
@@ -273,13 +268,11 @@ def copies_of(
     """Return the Pareto-optimal sets of weights to copy, in order of bytes; first the empty set."""
     fronts = [Copies(0, 0, ())]
     allowed = can_be_copied(stages)
-    for weight in movable_weights(stages, costs, table):
-        saved = costs.in_place(weight) - costs.of_copy(weight)
-        if saved > 0 and weight.layer in allowed:
+    for layer, read in movable_weights(stages, costs, table).items():
+        saved, size = costs.in_place(layer, read) - costs.of_copy(layer), costs.sizes[layer]
+        if saved > 0 and layer in allowed:
             more = [
-                Copies(
-                    copies.size + weight.size, copies.saved + saved, (*copies.layers, weight.layer)
-                )
+                Copies(copies.size + size, copies.saved + saved, (*copies.layers, layer))
                 for copies in fronts
             ]
             candidates = [(copies.size, -copies.saved, copies) for copies in (*fronts, *more)]
