@@ -18,7 +18,7 @@ from csdf.cli.frame.batches import graph_files, in_order
 from csdf.cli.frame.long_work import limited, telling
 from csdf.cli.frame.output import remark
 from csdf.cli.options import concurrency
-from csdf.errors import CsdfError, GaveUp, InconsistentGraph
+from csdf.errors import CsdfError, GaveUp, InconsistentGraph, plural
 from csdf.model.graph import Actor, Graph
 from csdf.time_limit import Stop
 from csdf.units import time_in_words
@@ -363,14 +363,14 @@ def _verdict(answer: Analysis, result: Throughput) -> tuple[str, list[tuple[str,
         return "period 0, throughput unbounded: no cycle of the graph takes time", rows
     speed = answers.number(1 / result.period)
     bound = "" if result.is_exact else f" (upper bound: {parsers.PERIOD_IS_A_BOUND})"
-    over = f"over {answers.some(cycle.channels, SHOWN)}: {cycle.time} time units"
+    over = f"over {answers.some(cycle.channels, SHOWN)}: {answers.counted(cycle.time, 'time unit')}"
     rows = [
         ("critical cycle", answers.some(cycle.actors, SHOWN)),
         ("", f"{over} in {answers.counted(cycle.tokens, 'iteration')}"),
         repetitions,
         *concurrency.overlap_rows(answer.graph, answer.repetitions, result.period),
     ]
-    period = f"period {answers.number(result.period)} time units{bound}"
+    period = f"period {answers.number(result.period)} time unit{plural(result.period)}{bound}"
     return f"{period}, throughput {speed} iterations per time unit", rows
 
 

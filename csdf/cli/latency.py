@@ -10,7 +10,7 @@ from csdf.analysis.latency import dependency_latency, latency
 from csdf.cli import answers, graph_input, option_values, parsers
 from csdf.cli.frame.long_work import limited, working
 from csdf.cli.options import concurrency
-from csdf.errors import CsdfError
+from csdf.errors import CsdfError, plural
 from csdf.mapping.files import holds_mapping, read_mapping, read_platform
 from csdf.mapping.latency import ordered_latency, source_latency
 from csdf.mapping.model import Mapping, Platform
@@ -180,7 +180,9 @@ def _lines(graph: Graph, row: dict[str, Any]) -> list[str]:
         elif "latency" in key:
             rows.append((name, never))
     value = row["latency"]
-    words = never if value is None else f"{answers.number(Fraction(value))} time units"
+    words = (
+        never if value is None else f"{answers.number(Fraction(value))} time unit{plural(value)}"
+    )
     title = f"{graph.name}: latency {ends}: {words}, to the end of the same iteration"
     if value is not None:
         return answers.table(title, rows)

@@ -44,7 +44,7 @@ def natural(text: str) -> int:
 
 def whole(text: str) -> int:
     """Return the integer that the text says, with or without a sign. Raises MalformedText."""
-    return int(_checked(text, _SIGN + _NATURAL, "seed, a whole number"))
+    return int(_checked(text, _SIGN + _NATURAL, "a whole number"))
 
 
 def rational(text: str) -> Fraction:

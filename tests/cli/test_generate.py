@@ -61,3 +61,8 @@ def test_limits_do_not_go_with_means(run):
         code, output, remarks = run("generate", "1", "--rate", wrong)
         assert (code, output) == (2, "")
         assert "--rate" in remarks
+
+
+def test_a_seed_that_is_no_number_is_refused_with_what_is_expected(run):
+    code, _, remarks = run("generate", "abc")
+    assert (code, "argument SEED: 'abc' is not a whole number; see" in remarks) == (2, True)

@@ -272,3 +272,10 @@ def test_a_schedule_is_of_the_kind_that_was_asked_for(run, tmp_path):
     # Actor a has 6 firings per iteration in cycles of 2 phases; one cycle repeats.
     assert len(schedule["starts"]["a"]) == 2
     assert Fraction(schedule["period"]) <= 20
+
+
+@pytest.mark.parametrize(("more", "is_named"), [((), True), (("--points", "9"), False)])
+def test_a_complete_front_names_the_report_of_the_same_question(run, more, is_named):
+    path = "models/graphs/csdf_example.xml"
+    _, output, _ = run("pareto", path, *more)
+    assert output.endswith(f"\nnext: csdf report {path} -o page.html\n") == is_named

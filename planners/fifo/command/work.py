@@ -173,6 +173,8 @@ def _answered(
         answered, options.clock, all_layers=options.layers, builder=builder.name,
         objective=options.objective, effort=options.effort,
     )  # fmt: skip
+    if builder is FINN and answered.cores and not options.output:
+        text += ["", "next: -o folding.json writes the depths; --folding tries other PE and SIMD"]
     _print(as_json(answered, options.clock), text, options)
     if options.page:
         _write_page(answered, options)
