@@ -188,8 +188,8 @@ def _design(
             node = _fitted(number, nodes, streams, clusters)
         clusters[number] = layer_cluster(node, options)
     layers = [_layer(nodes[number], clusters[number]) for number in layer_nodes]
+    count = len(layers)
     fifos: list[Fifo] = []
-    converters = 0
     for stream in streams:
         start, end = layer_nodes.index(stream.start.node), layer_nodes.index(stream.end.node)
         written = _output(nodes[stream.start.node], layers[start].cluster, stream.start.port)
@@ -201,39 +201,13 @@ def _design(
         )  # fmt: skip
         if written.words == read.words:
             fifos.append(fifo)
-            continue
-        total = max(written.words * written.bits, read.words * read.bits)
-        if total % written.words or total % read.words:
-            raise InvalidGraph(
-                f"{layers[start].name!r} writes {counted(written.words, 'word')} of "
-                f"{counted(written.bits, 'bit')}, but "
-                f"{layers[end].name!r} reads {read.words} of {read.bits}; no width converter joins them"
-            )
-        widths, middle = (total // written.words, total // read.words), len(layers)
-        converter = FinnNode(
-            name=f"{layers[start].name} to {layers[end].name} {CONVERTED}", operator=CONVERTER,
-            style="", written=CONVERTER, attributes={}, inputs=(), outputs=(),
-        )  # fmt: skip
-        cluster = converter_cluster(converter, options, total, widths)
-        layers.append(DesignLayer(name=converter.name, kind=CONVERTER, cluster=cluster))
-        converters += 1
-        fifos.append(replace(fifo, consumer=middle, input=0))
-        fifos.append(
-            replace(
-                fifo,
-                producer=middle,
-                output=0,
-                bits=read.bits,
-                words=read.words,
-                given=None,
-                nodes=(),
-            )
-        )
+        else:
+            fifos += _with_converter(fifo, read, layers, options)
     remarks: tuple[str, ...] = ()
-    if converters:
+    if len(layers) > count:
         remarks = (
-            f"{counted(converters, 'width converter')} added where widths differ, as InsertDWC of FINN "
-            "does: the file has none there",
+            f"{counted(len(layers) - count, 'width converter')} added where widths differ, as "
+            "InsertDWC of FINN does: the file has none there",
         )
     # FIFOs are named after their ends, with a number where two layers share several.
     names: dict[str, int] = {}
@@ -243,6 +217,34 @@ def _design(
         fifo_name = ends if names[ends] == 1 else f"{ends}, {names[ends]}"
         fifos[number] = replace(fifo, name=fifo_name)
     return Design(name=name, layers=tuple(layers), fifos=tuple(fifos), remarks=remarks)
+
+
+def _with_converter(
+    fifo: Fifo, read: WordPort, layers: list[DesignLayer], options: TimingOptions
+) -> tuple[Fifo, Fifo]:
+    """Add a width converter to the layers; return the FIFOs before and after it.
+
+    fifo: between ports of different widths. read: the port of its consumer.
+    """
+    start, end = layers[fifo.producer], layers[fifo.consumer]
+    total = max(fifo.words * fifo.bits, read.words * read.bits)
+    if total % fifo.words or total % read.words:
+        raise InvalidGraph(
+            f"{start.name!r} writes {counted(fifo.words, 'word')} of {counted(fifo.bits, 'bit')}, but "
+            f"{end.name!r} reads {read.words} of {read.bits}; no width converter joins them"
+        )
+    converter = FinnNode(
+        name=f"{start.name} to {end.name} {CONVERTED}", operator=CONVERTER,
+        style="", written=CONVERTER, attributes={}, inputs=(), outputs=(),
+    )  # fmt: skip
+    widths = total // fifo.words, total // read.words
+    cluster = converter_cluster(converter, options, total, widths)
+    middle = len(layers)
+    layers.append(DesignLayer(name=converter.name, kind=CONVERTER, cluster=cluster))
+    after = replace(
+        fifo, producer=middle, output=0, bits=read.bits, words=read.words, given=None, nodes=()
+    )
+    return replace(fifo, consumer=middle, input=0), after
 
 
 def _output(node: FinnNode, cluster: Cluster, port: int) -> WordPort:

@@ -1,20 +1,21 @@
 """Accesses of FIFOs in a table, for designs of other tools: process, loop, iteration, FIFO, stage.
 
 A file has a line `process,loop,iteration,fifo,read|write,stage` for each access, in the order of the
-program. Lines that begin with # say what the columns do not:
+program. Lines that begin with # state intervals, depths and widths:
 
     # loop PROCESS LOOP interval=1 depth=12
     # fifo NAME bits=32 depth=16
 
 The stage of an access is counted from the begin of its iteration. Iterations of a loop begin an
-interval apart, and a loop 2 stages after the last one before it. Without a line for its loop the stage
-is counted from the begin of the process.
+interval apart, and a loop begins 2 stages after the last stage before it. Without a line for its loop
+the stage is counted from the begin of the process.
 """
 
 from __future__ import annotations
 
 import csv
 import re
+from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -36,11 +37,13 @@ MOST = 10**12  # maximum of a number in the file
 
 @dataclass(slots=True)
 class _Process:
+    """A process as far as it is read. events: by stage, the FIFO and the kind of each access."""
+
     line: int
     events: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
-    base: int = 0  # of the loop at hand
-    loop: str = ""
-    last: int = 0
+    base: int = 0  # first stage of the current loop
+    loop: str = ""  # the current loop
+    last: int = 0  # the last stage so far
 
 
 def read_accesses(file: Path) -> StagedDesign:
@@ -136,43 +139,21 @@ def _design(
     lines: dict[str, int],
     widths: dict[str, dict[str, int]],
 ) -> StagedDesign:
-    written = [0] * len(fifos)
-    read = [0] * len(fifos)
-    ends: list[dict[int, int]] = [{} for _ in fifos]
-    staged = []
-    for index, (name, process) in enumerate(processes.items()):
-        items: list[Item] = []
-        here = 0
-        for stage in sorted(process.events):
-            items.append(stage - here)
-            here = stage
-            accesses = process.events[stage]
-            for fifo, kind in accesses:
-                counts = written if kind == WRITE else read
-                counts[fifo] += 1
-                ends[fifo][kind] = index
-            if len(set(accesses)) < len(accesses):
-                raise InvalidGraph(
-                    f"{file}:{process.line}: process {name!r} has two accesses of a FIFO in stage "
-                    f"{stage}; a FIFO is read and written once in a cycle"
-                )
-            items.append(Event(tuple(accesses)))
-        staged.append(
-            StagedProcess(
-                name=name,
-                module=name,
-                file=str(file),
-                line=process.line,
-                tracks=(tuple(part_of_track for part_of_track in items if part_of_track != 0),),
-                stages=process.last,
-            )
-        )
+    """Return the design. fifos: numbers by name; lines: of their first access."""
+    accesses = [
+        (access, index)
+        for index, process in enumerate(processes.values())
+        for of_stage in process.events.values()
+        for access in of_stage
+    ]
+    counts, ends = Counter(access for access, _ in accesses), dict(accesses)
     staged_fifos = []
     for name, fifo in fifos.items():
-        if read[fifo] > written[fifo]:
+        written, read = counts[fifo, WRITE], counts[fifo, READ]
+        if read > written:
             raise InvalidGraph(
-                f"{file}:{lines[name]}: FIFO {name!r}: {read[fifo]} words are read, but only "
-                f"{written[fifo]} are written; the reader never ends"
+                f"{file}:{lines[name]}: FIFO {name!r}: {read} words are read, but only "
+                f"{written} are written; the reader never ends"
             )
         stated = widths.get(name, {})
         staged_fifos.append(
@@ -183,9 +164,9 @@ def _design(
                 depth=stated.get("depth", 2),
                 kind="",
                 line=lines[name],
-                words=written[fifo],
-                writer=ends[fifo][WRITE],
-                reader=ends[fifo].get(READ, ends[fifo][WRITE]),
+                words=written,
+                writer=ends[fifo, WRITE],
+                reader=ends.get((fifo, READ), ends[fifo, WRITE]),
             )
         )
     assumed = tuple(
@@ -195,6 +176,30 @@ def _design(
         name=file.stem,
         file=str(file),
         fifos=tuple(staged_fifos),
-        processes=tuple(staged),
+        processes=tuple(_staged(file, name, process) for name, process in processes.items()),
         assumptions=assumed,
+    )
+
+
+def _staged(file: Path, name: str, process: _Process) -> StagedProcess:
+    """Return a process as a single track: its accesses, and the stages between them."""
+    items: list[Item] = []
+    previous = 0
+    for stage, accesses in sorted(process.events.items()):
+        if len(set(accesses)) < len(accesses):
+            raise InvalidGraph(
+                f"{file}:{process.line}: process {name!r} has two accesses of a FIFO in stage "
+                f"{stage}; a FIFO is read and written once in a cycle"
+            )
+        if stage > previous:
+            items.append(stage - previous)
+        items.append(Event(tuple(accesses)))
+        previous = stage
+    return StagedProcess(
+        name=name,
+        module=name,
+        file=str(file),
+        line=process.line,
+        tracks=(tuple(items),),
+        stages=process.last,
     )
