@@ -60,15 +60,6 @@ from planners.plan.shadow_arena import (
     rows_read,
 )
 
-
-class Weights(NamedTuple):
-    """Bytes of the weights of a layer, and the buffers that hold them."""
-
-    size: int
-    copied: StreamBuffer | None
-    resident: StreamBuffer | None
-
-
 # Called before each firing of a stage of one layer: with the rows that it computes, the rows that it
 # reads, by tensor, and the positions of all tensors.
 Watch = Callable[[Layer, Range, Mapping[str, Range], Mapping[str, HeldTensor]], None]
@@ -125,20 +116,20 @@ class PlanMachine:
                 self.keep(layer, first.get(layer.name))
 
     def _begin_weights(self) -> None:
-        """Record the weights of layers, and write resident weights into their buffers."""
-        self._weights: dict[str, Weights] = {}
+        """Record the buffers of the weights of layers: the copy of a frame, and the resident copy.
+
+        Resident weights are written into their buffers.
+        """
+        self._weights: dict[str, tuple[StreamBuffer | None, StreamBuffer | None]] = {}
         for layer in self.network.layers if self.plan.memories else ():
-            if size := bytes_of_weights(self.network, layer, self.plan.element_bytes):
-                stored_weights = {
+            if bytes_of_weights(self.network, layer, self.plan.element_bytes):
+                held = {
                     buffer.kind: buffer
                     for buffer in self.plan.buffers
                     if buffer.tensor == layer.name
                 }
-                copied, resident = (
-                    stored_weights.get(Kind.WEIGHTS),
-                    stored_weights.get(Kind.RESIDENT),
-                )
-                self._weights[layer.name] = Weights(size, copied, resident)
+                resident = held.get(Kind.RESIDENT)
+                self._weights[layer.name] = held.get(Kind.WEIGHTS), resident
                 if resident is not None:
                     self._put_weights(resident)
 
@@ -146,7 +137,8 @@ class PlanMachine:
         """Copy the weights whose buffers begin with a group, from the resident copy or the flash."""
         for buffer in self.plan.buffers:
             if buffer.kind is Kind.WEIGHTS and buffer.begin == group:
-                self._read_weights(self._weights[buffer.tensor].resident, buffer.size)
+                _, resident = self._weights[buffer.tensor]
+                self._read_weights(resident, buffer.size)
                 self._put_weights(buffer)
                 self.arena.count(self.arena.writes, buffer.offset, buffer.size)
 
@@ -156,16 +148,17 @@ class PlanMachine:
     def read_weights(self, stage: CheckedFirings) -> None:
         """Count the weights that the next firing of a stage reads, and require that they are intact."""
         for name in stage.stage.layers:
-            if weights := self._weights.get(name):
+            if name in self._weights:
+                copied, resident = self._weights[name]
                 read = self.weight_reads.of_firing(stage, name)
-                self._read_weights(weights.copied or weights.resident, read)
+                self._read_weights(copied or resident, read)
 
     def require_weights(self, layers: Sequence[str]) -> None:
         """Raise ExecutionError unless the weights of some layers are intact; count no reads."""
         for name in layers:
-            if weights := self._weights.get(name):
-                for buffer in filter(None, (weights.copied or weights.resident,)):
-                    self._require_weights(buffer)
+            copied, resident = self._weights.get(name, (None, None))
+            if buffer := copied or resident:
+                self._require_weights(buffer)
 
     def _require_weights(self, buffer: StreamBuffer) -> None:
         if not self.arena.holds(Content.WEIGHTS, buffer.tensor, _bytes_of(buffer)):
