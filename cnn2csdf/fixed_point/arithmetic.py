@@ -3,6 +3,9 @@
 Described from tensorflow/tflite-micro, tensorflow/lite/micro/kernels: add_common.cc, sub_common.cc,
 mul_common.cc, div.cc, maximum_minimum.cc, squared_difference.cc, and
 tensorflow/lite/kernels/internal/reference.
+
+types: the quantisations of the two operands; result: that of the output. A `multiplier` of a real ratio
+is an integer of 31 fraction bits and an exponent: ratio = integer / 2**31 * 2**exponent.
 """
 
 from __future__ import annotations
@@ -33,36 +36,36 @@ Operands = Sequence[Array]
 Types = Sequence[Quantization]
 
 
-def _centred(operands: Operands, source: Types) -> list[Integers]:
-    return [centred(*pair) for pair in zip(operands, source, strict=True)]
+def _centred(operands: Operands, types: Types) -> list[Integers]:
+    return [centred(*pair) for pair in zip(operands, types, strict=True)]
 
 
-def _added(operands: Operands, source: Types, result: Quantization, sign: int = 1) -> Array:
+def _added(operands: Operands, types: Types, result: Quantization, sign: int = 1) -> Array:
     """Both operands in steps of twice the larger scale, added, in steps of the output."""
     bits, step = (
         SUM_BITS[result.element],
-        2 * max(types_of_operand.scale for types_of_operand in source),
+        2 * max(quantization.scale for quantization in types),
     )
     first, second = (
-        rescaled(values << bits, *multiplier(types_of_operand.scale / step))
-        for values, types_of_operand in zip(_centred(operands, source), source, strict=True)
+        rescaled(values << bits, *multiplier(quantization.scale / step))
+        for values, quantization in zip(_centred(operands, types), types, strict=True)
     )
     ratio = step / (2**bits * result.scale)
     return stored(rescaled(first + sign * second, *multiplier(ratio)), result)
 
 
-def _multiplied(operands: Operands, source: Types, result: Quantization) -> Array:
-    left, right = _centred(operands, source)
-    ratio = source[0].scale * source[1].scale / result.scale
+def _multiplied(operands: Operands, types: Types, result: Quantization) -> Array:
+    left, right = _centred(operands, types)
+    ratio = types[0].scale * types[1].scale / result.scale
     return stored(rescaled(left * right, *multiplier(ratio)), result)
 
 
-def _squared_difference(operands: Operands, source: Types, result: Quantization) -> Array:
+def _squared_difference(operands: Operands, types: Types, result: Quantization) -> Array:
     """Both operands with seven more bits, in steps of twice the larger scale, and their square."""
-    step = 2 * max(types_of_operand.scale for types_of_operand in source)
+    step = 2 * max(quantization.scale for quantization in types)
     first, second = (
-        rescaled(values << SQUARED_BITS, *multiplier(types_of_operand.scale / step))
-        for values, types_of_operand in zip(_centred(operands, source), source, strict=True)
+        rescaled(values << SQUARED_BITS, *multiplier(quantization.scale / step))
+        for values, quantization in zip(_centred(operands, types), types, strict=True)
     )
     ratio = squared_ratio(step, result)
     return stored(rescaled((first - second) ** 2, *multiplier(ratio)), result)
@@ -73,13 +76,19 @@ def squared_ratio(step: float, result: Quantization) -> float:
     return step * step / float(np.float32(2 ** (2 * SQUARED_BITS)) * np.float32(result.scale))
 
 
-def _divided(operands: Operands, source: Types, result: Quantization) -> Array:
-    """The reciprocal in fixed point, times the dividend with as many bits as have room."""
-    left, right = _centred(operands, source)
-    integer, exponent = multiplier(source[0].scale / (source[1].scale * result.scale))
+def _divided(operands: Operands, types: Types, result: Quantization) -> Array:
+    """The dividend times the reciprocal of the divisor, both in 31 fraction bits.
+
+    The divisor is 2**(31 - lead) * (1 + x) with 0 <= x < 1, which gives 1 / (1 + x) in fixed point. The
+    dividend is shifted to the left by `room`, as far as 32 bits allow, before `high_product`, which is
+    the product divided by 2**31. The last shift removes both scalings.
+    """
+    left, right = _centred(operands, types)
+    integer, exponent = multiplier(types[0].scale / (types[1].scale * result.scale))
     left, right = np.where(right < 0, -left, left), np.maximum(np.abs(right), 1)
     lead = 32 - np.frexp(right.astype(np.float64))[1]  # leading zeros of 32 bits
     inverse = reciprocal_of_one_plus((right << lead) - 2**31)
+    # -2**n fits n bits beside the sign, as 2**n does not: subtracting a half counts it so.
     room = 31 - np.frexp(np.where(left < 0, -left - 0.5, left).astype(np.float64))[1]
     quotient = high_product(left << room, inverse)
     shift = room + (31 - lead) - exponent

@@ -1,4 +1,14 @@
-"""Input and output, and operators that move elements: slices, concatenations, blocks."""
+"""Input and output, and operators that move elements: slices, concatenations, blocks.
+
+Dims and axes of a feature map are channels, rows, columns (C, H, W); arrays of numpy have this order.
+In memory the elements are stored row by row, in a row column by column, in a pixel channel by channel
+(H, W, C). For a map of 2 channels, 1 row and 3 columns: c0 c1 of column 0, c0 c1 of column 1, ...
+
+`Move` and `RowMove` are for operators that change no element; a `RowMove` needs the input row of the
+same number for each output row. `computed` returns some rows, of inputs that are read by rows; an
+operator that defines `formula` instead is given arrays of the rows that it needs. Class attributes such
+as `is_view`, `reads_once` and `by_pixels` answer the questions of `operator.Operator`, by default no.
+"""
 
 from __future__ import annotations
 
@@ -187,7 +197,7 @@ class _RescaledRows:
         return self.stored.shape
 
     def rows(self, first: int, upto: int) -> Array:
-        """Return rows [first, upto), rescaled in single precision; halves go away from zero."""
+        """Return rows [first, upto), rescaled in single precision; halves round away from zero."""
         values = self.stored.rows(first, upto)
         if self.source == self.result:
             return values
@@ -324,7 +334,7 @@ class Slice(Move):
         return strided_row(self.start, self.step) if self.axis == 1 else same_row
 
     def formula(self, tensors: Sequence[Array], part: OutputRows) -> Array:
-        is_along_rows = part.shape.is_map and self.axis == 1  # then only these rows are read
+        is_along_rows = part.shape.is_map and self.axis == 1  # tensors has these rows alone
         start, stop = (None, None) if is_along_rows else (self.start, self.stop)
         return tensors[0][*(slice(None),) * self.axis, start : stop : self.step]
 
@@ -357,9 +367,9 @@ class ChannelShuffle(RowMove):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpaceToDepth(Move):
-    """Blocks of block x block places become channels.
+    """Blocks of block x block pixels become channels.
 
-    order: "block first" (ONNX: the position in the block is the slow part of the new channel) or
+    order: "block first" (ONNX): new channel = position in the block * channels + channel; or
     "darknet" (the reorg layer of YOLOv2).
     """
 
@@ -380,13 +390,13 @@ class SpaceToDepth(Move):
         return (channels * block * block, height // block, width // block)
 
     def rows_needed(self, index: int, inputs: Sequence[Shape], output: Shape) -> RowsNeeded | None:
-        """Return the rows of the blocks; Darknet's order takes elements of many rows."""
+        """Return the rows of the blocks; None for Darknet's order, which mixes rows."""
         block = self.block
         is_local = self.order == "block first"
         return (lambda row: (row * block, row * block + block)) if is_local else None
 
     def formula(self, tensors: Sequence[Array], part: OutputRows) -> Array:
-        """Return blocks as channels; Darknet takes the elements as fewer, larger maps first."""
+        """Return blocks as channels; Darknet reshapes the map into fewer, larger channels before."""
         (maps,), block = tensors, self.block
         channels, rows, width = maps.shape[0], maps.shape[1] // block, part.shape.width
         dims = (channels, rows, block, width, block)
@@ -397,7 +407,7 @@ class SpaceToDepth(Move):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DepthToSpace(Move):
-    """Channels become blocks of block x block places.
+    """Channels become blocks of block x block pixels.
 
     order: "block first" (ONNX mode DCR) or "channel first" (mode CRD).
     """
@@ -453,7 +463,7 @@ class Reshape(Move):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View(Move):
-    """The same elements as they lie under other dims: of a map, row by row and place by place."""
+    """The same elements in the order of memory under other dims; of a map that is pixel by pixel."""
 
     is_view = True
     reads_once = True
@@ -467,31 +477,29 @@ class View(Move):
         return Reshape(dims=self.dims).output_dims(inputs)
 
     def rows_needed(self, index: int, inputs: Sequence[Shape], output: Shape) -> RowsNeeded | None:
-        """Return the rows that have the elements of a row, between two maps."""
+        """Return, between two maps, the input rows that hold the elements of an output row."""
         if not (inputs[index].is_map and output.is_map):
             return None
-        input_elements, made = inputs[index].row_elements, output.row_elements
-        return lambda row: (
-            row * made // input_elements,
-            ((row + 1) * made - 1) // input_elements + 1,
-        )
+        read, written = inputs[index].row_elements, output.row_elements
+        return lambda row: (row * written // read, ((row + 1) * written - 1) // read + 1)
 
     def formula(self, tensors: Sequence[Array], part: OutputRows) -> Array:
         elements, source = as_it_lies(tensors[0]).reshape(-1), part.inputs[0].shape
         if not (source.is_map and part.shape.is_map):
             return in_dims(elements, self.dims)
-        made = part.shape.row_elements
-        first = part.begin * made % source.row_elements
-        wanted = elements[first : first + part.rows * made]
-        return in_dims(wanted, (part.shape.channels, part.rows, part.shape.width))
+        written = part.shape.row_elements
+        first = part.begin * written % source.row_elements
+        rows = elements[first : first + part.rows * written]
+        return in_dims(rows, (part.shape.channels, part.rows, part.shape.width))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlaceOrder(Move):
-    """The positions of a map in another order, each with its channels.
+    """The pixels of a map in another order, each with its channels.
 
-    sizes: of the axes that number the positions of the input, row by row; the positions of the output
-    are numbered by the same axes in the order of `permutation`. height, width: of the output.
+    The pixels of the input, row by row, are a tensor of dims `sizes`. Its transposition by
+    `permutation` has the pixels of the output, of `height` and `width`, row by row. Sizes (2, 3) and
+    permutation (1, 0) turn 2 rows of 3 pixels, 0 1 2 3 4 5, into 3 rows of 2: 0 3 1 4 2 5.
     """
 
     scatters_rows = True
@@ -516,12 +524,12 @@ class PlaceOrder(Move):
 
 
 def as_it_lies(tensor: Array) -> Array:
-    """Return a tensor with the axes of a map as its elements follow one another in memory."""
+    """Return a tensor with its axes in the order of memory: of a map rows, columns, channels."""
     return tensor.transpose(1, 2, 0) if tensor.ndim == 3 else tensor
 
 
 def in_dims(elements: Array, dims: Dims) -> Array:
-    """Return elements that follow one another in memory as a tensor of these dims."""
+    """Return elements in the order of memory as a tensor of these dims."""
     if len(dims) != 3:
         return elements.reshape(dims)
     return elements.reshape(dims[1], dims[2], dims[0]).transpose(2, 0, 1)
@@ -568,7 +576,7 @@ class Repeat(Move):
         return (*dims[: self.axis], dims[self.axis] * self.times, *dims[self.axis + 1 :])
 
     def rows_needed(self, index: int, inputs: Sequence[Shape], output: Shape) -> RowsNeeded | None:
-        """Return the row itself, or the only one; several rows repeated come back from above."""
+        """Return the same row, or the only row; None if several rows are repeated."""
         if not inputs[index].is_map:
             return None
         if self.axis != 1:
@@ -585,7 +593,7 @@ class Repeat(Move):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gather(Move):
-    """Elements at a list of places along an axis, in the order of the list."""
+    """Elements at a list of positions (`places`) along an axis, in the order of the list."""
 
     axis: int
     places: tuple[int, ...]
@@ -601,7 +609,7 @@ class Gather(Move):
         return (*dims[: self.axis], len(self.places), *dims[self.axis + 1 :])
 
     def rows_needed(self, index: int, inputs: Sequence[Shape], output: Shape) -> RowsNeeded | None:
-        """Return the row picked; where rows change their order all are needed."""
+        """Return the row at the listed position; None where positions along the rows decrease."""
         if not inputs[index].is_map:
             return None
         if self.axis != 1:
@@ -612,6 +620,7 @@ class Gather(Move):
     def formula(self, tensors: Sequence[Array], part: OutputRows) -> Array:
         places = np.array(self.places)
         if self.axis == 1 and self.rows_needed(0, [part.inputs[0].shape], part.shape):
+            # The tensor begins with the row that the first row of the part needs.
             places = places[part.begin : part.end] - places[part.begin]
         return np.take(tensors[0], places, axis=self.axis)
 
@@ -621,7 +630,7 @@ class Gather(Move):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GatherPoints(Operator):
-    """Elements, or slices behind the first axes, at positions that the second input computes.
+    """Elements of the first input, or slices of its last axes, at positions in the second input.
 
     The last axis of the positions has a coordinate for each of the first axes of the values. A negative
     coordinate counts from the end; one beyond the ends is the coordinate of the end.
@@ -657,7 +666,7 @@ class GatherPoints(Operator):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConstantConcatenation(Operator):
-    """Inputs and parameters in sequence along an axis, as a token in front of others."""
+    """Inputs and parameters in sequence along an axis, such as a class token before other tokens."""
 
     depends_on_all = True
     words = "concat with constants"

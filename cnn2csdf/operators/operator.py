@@ -577,7 +577,7 @@ class SameDims(Operator):
 
 
 class RowByRow(SameDims):
-    """An operator with one input: each row it writes needs just the row of that number."""
+    """An operator with one input: each output row needs the input row of the same number alone."""
 
     __slots__ = ()
 
@@ -615,7 +615,7 @@ class Move(Operator):
 
 
 class RowMove(RowByRow):
-    """An operator that moves elements within their rows."""
+    """An operator that moves elements within their rows; it defines `computed` (operators.moves)."""
 
     __slots__ = ()
     moves = True

@@ -287,7 +287,7 @@ def _square_window(section: DarknetSection, *, dilated: bool) -> op.Window:
     stride = section.integer("stride", 1, least=1)
     dilation = section.integer("dilation", 1, least=1) if dilated else 1
     padding = size // 2 if section.integer("pad", 0) else section.integer("padding", 0)
-    side = padding * dilation
+    side = padding * dilation  # both options count rows of the kernel before its dilation
     return op.Window(
         kernel=(size, size),
         stride=(
@@ -415,8 +415,8 @@ def _softmax(
     section.require_neutral("groups", "1")
     section.require_neutral("spatial", "0")
     section.require_neutral("temperature", "1", "1.0", "1.")
-    rank = len(builder.shape(sources[0]).dims)
-    return builder.add(op.Softmax(axis=0, last=rank - 1), sources[0], name=name)
+    last = len(builder.shape(sources[0]).dims) - 1  # one softmax over all axes: all elements
+    return builder.add(op.Softmax(axis=0, last=last), sources[0], name=name)
 
 
 def _activation(

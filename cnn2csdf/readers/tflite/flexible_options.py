@@ -1,7 +1,9 @@
 """Options of custom operators, which TensorFlow Lite files store as a map in a FlexBuffer.
 
 A FlexBuffer ends with its root: the offset of the map, its packed type and the width of the offset. A
-map has, before its values, their count, and the offset of a vector of keys in alphabetical order.
+map has, before its values, the offset of a vector of keys in alphabetical order, the width of a key's
+offset, and the count of the values. A packed type is a kind times 4, plus the binary logarithm of a
+width.
 Source: google/flatbuffers, docs, FlexBuffers format.
 """
 
@@ -13,6 +15,7 @@ from csdf.errors import UnreadableFile
 
 INT, UINT, FLOAT, MAP, BOOL = 1, 2, 3, 9, 26
 INDIRECT = {6: INT, 7: UINT, 8: FLOAT}
+# Letters of `struct` for numbers of each kind, at the index of their width in bytes; "?" for none.
 FORMS = {INT: "?bh?i???q", UINT: "?BH?I???Q", FLOAT: "??e?f???d", BOOL: "?BH?I???Q"}
 WIDTHS = (1, 2, 4, 8)
 MOST_OPTIONS = 256

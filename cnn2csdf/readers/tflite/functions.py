@@ -1,4 +1,10 @@
-"""Functions of elements, reductions and conversions of a TensorFlow Lite graph as layers."""
+"""Functions of elements, reductions and conversions of a TensorFlow Lite graph as layers.
+
+A tensor of four axes is batch x rows x columns x channels in the file, and channels x rows x columns
+in a layer: the batch, of size 1, is dropped. `assembly.axes(node, dims)` lists the axes of the file in
+the order of the layer, (3, 1, 2) there. `assembly.computed` adds a layer of floating point before those
+of the node, `assembly.prepared` layers that move elements, `assembly.add` the layers of the output.
+"""
 
 from __future__ import annotations
 
@@ -88,6 +94,7 @@ def _operands(
     for index in dynamic:
         source, dims = assembly.source(node, index), assembly.tensor(node, index).dims
         if len(dims) < rank:
+            # The source has the axes of the file; the node may read four axes as channels first.
             steps = reshape_steps(
                 assembly.builder.shape(source),
                 (1,) * (rank - len(dims)) + dims,
@@ -101,15 +108,18 @@ def _operands(
 
 
 def _constant_operand(node: TfliteNode, assembly: TfliteAssembly, place: int) -> Array:
-    """Return a constant operand with the axes of the result as the node sees them."""
+    """Return a constant operand with the axes of the result in the order of the layer.
+
+    Raises UnsupportedOperator if it varies along an axis that the layer drops, the batch.
+    """
     dims, value = assembly.output(node).dims, assembly.constant(node, place)
     value = value.reshape((1,) * (len(dims) - value.ndim) + value.shape)
     axes = assembly.axes(node, dims)
-    lost = [axis for axis in range(len(dims)) if axis not in axes]
-    if value.ndim > len(dims) or any(value.shape[axis] != 1 for axis in lost):
+    dropped = [axis for axis in range(len(dims)) if axis not in axes]
+    if value.ndim > len(dims) or any(value.shape[axis] != 1 for axis in dropped):
         raise refusal(node, f"a constant of {value.shape} for a result of {dims}")
-    value = value.transpose((*lost, *axes))
-    return value.reshape(value.shape[len(dims) - len(axes) :])
+    value = value.transpose((*dropped, *axes))
+    return value.reshape(value.shape[len(dropped) :])
 
 
 def activation(
@@ -122,6 +132,7 @@ def activation(
 
 def leaky_relu(node: TfliteNode, assembly: TfliteAssembly) -> None:
     """Add a rectifier with a slope."""
+    # The shortest decimal number that is this float32, such as 0.1 instead of 0.10000000149.
     slope = float(str(np.float32(options_of(node).real(0))))
     activation(node, assembly, function="leaky relu", parameters=(slope,))
 
@@ -192,22 +203,26 @@ def conversion(node: TfliteNode, assembly: TfliteAssembly) -> None:
 
 
 def reduction(node: TfliteNode, assembly: TfliteAssembly, *, function: str) -> None:
-    """Add a mean, sum or extreme over some axes; where an axis goes, the rest may change places."""
+    """Add a mean, sum or extreme over some axes.
+
+    Where axes are dropped, the others are transposed from the order of the layer to that of the file.
+    """
     tensor = assembly.tensor(node, 0)
     rank, keeps = len(tensor.dims), bool(options_of(node).integer(0, "b"))
     listed = assembly.integers(node, 1)
     if any(not -rank <= axis < rank for axis in listed):
         raise refusal(node, f"axes {listed} of a tensor with {rank} axes")
-    gone = {axis % rank for axis in listed}
-    wide = gone - {0} if rank > 1 and tensor.dims[0] == 1 else gone
-    axes = tuple(sorted(our_axis(node, assembly, tensor.dims, axis) for axis in wide))
+    reduced = {axis % rank for axis in listed}
+    # A layer has no axis for a batch of one.
+    in_layer = reduced - {0} if rank > 1 and tensor.dims[0] == 1 else reduced
+    axes = tuple(sorted(our_axis(node, assembly, tensor.dims, axis) for axis in in_layer))
     steps: list[op.Operator] = [op.Reduction(function=function, axes=axes, keeps=keeps)]
-    if not wide:
-        # Over nothing but a batch of one, all functions are the identity.
+    if not in_layer:
+        # Over a batch of one alone, all functions are the identity.
         if tensor.quantization() != assembly.output(node).quantization():
             raise refusal(node, "a reduction over no axis, or the batch, to another scale")
         steps = [op.Identity()]
-    left = [axis for axis in assembly.axes(node, tensor.dims) if axis not in gone]
+    left = [axis for axis in assembly.axes(node, tensor.dims) if axis not in reduced]
     if not keeps and left != sorted(left):
         steps.append(op.Transpose(permutation=tuple(map(left.index, sorted(left)))))
     assembly.add(node, *steps, sources=[assembly.source(node, 0)])
