@@ -119,7 +119,7 @@ def _steps() -> dict[Chosen, str]:
 
 
 def _cells(point: Point) -> tuple[str, str]:
-    memory, *periods = point.score.objectives
+    memory, *periods = point.score
     speeds = ", ".join(f"{float(1 / Fraction(period)):.4g}" for period in periods)
     return f"{int(memory) / MB:.2f}", speeds
 
@@ -156,7 +156,7 @@ def claims_table(found: Sequence[Result]) -> str:
             weights + size
             for size in (methods.no_reduction, methods.reuse_only, methods.parts_only)
         )
-        least = min(int(point.score.objectives[0]) for point in one.points)
+        least = min(int(point.score[0]) for point in one.points)
         cells = (
             one.name[12:],
             f"{printed.none / _smallest(printed):.1f}",

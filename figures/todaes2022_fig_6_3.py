@@ -105,14 +105,14 @@ def _bar(found: Application, worked: Costs, demands: Constraints, precision: str
     (whole,) = uniform_points(evaluator, ())
     point, step = selected_as_published(found, whole, front.points, demands)
     methods = comparison(found, evaluator.costs, known=evaluator)
-    memory, *periods = point.score.objectives
+    memory, *periods = point.score
     return Bar(
         found.name,
         precision,
         methods.weights + methods.no_reduction,
         int(memory),
         _speeds(periods),
-        _speeds(whole.score.objectives[1:]),
+        _speeds(whole.score[1:]),
         step,
     )
 

@@ -102,7 +102,7 @@ def searched(
 
 def smallest_of(found: LocalFront) -> int:
     """Return the least bytes of a front."""
-    return min(int(point.score.objectives[0]) for point in found.front.points)
+    return min(int(point.score[0]) for point in found.front.points)
 
 
 def row_of(table: str, name: str) -> Row:
@@ -113,7 +113,7 @@ def row_of(table: str, name: str) -> Row:
     printed, published = searched(as_published(application))
     stride = as_published(application, keeps_stride=True)
     _, by_stride = searched(stride, STRIDE_EVALUATIONS)
-    least = min(found.front.points, key=lambda point: point.score.objectives[0])
+    least = min(found.front.points, key=lambda point: point.score[0])
     point = min(
         (
             offset_point(evaluator, tuple(gene or None for gene in one.chromosome))
@@ -262,7 +262,7 @@ def picture(row: Row) -> str:
     layers = len(row.evaluator.application.layers)
     whole, parts = (row.evaluator.evaluate((gene,) * layers) for gene in (None, 1))
     front = [
-        DrawnPlan(int(point.score.objectives[0]), float(sum(point.score.objectives[1:])))
+        DrawnPlan(int(point.score[0]), float(sum(point.score[1:])))
         for point in row.found.front.points
     ]
     others = [

@@ -331,7 +331,7 @@ def mutated(random: Random, rows: Rows, sizes: Words, rate: Fraction) -> Rows:
 
 def domination(scores: Sequence[Score]) -> Truths:
     """Return a matrix (scores, scores): whether score i dominates score j."""
-    ranks = ranks_of([score.objectives for score in scores])
+    ranks = ranks_of(scores)
     below = at_most(ranks, ranks)
     return below & ~below.T
 
@@ -378,7 +378,7 @@ def survivors(scores: Sequence[Score], count: int) -> list[int]:
     """
     order: list[int] = []
     for front in sorted_fronts(domination(scores), min(count, len(scores))):
-        distances = crowding_distances([scores[member].objectives for member in front])
+        distances = crowding_distances([scores[member] for member in front])
         indices = sorted(range(len(front)), key=lambda index: -distances[index])
         order += [front[index] for index in indices]
     return order[:count]

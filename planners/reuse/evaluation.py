@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
+from itertools import permutations
 from typing import Any, NamedTuple
 
 from cnn2csdf.fixed_point.flash import flash_bytes
@@ -34,8 +35,6 @@ from planners.reuse.edge_buffers import (
     shared_buffers,
 )
 from planners.reuse.partition import PartitionModel, PartitionState, PhaseTimes, layer_times
-
-MOST_EVALUATIONS = 50_000  # to remember
 
 Share = Callable[[Sequence[int], Sequence[int]], list[SharedBuffer]]
 
@@ -126,13 +125,13 @@ class Buffers(NamedTuple):
 
 
 class Evaluator:
-    """Evaluator of the chromosomes of an application, with a cache of the last MOST_EVALUATIONS.
+    """Evaluator of the chromosomes of an application.
 
-    count: number of evaluated chromosomes. share: how edges share whole buffers; by default
-    Algorithm 8. models: of the partitions, in their order. groups: index of the parallel set of each
-    partition. units: sets of partitions that run at the same time; another partition is a set of its
-    own. parallel: for each edge buffer a bit mask of the buffers in use in partitions that run in
-    parallel to its partition.
+    share: how edges share whole buffers; by default Algorithm 8. models: of the partitions, in their
+    order. gene_places: of the layers of each partition, in a chromosome. groups: index of the parallel
+    set of each partition. units: sets of partitions that run at the same time; another partition is a
+    set of its own. parallel: for each edge buffer a bit mask of the buffers in use in partitions that
+    run in parallel to its partition.
     """
 
     def __init__(
@@ -151,8 +150,6 @@ class Evaluator:
         for number, group in enumerate(self.groups):
             units.setdefault(("alone", number) if group is None else group, []).append(number)
         self.units = list(units.values())
-        self.count = 0
-        self._known: dict[Genes, ChromosomeCosts] = {}
         size = self.costs.element_bytes if application.has_one_size else None
         times = [
             layer_times(
@@ -177,17 +174,16 @@ class Evaluator:
         self._owners = [member for member, _ in application.partitions]
         gene = {layer: number for number, layer in enumerate(application.layers)}
         self._length = len(gene)
-        self._genes = [
+        self.gene_places = [
             [gene[application.members[member].name, layer] for layer in partition.layers]
             for member, partition in application.partitions
         ]
         masks = [sum(1 << number for number in here) for here in residents]
         self.parallel = [0] * len(self.edges)
-        for index, here in enumerate(residents):
-            for parallel_index, group in enumerate(self.groups):
-                if parallel_index != index and group is not None and group == self.groups[index]:
-                    for edge_number in here:
-                        self.parallel[edge_number] |= masks[parallel_index]
+        for first, second in permutations(range(len(residents)), 2):
+            if self.groups[first] is not None and self.groups[first] == self.groups[second]:
+                for edge_number in residents[first]:
+                    self.parallel[edge_number] |= masks[second]
         self.weights = sum(
             parameter_bytes(member.network, self.costs.parameter_bytes)
             for member in application.members
@@ -207,20 +203,13 @@ class Evaluator:
 
     def evaluate(self, genes: Genes) -> ChromosomeCosts:
         """Return what a chromosome costs."""
-        evaluation = self._known.get(genes)
-        if evaluation is None:
-            self.count += 1
-            if len(self._known) >= MOST_EVALUATIONS:
-                # First in, first out: dicts keep the order of insertion.
-                del self._known[next(iter(self._known))]
-            states = self._states(genes)
-            evaluation = self._known[genes] = ChromosomeCosts(
-                buffers=self.costs.element_bytes * self._buffers(states).elements,
-                weights=self.weights,
-                periods=self._periods(states),
-                extra_phases=sum(state.extra_phases for state in states.values()),
-            )
-        return evaluation
+        states = self._states(genes)
+        return ChromosomeCosts(
+            buffers=self.costs.element_bytes * self._buffers(states).elements,
+            weights=self.weights,
+            periods=self._periods(states),
+            extra_phases=sum(state.extra_phases for state in states.values()),
+        )
 
     def buffers(
         self, genes: Genes, *, member: int | None = None, share: Share | None = None
@@ -270,7 +259,7 @@ class Evaluator:
                 f"expected one for each of its {self._length} layers"
             )
         return {
-            number: model.state(tuple([genes[place] for place in self._genes[number]]))
+            number: model.state(tuple([genes[place] for place in self.gene_places[number]]))
             for number, model in enumerate(self.models)
             if member is None or member == self._owners[number]
         }
@@ -296,15 +285,12 @@ class Evaluator:
 
     def _periods(self, states: Mapping[int, PartitionState]) -> tuple[Fraction, ...]:
         """Partitions of a network that run in parallel overlap; the others follow one another."""
-        alone = [0] * len(self.application.members)
-        longest: dict[tuple[int, int], int] = {}
-        for number, state in states.items():
-            member, group = self._owners[number], self.groups[number]
-            if group is None:
-                alone[member] += state.nanoseconds
-            else:
-                key = member, group
-                longest[key] = max(longest.get(key, 0), state.nanoseconds)
-        for (member, _), time in longest.items():
-            alone[member] += time
-        return tuple(Fraction(time, NANOSECONDS) for time in alone)
+        nanoseconds = [0] * len(self.application.members)
+        for unit in self.units:
+            longest: dict[int, int] = {}
+            for number in unit:
+                member, time = self._owners[number], states[number].nanoseconds
+                longest[member] = max(longest.get(member, 0), time)
+            for member, time in longest.items():
+                nanoseconds[member] += time
+        return tuple(Fraction(time, NANOSECONDS) for time in nanoseconds)

@@ -246,23 +246,21 @@ class Checkpoint:
 
     def _point(self, entry: JsonValue) -> Point:
         entry.require_keys(("genes", "objectives"))
-        objectives = tuple(_number(number) for number in entry["objectives"].items())
-        point = entry["genes"].naturals()
+        point = Point(
+            chromosome=entry["genes"].naturals(),
+            score=tuple(_number(number) for number in entry["objectives"].items()),
+        )
         try:
-            score = Score(objectives=objectives)
-            self._problem.require_chromosome(point)
-            self._problem.require_score(point, score)
+            self._problem.require_chromosome(point.chromosome)
+            self._problem.require_score(point.chromosome, point.score)
         except InvalidSearch as error:
             raise entry.refusal(f"expected a chromosome and its score: {error}") from None
-        return Point(chromosome=point, score=score)
+        return point
 
 
 def _line(point: Point) -> str:
     return json.dumps(
-        {
-            "genes": point.chromosome,
-            "objectives": [str(value) for value in point.score.objectives],
-        }
+        {"genes": point.chromosome, "objectives": [str(value) for value in point.score]}
     )
 
 

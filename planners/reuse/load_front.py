@@ -112,17 +112,15 @@ def load_front(
         points = tuple(point for point in within if point is not None)
         if len(points) == len(joined):
             chosen[points] = None
-    partitions = list(application.partitions)
     chromosomes = []
     for points in chosen:
-        gene_of: dict[tuple[str, str], Gene] = {}
+        chromosome: list[Gene] = [None] * len(application.layers)
         for unit, point in zip(evaluator.units, points, strict=True):
-            for number, gene in zip(unit, point.genes, strict=True):
-                member, partition = partitions[number]
-                name = application.members[member].name
-                gene_of |= zip([(name, layer) for layer in partition.layers], gene, strict=True)
-        chromosomes.append(tuple(gene_of[layer] for layer in application.layers))
-    pairs = zip(evaluator.groups, partitions, strict=True)
+            for number, own in zip(unit, point.genes, strict=True):
+                for place, gene in zip(evaluator.gene_places[number], own, strict=True):
+                    chromosome[place] = gene
+        chromosomes.append(tuple(chromosome))
+    pairs = zip(evaluator.groups, application.partitions, strict=True)
     networks = Counter(group for group, _ in {(group, pair[0]) for group, pair in pairs})
     del networks[None]  # these take turns
     return LoadFront(

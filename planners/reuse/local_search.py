@@ -23,7 +23,6 @@ each from a new random start.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from fractions import Fraction
@@ -231,11 +230,12 @@ class LocalSearch:
             if self._executor.evaluations >= end:
                 raise Enough
             (point,) = self._look_at([chromosome], stop)
-            return point.score.objectives[0]
+            return point.score[0]
 
-        start = min(self.archive.points, key=lambda point: point.score.objectives[0]).chromosome
+        start = min(self.archive.points, key=lambda point: point.score[0]).chromosome
         with suppress(Enough):
-            deque(climbed(start, genes, self._problem, memory, self._random, self._gains), maxlen=0)
+            for _ in climbed(start, genes, self._problem, memory, self._random, self._gains):
+                pass
 
     def descend(self, start: Chromosome, allele: int, stop: Stop) -> None:
         """Descend until no run of genes saves memory; allele: the new allele of the genes of a run.
@@ -247,8 +247,8 @@ class LocalSearch:
 
         def price(candidate: Point) -> Fraction:
             """Time lost, summed over the networks, per byte saved."""
-            memory, *times = current.score.objectives
-            less_memory, *longer_times = candidate.score.objectives
+            memory, *times = current.score
+            less_memory, *longer_times = candidate.score
             return Fraction(sum(longer_times) - sum(times)) / Fraction(memory - less_memory)
 
         while True:
@@ -257,11 +257,12 @@ class LocalSearch:
                 # Runs overlap by half: a good run that straddles two runs is still tried.
                 for begin in range(0, len(free) - width + 1, max(1, width // 2)):
                     genes = list(current.chromosome)
-                    _set(self._problem, genes, free[begin : begin + width], allele)
+                    for gene in free[begin : begin + width]:
+                        genes[gene] = self._problem.nearest(gene, allele)
                     nearby[tuple(genes)] = None
-            memory_now = current.score.objectives[0]
+            memory_now = current.score[0]
             evaluated = self._look_at(nearby, stop)
-            smaller = [point for point in evaluated if point.score.objectives[0] < memory_now]
+            smaller = [point for point in evaluated if point.score[0] < memory_now]
             if not smaller:
                 return
             # Steepest descent by the ratio of lost time to saved memory.
@@ -270,7 +271,7 @@ class LocalSearch:
     def walk(self, stop: Stop) -> None:
         """Run one round of walks from an archive that has a point."""
         front = self.archive.by_objectives()
-        periods = len(front[0].score.objectives) - 1
+        periods = len(front[0].score) - 1
         walks = []
         for number in range(WALKS):
             # Some walks aim at memory alone; the rest spread over the front by random weights.
@@ -304,7 +305,7 @@ class _WalkPosition:
     """The current chromosome of a walk, and its cost: the weighted sum of normalised objectives."""
 
     def __init__(self, front: Sequence[Point], weights: Sequence[int], begin: Point | None) -> None:
-        columns = list(zip(*(point.score.objectives for point in front), strict=True))
+        columns = list(zip(*(point.score for point in front), strict=True))
         self._factors = [
             # Objectives have different units: each is normalised by its range over the front.
             Fraction(weight, sum(weights)) / ((max(column) - min(column)) or 1)
@@ -315,7 +316,7 @@ class _WalkPosition:
         self._cost = self._cost_of(begin.score)
 
     def _cost_of(self, score: Score) -> Fraction:
-        terms = zip(self._factors, score.objectives, strict=True)
+        terms = zip(self._factors, score, strict=True)
         return sum((factor * value for factor, value in terms), Fraction(0))
 
     def offer(self, chromosome: Chromosome, score: Score, threshold: Fraction) -> None:
@@ -366,14 +367,9 @@ def _change_run(
     """Give a random run of genes the same allele."""
     begin = random.randrange(len(free))
     run = free[begin : begin + random.randint(2, MOST_WIDE)]
-    _set(problem, genes, run, random.choice(problem.alleles[run[0]]))
-
-
-def _set(problem: ReuseProblem, genes: list[int], run: Sequence[int], allele: int) -> None:
-    """Give each gene of a run the allele, or its last allele if it does not have that one."""
+    allele = random.choice(problem.alleles[run[0]])
     for gene in run:
-        values = problem.alleles[gene]
-        genes[gene] = allele if allele in values else values[-1]
+        genes[gene] = problem.nearest(gene, allele)
 
 
 class Enough(Exception):
@@ -427,11 +423,8 @@ def climbed(
             # Equal memory is accepted: with several buffers of the largest size no single change
             # gains.
             if memory_now <= memory_of_current:
-                current, memory_of_current, possible_gains = (
-                    chromosome,
-                    memory_now,
-                    gains(chromosome),
-                )
+                current, memory_of_current = chromosome, memory_now
+                possible_gains = gains(chromosome)
         idle = 0 if is_better else idle + 1
 
 
@@ -525,15 +518,13 @@ class _Climbs:
         self._gained = gained
         self._random = random
         self._stop = stop
-        gene_bounds = pairwise(
-            [0, *accumulate(len(member.layers) for member in evaluator.application.members)]
-        )
-        self._genes_of_member = [range(begin, end) for begin, end in gene_bounds]
+        counts = (len(member.layers) for member in evaluator.application.members)
+        self._bounds = list(pairwise(accumulate(counts, initial=0)))
         self._genes = [
-            [gene for gene in genes_of_member if len(problem.alleles[gene]) > 1]
-            for genes_of_member in self._genes_of_member
+            [gene for gene in problem.free_genes if begin <= gene < end]
+            for begin, end in self._bounds
         ]
-        self._memory_of: list[dict[Chromosome, int]] = [{} for _ in self._genes_of_member]
+        self._memory_of: list[dict[Chromosome, int]] = [{} for _ in self._genes]
         self._calls_left = 0
 
     def climb_each(self, most: int | None) -> None:
@@ -553,9 +544,7 @@ class _Climbs:
         idle = 0
         with suppress(Enough):
             while idle < IDLE_CLIMBS and self._calls_left:
-                needs = [
-                    self._least(member, self.best) for member in range(len(self._genes_of_member))
-                ]
+                needs = [self._least(member, self.best) for member in range(len(self._genes))]
                 # Networks in sequence share memory: only the largest network decides, so the
                 # remaining calls go to it.
                 largest = needs.index(max(needs))
@@ -591,7 +580,7 @@ class _Climbs:
 
     def _least(self, member: int, chromosome: Chromosome) -> int:
         """Memory of a network; repeated questions are no calls. Raises Enough after the last."""
-        own_genes = tuple([chromosome[gene] for gene in self._genes_of_member[member]])
+        own_genes = chromosome[slice(*self._bounds[member])]
         # Genes of other networks do not change the buffers of this network.
         memory = self._memory_of[member].get(own_genes)
         if memory is None:

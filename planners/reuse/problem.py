@@ -41,19 +41,8 @@ class LostWorkers(CsdfError):
     """The processes or machines that evaluate are gone, and new ones did not help."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Score:
-    """The scores of a chromosome: every objective is minimised, in exact numbers."""
-
-    objectives: tuple[Number, ...]
-
-    def __post_init__(self) -> None:
-        for value in self.objectives:
-            if not isinstance(value, int | Fraction):
-                raise InvalidSearch(f"score: found {value!r}; expected an int or a Fraction")
-        if not self.objectives:
-            raise InvalidSearch("score: there is no objective")
-
+Score = tuple[Number, ...]
+"""The objectives of a chromosome: each is minimised, in exact numbers."""
 
 Evaluate = Callable[[Chromosome], Score]
 
@@ -94,12 +83,14 @@ class ReuseProblem:
         """A text of fixed length that differs between problems."""
         return _fingerprint((self.identity, self.alleles, self.objectives))
 
+    def nearest(self, gene: int, allele: int) -> int:
+        """Return the allele, or the last allele of the gene if it does not have this one."""
+        values = self.alleles[gene]
+        return allele if allele in values else values[-1]
+
     def fitted(self, wanted: Sequence[int]) -> Chromosome:
-        """Return the chromosome in which a gene without the allele wanted has its last one."""
-        return tuple(
-            allele if allele in values else values[-1]
-            for allele, values in zip(wanted, self.alleles, strict=True)
-        )
+        """Return the chromosome with the nearest alleles of all genes."""
+        return tuple(self.nearest(gene, allele) for gene, allele in enumerate(wanted))
 
     def require_chromosome(self, chromosome: Chromosome) -> None:
         """Raise InvalidSearch unless there is one allele per gene."""
@@ -113,13 +104,15 @@ class ReuseProblem:
                 raise InvalidSearch(f"gene {gene}: found {value}; its alleles are {values}")
 
     def require_score(self, chromosome: Chromosome, score: Score) -> None:
-        """Raise InvalidSearch unless there is one value per objective."""
-        if len(score.objectives) != len(self.objectives):
+        """Raise InvalidSearch unless there is one exact value per objective."""
+        if len(score) != len(self.objectives):
             raise InvalidSearch(
-                f"chromosome {shown(chromosome)}: a score of "
-                f"{counted(len(score.objectives), 'value')}; "
+                f"chromosome {shown(chromosome)}: a score of {counted(len(score), 'value')}; "
                 f"the objectives are {', '.join(self.objectives)}"
             )
+        for value in score:
+            if not isinstance(value, int | Fraction):
+                raise InvalidSearch(f"score: found {value!r}; expected an int or a Fraction")
 
 
 def _fingerprint(value: object) -> str:
@@ -169,7 +162,7 @@ def genes_at(chromosome: Chromosome) -> Genes:
 def score(evaluator: Evaluator, chromosome: Chromosome) -> Score:
     """Return the objectives of a chromosome; with functools.partial, what a search calls."""
     evaluation = evaluator.evaluate(genes_at(chromosome))
-    return Score(objectives=(evaluation.memory, *evaluation.periods))
+    return evaluation.memory, *evaluation.periods
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,12 +175,12 @@ class Point:
     @property
     def memory(self) -> int:
         """The first objective of an application, bytes."""
-        return int(self.score.objectives[0])
+        return int(self.score[0])
 
     @property
     def periods(self) -> tuple[Number, ...]:
         """Objectives behind the first: seconds a frame of each network."""
-        return self.score.objectives[1:]
+        return self.score[1:]
 
     @property
     def time(self) -> Fraction:
@@ -234,7 +227,7 @@ class Archive:
         if not points:
             return
         everything = [*self.points, *points]
-        ranks = ranks_of([point.score.objectives for point in everything])
+        ranks = ranks_of([point.score for point in everything])
         count = len(self.points)
         fresh = ranks[count:]
         places = np.arange(len(everything))
@@ -248,9 +241,7 @@ class Archive:
 
     def by_objectives(self) -> tuple[Point, ...]:
         """Return the points in ascending order of the objectives."""
-        return tuple(
-            sorted(self.points, key=lambda point: [(rounded(v), v) for v in point.score.objectives])
-        )
+        return tuple(sorted(self.points, key=lambda point: [(rounded(v), v) for v in point.score]))
 
 
 Integers = NDArray[np.int64]

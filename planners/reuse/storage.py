@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from cnn2csdf.granularity import Granularity, parts, reading_rates, require_few_parts, totals
 from cnn2csdf.network import Connection, Layer, Network
-from csdf.model.graph import Actor, Channel, Graph
+from csdf.model.graph import Actor, Channel, Graph, self_loop
 from csdf.search.biconnected import live_blocks
 from csdf.search.trade_off import smallest_storage
 from csdf.search.variables import SearchSpace
@@ -68,15 +68,27 @@ class PartitionRows:
         """
         require_few_parts(network)
         self.layers: tuple[Layer, ...] = tuple(network.layer(name) for name in partition.layers)
-        self.edges = _inner_edges(network, partition, unit)
+        place = {name: number for number, name in enumerate(partition.layers)}
+        edges = [
+            PartitionEdge(
+                connection=connection,
+                producer=place[connection.producer],
+                consumer=place[connection.consumer],
+                rows=(source := network.layer(connection.producer)).shape.rows,
+                row_elements=source.shape.row_elements * (source.element_bytes // unit),
+            )
+            for connection in network.connections
+            if connection.producer in place and connection.consumer in place
+        ]
+        self.edges = tuple(sorted(edges, key=lambda edge: (edge.producer, edge.consumer)))
         self._inputs = [network.input_shapes(layer) for layer in self.layers]
         self.numbers: array[int] = array("q")
         self.part_rows = cache(self._part_rows)
         self.written = cache(self._written)
         self.reading = cache(self._reading)
         self.needed = cache(self._needed)
-        self.needed_at = cache(self._needed_at)
-        self.room_at = cache(self._room_at)
+        self.needed_at = cache(lambda *firings: self._index(self.needed(*firings)))
+        self.room_at = cache(lambda *firings: self._index(self.room(*firings)))
 
     def _part_rows(self, layer: int, wanted: int | None) -> int:
         height = self.layers[layer].shape.rows
@@ -107,33 +119,10 @@ class PartitionRows:
         released = self.reading(edge, consumer_rows).released
         return _firings_to(released, [total - capacity for total in written])
 
-    def _needed_at(self, edge: int, producer_rows: int, consumer_rows: int) -> int:
-        return self._kept(self.needed(edge, producer_rows, consumer_rows))
-
-    def _room_at(self, edge: int, producer_rows: int, consumer_rows: int, capacity: int) -> int:
-        return self._kept(self.room(edge, producer_rows, consumer_rows, capacity))
-
-    def _kept(self, firings: Iterable[int]) -> int:
+    def _index(self, firings: Iterable[int]) -> int:
         start = len(self.numbers)
         self.numbers.extend(firings)
         return start
-
-
-def _inner_edges(network: Network, partition: Partition, unit: int) -> tuple[PartitionEdge, ...]:
-    """The connections within a partition, by producer, then by consumer."""
-    place = {name: number for number, name in enumerate(partition.layers)}
-    edges = [
-        PartitionEdge(
-            connection=connection,
-            producer=place[connection.producer],
-            consumer=place[connection.consumer],
-            rows=(source := network.layer(connection.producer)).shape.rows,
-            row_elements=source.shape.row_elements * (source.element_bytes // unit),
-        )
-        for connection in network.connections
-        if connection.producer in place and connection.consumer in place
-    ]
-    return tuple(sorted(edges, key=lambda edge: (edge.producer, edge.consumer)))
 
 
 def _firings_to(reached: Sequence[int], amounts: Iterable[int]) -> tuple[int, ...]:
@@ -259,14 +248,15 @@ def held_rows(rates: BlockRates) -> tuple[Rows, Rows]:
     return least, least if len(rates.edges) == 1 else _rows_deepest_first(rates)
 
 
-def _rows_deepest_first(rates: BlockRates) -> tuple[int, ...]:
+def _rows_deepest_first(rates: BlockRates) -> Rows:
     """Rows held by each edge if the last enabled layer in the order always fires first."""
-    inputs: list[list[int]] = [[] for _ in rates.written]
-    for number, edge in enumerate(rates.edges):
-        inputs[edge.consumer].append(number)
-    fired = [0] * len(inputs)
-    before: list[list[int]] = [[] for _ in rates.edges]
     phases = [len(written) for written in rates.written]
+    inputs = [
+        [number for number, edge in enumerate(rates.edges) if edge.consumer == layer]
+        for layer in range(len(phases))
+    ]
+    fired = [0] * len(phases)
+    before: list[list[int]] = [[] for _ in rates.edges]
 
     def can_fire(layer: int) -> bool:
         if fired[layer] == phases[layer]:
@@ -345,11 +335,5 @@ def _graph(rates: BlockRates, row_elements: Sequence[int]) -> Graph:
         )
         for number, (edge, elements) in enumerate(zip(rates.edges, row_elements, strict=True))
     )
-    one_at_a_time = tuple(
-        Channel(
-            name=f"state {actor.name}", producer=actor.name, consumer=actor.name,
-            production=actor.durations, consumption=actor.durations, initial_tokens=1,
-        )
-        for actor in actors
-    )  # fmt: skip
+    one_at_a_time = tuple(self_loop(actor, 1, f"state {actor.name}") for actor in actors)
     return Graph(name="block", actors=actors, channels=channels + one_at_a_time)

@@ -31,7 +31,7 @@ from planners.reuse.application import Application, single_partition
 from planners.reuse.edge_buffers import best_shared
 from planners.reuse.evaluation import Evaluator
 from planners.reuse.executors import Checkpoint, Serial
-from planners.reuse.problem import ReuseProblem, Score, score, search_problem
+from planners.reuse.problem import ReuseProblem, score, search_problem
 from planners.reuse.process_pool import cluster_executor, local_executor
 
 GENERATIONS = 200
@@ -58,7 +58,7 @@ class Weighted:
         third = sum(one != other for one, other in pairwise(chromosome))
         values = (first, Fraction(second, self.divisor), third)
         exact = tuple(v.numerator if v.denominator == 1 else v for v in values)
-        return Score(objectives=exact[: self.objectives])
+        return exact[: self.objectives]
 
 
 class Timed:

@@ -37,7 +37,7 @@ from planners.reuse.application import read_application
 from planners.reuse.deployment import streaming_plans
 from planners.reuse.evaluation import Evaluator
 from planners.reuse.executors import Checkpoint, Serial
-from planners.reuse.problem import ReuseProblem, Score
+from planners.reuse.problem import ReuseProblem
 from tests.cnn2csdf.readers.darknet_texts import TINY
 from tests.fuzz.mutations import json_mutant, mutant, word_mutant
 from tests.fuzz.onnx_mutations import onnx_mutant
@@ -333,7 +333,7 @@ SEARCHED = ReuseProblem(identity="test", alleles=((0, 1, 2),) * 6, objectives=("
 
 
 def _score(chromosome):
-    return Score(objectives=(sum(chromosome), -chromosome[0]))
+    return (sum(chromosome), -chromosome[0])
 
 
 def _checkpoints(folder):

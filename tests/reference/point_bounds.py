@@ -54,7 +54,7 @@ def _timed_loads(evaluator: Evaluator, front: LoadFront) -> list[tuple[int, tupl
 
 def _bound(point: Point, loads: Sequence[tuple[int, tuple[Number, ...]]]) -> int:
     """The least load that is as fast as the point; nothing if no front is exact."""
-    limits = point.score.objectives[1:]
+    limits = point.score[1:]
     return min(
         (
             load

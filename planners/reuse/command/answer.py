@@ -148,7 +148,7 @@ def _chosen_lines(answer: ReusePlans) -> list[str]:
         ]
     if answer.chosen is None:
         return _lines_without_choice(answer)
-    memory, *periods = answer.chosen.score.objectives
+    memory, *periods = answer.chosen.score
     by_parts = [gene for gene in answer.chosen.chromosome if gene]
     speeds = ", ".join(
         f"{member.name} {rate_in_words(1 / Fraction(period), 4)} frames/s"
@@ -201,7 +201,7 @@ def _run_lines(answer: ReusePlans) -> list[str]:
 
 
 def _point_as_json(answer: ReusePlans, point: Point, memory: int) -> dict[str, Any]:
-    whole_buffers, *periods = point.score.objectives
+    whole_buffers, *periods = point.score
     members = answer.application.members
     return {
         "memory_bytes": memory,

@@ -44,7 +44,7 @@ def front_of(evaluator, points, rows=(0, 1), budget=None):
 
 
 def time(point):
-    return sum(point.score.objectives[1:])
+    return sum(point.score[1:])
 
 
 @pytest.mark.slow

@@ -7,12 +7,12 @@ import pytest
 from csdf.errors import InvalidNetwork
 from figures.published.reuse_example import worked_example
 from planners.published.todaes import Chosen, selected_as_published
-from planners.reuse.problem import Point, Score
+from planners.reuse.problem import Point
 from planners.reuse.selection import Constraints, PlacedPoint, chosen_point
 
 # memory, then seconds a frame of CNN1 and of CNN2
 FRONT = [
-    Point(chromosome=(number,), score=Score(objectives=objectives))
+    Point(chromosome=(number,), score=objectives)
     for number, objectives in enumerate(
         [(10, Fraction(1, 2), 1), (20, Fraction(1, 4), 1), (30, Fraction(1, 10), 2)]
     )
@@ -49,7 +49,7 @@ def test_a_demand_of_an_unknown_network_is_refused():
         Constraints(throughput={"CNN3": Fraction(1)}).check_names(worked_example())
 
 
-WHOLE = Point(chromosome=(9,), score=Score(objectives=(40, Fraction(1, 20), 1)))
+WHOLE = Point(chromosome=(9,), score=(40, Fraction(1, 20), 1))
 
 
 def published(**demands):

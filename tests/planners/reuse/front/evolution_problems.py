@@ -11,7 +11,7 @@ from pathlib import Path
 
 from csdf.errors import CsdfError
 from csdf.time_limit import Stop
-from planners.reuse.problem import ReuseProblem, Score
+from planners.reuse.problem import ReuseProblem
 
 
 def problem(*alleles, objectives=2, identity="test"):
@@ -32,7 +32,7 @@ class Schaffer:
 
     def __call__(self, chromosome):
         x = sum(chromosome)
-        return Score(objectives=(x * x, (x - 6) ** 2))
+        return (x * x, (x - 6) ** 2)
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Knapsack:
         time.sleep(self.pause)
         weight = sum(w for w, taken in zip(self.weights, chromosome, strict=True) if taken)
         missing = sum(v for v, taken in zip(self.values, chromosome, strict=True) if not taken)
-        return Score(objectives=(weight, Fraction(missing, 3)))
+        return (weight, Fraction(missing, 3))
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class Missing:
         return import_module, ("a_module_that_is_not_there",)
 
     def __call__(self, chromosome):
-        return Score(objectives=(0, 0))
+        return (0, 0)
 
 
 class Where:
@@ -97,14 +97,14 @@ class Where:
 
     def __call__(self, chromosome):
         time.sleep(0.01)
-        return Score(objectives=(os.getpid(),))
+        return (os.getpid(),)
 
 
 class Wide:
     """An evaluation whose answer is long."""
 
     def __call__(self, chromosome):
-        return Score(objectives=(2**4000 + chromosome[0], len(chromosome)))
+        return (2**4000 + chromosome[0], len(chromosome))
 
 
 class Refusing:
@@ -125,7 +125,7 @@ def dominates(one, other):
 
 def true_front(evaluate, alleles):
     """The objectives no feasible chromosome dominates, by comparing all pairs."""
-    feasible = {score.objectives for score in every_score(evaluate, alleles).values()}
+    feasible = set(every_score(evaluate, alleles).values())
     return {one for one in feasible if not any(dominates(other, one) for other in feasible)}
 
 

@@ -12,7 +12,6 @@ from csdf.errors import GaveUp, UnreadableFile
 from csdf.time_limit import Stop
 from planners.published.nsga2 import SearchLimits, Settings, evolve
 from planners.reuse.executors import Checkpoint, Serial
-from planners.reuse.problem import Score
 
 EVALUATE = Knapsack()
 PROBLEM = EVALUATE.problem
@@ -96,7 +95,7 @@ def test_a_line_that_was_cut_off_is_evaluated_again(file):
 
 
 def test_every_digit_of_a_number_survives(tmp_path):
-    score = Score(objectives=(10**40 + 1, Fraction(1, 3**50)))
+    score = (10**40 + 1, Fraction(1, 3**50))
     one = [(0,) * 8]
     first = opened(tmp_path / "state.json", lambda _: score)
     assert list(first.scores(one, Stop())) == [score]
@@ -167,7 +166,7 @@ def test_a_file_that_is_not_text_is_refused(tmp_path):
         ({"genes": [9] * 8}, "gene 0: found 9"),
         ({"genes": [0]}, "1 genes"),
         ({"objectives": ["1"]}, "a score of 1 value"),
-        ({"objectives": []}, "no objective"),
+        ({"objectives": []}, "a score of 0 values"),
         ({"objectives": ["1/0", "1"]}, "expected a number"),
         ({"objectives": ["1e999999999", "1"]}, "expected a number"),
         ({"other": 1}, "other"),

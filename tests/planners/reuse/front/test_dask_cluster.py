@@ -100,12 +100,12 @@ def test_a_stop_leaves_the_cluster_usable(cluster):
 @pytest.mark.slow
 def test_a_worker_that_joins_later_gets_its_share():
     with started(1) as own, cluster_executor(Where(), own.scheduler_address) as place:
-        assert len({score.objectives for score in place.scores(CHROMOSOMES, none)}) == 1
+        assert len(set(place.scores(CHROMOSOMES, none))) == 1
         own.scale(2)
         own.wait_for_workers(2)
         found = set()
         for _ in range(50):  # the evaluation is built there meanwhile
-            found |= {score.objectives for score in place.scores(CHROMOSOMES, none)}
+            found |= set(place.scores(CHROMOSOMES, none))
             if len(found) == 2:
                 return
     raise AssertionError("the second worker got nothing")

@@ -7,11 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planners.published import nsga2
-from planners.reuse.problem import Archive, InvalidSearch, Point, Score, integer_ranks
+from planners.reuse.problem import Archive, InvalidSearch, Point, ReuseProblem, integer_ranks
 
 numbers = st.integers(-3, 3) | st.fractions(-2, 2, max_denominator=3)
 pairs = st.tuples(numbers, numbers)
-scores = st.builds(lambda objectives: Score(objectives=objectives), pairs)
 
 
 @given(st.lists(numbers, min_size=1))
@@ -27,16 +26,14 @@ def test_ranks_tell_apart_what_floats_do_not():
 
 
 @pytest.mark.slow
-@given(st.lists(scores, min_size=1, max_size=12))
+@given(st.lists(pairs, min_size=1, max_size=12))
 def test_domination_is_that_of_the_definition(entries):
     found = nsga2.domination(entries)
-    assert found.tolist() == [
-        [dominates(a.objectives, b.objectives) for b in entries] for a in entries
-    ]
+    assert found.tolist() == [[dominates(a, b) for b in entries] for a in entries]
 
 
 @pytest.mark.slow
-@given(st.lists(scores, min_size=1, max_size=12))
+@given(st.lists(pairs, min_size=1, max_size=12))
 def test_a_front_is_what_nothing_after_it_dominates(entries):
     fronts = nsga2.sorted_fronts(nsga2.domination(entries), len(entries))
     left = set(range(len(entries)))
@@ -44,9 +41,7 @@ def test_a_front_is_what_nothing_after_it_dominates(entries):
         free = {
             one
             for one in left
-            if not any(
-                dominates(entries[other].objectives, entries[one].objectives) for other in left
-            )
+            if not any(dominates(entries[other], entries[one]) for other in left)
         }
         assert set(front) == free
         left -= free
@@ -81,13 +76,13 @@ def test_some_least_and_some_greatest_value_of_each_objective_are_infinitely_far
 
 def test_survivors_are_taken_by_front_and_then_by_room():
     front = [(0, 10), (3, 7), (4, 6), (10, 0)]
-    entries = [Score(objectives=values) for values in [(11, 11), *front]]
+    entries = [(11, 11), *front]
     assert nsga2.survivors(entries, 3) == [1, 4, 3]
     assert nsga2.survivors(entries, 9) == [1, 4, 3, 2, 0]
 
 
 @pytest.mark.slow
-@given(st.lists(st.lists(scores, max_size=6), max_size=4))
+@given(st.lists(st.lists(pairs, max_size=6), max_size=4))
 def test_the_archive_keeps_the_first_of_each_point_nothing_dominates(batches):
     archive = Archive()
     met = []
@@ -101,13 +96,14 @@ def test_the_archive_keeps_the_first_of_each_point_nothing_dominates(batches):
     expected = [
         point
         for place, point in enumerate(met)
-        if not any(dominates(other.score.objectives, point.score.objectives) for other in met)
-        and point.score.objectives not in [other.score.objectives for other in met[:place]]
+        if not any(dominates(other.score, point.score) for other in met)
+        and point.score not in [other.score for other in met[:place]]
     ]
     assert list(archive.points) == expected
 
 
 @pytest.mark.parametrize("objectives", [(), (1.5,), ("3",)])
 def test_a_score_is_of_exact_numbers(objectives):
+    problem = ReuseProblem(identity="", alleles=((0, 1),), objectives=("a",))
     with pytest.raises(InvalidSearch, match="score"):
-        Score(objectives=objectives)
+        problem.require_score((0,), objectives)

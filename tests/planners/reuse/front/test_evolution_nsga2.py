@@ -17,7 +17,7 @@ from csdf.errors import GaveUp
 from csdf.time_limit import Stop
 from planners.published.nsga2 import SearchLimits, Settings, evolve
 from planners.reuse.executors import Limited, Serial
-from planners.reuse.problem import EvaluationFailed, InvalidSearch, Score
+from planners.reuse.problem import EvaluationFailed, InvalidSearch
 from tests.reference.hypervolume import hypervolume
 
 SMALL = Settings(population=12)
@@ -30,7 +30,7 @@ def found(evaluate, limits, *, seed=1, of=None, **options):
 
 
 def objectives_of(front):
-    return [point.score.objectives for point in front.points]
+    return [point.score for point in front.points]
 
 
 def test_a_search_to_the_end_finds_the_true_front_and_says_so():
@@ -53,7 +53,7 @@ def test_a_front_of_any_table_is_that_of_brute_force(data):
     number = st.integers(0, 4) | st.fractions(0, 4, max_denominator=3)
     objectives = data.draw(st.integers(1, 3))
     score = st.builds(
-        lambda values: Score(objectives=values),
+        lambda values: values,
         st.tuples(*[number] * objectives),
     )
     searched = problem(*alleles, objectives=objectives)
@@ -83,7 +83,7 @@ def test_leading_ones_against_trailing_zeros_are_found_to_both_ends():
     def evaluate(chromosome):
         text = "".join(map(str, chromosome))
         ones, zeros = bits - len(text.lstrip("1")), bits - len(text.rstrip("0"))
-        return Score(objectives=(bits - ones, bits - zeros))
+        return (bits - ones, bits - zeros)
 
     searched = problem(*[(0, 1)] * bits)
     front = found(evaluate, SearchLimits(generations=150), of=searched)

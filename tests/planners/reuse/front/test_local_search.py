@@ -27,7 +27,7 @@ def genes_of(point):
 
 
 def values(points):
-    return [point.score.objectives for point in points]
+    return [point.score for point in points]
 
 
 def enumerated(evaluator, genes=(None, 1)):
@@ -123,13 +123,13 @@ def test_no_chromosome_as_fast_as_a_point_is_below_its_bound(share):
     costs = [evaluator.evaluate(genes) for genes in all_genes(EXAMPLE)]
     bounded = bounded_points(evaluator, found.problem, found.front.points, found.load_fronts)
     for one in bounded:
-        limits = one.point.score.objectives[1:]
+        limits = one.point.score[1:]
         fast = [
             cost.memory
             for cost in costs
             if all(own <= limit for own, limit in zip(cost.periods, limits, strict=True))
         ]
-        assert one.lower_bound <= min(fast) == one.point.score.objectives[0]
+        assert one.lower_bound <= min(fast) == one.point.score[0]
 
 
 def test_offsets_are_between_the_load_and_whole_buffers():

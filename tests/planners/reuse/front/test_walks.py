@@ -8,7 +8,7 @@ from csdf.errors import GaveUp
 from csdf.time_limit import Stop
 from planners.reuse.executors import Limited, LimitReached, Serial
 from planners.reuse.local_search import LocalSearch, neighbour
-from planners.reuse.problem import InvalidSearch, ReuseProblem, Score
+from planners.reuse.problem import InvalidSearch, ReuseProblem
 
 SAVED = (5, 9, 2, 7, 4, 8)  # bytes that each gene saves
 LOST = (1, 3, 1, 1, 4, 5)  # time that each gene costs
@@ -18,15 +18,13 @@ MANY = ReuseProblem(identity="many", alleles=((0, 1),) * 11, objectives=("memory
 
 def independent(chromosome):
     memory = 100 - sum(saved for saved, gene in zip(SAVED, chromosome, strict=True) if gene)
-    return Score(
-        objectives=(memory, sum(t for t, gene in zip(LOST, chromosome, strict=True) if gene))
-    )
+    return memory, sum(t for t, gene in zip(LOST, chromosome, strict=True) if gene)
 
 
 def leading_ones(chromosome):
     """Memory falls only with the genes before the first 0; every gene costs time."""
     count = next((n for n, gene in enumerate(chromosome) if not gene), len(chromosome))
-    return Score(objectives=(100 - count, sum(chromosome)))
+    return (100 - count, sum(chromosome))
 
 
 def test_a_descent_takes_what_saves_most_for_its_time_first():
@@ -85,7 +83,7 @@ def test_a_small_problem_is_enumerated_and_proved():
 def test_walks_find_the_front_of_leading_ones():
     found = searched(MANY, leading_ones, most=800)
     # The best with n leading ones has no other: 12 points from (100, 0) to (89, 11).
-    values = [point.score.objectives for point in found.points]
+    values = [point.score for point in found.points]
     assert values == [(100 - count, count) for count in range(11, -1, -1)]
 
 
