@@ -84,11 +84,18 @@ def load_front(
     floor = (memory_bound(evaluator, (None, *genes)) - evaluator.weights) // (
         evaluator.costs.element_bytes
     )
-    fronts_of_units = [
+    searched = [
         segments(model, genes, floor=floor if group is None else 0, stop=stop)
         for model, group in zip(evaluator.models, evaluator.groups, strict=True)
     ]
-    fronts = [partition_front(ending) for ending, _ in fronts_of_units]
+    fronts = [
+        [
+            # None for each separator between two segments.
+            LoadPoint(load, time, (tuple([gene for part in path for gene in (*part, None)][:-1]),))
+            for load, (time,), path in front_of_chains(ending)
+        ]
+        for ending, _ in searched
+    ]
     joined = []
     for first, *rest in evaluator.units:
         front = fronts[first]
@@ -127,7 +134,7 @@ def load_front(
         genes=tuple(genes),
         chromosomes=tuple(chromosomes),
         loads=tuple(max(segment.load for segment in point) for point in chosen),
-        is_exact=all(is_complete for _, is_complete in fronts_of_units)
+        is_exact=all(is_complete for _, is_complete in searched)
         and max(networks.values(), default=1) == 1,
     )
 
@@ -136,16 +143,6 @@ def load_front(
 # most, the nanoseconds of all layers between its separators and of the one at its end, and the genes
 # of the layers between.
 Segment = tuple[int, int, tuple[int], tuple[Gene, ...]]
-
-
-def partition_front(ending: Sequence[Sequence[Segment]]) -> list[LoadPoint]:
-    """Return the front of one partition, from the smallest load to the largest."""
-    front = []
-    for load, (time,), path in front_of_chains(ending):
-        # None for each separator between two segments.
-        genes = [gene for between in path for gene in (*between, None)]
-        front.append(LoadPoint(load, time, (tuple(genes[:-1]),)))
-    return front
 
 
 def segments(
@@ -162,27 +159,17 @@ def segments(
     MOST_CHOICES genes to try, only choices with one gene for all its layers are tried.
     """
     layers = len(model.heights)
-    different: list[tuple[Gene, ...]] = []  # the whole, then one gene for each number of rows
+    separators = [separator for separator in model.separators if separator]
+    places = [-1, *separators, layers]
+    inner: list[tuple[Gene, ...]] = []  # the whole, then one gene for each number of rows
+    quickest = []
     for layer, height in enumerate(model.heights):
         rows = {model.table.part_rows(layer, gene): gene for gene in genes}
         rows.pop(height, None)
-        different.append((None, *rows.values()))
-    # The first layer, with nothing before it, ends no segment: it may be whole. Others are not.
-    inner = [
-        rows_choices[1:] if layer in model.separators and layer else rows_choices
-        for layer, rows_choices in enumerate(different)
-    ]
-    places = [-1, *(separator for separator in model.separators if separator), layers]
-    quickest = [
-        min(
-            (
-                model.nanoseconds(layer, _rows(model, layer, rows_choice))
-                for rows_choice in rows_choices
-            ),
-            default=0,
-        )
-        for layer, rows_choices in enumerate(inner)
-    ]
+        # The first layer, with nothing before it, ends no segment: it may be whole. Others are not.
+        inner.append((*rows.values(),) if layer in separators else (None, *rows.values()))
+        times = (model.nanoseconds(layer, _rows(model, layer, gene)) for gene in inner[-1])
+        quickest.append(min(times, default=0))
     fastest: dict[tuple[int, int], int] = {}  # of those that need no more than the floor
     ending: list[list[Segment]] = [[] for _ in places]
     is_complete = True
@@ -212,9 +199,9 @@ def segments(
             costs = ((*_load_and_time(model, begin, end, choice), choice) for choice in tried)
             best = improving(costs, lambda cost: cost[:2])
             ending[low + width] += [(low, load, (time,), choice) for load, time, choice in best]
-            times = [time for load, time, _ in best if load <= floor] + apart
-            if times:
-                fastest[begin, end] = min(times)
+            low_times = [time for load, time, _ in best if load <= floor] + apart
+            if low_times:
+                fastest[begin, end] = min(low_times)
     return ending, is_complete
 
 
