@@ -62,7 +62,6 @@ ZEROS_SUFFIX = ".zeros"
 EPILOGUE_PREFIX = "behind "  # before the words of a function that is fused after a kernel
 UNKNOWN_KERNEL = "other"  # the kernel that stands for kernels without counted instructions
 Loops = Mapping[tuple[str, str], int]  # by kernel and loop
-UNTABLED_FUNCTIONS = ("relu", "clip", "prelu")  # int8 functions computed without a lookup table
 
 
 def loops(

@@ -212,13 +212,32 @@ class _RescaledRows:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Concatenation(Move):
-    """The inputs in sequence along an axis."""
+class MoveAlongAxis(Move):
+    """A move along one axis; along the channels it can be cut into rows and columns."""
 
-    depends_on_all = True
     is_view = True
     reads_once = True
     by_pixels = True
+    axis: int
+
+    @property
+    def swaps_with_inputs(self) -> bool:
+        return self.axis == 2
+
+    @property
+    def keeps_columns(self) -> bool:
+        return self.axis == 0
+
+    @property
+    def is_tileable(self) -> bool:
+        return self.axis == 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Concatenation(MoveAlongAxis):
+    """The inputs in sequence along an axis."""
+
+    depends_on_all = True
     words = "concat"
     axis: int = 0
 
@@ -228,20 +247,8 @@ class Concatenation(Move):
         return self.kernel, counts
 
     @property
-    def swaps_with_inputs(self) -> bool:
-        return self.axis == 2
-
-    @property
     def joined_axis(self) -> int:
         return self.axis
-
-    @property
-    def keeps_columns(self) -> bool:
-        return self.axis == 0
-
-    @property
-    def is_tileable(self) -> bool:
-        return self.axis == 0
 
     def output_dims(self, inputs: Sequence[Shape]) -> Dims:
         """Return the dims of the inputs, added up along the axis."""
@@ -290,21 +297,13 @@ class Concatenation(Move):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Slice(Move):
+class Slice(MoveAlongAxis):
     """Elements start, start + step, ... before stop along an axis; step is positive."""
 
-    is_view = True
-    reads_once = True
-    by_pixels = True
     copies_masks = True
-    axis: int
     start: int
     stop: int
     step: int = 1
-
-    @property
-    def swaps_with_inputs(self) -> bool:
-        return self.axis == 2
 
     @property
     def cut(self) -> Cut:
@@ -312,14 +311,6 @@ class Slice(Move):
 
     def row_elements_read(self, source: Shape, output: Shape) -> int:
         return output.row_elements
-
-    @property
-    def keeps_columns(self) -> bool:
-        return self.axis == 0
-
-    @property
-    def is_tileable(self) -> bool:
-        return self.axis == 0
 
     def output_dims(self, inputs: Sequence[Shape]) -> Dims:
         dims = only_input(self, inputs).dims

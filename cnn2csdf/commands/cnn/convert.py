@@ -6,7 +6,7 @@ import argparse
 
 from cnn2csdf.commands.cnn import options as shared
 from cnn2csdf.geometry import Overlap
-from csdf.cli import option_values, parsers
+from csdf.cli import parsers
 from csdf.io.files import suffix_of
 from csdf.io.graph_files import require_format
 
@@ -40,12 +40,6 @@ def command_parser() -> argparse.ArgumentParser:
         "--bounded", action="store_true", help="with the smallest capacities without deadlock"
     )
     shared.add_time_limit(parser)
-    parser.add_argument(
-        "--seed",
-        type=option_values.integer,
-        metavar="N",
-        default=0,
-        help="of random weights, for .onnx",
-    )
+    shared.add_seed_option(parser, "of random weights, for .onnx")
     shared.add_duration_options(parser)
     return parser

@@ -27,11 +27,5 @@ def command_parser() -> argparse.ArgumentParser:
         default=5,
         help="number of runs whose median is written; default 5",
     )
-    parser.add_argument(
-        "--seed",
-        type=option_values.integer,
-        metavar="N",
-        default=0,
-        help="seed of the frame and the weights",
-    )
+    shared.add_seed_option(parser, "seed of the frame and the weights")
     return parser

@@ -119,6 +119,11 @@ def _paired(text: str) -> tuple[str, str]:
     return name, taken
 
 
+def add_seed_option(parser: argparse.ArgumentParser, text: str) -> None:
+    """Add --seed; text: the help, what the seed is of."""
+    parser.add_argument("--seed", type=option_values.integer, metavar="N", default=0, help=text)
+
+
 def add_granularity_options(parser: argparse.ArgumentParser) -> None:
     """Add how the layers are cut into parts."""
     parser.add_argument(
