@@ -50,7 +50,7 @@ _BY_WAY: Mapping[Way, Primitive] = MappingProxyType(
         for primitive in PRIMITIVES
     }
 )
-AXES = {CHW: {0: 0, 1: 1, 2: 2}, HWC: {0: 2, 1: 0, 2: 1}}  # where an axis of a map lies
+AXES = {CHW: {0: 0, 1: 1, 2: 2}, HWC: {0: 2, 1: 0, 2: 1}}  # the array axis of an axis of a map
 FUNCTIONS: dict[str, np.ufunc] = {
     "add": np.add,
     "subtract": np.subtract,
@@ -59,8 +59,10 @@ FUNCTIONS: dict[str, np.ufunc] = {
     "maximum": np.maximum,
     "minimum": np.minimum,
 }
-PLAIN = (1.0, -np.inf, np.inf)  # slope, low, high of no activation
-BLOCK = 16  # elements on a side of what is transposed at a time: whole cache lines on both sides
+NO_ACTIVATION = (1.0, -np.inf, np.inf)  # slope below zero, minimum, maximum
+BLOCK = (
+    16  # side of a transposed block: 16 floats are a cache line, in the source and in the result
+)
 
 
 class PreparedLayer(NamedTuple):
@@ -150,7 +152,7 @@ def is_column(layer: Layer) -> bool:
 
 
 def is_plain(window: op.Window) -> bool:
-    """Whether no window extends over a border that is cropped."""
+    """Whether no window extends beyond the map at a cropped border, whose padding is below zero."""
     return min(window.padding[2:]) >= 0 or max(window.overhang) == 0
 
 
@@ -254,10 +256,10 @@ def _executed(model: Model, layer: Layer) -> Computed:
         part = OutputRows(readers, layer_computation.weights, layer.shape, 0, layer.shape.rows)
         output[...] = layer_computation.operator.computed(part)
 
-    parameters = (
-        array for role, array in layer_computation.weights.items() if not role[0].isdigit()
-    )
-    return Computed(run, sum(array.nbytes for array in parameters), allocates=True)
+    # Roles of fused operators begin with their number, as "1.scale": `Finish` counts their arrays.
+    weights = layer_computation.weights
+    size = sum(array.nbytes for role, array in weights.items() if not role[0].isdigit())
+    return Computed(run, size, allocates=True)
 
 
 def _copy(inputs: Sequence[Array], output: Array) -> None:
@@ -291,27 +293,27 @@ def _pooling(operator: op.Pooling, source: Shape, shape: Shape) -> tuple[tuple[A
     if operator.function == "max":
         counts = np.empty((0, 0), np.float32)
         return (window.kernel, steps, kernels.MAXIMUM, np.float32(-np.inf), counts), 0
-    counted = []  # elements along an axis that count in the mean, for each place of the output
-    for axis, (places, length) in enumerate(
+    counted = []  # elements along an axis that count in the mean, for each output position
+    for axis, (positions, length) in enumerate(
         ((shape.height, source.height), (shape.width, source.width))
     ):
         before, after = window.padding[axis], window.padding[axis + 2]
         low, high = (-before, length + after) if operator.counts_padding else (0, length)
         taps = [tap * window.dilation[axis] - before for tap in range(window.kernel[axis])]
-        starts = (index * window.stride[axis] for index in range(places))
+        starts = (index * window.stride[axis] for index in range(positions))
         counted.append([sum(low <= start + tap < high for tap in taps) for start in starts])
     rows, columns = counted
     counts = np.maximum(np.outer(rows, columns), 1).astype(np.float32)
     return (window.kernel, steps, kernels.MEAN, np.float32(0), counts), counts.nbytes
 
 
-def pool(layout: str, known: tuple[Any, ...], inputs: Sequence[Array], output: Array) -> None:
-    """Pool a map; known: window, steps, kind, first value, counts, as the kernels want them."""
+def pool(layout: str, pooling: tuple[Any, ...], inputs: Sequence[Array], output: Array) -> None:
+    """Pool a map; pooling: window, steps, kind, first value and counts, the arguments of a kernel."""
     function = kernels.pool_by_channels if layout == CHW else kernels.pool_by_places
-    window, steps, *_ = known
+    window, steps, *_ = pooling
     rows = slice(1, 3) if layout == CHW else slice(0, 2)
     largest = ranges.windows(steps, window, inputs[0].shape[rows], output.shape[rows])
-    compiled(function, largest)(inputs[0], *known, output)
+    compiled(function, largest)(inputs[0], *pooling, output)
 
 
 def _reduce(
@@ -328,7 +330,7 @@ def _scale(
 
 
 def _respond(operator: Any, layout: str, inputs: Sequence[Array], output: Array) -> None:
-    """Write each element over a power of the squares of its neighbours."""
+    """Divide each element by a power of its bias plus the mean square of its neighbour channels."""
     before = (operator.size - 1) // 2
     after = operator.size - 1 - before
     channels = inputs[0].shape[0 if layout == CHW else 2]
@@ -352,15 +354,16 @@ def _softmax(inputs: Sequence[Array], output: Array) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finish:
-    """Bias, activation and further fused operators of a layer.
+    """Bias, activation and further fused operators of a layer, in this order.
 
-    steps: the operators in order. A local response normalisation goes row by row through the
-    workspace; all others are computed by the executor of cnn2csdf, with arrays of its own.
+    activation: slope below zero, minimum and maximum, as NO_ACTIVATION. steps: further operators. A
+    local response normalisation is computed row by row in the workspace; all others are computed by
+    the executor of cnn2csdf, with arrays of its own.
     """
 
     shape: Shape
     bias: Array | None
-    bend: tuple[float, float, float]  # slope below zero, low, high
+    activation: tuple[float, float, float]
     steps: tuple[OperatorStep, ...]
 
     @property
@@ -385,7 +388,7 @@ class Finish:
         if self.bias is not None:
             dims = output.shape if output.ndim == 3 else (output.size, 1, 1)
             finish = kernels.finish_by_channels if layout == CHW else kernels.finish_by_places
-            compiled(finish)(output.reshape(dims), self.bias, *map(np.float32, self.bend))
+            compiled(finish)(output.reshape(dims), self.bias, *map(np.float32, self.activation))
         view = by_channels(output, layout) if output.ndim == 3 else output
         for step in self.steps:
             if self._responds(step):
@@ -402,7 +405,7 @@ class Finish:
             view[...] = step.operator.computed(part)
 
     def _responds(self, step: OperatorStep) -> bool:
-        """Whether it normalises the responses of maps."""
+        """Whether the operator is a local response normalisation of maps."""
         return step.operator.normalizes_responses and self.shape.is_map
 
 
@@ -411,18 +414,18 @@ def _finish_of(model: Model, layer: Layer) -> Finish:
     computed = computation(model, layer)
     is_biased = layer.operator.bias_axis == 0
     bias = computed.first_step.weights.get("bias") if is_biased else None
-    bend = PLAIN
-    match [step.operator for step in computed.epilogue[:1]]:
+    activation, steps = NO_ACTIVATION, computed.epilogue
+    match [step.operator for step in steps[:1]]:
         case [op.Activation(function="relu")]:
-            bend = (1.0, 0.0, np.inf)
+            activation = (1.0, 0.0, np.inf)
         case [op.Activation(function="leaky relu", parameters=(slope,))]:
-            bend = (slope, -np.inf, np.inf)
+            activation = (slope, -np.inf, np.inf)
         case [op.Activation(function="clip", parameters=(low, high))]:
-            bend = (1.0, low, high)
-    is_bent = bend is not PLAIN
-    if is_bent and bias is None:
-        bias = np.zeros(layer.shape.dims[0], np.float32)
-    return Finish(shape=layer.shape, bias=bias, bend=bend, steps=computed.epilogue[is_bent:])
+            activation = (1.0, low, high)
+    if activation is not NO_ACTIVATION:
+        steps = steps[1:]
+        bias = np.zeros(layer.shape.dims[0], np.float32) if bias is None else bias
+    return Finish(shape=layer.shape, bias=bias, activation=activation, steps=steps)
 
 
 def change_layout(source: Array, source_layout: str, output: Array) -> None:
