@@ -63,14 +63,11 @@ class CallAnswer:
                 if call_study.skew is None
                 else min(call_study.skew, call_study.largest_skew)
             )
-            what = (
-                f"lanes of an array of streams are read up to {maximum} stages later than in the model "
-                "(skew); the report does not say it"
-                if maximum
-                else "all lanes of an array of streams are read in the same stage (skew 0); the report "
-                "does not say it"
-            )
-            sentences.append(what)
+            when = f"up to {maximum} stages later than in the model (skew)"
+            lanes = f"lanes of an array of streams are read {when}"
+            if not maximum:
+                lanes = "all lanes of an array of streams are read in the same stage (skew 0)"
+            sentences.append(f"{lanes}; the report does not say it")
         sentences += self.model.design.assumptions
         if self._trace is not None:
             sentences += self._trace.remarks

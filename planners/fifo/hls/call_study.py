@@ -247,11 +247,10 @@ def _for_all(
 
 
 def _for_one(model: CallModel, question: Question, stop: Stop) -> CallSizing:
-    if question.only_live:
-        return sized(model, None, objective=question.objective, stop=stop)
-    if question.cycles is not None:
-        return sized(model, question.cycles, objective=question.objective, stop=stop)
-    minimum = fewest_cycles(model)
-    if minimum.cycles is None:  # no depths help
-        return sized(model, None, objective=question.objective, stop=stop)
-    return sized(model, minimum.cycles, objective=question.objective, stop=stop, is_full_rate=True)
+    """Depths for one run; without a goal, for the fewest cycles, if any depths avoid a deadlock."""
+    goal, is_full_rate = None if question.only_live else question.cycles, False
+    if goal is None and not question.only_live:
+        goal = fewest_cycles(model).cycles
+        is_full_rate = goal is not None
+    objective = question.objective
+    return sized(model, goal, objective=objective, stop=stop, is_full_rate=is_full_rate)
