@@ -1,4 +1,4 @@
-"""Least buffers of a mapping for a required period, by the search over storage distributions."""
+"""Smallest buffers of a mapping for a required period, by the search over storage distributions."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from csdf.time_limit import Budget, stop_of
 
 
 class BufferWhy(Why):
-    """Why the search for the least buffers of a mapping ended by itself."""
+    """Why the search for the smallest buffers of a mapping ended by itself."""
 
     TOO_SLOW = "with unlimited buffers the period is {period}"
     STUCK = "with unlimited buffers the orders deadlock: {deadlock}"
@@ -40,9 +40,9 @@ class BufferWhy(Why):
 class LeastBuffers(Shown):
     """The smallest buffers of a mapping for a required period, or bounds on their size.
 
-    mapping: the input mapping with these buffers; found: its throughput; both None where no
-    sufficient buffers are known. size: the sum of all buffers, in `unit`. status: `optimal` where no
-    smaller size suffices for this binding and these orders; the size is at least `lower_bound`.
+    mapping: the input mapping with these buffers; found: its throughput; both None if no sufficient
+    buffers are known. size: the sum of all buffers, in `unit`. status: `optimal` if no smaller size
+    suffices for this binding and these orders; the size is at least `lower_bound`.
     """
 
     JSON: ClassVar[tuple[str, ...]] = (
@@ -108,7 +108,7 @@ def min_buffers(
 
 
 class _BufferedMapping:
-    """The mapped graph under many choices of its buffers; capacities in the order of the variables."""
+    """The mapped graph with chosen buffers; capacities in the order of the variables."""
 
     def __init__(self, graph: Graph, platform: Platform, mapping: Mapping, unit: str) -> None:
         self._mapping, self._repetitions = mapping, repetition_vector(graph)
@@ -143,7 +143,7 @@ class _BufferedMapping:
         return replace(self._mapping, buffers=buffers)
 
     def evaluate(self, capacities: tuple[int | None, ...]) -> PeriodEvaluation:
-        """Return the exact period with these buffers, None for one without limit, and what holds it."""
+        """Return the period with these buffers and its critical cycle; None: an unlimited buffer."""
         if capacities not in self._known:
             self.count += 1
             throughput = self.throughput(capacities)
@@ -158,7 +158,7 @@ class _BufferedMapping:
         return self._known[capacities]
 
     def throughput(self, capacities: Sequence[int | None]) -> MappedThroughput:
-        """Return the throughput with these buffers; None for one without limit."""
+        """Return the throughput with these buffers; None for an unlimited buffer."""
         channels = []
         for channel in self._bound.channels:
             index = self._place.get(channel.name)

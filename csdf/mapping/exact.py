@@ -1,4 +1,4 @@
-"""CP-SAT model of a mapping with a wanted period: bindings, static orders and prefixes."""
+"""CP-SAT model of a mapping with a required period: bindings, static orders and prefixes."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ MOST = 2**58  # of a number in a constraint: the solver refuses programs whose s
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Feasibility:
-    """The answer for one period. starts: times the period's denominator; None unless there are any.
+    """The answer for one period.
 
-    is_proved: whether the lack of starts is proved.
+    starts: times the denominator of the period, or None. is_proved: whether the absence of a schedule
+    is proved.
     """
 
     binding: tuple[int, ...]
@@ -64,7 +65,7 @@ def find_mapping(
 
 
 def _horizon(problem: MappingProblem, period: Fraction) -> int:
-    """No start that repeats has to be later, in units of 1 / the denominator of the period."""
+    """Upper bound on the starts of a periodic schedule, times the denominator of the period."""
     return problem.longest_time * period.denominator + period.numerator
 
 

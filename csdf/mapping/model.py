@@ -1,8 +1,8 @@
 """Platforms of processors, and mappings of actors onto them.
 
 A mapping binds actors to processors. Each processor executes its actors in a static order: a prefix
-once, then a list again and again. It starts the next firing of its list when the tokens and the
-space for it are available and the firing before it has ended; it waits rather than skip.
+once, then a list repeatedly. The next firing of the list starts when its tokens and space are
+available and the previous firing has ended; a processor never skips a firing.
 
 Source: Stuijk, Basten, Geilen, Corporaal, Multiprocessor resource allocation for
 throughput-constrained synchronous dataflow graphs, DAC 2007.
@@ -28,9 +28,9 @@ class InvalidMapping(CsdfError):
 class Core:
     """A processor of a platform.
 
-    type: which of an actor's durations count here. wheel, slice, offset: of time-division
-    multiplexing, in time units of the user: of every `wheel` the application owns `slice`, from
-    `offset` on; None where it owns all.
+    type: selects the durations of actors. wheel, slice, offset: time-division multiplexing, in time
+    units of the user: of every `wheel` the application owns `slice`, from `offset` on; None if it owns
+    the processor alone.
     """
 
     name: str
@@ -64,11 +64,11 @@ class Core:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Connection:
-    """How tokens come from one processor to another.
+    """A connection that transfers tokens from one processor to another.
 
     A token is in transit for latency + token size / bandwidth, rounded up. latency: time units of the
-    user; bandwidth: bytes per time unit, None for no limit. is_pipelined: whether the next token of
-    the same channel may leave while one is in transit.
+    user; bandwidth: bytes per time unit, None for no limit. is_pipelined: whether several tokens of a
+    channel may be in transit. wait: time until an arrived token is available.
     """
 
     source: str
@@ -101,7 +101,7 @@ class Connection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Platform:
-    """Processors and the connections between them; without connections, tokens move in no time."""
+    """Processors and the connections between them; without connections, transfers take no time."""
 
     name: str
     cores: tuple[Core, ...]
@@ -158,7 +158,7 @@ class Platform:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StaticOrder:
-    """The work of a processor: the actors of `prefix` once, then those of `periodic` for ever."""
+    """The order of a processor: the actors of `prefix` once, then of `periodic` repeatedly."""
 
     periodic: tuple[str, ...]
     prefix: tuple[str, ...] = ()
@@ -169,7 +169,7 @@ class StaticOrder:
 
     @renamed_parameter("place", "index", last="1.0")
     def actor(self, index: int) -> str:
-        """Return the actor of the firing at this index of the endless list."""
+        """Return the actor of the firing at this index of the infinite sequence."""
         if index < len(self.prefix):
             return self.prefix[index]
         return self.periodic[(index - len(self.prefix)) % len(self.periodic)]
@@ -177,10 +177,10 @@ class StaticOrder:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Buffer:
-    """Room for the tokens of a channel.
+    """The capacities of a channel, in tokens.
 
-    memory: of a channel within one processor. source, target: of a channel between two, on the side
-    of its producer and of its consumer. None for no limit. Tokens, not bytes.
+    memory: of a channel within one processor. source, target: of a channel between two processors, on
+    the side of its producer and of its consumer. None for no limit.
     """
 
     memory: int | None = None
@@ -190,11 +190,11 @@ class Buffer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mapping:
-    """Which processor executes which actor, and in which order.
+    """The processor of each actor, and the static order of each processor.
 
-    binding: of actors to processors; an actor that is not listed runs freely, on hardware of its own.
-    orders: of each processor that has actors. buffers: of some channels. delays: transit time of the
-    tokens of a channel, pipelined, instead of what the platform says.
+    binding: from actors to processors; an actor without a processor has hardware of its own. orders:
+    of each processor with actors. buffers: of channels. delays: transfer times of the tokens of
+    channels, pipelined, instead of the transfer times of the platform.
     """
 
     binding: Table[str, str]

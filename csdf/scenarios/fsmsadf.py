@@ -115,7 +115,7 @@ def _scenario(
 def _merged_properties(
     document: Sdf3Document, scenario: etree._Element, structure: etree._Element
 ) -> etree._Element:
-    """Return the scenario's properties, and the default ones of what it says nothing about."""
+    """Return the properties of the scenario, completed by the default properties."""
     merged = deepcopy(scenario)
     defaults = document.only_child(document.properties, "defaultProperties")
     for tag, key in (("actorProperties", "actor"), ("channelProperties", "channel")):

@@ -1,11 +1,11 @@
 """Max-plus matrix of a graph or a scenario, with its eigenvalue, an eigenvector and its projector.
 
-The matrix says when each token is produced in an iteration, as a function of the tokens before:
-x'[i] = max over j of (x[j] + A[i][j]). For a graph that is strongly connected its only eigenvalue is
-the period; else the largest eigenvalue is.
+The matrix maps the times of the initial tokens of an iteration to the times of the tokens after it:
+x'[i] = max over j of (x[j] + A[i][j]). The largest eigenvalue is the period; the matrix of a strongly
+connected graph has only this eigenvalue.
 
-Source: Baccelli, Cohen, Olsder, Quadrat, Synchronization and linearity, Wiley 1992, sections 3.2
-and 3.7 (spectral projectors).
+Source: Baccelli, Cohen, Olsder, Quadrat, Synchronization and linearity, Wiley 1992, sections 3.2 and
+3.7 (spectral projectors).
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ Vector = Mapping[str, Fraction]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MaxPlusMatrix:
-    """Max-plus matrix of one iteration, in time units; an entry that is missing is minus infinity.
+    """Max-plus matrix of one iteration, in time units; a missing entry is minus infinity.
 
-    rows: for each token after the iteration the times by tokens before it. `channel[0]` is the first
-    token in the queue of a channel, `channel (space)[0]` the first free position of one with a
-    capacity; `actor (order)` is the start of the latest firing of an actor whose firings may overtake.
-    eigenvalue: the largest cycle mean; None where the matrix has no cycle. eigenvector: A x = x +
-    eigenvalue; tokens with minus infinity are missing.
-    critical: the tokens of a critical cycle, in order.
+    rows: for each token after the iteration, its delays by initial token. `channel[0]` is the first
+    token in the queue of a channel, `channel (space)[0]` the first free position of a channel with a
+    capacity. `actor (order)` is the start of the latest firing of an actor whose firings may overlap.
+    eigenvalue: the largest cycle mean; None if the matrix has no cycle. eigenvector: A x = x +
+    eigenvalue; tokens with minus infinity are missing. critical: the tokens of a critical cycle, in
+    order.
     """
 
     rows: Mapping[str, Vector]
@@ -50,7 +50,7 @@ class MaxPlusMatrix:
 
     @property
     def tokens(self) -> tuple[str, ...]:
-        """The tokens that the rows are about, in order."""
+        """The tokens of the rows, in order."""
         return tuple(self.rows)
 
     def times(self, vector: Vector) -> Vector:
@@ -120,10 +120,9 @@ class MaxPlusMatrix:
 def matrix(graph: Graph | Scenario, *, budget: Budget = None) -> MaxPlusMatrix:
     """Return the max-plus matrix of one iteration of a graph, or of a scenario.
 
-    It has as many rows as the graph has initial tokens, free positions in channels with a capacity
-    included. Raises InconsistentGraph; Deadlocked where the iteration cannot end; GaveUp where the
-    budget, a stop or seconds, ends the analysis.
-    Source: Geilen, Stuijk, CODES+ISSS 2010, for the symbolic execution.
+    It has a row for each initial token, and for each free position of a channel with a capacity.
+    Raises InconsistentGraph; Deadlocked if the iteration deadlocks; GaveUp if the budget, a stop or
+    seconds, ends the analysis. Source: Geilen, Stuijk, CODES+ISSS 2010, for the symbolic execution.
     """
     if not isinstance(graph, Graph | Scenario):
         raise InvalidArgument(f"graph: expected a Graph or a Scenario; found {graph!r}")

@@ -1,13 +1,13 @@
 """Scenario-aware dataflow: graphs executed in sequence, and the automaton of their orders.
 
-A scenario is one iteration of its graph. The tokens that lie on the channels between two scenarios
-have names: a scenario takes the tokens of the names that it declares and leaves others, and the
-next scenario has to take exactly those. Scenarios are pipelined: the next one begins with each
-token as soon as that token is available.
+A scenario is one iteration of its graph. The tokens on the channels between two scenarios have names:
+a scenario consumes the named tokens that it declares and produces others, and the next scenario has to
+consume exactly these. Scenarios are pipelined: the next scenario uses each token as soon as the token
+is available.
 
-Source: Geilen, Stuijk, Worst-case performance analysis of synchronous dataflow scenarios,
-CODES+ISSS 2010; Geilen et al., Performance analysis of weakly-consistent scenario-aware dataflow
-graphs, J. Signal Process. Syst. 87, 2017.
+Source: Geilen, Stuijk, Worst-case performance analysis of synchronous dataflow scenarios, CODES+ISSS
+2010; Geilen et al., Performance analysis of weakly-consistent scenario-aware dataflow graphs, J.
+Signal Process. Syst. 87, 2017.
 """
 
 from __future__ import annotations
@@ -73,9 +73,10 @@ class State:
 class ScenarioGraph:
     """Scenarios and the finite automaton whose runs are the allowed sequences of scenarios.
 
-    transitions: names of a state and of a state that may follow. initial: name of the first state.
-    probabilities: of the transitions, in their order; those of one state sum up to 1. Without them any
-    run may happen, and none has a probability.
+    transitions: pairs of a state and a successor. initial: the first state. probabilities: of the
+    transitions, in their order, with sum 1 for each state; empty for an automaton without
+    probabilities.
+
     Source: FSM-SADF of Geilen and Stuijk, CODES+ISSS 2010, section 3; probabilities: Theelen et al.,
     MEMOCODE 2006.
     """
@@ -135,7 +136,7 @@ class ScenarioGraph:
 
     @property
     def reachable(self) -> dict[str, tuple[str, ...]]:
-        """The states that a run can reach, each with the states that may follow it."""
+        """The reachable states, each with its successors."""
         followers: dict[str, list[str]] = {state.name: [] for state in self.states}
         for before, after in self.transitions:
             if after not in followers[before]:

@@ -29,7 +29,7 @@ class ActorPort(NamedTuple):
 
     @property
     def label(self) -> str:
-        """Return what messages call the port."""
+        """Return the name of the port in messages."""
         return f"port {self.name!r}"
 
 
@@ -44,12 +44,12 @@ class ProcessorTimes(NamedTuple):
 
     @property
     def label(self) -> str:
-        """Return what messages call the processor."""
+        """Return the name of the processor in messages."""
         return f"processor {self.name!r}"
 
 
 class ActorText(NamedTuple):
-    """An actor as the file has it."""
+    """An actor as stored in the file."""
 
     name: str
     element: Element
@@ -59,7 +59,7 @@ class ActorText(NamedTuple):
 
 
 def chosen_processor(defaults: Sequence[bool]) -> int | None:
-    """Return which processor counts: the last default one, as in SDF3, else the last."""
+    """Return the processor that counts: the last default processor, as in SDF3, or the last one."""
     marked = [number for number, is_default in enumerate(defaults) if is_default]
     return max(marked, default=len(defaults) - 1 if defaults else None)
 
@@ -128,7 +128,7 @@ def _actor_text(
 
 
 def initial_phases(part: ActorPort | ProcessorTimes) -> int:
-    """Return how many initial phases a list has. Raises MalformedText, also for its numbers."""
+    """Return the number of initial phases of a list. Raises MalformedText, also for its numbers."""
     if not part.initial:
         return 0
     count = sequences.sequence_length(part.initial)
@@ -161,7 +161,7 @@ def _element_of(actor: Element, part: ActorPort | ProcessorTimes) -> Element:
 
 
 def port_elements(actor: Element) -> dict[str, Element]:
-    """Return the ports of an actor by name, where they are known to have names that differ."""
+    """Return the ports of an actor by name, if their names are known to be distinct."""
     return {child.get("name", ""): child for child in actor if child.tag == "port"}
 
 
@@ -181,7 +181,7 @@ def _ports(document: Sdf3Document, element: Element, actor: str) -> dict[str, Ac
 
 
 def _wrong_port(document: Sdf3Document, element: Element, actor: str) -> UnreadableFile:
-    """The error for the first port that lacks something, or says it twice."""
+    """Return the error for the first port with a missing or repeated attribute."""
     for name, child in document.keyed(element, "port", "name").items():
         owner = f"actor {actor!r}, port {name!r}"
         direction = document.attribute(child, "type", owner)
@@ -241,7 +241,7 @@ def read_times(document: Sdf3Document, texts: dict[str, ActorText]) -> Times:
 
 
 def time_scale(document: Sdf3Document, times: Times) -> int:
-    """Return the least number that turns every time of the graph into an integer."""
+    """Return the smallest factor that makes every time of the graph an integer."""
     scale = 1
     for name, lists in times.items():
         for values in lists:
@@ -258,12 +258,12 @@ def time_scale(document: Sdf3Document, times: Times) -> int:
 
 
 def scaled(times: tuple[Time, ...], scale: int) -> tuple[int, ...]:
-    """Return times in units of 1/`scale` of the user's unit."""
+    """Return times in units of 1 / `scale` of the user's unit."""
     return tuple([int(time * scale) for time in times])
 
 
 def actor_of(text: ActorText, lists: list[tuple[Time, ...]], scale: int) -> Actor:
-    """Return the actor with its times as integers; processors only where there is a choice."""
+    """Return the actor with integer times; with processors only if the file has several types."""
     if len(lists) == 1:
         return Actor(name=text.name, durations=scaled(lists[0], scale))
     durations = [scaled(values, scale) for values in lists]

@@ -1,8 +1,8 @@
-"""The frame of an SDF3 file, one application graph, as every reader and writer of the format needs it.
+"""The frame of an SDF3 file: one application graph, shared by all readers and writers of the format.
 
-The parser of the standard library is quick, and its elements do not know their lines. A check that
-finds a fault in them raises Unlocated; the reader then parses the file again with csdf.io.sdf3.source,
-for a message that names the line.
+The parser of the standard library is fast, but its elements have no line numbers. If a check fails on
+them, it raises Unlocated, and the reader parses the file again with csdf.io.sdf3.source, for a message
+with the line.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ _OTHER_VERSION = rb"""(\xef\xbb\xbf)?<\?xml\s+version\s*=\s*["'](?!1\.0["'])"""
 
 
 class Unlocated(Exception):
-    """Something is wrong with a document that knows no lines."""
+    """An error in a document without line numbers."""
 
 
 def line_of(element: Element) -> int:
-    """Return the line of an element. Raises Unlocated where the document knows of none.
+    """Return the line of an element. Raises Unlocated if the document has no line numbers.
 
-    Beyond MOST_LINES libxml2 knows lines of text alone; an element without text next to it follows the
-    tag before it, and so its line is that element's.
+    Beyond MOST_LINES libxml2 only stores the lines of texts; an element without text next to it
+    follows the tag before it, so its line is the line of that element.
     """
     line: int | None = getattr(element, "sourceline", None)
     while line == MOST_LINES:
@@ -55,9 +55,9 @@ def line_of(element: Element) -> int:
 
 
 def buffer_sizes(text: str) -> tuple[int, int]:
-    """Return how many channels of a file have a <bufferSize>, and how many a capacity in <storage>.
+    """Return the number of channels with a <bufferSize>, and with a capacity in <storage>.
 
-    The first are SDF3's, the second are written by csdf.io.sdf3.writer.
+    <bufferSize> is written by SDF3, <storage> by csdf.io.sdf3.writer.
     """
     if "<bufferSize" not in text and "<storage" not in text:
         return 0, 0
@@ -83,22 +83,22 @@ class Sdf3Document:
     properties: Element | None  # times, token sizes, constraints
 
     def refusal(self, element: Element, message: str) -> UnreadableFile:
-        """Return the error that blames the line of an element."""
+        """Return an error with the line of an element."""
         return UnreadableFile(f"{self.name}:{line_of(element)}: {message}")
 
     def attribute(self, element: Element, key: str, owner: str) -> str:
-        """Return an attribute that must be there."""
+        """Return a required attribute."""
         value: str | None = element.get(key)
         if value is None:
             raise self.without(element, key, owner)
         return value
 
     def without(self, element: Element, key: str, owner: str) -> UnreadableFile:
-        """Return the error for an attribute that does not exist."""
+        """Return the error for a missing attribute."""
         return self.refusal(element, f"{owner}: <{element.tag}> has no attribute {key!r}")
 
     def keyed(self, parent: Element | None, tag: str, key: str) -> dict[str, Element]:
-        """Return the children of that tag by an attribute that must differ; in document order."""
+        """Return the children with this tag by an attribute with distinct values, in document order."""
         elements: dict[str, Element] = {}
         if parent is None:
             return elements
@@ -117,7 +117,7 @@ class Sdf3Document:
         return elements
 
     def only_child(self, parent: Element | None, tag: str) -> Element | None:
-        """Return the child of that tag, or None; refuse two."""
+        """Return the child with this tag, or None; raise for several."""
         if parent is None:
             return None
         last = None
@@ -132,10 +132,10 @@ class Sdf3Document:
 
 
 def quick_document(text: bytes, name: str) -> Sdf3Document | None:
-    """Return the frame of an SDF3 text, without lines; None where it deserves a closer look.
+    """Return the frame of an SDF3 text without line numbers; None if the full parser has to read it.
 
-    That is where it is not well-formed, or not UTF-8 (UTF-16 has zeros) nor Latin-1 of nothing but
-    ASCII, or of another version of XML, or may have a document type.
+    That is a text that is not well-formed, that is neither UTF-8 nor Latin-1 with only ASCII
+    characters (UTF-16 has zeros), that has another version of XML, or that may have a document type.
     """
     if b"<!DOCTYPE" in text or b"\0" in text:
         return None
@@ -153,7 +153,7 @@ def quick_document(text: bytes, name: str) -> Sdf3Document | None:
 
 
 def is_utf8(text: bytes) -> bool:
-    """Whether the text says no other encoding, or has the same characters in that one."""
+    """Whether the text declares UTF-8, or an encoding in which its characters are the same."""
     if not re.match(_OTHER_ENCODING, text):
         return True
     return text.isascii() and re.match(_LATIN, text) is not None
@@ -205,7 +205,7 @@ def framed(root: Element, name: str, text: str, tree: Any) -> Sdf3Document:
 
 
 def only_of(parent: Element, tags: tuple[str, ...], name: str) -> Element:
-    """Return the child that has one of the tags; refuse none and two."""
+    """Return the child with one of these tags; raise for none and for several."""
     matches = children(parent, *tags)
     if len(matches) != 1:
         line = line_of(matches[1] if matches else parent)
@@ -217,7 +217,7 @@ def only_of(parent: Element, tags: tuple[str, ...], name: str) -> Element:
 
 
 def graph_name(document: Sdf3Document) -> str:
-    """Return the name of the application graph, or else the name of the element within."""
+    """Return the name of the application graph, or else of the element within it."""
     for element in (document.application, document.structure):
         name: str | None = element.get("name")
         if name is not None:
@@ -226,7 +226,7 @@ def graph_name(document: Sdf3Document) -> str:
 
 
 def throughput_constraint(document: Sdf3Document) -> Fraction | None:
-    """Return the throughput that the file asks for."""
+    """Return the throughput constraint of the file."""
     element: Element | None = document.properties
     for tag in ("graphProperties", "timeConstraints", "throughput"):
         element = document.only_child(element, tag)

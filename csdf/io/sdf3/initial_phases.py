@@ -1,11 +1,9 @@
 """Initial phases in an SDF3 file, as Kiter writes them: `INITIAL;CYCLE` in lists of rates and times.
 
-They are executed once, before the cyclic phases of an actor.
-
-A graph whose actors have initial phases becomes a graph without: the one that is left when every actor
-has done with them. Its first phases and tokens are the state after the start. What happens in the long
-run is the same, so its period and its deadlocks are equal to the given graph's; the time of the start
-itself is not included.
+Initial phases are executed once, before the cyclic phases of an actor. A graph with initial phases is
+replaced by the graph in the state after them: its tokens and first phases are the state when every
+actor has completed its initial phases. Both have the same long-run behaviour, so period and deadlocks
+are equal; the time of the initial phases is not included.
 """
 
 from __future__ import annotations
@@ -31,10 +29,10 @@ End = tuple[ActorText, ActorPort]
 def without_initial_phases(
     document: Sdf3Document, graph: Graph, ends: Mapping[str, tuple[End, End]]
 ) -> Graph:
-    """Return the graph that is left when all actors have done with their initial phases.
+    """Return the graph in the state after the initial phases of all actors.
 
-    ends: of each channel, where it leaves its producer and meets its consumer. A graph without initial
-    phases stays as it is; of another REMARK is to be said. Raises StuckStart.
+    ends: for each channel, its ends at its producer and its consumer. A graph without initial phases
+    is returned unchanged; for another graph the caller prints REMARK. Raises StuckStart.
     """
     initial = {
         name: InitialRates(
@@ -75,13 +73,12 @@ class InitialRates:
 
 
 def after_start(graph: Graph, initial: Mapping[str, InitialRates]) -> Graph:
-    """Return the graph that is left when all actors have done with their initial phases.
+    """Return the graph in the state after the initial phases of all actors.
 
-    initial: of channels, by name; the actors of the others have no initial phases. All entries of
-    one actor are equally long. Firings go on as others need them, never further; which comes first
-    makes no difference to what is left in the long run.
-    Raises InvalidGraph for entries of different lengths, StuckStart where actors wait for one another
-    so that some never come to their cycles.
+    initial: by channel; actors of other channels have no initial phases. All entries of an actor have
+    equal lengths. Actors fire only on demand; the order of firings does not matter in the long run.
+    Raises InvalidGraph for entries of different lengths, StuckStart if a deadlock occurs before every
+    actor has completed its initial phases.
     """
     counts = _initial_phases(graph, initial)
     run = _StartingRun(graph, initial, counts)
@@ -107,7 +104,7 @@ def after_start(graph: Graph, initial: Mapping[str, InitialRates]) -> Graph:
 
 
 def _initial_phases(graph: Graph, initial: Mapping[str, InitialRates]) -> dict[str, int]:
-    """How many initial phases each actor with a channel has."""
+    """Return the number of initial phases of each actor with a channel."""
     counts: dict[str, int] = {}
     for channel in graph.channels:
         rates = initial.get(channel.name, InitialRates())
@@ -124,7 +121,7 @@ def _initial_phases(graph: Graph, initial: Mapping[str, InitialRates]) -> dict[s
 
 
 class _StartingRun:
-    """The firings of the start, counted in tokens only."""
+    """An untimed simulation of the initial phases."""
 
     def __init__(
         self, graph: Graph, initial: Mapping[str, InitialRates], counts: Mapping[str, int]
@@ -149,17 +146,17 @@ class _StartingRun:
                 self._fire_on_demand(actor)
 
     def offsets(self) -> dict[str, int]:
-        """Return the phase of its cycle that each actor comes to next."""
+        """Return the next phase of each actor in its cycle."""
         phases = zip(self._run.phase, self._begins, strict=True)
         offsets = [phase - begin for phase, begin in phases]
         return dict(zip(self._names, offsets, strict=True))
 
     def tokens(self) -> list[int]:
-        """Return the tokens left in each channel."""
+        """Return the tokens of each channel."""
         return self._run.tokens[: self._channels]
 
     def _fire_on_demand(self, target: int) -> None:
-        """Fire the actor once, and before it the actors that it waits for, as often as necessary."""
+        """Fire the actor once, after the necessary firings of the actors that it waits for."""
         run = self._run
         waiting = [target]
         while waiting:
@@ -195,9 +192,9 @@ def _with_both(
     counts: Mapping[str, int],
     bounded: Sequence[int],
 ) -> Graph:
-    """Return the graph whose actors have their initial phases before those of the cycle.
+    """Return the graph whose actors have their initial phases before the phases of the cycle.
 
-    The space of the bounded channels comes as channels of its own, behind those of the graph.
+    The spaces of bounded channels become channels, after the channels of the graph.
     """
     actors = tuple(
         Actor(name=actor.name, durations=(0,) * counts.get(actor.name, 0) + actor.durations)
