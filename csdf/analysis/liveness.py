@@ -1,4 +1,4 @@
-"""Deadlock by untimed execution of one iteration: which actors wait for one another, and for what."""
+"""Deadlock by untimed simulation of one iteration, with a cycle of blocked actors as its proof."""
 
 from __future__ import annotations
 
@@ -74,15 +74,15 @@ class Executed(Shown):
 
 @public
 def deadlock(graph: Graph, *, budget: Budget = None) -> Deadlock | None:
-    """Return the cycle of actors that block one another, or None if the graph is live.
+    """Return a cycle of actors that block each other, or None if the graph is live.
 
-    budget: ends the analysis by GaveUp.
+    One iteration is simulated without times, whole phase cycles in one step if the tokens permit. A
+    graph whose actors all complete an iteration can repeat it forever. The order of firings does not
+    matter, so the answer is exact. budget: a stop, or seconds. Raises InconsistentGraph; GaveUp if the
+    budget ends or the simulation takes too many steps.
 
-    Executes one iteration without times, whole cycles at once where the tokens allow it: a graph
-    whose actors can all complete an iteration can do so for ever. Which firing comes first does not
-    matter, so the answer is exact at any size; where it would take too many steps, raises GaveUp.
-    Raises InconsistentGraph. Source: Lee, Messerschmitt, Static scheduling of synchronous data flow
-    programs, IEEE Trans. Computers C-36(1), 1987 (class S algorithm).
+    Source: Lee, Messerschmitt, Static scheduling of synchronous data flow programs, IEEE Trans.
+    Computers C-36(1), 1987 (class S algorithm).
     """
     cycles = list(cycle_vector(graph).values())
     numbers = indexed(bound_channels(graph))
@@ -91,7 +91,7 @@ def deadlock(graph: Graph, *, budget: Budget = None) -> Deadlock | None:
 
 
 class IterationRun(UntimedRun):
-    """An iteration by counting tokens, whole cycles at once; it stops where no actor can fire."""
+    """An untimed simulation of an iteration, whole phase cycles in one step; it stops at a deadlock."""
 
     def __init__(self, graph: IndexedGraph, cycles: Sequence[int], stop: Stop) -> None:
         super().__init__(graph, [a * b for a, b in zip(cycles, graph.phases, strict=True)])
@@ -102,16 +102,16 @@ class IterationRun(UntimedRun):
         self._consumed = [graph.consumed(channel) for channel in channels]
 
     def completes(self, ready: Sequence[int] | None = None) -> bool:
-        """Fire until all actors have completed their cycles, or no actor can fire: then False.
+        """Fire until all actors have completed their cycles; False for a deadlock.
 
-        ready: actors that may be enabled now, after none was; by default any.
+        ready: actors that may be enabled now, if no actor was enabled before; by default all.
         """
         self._steps = 0
         self.exhaust(ready, self._stop.look)
         return self.first_unfinished() is None
 
     def advance(self, actor: int) -> bool:
-        """Fire as many whole cycles as the tokens allow, or else one phase; False if neither."""
+        """Fire as many whole cycles as the tokens permit, or one phase; return whether any."""
         count = 0 if self.phase[actor] else self._cycles_allowed(actor)
         if count:
             for channel in self.inputs[actor]:
@@ -128,7 +128,7 @@ class IterationRun(UntimedRun):
         return True
 
     def _cycles_allowed(self, actor: int) -> int:
-        """Return how many cycles the actor can fire without a firing of another one."""
+        """Return the number of cycles that the actor can fire without firings of other actors."""
         count = (self.most[actor] - self.firings[actor]) // self.graph.phases[actor]
         for channel in self.inputs[actor]:
             if self.graph.producer[channel] != actor:
@@ -152,17 +152,17 @@ class IterationRun(UntimedRun):
 
 
 def _waiting_cycle(graph: IndexedGraph, run: IterationRun) -> Deadlock:
-    """Follow from a stuck actor whom it waits for, until an actor comes up again."""
+    """Follow blocked actors from an unfinished actor to the awaited actor, until one repeats."""
     actor = run.first_unfinished()
     if actor is None:
-        raise AssertionError("who is stuck has firings left")
+        raise AssertionError("a blocked actor has firings left")
     path: list[Blocked] = []
     position: dict[int, int] = {}
     while actor not in position:
         position[actor] = len(path)
         channel = run.lacking(actor)
         if channel is None:
-            raise AssertionError("a stuck actor lacks a token")
+            raise AssertionError("a blocked actor lacks a token")
         path.append(
             Blocked(
                 actor=graph.actor_names[actor],

@@ -1,6 +1,7 @@
 """Exact throughput with its critical cycle: K-periodic refinement, or self-timed state space.
 
-It narrows bounds of the period of each strongly connected component; the slowest one decides.
+Each method narrows a lower and an upper bound of the period of each strongly connected component. The
+period of the graph is the maximum over its components.
 """
 
 from __future__ import annotations
@@ -30,11 +31,12 @@ METHODS: tuple[Method, ...] = get_args(Method)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Throughput(Executed):
-    """How fast a graph can run for ever.
+    """The throughput of a graph.
 
-    period: time of one iteration in the units of the user; 0 if nothing limits the graph (no cycle of
-    it takes time); None if it deadlocks. critical_cycle: why it is not less; None if nothing does.
-    method: `periodic` or `execution`. is_exact: if false, the period is an upper bound.
+    period: long-run time of one iteration in units of the user; 0 if no cycle of the graph takes time;
+    None for a deadlock. critical_cycle: the proof that the period is not shorter; None for period 0
+    and for a deadlock. method: `periodic` or `execution`. is_exact: if false, the period is an upper
+    bound.
     """
 
     JSON: ClassVar[tuple[str, ...]] = (
@@ -58,18 +60,18 @@ class Throughput(Executed):
 
 @public
 def throughput(graph: Graph, *, method: Method = "auto", budget: Budget = None) -> Throughput:
-    """Return the exact period of self-timed execution and the critical cycle that sets it.
+    """Return the exact period of self-timed execution and the critical cycle that determines it.
 
-    Capacities count. In a graph that is not strongly connected the slowest component decides; an
-    actor on no cycle has period 0.
+    Capacities of the graph are respected. In a graph that is not strongly connected the slowest
+    component decides; an actor on no cycle has period 0.
 
-    method: `periodic` refines periodic schedules until one is optimal; `execution` executes the
-    graph until a state recurs; `auto` begins with the first and tries the second where the graph's
-    iteration is short against the work of refining. Both are exact.
-    budget: a stop, or seconds.
-    Raises InconsistentGraph; GaveUp, with the bounds proved so far, where the budget or Ctrl-C ends the
-    analysis, or where the execution finds no recurring state in its memory.
-    Source: Bodin et al., DAC 2016; Ghamarian et al., ACSD 2006.
+    method: `periodic` refines periodic schedules until one is optimal; `execution` executes the graph
+    until a state recurs; `auto` begins with `periodic`, and tries `execution` if an iteration is short
+    compared with the refinement. Both are exact. budget: a stop, or seconds.
+
+    Raises InconsistentGraph; GaveUp, with the bounds so far, if the budget or Ctrl-C ends the
+    analysis, or if no recurring state is found within the memory. Source: Bodin et al., DAC 2016;
+    Ghamarian et al., ACSD 2006.
     """
     if method not in METHODS:
         raise CsdfError(f"method {method!r}; expected one of {', '.join(METHODS)}")
@@ -161,9 +163,9 @@ LONGEST_PLAIN_ITERATION = 20_000_000  # the limit where 64 bits do not hold the 
 class ComponentSearch:
     """The search for the period of one strongly connected component.
 
-    low, bound: lower and upper bound of the period, in iterations of the graph, the upper None as long
-    as there is none; period: once it is known; circuit: then what sets it, in the numbers and the
-    iterations of the component alone.
+    low, bound: lower and upper bound of the period, for an iteration of the graph; bound is None
+    before the first schedule. period: once it is known; circuit: then its critical cycle, in the
+    numbers and iterations of the component.
     """
 
     def __init__(self, graph: IndexedGraph, component: Component, stop: Stop) -> None:
@@ -196,7 +198,7 @@ class ComponentSearch:
             self.bound = self.period = self.low
 
     def refine(self, *, may_execute: bool) -> None:
-        """Make the bound smaller, or find the period, or that there is none."""
+        """Lower the upper bound, or determine the period or a deadlock."""
         if self._solution is None:
             self._problem = PeriodicProblem(self._graph, self.component.cycles)
             copies = [1] * len(self._graph.phases)

@@ -1,4 +1,8 @@
-"""Period under changed durations and tokens, by K-periodic solutions that begin at nearby ones."""
+"""Period with changed durations and tokens: K-periodic solutions that begin at nearby solutions.
+
+The first schedule of a component is solved from scratch; each later schedule begins with its start
+times and policy, and is therefore faster.
+"""
 
 from __future__ import annotations
 
@@ -17,14 +21,14 @@ from csdf.model.graph import Graph
 from csdf.model.indexed import IndexedGraph, indexed, is_ordered, part_of
 from csdf.time_limit import Budget, Stop, stop_of
 
-# All firings of an iteration are copied at once if they are at most FULL, and at most FULL_SHARE times
-# the number of phases.
+# All firings of an iteration are expanded immediately if they are at most FULL, and at most FULL_SHARE
+# times the number of phases.
 FULL = 20_000
 FULL_SHARE = 8
 
 
 class VaryingComponent:
-    """A strongly connected component, its schedules refined as needed so far."""
+    """A strongly connected component, with as many copies in its schedules as needed so far."""
 
     def __init__(self, graph: IndexedGraph, component: Component) -> None:
         self.component = component
@@ -41,7 +45,7 @@ class VaryingComponent:
         self._nearby: PeriodicSolution | None = None
 
     def under(self, graph: IndexedGraph) -> VaryingComponent:
-        """Return this component of the same graph with other tokens, its schedules as refined."""
+        """Return this component with other tokens, with the copies and the nearby solution so far."""
         copy = VaryingComponent(graph, self.component)
         copy.copies, copy._nearby = self.copies, self._nearby
         return copy
@@ -49,7 +53,7 @@ class VaryingComponent:
     def solution(
         self, durations: Sequence[int], tokens: Sequence[int], stop: Stop
     ) -> PeriodicSolution:
-        """Return the exact solution; durations and tokens are those of the whole graph."""
+        """Return the exact solution; durations and tokens are indexed as in the whole graph."""
         own_times = tuple(durations[index] for index in self._places)
         own_tokens = tuple(tokens[channel] for channel in self.component.channels)
         key = (own_times, own_tokens)
@@ -67,7 +71,8 @@ class VaryingComponent:
                 self.copies, tokens=tokens, durations=durations, nearby=self._nearby, budget=stop
             )
             if self._nearby is None and solution.period is not None:
-                self._nearby = solution  # the first one: answers do not depend on the order asked
+                # Always the first solution, so that answers do not depend on the order of queries.
+                self._nearby = solution
             if solution.is_exact:
                 return solution
             self.copies, self._nearby = self.problem.refined(solution), None
@@ -75,9 +80,9 @@ class VaryingComponent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Critical:
-    """A period and the cycle of firings in a component that causes it, if any.
+    """A period, and its critical cycle within a component, or None.
 
-    period: in the units of the user, None for a deadlock. time: of the firings of the circuit.
+    period: in units of the user, None for a deadlock. time: of the firings of the circuit.
     """
 
     period: Fraction | None
@@ -87,10 +92,11 @@ class Critical:
 
 
 class VaryingGraph:
-    """A graph whose durations and tokens are chosen again and again; capacities are channels.
+    """A graph that is analysed with many durations and tokens; capacities are channels.
 
-    Durations are in the units of the user; their indices count the phases of all actors, actor by
-    actor. Channels of `numbers` are those of the graph, each bounded channel followed by its space.
+    Durations are in units of the user; their indices count the phases of all actors, actor by actor.
+    The channels of `numbers` are the channels of the graph, each bounded channel followed by its
+    space.
     """
 
     def __init__(self, graph: Graph, budget: Budget = None) -> None:

@@ -2,7 +2,7 @@
 
 In a modulo schedule all firings of an iteration repeat with the period, so a processor is modelled as a
 wheel: its time modulo the period. Firings are placed by priority (height); a firing without a free
-interval ejects the firings in its way, which are placed again later.
+interval ejects the overlapping firings, which are placed again later.
 """
 
 from __future__ import annotations
