@@ -526,3 +526,18 @@ def test_a_planted_circle_is_found(tmp_path):
     assert set(circle(tmp_path)) == {
         "csdf.analysis." + name for name in ("period", "cycles", "liveness")
     }
+
+
+def test_every_declared_name_of_a_kernel_is_defined_in_it():
+    # Cython refuses the others; uncompiled kernels would not show it.
+    declared = re.compile(r"^ *cp?def (?:class )?(?:[\w:\[\], ]+ )?(\w+) *[(:]", re.MULTILINE)
+    files = [path for package in PACKAGES for path in (ROOT / package).rglob("compiled/*.pxd")]
+    for path in files:
+        source = path.parents[1].joinpath(f"{path.stem}.py").read_text()
+        defined = {
+            node.name
+            for node in ast.walk(ast.parse(source))
+            if isinstance(node, ast.FunctionDef | ast.ClassDef)
+        }
+        assert set(declared.findall(path.read_text())) <= defined, path
+    assert files

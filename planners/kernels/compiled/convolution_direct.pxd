@@ -36,7 +36,7 @@ cpdef by_rows_of_all_filters(
     weight=cython.float, shift=cython.Py_ssize_t, first=cython.Py_ssize_t,
     upto=cython.Py_ssize_t, turn=cython.Py_ssize_t,
 )
-cdef _rows_in_turn(
+cdef _row_by_row(
     const float[:, :, :] source, const float[:, :, :, ::1] kernel, steps, float[:, :, :] output,
     Py_ssize_t filter_turns, Py_ssize_t row_turns,
 )
