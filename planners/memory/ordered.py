@@ -9,42 +9,26 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
 from cnn2csdf.network import Network
 from csdf.errors import InvalidNetwork
 from planners.memory.build import behind
 from planners.memory.stages import StageTable
-from planners.plan.firing import turns_of
+from planners.plan.firing import results_in_order, turns_of
 from planners.plan.plan import (
     Kind,
     PlannedGroup,
     Stage,
     StreamBuffer,
     StreamingPlan,
-    Transfer,
 )
-
-
-class GroupInOrder(NamedTuple):
-    """Layers with an explicit firing order.
-
-    order: layer of each firing, inputs and outputs included. transfers: copies of tensors, between
-    rings by name, before the first firing. concurrent: groups with this label may run at the same time;
-    None if no other group may.
-    """
-
-    order: tuple[str, ...]
-    transfers: tuple[Transfer, ...] = ()
-    concurrent: str | None = None
 
 
 def in_order(
     network: Network,
     rings: Sequence[StreamBuffer],
-    groups: Sequence[GroupInOrder],
+    groups: Sequence[PlannedGroup],
     *,
-    rows: Mapping[str, int],
     last_firings: Mapping[str, int],
     element_bytes: int | None,
     outside: frozenset[str] = frozenset(),
@@ -56,7 +40,8 @@ def in_order(
 
     rings: buffers for the rows of a tensor that `readers` read, within a group; of kind WHOLE, for all
         rows, from group `begin` to before group `end`.
-    rows: rows of a firing of each layer.
+    groups: each with a stage for each layer that fires, inputs and outputs included, and an order.
+        Transfers are copies between rings, by name.
     last_firings: for each ring the last firing that needs it, counted over all groups.
     outside: inputs and outputs that are stored whole in other memory, and do not fire.
 
@@ -68,7 +53,7 @@ def in_order(
                 f"network {network.name!r}: layer {name!r} is outside, but no input and no "
                 "output; a plan has all layers between them"
             )
-    return _PartwisePlan(network, rings, groups, rows, last_firings, element_bytes, outside).plan()
+    return _PartwisePlan(network, rings, groups, last_firings, element_bytes, outside).plan()
 
 
 def read_once(rings: Sequence[StreamBuffer]) -> Iterator[StreamBuffer]:
@@ -98,18 +83,19 @@ class _PartwisePlan:
         self,
         network: Network,
         rings: Sequence[StreamBuffer],
-        groups: Sequence[GroupInOrder],
-        rows: Mapping[str, int],
+        groups: Sequence[PlannedGroup],
         last_firings: Mapping[str, int],
         element_bytes: int | None,
         outside: frozenset[str],
     ) -> None:
         """Set the arguments of `in_order`."""
-        self._network, self._groups, self._rows = network, groups, rows
+        self._network, self._groups = network, groups
+        self._orders = [tuple(results_in_order(group.order)) for group in groups]
+        self._rows = {stage.result: stage.rows for group in groups for stage in group.stages}
         self._outside_names, self._last_firings = outside, last_firings
         self._table = StageTable(network, element_bytes=element_bytes)
         inputs = [layer.name for layer in network.inputs]
-        is_only = len(inputs) == 1 and inputs[0] in groups[0].order
+        is_only = len(inputs) == 1 and inputs[0] in self._orders[0]
         self._streamed_input = inputs[0] if is_only else None
         self._arena_bytes = max((ring.offset + ring.size for ring in rings), default=0)
         self._rings = tuple(read_once(rings))
@@ -122,9 +108,9 @@ class _PartwisePlan:
         and `_firings` omit them. An output of an input tensor, or in a group of outputs only, does not
         stay.
         """
-        last = sum(len(group.order) for group in self._groups) - 1
+        last = sum(map(len, self._orders)) - 1
         outputs = {layer.name for layer in self._network.outputs}
-        orders = [set(group.order) for group in self._groups]
+        orders = list(map(set, self._orders))
         # Without its outputs each of these groups still has a layer that fires.
         may_stay = {name for order in orders if order - outputs for name in order & outputs}
         for ring in self._rings:
@@ -151,29 +137,29 @@ class _PartwisePlan:
     def _group(self, number: int) -> PlannedGroup:
         group = self._groups[number]
         ring_names = {ring.name for ring in self._rings}
-        fired = set(group.order) - set(self._staying)
+        fired = set(self._orders[number]) - set(self._staying)
         stages = [
             Stage(layers=(layer.name,), rows=self._rows[layer.name])
             for layer in self._network.layers
             if layer.name in fired and layer.name != self._streamed_input
         ]
-        return PlannedGroup(
+        return replace(
+            group,
             stages=tuple(stages),
             streamed_input=self._streamed_input if self._streamed_input in fired else None,
-            order=turns_of(list(self._firings(group))),
+            order=turns_of(list(self._firings(self._orders[number]))),
             transfers=tuple(
                 transfer for transfer in group.transfers if transfer.source in ring_names
             ),
-            concurrent=group.concurrent,
         )
 
-    def _firings(self, group: GroupInOrder) -> Iterator[str]:
+    def _firings(self, order: Sequence[str]) -> Iterator[str]:
         """The layers that fire, in order; the streamed input fires once for each row.
 
         Example: an input of 5 rows in blocks of 2 fires 2, 2 and 1 times, where the order has it.
         """
         left = 0 if self._streamed_input is None else self._table.height(self._streamed_input)
-        for name in group.order:
+        for name in order:
             if name == self._streamed_input:
                 rows = min(self._rows[name], left)
                 left -= rows

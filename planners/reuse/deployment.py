@@ -26,8 +26,16 @@ from cnn2csdf.network import Connection
 from csdf.errors import ExecutionError, InvalidPlan
 from planners.arena.checker import check_plan
 from planners.arena.problem import MemoryPlan
-from planners.memory.ordered import GroupInOrder, in_order
-from planners.plan.plan import Kind, StreamBuffer, StreamingPlan, Transfer
+from planners.memory.ordered import in_order
+from planners.plan.plan import (
+    Kind,
+    PlannedGroup,
+    Stage,
+    StreamBuffer,
+    StreamingPlan,
+    Transfer,
+    Turns,
+)
 from planners.reuse.application import Application
 from planners.reuse.edge_buffers import EdgeBuffer
 from planners.reuse.evaluation import Evaluator, ReusePlan
@@ -172,8 +180,19 @@ def _streaming_plan(
         for (producer, offset, size, begin, _), same in together.items()
     ]
     groups = tuple(
-        GroupInOrder(
-            order=tuple(partition.layers[layer] for layer in plan.orders[index]),
+        PlannedGroup(
+            stages=tuple(
+                Stage(layers=(layer,), rows=evaluator.models[index].table.written(place, rows)[0])
+                for place, (layer, rows) in enumerate(
+                    zip(partition.layers, plan.rows[index], strict=True)
+                )
+            ),
+            order=(
+                Turns(
+                    times=1,
+                    results=tuple(partition.layers[layer] for layer in plan.orders[index]),
+                ),
+            ),
             transfers=tuple(
                 Transfer(source=name(source), target=name(target))
                 for copies_of_edge in copies.values()
@@ -188,11 +207,6 @@ def _streaming_plan(
         member.network,
         rings,
         groups,
-        rows={
-            layer: evaluator.models[index].table.written(place, plan.rows[index][place])[0]
-            for index, partition in partitions
-            for place, layer in enumerate(partition.layers)
-        },
         last_firings={
             name(same[0]): max(last_of[edge.name] for edge in same) for same in together.values()
         },

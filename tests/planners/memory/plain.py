@@ -6,11 +6,11 @@ from cnn2csdf.granularity import ROWS
 from planners.arena.allocation import plan_arena
 from planners.memory.build import bounded_plan
 from planners.memory.order import topological_order
-from planners.memory.ordered import GroupInOrder, in_order
+from planners.memory.ordered import in_order
 from planners.memory.plain_plans import layer_by_layer, row_by_row
 from planners.memory.stages import StageTable
 from planners.memory.stateful import MOST_STEPS
-from planners.plan.plan import Kind, StreamBuffer
+from planners.plan.plan import Kind, PlannedGroup, Stage, StreamBuffer, Turns
 from planners.reuse.application import Application, of_one_size, single_partition
 from planners.reuse.evaluation import Costs, Evaluator
 from planners.reuse.placement import tensor_places
@@ -60,8 +60,15 @@ def ordered_plan(network, granularity=ROWS, *, element_bytes=None):
     return in_order(
         network,
         rings,
-        [GroupInOrder(tuple(layers[number] for number in plan.orders[0]))],
-        rows=dict(zip(layers, plan.rows[0], strict=True)),
+        [
+            PlannedGroup(
+                stages=tuple(
+                    Stage(layers=(name,), rows=rows)
+                    for name, rows in zip(layers, plan.rows[0], strict=True)
+                ),
+                order=(Turns(times=1, results=tuple(layers[n] for n in plan.orders[0])),),
+            )
+        ],
         last_firings={one.name: one.end - 1 for one in arena.problem.buffers},
         element_bytes=element_bytes,
     )
