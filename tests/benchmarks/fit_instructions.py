@@ -39,6 +39,9 @@ UNUSED = {  # loops that a core's kernels do not have
     "riscv32": r"words|tails|vectors|bare.*|cut.*|.*fours|.* (8|16)",
 }
 
+# Kernels that combine whole rows: a pixel by itself takes nothing, and constants are not "read".
+BY_ROWS = r"Elementwise\.(add|subtract|multiply|squared difference)(\.short)?"
+
 
 def rows_of_sample(sample, cores, counts):
     """Yield loops and instructions of the stages and frames of each plan of a sample."""
@@ -126,7 +129,11 @@ def used(loops, core):
     return {
         (kernel, loop): number
         for (kernel, loop), number in loops.items()
-        if ".real" in kernel or not re.fullmatch(UNUSED[core], loop)
+        if ".real" in kernel
+        or not (
+            re.fullmatch(UNUSED[core], loop)
+            or (loop in ("places", "read") and re.fullmatch(BY_ROWS, kernel))
+        )
     }
 
 
