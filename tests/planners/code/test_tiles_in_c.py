@@ -75,8 +75,7 @@ def written(chain, groups, terms=DIRECT):
 def with_way(groups, way):
     """The groups, those in tiles with this way of the overlap."""
     return tuple(
-        replace(
-            group,
+        group._replace(
             mode=way,
             tiles=replace(group.tiles, halo_cached=way is GroupMode.CACHED),
         )
