@@ -608,7 +608,8 @@ class _GroupRun:
     def whole_rows(self, layer: Layer, ranges: Mapping[str, Range]) -> list[tuple[Region, Array]]:
         """Return the input rows that a layer reads, with all columns except for a slice of columns.
 
-        For a slice, only the bytes that it copies are counted as read.
+        For a slice, only the bytes that it copies are counted as read. A tensor without rows and
+        columns is read whole.
         """
         machine = self.machine
         arena, inputs = machine.arena, []
@@ -616,7 +617,7 @@ class _GroupRun:
             span, tensor = ranges[source], self.tensors[source]
             columns = 0, tensor.layer.shape.width
             cut = layer.operator.cut
-            if cut is not None and cut.axis == WIDTH:
+            if cut is not None and cut.axis == WIDTH and tensor.layer.shape.is_map:
                 columns = cut.start, min(cut.stop, columns[1])
             with nullcontext() if cut is None else arena.uncounted():
                 rows = rows_read(arena, tensor, span, layer.name, columns)

@@ -2,10 +2,14 @@
 
 import pytest
 
+from cnn2csdf import operators as op
+from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.catalogue.networks import from_catalogue
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model
+from planners.memory.fit import fit
 from planners.plan import accumulators, aliases, state, weights
+from planners.plan.carried_out import require_carried_out
 from planners.plan.checked_geometry import CheckedFirings, InputNeeds, TiledStage
 from planners.plan.checked_rules import (
     adds_up_rows,
@@ -102,3 +106,12 @@ def test_variables_take_over_their_rows_behind_the_same_groups():
         assert ours == state.state_updates(network, plan)
         updates += len(ours)
     assert updates > 4
+
+
+@pytest.mark.parametrize("axis", range(4))
+def test_a_slice_of_a_tensor_with_four_axes_reads_it_whole(axis):
+    builder = NetworkBuilder("four axes")
+    tensor = builder.add(op.Reshape(dims=(2, 3, 8, 4)), builder.input((3, 8, 8)))
+    builder.output(builder.add(op.Slice(axis=axis, start=1, stop=3), tensor))
+    network = builder.network()
+    require_carried_out(network, fit(network).best.plan)
