@@ -210,7 +210,7 @@ void {self._name}_block(int by_cmsis_nn);
 void {name}_copy(void *to, const void *from, uint32_t bytes);
 #endif
 """
-        if self._schedule.moved.is_ahead:
+        if self._schedule.moved.copies_ahead:
             text += f"""
 #ifdef {capitals}_COPY_AHEAD
 /* To be defined by the application: start to copy bytes that do not overlap, by DMA, while layers

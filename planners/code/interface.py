@@ -236,7 +236,7 @@ void *{name}_input({name}_state *state, int number);
             f"    state->outside[{number}] = {memory};\n"
             for number, memory in enumerate(self.memories[1:])
         )
-        resets += "    copy_weights(state, -1);\n" if self.schedule.moved.is_resident else ""
+        resets += "    copy_weights(state, -1);\n" if self.schedule.moved.copies_at_init else ""
         body = f"    state->arena = {self.memories[0]};\n{resets}{begins}    begin_frame(state);\n"
         is_wide = not self.schedule.calls.is_integer or self.schedule.calls.is_short
         init = init_defined(name, self.memories, body, is_wide=is_wide)

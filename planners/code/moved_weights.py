@@ -1,4 +1,11 @@
-"""The table of weights that a library copies into its memories: source, destination, time, reader.
+"""C table `weights_copies` of the weights that a library copies from flash into the arena.
+
+A plan copies the weights of a layer in three forms, as buffers of two kinds:
+
+- RESIDENT alone: copied once, by NAME_init; the layer reads this copy in each frame.
+- WEIGHTS alone: copied from flash in each frame, at the begin of a group.
+- both: NAME_init copies flash to the RESIDENT buffer, the home of the weights; each frame copies the
+  home to the WEIGHTS buffer, usually in a faster memory, and the layer reads that copy.
 
 A kernel reads its weights through an address in its constant parameters. While a stage fires, its
 layers use temporary parameters, on the stack, with the address of the copied weights.
@@ -7,6 +14,7 @@ layers use temporary parameters, on the stack, with the address of the copied we
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -16,9 +24,10 @@ from planners.code.parts import as_real, comment
 from planners.plan.plan import Kind, StreamBuffer, StreamingPlan
 
 # Upper bounds on a 32-bit core, in bytes of the stack: C structures `stage`, `layer` and `movable`.
-STAGE_BYTES, LAYER_BYTES, NUMBERS_BYTES = 48, 44, 120
-# For each parameter structure, the structure at its begin, whose C member `weights` is the address.
-ADDRESS_MEMBER = {
+STAGE_BYTES, LAYER_BYTES, MOVABLE_BYTES = 48, 44, 120
+# For each type of parameters, the C type with a member `weights`. Where the two types differ, the
+# parameters begin with a structure of that type, so that `weights` has the same offset in both.
+TYPE_WITH_WEIGHTS = {
     "convolution": "convolution",
     "matrix": "matrix",
     **{as_real(kind): as_real(kind) for kind in ("convolution", "matrix")},
@@ -36,7 +45,12 @@ class PlacedLayer(NamedTuple):
 
 
 class MovedWeights:
-    """Initialisers of the table, parameter types of its layers, and the maximum copies of a stage."""
+    """Rows of the C table, and the bounds on its copies.
+
+    lines: initialisers of the rows. kinds: parameter types of the layers that read copies. most_copies:
+    maximum number of copies that one stage reads. copies_at_init: whether NAME_init copies weights.
+    copies_ahead: whether a copy begins with an earlier group than the group of its layer.
+    """
 
     def __init__(
         self, plan: StreamingPlan, layers: Mapping[str, PlacedLayer], tables: Tables, unit: int
@@ -44,45 +58,47 @@ class MovedWeights:
         """layers: by name, as written to C. unit: bytes of an element of the arena."""
         self.lines: list[str] = []
         self.kinds: set[str] = set()
-        self.is_resident = self.is_ahead = False
-        kinds = (Kind.RESIDENT, Kind.WEIGHTS)
-        moved = [buffer for buffer in plan.buffers if buffer.kind in kinds]
-        stages: dict[int, int] = {}
-        homes = {resident.tensor: resident for resident in moved if resident.kind is Kind.RESIDENT}
-        copied = {
-            copied_buffer.tensor for copied_buffer in moved if copied_buffer.kind is Kind.WEIGHTS
-        }
-        for buffer in sorted(moved, key=lambda buffer: kinds.index(buffer.kind)):
+        residents = [buffer for buffer in plan.buffers if buffer.kind is Kind.RESIDENT]
+        homes = {buffer.tensor: buffer for buffer in residents}
+        frame_copies = [buffer for buffer in plan.buffers if buffer.kind is Kind.WEIGHTS]
+        copied_by_frames = {buffer.tensor for buffer in frame_copies}
+        reads_by_stage: Counter[int] = Counter()
+        for buffer in (*residents, *frame_copies):
             layer = layers[buffer.tensor]
-            kind, symbol = _found(buffer, layer, tables)
+            kind, symbol = _parameters_and_weights(buffer, layer, tables)
             self.kinds.add(kind)
-            is_resident = buffer.kind is Kind.RESIDENT
-            home = None if is_resident else homes.get(buffer.tensor)
-            is_read = not is_resident or buffer.tensor not in copied
-            if is_read:
-                stages[layer.stage] = stages.get(layer.stage, 0) + 1
-            self.is_resident |= is_resident
-            self.is_ahead |= not is_resident and buffer.begin < layer.group
+            at_init = buffer.kind is Kind.RESIDENT
+            home = None if at_init else homes.get(buffer.tensor)
+            is_read = not at_init or buffer.tensor not in copied_by_frames
+            reads_by_stage[layer.stage] += is_read
+            reader = f"&layers[{layer.number}]" if is_read else NULL
+            weights = _weights_member(symbol, tables)
             fields = {
-                "of": f"&layers[{layer.number}]" if is_read else NULL,
-                "from": symbol if home is None else NULL,
-                "home": 0 if home is None else _slots(home, unit),
-                "offset": _slots(buffer, unit),
+                "of": reader,  # the layer that reads the copy
+                "from": symbol if home is None else NULL,  # address in flash, NULL: copy the home
+                "home": 0 if home is None else _slots(home, unit),  # element of the arena
+                "offset": _slots(buffer, unit),  # of the copy: element of the arena
                 "bytes": buffer.size,
-                "size": f"sizeof({kind})",
-                "field": f"offsetof({ADDRESS_MEMBER[kind]}, {_weights_member(symbol, tables)})",
-                "begin": -1 if is_resident else buffer.begin,
-                "group": layer.group,
+                "size": f"sizeof({kind})",  # of the parameters of the layer
+                "field": f"offsetof({TYPE_WITH_WEIGHTS[kind]}, {weights})",  # address in these
+                "begin": -1 if at_init else buffer.begin,  # group that begins with the copy
+                "group": layer.group,  # group of the layer
             }
             self.lines.append(f"{initialiser(fields)}, /* {comment(buffer.name)} */")
-        self.most = max(stages.values(), default=0)
+        self.copies_at_init = bool(homes)
+        self.copies_ahead = any(
+            copied.begin < layers[copied.tensor].group for copied in frame_copies
+        )
+        self.most_copies = max(reads_by_stage.values(), default=0)
 
     def stack_bytes(self, layers: int) -> int:
         """Return the maximum stack bytes of the temporary structures of a firing, on a 32-bit core.
 
         layers: maximum number of layers of a stage. Sizes are those of the C structures.
         """
-        return STAGE_BYTES + layers * LAYER_BYTES + self.most * NUMBERS_BYTES if self.lines else 0
+        if not self.lines:
+            return 0
+        return STAGE_BYTES + layers * LAYER_BYTES + self.most_copies * MOVABLE_BYTES
 
     def definitions(self) -> list[str]:
         """Return the union of the parameter types of all layers whose weights are copied."""
@@ -109,11 +125,16 @@ def _slots(buffer: StreamBuffer, unit: int) -> int:
     return slots
 
 
-def _found(buffer: StreamBuffer, layer: PlacedLayer, tables: Tables) -> tuple[str, str]:
-    """The parameter type of a layer, and the symbol of its weights in flash."""
+def _parameters_and_weights(
+    buffer: StreamBuffer, layer: PlacedLayer, tables: Tables
+) -> tuple[str, str]:
+    """The parameter type of a layer, and the symbol of its weights in flash.
+
+    The weights are the first array that the initialiser of the parameters mentions.
+    """
     kind, text = tables.structures.get(layer.parameters, ("", ""))
     symbols = [symbol for symbol in re.findall(r"\w+", text) if symbol in tables.arrays]
-    if kind not in ADDRESS_MEMBER or not symbols:
+    if kind not in TYPE_WITH_WEIGHTS or not symbols:
         raise InvalidPlan(f"no C code for {buffer.tensor!r} with weights that are moved")
     size = tables.arrays[symbols[0]].nbytes
     if size != buffer.size:

@@ -276,7 +276,7 @@ typedef slot element;
         wait = """#define COPY_AHEAD(to, from, bytes) COPY_BYTES(to, from, bytes)
 #define COPY_WEIGHTS(state, group) copy_weights(state, group)
 """
-        if moved.is_ahead:
+        if moved.copies_ahead:
             wait = f"""#ifdef {capitals}_COPY_AHEAD
 #define COPY_AHEAD(to, from, bytes) {name}_begin_copy(to, from, (uint32_t)(bytes))
 #define COPY_WEIGHTS(state, group) ({name}_end_copies(), copy_weights(state, group))
@@ -285,7 +285,7 @@ typedef slot element;
 """
         return f"""
 #define MOVED {len(moved.lines)}
-#define MOST_MOVED {moved.most}
+#define MOST_MOVED {moved.most_copies}
 #ifdef {capitals}_COPY
 #define COPY_BYTES(to, from, bytes) {name}_copy(to, from, (uint32_t)(bytes))
 #else
