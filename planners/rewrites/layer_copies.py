@@ -1,8 +1,10 @@
-"""Copies of layers in a network: the form of rematerialisation, heads in sequence and column tiles.
+"""Copies of layers in a network, as all rewrites of this folder write them.
 
-A copy computes its original, one head of it or some of its columns, under a name of its own, and
-shares the arrays of the original. A rewrite adds copies with `LayerCopies`, and writes the network with
-`replaced_layers`. planners.rewrites.copied_layers proves that such a network computes the same.
+Rematerialisation copies whole layers, attention heads in sequence copy a layer for each head, column
+tiles copy a layer for each range of columns, and inputs of a concatenation for each range of channels.
+A copy has a new name and shares the arrays of its original, or parts of these. A rewrite adds copies
+with `LayerCopies`, and writes the network with `replaced_layers`. planners.rewrites.copied_layers
+proves that such a network computes the same.
 """
 
 from __future__ import annotations
@@ -29,7 +31,9 @@ Part = TypeVar("Part")
 class Copy(NamedTuple):
     """The original of a copied layer.
 
-    begin: where the part that the copy computes begins on its axis, as a fraction of the axis.
+    begin: where the channels or heads of the copy begin, as a fraction of those of the original; cut
+    arrays begin at the same fraction. Example: head 1 of heads 0 to 3 begins at 1/4. Copies that use
+    whole arrays, or have none, such as slices, begin at 0.
     """
 
     layer: str
@@ -40,7 +44,8 @@ class Copy(NamedTuple):
 class Rewritten(Generic[Part]):
     """A network with copies of layers. copies: the original of each copy, by name.
 
-    parts: the layers of the span that is rewritten, by group of tokens, by tile, or all together.
+    parts: the layers that replace the rewritten layers, in the form of the rewrite: `HeadLayers` for
+    each group of tokens, `ColumnTile` for each tile, or one tuple of names in execution order.
     """
 
     network: Network
@@ -66,19 +71,27 @@ class LayerCopies:
         """Return the shape that the operator of a layer gives its result."""
         return layer.operator.output_shape([self.layer(name).shape for name in layer.inputs])
 
-    def add(self, layer: Layer, wanted: str, origin: Copy) -> str:
-        """Add a layer with the shape that its operator gives; return its name, `wanted` if free."""
-        name = free_name(wanted, self._names)
+    def add(self, layer: Layer, preferred_name: str, origin: Copy) -> str:
+        """Add a layer with the shape of its operator's result; return its name.
+
+        preferred_name: the name of the layer unless taken, else the name gets a number.
+        """
+        name = free_name(preferred_name, self._names)
         self._names.add(name)
         self.made[name] = replace(layer, name=name, shape=self.shape_of(layer))
         self.copies[name] = origin
         return name
 
-    def cut(self, base: str, axis: int, span: Range, wanted: str, source: str) -> str:
-        """Add a slice of tensor `base`, whose original is `source`; return its name."""
+    def cut(self, tensor: str, axis: int, span: Range, preferred_name: str, original: str) -> str:
+        """Add a slice of a tensor; return its name.
+
+        tensor: a tensor of the network, or a copy or slice of one. span: places in this tensor.
+        original: the tensor of the network whose elements it holds.
+        """
         operator = op.Slice(axis=axis, start=span[0], stop=span[1])
-        layer = replace(self.layer(base), operator=operator, inputs=(base,), epilogue=(), stored=())
-        return self.add(layer, wanted, Copy(source))
+        sliced = self.layer(tensor)
+        layer = replace(sliced, operator=operator, inputs=(tensor,), epilogue=(), stored=())
+        return self.add(layer, preferred_name, Copy(original))
 
 
 def replaced_layers(
@@ -89,9 +102,10 @@ def replaced_layers(
     without: Collection[str],
     shared: Collection[str] = (),
 ) -> tuple[Layer, ...]:
-    """Return the layers with some added before a layer, and without some others.
+    """Return the layers of a rewritten network.
 
-    shared: layers that have copies, whose arrays get names.
+    before: the layer of the network that `added` precede. without: layers that are removed. shared:
+    layers that have copies, whose arrays get names.
     """
     layers: list[Layer] = []
     for layer in network.layers:
@@ -108,10 +122,10 @@ def side_by_side(layer: Layer, parts: Sequence[str], axis: int) -> Layer:
     return replace(layer, operator=operator, inputs=tuple(parts), epilogue=(), stored=())
 
 
-def needed_for(network: Network, inside: Collection[str], wanted: Collection[str]) -> set[str]:
-    """Return the wanted layers and their ancestors within a span."""
+def needed_for(network: Network, inside: Sequence[str], wanted: Collection[str]) -> set[str]:
+    """Return the wanted layers and their ancestors within a span, in topological order."""
     needed = set(wanted)
-    for name in reversed(list(inside)):
+    for name in reversed(inside):
         if name in needed:
             needed |= set(network.layer(name).inputs) & set(inside)
     return needed
@@ -129,45 +143,52 @@ def named(stored: Stored, layer: Layer) -> Stored:
 
 
 def arrays_of(
-    copy: Copy, arrays: Mapping[str, Array], shapes: Mapping[str, tuple[int, ...]]
+    copy: Copy, arrays: Mapping[str, Array], shapes: Mapping[str, Dims]
 ) -> dict[str, Array]:
-    """Return the arrays of a copy: its slice along each axis that is shorter.
+    """Return the arrays of a copy: the parts of the arrays of its original, by role.
 
-    arrays: the arrays of the original, by role. shapes: the shapes of the arrays of the copy, by role.
+    arrays: of the original. shapes: of the arrays of the copy.
     """
-    parts_by_role = {}
-    for role, dims in shapes.items():
-        array = arrays[role]
-        part = tuple(
-            slice(None) if size == whole else _slice_of(copy.begin, size, whole)
-            for size, whole in zip(dims, array.shape, strict=True)
-        )
-        parts_by_role[role] = array[part]
-    return parts_by_role
+    return {
+        role: arrays[role][_part_slices(copy.begin, dims, arrays[role].shape)]
+        for role, dims in shapes.items()
+    }
 
 
 def stored_part(
-    layer: Layer, dims: Mapping[str, Dims], shapes: Mapping[str, Dims], begin: Fraction, part: str
+    layer: Layer,
+    whole_shapes: Mapping[str, Dims],
+    part_shapes: Mapping[str, Dims],
+    begin: Fraction,
+    part: str,
 ) -> tuple[Stored, ...]:
     """Return how the arrays of a copy are stored that computes a part of a layer.
 
-    dims, shapes: of the arrays of the layer, and of the copy, by role. begin: as in Copy. part: name of
-    the part.
+    whole_shapes, part_shapes: of the arrays of the layer, and of the copy, by role. begin: as in Copy.
+    part: suffix of the names of cut arrays. Several scales belong to the first axis of their array.
     """
     stored_arrays = []
-    for role, size in shapes.items():
+    for role, dims in part_shapes.items():
         array = named(layer.stored_as(role), layer)
-        if size != dims[role]:
+        if dims != whole_shapes[role]:
             array = replace(array, name=f"{array.name}, {part}")
             types = array.quantization
             if types is not None and len(types.scales) > 1:
-                scales = types.scales[_slice_of(begin, size[0], dims[role][0])]
-                array = replace(array, quantization=replace(types, scales=scales))
+                first_axis, *_ = _part_slices(begin, dims, whole_shapes[role])
+                types = replace(types, scales=types.scales[first_axis])
+                array = replace(array, quantization=types)
         stored_arrays.append(array)
     return tuple(stored_arrays)
 
 
-def _slice_of(begin: Fraction, size: int, whole: int) -> slice:
-    """The places of a part of an axis of `whole` places. begin: as in Copy."""
-    first = int(begin * whole)
-    return slice(first, first + size)
+def _part_slices(begin: Fraction, part: Dims, whole: Dims) -> tuple[slice, ...]:
+    """Return the slice of each axis: of an axis with fewer places in the part, from `begin` on.
+
+    Only the axis of channels or heads is shorter, so one fraction suffices. Example: filters of
+    (16, 8, 1, 1) in (64, 8, 1, 1), beginning at 1/4, are [16:32, :, :, :].
+    """
+    firsts = (
+        int(begin * length) if length != size else 0
+        for size, length in zip(part, whole, strict=True)
+    )
+    return tuple(slice(first, first + size) for first, size in zip(firsts, part, strict=True))
