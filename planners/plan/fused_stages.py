@@ -3,10 +3,14 @@
 A column of the result is computed on demand: a layer whose input columns are missing waits until the
 layer that produces them has computed them.
 
-With channel blocks, the layers before the accumulating layer hold one block of channels at a time. Each
-block passes over all columns and adds to the accumulators of the accumulating layer; the last block
-completes the accumulators and continues to the result. A stage of tiles runs in the arena with shadow
-memory, in which each byte is tagged with its tensor and element.
+All firings run in the arena with shadow memory, in which each byte is tagged with its tensor and
+element. A stage may have an accumulating layer, a convolution. The layers before it are sliced: a
+pass over all columns computes one channel block of these layers and adds its products to the
+accumulators. The last pass completes the accumulators and continues to the result. For example, 2
+blocks of 6 channels:
+
+    pass 0: channels 0 to 2 of the sliced layers -> accumulators
+    pass 1: channels 3 to 5 of the sliced layers -> accumulators -> result
 """
 
 from __future__ import annotations
@@ -34,7 +38,7 @@ from planners.plan.shadow_arena import (
 
 
 class FiringContext(Protocol):
-    """The surroundings of a firing."""
+    """The network, arena and computation that a firing uses."""
 
     network: Network
     arena: MarkedArena
@@ -55,159 +59,180 @@ class _Sums(NamedTuple):
     @property
     def end(self) -> int:
         """The byte past the accumulators."""
-        return self.at(self.rows[1], 0)[1][0]
+        return (
+            self.offset + (self.rows[1] - self.rows[0]) * self.layer.shape.width * self._pixel_bytes
+        )
 
-    def at(self, row: int, column: int) -> tuple[str, Range, int]:
-        """Return the layer, the bytes of the sums of a pixel, and the first of them in the layer."""
-        size, width = self.layer.shape.channels * ACCUMULATOR_BYTES, self.layer.shape.width
-        begin = self.offset + ((row - self.rows[0]) * width + column) * size
-        return self.layer.name, (begin, begin + size), (row * width + column) * size
+    def tagged(self, row: int, column: int) -> tuple[str, Range, int]:
+        """Return the sums of a pixel as MarkedArena tags them: layer, bytes of the arena, first tag.
+
+        The first tag is the index of the first byte among the bytes of the sums of the whole layer.
+        """
+        pixel, size = row * self.layer.shape.width + column, self._pixel_bytes
+        begin = self.offset + (pixel - self.rows[0] * self.layer.shape.width) * size
+        return self.layer.name, (begin, begin + size), pixel * size
+
+    @property
+    def _pixel_bytes(self) -> int:
+        return self.layer.shape.channels * ACCUMULATOR_BYTES
 
 
 class FusedFiring:
-    """A firing of a stage of several layers."""
+    """A firing of a stage of several layers.
+
+    The staging buffer holds a strip (some columns of each layer but the last, as a ring), then the
+    accumulators.
+    """
 
     def __init__(
         self,
-        around: FiringContext,
+        context: FiringContext,
         tensors: Mapping[str, HeldTensor],
         stage: CheckedFirings,
-        room: Range,
+        free: Range,
         group: int,
     ) -> None:
-        """Take the tensors of the group, and the bytes in which strips and sums may lie."""
+        """Take the tensors of the group, and the bytes of the arena for strips and accumulators."""
         self._group = group
-        self._around = around
+        self._context = context
         self._tensors = tensors
         self._stage = stage
         self._ranges = stage.ranges[stage.fired]
-        self._parts = stage.stage.channel_blocks
+        self._blocks = stage.stage.channel_blocks
         self._inside = {layer.name: layer for layer in stage.layers}
-        names = list(self._inside)
-        accumulating_layer = stage.stage.accumulating_layer
-        self._sliced = (
-            set(names[: names.index(accumulating_layer)]) if accumulating_layer else set()
-        )
+        names, accumulating = list(self._inside), stage.stage.accumulating_layer
+        self._sliced = set(names[: names.index(accumulating)]) if accumulating else set()
         for layer in stage.layers[len(self._sliced) + 1 :]:
             for source in self._sliced.intersection(layer.inputs):
                 raise ExecutionError(
-                    f"{layer.name!r} reads {source!r}, of which one part of the channels is there"
+                    f"{layer.name!r} reads {source!r}, which holds one channel block at a time"
                 )
-        self._held = {name: self._share(name, 0)[1] for name in self._sliced}
-        self._strips, end = self._placed_strips(room[0])
+        self._strips, end = self._placed_strips(free[0])
         self._sums: _Sums | None = None
+        # The input of the accumulating layer by pixel, (channels,): a pass adds its block.
         self._collected: dict[tuple[int, int], Array] = {}
-        if accumulating_layer:
+        if accumulating:
             offset = -(-end // ACCUMULATOR_BYTES) * ACCUMULATOR_BYTES
-            layer = self._inside[accumulating_layer]
-            self._sums = _Sums(layer, offset, self._ranges[accumulating_layer])
+            layer = self._inside[accumulating]
+            self._sums = _Sums(layer, offset, self._ranges[accumulating])
             end = self._sums.end
         result = tensors[stage.result]
-        self._may_overlap = result.staged is not None or result.may_overlap(room[0], end)
-        if end > room[1]:
-            raise ExecutionError(f"the strips of {stage.result!r} leave the pool")
+        self._may_overlap = result.staged is not None or result.may_overlap(free[0], end)
+        if end > free[1]:
+            raise ExecutionError(
+                f"the strips of {stage.result!r} end {end - free[1]} bytes after the staging buffer"
+            )
 
     def _placed_strips(self, base: int) -> tuple[dict[str, HeldStrip], int]:
         strips: dict[str, HeldStrip] = {}
         for name, rows, columns in self._stage.stage.strips:
-            layer = self._inside[name]
-            channels = self._held.get(name, layer.shape.channels)
-            strips[name] = HeldStrip(layer, self._ranges[name], rows, columns, base, channels)
-            base += rows * columns * channels * self._around.arena.element_bytes(name)
+            _, channels = self._channels(name, 0)  # no block is larger than the first
+            strips[name] = HeldStrip(
+                self._inside[name], self._ranges[name], rows, columns, base, channels
+            )
+            base += rows * columns * channels * self._context.arena.element_bytes(name)
         return strips, base
 
-    def _share(self, name: str, part: int) -> Range:
-        """The channels of a tensor that a channel block holds."""
-        channels = self._inside[name].shape.channels
+    def _channels(self, name: str, block: int) -> Range:
+        """The channels of a tensor that a pass holds: a block of a sliced layer, all of any other."""
+        channels = self._context.network.layer(name).shape.channels
         if name not in self._sliced:
             return 0, channels
-        size = -(-channels // self._parts)
-        return min(part * size, channels), min((part + 1) * size, channels)
+        size = -(-channels // self._blocks)
+        return min(block * size, channels), min((block + 1) * size, channels)
 
     def run(self) -> None:
         """Compute the rows of the firing."""
-        for part in range(self._parts):
-            is_last = part + 1 == self._parts
+        for block in range(self._blocks):
             goal = self._stage.layers[-1]
-            if self._sums is not None and not is_last:
+            if self._sums is not None and block + 1 < self._blocks:
                 goal = self._sums.layer
-            made = dict.fromkeys(self._inside, 0)
-            while made[goal.name] < goal.shape.width:
+            computed = dict.fromkeys(self._inside, 0)  # columns
+            while computed[goal.name] < goal.shape.width:
                 layer = goal
-                while (lacking := self._lacking(layer, made)) is not None:
+                while (lacking := self._lacking(layer, computed)) is not None:
                     layer = self._inside[lacking]
-                self._column(layer, made[layer.name], part)
-                made[layer.name] += 1
+                self._compute_column(layer, computed[layer.name], block)
+                computed[layer.name] += 1
 
-    def _lacking(self, layer: Layer, made: Mapping[str, int]) -> str | None:
+    def _lacking(self, layer: Layer, computed: Mapping[str, int]) -> str | None:
         """The tensor inside the stage that lacks input columns for the next column of a layer."""
         for index, source in enumerate(layer.inputs):
             if source not in self._inside:
                 continue
-            if made[source] < self._columns(layer, index, made[layer.name])[1]:
+            if computed[source] < self._columns(layer, index, computed[layer.name])[1]:
                 return source
         return None
 
     def _columns(self, layer: Layer, index: int, column: int) -> Range:
-        return self._around.needs.columns(layer, index, (column, column + 1))
+        return self._context.needs.columns(layer, index, (column, column + 1))
 
-    def _column(self, layer: Layer, column: int, part: int) -> None:
+    def _compute_column(self, layer: Layer, column: int, block: int) -> None:
+        """Compute the rows of one column of a layer, as the generated C may order its accesses.
+
+        1. Overwrite the scratch of the layer: scratch must not overlap an input.
+        2. Read the inputs. The accumulating layer tags its accumulators, and ends here in all passes
+           but the last, whose inputs are completed by the blocks of the earlier passes.
+        3. Compute and write the column. The accumulators must be intact after the write.
+        4. Overwrite the scratch again: a kernel uses it until it ends.
+        5. Read the inputs again if the result may overlap strips or accumulators: a kernel may write
+           its first element before it reads its last input. These reads are not counted.
+        """
         rows = self._ranges[layer.name]
         if rows[0] >= rows[1]:
             return
-        self._around.spoil_scratch(layer.name, self._group)
-        inputs = self._inputs(layer, rows, column, part)
+        self._context.spoil_scratch(layer.name, self._group)
+        inputs = self._inputs(layer, rows, column, block)
         if self._sums is not None and layer is self._sums.layer:
-            self._add(column, part)
-            if part + 1 < self._parts:
+            self._add(column, block)
+            if block + 1 < self._blocks:
                 return
-            inputs = [(region, self._whole_cells(region, cells)) for region, cells in inputs]
+            inputs = [(region, self._all_channels(region, values)) for region, values in inputs]
         computed_region = None
-        if self._around.computing is not None:
+        if self._context.computing is not None:
             target = Region(rows, (column, column + 1))
-            computed_region = self._around.computing.region(layer, target, inputs)
+            computed_region = self._context.computing.region(layer, target, inputs)
         for row in range(*rows):
             values = None if computed_region is None else computed_region[row - rows[0], 0]
-            self._put_cell(layer, row, column, values, part)
+            self._write_pixel(layer, row, column, values, block)
         if self._sums is not None and layer is self._sums.layer:
-            self._require_sums(column, "the result lies over them")
-
-        self._around.spoil_scratch(layer.name, self._group)
-        if self._may_overlap:  # a result over strips or sums
-            with self._around.arena.uncounted():
-                self._inputs(layer, rows, column, part)
+            self._require_sums(column, "the result overlaps them")
+        self._context.spoil_scratch(layer.name, self._group)
+        if self._may_overlap:
+            with self._context.arena.uncounted():
+                self._inputs(layer, rows, column, block)
 
     def _inputs(
-        self, layer: Layer, rows: Range, column: int, part: int
+        self, layer: Layer, rows: Range, column: int, block: int
     ) -> list[tuple[Region, Array]]:
-        """Return the input regions that a layer reads for some rows of a column, with their cells."""
+        """Return the input regions that a layer reads for rows of a column, with their values."""
         inputs = []
         for index, source in enumerate(layer.inputs):
             columns = self._columns(layer, index, column)
-            span = self._around.needs.rows(layer, index, rows)
-            inputs.append((Region(span, columns), self._cells(source, span, columns, part)))
+            span = self._context.needs.rows(layer, index, rows)
+            inputs.append((Region(span, columns), self._read(source, span, columns, block)))
         return inputs
 
     def _require_sums(self, column: int, otherwise: str) -> None:
         """Require that the accumulators of a column are intact; they are requantised in sequence."""
         assert self._sums is not None
         for row in range(*self._sums.rows):
-            if not self._around.arena.holds(Content.BLOCK_SUMS, *self._sums.at(row, column)):
+            if not self._context.arena.holds(Content.BLOCK_SUMS, *self._sums.tagged(row, column)):
                 raise ExecutionError(f"the sums of {self._sums.layer.name!r}: {otherwise}")
 
-    def _add(self, column: int, part: int) -> None:
+    def _add(self, column: int, block: int) -> None:
         """Tag the accumulators of a column with their layer; later channel blocks check the tags."""
         assert self._sums is not None
-        if part:
+        if block:
             self._require_sums(column, "they are overwritten")
         for row in range(*self._sums.rows):
-            self._around.arena.fill(Content.BLOCK_SUMS, *self._sums.at(row, column))
+            self._context.arena.fill(Content.BLOCK_SUMS, *self._sums.tagged(row, column))
 
-    def _whole_cells(self, region: Region, like: Array) -> Array:
-        """Return the collected cells of a region in all channels, for the accumulating layer.
+    def _all_channels(self, region: Region, like: Array) -> Array:
+        """Return the collected input of the accumulating layer in a region, with all channels.
 
-        The values of the sums do not depend on their order. like: the cells of the last channel block,
-        with the same shape and type.
+        The executor computes all sums at once in the last pass: their values do not depend on the
+        order. like: the input in the last channel block, with the same shape and type.
         """
         collected = np.zeros_like(like)
         (top, _), (left, _) = region
@@ -216,35 +241,38 @@ class FusedFiring:
                 collected[row - top, column - left] = self._collected[row, column]
         return collected
 
-    def _cells(self, source: str, rows: Range, columns: Range, part: int) -> Array:
-        """The cells of a tensor, all channels; channels that are missing in this part are 0."""
-        layer = self._around.network.layer(source)
+    def _read(self, source: str, rows: Range, columns: Range, block: int) -> Array:
+        """Return a region of a tensor, (rows, columns, channels); 0 in the channels of other blocks."""
+        layer = self._context.network.layer(source)
         shape, kind = layer.shape, layer.array_type
         if source not in self._strips and columns == (0, shape.width):
-            return rows_read(self._around.arena, self._tensors[source], rows)
-        first, end = self._share(source, part) if source in self._inside else (0, shape.channels)
-        rows_of_region = np.zeros(
-            (rows[1] - rows[0], columns[1] - columns[0], shape.channels), kind
-        )
+            return rows_read(self._context.arena, self._tensors[source], rows)
+        first, end = self._channels(source, block)
+        region = np.zeros((rows[1] - rows[0], columns[1] - columns[0], shape.channels), kind)
         runs, channels_each = self._runs(source, columns, end - first), end - first
         for row in range(*rows):
             for left, right in runs:
-                values = self._around.arena.read(
-                    self._cell(source, row, left),
+                values = self._context.arena.read(
+                    self._offset(source, row, left),
                     source,
                     (row * shape.width + left) * shape.channels + first,
                     (right - left) * channels_each,
                 ).reshape(right - left, channels_each)
-                rows_of_region[row - rows[0], left - columns[0] : right - columns[0], first:end] = (
-                    values
-                )
+                region[row - rows[0], left - columns[0] : right - columns[0], first:end] = values
                 if self._sums is not None and source == self._sums.layer.inputs[0]:
-                    kept = self._collected.setdefault((row, left), np.zeros(shape.channels, kind))
-                    kept[first:end] = values[0]
-        return rows_of_region
+                    # The input of the accumulating layer is sliced into two blocks or more, as the
+                    # checker requires: each run is one column.
+                    (pixel_values,) = values
+                    collected = np.zeros(shape.channels, kind)
+                    self._collected.setdefault((row, left), collected)[first:end] = pixel_values
+        return region
 
     def _runs(self, source: str, columns: Range, channels: int) -> list[Range]:
-        """Split columns of a tensor into runs stored contiguously; a strip wraps around at its end."""
+        """Split columns of a tensor into runs whose elements are contiguous in shadow and arena.
+
+        A strip of all channels wraps around after its last column. In a strip of a channel block, the
+        elements of neighbouring columns are not consecutive in the tensor: each column is a run.
+        """
         left, right = columns
         if source not in self._strips:
             return [columns]
@@ -254,28 +282,25 @@ class FusedFiring:
         bends = range((left // lap + 1) * lap, right, lap)
         return list(pairwise((left, *bends, right)))
 
-    def _cell(self, tensor: str, row: int, column: int) -> int:
-        unit = self._around.arena.element_bytes(tensor)
+    def _offset(self, tensor: str, row: int, column: int) -> int:
+        unit = self._context.arena.element_bytes(tensor)
         if tensor in self._strips:
             return self._strips[tensor].place(row, column, unit)
         held = self._tensors[tensor]
         return held.place(row) + column * held.place_bytes
 
-    def _put_cell(
-        self, layer: Layer, row: int, column: int, values: Array | None, part: int
+    def _write_pixel(
+        self, layer: Layer, row: int, column: int, values: Array | None, block: int
     ) -> None:
         shape = layer.shape
-        first, end = self._share(layer.name, part)
-        self._around.arena.write(
-            self._cell(layer.name, row, column),
+        first, end = self._channels(layer.name, block)
+        self._context.arena.write(
+            self._offset(layer.name, row, column),
             layer.name,
             (row * shape.width + column) * shape.channels + first,
             None if values is None else values[first:end],
             end - first,
         )
-
-
-Room = Callable[[str, Kind], StreamBuffer]  # of a tensor, as the plan has it
 
 
 class Rectangle(NamedTuple):
@@ -342,62 +367,84 @@ def _copy(source: Rectangle, target: Rectangle, region: Region) -> None:
     _require_intact([(source, region)], target)
 
 
+BufferOf = Callable[[str, Kind], StreamBuffer]  # the buffer of a tensor of a kind in the group
+
+
 class TileWork:
-    """All tiles of a stage, row by row of tiles, from left to right."""
+    """All tiles of a stage, row by row of tiles, from left to right.
+
+    down, across: numbers of a tile. A tile holds the region that later layers need for the tile of the
+    result. Neighbouring regions overlap: in the halo. A tile of a tensor inside the stage with a
+    cached halo, for which TiledStage computes the regions:
+
+                  left      edge               right      edge: end of the tile to the left
+         top      +---------+--------------------+
+                  | TILE_   | TILE_ROWS          |        restored from the tiles above
+         end of   | COLUMNS +--------------------+
+         tiles    |         | computed           |
+         above    | (from   |                    |
+                  | the     |      +-------------+
+                  | left)   |      | also held by| next   cached for tiles below and to the right
+         bottom   +---------+------+-------------+
+
+    TILE_COLUMNS stores all rows of one tile, TILE_ROWS all columns of the tensor: each tile adds the
+    columns right of `edge`. Without a cache a tile computes its whole region.
+    """
 
     def __init__(
         self,
-        around: FiringContext,
+        context: FiringContext,
         tensors: Mapping[str, HeldTensor],
         stage: Stage,
-        room: Room,
+        buffer_of: BufferOf,
         group: int,
     ) -> None:
-        self._around, self._tensors, self._stage = around, tensors, stage
-        self._room, self._group = room, group
-        self._ranges = TiledStage(stage, around.needs)
+        self._context, self._tensors, self._stage = context, tensors, stage
+        self._buffer_of, self._group = buffer_of, group
+        self._regions = TiledStage(stage, context.needs)
 
     def run(self) -> None:
-        """Carry out all tiles."""
-        tiles = self._ranges.tiles
+        """Execute all tiles."""
+        tiles = self._regions.tiles
         for down in range(len(tiles.row_ends)):
             for across in range(len(tiles.column_ends)):
-                self._work(down, across)
+                self._run_tile(down, across)
 
-    def _work(self, down: int, across: int) -> None:
-        there: dict[str, Rectangle] = {}
-        for layer in self._ranges.layers:
+    def _run_tile(self, down: int, across: int) -> None:
+        rectangles: dict[str, Rectangle] = {}
+        for layer in self._regions.layers:
             for source in layer.inputs:
-                if source not in there:
-                    there[source] = self._whole(source)
+                if source not in rectangles:
+                    rectangles[source] = self._whole(source)
             if layer.name == self._stage.result:
-                target = self._ranges.held(layer.name, down, across)
-                self._compute(layer, target, there, self._whole(layer.name))
+                target = self._regions.held(layer.name, down, across)
+                self._compute(layer, target, rectangles, self._whole(layer.name))
                 continue
             tile = self._tile(layer, down, across)
-            there[layer.name] = tile
-            self._restore(tile, down, across)
-            region = self._ranges.computed(layer.name, down, across)
+            rectangles[layer.name] = tile
+            self._restore_halo(tile, down, across)
+            region = self._regions.computed(layer.name, down, across)
             if region.pixels:
-                self._compute(layer, region, there, tile)
-            self._keep(tile, down, across)
+                self._compute(layer, region, rectangles, tile)
+            self._cache_halo(tile, down, across)
 
     def _compute(
-        self, layer: Layer, target: Region, there: Mapping[str, Rectangle], out: Rectangle
+        self, layer: Layer, target: Region, rectangles: Mapping[str, Rectangle], out: Rectangle
     ) -> None:
-        around = self._around
-        around.spoil_scratch(layer.name, self._group)
+        """Compute a region of a layer from its inputs, which must be intact after the write."""
+        context = self._context
+        context.spoil_scratch(layer.name, self._group)
         reads = []
         for index, source in enumerate(layer.inputs):
-            rows = around.needs.tile_rows(layer, index, target.rows)
-            columns = around.needs.columns(layer, index, target.columns)
-            reads.append((there[source], Region(rows, columns)))
+            rows = context.needs.tile_rows(layer, index, target.rows)
+            columns = context.needs.columns(layer, index, target.columns)
+            reads.append((rectangles[source], Region(rows, columns)))
         inputs = [(region, rectangle.read(region)) for rectangle, region in reads]
         computed_region = None
-        if around.computing is not None:
-            computed_region = around.computing.region(layer, target, inputs)
+        if context.computing is not None:
+            computed_region = context.computing.region(layer, target, inputs)
         out.write(target, computed_region)
-        around.spoil_scratch(layer.name, self._group)
+        context.spoil_scratch(layer.name, self._group)
         _require_intact(reads, out)
 
     def _whole(self, name: str) -> Rectangle:
@@ -406,32 +453,32 @@ class TileWork:
             raise ExecutionError(f"tiles need tensor {name!r} whole")
         shape = held.layer.shape
         region = Region((0, shape.height), (0, shape.width))
-        return Rectangle(self._around.arena, held.layer, region, held.buffer.offset)
+        return Rectangle(self._context.arena, held.layer, region, held.buffer.offset)
 
     def _tile(self, layer: Layer, down: int, across: int) -> Rectangle:
-        return self._placed(layer, Kind.TILE, self._ranges.held(layer.name, down, across))
+        return self._placed(layer, Kind.TILE, self._regions.held(layer.name, down, across))
 
     def _placed(self, layer: Layer, kind: Kind, region: Region) -> Rectangle:
-        buffer = self._room(layer.name, kind)
+        buffer = self._buffer_of(layer.name, kind)
         elements = region.pixels * layer.shape.channels
-        needed = elements * self._around.arena.element_bytes(layer.name)
+        needed = elements * self._context.arena.element_bytes(layer.name)
         if needed > buffer.size:
             raise ExecutionError(
                 f"buffer {buffer.name!r} of {buffer.size} bytes is asked for {needed} bytes"
             )
-        return Rectangle(self._around.arena, layer, region, buffer.offset)
+        return Rectangle(self._context.arena, layer, region, buffer.offset)
 
     def _rows_below(self, layer: Layer, down: int) -> Rectangle | None:
-        region = self._ranges.rows_below(layer.name, down)
+        region = self._regions.rows_below(layer.name, down)
         return None if region is None else self._placed(layer, Kind.TILE_ROWS, region)
 
     def _columns_beside(self, layer: Layer, down: int, across: int) -> Rectangle | None:
-        region = self._ranges.columns_beside(layer.name, down, across)
+        region = self._regions.columns_beside(layer.name, down, across)
         return None if region is None else self._placed(layer, Kind.TILE_COLUMNS, region)
 
-    def _restore(self, tile: Rectangle, down: int, across: int) -> None:
+    def _restore_halo(self, tile: Rectangle, down: int, across: int) -> None:
         """Copy the cached halo of earlier tiles into a tile."""
-        if not self._ranges.tiles.halo_cached:
+        if not self._regions.tiles.halo_cached:
             return
         (top, bottom), (left, right) = tile.region
         right_edge = left
@@ -445,13 +492,13 @@ class TileWork:
             region = Region(above.region.rows, (right_edge, right))
             _copy(above, tile, region)
 
-    def _keep(self, tile: Rectangle, down: int, across: int) -> None:
+    def _cache_halo(self, tile: Rectangle, down: int, across: int) -> None:
         """Cache the halo of a tile that later tiles need."""
-        if not self._ranges.tiles.halo_cached:
+        if not self._regions.tiles.halo_cached:
             return
         below = self._rows_below(tile.layer, down)
         if below is not None:
-            columns = self._ranges.kept_columns(tile.layer.name, across)
+            columns = self._regions.kept_columns(tile.layer.name, across)
             region = Region(below.region.rows, columns)
             _copy(tile, below, region)
         beside = self._columns_beside(tile.layer, down, across)
