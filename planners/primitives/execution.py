@@ -9,6 +9,9 @@ Times are processor times of the one thread, as in a profile.
 tensors and workspaces in one arena. Each layer is a group. A layout transformation is a transfer
 from the buffer of the map to a buffer with the other layout. A workspace is scratch of its layer.
 Weights are stored elsewhere.
+
+A variant of a layer is a primitive with its input layout and its output layout. A layout
+transformation is called a change.
 """
 
 from __future__ import annotations
@@ -29,7 +32,7 @@ from cnn2csdf.execution.layer_by_layer import checked_frame
 from cnn2csdf.network import Connection, Layer, Network
 from cnn2csdf.parameters import multiply_accumulates
 from cnn2csdf.weights import Array, Model
-from csdf.errors import ExecutionError, InvalidPlan
+from csdf.errors import ExecutionError, InvalidPlan, counted
 from csdf.status import because
 from csdf.time_limit import Stop
 from planners.arena.allocation import ArenaWhy, plan_arena
@@ -47,24 +50,26 @@ from planners.plan.plan import (
 from planners.primitives.library.layers import Way, change_layout, prepared_layer
 from planners.primitives.library.primitive import ELEMENT_BYTES, by_channels, map_dims
 from planners.primitives.profile import CHW
-from planners.primitives.selection import problem as selected
+from planners.primitives.selection.problem import Selection
 
 ALIGNMENT = 64  # bytes: whole cache lines, and what vector instructions like
 MOST_STEPS = 20  # of the search for a smaller arena: a plan does not depend on the clock
 LARGE_PAGE = 1 << 21  # bytes
 POISON = 0x7FC0DEAD  # a float that is no number
 
-Selection = Mapping[str, Way]  # layer: primitive, input layout, output layout
-Changes = Mapping[Connection, tuple[str, str]]  # of layout: from which to which
+Variants = Mapping[str, Way]  # by layer: primitive, input layout, output layout
+Changes = Mapping[
+    Connection, tuple[str, str]
+]  # source layout and target layout of a transformation
 Times = dict[
     str | Connection, int
-]  # nanoseconds of a layer, by name, and of a layout transformation
+]  # nanoseconds of a layer, by name, or of a layout transformation
 
 
-def changes_of(network: Network, selection: Selection) -> Changes:
+def changes_of(network: Network, variants: Variants) -> Changes:
     """Return the connections whose ends differ in layout, in the order of the consumers."""
     ends = {
-        connection: (selection[connection.producer][2], selection[connection.consumer][1])
+        connection: (variants[connection.producer][2], variants[connection.consumer][1])
         for connection in network.connections
         if network.layer(connection.producer).shape.is_map
     }
@@ -95,19 +100,20 @@ def map_plan(
 ) -> MemoryPlan:
     """Return offsets in bytes for every map; a time is the position of a layer in its order.
 
-    A map lives until its last reader is done, an output until the end; a transformed tensor as long
-    as its consumer runs. workspaces: bytes of layers in a plan that holds the inputs at the start.
+    A map lives until its last consumer has run, an output until one time after all layers; a
+    transformed tensor lives during its consumer. workspaces: by layer, bytes of a workspace in the
+    arena, for a plan in which the caller writes all inputs before the first layer. None: the arena
+    has no workspaces, and the input layers write their maps at their own times.
     """
     position = {layer.name: number for number, layer in enumerate(network.layers)}
     sizes = {layer.name: layer.shape.elements * ELEMENT_BYTES for layer in network.layers}
     lives: list[tuple[str, int, int, int]] = []  # name, bytes, start, end
+    after_all_layers = len(position)
     for layer in network.layers:
-        is_there = workspaces is not None and layer.is_input
-        start = 0 if is_there else position[layer.name]
-        last = max(
-            (position[consumer] for consumer in network.consumers[layer.name]),
-            default=len(position),
-        )
+        is_written_before = workspaces is not None and layer.is_input
+        start = 0 if is_written_before else position[layer.name]
+        consumers = [position[consumer] for consumer in network.consumers[layer.name]]
+        last = max(consumers, default=after_all_layers)
         lives.append((map_name(layer.name), sizes[layer.name], start, last + 1))
     for change in changes:
         at = position[change.consumer]
@@ -148,18 +154,17 @@ class SelectedRun:
 
 
 def run_selected(
-    model: Model, selection: Selection, frame: Mapping[str, Array], *, repeats: int = 1
+    model: Model, variants: Variants, frame: Mapping[str, Array], *, repeats: int = 1
 ) -> SelectedRun:
-    """Return outputs, times and memory of a selection.
+    """Return outputs, times and memory of a network with a variant for each layer.
 
-    selection: for each layer the primitive, its input layout and its output layout. Times are
-    medians over repeats, after one frame that is not counted where there are several. Raises
-    ExecutionError for a frame that does not fit and for a layer without a choice, InvalidPlan for a
-    choice that a layer cannot run with.
+    Times are medians over the repetitions; with several, a first frame is not counted. Raises
+    ExecutionError for a frame of another shape and for a layer without a variant, InvalidPlan for a
+    variant that cannot compute its layer.
     """
     if repeats < 1:
         raise ExecutionError(f"{repeats} repeats of a run; at least 1")
-    network = SelectedNetwork(model, selection)
+    network = SelectedNetwork(model, variants)
     input_frame = checked_frame(model.network, frame)
     if repeats > 1:
         network.run(input_frame)
@@ -179,22 +184,26 @@ def run_selected(
 class SelectedNetwork:
     """Memory and prepared weights of a network, ready to run frames."""
 
-    def __init__(self, model: Model, selection: Selection) -> None:
+    def __init__(self, model: Model, variants: Variants) -> None:
         network = model.network
         for layer in network.layers:
-            if layer.name not in selection:
+            if layer.name not in variants:
                 raise ExecutionError(
                     f"layer {layer.name!r} has no primitive; choose one for each layer"
                 )
-        changes = changes_of(network, selection)
+        changes = changes_of(network, variants)
         self.plan: MemoryPlan = map_plan(network, changes)
         self._cells = fresh_memory(self.plan.peak)
-        prepared = [prepared_layer(model, layer, selection[layer.name]) for layer in network.layers]
-        self.parameter_bytes = sum(prepared_one.parameter_bytes for prepared_one in prepared)
-        self.workspace_bytes = max(prepared_one.workspace_bytes for prepared_one in prepared)
+        prepared = [prepared_layer(model, layer, variants[layer.name]) for layer in network.layers]
+        self.parameter_bytes = sum(
+            prepared_layer_run.parameter_bytes for prepared_layer_run in prepared
+        )
+        self.workspace_bytes = max(
+            prepared_layer_run.workspace_bytes for prepared_layer_run in prepared
+        )
         workspace = fresh_memory(self.workspace_bytes)
         self._maps = {
-            layer.name: self._view(map_name(layer.name), layer, selection[layer.name][2])
+            layer.name: self._view(map_name(layer.name), layer, variants[layer.name][2])
             for layer in network.layers
         }
         self._steps: list[tuple[str | Connection, Callable[[], None]]] = []  # what runs, in order
@@ -265,7 +274,7 @@ def fresh_memory(count: int) -> Array:
     return cells
 
 
-def ways_of_selection(selection: selected.Selection) -> dict[str, Way]:
+def variants_of(selection: Selection) -> dict[str, Way]:
     """Return the variant of each layer: primitive, input layout, output layout."""
     return {
         choice.layer: (choice.primitive, choice.input_layout, choice.output_layout)
@@ -273,24 +282,27 @@ def ways_of_selection(selection: selected.Selection) -> dict[str, Way]:
     }
 
 
-def streaming_plan(network: Network, selection: selected.Selection) -> StreamingPlan:
+def streaming_plan(network: Network, selection: Selection) -> StreamingPlan:
     """Return the plan of a selection, with workspaces as the profile has them."""
     workspaces = {choice.layer: choice.workspace_bytes for choice in selection.chosen}
     for _, change in selection.changes:
         largest = max(workspaces[change.consumer], change.workspace_bytes)
         workspaces[change.consumer] = largest
-    return planned_primitives(network, ways_of_selection(selection), workspaces)
+    return planned_primitives(network, variants_of(selection), workspaces)
 
 
 def planned_primitives(
-    network: Network, selection: Selection, workspaces: Mapping[str, int]
+    network: Network, variants: Variants, workspaces: Mapping[str, int]
 ) -> StreamingPlan:
-    """Return the plan of layers in these variants. workspaces: bytes of each layer."""
-    changes = changes_of(network, selection)
+    """Return the plan of layers in these variants: a group for each layer that is no input.
+
+    workspaces: bytes of each layer.
+    """
+    changes = changes_of(network, variants)
     workspaces = {name: size for name, size in workspaces.items() if size}
     memory = map_plan(network, changes, workspaces)
-    works = [layer for layer in network.layers if not layer.is_input]
-    group_of = {layer.name: number for number, layer in enumerate(works)}
+    computed = [layer for layer in network.layers if not layer.is_input]
+    group_of = {layer.name: number for number, layer in enumerate(computed)}
 
     def buffer(name: str, kind: Kind, tensor: str, size: int, **more: Any) -> StreamBuffer:
         offset = memory.offsets[name] if size else 0
@@ -305,8 +317,8 @@ def planned_primitives(
     buffers: list[StreamBuffer] = []
     for layer in network.layers:
         begin, readers = group_of.get(layer.name, 0), network.consumers[layer.name]
-        end = max((group_of[name] for name in readers), default=len(works) - 1) + 1
-        layout = selection[layer.name][2]
+        end = max((group_of[name] for name in readers), default=len(computed) - 1) + 1
+        layout = variants[layer.name][2]
         buffers.append(whole(map_name(layer.name), layer, layout, begin=begin, end=end))
     for change, (_, layout) in changes.items():
         at, producer = group_of[change.consumer], network.layer(change.producer)
@@ -317,9 +329,10 @@ def planned_primitives(
         lives = {"begin": at, "end": at + 1, "readers": (name,)}
         buffers.append(buffer(workspace_name(name), Kind.SCRATCH, name, size, **lives))
     groups = []
-    for at, layer in enumerate(works):
+    for at, layer in enumerate(computed):
+        # The form of plans requires a staging buffer for each group; whole layers stage no rows.
         buffers.append(buffer("staging", Kind.STAGING, layer.name, 0, begin=at, end=at + 1))
-        name, reads, writes = selection[layer.name]
+        name, reads, writes = variants[layer.name]
         stage = Stage(
             layers=(layer.name,),
             rows=layer.shape.rows,
@@ -338,7 +351,7 @@ def planned_primitives(
         buffers=tuple(buffers),
         arena_bytes=memory.peak,
         multiply_accumulates=sum(
-            multiply_accumulates(layer, network.input_shapes(layer)) for layer in works
+            multiply_accumulates(layer, network.input_shapes(layer)) for layer in computed
         ),
     )
 
@@ -346,9 +359,9 @@ def planned_primitives(
 def run_planned(model: Model, plan: StreamingPlan, frame: Mapping[str, Array]) -> dict[str, Array]:
     """Return the outputs of a frame, each layer computed by the primitive that the plan names.
 
-    Maps lie in the layouts of the plan. What is in no buffer of a group is poisoned before it works.
-    Raises InvalidPlan where the checker refuses the plan, where a layer has no primitive, or needs more
-    workspace than it has; ExecutionError where a primitive writes to bytes that it has not.
+    Maps have the layouts of the plan. Before a group runs, the arena outside the maps of earlier groups
+    is poisoned. Raises InvalidPlan if the checker refuses the plan, and for a layer without a primitive
+    or with too small a workspace; ExecutionError if a primitive writes outside its buffers.
     """
     require_carried_out(model.network, plan)
     return _PlanExecution(model, plan).outputs(checked_frame(model.network, frame))
@@ -368,14 +381,15 @@ class _PlanExecution:
         for layer in network.inputs:
             self._by_channels(layer, 0)[...] = frame[layer.name]
         for number, group in enumerate(plan.groups):
-            kept = [
-                buffer
-                for buffer in plan.buffers
-                if buffer.kind is Kind.WHOLE
-                and buffer.begin < max(number, 1)
-                and number < buffer.end
-            ]
-            self._words[~self._mask(kept)] = POISON
+            # The arena begins poisoned. Before the first group it has the inputs in addition, which
+            # must stay; each later group keeps the maps that earlier groups wrote.
+            if number:
+                kept = [
+                    buffer
+                    for buffer in plan.buffers
+                    if buffer.kind is Kind.WHOLE and buffer.begin < number < buffer.end
+                ]
+                self._words[~self._mask(kept)] = POISON
             for copy in group.transfers:
                 source, target = buffers[copy.source], buffers[copy.target]
                 if source.layout in (None, target.layout):
@@ -383,16 +397,16 @@ class _PlanExecution:
                 else:
                     change_layout(self._view(source), source.layout, self._view(target))
             for stage in group.stages:
-                self._work(number, stage)
+                self._run_stage(number, stage)
         last = len(plan.groups) - 1
         return {layer.name: self._by_channels(layer, last).copy() for layer in network.outputs}
 
-    def _work(self, number: int, stage: Stage) -> None:
+    def _run_stage(self, number: int, stage: Stage) -> None:
         layer = self._model.network.layer(stage.result)
         if stage.primitive is None:
             raise InvalidPlan(f"layer {layer.name!r} has no primitive")
-        implementation = stage.primitive.name, stage.primitive.reads, stage.primitive.writes
-        prepared = prepared_layer(self._model, layer, implementation)
+        variant = stage.primitive.name, stage.primitive.reads, stage.primitive.writes
+        prepared = prepared_layer(self._model, layer, variant)
         scratch = [
             buffer
             for buffer in self._plan.buffers
@@ -404,9 +418,15 @@ class _PlanExecution:
         if not prepared.allocates and prepared.workspace_bytes > workspace.nbytes:
             raise InvalidPlan(
                 f"layer {layer.name!r} has a workspace of {workspace.nbytes} bytes; "
-                f"{implementation[0]!r} needs {prepared.workspace_bytes}"
+                f"{stage.primitive.name!r} needs {prepared.workspace_bytes}"
             )
-        result = self._buffer(layer.name, number)
+        written = self._plan.written(layer.name, number)
+        if [buffer.kind for buffer in written] != [Kind.WHOLE]:
+            raise InvalidPlan(
+                f"layer {layer.name!r} writes {counted(len(written), 'buffer')}; "
+                "expected one in the arena"
+            )
+        result = written[0]
         inputs = [self._view(self._buffer(source, number, layer.name)) for source in layer.inputs]
         before = self._words.copy()
         workspace.view(np.uint32)[...] = POISON
@@ -419,7 +439,11 @@ class _PlanExecution:
             )
 
     def _buffer(self, tensor: str, group: int, reader: str = "") -> StreamBuffer:
-        """Return the buffer of a tensor in a group: for this reader, or for all other readers."""
+        """Return the buffer of a tensor in a group: of this reader, or without readers.
+
+        The checker refuses two buffers of a tensor in one group that have a reader in common, or that
+        both have no readers.
+        """
         candidates = [
             buffer
             for buffer in self._plan.buffers
@@ -427,7 +451,10 @@ class _PlanExecution:
             and buffer.begin <= group < buffer.end
         ]
         own_buffers = [buffer for buffer in candidates if reader in buffer.readers]
-        return (own_buffers or [buffer for buffer in candidates if not buffer.readers])[-1]
+        buffers = own_buffers or [buffer for buffer in candidates if not buffer.readers]
+        if not buffers:
+            raise InvalidPlan(f"group {group + 1}: no buffer of the arena stores {tensor!r}")
+        return buffers[0]
 
     def _mask(self, buffers: list[StreamBuffer]) -> Array:
         """Return for each element of the arena whether it lies in one of the buffers."""

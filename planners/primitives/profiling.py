@@ -37,7 +37,7 @@ from csdf.errors import CsdfError, ExecutionError, GaveUp, InvalidPlan
 from csdf.time_limit import ENDS, Budget, Progress, Stop, stop_of
 from planners.primitives.execution import (
     SelectedRun,
-    Selection,
+    Variants,
     fresh_memory,
     run_selected,
 )
@@ -127,28 +127,28 @@ def profile_network(
 
 def run_measured(
     model: Model,
-    selection: Selection,
+    variants: Variants,
     frame: Mapping[str, Array],
     *,
     repeats: int = 9,
     budget: Budget = None,
 ) -> SelectedRun:
-    """Return a run of the selection: outputs from here, times from a process as for a profile.
+    """Return a run of the variants: outputs from here, times from a process as for a profile.
 
     Times are measured with random weights and frames of that process, as in a profile. With weights
     sent through a pipe, some products were seen to take half as long again; why is not known.
     """
-    run = run_selected(model, selection, frame)
-    values = model.network, dict(selection), repeats
+    run = run_selected(model, variants, frame)
+    values = model.network, dict(variants), repeats
     (timed,) = from_worker(stop_of(budget), _timed_run, *values)
     return replace(run, nanoseconds=timed.nanoseconds, layers=timed.layers, changes=timed.changes)
 
 
 def _timed_run(
-    network: Network, selection: Selection, repeats: int, _: Stop
+    network: Network, variants: Variants, repeats: int, _: Stop
 ) -> Iterator[SelectedRun]:
     model = Model(network=network, weights=random_weights(network, SEED))
-    yield run_selected(model, selection, random_frame(network, SEED), repeats=repeats)
+    yield run_selected(model, variants, random_frame(network, SEED), repeats=repeats)
 
 
 def random_frame(network: Network, seed: int) -> dict[str, Array]:

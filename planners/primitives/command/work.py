@@ -27,7 +27,7 @@ from planners.primitives.execution import (
     largest_difference,
     run_planned,
     streaming_plan,
-    ways_of_selection,
+    variants_of,
 )
 from planners.primitives.profile import LAYER, Profile, TimingMachine, read_profile, write_profile
 from planners.primitives.profiling import (
@@ -251,7 +251,7 @@ def _measured_run(model: Model, selection: Selection, options: argparse.Namespac
     """Return what running the selection shows, and how far its output is from the usual one."""
     network = model.network
     model = with_weights(PROGRAM, model, options.seed)
-    implementations = ways_of_selection(selection)
+    implementations = variants_of(selection)
     plan = streaming_plan(network, selection) if options.output else None
     frame = random_frame(network, options.seed)
     with answers.working("running the plan, and the network without a plan"):

@@ -84,6 +84,18 @@ def test_a_workspace_smaller_than_its_primitive_needs_is_refused():
         run_planned(SMALL, wrong, FRAME)
 
 
+def test_a_map_in_two_buffers_is_refused_by_primitives():
+    """A primitive writes one buffer; the copy for one reader would stay poisoned."""
+    plan = planned(plain(SMALL.network))
+    first = next(buffer for buffer in plan.buffers if buffer.name == "map of first")
+    copy = replace(first, name="copy", offset=plan.arena_bytes, readers=("branch3",))
+    arena_bytes = plan.arena_bytes + first.size
+    two = replace(plan, buffers=(*plan.buffers, copy), arena_bytes=arena_bytes)
+    require_carried_out(SMALL.network, two)
+    with pytest.raises(InvalidPlan, match="layer 'first' writes 2 buffers; expected one"):
+        run_planned(SMALL, two, FRAME)
+
+
 def test_a_map_in_another_layout_than_its_reader_wants_is_refused():
     plan = planned(lowered())
     with pytest.raises(InvalidPlan, match="but buffer 'map of first' has it in HWC"):
