@@ -4,6 +4,10 @@ A distribution is a tuple of capacities, one for each `Variable`. It is evaluate
 which a space channel bounds each searched channel. The reason is the critical cycle: as long as the
 searched spaces on it keep their capacities, the period cannot become shorter. `learned_bounds` derives
 stronger constraints from the same cycle: a `Cycle` for each simple cycle within it (`Rounds`).
+
+Three notions have "cycle" in their name. A phase cycle is a firing of each phase of an actor, and
+`copies` counts phase cycles of a periodic schedule. A `Circuit` is a cycle of the constraint graph of
+this schedule, whose nodes are phases of copies. A `Cycle` is a linear constraint on capacities.
 """
 
 from __future__ import annotations
@@ -40,8 +44,9 @@ class PeriodEvaluation(NamedTuple):
 
     holding: positions of the variables with space on the critical cycle. No distribution has a shorter
     period unless one of them gets a larger capacity. cycles: the linear constraints of the critical
-    cycle; empty if an actor on it has several phases. deep: pairs of a variable and a capacity from
-    which on its storage is slower; the reason holds for at least these capacities.
+    cycle; empty if an actor on it has several phases. deep: pairs of a variable and the smallest
+    capacity at which its storage has a longer read delay (FIFOs of planners.fifo.hls); the reason
+    holds for distributions with at least these capacities.
     """
 
     period: Fraction | None
@@ -82,7 +87,8 @@ class CapacityEvaluator:
     Capacities are tuples in the order of the variables, None for an unbounded channel. Channels without
     a variable keep their capacity in the graph; self-loops do so only with `with_self_loops`.
     only_live: only deadlocks are detected, which is faster; a period that is not None has no other
-    meaning. copies: only schedules in which this many cycles of each actor repeat are considered.
+    meaning. copies: only schedules in which this many phase cycles of each actor repeat are considered.
+    cycles: phase cycles of each actor in an iteration.
     look: called between the steps of long evaluations; may end them by raising.
     """
 
@@ -156,7 +162,7 @@ class CapacityEvaluator:
             problem,
             owners,
             occupied,
-            self._look,
+            self._before_schedule,
             only_live=self._only_live,
             fixed_copies=self._fixed_copies,
         )
@@ -169,7 +175,8 @@ class CapacityEvaluator:
         """
         return self._system(()).is_simply_live()
 
-    def _look(self, nodes: int) -> None:
+    def _before_schedule(self, nodes: int) -> None:
+        """Ask the stop, and refuse large schedules after its end. nodes: phases of all copies."""
         if self._is_late and nodes > LARGEST_LATE:
             raise GaveUp(because(EvaluationWhy.NO_TIME, firings=nodes))
         if nodes >= SMALLEST_WITH_STOP and not self._is_late:
@@ -184,6 +191,8 @@ class _System:
     """The K-periodic constraints for one set of bounded channels, with as many copies as needed so far.
 
     owners: the variable of each space channel; occupied: the initial tokens of the bounded channel.
+    before_schedule: called with the size of each schedule, in phases of all copies, before and while it
+    is computed.
     """
 
     def __init__(
@@ -191,14 +200,14 @@ class _System:
         problem: PeriodicProblem,
         owners: Sequence[int],
         occupied: Sequence[int],
-        look: Callable[[int], None],
+        before_schedule: Callable[[int], None],
         *,
         only_live: bool,
         fixed_copies: int | None,
     ) -> None:
         self._problem = problem
-        self._look = look
-        self._stop = Stop(report=lambda _: look(problem.nodes(self._copies)))
+        self._before_schedule = before_schedule
+        self._stop = Stop(report=lambda _: self._look())
         self._only_live = only_live
         self._owners = owners
         self._occupied = occupied
@@ -214,8 +223,8 @@ class _System:
         """Return the exact period with these capacities, and its critical cycle."""
         self._set_capacities(capacities)
         needs_units = self._has_zero_times or self._only_live
-        # A cycle of zero time constrains no period, even without a token. Unit times detect its
-        # deadlock.
+        # A cycle of zero time constrains no period, even without a token: unit times detect its
+        # deadlock. Their solution answers for deadlocks, and for liveness; no other period is theirs.
         solution = self._refined(unit_times=True) if needs_units else None
         if solution is None or (solution.period is not None and not self._only_live):
             solution = self._refined(unit_times=False)
@@ -228,10 +237,11 @@ class _System:
         Cycles that limit only schedules with the present copies do not enter `holding`.
         """
         self._set_capacities(capacities)
-        needs_units = self._has_zero_times and not self._only_live
-        for unit_times in (True, False) if needs_units else (self._only_live,):
+        # Deadlocks of cycles of zero time appear with unit times only, before any period.
+        needs_both = self._has_zero_times and not self._only_live
+        for unit_times in (True, False) if needs_both else (self._only_live,):
             while True:
-                self._look(self._problem.nodes(self._copies))
+                self._look()
                 solution = self._problem.solve(
                     self._copies,
                     tokens=self._tokens,
@@ -245,6 +255,7 @@ class _System:
                 if is_sufficient(period) or (unit_times and period is not None):
                     break
                 if self._is_fixed or solution.is_exact:
+                    # With unit times, a cycle is slow only if it has a deadlock.
                     return self._slow_cycles(
                         solution, (lambda _: True) if unit_times else is_sufficient
                     )
@@ -254,7 +265,9 @@ class _System:
 
     def _slow_cycles(self, solution: PeriodicSolution, is_sufficient: Sufficient) -> Obstacles:
         """Return the circuits of an exact solution that deadlock or are too slow."""
-        # A circuit of height 0 or less, in iterations, waits for itself: a deadlock.
+        # The height of a circuit is the sum of its tokens, each channel in iterations: the number of
+        # iterations by which a firing precedes the firing that it waits for. At 0 or less the firing
+        # waits for itself: a deadlock.
         slow = [
             circuit
             for circuit in solution.circuits
@@ -267,6 +280,9 @@ class _System:
                 holding.append(self._holding(circuit))
             cycles |= dict.fromkeys(self._rounds.of(circuit, self._stop))
         return Obstacles(tuple(dict.fromkeys(holding)), tuple(cycles))
+
+    def _look(self) -> None:
+        self._before_schedule(self._problem.nodes(self._copies))
 
     def _set_capacities(self, capacities: Sequence[int | None]) -> None:
         """Set the tokens of each space channel: the capacity less the initial tokens of its channel."""
@@ -294,7 +310,7 @@ class _System:
         """Add copies until the period is exact; with unit times, until there is any schedule."""
         while True:
             require_room(self._problem, self._copies)
-            self._look(self._problem.nodes(self._copies))
+            self._look()
             solution = self._problem.solve(
                 self._copies, tokens=self._tokens, unit_times=unit_times, budget=self._stop
             )
