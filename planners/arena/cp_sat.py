@@ -1,4 +1,8 @@
-"""A second opinion: the same problem for the constraint solver of OR-Tools (extra: cp)."""
+"""Arena plans by the constraint solver CP-SAT of OR-Tools (extra: cp).
+
+A second opinion on the problem that the searches of planners.arena solve: offsets of buffers in one
+arena, so that buffers with overlapping lifetimes do not overlap, with the minimum peak.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,8 @@ from csdf.time_limit import Budget, Stop, stop_of
 from planners.arena.blocks import Blocks, blocks_of, clique_bound, cliques_of
 from planners.arena.problem import MemoryPlan, Problem
 
-# Deterministic time for a second of effort: of 60 and 80 random buffers, one unit takes 6 to 9 seconds.
+# Units of deterministic time per second of effort. A unit takes 6 to 9 seconds for 60 and 80 random
+# buffers; 1 / 0.15 is 6.7 seconds.
 UNITS_PER_SECOND = 0.15
 
 
@@ -22,19 +27,21 @@ class CpSatWhy(Why):
 
 
 def plan_with_cp_sat(problem: Problem, *, budget: Budget) -> MemoryPlan:
-    """Return the best plan that CP-SAT finds within the budget, pairs in place apart.
+    """Return the best plan that CP-SAT finds within the budget, without using in-place pairs.
 
-    An effort is counted by the deterministic time of OR-Tools: with one worker and one seed the same
-    problem gets the same plan under any load. Seconds of the clock are a limit besides. A Boolean for
-    each conflict states which buffer is above; offsets and the peak count in units.
+    Effort is measured in deterministic time of OR-Tools: with one worker and one seed the same problem
+    gets the same plan under any load. A limit in seconds of the clock applies in addition. A Boolean
+    for each conflict states which block is above. Offsets of the model are in units of `blocks.unit`
+    bytes, as are `size`, `alignment`, `lowest`, `rise` and `lift`; the peak and `room` are in bytes.
     """
     stop = stop_of(budget)
     blocks = blocks_of(problem)
     bound = clique_bound(blocks, cliques_of(blocks)).peak
     model = cp_model.CpModel()
-    highest = (sum(blocks.size) + sum(blocks.alignment) + sum(blocks.lowest)) * blocks.unit
-    peak = model.new_int_var(bound, highest, "peak")
-    offsets = [_offset(model, blocks, block, peak) for block in range(len(blocks))]
+    # An upper bound on offsets: all blocks above each other and above every fixed block.
+    highest = sum(blocks.size) + sum(blocks.alignment) + sum(blocks.lowest)
+    peak = model.new_int_var(bound, highest * blocks.unit, "peak")
+    offsets = [_offset(model, blocks, block, highest, peak) for block in range(len(blocks))]
     for block in range(len(blocks)):
         for entry in range(blocks.neighbour_start[block], blocks.neighbour_start[block + 1]):
             upper = int(blocks.neighbour[entry])
@@ -42,6 +49,7 @@ def plan_with_cp_sat(problem: Problem, *, budget: Budget) -> MemoryPlan:
                 # The disjunction of a pair is one Boolean: a 2D no-overlap constraint would allow
                 # only conflicts by lifetime.
                 is_above = model.new_bool_var(f"{upper}above{block}")
+                # Minimum distances of the two offsets, with `upper` or with `block` above.
                 rise, lift = int(blocks.rise[entry]), int(blocks.lift[entry])
                 model.add(offsets[upper] >= offsets[block] + rise).only_enforce_if(is_above)
                 model.add(offsets[block] >= offsets[upper] + lift).only_enforce_if(~is_above)
@@ -63,13 +71,14 @@ def plan_with_cp_sat(problem: Problem, *, budget: Budget) -> MemoryPlan:
             status=Status.UNKNOWN,
             reason=end,
         )
-    resting_offsets = {b.name: b.offset or 0 for b in problem.buffers if not b.takes_bytes}
+    # Buffers without bytes are in no block.
+    plan_offsets = {b.name: b.offset or 0 for b in problem.buffers if not b.takes_bytes}
     for (buffer,), offset in zip(blocks.members, offsets, strict=True):
-        resting_offsets[buffer.name] = solver.value(offset) * blocks.unit
+        plan_offsets[buffer.name] = solver.value(offset) * blocks.unit
     proved = outcome == cp_model.OPTIMAL
     return MemoryPlan(
         problem=problem,
-        offsets=resting_offsets,
+        offsets=plan_offsets,
         lower_bound=solver.value(peak) if proved else bound,
         status=Status.OPTIMAL if proved else Status.FEASIBLE,
         reason=because(CpSatWhy.PROVED) if proved else end,
@@ -87,14 +96,15 @@ def _end(solver: cp_model.CpSolver, stop: Stop, effort: float | None) -> Reason:
 
 
 def _offset(
-    model: cp_model.CpModel, blocks: Blocks, block: int, peak: cp_model.IntVar
+    model: cp_model.CpModel, blocks: Blocks, block: int, highest: int, peak: cp_model.IntVar
 ) -> cp_model.IntVar:
-    """Return the offset of a block, a multiple of its alignment below the peak."""
-    minimum = blocks.lowest[block]
-    highest = sum(blocks.size) + sum(blocks.alignment) + sum(blocks.lowest)
-    offset = model.new_int_var(
-        minimum, minimum if blocks.is_fixed[block] else highest, f"at{block}"
-    )
+    """Return the offset of a block, a multiple of its alignment, such that the block ends by the peak.
+
+    highest: upper bound of the offset, in units.
+    """
+    minimum = blocks.lowest[block]  # the offset of a fixed block, else 0
+    maximum = minimum if blocks.is_fixed[block] else highest
+    offset = model.new_int_var(minimum, maximum, f"at{block}")
     if blocks.alignment[block] > 1:
         step = model.new_int_var(0, highest, f"step{block}")
         model.add(offset == blocks.alignment[block] * step)

@@ -1,10 +1,11 @@
 """Exact trade-off of memory and time over groups of sections, by dynamic programming over separators.
 
-A section is the part of the execution order between two consecutive separators. A group executes
-layer by layer, row by row or tile by tile; its bytes, time and MACs follow from sums over its
-sections. The memory of a configuration is the maximum over its groups, its cost the sum over its
-groups. The dynamic program extends the configurations of the first sections by one group at a time.
-Of the configurations that end with the same section, it retains the Pareto front of memory and cost.
+A separator is a point of the execution order where a single tensor is live. A section is the part of
+the order between two consecutive separators. A group of consecutive sections executes layer by layer,
+row by row or tile by tile; its bytes, time and MACs follow from sums over its sections. The memory of a
+configuration is the maximum over its groups, its cost the sum over its groups. The dynamic program
+extends the configurations of the first sections by one group at a time. Of the configurations that end
+with the same section, it retains the Pareto front of memory and cost.
 """
 
 from __future__ import annotations
@@ -229,13 +230,16 @@ def whole_memory(course: TopologicalOrder, terms: Terms, table: StageTable, sect
 def least_memory(course: TopologicalOrder, terms: Terms) -> int:
     """Return a lower bound on the memory of all configurations, without costing rows or tiles.
 
-    Each section executes layer by layer, or in a group whose whole input and output are in memory.
+    A section executes layer by layer, or in a fused group that contains the section. The group holds
+    its whole input, the tensor at a separator at or before the begin of the section, and its whole
+    result, at a separator at or after the end: at least the smallest of each.
     """
     table = StageTable(course.network, element_bytes=terms.element_bytes)
-    ends = [table.tensor_bytes(course.at(cut)) for cut in range(course.sections + 1)]
-    before = list(accumulate(ends, min))
-    behind = list(accumulate(reversed(ends), min))[::-1]
-    least = [size_before + result for size_before, result in zip(before, behind[1:], strict=False)]
+    sizes = [table.tensor_bytes(course.at(separator)) for separator in range(course.sections + 1)]
+    smallest_inputs = list(accumulate(sizes[:-1], min))  # by section
+    smallest_results = list(accumulate(reversed(sizes[1:]), min))[::-1]
+    pairs = zip(smallest_inputs, smallest_results, strict=True)
+    least = [source + result for source, result in pairs]
     if GroupMode.WHOLE in terms.modes:
         wholes = [whole_memory(course, terms, table, first) for first in range(len(least))]
         least = list(map(min, least, wholes)) if len(terms.modes) > 1 else wholes
@@ -261,46 +265,54 @@ def row_scratch(
 
 
 class _RowGroups:
-    """Options of row-by-row groups with one stage per layer: the moves of csdf fit without strips."""
+    """Options of row-by-row groups with one stage per layer.
+
+    Their bytes and MACs follow from MoveCost, as those of groups of `csdf fit` without column strips.
+    """
 
     def __init__(
         self, course: TopologicalOrder, terms: Terms, table: StageTable, times: PlanTimes
     ) -> None:
         self._course, self._terms, self._table, self._times = course, terms, table, times
         self._moves = GroupMoves(course, table)
-        self._unit = max(map(table.bytes_of, course.layers))
+        self._largest_element = max(map(table.bytes_of, course.layers))
         self._costs: dict[tuple[int, int], MoveCost] = {}
         self._time: dict[int, int] = {}
 
     def ending(self, upto: int) -> Iterator[FusionPoint]:
         """Yield the groups that end before a section, the shortest first.
 
-        Line buffers and times add up over sections; of the staging buffers only the largest counts.
+        The memory of a group is the sum of its whole input and result, the line buffers of its
+        sections, its staging buffer, and the scratch of the layer with the most. All stages share the
+        staging buffer, so only the maximum over the stages counts. At the begin
+        of a group the input of a section is whole; inside, the input is a line buffer too.
         """
         course, table = self._course, self._table
         result = table.tensor_bytes(course.at(upto))
-        lines = passing = scratch = nanoseconds = work = 0
+        # lines, staging: of the sections after `first`; the others include `first`.
+        lines = staging = scratch = nanoseconds = work = 0
         stages: list[Stage] = []
         for first in reversed(range(upto)):
             stages = [*row_stages(course, first, first + 1), *stages]
-            cost_at_group_start, cost_inside_group = (
-                self._cost(first, entry) for entry in (WHOLE, 1)
+            at_begin, inside = (self._cost(first, entry) for entry in (WHOLE, 1))
+            # The row that the section passes to the next section; the result of the group is whole.
+            row_bytes = 0 if first + 1 == upto else table.row_bytes(course.at(first + 1))
+            scratch_of_section, _ = row_scratch(
+                course, course.between(first, first + 1), self._terms
             )
-            batch = 0 if first + 1 == upto else table.row_bytes(course.at(first + 1))
-            scratch_of_group, _ = row_scratch(course, course.between(first, first + 1), self._terms)
-            scratch = max(scratch, scratch_of_group)
-            nanoseconds += self._time[first]
-            work += cost_at_group_start.work
-            pool = max(passing, cost_at_group_start.passing, cost_at_group_start.last + batch)
-            beside = table.tensor_bytes(course.at(first)) + result + scratch
-            memory = (
-                beside + lines + cost_at_group_start.lines + -(-pool // self._unit) * self._unit
-            )
+            scratch = max(scratch, scratch_of_section)
+            nanoseconds += self._section_time(first)
+            work += at_begin.work
+            pool = max(staging, at_begin.passing, at_begin.last + row_bytes)
+            # Rounded as the plan rounds it: the staging buffer has the alignment of the widest element.
+            pool = -(-pool // self._largest_element) * self._largest_element
+            whole_tensors = table.tensor_bytes(course.at(first)) + result
+            memory = whole_tensors + lines + at_begin.lines + pool + scratch
             group = group_of(course, first, upto, GroupMode.ROWS)
             time = nanoseconds + self._times.interleaving(stages)
             yield FusionPoint(memory, time, work, (group,))
-            lines += cost_inside_group.lines
-            passing = max(passing, cost_inside_group.passing, cost_inside_group.last + batch)
+            lines += inside.lines
+            staging = max(staging, inside.passing, inside.last + row_bytes)
 
     def _cost(self, section: int, entry: int) -> MoveCost:
         """The cost of a section. entry: WHOLE for a whole input in memory, else rows per firing."""
@@ -308,8 +320,14 @@ class _RowGroups:
             stages = tuple(row_stages(self._course, section, section + 1))
             move = GroupMove(section, section + 1, stages)
             self._costs[section, entry] = self._moves.cost(move, entry)
-            self._time[section] = sum(map(self._times.of_stage, stages))
         return self._costs[section, entry]
+
+    def _section_time(self, section: int) -> int:
+        """The nanoseconds of the stages of a section."""
+        if section not in self._time:
+            stages = row_stages(self._course, section, section + 1)
+            self._time[section] = sum(map(self._times.of_stage, stages))
+        return self._time[section]
 
 
 def front(options: Iterable[FusionPoint], sections: int) -> list[FusionPoint]:
@@ -327,6 +345,7 @@ def front(options: Iterable[FusionPoint], sections: int) -> list[FusionPoint]:
             (
                 first,
                 option.memory,
+                # Time and MACs decide; the number of fused groups chooses between equal chains.
                 (*option.cost, option.groups[0].mode is not GroupMode.WHOLE),
                 option.groups[0],
             )

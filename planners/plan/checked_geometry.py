@@ -1,4 +1,4 @@
-"""Rows, columns, tiles and firings of a plan as its checker finds them: slow, from the definitions.
+"""Rows, columns, tiles and firings of a plan for its checker, slowly and from the definitions.
 
 Rows of an input come from the row rule of an operator (cnn2csdf), row by row; columns from the taps of
 its window, column by column. From there the needs of a firing or a tile are walked back layer by layer.
@@ -20,7 +20,12 @@ Spans = tuple[Range, ...]  # by row or column of an output: what of an input it 
 
 
 class InputNeeds:
-    """The rows and columns of inputs that rows and columns of outputs need."""
+    """The rows and columns of inputs that rows and columns of outputs need.
+
+    A row or column that reads only padding needs nothing: a firing then has the empty range (0, 0). A
+    tile is a rectangle that the executor allocates for each tensor, so it always has at least one row
+    and one column: the nearest in the input.
+    """
 
     def __init__(self, network: Network) -> None:
         self.network = network
@@ -99,6 +104,8 @@ class InputNeeds:
             case op.SpaceToDepth(block=block):
                 return column * block, (column + 1) * block
             case op.AttentionProduct(heads=heads):
+                # Column h of the result belongs to head h. Of an input with a column for each head
+                # column h is needed, of an input with one column (all heads in channels) column 0.
                 head = column if inputs[index].width == heads else 0
                 return head, head + 1
         is_repeated = inputs[index].width == 1 < layer.shape.width
@@ -106,12 +113,13 @@ class InputNeeds:
 
 
 def _union(spans: Spans, wanted: Range) -> Range:
-    """The first and one past the last place that any of some outputs needs."""
+    """The range from the first to the last position that any position of `wanted` needs."""
     needed = spans[wanted[0] : wanted[1]]
     return min(first for first, _ in needed), max(end for _, end in needed)
 
 
 def _nearest(span: Range, limit: int) -> Range:
+    """The part of a range within [0, limit); the nearest position if there is none."""
     first = min(max(span[0], 0), limit - 1)
     return first, max(first + 1, min(span[1], limit))
 
@@ -125,11 +133,17 @@ def _hull(spans: list[Range]) -> Range:
 
 
 class CheckedFirings:
-    """The firings of a stage: the rows that each makes, and the rows that it needs."""
+    """The firings of a stage: the rows that each computes, and the rows that it needs.
 
-    def __init__(self, stage: Stage, needs: InputNeeds, *, is_input: bool = False) -> None:
+    targets: by firing, the rows of the result; (0, 0) if the firing only accumulates. needs: for each
+    tensor from outside the stage, the rows that each firing reads. ranges: by firing, the rows of every
+    tensor that the stage reads or computes; empty for an accumulating stage. fired: number of firings
+    until now, counted by the executor.
+    """
+
+    def __init__(self, stage: Stage, inputs: InputNeeds, *, is_input: bool = False) -> None:
         """is_input: whether the stage brings rows of an input from outside."""
-        network = needs.network
+        network = inputs.network
         self.stage = stage
         self.result = stage.result
         self.layers = [network.layer(name) for name in stage.layers]
@@ -140,29 +154,30 @@ class CheckedFirings:
         self.ranges: list[dict[str, Range]] = []
         height, rows = self.layers[-1].shape.rows, stage.rows
         if stage.mode is Mode.ACCUMULATING:
-            self._add_up(needs, height)
+            self._accumulate(inputs, height)
             return
         self.targets = [(row, min(row + rows, height)) for row in range(0, height, rows)]
         for target in () if self.is_streamed_input else self.targets:
-            self._walk_back(needs, target)
+            self._walk_back(inputs, target)
 
-    def _add_up(self, needs: InputNeeds, height: int) -> None:
-        """A firing for each row of the input; the last makes the result."""
+    def _accumulate(self, inputs: InputNeeds, height: int) -> None:
+        """Add a firing for each row of the input; only the last computes rows of the result, all."""
         layer = self.layers[-1]
-        rows = range(*needs.rows(layer, 0, (0, height)))
+        rows = range(*inputs.rows(layer, 0, (0, height)))
         self.needs[layer.inputs[0]] = [(row, row + 1) for row in rows]
         self.targets = [(0, 0)] * (len(rows) - 1) + [(0, height)]
 
-    def _walk_back(self, needs: InputNeeds, target: Range) -> None:
+    def _walk_back(self, inputs: InputNeeds, target: Range) -> None:
         """Add the rows of all tensors that a firing needs, from its result back."""
         asked: dict[str, list[Range]] = {self.result: [target]}
         for layer in reversed(self.layers):
             wanted = _hull(asked[layer.name])
             for index, source in enumerate(layer.inputs):
-                asked.setdefault(source, []).append(needs.rows(layer, index, wanted))
+                asked.setdefault(source, []).append(inputs.rows(layer, index, wanted))
         ranges = {name: _hull(spans) for name, spans in asked.items()}
         self.ranges.append(ranges | {self.result: target})
-        # In the order in which layers read: the first tensor that lacks rows is made first.
+        # In the order in which layers read. The executor fires producers on demand: it looks at the
+        # tensors in this order, and fires the producer of the first tensor that lacks rows.
         inside = {layer.name for layer in self.layers}
         outside = [name for layer in self.layers for name in layer.inputs if name not in inside]
         for name in dict.fromkeys(outside):
@@ -189,13 +204,21 @@ def streamed_input_firings(needs: InputNeeds, name: str) -> CheckedFirings:
 
 
 class TiledStage:
-    """The rectangles of a stage of tiles. A tile has a number down and a number across."""
+    """The rectangles of a stage of tiles. A tile has a number down and a number across.
+
+    The tiles execute from left to right, then down. A tile holds the rectangle of each tensor that its
+    result needs; neighbouring tiles overlap in halos. With `halo_cached`, a tile computes only the
+    positions that no earlier tile holds, and copies the others from two caches. One cache contains the
+    rows that the next tiles down share, of all columns: each tile adds the columns right of the tile
+    before. The other cache contains the columns that the next tile across shares, of the rows of one
+    tile.
+    """
 
     def __init__(self, stage: Stage, needs: InputNeeds) -> None:
         assert stage.tiles is not None
         self.tiles, self._needs = stage.tiles, needs
         self.layers = [needs.network.layer(name) for name in stage.layers]
-        # Of each tensor the positions along an axis that each tile holds, and that it computes.
+        # By tensor and number of the tile: the positions along an axis that it holds, and computes.
         self._down = self._held(self.tiles.row_ends, needs.tile_rows)
         self._across = self._held(self.tiles.column_ends, needs.columns)
         self._down_computed, self._across_computed = (
@@ -218,7 +241,7 @@ class TiledStage:
         return held
 
     def _computed(self, held: list[Range]) -> list[Range]:
-        """Without a cache all that a tile holds; with one what no tile before it holds."""
+        """The positions that a tile computes: all that it holds, or with caches the new positions."""
         if not self.tiles.halo_cached:
             return held
         reached = [max((end for _, end in held[:tile]), default=0) for tile in range(len(held))]
@@ -228,29 +251,32 @@ class TiledStage:
         ]
 
     def held(self, name: str, down: int, across: int) -> Region:
-        """Return what a tile holds of a tensor."""
+        """Return the region of a tensor that a tile holds."""
         return Region(self._down[name][down], self._across[name][across])
 
     def computed(self, name: str, down: int, across: int) -> Region:
-        """Return what a tile computes of a tensor."""
+        """Return the region of a tensor that a tile computes."""
         return Region(self._down_computed[name][down], self._across_computed[name][across])
 
     def rows_below(self, name: str, down: int) -> Region | None:
-        """Return the rows that tiles share with those below, of all columns; None for none."""
+        """Return the rows that tiles share with the next tiles down, of all columns, or None."""
         rows, columns = self._down[name], self._across[name]
         if down + 1 == len(rows) or rows[down + 1][0] >= rows[down][1]:
             return None
         return Region((rows[down + 1][0], rows[down][1]), (columns[0][0], columns[-1][1]))
 
     def columns_beside(self, name: str, down: int, across: int) -> Region | None:
-        """Return the columns that the next tile shares; None for none."""
+        """Return the columns that a tile shares with the next tile across, or None."""
         columns = self._across[name]
         if across + 1 == len(columns) or columns[across + 1][0] >= columns[across][1]:
             return None
         return Region(self._down[name][down], (columns[across + 1][0], columns[across][1]))
 
     def kept_columns(self, name: str, across: int) -> Range:
-        """Return the columns that a tile adds to the rows which the tiles below need."""
+        """Return the columns that a tile adds to the cache of rows: those after the tile before.
+
+        Example: tiles hold columns 0 to 5 and 4 to 9; the second tile adds columns 6 to 9.
+        """
         columns = self._across[name]
         return max(columns[across][0], columns[across - 1][1] if across else 0), columns[across][1]
 

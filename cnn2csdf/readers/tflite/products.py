@@ -29,6 +29,10 @@ from cnn2csdf.readers.tflite.options import (
 )
 from cnn2csdf.readers.tflite.windows import biases
 
+# Fields of FullyConnectedOptions and of BatchMatMulOptions: asymmetric_quantize_inputs; adj_x, adj_y.
+ASYMMETRIC_INPUTS = 3
+ADJ = (0, 1)
+
 
 def fully_connected(node: TfliteNode, assembly: TfliteAssembly) -> None:
     """Add a fully connected layer; for several vectors at once, a product and its bias.
@@ -36,7 +40,7 @@ def fully_connected(node: TfliteNode, assembly: TfliteAssembly) -> None:
     The columns of the matrix are in (row, column, channel) order.
     """
     matrix, shape = assembly.constant(node, 1), assembly.shape(node, 0)
-    is_hybrid(node, assembly)
+    is_hybrid(node, assembly)  # raises for weights of unsupported types
     if matrix.ndim != 2 or not matrix.size or shape.elements % matrix.shape[1]:
         raise refusal(node, f"a matrix of {matrix.shape} for an input of {shape}")
     units, columns = matrix.shape
@@ -44,6 +48,7 @@ def fully_connected(node: TfliteNode, assembly: TfliteAssembly) -> None:
         _add_of_vectors(node, assembly, matrix)
         return
     if assembly.is_map(node.inputs[0]):
+        # To (channel, row, column), the order in which a feature map is stored.
         places = (units, shape.height, shape.width, shape.channels)
         matrix = np.moveaxis(matrix.reshape(places), 3, 1).reshape(units, -1)
     bias = biases(node, assembly, units)
@@ -68,23 +73,24 @@ def _add_of_vectors(node: TfliteNode, assembly: TfliteAssembly, matrix: np.ndarr
     bias = biases(node, assembly, units)
     product = op.MatrixProduct(units=units, has_bias=bool(bias))
     operator = with_types(node, assembly, product, has_offset=_has_offset(node))
-    _add(node, assembly, operator, [source], [weights, *bias])
+    _add(node, assembly, operator, [source], [weights, *bias], fused=fused_behind(node, 0))
 
 
 def _of_fully_connected(node: TfliteNode, assembly: TfliteAssembly, matrix: np.ndarray) -> Trained:
     """Return the weights of a fully connected layer, and how sums of their products are rounded.
 
-    LiteRT's reference kernel rounds them once, in double precision; products of matrices, convolutions
-    and TensorFlow Lite Micro round twice, or 16-bit integers by a multiplier of 16 bits. For uint8
-    there is no kernel of TensorFlow Lite Micro.
+    The reference kernel of LiteRT rounds the sums of a fully connected layer once, in double precision,
+    so the weights become ROUNDED_ONCE. The kernel of TensorFlow Lite Micro rounds them as FIXED_POINT;
+    it does not support uint8, whose sums are always rounded once. Tensors in floating point, or of
+    which only the weights are integers, have no rescaling.
     """
     weights = assembly.trained(node, 1, "matrix", matrix)
-    types = [weights.stored.quantization, assembly.tensor(node, 0).quantization()]
-    types.append(assembly.output(node).quantization())
-    elements = {quantization and quantization.element for quantization in types}
+    quantization = weights.stored.quantization
+    source, result = assembly.tensor(node, 0).quantization(), assembly.output(node).quantization()
+    elements = {types and types.element for types in (quantization, source, result)}
+    # A tensor in floating point is None in `elements`: none of the sets below.
     is_signed = elements in ({Element.INT8}, {Element.INT8, Element.INT16})
     is_once = elements == {Element.UINT8} or (is_signed and assembly.runtime is Runtime.LITERT)
-    quantization = weights.stored.quantization
     if quantization is None or not is_once:
         return weights
     once = replace(quantization, arithmetic=Arithmetic.ROUNDED_ONCE)
@@ -93,28 +99,32 @@ def _of_fully_connected(node: TfliteNode, assembly: TfliteAssembly, matrix: np.n
 
 def _has_offset(node: TfliteNode) -> bool:
     """Whether the input of weights of int8 may be quantised with a zero point."""
-    return node.options is not None and bool(node.options.integer(3, "b"))
+    return node.options is not None and bool(node.options.integer(ASYMMETRIC_INPUTS, "b"))
 
 
 def batch_product(node: TfliteNode, assembly: TfliteAssembly) -> None:
-    """Add a product of the matrices in the last two axes; either may be transposed first."""
+    """Add a product of the matrices in the last two axes; either may be transposed first.
+
+    A constant second operand becomes weights, transposed here; an operand that a layer computes gets a
+    Transpose layer. `units` stays None where both are computed.
+    """
     sources, trained, units = [], [], None
     for index in (0, 1):
-        is_turned = bool(options_of(node).integer(index, "b"))
+        is_transposed = bool(options_of(node).integer(ADJ[index], "b"))
         if index == 1 and not assembly.is_dynamic(node, index):
             matrix = assembly.constant(node, index)
             if matrix.size != prod(matrix.shape[-2:]):
                 raise refusal(node, f"a constant operand of {matrix.shape}; expected one matrix")
             rows, columns = matrix.shape[-2:]
-            matrix, units = matrix.reshape(rows, columns), rows if is_turned else columns
-            matrix = matrix.T if is_turned else matrix
+            matrix, units = matrix.reshape(rows, columns), rows if is_transposed else columns
+            matrix = matrix.T if is_transposed else matrix
             trained = [assembly.trained(node, index, "matrix", matrix)]
             require_one_type(node, assembly)
             require_scales(node, trained[0], 1)
             continue
         source = assembly.as_in_file(node, index)
         rank = len(assembly.builder.shape(source).dims)
-        if is_turned and rank > 1:
+        if is_transposed and rank > 1:
             order = (*range(rank - 2), rank - 1, rank - 2)
             source = assembly.prepared(node, source, op.Transpose(permutation=order))
         sources.append(source)
@@ -127,8 +137,9 @@ def _add(
     operator: op.Operator,
     sources: list[str],
     trained: list[Trained],
+    fused: int = 0,
 ) -> None:
-    """Add a product whose result has the axes of the file."""
+    """Add a product whose result has the axes of the file. fused: ActivationFunctionType."""
     output_dims = operator.output_shape([assembly.builder.shape(source) for source in sources]).dims
     wanted = frame_dims(assembly.output(node).dims, is_map=False)
     steps: list[op.Operator] = [operator]
@@ -136,7 +147,7 @@ def _add(
         steps.append(op.Reshape(dims=wanted))
     if assembly.is_map(node.outputs[0]):
         steps.append(op.Transpose(permutation=TO_MAP))
-    fused = fused_behind(node, 0) if node.kind == "FULLY_CONNECTED" else 0
+    # turns=False: `steps` already end with the order of axes of the result.
     assembly.add(node, *steps, sources=sources, trained=trained, fused=fused, turns=False)
 
 

@@ -79,7 +79,7 @@ def format_sdf3(
     patch = Sdf3Patch(document)
     if kind is not None:
         patch.set_kind(kind)
-    patch.set_graph(written, graph)
+    patch.set_graph(written, original=graph)
     if is_new:
         etree.indent(document.tree, "  ")
     return _text(document.tree)
@@ -127,37 +127,40 @@ class Sdf3Patch:
         self._structure.tag = kind
         self._properties.tag = f"{kind}Properties"
 
-    def set_graph(self, graph: Graph, unwritten: Graph | None = None) -> None:
+    def set_graph(self, graph: Graph, original: Graph) -> None:
         """Change the document to describe the graph.
 
-        unwritten: the graph before capacities became reverse channels. The element <storage> has the
-        attributes that SDF3 lacks: `spaceOf`, the channel whose free space a reverse channel holds;
-        `capacity`; and `release`, release rates without a capacity. SDF3 and Kiter ignore it.
+        original: the graph before capacities became reverse channels, each of which directly follows
+        its channel in `graph`. The element <storage> has the attributes that SDF3 lacks: `spaceOf`, the
+        channel whose free space a reverse channel holds; `capacity`; and `release`, release rates
+        without a capacity. SDF3 and Kiter ignore it.
         """
         self._set_name(graph.name)
         self._remove_channels_not_in(graph)
         self._remove_actors_not_in(graph)
         for actor in graph.actors:
             self._set_actor(actor, _user_times(actor, graph.time_unit))
-        source_graph = unwritten or graph
-        channels = {channel.name: channel for channel in source_graph.channels}
-        has_capacities = any(channel.capacity is not None for channel in source_graph.channels)
-        before = ""
+        original_names = {channel.name for channel in original.channels}
+        has_capacities = any(channel.capacity is not None for channel in original.channels)
+        previous = ""
         for channel in graph.channels:
             self._set_channel(channel)
             storage = self._storage(channel.name)
+            # Without capacities, <bufferSize> elements of other programs stay; an element <storage>
+            # with a capacity shows that this module wrote the <bufferSize> of an earlier graph.
             if has_capacities or (storage is not None and "capacity" in storage.attrib):
                 self._set_property(channel.name, "bufferSize", channel.capacity)
             properties: dict[str, str] = {}
-            if channel.name not in channels:
-                properties["spaceOf"] = before
+            if channel.name not in original_names:
+                properties["spaceOf"] = previous
             if channel.capacity is not None:
                 properties["capacity"] = str(channel.capacity)
             if channel.release not in (None, channel.consumption):
                 properties["release"] = sequences.format_sequence(channel.release or ())
             self._set_storage(channel.name, properties)
-            before = channel.name
+            previous = channel.name
         for actor in graph.actors:
+            self._remove_unused_ports(actor)
             self._keep_phases(actor, _user_times(actor, graph.time_unit))
         source.put_in_order(self._structure, self._actors, [a.name for a in graph.actors])
         source.put_in_order(self._structure, self._channels, [c.name for c in graph.channels])
@@ -299,6 +302,15 @@ class Sdf3Patch:
         if not _has_value(element.get("sz"), value):
             element.set("sz", str(value))
 
+    def _remove_unused_ports(self, actor: Actor) -> None:
+        """Remove the ports whose rates do not fit the phases of the actor: no channel has them.
+
+        The ports of channels have the rates of the graph by now.
+        """
+        for name, port in list(self._ports[actor.name].items()):
+            if actor.phases % sequences.sequence_length(port.get("rate", "")):
+                source.remove(self._ports[actor.name].pop(name))
+
     def _keep_phases(self, actor: Actor, times: dict[str, tuple[Fraction, ...]]) -> None:
         """Write times in full if no rate or time sequence of the file has the number of phases.
 
@@ -306,12 +318,8 @@ class Sdf3Patch:
         `5`, its time would describe one phase, so it is written as `5,5,5`.
         """
         phases = 1
-        for name, port in list(self._ports[actor.name].items()):
-            length = sequences.sequence_length(port.get("rate", ""))
-            if actor.phases % length:  # no channel has this port
-                source.remove(self._ports[actor.name].pop(name))
-            else:
-                phases = math.lcm(phases, length)
+        for port in self._ports[actor.name].values():
+            phases = math.lcm(phases, sequences.sequence_length(port.get("rate", "")))
         processors = self._processors(actor.name)
         for processor in processors.values():
             text = processor.find("executionTime").get("time", "")  # type: ignore[union-attr]
@@ -369,10 +377,10 @@ def _set_time(processor: etree._Element, values: tuple[Fraction, ...]) -> None:
 def _set_sequence(
     element: etree._Element, key: str, values: tuple[int, ...] | tuple[Fraction, ...]
 ) -> None:
+    """Set an attribute unless its text, repeated to the number of values, already means the values."""
     text, count = element.get(key), len(values)
-    if text is None or count % sequences.sequence_length(text) or (
-        sequences.parse_times(text, count) != values
-    ):  # fmt: skip
+    is_divisor = text is not None and count % sequences.sequence_length(text) == 0
+    if text is None or not is_divisor or sequences.parse_times(text, count) != values:
         element.set(key, sequences.format_sequence(values))
 
 
@@ -409,6 +417,7 @@ def _with_reverse_channels(graph: Graph, names: Collection[str]) -> Graph:
 
     The capacity of a self-loop limits nothing by default, but a reverse channel would.
     """
+    # with_space_channels drops the release rates of all other channels; here they are restored.
     kept_channels = {
         channel.name: channel
         for channel in graph.channels
