@@ -1,7 +1,7 @@
-"""Exact numbers from users: integers, fractions, or texts such as "3/2" and "1.5"; never floats.
+"""Exact numbers from users: integers, fractions, decimals, or texts such as "3/2"; never floats.
 
-Every text that becomes a number goes through this module. It refuses texts that no number could be
-computed with: `1e999999999` is short, but its value would fill the memory.
+Every text that becomes a number is read by this module. It refuses texts of numbers that are too large
+to compute with: `1e999999999` is short, but its value would fill the memory.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from numbers import Rational
 
 from csdf.errors import CsdfError
 
-Exact = int | str | Fraction
+Exact = int | str | Fraction | Decimal
 
-MOST_DIGITS = 1000  # of a text
+MOST_CHARACTERS = 1000  # of a text
 
 _PLAIN = 19  # digits of a number that needs no closer look
 _SHOWN = 40  # characters of a text that a message quotes
@@ -90,8 +90,8 @@ def exact_above_zero(value: Exact, what: str) -> Fraction:
 def _checked(text: str, pattern: str, expected: str) -> str:
     """The text without spaces around it, if it has that form and is short enough to compute with."""
     number = text.strip()
-    if len(number) > MOST_DIGITS:
-        raise MalformedText(f"{shown(number)} has more than {MOST_DIGITS} digits")
+    if len(number) > MOST_CHARACTERS:
+        raise MalformedText(f"{shown(number)} has more than {MOST_CHARACTERS} characters")
     if re.fullmatch(pattern, number):
         return number
     if re.fullmatch(_LONG_EXPONENT, number):

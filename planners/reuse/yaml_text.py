@@ -7,7 +7,7 @@ from typing import Any
 import yaml
 
 from csdf.errors import UnreadableFile
-from csdf.model.exact import MOST_DIGITS, value_fault
+from csdf.model.exact import MOST_CHARACTERS, value_fault
 
 DEEPEST = 20  # levels of brackets; reading ahead takes the square of them
 
@@ -44,8 +44,8 @@ class _Loader(yaml.SafeLoader):
         return super().compose_node(parent, index)
 
     def construct_scalar(self, node: Any) -> Any:
-        if node.tag.endswith((":int", ":float")) and len(node.value) > MOST_DIGITS:
-            raise _refused(f"a number has more than {MOST_DIGITS} digits", node)
+        if node.tag.endswith((":int", ":float")) and len(node.value) > MOST_CHARACTERS:
+            raise _refused(f"a number has more than {MOST_CHARACTERS} characters", node)
         return super().construct_scalar(node)
 
     def fetch_flow_collection_start(self, TokenClass: Any) -> None:  # noqa: N803

@@ -50,7 +50,7 @@ SECOND_CHANNEL = '<channel name="d" srcActor="a" srcPort="o" dstActor="b" dstPor
         (edited(('rate="3"', 'rate="0*3"')), 10, "repeats a value 0 times"),
         (edited(('rate="3"', 'rate="1;2"')), 26, "has 0 initial phases"),
         (edited(('rate="3"', 'rate="99999999*3"')), 10, "longer than the limit of 10000000"),
-        (edited(('rate="3"', f'rate="{"9" * 5000}"')), 10, "more than 1000 digits"),
+        (edited(('rate="3"', f'rate="{"9" * 5000}"')), 10, "more than 1000 characters"),
         (edited(('rate="3"', 'rate="0"')), 12, "channel 'c': all consumption rates are zero"),
         (
             sdf3_texts.self_loop(rates="9999999*1", time="2*1"),
