@@ -1,4 +1,8 @@
-"""Attention of ONNX (opset 23) as the products, softmax and moves that it stands for."""
+"""Expansion of ONNX Attention (opset 23) into matrix products, softmax and moves.
+
+Scores are the products of queries and keys, one for each pair of tokens. A softmax turns the scores of
+a query into the weights of a sum of the values.
+"""
 
 from __future__ import annotations
 
@@ -14,26 +18,27 @@ from cnn2csdf.onnx_files.nodes import OnnxNode, node_of, unsupported
 
 OPSET = {"": 23}
 LEAST = -1e30  # the score of a masked key; the sum of two is still a single-precision number
-HEADS = ("q_num_heads", "kv_num_heads", "kv_num_heads")
+HEADS = ("q_num_heads", "kv_num_heads", "kv_num_heads")  # of queries, keys and values
 
 
 def attention_nodes(node: OnnxNode, values: GraphValues) -> list[OnnxNode]:
-    """Return the nodes that an Attention stands for, in running order; its constants become known.
+    """Return the nodes of an Attention in execution order; their constants are added to the values.
 
-    Queries, keys and values have their heads as an axis, or one behind the other in the last one.
-    Raises UnsupportedOperator for keys and values of earlier tokens, and for scores that go out.
+    Queries, keys and values have 4 axes (batch, heads, tokens, elements of a head), or 3 axes (batch,
+    tokens, elements of all heads, head by head). Raises UnsupportedOperator for keys and values of
+    earlier tokens, and for an output of the scores.
     """
     if any(node.input(index) is not None for index in (4, 5)) or any(node.outputs[1:]):
-        raise unsupported(node, "keys and values of earlier tokens, or scores that go out")
-    return _Opening(node, values).nodes()
+        raise unsupported(node, "keys and values of earlier tokens, or an output of the scores")
+    return _Expansion(node, values).nodes()
 
 
-class _Opening:
-    """The nodes of one Attention; their tensors are called after its output."""
+class _Expansion:
+    """The nodes of one Attention; their tensors have names that begin with its name."""
 
     def __init__(self, node: OnnxNode, values: GraphValues) -> None:
         self._node, self._values = node, values
-        self._found: list[OnnxNode] = []
+        self._nodes: list[OnnxNode] = []
         self._constants = 0
         names = [node.required(index) for index in range(3)]
         self._dims = [values.dims(name) for name in names]
@@ -71,18 +76,22 @@ class _Opening:
         shares = self._add("Softmax", scores, axis=-1)
         if self._has_axis:
             self._add("MatMul", shares, self._by_heads(2), output=node.outputs[0])
-            return self._found
+            return self._nodes
         weighed = self._add("MatMul", shares, self._by_heads(2))
         joined = self._add("Transpose", weighed, perm=[0, 2, 1, 3])
         self._add("Reshape", joined, self._constant(np.array([0, 0, -1])), output=node.outputs[0])
-        return self._found
+        return self._nodes
 
     def _by_heads(self, index: int, *, is_turned: bool = False) -> str:
-        """Queries, keys or values by heads; keys turned, and repeated for queries that share them."""
+        """Queries, keys or values as (1, heads, tokens, elements of a head).
+
+        is_turned: exchange the last two axes. Keys and values are repeated for queries that share them.
+        """
         name, heads = self._names[index], self._heads[index]
         if self._has_axis:
             name = self._add("Transpose", name, perm=[0, 1, 3, 2]) if is_turned else name
         else:
+            # In Reshape, 0 copies a dimension and -1 is inferred.
             cut = self._constant(np.array([0, 0, heads, -1]))
             order = [0, 2, 3, 1] if is_turned else [0, 2, 1, 3]
             name = self._add("Transpose", self._add("Reshape", name, cut), perm=order)
@@ -92,9 +101,9 @@ class _Opening:
         return self._add("Gather", name, self._constant(places), axis=1)
 
     def _add(self, op_type: str, *inputs: str, output: str = "", **attributes: Any) -> str:
-        name = output or f"{self._node.name}/{op_type}_{len(self._found)}"
+        name = output or f"{self._node.name}/{op_type}_{len(self._nodes)}"
         proto = helper.make_node(op_type, inputs, [name], name=name, **attributes)
-        self._found.append(node_of(proto, OPSET))
+        self._nodes.append(node_of(proto, OPSET))
         return name
 
     def _constant(self, value: Any) -> str:

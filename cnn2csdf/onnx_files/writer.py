@@ -51,13 +51,16 @@ def onnx_bytes(model: Model) -> bytes:
     if size > LARGEST_MESSAGE_BYTES:
         raise InvalidNetwork(f"{size} bytes of weights do not fit into one ONNX file")
     builder = _GraphBuilder(layer.name for layer in model.network.layers)
-    # The tensor of each layer: called as the first output that reads it, if any.
+    # The tensor of each layer has the name of the layer, or of the first output that returns it as it
+    # is. Inputs and outputs with other dims in the file have two tensors: for an input, the tensor in
+    # dims of the layer is called "rows"; an output reads the tensor of its layer by reshape nodes
+    # ("seen").
     tensors = {layer.name: layer.name for layer in model.network.layers}
     for layer in model.network.outputs:
         source = layer.inputs[0]
         is_input = isinstance(model.network.layer(source).operator, op.Input)
-        is_seen = isinstance(layer.operator, op.Output) and layer.operator.dims is not None
-        if tensors[source] == source and not (is_input or is_seen):
+        is_reshaped = isinstance(layer.operator, op.Output) and layer.operator.dims is not None
+        if tensors[source] == source and not (is_input or is_reshaped):
             tensors[source] = layer.name
     for layer in model.network.inputs:
         if isinstance(layer.operator, op.Input) and layer.operator.file_dims is not None:
@@ -100,12 +103,21 @@ NOTHING = np.empty(0)  # value of an omitted input
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenNode:
-    """A node of the chain that replaces a layer; each node reads the output of the node before it.
+    """A node of the chain that replaces an operator; each node reads the output of the node before it.
+
+    Three chains, with x, y for inputs of the layer and a, b for outputs of nodes:
+
+        [node("Sigmoid"), node("Mul", reads=(0,))]              a = Sigmoid(x); Mul(a, x)
+        [node("IsNaN"), node("Where", ("zero", zero), reads=(0,), order=(0, 2, 1))]
+                                            a = IsNaN(x); Where(a, zero, x): of a, x, zero in this order
+        [Transpose, reads=(0,)], [Transpose, reads=(1,), starts], [MatMul, joins]
+                                            a = Transpose(x); b = Transpose(y); MatMul(a, b)
 
     constants: read after the tensors; None is an omitted input.
     reads: indices of the inputs of the layer that the node reads in addition; by default the first
     node reads all, a later node none.
-    order: permutation of all inputs of the node; by default tensors, inputs of the layer, constants.
+    order: for each input of the node, its index among outputs of nodes, inputs of the layer, constants;
+    by default in this order.
     output, outputs: index of the output that the next node reads, and the number of outputs.
     starts: the node begins a second branch: it does not read the output of the node before it, which
     waits until a node joins it.
@@ -234,16 +246,15 @@ class _GraphBuilder:
 
         constant_names: names, by role, of constants that several layers may share.
         """
-        # Outputs of the open branches; the last is that of the node before.
-        current: list[str] = []
-        for position, node in enumerate(nodes):
+        # Outputs of the open branches; the last is the output of the previous node.
+        open_outputs: list[str] = []
+        for position, step in enumerate(nodes):
             is_last = position == len(nodes) - 1
-            everything = range(len(inputs)) if position == 0 else ()
-            reads = everything if node.reads is None else node.reads
-            before = [] if node.starts else current if node.joins else current[-1:]
-            tensors = [*before, *(inputs[index] for index in reads)]
+            all_inputs = range(len(inputs)) if position == 0 else ()
+            input_indices = all_inputs if step.reads is None else step.reads
+            joined = [] if step.starts else open_outputs if step.joins else open_outputs[-1:]
             constants = []
-            for constant in node.constants:
+            for constant in step.constants:
                 role, value = constant or ("", NOTHING)
                 key = (constant_names.get(role, ""), value.shape)
                 if constant is None or (role in constant_names and key in self._shared):
@@ -252,19 +263,22 @@ class _GraphBuilder:
                 constants.append(self._free_name(f"{name}.{role}"))
                 self.constants[constants[-1]] = value
                 self._shared[key] = constants[-1]
-            called = name if is_last else self._free_name(f"{name} {node.op_type.lower()}")
-            left = current[: len(current) - len(before)]
-            current = [*left, target if is_last else called]
-            read = [*tensors, *constants]
-            unread_indices = [index for index in range(node.outputs) if index != node.output]
-            unread = {index: self._free_name(f"{current[-1]} {index}") for index in unread_indices}
+            node_name = name if is_last else self._free_name(f"{name} {step.op_type.lower()}")
+            output = target if is_last else node_name
+            open_outputs = [*open_outputs[: len(open_outputs) - len(joined)], output]
+            operands = [*joined, *(inputs[index] for index in input_indices), *constants]
+            unread = {
+                index: self._free_name(f"{output} {index}")
+                for index in range(step.outputs)
+                if index != step.output
+            }
             self.nodes.append(
                 helper.make_node(
-                    node.op_type,
-                    read if node.order is None else [read[index] for index in node.order],
-                    [unread.get(index, current[-1]) for index in range(node.outputs)],
-                    name=called,
-                    **node.attributes,
+                    step.op_type,
+                    operands if step.order is None else [operands[index] for index in step.order],
+                    [unread.get(index, output) for index in range(step.outputs)],
+                    name=node_name,
+                    **step.attributes,
                 )
             )
 
@@ -302,13 +316,20 @@ def _cast(kind: int) -> WrittenNode:
 def _trained(
     constants: Constants, operands: _Operands, *, batch: bool
 ) -> tuple[tuple[Constant, ...], tuple[int, ...]]:
-    """Constant operands, with a batch axis if `batch`, and the order of all operands."""
+    """Constant operands, with a batch axis if `batch`, and the order of the node for all operands."""
     positions = [position for position, _ in constants]
-    total = len(operands.inputs) + len(positions)
-    tensors = [position for position in range(total) if position not in positions]
     arrays = [(role, operands.weights[role]) for role in map(constant_role, positions)]
     trained = tuple((role, array[None] if batch else array) for role, array in arrays)
-    return trained, tuple([*tensors, *positions].index(position) for position in range(total))
+    return trained, _operand_order(positions, len(operands.inputs) + len(positions))
+
+
+def _operand_order(constants: Sequence[int], total: int) -> tuple[int, ...]:
+    """The order of a node whose operands at these positions are constants, all others tensors.
+
+    A node lists its tensors before its constants: a constant as operand 0 of 3 has the order (2, 0, 1).
+    """
+    tensors = [position for position in range(total) if position not in constants]
+    return tuple([*tensors, *constants].index(position) for position in range(total))
 
 
 def _activation(operator: op.Activation, operands: _Operands) -> Nodes:
@@ -376,8 +397,8 @@ def _elementwise(operator: op.Elementwise, operands: _Operands) -> Nodes:
     if first:
         raise InvalidNetwork(f"{function} of a constant and {count} inputs has no ONNX node")
     rest = [node(op_type, reads=(index,)) for index in range(2, count)]
-    scaling = [node(op_type, *constants)] if constants else []
-    return [node(op_type, reads=(0, 1)), *rest, *scaling]
+    with_constant = [node(op_type, *constants)] if constants else []
+    return [node(op_type, reads=(0, 1)), *rest, *with_constant]
 
 
 def _choice(operator: op.Choice, operands: _Operands) -> Nodes:
@@ -391,11 +412,10 @@ def _choice(operator: op.Choice, operands: _Operands) -> Nodes:
     if has_condition:
         first = positions.index(0)
         constants[first] = (constants[first][0], constants[first][1] != 0)
-    tensors = [position for position in range(3) if position not in positions]
-    order = tuple([*tensors, *positions].index(position) for position in range(3))
+    order = _operand_order(positions, 3)
     if has_condition:
         return [node("Where", *constants, order=order)]
-    reads = tuple(range(1, len(tensors)))
+    reads = tuple(range(1, 3 - len(positions)))
     return [node("Cast", to=BOOL, reads=(0,)), node("Where", *constants, order=order, reads=reads)]
 
 
@@ -419,6 +439,8 @@ def _constant_concatenation(operator: op.ConstantConcatenation, operands: _Opera
 
 
 def _embedding(_: op.Embedding, operands: _Operands) -> Nodes:
+    # Gather appends the elements of an entry as last axis: batch, channels, rows, columns, elements. In
+    # the output the elements of all channels are channels.
     looked_up = node("Gather", *operands.trained(), order=(1, 0))
     return [_cast(INTEGER), looked_up, _transpose(0, 1, 4, 2, 3), _reshaped(operands.output.dims)]
 
@@ -682,13 +704,16 @@ def _place_order(operator: op.PlaceOrder, operands: _Operands) -> Nodes:
 def _attention(operator: op.AttentionProduct, operands: _Operands) -> Nodes:
     """Matrix product of both operands as heads x groups x tokens x elements of a head.
 
-    The second operand is a second branch, which the product joins.
+    The second operand is a second branch, which the product joins. An operand has the axes batch,
+    channels, rows (tokens), width: a column for each head, or a single column, in which the channels
+    are ordered by head. The result has a column for each head.
     """
     heads, groups, nodes = operator.heads, operator.groups, Nodes()
     for index, shape in enumerate(operands.inputs):
         channels, rows, width = shape.dims
-        inner = channels * width // heads
+        inner = channels * width // heads  # elements of a head
         cut = node("Reshape", _integers("dims", 1, heads, inner, rows), reads=(index,))
+        # Both alternatives have the axes batch or 1, heads, elements, tokens.
         permuted = node("Transpose", reads=(index,), perm=(0, 3, 1, 2))
         begin = permuted if width == heads else cut
         nodes += [replace(begin, starts=index > 0), _transpose(0, 1, 3, 2)]
