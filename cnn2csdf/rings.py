@@ -100,8 +100,12 @@ def with_rings(model: Model) -> Model:
     """Return the model with variables as rings wherever possible."""
     if not model.network.keeps_state:
         return model
+    # The rules for slices enable one another, and are repeated until none applies.
     model = exhausted(model, without_stored_slice, without_oldest_rows, split_by_readers)
+    # Sequences get views before and after their LSTM; `with_views` merges these with other moves.
     model = with_views(rewritten(model, sequence_by_rows))
+    # Without views, a fully connected layer reads a window itself, and may keep accumulators instead.
+    # The views of outputs come last: `with_views` would remove them again.
     return rewritten(rewritten(model, with_accumulators), view_before_output)
 
 
@@ -136,12 +140,12 @@ def with_states(model: Model, pairs: Mapping[str, str]) -> Model:
                 "of another input already"
             )
         is_window = _grows(source.shape, end.shape)
-        long_axes = [
-            [size for size in end_layer.shape.dims if size > 1] for end_layer in (source, end)
-        ]
-        if (
-            long_axes[0] != long_axes[1] and not is_window
-        ) or source.quantization != end.quantization:
+        # Dims of 1 may differ.
+        source_dims, end_dims = (
+            [size for size in layer.shape.dims if size > 1] for layer in (source, end)
+        )
+        is_like = source_dims == end_dims or is_window
+        if not is_like or source.quantization != end.quantization:
             raise InvalidNetwork(
                 f"state {input_name!r}: the input is {source.shape}, the output "
                 f"{output_name!r} is {end.shape}; "
@@ -172,8 +176,9 @@ def with_states(model: Model, pairs: Mapping[str, str]) -> Model:
 def stored_as_integers(draft: Draft, previous: Layer) -> Edit | None:
     """Integers in place of a variable that is quantised after each read.
 
-    Calibrated scales may differ in their last bits: concatenated tensors get the scale of the
-    window if that leaves their integers unchanged.
+    In a model of quantise and dequantise nodes the variable has real numbers: its readers quantise
+    them, and the layer that writes it dequantises integers. Calibrated scales may differ in their last
+    bits: inputs of a concatenation get the scale of the window if that leaves their integers unchanged.
 
     before: state 2x3x1 -> integers 2x3x1; new 2x1x1; integers, new -> window 2x4x1 -> numbers 2x4x1
             -> last 2x3x1; numbers -> next 2x4x1
@@ -183,41 +188,41 @@ def stored_as_integers(draft: Draft, previous: Layer) -> Edit | None:
     following = _following(draft, previous)
     if following is None or previous.quantization is not None:
         return None
-    readers, real = draft.readers(previous.name), draft.layer(following.inputs[0])
-    integers = draft.layer(real.inputs[0]) if real.inputs else real
+    readers, dequantising = draft.readers(previous.name), draft.layer(following.inputs[0])
+    integers = draft.layer(dequantising.inputs[0]) if dequantising.inputs else dequantising
     types = integers.quantization
+    conversions = (dequantising, *readers)
     if (
         types is None
-        or any(layer.operator != op.Conversion() or layer.epilogue for layer in (real, *readers))
+        or any(layer.operator != op.Conversion() or layer.epilogue for layer in conversions)
         or not all(_stores(draft, reader, types) for reader in readers)
     ):
         return None
     begin = replace(draft.network.initial_states[previous.name], begin=types.zero_point)
     as_integers = partial(replace, element=integers.element, quantization=types)
-    conversions, inputs = [], []
-    for source in map(draft.layer, integers.inputs):
-        name, source_types = source.name, source.quantization
-        has_other_type = source not in readers and source_types != types
-        if integers.operator == op.Concatenation(axis=ROWS) and has_other_type:
-            if source_types is not None and are_kept(source_types, types):
-                name = f"{source.name} of {integers.name}"
-                conversions.append(
-                    replace(
-                        source,
-                        name=name,
-                        operator=op.Conversion(),
-                        inputs=(source.name,),
-                        epilogue=(),
-                        stored=(),
-                        quantization=types,
-                    )
+    rescaled: dict[str, Layer] = {}  # inputs of the window in its types
+    if integers.operator == op.Concatenation(axis=ROWS):
+        for source in map(draft.layer, integers.inputs):
+            source_types = source.quantization
+            # Readers of the variable are replaced by the variable, which has the types of the window.
+            if source in readers or source_types is None or source_types == types:
+                continue
+            if are_kept(source_types, types):
+                rescaled[source.name] = replace(
+                    source,
+                    name=f"{source.name} of {integers.name}",
+                    operator=op.Conversion(),
+                    inputs=(source.name,),
+                    epilogue=(),
+                    stored=(),
+                    quantization=types,
                 )
-        inputs.append(name)
+    inputs = tuple(rescaled[name].name if name in rescaled else name for name in integers.inputs)
     return Edit(
         layers={
             previous.name: (as_integers(previous, operator=begin),),
             following.name: (as_integers(following, inputs=(integers.name,)),),
-            integers.name: (*conversions, replace(integers, inputs=tuple(inputs))),
+            integers.name: (*rescaled.values(), replace(integers, inputs=inputs)),
             **{reader.name: () for reader in readers},
         },
         sources={reader.name: previous.name for reader in readers},
@@ -329,14 +334,17 @@ def without_stored_slice(draft: Draft, previous: Layer) -> Edit | None:
 def without_oldest_rows(draft: Draft, previous: Layer) -> Edit | None:
     """A variable or a ring without the oldest rows, which no consumer needs.
 
+    Either all readers of the variable are slices without its first rows; or the variable is a ring, and
+    all readers of its window are: then window and variable lose equally many rows.
+
     before: previous 1x4x1; new 1x1x1; previous, new -> window 1x5x1 -> last 1x3x1; window -> next
             1x5x1
     after:  previous 1x2x1; new 1x1x1; previous, new -> window 1x3x1 -> next 1x3x1
     """
     if _following(draft, previous) is None:
         return None
-    first, edited = _unread_rows(draft.readers(previous.name)), []
-    readers = draft.readers(previous.name)
+    readers, edited = draft.readers(previous.name), []
+    first = _unread_rows(readers)
     if not first and (ring := _ring_of(draft, previous)) is not None:
         _, _, window, following = map(draft.layer, ring)
         readers = [layer for layer in draft.readers(window.name) if layer != following]
@@ -401,10 +409,10 @@ def split_by_readers(draft: Draft, layer: Layer) -> Edit | None:
 
     before: previous 8x2x1; new 8x1x1; previous, new -> window 8x3x1 -> first 4x3x1; window ->
             second 4x3x1; window -> next 8x3x1
-    after:  new 8x1x1; previous, part 0 4x2x1; new -> new, part 0 of window 4x1x1; previous, part 0,
-            new, part 0 of window -> first 4x3x1; previous, part 1 4x2x1; new -> new, part 1 of
-            window 4x1x1; previous, part 1, new, part 1 of window -> second 4x3x1; first -> next,
-            part 0 4x3x1; second -> next, part 1 4x3x1
+    after:  new 8x1x1; 'previous, part 0' 4x2x1; new -> 'new, part 0 of window' 4x1x1;
+            'previous, part 0', 'new, part 0 of window' -> first 4x3x1; 'previous, part 1' 4x2x1;
+            new -> 'new, part 1 of window' 4x1x1; 'previous, part 1', 'new, part 1 of window' ->
+            second 4x3x1; first -> 'next, part 0' 4x3x1; second -> 'next, part 1' 4x3x1
     """
     if (ring := _ring_of(draft, layer)) is None:
         return None
@@ -491,14 +499,18 @@ def without_identity(draft: Draft, layer: Layer) -> Edit | None:
     return Edit(layers={layer.name: ()}, sources={layer.name: source.name})
 
 
-# For a move, the tensor it comes from, and the position there of each element in memory order.
+# For a move after moves: the tensor before all of them and, for each element of the move in memory
+# order, its position in that tensor in memory order. For example, a transpose of a 2 x 2 matrix `a`
+# that is read by another transpose: {"first": ("a", [0, 2, 1, 3]), "second": ("a", [0, 1, 2, 3])}.
 Origins = dict[str, tuple[str, Array]]
 
 
 def as_view(origins: Origins, draft: Draft, layer: Layer) -> Edit | None:
     """A view, or no layer, in place of a move that keeps the order of memory.
 
-    A view of the dims of its source is no layer. origins: of the moves so far.
+    A view of the dims of its source is no layer. origins: of the moves so far, to which the move is
+    added: a rewriting visits sources before their consumers. `in_dims` gives a tensor of dims to
+    elements in memory order, `as_it_lies` is its inverse.
 
     before: map 8x4x1 -> turned 4x1x8 -> line 32
     after:  map 8x4x1 -> line 32

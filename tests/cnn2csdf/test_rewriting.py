@@ -28,14 +28,20 @@ INT8 = {"element": Element.INT8, "quantization": INTEGERS}
 def sketch(model):
     """Chains of layers with their dims, as in the examples; outputs are left out."""
     chains, last = [], None
+
+    def named(name):
+        return f"'{name}'" if "," in name else name
+
     for layer in model.network.layers:
         if layer.name.endswith(" out"):
             continue
-        text = f"{layer.name} {'x'.join(map(str, layer.shape.dims))}"
+        text = f"{named(layer.name)} {'x'.join(map(str, layer.shape.dims))}"
         if layer.inputs == (last,):
             chains[-1] += f" -> {text}"
         else:
-            chains.append(f"{', '.join(layer.inputs)} -> {text}" if layer.inputs else text)
+            chains.append(
+                f"{', '.join(map(named, layer.inputs))} -> {text}" if layer.inputs else text
+            )
         last = layer.name
     return "; ".join(chains)
 
