@@ -1,4 +1,9 @@
-"""The reference: every layer computed at once, from whole feature maps, with what is fused to it."""
+"""Reference execution: each layer with its epilogue is computed at once, from whole feature maps.
+
+A layer has several steps: its operator, then the operators of its epilogue. In a quantised layer each
+step computes integers; but a layer by table (`goes_by_table`) computes in real numbers from its first
+step to its last, which quantises the result.
+"""
 
 from __future__ import annotations
 
@@ -16,12 +21,12 @@ from cnn2csdf.weights import Array, Model
 from csdf.arguments import public
 from csdf.errors import ExecutionError
 
-States = dict[str, dict[str, Array]]  # of a layer, by role: what stays for the next frame
+States = dict[str, dict[str, Array]]  # of a layer, by role: arrays retained for the next frame
 
 
 @public
 def first_states(model: Model) -> States:
-    """Return what each layer that keeps something has before the first frame."""
+    """Return the state of each layer with a state, before the first frame."""
     network, first_states = model.network, States()
     initial_states = network.initial_states
     for layer in network.layers:
@@ -119,7 +124,10 @@ class OperatorStep(NamedTuple):
         end: int,
         kept: dict[str, Array] | None = None,
     ) -> Array:
-        """Return rows of its output, which has that shape. kept: from the frame before, changed."""
+        """Return rows [begin, end) of its output of this shape.
+
+        kept: the state after the previous frame, changed in place to the state for the next one.
+        """
         part = OutputRows(inputs, self.weights, shape, begin, end, self.types, kept)
         if self.types is None:
             return self.operator.computed(part)
@@ -130,8 +138,8 @@ class OperatorStep(NamedTuple):
 class Computation:
     """A layer ready to compute any of its rows.
 
-    What operators that need all rows compute is cut to the rows asked for, so that any rows of any
-    layer are right; but only those of a layer that runs row by row cost no more than their share.
+    A layer that executes row by row computes the requested rows only. Any other layer computes its
+    whole result, of which the requested rows are cut.
     """
 
     shape: Shape
@@ -145,10 +153,10 @@ class Computation:
         end: int,
         kept: dict[str, Array] | None = None,
     ) -> Array:
-        """Return output rows [begin, end), or the whole tensor if it is no stack of maps.
+        """Return output rows [begin, end); of a tensor that is no feature map, all elements.
 
-        May be a view of an input. kept: of a layer that keeps something from frame to frame, changed.
-        Raises ExecutionError where an input row does not exist.
+        May be a view of an input. kept: the state of a layer with a state, changed in place. Raises
+        ExecutionError where an input row does not exist.
         """
         rows_computed = self.first_step.rows(inputs, self.shape, begin, end, kept)
         for step in self.epilogue:
@@ -164,26 +172,25 @@ def computation(model: Model, layer: Layer) -> Computation:
             f"network {model.network.name!r} has no weights; read them, or take random_weights"
         )
     weights, result = model.weights.get(layer.name, {}), layer.quantization
-    types_given = [*model.network.input_types(layer)]
-    weight_types = layer.types(()).weights
+    weight_types, by_table = layer.types(()).weights, goes_by_table(layer)
+    operators = (layer.operator, *layer.epilogue)
     steps = []
-    for place, operator in enumerate((layer.operator, *layer.epilogue), -1):
-        step_weights = weights
-        if place >= 0:
-            types_given, prefix = [result], f"{place}."
+    for number, operator in enumerate(operators):
+        if number == 0:
+            step_weights, types_read = weights, tuple(model.network.input_types(layer))
+        else:
+            prefix, types_read = f"{number - 1}.", (result,)
             step_weights = {
                 role.removeprefix(prefix): array
                 for role, array in weights.items()
                 if role.startswith(prefix)
             }
         types = None
-        if result is not None or any(types_given):
-            # what comes in at an input layer is what goes out
-            is_last = not goes_by_table(layer) or place + 1 == len(layer.epilogue)
-            if place >= 0 and goes_by_table(layer):
-                types_given = [None]
-            types = Types(
-                tuple(types_given) or (result,), result if is_last else None, weight_types
-            )
+        if result is not None or any(types_read):
+            if by_table and number:
+                types_read = (None,)
+            is_integer = not by_table or number + 1 == len(operators)
+            # An input layer has no inputs: it reads a frame of its own type.
+            types = Types(types_read or (result,), result if is_integer else None, weight_types)
         steps.append(OperatorStep(operator, step_weights, types))
     return Computation(shape=layer.shape, first_step=steps[0], epilogue=tuple(steps[1:]))
