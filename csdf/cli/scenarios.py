@@ -31,7 +31,7 @@ def work(options: argparse.Namespace) -> int:
                 print(answers.json_text({"graph": graph.name, "deadlock": str(error)}))
             remark("csdf scenarios", str(error))
             return answers.NO
-        except GaveUp:
+        except GaveUp:  # an error as well; the frame of commands reports the end of a stop
             raise
         except CsdfError as error:
             remark("csdf scenarios", f"{options.file}: {error}")
@@ -95,7 +95,8 @@ def _lines(
         ]
     if expected is not None:
         rows += _expected_rows(expected)
-    alone = [f"{name} {answers.number(period_alone)}" for name, period_alone in found.alone.items()]
+    # The period of each scenario, repeated without the others.
+    alone = [f"{name} {answers.number(period)}" for name, period in found.alone.items()]
     rows.append(("period of each alone", answers.some(alone, SHOWN)))
     reached = (
         f"{len(graph.reachable)} of {answers.counted(len(graph.states), 'state')} can be reached"

@@ -64,6 +64,16 @@ class ExpectedThroughput(Shown):
     classes: tuple[RecurrentClass, ...]
 
 
+Times = tuple[tuple[str, int], ...]  # of tokens, by name; the latest is at 0
+
+
+class Node(NamedTuple):
+    """A node of a chain: the state that was executed, and the times of its tokens."""
+
+    state: str
+    times: Times
+
+
 @public
 def expected_throughput(graph: ScenarioGraph, *, budget: Budget = None) -> ExpectedThroughput:
     """Return the exact long-run average of the throughput over random runs of the automaton.
@@ -140,7 +150,8 @@ def _absorption(
     for node, row in enumerate(rows):
         if component[node] not in ends:
             for after, chance in row.items():
-                # A bottom component is one node, which has no number of its own in the chain.
+                # All states of a bottom component are one node of the chain. Component 0 has the number
+                # -1, component 1 the number -2: no state has a negative number.
                 target = -1 - component[after] if component[after] in ends else after
                 chain.add(node, target, chance)
     for node in range(1, len(rows)):
@@ -151,23 +162,15 @@ def _absorption(
     return {-1 - target: chance / (1 - stay) for target, chance in row.items()}
 
 
-Times = tuple[tuple[str, int], ...]  # of tokens, by name; the latest is at 0
-
-
-class Node(NamedTuple):
-    """A node of a chain: the state that was executed, and the times of its tokens."""
-
-    state: str
-    times: Times
-
-
 def _period(
     automaton: AutomatonMatrices, chances: Mapping[str, Mapping[str, Fraction]], stop: Stop
 ) -> Fraction:
     """Return the expected time per reward of runs within these states.
 
-    It is the maximum over the strongly connected blocks of tokens: all other tokens follow a block. The
-    chain of a single block may be finite where the chain of all tokens is infinite.
+    It is the maximum over the strongly connected blocks of tokens: the Lyapunov exponent of a reducible
+    product of random max-plus matrices is the largest exponent of its irreducible blocks (Baccelli and
+    others, chapter 7). The chain of a single block may be finite where the chain of all tokens is
+    infinite: the differences between blocks of different periods grow without bound.
     """
     periods = [
         _period_of_block(automaton, chances, block, stop)
@@ -181,7 +184,8 @@ def _blocks(
 ) -> list[dict[str, frozenset[str]]]:
     """Return the strongly connected blocks of tokens, by state, that have a token in each state.
 
-    A block without a token in some state does not pass times through that state, so it sets no period.
+    Almost every run visits all states again and again. A block without a token in a state passes no
+    time through that visit, so that it sets no period.
     """
     number = {
         (state, token): index
@@ -262,7 +266,8 @@ def _mean_ratio(
     """Return the long-run time per reward of a chain; worths: time and reward of a step from each node.
 
     All bottom components have equal ratios: max-plus matrices are non-expansive, so the distance of two
-    runs of one sequence of scenarios stays bounded. The ratio is computed over the renewals of a node.
+    runs of one sequence of scenarios stays bounded. Nodes are eliminated until a single node remains.
+    The ratio is the expected time between two visits of this node, divided by the expected reward.
     """
     component = strong_components(len(rows), [list(row) for row in rows])
     end = min(_bottom_components(component, rows))
@@ -280,8 +285,10 @@ def _mean_ratio(
 
 
 class _Chain:
-    """A Markov chain whose nodes are eliminated one by one, with the time and reward of each visit.
+    """A Markov chain whose nodes are eliminated one by one.
 
+    worth: for each node the expected time and reward from a visit until the next visit of a node that
+    is not eliminated; at first, of a single step.
     Elimination of a node combines the steps to it with the steps from it, after any number of steps to
     itself. Source: Grassmann, Taksar, Heyman, Regenerative analysis and steady state
     distributions for Markov chains, Operations Research 33(5), 1985.

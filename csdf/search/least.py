@@ -48,7 +48,7 @@ def least_distribution(
     def size() -> int | None:
         return None if best is None else size_of(variables, best)
 
-    def look() -> None:
+    def look() -> None:  # called by the exploration, after it has been constructed
         bound = exploration.lower_bound
         stop.look(Progress(done=evaluator.count, lower_bound=bound, best=size()))
 
@@ -68,6 +68,7 @@ def least_distribution(
             best = trial
             look()
         cheapest = exploration.cheapest(is_sufficient)
+        # None: the exploration holds as many regions as it has room for.
         best, reason = cheapest or best, because(StorageWhy.IS_FULL)
     except ENDS as end:
         cheapest, reason = None, reason_of(end)
@@ -119,6 +120,7 @@ def reduced(
     # Expensive channels are reduced first, while the other channels still have surplus space.
     for position in sorted(range(len(variables)), key=lambda index: -variables[index].weight):
         variable = variables[position]
+        # Capacities in steps above the minimum: `low` is known to fail, `high` to suffice.
         low, first = -1, (capacities[position] - variable.least) // variable.step
         high = first
         while high - low > 1:

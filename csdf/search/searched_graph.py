@@ -34,8 +34,8 @@ class GraphWhy(Why):
 class SearchedGraph:
     """A graph and its search space, which translates between distributions and channel names.
 
-    bare: the graph with its fixed capacities; fixed_size: their size. Periods are in ticks of the graph
-    for evaluators, and in units of the user for points.
+    bare: the graph with its fixed capacities; fixed_size: the storage of these capacities. Periods are
+    in ticks of the graph for evaluators, and in units of the user for points.
     """
 
     def __init__(self, graph: Graph, space: SearchSpace) -> None:
@@ -98,29 +98,32 @@ class SearchedGraph:
             if best is None:
                 return because(GraphWhy.NOT_PERIODIC, copies=copies)
             return because(GraphWhy.PERIODIC_IS_SLOW, copies=copies, period=self.in_units(best))
-        kept = [
+        constraining = [
             channel
             for name in (*(space.fixed or {}), *space.excluded)
             if (channel := self.bare.channel(name)).capacity is not None
             and (space.with_self_loops or not channel.is_self_loop)
         ]
-        if kept:
+        if constraining:
             free = tuple(replace(channel, capacity=None) for channel in graph.channels)
             unbounded = CapacityEvaluator(replace(graph, channels=free, origin=None), ()).evaluate(
                 ()
             )
             if is_sufficient(unbounded.period):
-                held = " and ".join(f"{channel.name!r} at {channel.capacity}" for channel in kept)
-                needs = [(channel.name, least_capacity(channel)) for channel in kept]
+                named = " and ".join(
+                    f"{channel.name!r} at {channel.capacity}" for channel in constraining
+                )
+                needs = [(channel.name, least_capacity(channel)) for channel in constraining]
                 short = " and ".join(
                     f"{name!r} needs at least {need}"
-                    for (name, need), channel in zip(needs, kept, strict=True)
+                    for (name, need), channel in zip(needs, constraining, strict=True)
                     if need > (channel.capacity or 0)
                 )
-                values = {"kept": held, "short": f"; {short}" if short else ""}
+                values = {"kept": named, "short": f"; {short}" if short else ""}
                 if best is None:
                     return because(GraphWhy.KEPT_DEADLOCKS, **values)
                 return because(GraphWhy.KEPT_IS_SLOW, period=self.in_units(best), **values)
+            # Not even the graph without any capacity suffices: its period is the reason.
             best = unbounded.period
         if best is None:
             return because(GraphWhy.DEADLOCKS)
@@ -132,8 +135,8 @@ def useful_growth(graph: Graph, *, budget: Budget = None) -> dict[str, int]:
     """Return the channels whose capacity limits the period, with the minimum useful growth of each.
 
     The space of these channels is on a critical cycle, or on a cycle of blocked actors if the graph
-    deadlocks. Unless one of them grows by its number of tokens, no storage distribution has a shorter
-    period. Empty if no capacity limits the period. Self-loops are unbounded.
+    deadlocks. Unless one of them grows by at least its number of tokens in the result, no storage
+    distribution has a shorter period. Empty if no capacity limits the period. Self-loops are unbounded.
     Raises InconsistentGraph; GaveUp if the budget, a stop or seconds, ends the analysis.
     Source: Stuijk, Geilen, Basten, IEEE Trans. Computers 57(10), 2008 (storage dependencies).
     """
@@ -145,6 +148,7 @@ def useful_growth(graph: Graph, *, budget: Budget = None) -> dict[str, int]:
     for position in evaluation.holding:
         channel, step = channels[position], searched.variables[position].step
         used = (channel.capacity or 0) - channel.initial_tokens
-        # Capacities between initial tokens + k * step behave like the lower one.
+        # A capacity between initial tokens + k * step and + (k + 1) * step has the period of the
+        # lower of these two values.
         growth[channel.name] = step - used % step
     return growth

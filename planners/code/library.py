@@ -50,7 +50,7 @@ from planners.primitives.library.winograd import ROUNDING
 
 FRAMES = 4  # of the test program of a network that keeps a state
 KERNEL_HEADERS = "src/csdf_*.h"
-USERS = ("build", "frames.txt")  # what the Makefile makes, and reads
+MAKEFILE_PATHS = ("build", "frames.txt")  # output folder and input of the Makefile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,12 +100,14 @@ def library(
     )
     vectors = frames_of(model, plan, frames)
     files = source_files(written)
+    # The C of a selection of primitives has no stages, so that no program measures or proves them.
     has_stages = bool(written.stages)
     headers, sources = paths_in(files, "include"), c_files_in(files, "src")
     about = f"{comment(model.network.name)}: inference of a neural network"
     files |= {MAIN: test_program(written, vectors)}
     files |= {EXAMPLE: example_program(written)} if has_stages else {}
     if MAKE in package.projects:
+        # The proof reads C sources; those of CMSIS-NN are not part of the library.
         is_proved = has_stages and written.cmsis_nn is None
         files |= {BENCH: bench_program(written)} if has_stages else {}
         files |= {PROOF: proof_program(written)} if is_proved else {}
@@ -225,12 +227,12 @@ def write_library(
     target: str | None = None,
     package: Package = PLAIN,
 ) -> Library:
-    """Write a C library that carries out a plan into a folder, and return it; see library().
+    """Write a C library that executes a plan into a folder, and return it; see library().
 
     The folder is created if it does not exist. Raises UnwritableFile, before anything is written, for a
     folder that holds files of another kind.
     """
-    written = library(
+    c_library = library(
         model,
         plan,
         name=name,
@@ -240,14 +242,15 @@ def write_library(
         target=target,
         package=package,
     )
-    write_folder(folder, written.files)
-    return written
+    write_folder(folder, c_library.files)
+    return c_library
 
 
 def write_folder(folder: str | PathLike[str], files: Mapping[str, str]) -> None:
     """Write the files of a program into a folder, which is created if it does not exist.
 
-    Raises UnwritableFile, before anything is written, for a folder that holds files of another kind.
+    Kernel headers of a library of another target, written there before, are deleted. Raises
+    UnwritableFile, before anything is written, for a folder that holds files of another kind.
     """
     target = Path(folder)
     _require_own(target, files)
@@ -258,7 +261,10 @@ def write_folder(folder: str | PathLike[str], files: Mapping[str, str]) -> None:
 
 
 def replaced_origin(folder: str | PathLike[str], files: Mapping[str, str]) -> str | None:
-    """Return the models and the target of a library in a folder, if those of its new files differ."""
+    """Return the origin of a library that new files replace: its models and target, as text.
+
+    None if the folder has no library with these files, or one of the same origin.
+    """
     for path in paths_in(files, "include"):
         with suppress(OSError, UnicodeDecodeError):
             before = origin_in(Path(folder, path).read_text(encoding="utf-8"))
@@ -274,7 +280,7 @@ def _require_own(folder: Path, files: Mapping[str, str]) -> None:
     if not folder.is_dir():
         raise UnwritableFile(f"{folder}: is a file; expected a folder")
     folders = {parent for path in files for parent in PurePath(path).parents}
-    files_allowed = {*USERS, PROOF, *files, *map(str, folders)}
+    files_allowed = {*MAKEFILE_PATHS, PROOF, *files, *map(str, folders)}
     files_allowed |= {path.relative_to(folder).as_posix() for path in folder.glob(KERNEL_HEADERS)}
     files_present = (
         file

@@ -1,16 +1,17 @@
 """Allocation files: CSV of MiniMalloc (`id,lower,upper,size`), and traces of the Glow compiler.
 
 Lifetimes are half-open: from `lower` to before `upper`. The columns `alignment`, `offset` (fixed)
-and `hint` may be added, and be empty; columns may stand in any order. Allocation traces in the
-format of the Glow compiler's allocator test.
+and `hint` may be added, and be empty; the order of columns is free.
+
+A trace has the format of the Glow compiler's allocator test. Time is the number of ALLOC and FREE
+instructions before. Text from `#` to the end of a line is a comment.
 
     MODEL <name>          a new problem
     ALIGN <bytes>         alignment of all its buffers
     ALLOC <id> <bytes>    the buffer lives from this instruction
     FREE <id>             to this one
-    MEM <bytes>           what the trace expects to need; EFF <ratio> its efficiency
-
-They count time in ALLOC and FREE instructions. Text from `#` to the end of a line is a comment.
+    MEM <bytes>           expected memory, ignored
+    EFF <ratio>           expected efficiency, ignored
 """
 
 from __future__ import annotations
@@ -173,7 +174,7 @@ class _Trace:
 
 
 class TraceLine(NamedTuple):
-    """A line without its comment, and where it stands."""
+    """A line without its comment, and its position; the text is empty for a row of CSV."""
 
     text: str
     number: int

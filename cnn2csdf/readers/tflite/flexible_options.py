@@ -1,9 +1,16 @@
 """Options of custom operators, which TensorFlow Lite files store as a map in a FlexBuffer.
 
-A FlexBuffer ends with its root: the offset of the map, its packed type and the width of the offset. A
-map has, before its values, the offset of a vector of keys in alphabetical order, the width of a key's
-offset, and the count of the values. A packed type is a kind times 4, plus the binary logarithm of a
-width.
+All widths are in bytes: 1, 2, 4 or 8. An offset is subtracted from the position where it is stored.
+The parts of a buffer:
+
+    root (end of the buffer)   offset of the map, packed type (1 byte), width of this offset (1 byte)
+    map, before its values     offset of the vector of keys, width of a key, number of values
+    values                     of equal width: a number, or an offset of the number if indirect
+    packed types               of the values, 1 byte each, after the last value
+    keys                       offsets of names in alphabetical order; a name ends with a zero byte
+
+A packed type is a kind times 4, plus the binary logarithm of a width: of the map's values in the type
+of the root, of the number in the type of an indirect value.
 Source: google/flatbuffers, docs, FlexBuffers format.
 """
 
@@ -14,6 +21,7 @@ import struct
 from csdf.errors import UnreadableFile
 
 INT, UINT, FLOAT, MAP, BOOL = 1, 2, 3, 9, 26
+# Kinds of values that are offsets, and the kinds of the numbers there.
 INDIRECT = {6: INT, 7: UINT, 8: FLOAT}
 # Letters of `struct` for numbers of each kind, at the index of their width in bytes; "?" for none.
 FORMS = {INT: "?bh?i???q", UINT: "?BH?I???Q", FLOAT: "??e?f???d", BOOL: "?BH?I???Q"}
@@ -27,8 +35,8 @@ class _Buffer:
     def __init__(self, content: bytes) -> None:
         self.content = content
 
-    def number(self, position: int, width: int, kind: int = UINT) -> float:
-        """Return the number at a position."""
+    def number(self, position: int, width: int, kind: int) -> float:
+        """Return the number of this kind at a position."""
         if width not in WIDTHS or not 0 <= position <= len(self.content) - width:
             raise UnreadableFile("the options of a custom operator are corrupt")
         form = FORMS[kind][width]
@@ -37,9 +45,13 @@ class _Buffer:
         value: float = struct.unpack_from(f"<{form}", self.content, position)[0]
         return value
 
+    def count(self, position: int, width: int) -> int:
+        """Return the unsigned integer at a position."""
+        return int(self.number(position, width, UINT))
+
     def pointed(self, position: int, width: int) -> int:
         """Return the position to which the offset at a position leads back."""
-        return position - int(self.number(position, width))
+        return position - self.count(position, width)
 
     def text(self, position: int) -> str:
         """Return the text that ends with a zero."""
@@ -59,19 +71,19 @@ def flexible_options(content: bytes) -> dict[str, float]:
         raise UnreadableFile("the options of a custom operator are no map")
     width = 1 << (content[-2] & 3)
     begin = buffer.pointed(len(content) - 2 - content[-1], content[-1])
-    count = int(buffer.number(begin - width, width))
+    count = buffer.count(begin - width, width)
     if count > MOST_OPTIONS:
         raise UnreadableFile(f"{count} options of a custom operator, at most {MOST_OPTIONS}")
     keys = buffer.pointed(begin - 3 * width, width)
-    key_width = int(buffer.number(begin - 2 * width, width))
+    key_width = buffer.count(begin - 2 * width, width)
     options = {}
     for number in range(count):
-        packed = int(buffer.number(begin + count * width + number, 1))
-        kind, position, size = packed >> 2, begin + number * width, width
+        packed = buffer.count(begin + count * width + number, 1)
+        kind, position, value_width = packed >> 2, begin + number * width, width
         if kind in INDIRECT:
-            position, size = buffer.pointed(position, width), 1 << (packed & 3)
+            position, value_width = buffer.pointed(position, width), 1 << (packed & 3)
             kind = INDIRECT[kind]
         if kind in FORMS:
             name = buffer.text(buffer.pointed(keys + number * key_width, key_width))
-            options[name] = buffer.number(position, size, kind)
+            options[name] = buffer.number(position, value_width, kind)
     return options

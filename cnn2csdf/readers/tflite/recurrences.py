@@ -27,7 +27,8 @@ from cnn2csdf.readers.tflite.options import fused_behind, options_of, require_ce
 from cnn2csdf.readers.tflite.recurrent_steps import add_hybrid_lstm, add_real_svdf
 from csdf.errors import UnreadableFile
 
-# Inputs of an LSTM; the first of four, in the order of CELL_GATES.
+# Inputs of an LSTM: the first of four consecutive inputs, one for each gate in the order of CELL_GATES:
+# input, forget, cell, output.
 FIRST_MATRIX = 1
 FIRST_RECURRENT = 5
 FIRST_BIAS = 12
@@ -93,7 +94,10 @@ def _supported_units(node: TfliteNode, assembly: TfliteAssembly) -> int:
 
 
 def _add_real(node: TfliteNode, assembly: TfliteAssembly, units: int, *, keeps: bool) -> None:
-    """Add an LSTM of real numbers in the form of ONNX: gates concatenated, batch as second axis."""
+    """Add an LSTM of real numbers in the form of ONNX: gates concatenated, batch as second axis.
+
+    `assembly.prepared` adds moves (reshapes, slices) after a layer and returns the last of them.
+    """
     frames = assembly.shape(node, 0).dims[0]
     matrix, recurrent, bias = _onnx_arrays(node, assembly)
     dims = (frames, 1, matrix.array.shape[2])
@@ -110,13 +114,14 @@ def _add_real(node: TfliteNode, assembly: TfliteAssembly, units: int, *, keeps: 
         given=("state", "cell") if states else (),
     )
     sources = [sequence, *states]
-    rows = op.Reshape(dims=(frames, units))
-    assembly.add(node, operator, rows, sources=sources, trained=trained)
+    as_matrix = op.Reshape(dims=(frames, units))
+    assembly.add(node, operator, as_matrix, sources=sources, trained=trained)
     if states:
         hidden, cells = states
         last = op.Slice(axis=0, start=frames - 1, stop=frames)
         output = assembly.prepared(node, assembly.written(node), last)
         assembly.state_after(hidden, op.Reshape(dims=(1, 1, units)), [output])
+        # A layer has one output: a second LSTM of the same inputs returns the last cells.
         assembly.state_after(cells, replace(operator, gives="cell"), sources, trained)
 
 
@@ -196,17 +201,22 @@ def _add_quantized(node: TfliteNode, assembly: TfliteAssembly, units: int, *, ke
             (FIRST_MATRIX, "matrix"),
             (FIRST_RECURRENT, "recurrent matrix"),
         ):
-            weights = _as_stored(node, assembly, first + number, f"{gate} {role}")
+            weights = _scaled(node, assembly, first + number, f"{gate} {role}")
             require_centred(node, weights)
             trained.append(weights)
-        trained.append(_as_stored(node, assembly, FIRST_BIAS + number, f"{gate} bias"))
+        trained.append(_array(node, assembly, FIRST_BIAS + number, f"{gate} bias"))
     assembly.add(node, operator, sources=[assembly.source(node, 0)], trained=trained)
 
 
-def _as_stored(node: TfliteNode, assembly: TfliteAssembly, index: int, role: str) -> Trained:
-    """The array of an input. Raises UnsupportedOperator for weights without a scale."""
-    weights = assembly.trained(node, index, role, assembly.constant(node, index))
-    if not role.endswith("bias") and weights.stored.quantization is None:
+def _array(node: TfliteNode, assembly: TfliteAssembly, index: int, role: str) -> Trained:
+    """The constant array of an input, as stored."""
+    return assembly.trained(node, index, role, assembly.constant(node, index))
+
+
+def _scaled(node: TfliteNode, assembly: TfliteAssembly, index: int, role: str) -> Trained:
+    """The weights of an input. Raises UnsupportedOperator for weights without a scale."""
+    weights = _array(node, assembly, index, role)
+    if weights.stored.quantization is None:
         raise refusal(node, f"weights without a scale (input {index}) for quantised integers")
     return weights
 
@@ -245,9 +255,9 @@ def svdf(node: TfliteNode, assembly: TfliteAssembly) -> None:
     if bias.shape != (units,):
         raise UnreadableFile(f"{node}: biases of shape {bias.shape} for {units} units")
     trained = [
-        _as_stored(node, assembly, 1, "matrix"),
-        _as_stored(node, assembly, 2, "filters"),
-        _as_stored(node, assembly, 3, "bias"),
+        _scaled(node, assembly, 1, "matrix"),
+        _scaled(node, assembly, 2, "filters"),
+        _array(node, assembly, 3, "bias"),
     ]
     assembly.add(node, operator, sources=[assembly.source(node, 0)], trained=trained)
 

@@ -16,11 +16,11 @@ from csdf.search.pareto import ParetoFront, SmallestStorage
 class FirstIterations:
     """The first iterations of a self-timed execution in given capacities.
 
-    starts: of the firings of each actor, in the graph's time units. transient, steady: iterations
-    before the first state that recurs, and until it does; None where none was seen. cycle: time
-    until it does.
-    iterations: that were executed; end: time up to which every firing is listed, or, where no state
-    recurred, at which the last of these iterations ends. graph: with the capacities of this run.
+    graph: with the capacities of this run. repetitions: firings of each actor in an iteration, each
+    phase counted. starts: of the firings of each actor, in the graph's time units. iterations:
+    executed. transient: iterations before the first state that recurs; steady: iterations of one
+    recurrence; cycle: time of one recurrence. All three are None if no state recurred. end: time up to
+    which all firings are listed; if no state recurred, the end of the last iteration.
     """
 
     title: str
@@ -42,7 +42,10 @@ class FirstIterations:
 
     @property
     def settled(self) -> int | None:
-        """From when on every start is one of the steady part; None if that is not listed."""
+        """Time from which on all starts are steady; None if no steady start is listed.
+
+        It is the latest first start of an actor after the transient iterations.
+        """
         if self.transient is None or self.transient >= self.iterations:
             return None
         return max(
@@ -63,8 +66,9 @@ class FasterActor:
 class GraphFindings:
     """The findings about a graph; None, or an entry of `left_out`, where something is not known.
 
-    period_bounds: lower and upper, where the period was not found in time. unit: of storage sizes;
-    time: of the period. left_out: for a part of the page the reason why it does not exist.
+    period_bounds: lower and upper, where the period was not found in time. unit, time: names of the
+    units of storage sizes and of the period. left_out: for a part of the page the reason why it does
+    not exist.
     """
 
     graph: Graph
@@ -98,7 +102,10 @@ class GraphFindings:
 
     @property
     def critical_channels(self) -> tuple[str, ...]:
-        """The channels on that cycle; the space of a channel is named after it."""
+        """The channels on the critical cycle, or on the cycle of a deadlock.
+
+        The space of a channel is named after the channel.
+        """
         cycle = None if self.result is None else self.result.critical_cycle
         return tuple(firing.channel for firing in self.blocked) if cycle is None else cycle.channels
 

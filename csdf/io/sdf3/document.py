@@ -1,4 +1,4 @@
-"""The frame of an SDF3 file: one application graph, shared by all readers and writers of the format.
+"""The elements common to all SDF3 files: type, application graph, structure and properties.
 
 The parser of the standard library is fast, but its elements have no line numbers. If a check fails on
 them, it raises Unlocated, and the reader parses the file again with csdf.io.sdf3.source, for a message
@@ -39,8 +39,8 @@ class Unlocated(Exception):
 def line_of(element: Element) -> int:
     """Return the line of an element. Raises Unlocated if the document has no line numbers.
 
-    Beyond MOST_LINES libxml2 only stores the lines of texts; an element without text next to it
-    follows the tag before it, so its line is the line of that element.
+    Beyond MOST_LINES libxml2 stores the lines of texts only. For an element without a text, the line of
+    the element before it, or of its parent, is returned: an approximation, at or before the true line.
     """
     line: int | None = getattr(element, "sourceline", None)
     while line == MOST_LINES:
@@ -90,10 +90,10 @@ class Sdf3Document:
         """Return a required attribute."""
         value: str | None = element.get(key)
         if value is None:
-            raise self.without(element, key, owner)
+            raise self.missing(element, key, owner)
         return value
 
-    def without(self, element: Element, key: str, owner: str) -> UnreadableFile:
+    def missing(self, element: Element, key: str, owner: str) -> UnreadableFile:
         """Return the error for a missing attribute."""
         return self.refusal(element, f"{owner}: <{element.tag}> has no attribute {key!r}")
 
@@ -107,7 +107,7 @@ class Sdf3Document:
                 continue
             name = element.get(key)
             if name is None:
-                raise self.without(element, key, f"in <{parent.tag}>")
+                raise self.missing(element, key, f"in <{parent.tag}>")
             if name in elements:
                 raise self.refusal(
                     element,
@@ -132,10 +132,10 @@ class Sdf3Document:
 
 
 def quick_document(text: bytes, name: str) -> Sdf3Document | None:
-    """Return the frame of an SDF3 text without line numbers; None if the full parser has to read it.
+    """Return the document of an SDF3 text, without line numbers; None if lxml has to read it.
 
-    That is a text that is not well-formed, that is neither UTF-8 nor Latin-1 with only ASCII
-    characters (UTF-16 has zeros), that has another version of XML, or that may have a document type.
+    The quick parser reads well-formed XML 1.0 without a document type, in UTF-8 or in Latin-1 with
+    ASCII characters only. Zero bytes are signs of UTF-16.
     """
     if b"<!DOCTYPE" in text or b"\0" in text:
         return None
@@ -147,7 +147,7 @@ def quick_document(text: bytes, name: str) -> Sdf3Document | None:
     except (UnicodeDecodeError, expat.ExpatError):
         return None
     try:
-        return framed(root, name, decoded, None)
+        return document_of(root, name, decoded, None)
     except Unlocated:
         return None
 
@@ -168,7 +168,8 @@ def _quick_root(text: str) -> Element:
     parser = expat.ParserCreate(namespace_separator="}")
     parser.StartElementHandler = builder.start
     parser.EndElementHandler = builder.end
-    if "<throughput" in text:  # comments divide what an element begins with from the rest
+    # As in lxml, a comment ends `element.text`: text after the comment belongs to the comment.
+    if "<throughput" in text:
         parser.CharacterDataHandler = builder.data
         parser.CommentHandler = builder.comment
         parser.ProcessingInstructionHandler = builder.pi
@@ -177,8 +178,8 @@ def _quick_root(text: str) -> Element:
     return builder.close()
 
 
-def framed(root: Element, name: str, text: str, tree: Any) -> Sdf3Document:
-    """Return the frame around the root of a document. Raises UnreadableFile, or Unlocated."""
+def document_of(root: Element, name: str, text: str, tree: Any) -> Sdf3Document:
+    """Return the document of a root element. Raises UnreadableFile, or Unlocated."""
     kind = root.get("type")
     if root.tag != "sdf3" or kind not in KINDS:
         where = f"{name}:{line_of(root)}:"

@@ -12,7 +12,7 @@ from lxml import etree
 
 from csdf.errors import UnreadableFile
 from csdf.io import files
-from csdf.io.sdf3.document import Sdf3Document, framed
+from csdf.io.sdf3.document import Sdf3Document, document_of
 
 
 def open_document(text: bytes, name: str, most: int = files.LARGEST_FILE_BYTES) -> Sdf3Document:
@@ -26,7 +26,7 @@ def open_document(text: bytes, name: str, most: int = files.LARGEST_FILE_BYTES) 
         raise UnreadableFile(f"{name}:1: the file is empty; expected an SDF3 document")
     root = parse_root(text, name)
     tree = root.getroottree()
-    return framed(root, name, decoded(text, tree, name), tree)
+    return document_of(root, name, decoded(text, tree, name), tree)
 
 
 def reopen_document(text: str) -> Sdf3Document:

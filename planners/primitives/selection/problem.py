@@ -27,7 +27,8 @@ MOST = 2**53  # sums stay below, so that 64 bits and doubles hold them exactly
 class LayerLink:
     """An input of a layer; producer, consumer: numbers of layers.
 
-    map_bytes: of the map on this link. changes: of its layout, each at most once.
+    map_bytes: of the map on this link. changes: the transformations of its layout. There are two
+    layouts, so that the source layout of a change determines its target.
     """
 
     producer: int
@@ -46,11 +47,12 @@ class LayerLink:
 class Objective(Enum):
     """Accounting of the memory of a selection.
 
-    NETWORK: each layer keeps a workspace and its weights for itself, and each transformed tensor is a
-    buffer of its own: the sum. WORKSPACE: one workspace serves a layer after the other: the largest.
-    Feature maps in the layout in which they are written are the same for every selection and are
-    not counted. Our reading of formulas 13 and 14, and of formula 15, of Wen et al., TASO: Time and
-    Space Optimization for Memory-Constrained DNN Inference, SBAC-PAD 2020.
+    NETWORK: the memory is the sum over all layers of workspace, weights and transformed inputs, each in
+    a buffer of its own (our reading of formulas 13 and 14 of the source). WORKSPACE: all layers share
+    one workspace; the memory is the largest workspace of a layer or transformation (formula 15).
+    Feature maps in the layout of their producer are the same for every selection: neither counts them.
+    Source: Wen et al., TASO: Time and Space Optimization for Memory-Constrained DNN Inference, SBAC-PAD
+    2020.
     """
 
     NETWORK = "network"
@@ -109,6 +111,7 @@ class SelectionProblem:
             for candidates in self.candidates
         )
         for link in self.links:
+            # With two layouts a change from `source` leads to the only other target.
             layouts = {change.source_layout for change in link.changes}
             for source in self.output_layouts(link.producer):
                 for target in self.input_layouts(link.consumer):
@@ -256,7 +259,7 @@ def selection_problem(network: Network, profile: Profile) -> SelectionProblem:
 
 
 def alive_map_bytes(network: Network) -> int:
-    """Return the most bytes of feature maps alive at once, layer by layer: what is not counted."""
+    """Return the most bytes of feature maps alive at once, layer by layer; no Objective counts them."""
     last = {layer.name: number for number, layer in enumerate(network.layers)}
     for number, layer in enumerate(network.layers):
         last.update(dict.fromkeys(layer.inputs, number))
