@@ -1,9 +1,9 @@
-"""Feature maps of another size: padded, cropped, resized as ONNX Runtime and TensorFlow Lite do.
+"""Feature maps that are padded, cropped or resized as by ONNX Runtime and TensorFlow Lite.
 
-The nearest place is found in single precision, rounding errors included: at a tie they decide, and
-a network that was trained and deployed has them. Compared with ONNX Runtime 1.31.1, which takes a
-coordinate within a millionth of a half as the half. Linear interpolation is exact instead, since
-there a rounding error moves a result by as little.
+Nearest positions are computed in single precision, because rounding errors decide at ties, and a
+trained network depends on them. They equal those of ONNX Runtime 1.31.1, which treats a coordinate
+within a millionth of a half as a half. Linear interpolation in floating point has exact coordinates:
+a rounding error of a coordinate changes a result only in proportion.
 """
 
 from __future__ import annotations
@@ -116,27 +116,25 @@ class Pad(Operator):
             if not any(self.channels):
                 return cells
             return np.pad(cells, (self.channels, (0, 0), (0, 0)), constant_values=self.value)
-        places = (np.arange(part.begin, part.end) - top, np.arange(part.shape.width) - left)
-        places_of_axes = zip(places, (height, width), strict=True)
-        if self.mode == "edge":  # places beyond the ends moved to the first or the last one
-            return _picked(
-                part,
-                *(
-                    np.clip(places_of_axis, 0, length - 1)
-                    for places_of_axis, length in places_of_axes
-                ),
-            )
-        # Places beyond the ends mirrored at the first and the last one, or behind these.
-        repeats = int(self.mode == "symmetric")
-        periods = [max(2 * length - 2 * (1 - repeats), 1) for length in (height, width)]
-        turns = [
-            (places_of_axis % period, period - repeats)
-            for (places_of_axis, _), period in zip(places_of_axes, periods, strict=True)
-        ]
+        row_positions = np.arange(part.begin, part.end) - top
+        column_positions = np.arange(part.shape.width) - left
         return _picked(
-            part,
-            *(np.minimum(places_of_axis, last - places_of_axis) for places_of_axis, last in turns),
+            part, self._inside(row_positions, height), self._inside(column_positions, width)
         )
+
+    def _inside(self, positions: Places, length: int) -> Places:
+        """Return the positions of an axis that are read for positions beyond its ends.
+
+        Example of length 4: "edge" 0 0 | 0 1 2 3 | 3 3, "reflect" 2 1 | 0 1 2 3 | 2 1, "symmetric"
+        1 0 | 0 1 2 3 | 3 2.
+        """
+        if self.mode == "edge":
+            return np.clip(positions, 0, length - 1)
+        # Mirrored positions are periodic: 0 1 2 3 2 1 in "reflect", 0 1 2 3 3 2 1 0 in "symmetric".
+        repeats_border = int(self.mode == "symmetric")
+        period = max(2 * length - 2 * (1 - repeats_border), 1)
+        in_period = positions % period
+        return np.minimum(in_period, period - repeats_border - in_period)
 
 
 def padding_steps(
@@ -182,14 +180,15 @@ IN_1024THS, SINGLE_PRECISION = "in 1024ths", "single precision"  # shares of int
 class Resize(Operator):
     """Feature maps of another height and width.
 
-    coordinates: how an output place is found in the input: "asymmetric", "half pixel",
+    coordinates: coordinate of an output position in the input: "asymmetric", "half pixel",
     "pytorch half pixel", "align corners"; or, for "nearest", "asymmetric by ratio", "half pixel by
-    ratio" or "align corners by ratio", as TensorFlow Lite rounds them.
-    rounding: for "nearest", how a coordinate is rounded: "floor", "ceil", "ceil where smaller" (floor
-    where the output is larger), or to the nearest with ties up ("half up", "prefer ceil") or down
-    ("prefer floor"); for the latter two a coordinate within TIE of a half is a tie. For "linear"
-    integers, the arithmetic of the shares: "in 1024ths" (int8) or "single precision" (uint8), as
-    TensorFlow Lite computes them.
+    ratio" or "align corners by ratio", as TensorFlow Lite computes them.
+    rounding: its meaning depends on the function. For "nearest", the rounding of a coordinate: "floor",
+    "ceil", "ceil where smaller" (floor where the output is larger), or to the nearest with ties up
+    ("half up", "prefer ceil") or down ("prefer floor"); for the latter two a coordinate within TIE of
+    a half is a tie. For quantised "linear" layers in fixed point, the precision of interpolation
+    weights: "in 1024ths" (int8) or "single precision" (uint8), as in TensorFlow Lite. For other layers
+    it has no effect, and is "floor".
     scales: vertical and horizontal, where they differ from the output size over the input size;
     floats, since the nearest position is found in single precision. cubic: the coefficient of cubic
     interpolation; skips_outside: whether positions beyond the ends have weight 0 in it.
@@ -228,12 +227,8 @@ class Resize(Operator):
 
     def computed_in_integers(self, part: OutputRows, types: Types) -> Array:
         """Return the nearest integers, or a mean of four in fixed point."""
-        types_known = [
-            types_of_operand
-            for types_of_operand in (*types.inputs, types.output)
-            if types_of_operand is not None
-        ]
-        is_fixed = len(types_known) == 2 and types_known[-1].is_fixed_point
+        source, result = types.inputs[0], types.output
+        is_fixed = source is not None and result is not None and result.is_fixed_point
         if self.function == "nearest" and (is_fixed or set(types.inputs) == {types.output}):
             return self.computed(part)
         if self.function == "linear" and is_fixed and self.rounding == SINGLE_PRECISION:
@@ -276,12 +271,14 @@ class Resize(Operator):
     ) -> tuple[Places, Places, NDArray[Any]]:
         """Return input positions before and after integer output positions, and the share of each.
 
-        The share is in 1024ths, or in single precision; those places are among `rows_needed`.
+        The share is in 1024ths, or in single precision. A rounding error of a coordinate in single
+        precision may move a neighbour by a position; neighbours are clipped to the exact ones, which
+        `rows_needed` returns.
         """
         if self.rounding != SINGLE_PRECISION:
-            return axis.binary_neighbours(places)
-        first, last, _ = axis.neighbours(places)
-        before, after, share = axis.single_neighbours(places)
+            return axis.neighbours_in_1024ths(places)
+        first, last, _ = axis.exact_neighbours(places)
+        before, after, share = axis.single_precision_neighbours(places)
         return np.clip(before, first, last), np.clip(after, first, last), share
 
     def output_dims(self, inputs: Sequence[Shape]) -> Dims:
@@ -305,9 +302,9 @@ class Resize(Operator):
             around = axis.cubic_neighbours(rows, self.cubic, skips_outside=self.skips_outside)[0]
             first, last = around[:, 0], around[:, -1]
         elif self.rounding == IN_1024THS:
-            first, last = axis.binary_neighbours(rows)[:2]
+            first, last = axis.neighbours_in_1024ths(rows)[:2]
         else:
-            first, last = axis.neighbours(rows)[:2]
+            first, last = axis.exact_neighbours(rows)[:2]
         return lambda row: (int(first[row]), int(last[row]) + 1)
 
     def computed(self, part: OutputRows) -> Array:
@@ -326,8 +323,8 @@ class Resize(Operator):
             around, weights = across.cubic_neighbours(columns, self.cubic, skips_outside=skips)
             result = np.einsum("crwt,wt->crw", mixed[:, :, around], weights)
             return result
-        above, below, from_above = down.neighbours(rows)
-        left, right, from_left = across.neighbours(columns)
+        above, below, from_above = down.exact_neighbours(rows)
+        left, right, from_left = across.exact_neighbours(columns)
         first = int(above.min())
         read = part.inputs[0].rows(first, int(below.max()) + 1)
         upper, lower = read[:, above - first], read[:, below - first]
@@ -356,9 +353,9 @@ TIE = np.float32(1e-6)  # a coordinate closer than this to a half is a tie
 
 @dataclass(frozen=True, slots=True)
 class ResizedAxis:
-    """An axis of a resize, rows or columns, with its places before and after.
+    """An axis of a resize, rows or columns.
 
-    scale: output places for an input place, where it is not just the size over the length.
+    scale: output positions per input position, if it is not the size over the length.
     """
 
     length: int  # of the input
@@ -373,10 +370,10 @@ class ResizedAxis:
         clipped: Places = np.clip(rounded, 0, self.length - 1).astype(np.int64)
         return clipped
 
-    def neighbours(self, places: Places) -> tuple[Places, Places, Reals]:
+    def exact_neighbours(self, places: Places) -> tuple[Places, Places, Reals]:
         """Return the input positions before and after output positions, and the distance to the first.
 
-        Positions are clipped to the first and the last of the input.
+        Coordinates are fractions. Positions are clipped to the first and the last of the input.
         """
         numerators, denominator = self._exact(places)
         numerators = np.clip(numerators, 0, (self.length - 1) * denominator)
@@ -384,10 +381,10 @@ class ResizedAxis:
         shares = (numerators - before * denominator) / denominator
         return before, after, shares.astype(np.float32)
 
-    def single_neighbours(self, places: Places) -> tuple[Places, Places, Reals]:
-        """Return the input positions before and after, and the distance to the first.
+    def single_precision_neighbours(self, places: Places) -> tuple[Places, Places, Reals]:
+        """Return the same as `exact_neighbours`, computed in single precision.
 
-        Distances are in single precision, as TensorFlow Lite computes them.
+        As TensorFlow Lite computes them for uint8.
         """
         step = np.float32(self.length) / np.float32(self.size)
         if self.coordinates == "align corners" and self.size > 1:
@@ -398,10 +395,10 @@ class ResizedAxis:
         after = np.minimum(np.ceil(real_places), self.length - 1).astype(np.int64)
         return np.minimum(before, self.length - 1), after, real_places - before.astype(np.float32)
 
-    def binary_neighbours(self, places: Places) -> tuple[Places, Places, Places]:
-        """Return the input positions before and after, and the distance to the first in 1024ths.
+    def neighbours_in_1024ths(self, places: Places) -> tuple[Places, Places, Places]:
+        """Return the same as `exact_neighbours`, with distances and coordinates in integer 1024ths.
 
-        The step from place to place is rounded to 1024ths, as TensorFlow Lite Micro rounds it.
+        The step from position to position is rounded to 1024ths, as in TensorFlow Lite Micro for int8.
         """
         step = (2**10 * self.length + self.size // 2) // self.size
         if self.coordinates == "align corners" and self.size > 1:
@@ -448,7 +445,7 @@ class ResizedAxis:
             # The three coordinates "by ratio" are rounded as TensorFlow Lite rounds them.
             case "asymmetric by ratio":
                 return places * (np.float32(self.length) / np.float32(self.size))
-            case "half pixel by ratio":
+            case "half pixel by ratio":  # not less HALF: its "floor" finds the nearest position
                 return (places + HALF) * (np.float32(self.length) / np.float32(self.size))
             case "align corners by ratio":
                 return places * (np.float32(self.length - 1) / last)

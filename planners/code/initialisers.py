@@ -1,7 +1,11 @@
 """Designated initialisers of structures: `{.rows = 12, .window = {.taps = {3, 3}, .stride = {2, 2}}}`.
 
-Emitters name the fields of a C structure, and the names are compared with the structure in the C
-files that the library is compiled with. Lists of values in the order of the fields get their names.
+Emitters write initialisers in two forms, and both become designated in the order of the structure in
+the C files: `{.stride = {2, 2}, .rows = 12}` is sorted, and its names are compared with the structure;
+`{12, {2, 2}}` gets the names of the fields.
+
+A quantised library has floating-point types with the suffix `_of_reals` (planners.code.parts.as_real).
+Their fields are those of the type without the suffix in the floating-point C files.
 """
 
 from __future__ import annotations
@@ -14,7 +18,7 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from csdf.errors import InternalError
-from planners.code.parts import CONVERSIONS, REALS, added_sources, as_real, parts_of
+from planners.code.parts import CONVERSIONS, REALS, added_sources, as_real, definitions_of
 
 WIDTH = 100
 _STRUCTURE = re.compile(r"typedef struct(?: \w+)? \{(.*)\} (\w+);", re.DOTALL)
@@ -23,8 +27,10 @@ _DECLARATION = re.compile(r"\s*(?:const\s+)?(\w+)\s(.*)", re.DOTALL)
 _NAME = re.compile(r"(\w+)\s*(?:\[.*\])?\s*$")
 _POINTER_TO_FUNCTION = re.compile(r"\(\*(\w+)\)\(")
 _CONDITION = re.compile(r"#if (?:defined\((\w+)\)|(\w+))")
-_FOLDED = re.compile(r"(FOLDED\([^()]*\) )(.*)", re.DOTALL)  # a field with its name, on Helium only
-_OF_REALS = "_of_reals"  # behind the names of types for real numbers beside integers
+# A value after the macro of a field that only Helium has: `FOLDED(sums) NULL`. The macro expands to
+# `.folded = sums,` or to no text. The designated form is `FOLDED(sums) .bias = NULL`.
+_FOLDED = re.compile(r"(FOLDED\([^()]*\) )(.*)", re.DOTALL)
+_OF_REALS = "_of_reals"  # suffix of floating-point types in a quantised library
 
 
 class Field(NamedTuple):
@@ -37,18 +43,23 @@ class Field(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Structures:
-    """The structures of C files, and tables with the names of their fields."""
+    """The structures of C files by name, and initialisers with the names of their fields.
+
+    fields: of each structure. fields_of_reals: of each structure of the floating-point C files, whose
+    name in a quantised library has a suffix.
+    """
 
     fields: Mapping[str, tuple[Field, ...]]
-    fields_of_reals: Mapping[str, tuple[Field, ...]]  # of floating-point kernels beside integers
+    fields_of_reals: Mapping[str, tuple[Field, ...]]
 
     def designated(self, kind: str, text: str) -> str:
         """Return an initialiser of a type with the name of each field before its value.
 
-        The initialiser stays as it is if the C files have no structure with that number of fields.
+        The text is returned unchanged if it is no list in braces, if the C files have no structure
+        `kind`, or if a list without names has another number of values than the structure has fields.
         Raises InternalError where the text names other fields than the structure has.
         """
-        fields = self._fields(kind)
+        fields = self._fields_of(kind)
         if not fields or not text.startswith("{"):
             return text
         values = split_values(text)
@@ -59,21 +70,23 @@ class Structures:
         pairs = zip(fields, values, strict=True)
         return "{" + ", ".join(self._value(field, value, kind) for field, value in pairs) + "}"
 
-    def _fields(self, kind: str) -> tuple[Field, ...]:
+    def _fields_of(self, kind: str) -> tuple[Field, ...]:
+        """The fields of a structure in order; empty for other types."""
         if not kind.endswith(_OF_REALS):
             return self.fields.get(kind, ())
         fields = self.fields_of_reals.get(kind.removesuffix(_OF_REALS), ())
         return tuple(field._replace(name=as_real(field.name)) for field in fields)
 
     def _value(self, field: Field, value: str, owner: str) -> str:
+        """The value of a field of structure `owner`, after the name of the field."""
         folded = _FOLDED.fullmatch(value)
-        before, value = folded.groups() if folded else ("", value)
+        macro, value = folded.groups() if folded else ("", value)
         kind = as_real(field.kind) if owner.endswith(_OF_REALS) else field.kind
-        if field.is_array and self._fields(kind) and value.startswith("{"):
+        if field.is_array and self._fields_of(kind) and value.startswith("{"):
             value = "{" + ", ".join(self.designated(kind, v) for v in split_values(value)) + "}"
         elif kind:
             value = self.designated(kind, value)
-        return f"{before}.{field.name} = {value}"
+        return f"{macro}.{field.name} = {value}"
 
     def constant(self, kind: str, name: str, text: str) -> str:
         """Return the definition of a constant structure."""
@@ -85,12 +98,15 @@ class Structures:
         return f"{head}{{\n    {lines}\n}};"
 
     def table(self, kind: str, name: str, rows: Sequence[str]) -> str:
-        """Return the definition of a constant array, a row a line: `{...}, /* comment */`."""
+        """Return the definition of a constant array. rows: `{...}, /* comment */`, or scalars."""
         lines = "\n".join(f"    {self.row(kind, row)}" for row in rows)
         return f"static const {kind} {name}[{len(rows)}] = {{\n{lines}\n}};"
 
     def row(self, kind: str, text: str) -> str:
-        """Return a row of a table, 100 columns wide, after the comment that follows it."""
+        """Return a row of a table in lines of 100 columns, its comment on a line of its own before it.
+
+        Example: `{1, 2}, /* name */` becomes `/* name */`, then `{.first = 1, .last = 2},`.
+        """
         if not text.startswith("{"):
             return text
         depths = accumulate((character == "{") - (character == "}") for character in text)
@@ -114,13 +130,16 @@ def _structures(
     files: Iterable[str], macros: frozenset[str]
 ) -> Iterator[tuple[str, tuple[Field, ...]]]:
     for file in files:
-        for part in parts_of(file):
-            if match := _STRUCTURE.search(_COMMENT.sub("", part.text)):
-                yield match[2], tuple(_fields(_possible(match[1], macros)))
+        for definition in definitions_of(file):
+            if match := _STRUCTURE.search(_COMMENT.sub("", definition.text)):
+                yield match[2], tuple(_declared_fields(_without_false_branches(match[1], macros)))
 
 
-def _possible(body: str, macros: frozenset[str]) -> str:
-    """Return a body of a structure without the fields of conditions that do not hold."""
+def _without_false_branches(body: str, macros: frozenset[str]) -> str:
+    """Return a body of a structure without the fields of conditions that do not hold.
+
+    Structures of the C files have `#if` and `#endif` only: no `#else`, no nested conditions.
+    """
     lines, holds = [], True
     for line in body.splitlines():
         if match := _CONDITION.match(line):
@@ -132,7 +151,8 @@ def _possible(body: str, macros: frozenset[str]) -> str:
     return "\n".join(lines)
 
 
-def _fields(body: str) -> Iterator[Field]:
+def _declared_fields(body: str) -> Iterator[Field]:
+    """Yield the fields that the declarations of a structure declare, in order."""
     for declaration in filter(str.strip, body.split(";")):
         if pointer := _POINTER_TO_FUNCTION.search(declaration):
             yield Field(pointer[1], "", is_array=False)
@@ -171,12 +191,22 @@ def split_values(text: str) -> list[str]:
 
 
 def _wrapped(row: str) -> list[str]:
-    """Break a row before fields, such that lines have at most 100 columns, indented by their depth."""
+    """Break a row before fields, such that lines have at most 100 columns with 4 of the caller.
+
+    A line is indented by 4 columns per open brace. The first level of a row in braces is 1 column, the
+    width of the brace, so that fields align:
+
+        {.rows = 12, .window = {.taps = {3, 3},
+             .stride = {2, 2}},
+         .columns = 9},
+    """
     lines, line, depth = [], "", 0
+    first_level = 3 if row.startswith("{") else 0  # columns that the first level lacks
+    # Pieces begin at a field, `.name = `, or at a macro FOLDED, which stays with the field after it.
     for piece in re.split(r"(?<=[,)] )(?=\.)|(?<=, )(?=FOLDED)", row):
         if line and len(line) + len(piece.rstrip()) + 4 > WIDTH:
             lines.append(line.rstrip())
-            line = " " * (4 * depth if row[0] != "{" else 4 * depth - 3)
+            line = " " * (4 * depth - first_level)
         line += piece
         depth += piece.count("{") - piece.count("}")
     return [*lines, line]

@@ -34,10 +34,10 @@ from planners.code.parts import (
     Definition,
     Place,
     added_sources,
-    as_part,
+    as_definition,
     as_real,
+    definitions_of,
     is_structure,
-    parts_of,
     reachable,
 )
 
@@ -318,12 +318,12 @@ def _variant(file: str, build: Build, machine: Machine | None) -> tuple[Definiti
     """
     parts: list[Definition | None] = []
     words = frozenset() if machine is None else machine.words
-    for part in parts_of(file):
+    for part in definitions_of(file):
         possible, defined = (
             (words_of(build.target), frozenset[str]()) if is_structure(part) else (words, words)
         )
         text = specialised(part.text, possible, defined, build.switches)
-        parts.append(as_part(text) if text else None)
+        parts.append(as_definition(text) if text else None)
     return tuple(parts)
 
 

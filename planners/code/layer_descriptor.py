@@ -27,7 +27,7 @@ from planners.code.parts import (
     Definition,
     added_sources,
     as_real,
-    used_parts,
+    used_definitions,
 )
 from planners.code.rules import Rule
 
@@ -209,7 +209,7 @@ def shared_with_reals(wanted: Iterable[str]) -> frozenset[str]:
 
     wanted: functions and types, by their names in a floating-point library.
     """
-    parts = used_parts(wanted, (*REALS, *added_sources()))
+    parts = used_definitions(wanted, (*REALS, *added_sources()))
     return frozenset(name for part in parts if not is_of_reals(part) for name in part.names)
 
 

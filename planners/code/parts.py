@@ -16,8 +16,10 @@ from typing import NamedTuple
 
 from planners.code.machines import NO_SWITCHES, Switches, specialised, words_of
 
-SHARED = ("frame.c", "windows.c", "places.c", "folds.c", "sweep.c", "shares.c")
-_REALS = (
+# C files by the elements of the arena, in the order in which they are compiled.
+SHARED = ("frame.c", "windows.c", "places.c", "folds.c", "sweep.c", "shares.c")  # any elements
+REALS = (  # floating point
+    *SHARED,
     "reals.c",
     "shares_of_reals.c",
     "share_windows.c",
@@ -26,24 +28,34 @@ _REALS = (
     "points.c",
     "detections.c",
     "steps.c",
+    "behind_reals.c",
 )
-REALS = (*SHARED, *_REALS, "behind_reals.c")
+# Integers: 8 bits or 16 bits, with accumulators of 32 bits ("narrow") or 64 bits ("wide"). Sums are
+# rescaled by fixed-point multipliers as in TensorFlow Lite, or in single precision as in ONNX Runtime.
 _INTEGERS = ("integers.c", "integer_elements.c", "positions.c", "points.c", "detections.c")
-_OF_BYTES = ("byte_sums.c", "byte_lanes.c", *_INTEGERS, "products.c")
-_BYTES = ("sums.c", *_OF_BYTES, "shares_of_integers.c", "share_windows.c")
-_MORE = ("curves.c", "cells.c", "wide.c", "interpolations.c")
+_SHARES = ("shares_of_integers.c", "share_windows.c")
+_BYTES = ("sums.c", "byte_sums.c", "byte_lanes.c", *_INTEGERS, "products.c", *_SHARES)
+_SHORTS = ("sums.c", "short_sums.c", *_INTEGERS, *_SHARES)
 _NARROW, _WIDE = ("elements.c", "narrow_totals.c"), ("elements.c", "wide_totals.c")
-_SINGLE_LAYERS = ("single_layers.c", "single_products.c", "dynamic.c")
-INTEGERS = (*SHARED, *_NARROW, "fixed.c", "fixed_sums.c", *_BYTES, *_MORE)  # of 8 bits
+_FIXED_BYTES = (*_BYTES, "curves.c", "cells.c", "wide.c", "interpolations.c")
+_FIXED_SHORTS = (*_SHORTS, "curves.c", "short_layers.c")
+_SINGLE_BYTES = (*_BYTES, "single_layers.c", "single_products.c", "dynamic.c")
+INTEGERS = (*SHARED, *_NARROW, "fixed.c", "fixed_sums.c", *_FIXED_BYTES)  # 8 bits, fixed point
 WITH_CMSIS_NN = (*INTEGERS, "cmsis_nn.c")
-SINGLES = (*SHARED, *_NARROW, "single.c", *_BYTES, *_SINGLE_LAYERS)
-_SHORTS = ("sums.c", "short_sums.c", *_INTEGERS, "shares_of_integers.c", "share_windows.c")
-_CURVED = ("curves.c", "short_layers.c")
-SHORTS = (*SHARED, *_WIDE, "fixed.c", "short_scaling.c", *_SHORTS, *_CURVED)  # of 16 bits
-SHORT_SINGLES = (*SHARED, *_WIDE, "single.c", *_SHORTS, "single_layers.c")
-CONVERSIONS = ("conversions.c",)  # from integers to real numbers with functions behind them
+SINGLES = (*SHARED, *_NARROW, "single.c", *_SINGLE_BYTES)  # 8 bits, single precision
+SHORTS = (*SHARED, *_WIDE, "fixed.c", "short_scaling.c", *_FIXED_SHORTS)  # 16 bits, fixed point
+SHORT_SINGLES = (
+    *SHARED,
+    *_WIDE,
+    "single.c",
+    *_SHORTS,
+    "single_layers.c",
+)  # 16 bits, single precision
+CONVERSIONS = ("conversions.c",)  # from integers to real numbers, with the layers in floating point
 SCHEDULER = ("tiles.c", "blocks.c", "scheduler.c")
-OWN, CMSIS_NN = KERNELS = ("csdf", "cmsis-nn")  # whose kernels a library calls
+
+OWN, CMSIS_NN = "csdf", "cmsis-nn"  # the kernels that a library calls
+KERNELS = (OWN, CMSIS_NN)
 COMMIT = "99f736a63036613032f9b70de36b493bcd7802d4"  # of CMSIS-NN, from July 2026
 SOURCE = "https://github.com/ARM-software/CMSIS-NN.git"
 _WORD = re.compile(r"[A-Za-z_]\w*")
@@ -52,10 +64,12 @@ _ARRAY = re.compile(r"typedef \w+ (\w+)\[")  # of a length that is checked at co
 _MACRO = re.compile(r"#define (\w+)")
 _BY_MACRO = re.compile(r"\w+\((\w+), .*\)")  # the definition of a function in one line
 _ENUMERATED = re.compile(r"(\w+)\s*(?:=[^,}]*)?[,}]")
-_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
-_COMMENTS = re.compile(r"(/\*.*?\*/)", re.DOTALL)
-_MACROS = {name: f"{name}_OF_REALS" for name in ("LEAST", "MOST", "SLOTS", "AS_TILE", "JOIN")}
-_BY_ELEMENT = {"element": "real", **_MACROS}
+_COMMENT = re.compile(r"(/\*.*?\*/)", re.DOTALL)  # a group: `split` returns the comments too
+# The type of an element, and the macros of elements that the prologue of a library defines. They are
+# in no C file, so `_names_of_reals` does not derive them from the definitions.
+_BY_ELEMENT = {"element": "real"} | {
+    name: f"{name}_OF_REALS" for name in ("LEAST", "MOST", "SLOTS", "AS_TILE", "JOIN")
+}
 
 
 def comment(text: str) -> str:
@@ -75,7 +89,7 @@ class Definition(NamedTuple):
 
 
 class Place(NamedTuple):
-    """A position in the C files: the file, and the number of the part in that file."""
+    """A position in the C files: the file, and the number of the definition in that file."""
 
     file: str
     number: int
@@ -102,7 +116,7 @@ def source(name: str) -> str:
 
 
 @cache
-def parts_of(
+def definitions_of(
     name: str, target: str | None = None, switches: Switches = NO_SWITCHES
 ) -> tuple[Definition, ...]:
     """Return the definitions of a C file of this package, in order.
@@ -110,27 +124,29 @@ def parts_of(
     target: of machines.TARGETS, without the branches of other machines; None: all branches.
     switches: macros of networks, without the branches of other values.
     """
-    parts = tuple(as_part(text) for text in _chunks(source(name)))
-    if target is None and not switches:
-        return parts
-    words = words_of(target)
-    texts = (specialised(part.text, words, switches=switches) for part in parts)
-    return tuple(as_part(text) for text in texts if text)
+    texts: Iterable[str] = _chunks(source(name))
+    if target is not None or switches:
+        words = words_of(target)
+        texts = filter(None, (specialised(text, words, switches=switches) for text in texts))
+    return tuple(map(as_definition, texts))
 
 
 @cache
 def defined_names(name: str) -> frozenset[str]:
     """Return what a C file of this package defines."""
-    return frozenset().union(*(part.names for part in parts_of(name)))
+    return frozenset().union(*(definition.names for definition in definitions_of(name)))
 
 
 @cache
 def functions_in(name: str) -> frozenset[str]:
     """Return the functions that a C file of this package defines."""
     kinds = re.compile(r"(#define|typedef|enum)\b")
-    parts = parts_of(name)
     return frozenset().union(
-        *(part.names for part in parts if not kinds.match(_COMMENT.sub("", part.text).strip()))
+        *(
+            definition.names
+            for definition in definitions_of(name)
+            if not kinds.match(_COMMENT.sub("", definition.text).strip())
+        )
     )
 
 
@@ -149,21 +165,32 @@ def _chunks(text: str) -> Iterator[str]:
             lines = []
 
 
-def as_part(text: str) -> Definition:
+def as_definition(text: str) -> Definition:
     """Return a definition of C with the names that it defines and mentions."""
     code = _CONDITION.sub("", _COMMENT.sub("", text)).strip()
     return Definition(text, frozenset(_defined(code)), frozenset(_WORD.findall(code)))
 
 
 def _defined(code: str) -> Iterator[str]:
+    """The names that a definition in the style of the C files defines, by its first words.
+
+    Code without comments and conditions. Examples, which define NAME:
+
+    - `#define NAME(x) ...` and `EACH_ELEMENT(NAME, tanhf(x))`;
+    - `typedef char NAME[...]`, an array whose length the compiler checks;
+    - `typedef void (*NAME)(...)`, a pointer to a function;
+    - `typedef struct {void (*field)(int);} NAME;` and `typedef int32_t NAME;`: the last word;
+    - `enum {NAME, NAME = 2};`
+    - `static int32_t NAME(int32_t x) {...}`: the last word before the first bracket.
+    """
     head = code.partition("{")[0]
     if macro := _MACRO.match(code) or _BY_MACRO.fullmatch(code):
         yield macro[1]
     elif array := _ARRAY.match(code):
         yield array[1]
     elif code.startswith("typedef"):
-        pointer = re.search(r"\(\*(\w+)\)", code) if "struct {" not in code else None
-        yield pointer.group(1) if pointer and "}" not in code else _WORD.findall(code)[-1]
+        pointer = re.search(r"\(\*(\w+)\)", code) if "}" not in code else None
+        yield pointer[1] if pointer else _WORD.findall(code)[-1]
     elif code.startswith("enum"):
         yield from _ENUMERATED.findall(code)
     elif "(" in head:
@@ -179,45 +206,45 @@ def used(
     """Return the C of the wanted definitions with all their dependencies.
 
     The order of the files is preserved, so that each definition follows its dependencies. target,
-    switches: as for parts_of.
+    switches: as for definitions_of.
     """
-    return [part.text for part in used_parts(wanted, names, target, switches)]
+    return [definition.text for definition in used_definitions(wanted, names, target, switches)]
 
 
-def used_parts(
+def used_definitions(
     wanted: Iterable[str],
     names: Sequence[str],
     target: str | None = None,
     switches: Switches = NO_SWITCHES,
 ) -> list[Definition]:
-    """Return the parts of `used`."""
-    parts = {
-        Place(name, number): part
+    """Return the definitions of `used`."""
+    definitions = {
+        Place(name, number): definition
         for name in names
-        for number, part in enumerate(parts_of(name, target, switches))
+        for number, definition in enumerate(definitions_of(name, target, switches))
     }
-    places = reachable(wanted, parts)
-    return [part for place, part in parts.items() if place in places]
+    places = reachable(wanted, definitions)
+    return [definition for place, definition in definitions.items() if place in places]
 
 
-def is_structure(part: Definition) -> bool:
-    """Return whether a part is a structure, without a condition around it."""
-    return _COMMENT.sub("", part.text).lstrip().startswith("typedef struct")
+def is_structure(definition: Definition) -> bool:
+    """Return whether a definition begins with a structure, so that no condition encloses it."""
+    return _COMMENT.sub("", definition.text).lstrip().startswith("typedef struct")
 
 
-def reachable(wanted: Iterable[str], parts: Mapping[Place, Definition]) -> set[Place]:
+def reachable(wanted: Iterable[str], definitions: Mapping[Place, Definition]) -> set[Place]:
     """Return the definitions of the wanted names with all their dependencies.
 
-    Parts that define no name, such as declarations of structures, are always included.
+    Those that define no name, such as declarations of structures, are always included.
     """
-    by_name = {name: place for place, part in parts.items() for name in part.names}
-    places = {place for place, part in parts.items() if not part.names}
+    by_name = {name: place for place, item in definitions.items() for name in item.names}
+    places = {place for place, item in definitions.items() if not item.names}
     ahead = [by_name[name] for name in wanted if name in by_name]
     while ahead:
         place = ahead.pop()
         if place not in places:
             places.add(place)
-            ahead += [by_name[word] for word in parts[place].words if word in by_name]
+            ahead += [by_name[word] for word in definitions[place].words if word in by_name]
     return places
 
 
@@ -229,7 +256,7 @@ def mentioned(texts: Iterable[str]) -> set[str]:
 def as_real(text: str) -> str:
     """Return C with floating-point functions and types renamed, for use in a quantised library."""
     names = _names_of_reals()
-    pieces = _COMMENTS.split(text)
+    pieces = _COMMENT.split(text)  # code and comments alternate
     pieces[::2] = [
         _WORD.sub(lambda match: names.get(match[0], match[0]), piece) for piece in pieces[::2]
     ]
@@ -238,14 +265,22 @@ def as_real(text: str) -> str:
 
 @cache
 def _names_of_reals() -> dict[str, str]:
-    """The names that depend on the element type, with their names in a quantised library."""
+    """The names that depend on the element type, with their names in a quantised library.
+
+    These are the names of floating-point files, and those of shared files whose definitions mention,
+    directly or by other definitions, a name that depends on the element type.
+    """
     own_names = frozenset().union(*(defined_names(file) for file in REALS if file not in SHARED))
-    words = own_names | set(_BY_ELEMENT)
-    shared = [part for file in SHARED for part in parts_of(file)]
-    while more := {name for part in shared if part.words & words for name in part.names - words}:
-        words |= more
-    renamed = {
-        name: f"{name}_OF_REALS" if name.isupper() else f"{name}_of_reals"
-        for name in words - set(_BY_ELEMENT)
+    names = own_names | set(_BY_ELEMENT)
+    shared = [definition for file in SHARED for definition in definitions_of(file)]
+    while more := {
+        name
+        for definition in shared
+        if definition.words & names
+        for name in definition.names - names
+    }:
+        names |= more
+    return {
+        name: _BY_ELEMENT.get(name, f"{name}_OF_REALS" if name.isupper() else f"{name}_of_reals")
+        for name in names
     }
-    return renamed | _BY_ELEMENT

@@ -139,7 +139,7 @@ def _resize(node: LayerNode, operator: op.Resize) -> KernelCall:
             rule = rule_of(_single_places(nearest), axis.size, axis.length)
             fields[nearest_field] = node.tables.rule(rule)
         elif operator.function == "linear":
-            before, _, shares = axis.neighbours(targets)
+            before, _, shares = axis.exact_neighbours(targets)
             fields[around_field] = node.table("uint16_t", "before", before)
             fields[share_field] = node.table("element", "share", shares)
         elif operator.function == "cubic":

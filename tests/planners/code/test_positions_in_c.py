@@ -212,7 +212,7 @@ def test_a_resize_of_bytes_reads_the_rows_that_it_needs():
     source = Shape(dims=(1, 33, 3))
     needed = operator.rows_needed(0, [source], source)
     rows, _ = operator.axes(source)
-    above, below, _ = rows.binary_neighbours(np.arange(513))
+    above, below, _ = rows.neighbours_in_1024ths(np.arange(513))
     assert [needed(row) for row in range(513)] == [
         (int(first), int(last) + 1) for first, last in zip(above, below, strict=True)
     ]

@@ -29,7 +29,7 @@ from planners.code.parts import (
     SINGLES,
     WITH_CMSIS_NN,
     comment,
-    parts_of,
+    definitions_of,
 )
 from planners.code.placed_stages import look_ahead
 from planners.code.rules import rule_of
@@ -289,7 +289,7 @@ def test_two_instances_take_turns_and_firings_are_told(tmp_path):
 
 @pytest.mark.parametrize("files", [(*files, *SCHEDULER) for files in (REALS, INTEGERS, SINGLES)])
 def test_each_name_of_c_is_defined_once(files):
-    names = [name for file in files for part in parts_of(file) for name in part.names]
+    names = [name for file in files for part in definitions_of(file) for name in part.names]
     assert sorted(names) == sorted(set(names))
 
 
@@ -316,5 +316,5 @@ def test_a_refused_layer_without_a_name_is_told_by_operator_and_number():
 
 def test_no_part_of_the_c_sources_hides_another_of_its_name():
     for files in (WITH_CMSIS_NN, SINGLES, SHORTS, SHORT_SINGLES, REALS):
-        names = [name for file in files for part in parts_of(file) for name in part.names]
+        names = [name for file in files for part in definitions_of(file) for name in part.names]
         assert sorted(names) == sorted(set(names))
