@@ -117,7 +117,9 @@ def on_page_content(content: str, **_) -> str:
 
     def formula(match: re.Match[str]) -> str:
         text = html.unescape(match[2])[2:-2]  # between \( and \), or \[ and \]
-        return convert(text, display="block" if match[1] == "div" else "inline")
+        if match[1] == "div":
+            return f'<div class="formula">{convert(text, display="block")}</div>'
+        return convert(text)
 
     return FORMULA.sub(formula, content)
 
