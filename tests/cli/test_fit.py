@@ -17,6 +17,7 @@ from planners.memory.fit import fit
 from planners.memory.plain_plans import whole_arena
 from planners.memory.several_networks import Together
 from tests.cli.running import answer, run
+from tests.cnn2csdf.readers.tflite_models import Tensor, one_node
 from tests.shared_data import SHARED, each
 
 __all__ = ["answer", "run"]
@@ -353,6 +354,18 @@ def test_the_first_layers_of_yolo_v2_need_no_tiles(answer):
     code, found = answer("fit", "yolo_v2_beginning", "--ram", "5MB")
     assert (code, found["mac_ratio"]) == (0, "1")
     assert found["ram_bytes"] <= 5_000_000
+
+
+def test_elements_that_c_computes_in_more_bytes_than_the_file_has_are_named(run, tmp_path):
+    file = tmp_path / "and.tflite"
+    operands = [Tensor(name, (1, 5, 5, 4), "bool") for name in "ab"]
+    file.write_bytes(one_node("LOGICAL_AND", operands, Tensor("y", (1, 5, 5, 4), "bool")))
+    _, output, remarks = run("fit", file)
+    assert "which C computes in 4" in remarks
+    assert "  next " not in output
+    assert "which C" not in run("fit", file, *INT8)[2]  # asked for
+    _, output, _ = run("fit", file, "--element-bytes", 4)
+    assert "  next     csdf deploy" in output
 
 
 @pytest.mark.parametrize("command", [("fit",), ("cnn", "memory")])

@@ -44,16 +44,16 @@ WHERE = {RESIDENT: "in the arena", ROWS: "row by row", EXTERNAL: "external"}
 
 
 def remark_on_elements(
-    command: str, path: str, plans: Sequence[tuple[Network, StreamingPlan]]
+    command: str, path: str | None, plans: Sequence[tuple[Network, StreamingPlan]]
 ) -> None:
-    """Print a note for each plan whose element size differs from the C code.
+    """Print a note for each plan whose element size differs from the C code. path: of a plan file.
 
     `csdf deploy` rejects these plans; they show the memory of the network after quantisation.
     """
     for network, plan in plans:
         for name, counted, computed in different_elements(network, plan):
             print(
-                f"{command}: {path}: the plan of {network.name} counts "
+                f"{command}: {f'{path}: ' if path else ''}the plan of {network.name} counts "
                 f"{answers.counted(counted, 'byte')} for an element of {name!r}, which C "
                 f"computes in {computed}; csdf deploy takes it only with a model whose elements "
                 f"have {counted}. For this model plan with --element-bytes {computed}",
