@@ -5,6 +5,7 @@ from random import Random
 
 import pytest
 
+from csdf.analysis.bound_channels import bound_channels
 from csdf.analysis.consistency import cycle_vector
 from csdf.analysis.liveness import deadlock
 from csdf.analysis.throughput import throughput
@@ -63,6 +64,34 @@ def test_an_actor_that_others_need_first_is_in_the_middle_of_its_cycle_then():
     )
     assert left.actor("a").durations == (2, 3, 1)
     assert [one.initial_tokens for one in left.channels] == [0, 1]
+
+
+@pytest.mark.parametrize("needed", [1, 2, 3])
+def test_a_start_ends_with_all_space_released_or_is_refused(needed):
+    # b reads a window of 2: its first phase consumes 2 tokens, whose space its second phase releases.
+    builder = GraphBuilder().actor("a", 1).actor("b", [1, 1, 1]).actor("c", 1)
+    builder.channel("a", 1, "b", [2, 0, 1], name="ab", capacity=3, release=[0, 2, 1])
+    graph = builder.channel("b", 1, "c", 1, name="bc").graph()
+    start = {"bc": InitialRates(consumption=(needed,))}
+    if needed == 1:  # b is between its first phase and its second
+        with pytest.raises(InvalidGraph, match="actor 'b' has not released the space"):
+            after_start(graph, start)
+        return
+    bounded = bound_channels(after_start(graph, start))
+    assert bounded.channels == after_start(bound_channels(graph), start).channels
+
+
+def test_a_start_that_waits_for_unreleased_space_is_stuck():
+    # b's first phase consumes a token, whose space b's second phase releases after d has fired, but d
+    # waits for the second token of a.
+    builder = GraphBuilder().actor("a", 1).actor("b", [1, 1]).actor("d", 1)
+    builder.channel("a", 1, "b", [1, 0], name="ab", capacity=1, release=[0, 1])
+    builder.channel("a", 1, "d", 2, name="ad")
+    graph = builder.channel("d", 2, "b", [0, 1], name="db").graph()
+    with pytest.raises(StuckStart):
+        after_start(
+            graph, {"db": InitialRates(production=(2,)), "ad": InitialRates(consumption=(2,))}
+        )
 
 
 def test_a_deadlock_in_the_start_alone_is_a_deadlock(tmp_path, capsys):

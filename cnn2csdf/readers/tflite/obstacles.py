@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
@@ -10,7 +10,6 @@ from cnn2csdf.readers.between_tensors import needed_nodes, tensor_named
 from cnn2csdf.readers.tflite.model_file import TfliteGraph, TfliteNode
 
 WITH_WEIGHTS = ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "TRANSPOSE_CONV")
-STATE_KINDS = ("CALL_ONCE", "VAR_HANDLE", "ASSIGN_VARIABLE")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,30 +47,40 @@ def _macs(graph: TfliteGraph, node: TfliteNode) -> int:
     if node.kind not in WITH_WEIGHTS or len(node.inputs) < 2 or -1 in node.inputs[:2]:
         return 0
     weights = graph.tensors[node.inputs[1]].dims
-    wide = node.inputs[2] if node.kind == "TRANSPOSE_CONV" else node.outputs[0]
-    return prod(weights) * prod(graph.tensors[wide].dims[:-1])
+    # Each position of this tensor is multiplied by all weights; the last axis has the channels.
+    tensor = node.inputs[2] if node.kind == "TRANSPOSE_CONV" else node.outputs[0]
+    return prod(weights) * prod(graph.tensors[tensor].dims[:-1])
 
 
 def part_of(graph: TfliteGraph, inputs: Sequence[str], outputs: Sequence[str]) -> TfliteGraph:
-    """Return the part between tensors of these names; by default the ends of the graph.
+    """Return the part of a graph between tensors of these names.
 
-    Raises UnreadableFile for a name that no tensor has.
+    inputs, outputs: no names stand for the inputs and the outputs of the graph. The part contains the
+    assignments to the variables that it reads. Raises UnreadableFile for a name that no tensor has.
     """
     if not inputs and not outputs:
         return graph
     written = [number for node in graph.nodes for number in node.outputs]
-    numbers = {graph.tensors[number].name: number for number in (*graph.inputs, *written)}
-    begin = [tensor_named(name, numbers) for name in inputs]
-    until = [tensor_named(name, numbers) for name in outputs] or list(graph.outputs)
+    by_name = {graph.tensors[number].name: number for number in (*graph.inputs, *written)}
+    begin = [tensor_named(name, by_name) for name in inputs]
+    until = [tensor_named(name, by_name) for name in outputs] or list(graph.outputs)
     places = set(needed_nodes(graph.nodes, set(begin), until))
-    read = {number for place in places for number in graph.nodes[place].inputs}
-    handles = {graph.handles[number] for number in read if number in graph.handles}
-    for place, node in enumerate(graph.nodes):
-        # What a variable holds for the next frame is needed where the part reads it.
-        if node.kind == "ASSIGN_VARIABLE" and graph.handles.get(node.inputs[0]) in handles:
-            places.add(place)
-            places.update(needed_nodes(graph.nodes, set(begin), node.inputs))
+    # The value that a variable gets for the next frame may depend on further variables.
+    while missing := _assignments(graph, places) - places:
+        for place in missing:
+            places |= {place, *needed_nodes(graph.nodes, set(begin), graph.nodes[place].inputs)}
     nodes = tuple(node for place, node in enumerate(graph.nodes) if place in places)
     read = {number for node in nodes for number in node.inputs}
     kept = [number for number in graph.inputs if number in read and number not in begin]
     return replace(graph, nodes=nodes, inputs=(*begin, *kept), outputs=tuple(until))
+
+
+def _assignments(graph: TfliteGraph, places: Collection[int]) -> set[int]:
+    """Return the indices of the nodes that assign variables which nodes at these indices use."""
+    read = {tensor for place in places for tensor in graph.nodes[place].inputs}
+    variables = {graph.handles[tensor] for tensor in read if tensor in graph.handles}
+    return {
+        place
+        for place, node in enumerate(graph.nodes)
+        if node.kind == "ASSIGN_VARIABLE" and graph.handles.get(node.inputs[0]) in variables
+    }

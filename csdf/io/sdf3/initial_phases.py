@@ -21,15 +21,24 @@ from csdf.model.indexed import indexed
 from csdf.model.untimed import UntimedRun
 from csdf.names import free_name
 
+MOST_FIRINGS = 2_000_000
 REMARK = " initial phases (before ';'); the graph is what they leave behind"
 
 End = tuple[ActorText, ActorPort]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InitialRates:
+    """Tokens that the initial phases of both ends of a channel move, one entry for each phase."""
+
+    production: tuple[int, ...] = ()
+    consumption: tuple[int, ...] = ()
+
+
 def without_initial_phases(
     document: Sdf3Document, graph: Graph, ends: Mapping[str, tuple[End, End]]
 ) -> Graph:
-    """Return the graph in the state after the initial phases of all actors.
+    """Return the graph of a file in the state after the initial phases that its ports state.
 
     ends: for each channel, its ends at its producer and its consumer. A graph without initial phases
     is returned unchanged; for another graph the caller prints REMARK. Raises StuckStart.
@@ -61,29 +70,31 @@ def _rates(document: Sdf3Document, actor: ActorText, port: ActorPort) -> tuple[i
         raise document.refusal(element, f"{where}: initial rate {error}") from None
 
 
-MOST_FIRINGS = 2_000_000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InitialRates:
-    """Tokens that the initial phases of both ends of a channel move, one entry for each phase."""
-
-    production: tuple[int, ...] = ()
-    consumption: tuple[int, ...] = ()
-
-
 def after_start(graph: Graph, initial: Mapping[str, InitialRates]) -> Graph:
     """Return the graph in the state after the initial phases of all actors.
 
     initial: by channel; actors of other channels have no initial phases. All entries of an actor have
     equal lengths. Actors fire only on demand; the order of firings does not matter in the long run.
-    Raises InvalidGraph for entries of different lengths, StuckStart if a deadlock occurs before every
-    actor has completed its initial phases.
+    An initial phase releases the space of the tokens that it consumes.
+
+    Raises InvalidGraph for entries of different lengths, and for a bounded channel whose consumer ends
+    in the middle of a window, with space that it has not released yet; StuckStart if a deadlock occurs
+    before every actor has completed its initial phases.
     """
     counts = _initial_phases(graph, initial)
     run = _StartingRun(graph, initial, counts)
     run.complete()
     offsets = run.offsets()
+    for channel in graph.channels:
+        offset = offsets[channel.consumer]
+        if channel.capacity is not None and (
+            sum(channel.release_rates[:offset]) != sum(channel.consumption[:offset])
+        ):
+            raise InvalidGraph(
+                f"channel {channel.name!r}: after the initial phases actor {channel.consumer!r} has "
+                "not released the space of all tokens that it consumed; write the capacity as a "
+                "reverse channel"
+            )
     return replace(
         graph,
         actors=tuple(_turned_actor(actor, offsets[actor.name]) for actor in graph.actors),
@@ -132,12 +143,13 @@ class _StartingRun:
             if channel.capacity is not None and not channel.is_self_loop
         ]
         self._channels = len(graph.channels)
-        numbers = indexed(_with_both(graph, initial, counts, self._bounded))
+        numbers = indexed(_with_initial_phases_in_cycle(graph, initial, counts, self._bounded))
         self._names = numbers.actor_names
-        self._begins = [counts.get(name, 0) for name in self._names]  # of the cycles
+        # For each actor, its number of initial phases: the index of the first phase of its cycle.
+        self._begins = [counts.get(name, 0) for name in self._names]
         self._order = [self._names.index(name) for name in counts]
         self._firings = 0
-        self._run = UntimedRun(numbers, self._begins, self._begins)
+        self._run = UntimedRun(numbers, maximum=self._begins, returns=self._begins)
 
     def complete(self) -> None:
         """Fire until every actor has begun its cycles."""
@@ -177,16 +189,16 @@ class _StartingRun:
         if channel is None:
             raise AssertionError("an actor that waits lacks a token")
         producer = self._names[self._run.graph.producer[channel]]
-        counterpart = (
-            channel if channel < self._channels else self._bounded[channel - self._channels]
-        )
+        # Of the space of a bounded channel, the message shows the channel and its tokens.
+        is_space = channel >= self._channels
+        shown = self._bounded[channel - self._channels] if is_space else channel
         return (
-            f"{self._names[actor]} waits for {producer} on "
-            f"{self._run.graph.channel_names[counterpart]}, which holds {self._run.tokens[counterpart]}"
+            f"{self._names[actor]} waits for {producer} on {self._run.graph.channel_names[shown]}, "
+            f"which holds {self._run.tokens[shown]}"
         )
 
 
-def _with_both(
+def _with_initial_phases_in_cycle(
     graph: Graph,
     initial: Mapping[str, InitialRates],
     counts: Mapping[str, int],
@@ -203,13 +215,13 @@ def _with_both(
     channels = []
     for channel in graph.channels:
         rates = initial.get(channel.name, InitialRates())
-        both = replace(
+        extended = replace(
             channel,
             production=rates.production + channel.production,
             consumption=rates.consumption + channel.consumption,
-            release=None,
+            release=rates.consumption + channel.release_rates,
         )
-        channels.append(both)
+        channels.append(extended)
     used_names = {channel.name for channel in channels}
     for number in bounded:
         name = free_name(f"{channels[number].name} (space)", used_names)

@@ -1,6 +1,7 @@
 """Networks that keep a state: outputs of TensorFlow Lite Micro, invocation after invocation."""
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -8,6 +9,8 @@ import pytest
 from cnn2csdf.execution.layer_by_layer import first_states, run_layer_by_layer
 from cnn2csdf.lowering import lower
 from cnn2csdf.readers.model_files import read_model
+from cnn2csdf.readers.tflite.model_file import TfliteGraph, TfliteNode
+from cnn2csdf.readers.tflite.obstacles import part_of
 from cnn2csdf.readers.tflite.reader import parse_tflite
 from cnn2csdf.rings import rings_of
 from csdf.analysis.consistency import repetition_vector
@@ -117,3 +120,27 @@ def test_windows_of_different_heights_have_rings_of_their_own(name):
     heights = {network.layer(one.previous).shape.rows for one in rings_of(network).values()}
     # kernels of 5, 7 and 11, 9 and 15, 23 rows: one less stays of each; 2 of 5 where 3 rows are new
     assert heights == {2, 4, 6, 10, 8, 14, 22}
+
+
+def test_a_part_has_the_assignments_of_all_variables_it_depends_on():
+    # y reads a variable that is assigned from a second variable, which the input is assigned to.
+    steps = (
+        ("VAR_HANDLE", (), (0,)),
+        ("VAR_HANDLE", (), (1,)),
+        ("READ_VARIABLE", (0,), (2,)),
+        ("READ_VARIABLE", (1,), (3,)),
+        ("ASSIGN_VARIABLE", (0, 3), ()),
+        ("ASSIGN_VARIABLE", (1, 4), ()),
+        ("ABS", (4,), (5,)),
+    )
+    nodes = tuple(
+        TfliteNode(number=number, kind=kind, inputs=inputs, outputs=outputs, options=None)
+        for number, (kind, inputs, outputs) in enumerate(steps)
+    )
+    tensors = tuple(SimpleNamespace(name=name) for name in ("a", "b", "y", "z", "x", "other"))
+    graph = TfliteGraph(
+        tensors=tensors, nodes=nodes, inputs=(4,), outputs=(2, 5), handles={0: "a", 1: "b"}
+    )
+    part = part_of(graph, [], ["y"])
+    assert part.nodes == nodes[:-1]
+    assert (part.inputs, part.outputs) == ((4,), (2,))
