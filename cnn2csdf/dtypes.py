@@ -40,10 +40,10 @@ class Arithmetic(Enum):
     """How quantised integers are computed: whose rounding is followed.
 
     FIXED_POINT: as TensorFlow Lite Micro, with 31-bit multipliers and two roundings.
-    ROUNDED_ONCE: of the weights of fully connected layers, as LiteRT's reference kernels, which
-    multiply sums of products with the ratio of scales in double precision and round once.
-    UNSIGNED_FIXED_POINT: of uint8, as TensorFlow Lite, which multiplies the scales of inputs and
-    weights in single precision, and computes a sigmoid, a tanh and a concatenation in it.
+    ROUNDED_ONCE: for weights of fully connected layers, as the reference kernels of LiteRT: the sums of
+    products are multiplied by the ratio of scales in double precision, and rounded once.
+    UNSIGNED_FIXED_POINT: for uint8, as TensorFlow Lite: the scales of inputs and weights are multiplied
+    in single precision. A sigmoid, a tanh and a concatenation are computed in single precision.
     SINGLE_PRECISION: as ONNX Runtime, which rescales sums of integers in single precision, rounds
     halves to even numbers, and computes other operators in real numbers between the two scales.
     """
@@ -57,8 +57,8 @@ class Arithmetic(Enum):
 class Runtime(Enum):
     """The runtime whose kernels a TensorFlow Lite file is computed with, where two of them differ.
 
-    LITERT rounds sums of fully connected layers of int8 and int16 once, TFLITE_MICRO twice, or those
-    of int16 by a multiplier of 16 bits.
+    Fully connected layers of int8 and int16 differ. LITERT rounds their sums once. TFLITE_MICRO rounds
+    sums of int8 twice, and multiplies sums of int16 by a multiplier of 16 bits.
     """
 
     LITERT = "litert"
@@ -84,17 +84,17 @@ class Quantization:
 
     @property
     def is_fixed_point(self) -> bool:
-        """Whether it is computed as TensorFlow Lite Micro does."""
+        """Whether a runtime of TensorFlow Lite computes the integers, not ONNX Runtime."""
         return self.arithmetic is not Arithmetic.SINGLE_PRECISION
 
     @property
     def is_unsigned(self) -> bool:
-        """Whether they are computed as TensorFlow Lite computes those of uint8."""
+        """Whether the integers are computed as TensorFlow Lite computes uint8."""
         return self.arithmetic is Arithmetic.UNSIGNED_FIXED_POINT
 
     @property
     def rounds_sums_once(self) -> bool:
-        """Whether they are weights whose sums of products are rounded once."""
+        """Whether the integers are weights whose sums of products are rounded once."""
         return self.arithmetic is Arithmetic.ROUNDED_ONCE
 
     def __post_init__(self) -> None:

@@ -28,7 +28,7 @@ COORDINATES = 4
 class Detected(NamedTuple):
     """The detections of a frame, the best score first: box, class and score of each.
 
-    boxes_count: each box may have several classes.
+    boxes_count: number of boxes; there are more rows than boxes if a box has several classes.
     """
 
     boxes: Array
@@ -43,10 +43,15 @@ class Detections(Operator):
 
     Inputs: offsets of boxes from their anchors, (anchors, 4), and scores, (anchors, classes), where
     classes before the last `classes` are background. Result: one vector; `pieces` tells what of it are
-    boxes, classes, scores, and the count of boxes. count: of boxes, at most.
-    classes_each: how many classes of a box are given, the best first; by_class: the number of boxes of
-    each class where boxes are suppressed class by class, None where a box has the score of its best
-    class. scales: divisors of the offsets. Detections beyond those found are zero.
+    boxes, classes, scores, and the count of boxes. count: maximum number of boxes. There are two modes:
+
+    - by_class is None: boxes are suppressed by the scores of their best classes, and a box has a row
+      for each of its `classes_each` best classes, the best first;
+    - else boxes are suppressed class by class, at most `by_class` boxes for each class, and the best
+      `count` boxes of all classes have a row each.
+
+    In both modes the result has count * classes_each rows, as in TensorFlow Lite; rows without a
+    detection are zero. scales: divisors of the offsets.
     """
 
     words = "detections"
@@ -61,6 +66,7 @@ class Detections(Operator):
     scales: tuple[float, float, float, float] = (1.0, 1.0, 1.0, 1.0)
 
     def scratch_elements(self, inputs: Sequence[Shape]) -> int:
+        # The best score of each anchor; class by class, C reads the scores in the input.
         return self.anchors if self.by_class is None else 0
 
     def __post_init__(self) -> None:
@@ -126,7 +132,10 @@ class Detections(Operator):
         return result
 
     def _decoded(self, offsets: Array, anchors: Array) -> Array:
-        """Return top, left, bottom and right of each box; in double precision up to the corners."""
+        """Return top, left, bottom and right of each box.
+
+        Centres and sizes are computed in double precision, then corners in single precision.
+        """
         numbers = offsets[:, :COORDINATES].astype(np.float64) / np.array(self.scales, np.float32)
         anchors = anchors.astype(np.float64)
         centres = (numbers[:, :2] * anchors[:, 2:] + anchors[:, :2]).astype(np.float32)

@@ -23,6 +23,21 @@ from csdf.names import longer_name
 
 INPUT = ("data", "input")
 JOINS = ("concat", "Lambda")  # their stated input is that of one of their predecessors
+LARGEST = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatedLayer:
+    """The facts that the file states about a layer."""
+
+    name: str
+    kind: tuple[str, str]  # op, subop
+    kernel: int  # fs
+    stride: int
+    reads: Shape  # ifm, ih, iw
+    writes: Shape  # ofm, oh, ow
+    pads: tuple[float, ...]  # as stated: top, left, bottom, right, often wrong
+    fused: tuple[str, ...]  # in their order behind the layer
 
 
 def parse_json_network(text: str, name: str, *, repair: bool = False) -> Network:
@@ -138,12 +153,10 @@ class _Assembly:
         return name
 
     def _compare(self, stated: StatedLayer, inputs: list[Shape], made: Shape) -> None:
-        # The shape that an operator reads when an input is repeated to the size of the others.
-        shapes_read = (
-            stated.reads
-            if stated.kind[0] in JOINS
-            else Shape(dims=broadcast([shape.dims for shape in inputs]))
-        )
+        shapes_read = stated.reads
+        if stated.kind[0] not in JOINS:
+            # The shape that an operator reads when an input is repeated to the size of the others.
+            shapes_read = Shape(dims=broadcast([shape.dims for shape in inputs]))
         if _agree(shapes_read, stated.reads) and _agree(made, stated.writes):
             return
         self.contradictions.append(
@@ -230,22 +243,24 @@ def _arithmetic(function: str, inputs: Sequence[Shape]) -> op.Elementwise:
 
 
 def is_possible(layer: StatedLayer) -> bool:
-    """Whether a window can make the stated output of the stated input.
+    """Whether a window can compute the stated output from the stated input.
 
-    It cannot where a place would lie in padding only, unless an own padding is fused.
+    It cannot if a window position would contain only padding, unless the file fuses a padding layer.
+    Such a position begins more than kernel - 1 before the input or ends more than kernel - 1 after it,
+    so the padding of both sides is at most 2 * (kernel - 1).
     """
     if layer.kind not in CONVOLUTIONS and layer.kind not in POOLINGS:
         return True
     reads, (height, width) = layer.reads, _places(layer)
-    slack = 2 * (layer.kernel - 1)
+    most_padding = 2 * (layer.kernel - 1)
     return "padding" in layer.fused or all(
-        (places - 1) * layer.stride + layer.kernel - size <= slack
+        (places - 1) * layer.stride + layer.kernel - size <= most_padding
         for places, size in ((height, reads.height), (width, reads.width))
     )
 
 
 def presumed_input(layer: StatedLayer) -> Shape:
-    """Return the stated input; where it is impossible, as many rows and columns as strides."""
+    """Return the stated input; if it is impossible, an input of output places times stride."""
     if is_possible(layer):
         return layer.reads
     height, width = _places(layer)
@@ -287,7 +302,10 @@ def _fits(window: op.Window, size: Shape, places: tuple[int, int]) -> bool:
 
 
 def _places(layer: StatedLayer) -> tuple[int, int]:
-    """Rows and columns of the output, before a fused flattening of square maps."""
+    """Rows and columns of the output, before a fused flattening of square maps.
+
+    Example: a pooling of 256 feature maps with a flattened output of 256 * 36 x 1 x 1 writes 6 x 6.
+    """
     writes = layer.writes
     maps, rest = divmod(writes.channels, layer.reads.channels)
     side = isqrt(maps)
@@ -295,23 +313,6 @@ def _places(layer: StatedLayer) -> tuple[int, int]:
     if layer.kind in POOLINGS and is_flat and not rest and side * side == maps:
         return (side, side)
     return (writes.height, writes.width)
-
-
-LARGEST = 2**31 - 1
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StatedLayer:
-    """The facts that the file states about a layer."""
-
-    name: str
-    kind: tuple[str, str]  # op, subop
-    kernel: int  # fs
-    stride: int
-    reads: Shape  # ifm, ih, iw
-    writes: Shape  # ofm, oh, ow
-    pads: tuple[float, ...]  # as stated: top, left, bottom, right, often wrong
-    fused: tuple[str, ...]  # in their order behind the layer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

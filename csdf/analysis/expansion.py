@@ -23,7 +23,8 @@ def hsdf(graph: Graph) -> Graph:
 
     Actor `a` becomes `a#0`, `a#1`, ...; capacities become channels first. The expansion preserves
     the period. Where the phases of an actor may overlap, each firing is preceded by `a#i.start`, an
-    actor without duration that keeps the starts in order.
+    actor without duration that keeps the starts in order. An actor that fires one at a time has a
+    self-loop with one token, which orders its firings already.
     Raises InconsistentGraph; CsdfError beyond two million firings.
     Source: Lee, Messerschmitt, IEEE Trans. Computers C-36(1), 1987; for CSDF Bilsen et al. 1996.
     """
@@ -60,9 +61,11 @@ class _Expansion:
         self._graph = graph
 
     def _is_split(self, actor: Actor) -> bool:
+        """Whether a firing of the actor is preceded by a start actor."""
         return actor.phases > 1 and actor.name not in self._one_at_a_time
 
     def _entry(self, actor: Actor, firing: int) -> str:
+        """The actor that waits for the inputs of a firing."""
         return f"{actor.name}#{firing}" + (".start" if self._is_split(actor) else "")
 
     def add_firings(self, actor: Actor) -> None:
@@ -88,6 +91,8 @@ class _Expansion:
             is_single=is_single,
         )
         for firing, source in sources:
+            # A source in an earlier iteration is negative: -1 is the last firing of the iteration
+            # before. Each iteration back is a token on the channel.
             distance, index = divmod(source, count)
             entry = self._entry(self._graph.actor(channel.consumer), firing)
             self._add(f"{channel.producer}#{index}", entry, -distance)
@@ -106,9 +111,10 @@ class _Expansion:
 
 
 def needed_firings(channel: Channel, firings: int) -> Iterator[tuple[int, int]]:
-    """Yield for each of this many firings that consume the last firing of the producer it needs.
+    """Yield (firing, last firing of the producer that it needs) for firings that consume tokens.
 
-    The producer's firings count from the first of the same iteration; earlier ones are negative.
+    firings: the consumer's firings 0 to `firings` - 1. Firings of both actors are counted from the
+    begin of the iteration; firings of earlier iterations are negative.
     """
     produced = list(accumulate(channel.production))
     consumed = list(accumulate(channel.consumption))
@@ -123,10 +129,13 @@ def needed_firings(channel: Channel, firings: int) -> Iterator[tuple[int, int]]:
 def awaited_firings(
     producer: Actor, channel: Channel, firings: int, *, is_single: bool
 ) -> Iterator[tuple[int, int]]:
-    """Yield for each of this many consuming firings the firings of the producer that must have ended.
+    """Yield (firing, firing of the producer that must have ended) for firings that consume tokens.
 
-    As `needed_firings`; but where firings of the producer may overlap and differ in time, an earlier
-    one may end later, and its tokens come first. is_single: whether it fires one at a time.
+    Tokens are consumed in the order of the firings that produced them, so a consumer also waits for
+    all firings before the last that `needed_firings` yields. Where these may overlap and differ in
+    time, an earlier firing may end later, and is yielded too. One cycle back suffices: starts are in
+    order, so the same phase of an earlier cycle, with the same duration, ends no later.
+    is_single: whether the producer fires one at a time.
     """
     phases = producer.phases
     reach = 1 if is_single or len(set(producer.durations)) == 1 else phases
@@ -167,10 +176,11 @@ def unfold(graph: Graph, factor: Positive) -> Graph:
 
 @public
 def merge_parallel_channels(graph: Graph) -> Graph:
-    """Return the graph without channels that another one always makes superfluous.
+    """Return the graph without channels that never delay a firing because of a parallel channel.
 
-    Of unbounded channels with the same ends and proportional rates only the one with the fewest
-    tokens, in proportion, can ever delay a firing. The start times of all actors are preserved.
+    Of unbounded channels with the same ends and proportional rates, only the channel with the fewest
+    tokens per unit of its rates can delay a firing. The start times of all actors are preserved. The
+    graph keeps its document (`origin`), in which a writer only removes the channels.
     """
     tightest: dict[tuple[object, ...], tuple[int, str]] = {}
     for channel in graph.channels:

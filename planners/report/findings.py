@@ -61,11 +61,16 @@ class Mark(NamedTuple):
 class MemoryLimit:
     """The memory that a network should fit.
 
-    title: the limit in words. buffer_bytes: bytes left for buffers; below 0 if the parameters alone
-    exceed the limit, NO_LIMIT if only flash is limited. without_parameters: the same with
-    the parameters in other memory; None unless the limit is on parameters and buffers together.
-    marks: on the bars.
-    missing_flash: bytes by which the parameters exceed the flash.
+    title: the limit in words. marks: on the bars. The other fields follow from the kind of the limit:
+
+    | limit on              | buffer_bytes               | without_parameters | missing_flash        |
+    | RAM                   | the RAM                    | None               | 0                    |
+    | flash                 | NO_LIMIT, or below 0 if    | None               | bytes of parameters  |
+    |                       | the parameters exceed it   |                    | that exceed it, or 0 |
+    | buffers + parameters  | the sum less the           | the sum            | 0                    |
+    |                       | parameters, or below 0     |                    |                      |
+
+    With several limits buffer_bytes is the minimum, and without_parameters is None.
     """
 
     title: str
@@ -79,10 +84,11 @@ class MemoryLimit:
 class NetworkFindings:
     """The figures of a network that a report is written from.
 
-    basis: of predicted times, such as "for cortex-m7". answers: of csdf fit for its own plan, or for
-    plans in files; empty if no plan was found in time. flash: bytes of the parameters in C. methods: of
-    csdf cnn memory, as many as the time limit allowed. nanoseconds: of a frame layer by layer, and row
-    by row. added: facts and sections of other planners.
+    basis: the platform of predicted times, such as "for cortex-m7". answers: the answers of `csdf fit`,
+    for the plan that it searched or for plans in files; empty if no plan was found in time. flash:
+    bytes of the parameters in C. methods: the plans of `csdf cnn memory`, as many as the time limit
+    allowed. nanoseconds: of a frame layer by layer, and row by row. added: facts and sections that
+    other planners contribute to the report.
     """
 
     name: str
@@ -110,7 +116,7 @@ class NetworkFindings:
         return (*rows, *self.methods)
 
     @property
-    def shown(self) -> Method | None:
+    def reported(self) -> Method | None:
         """The method that is reported: the choice of csdf fit, else the smallest method."""
         if self.answers:
             return self.bars[0]
@@ -128,17 +134,18 @@ def headline(findings: NetworkFindings) -> Iterator[str]:
             "not predicted" if time is None else f"{nanoseconds_in_words(time)} a frame"
             for time in times
         ]
+        # A platform is a model of a processor; without a platform the layers were measured.
         is_calibrated = all(answer.fit.platform is None for answer in findings.answers)
-        worth = "" if is_calibrated else "; not calibrated"
+        reliability = "" if is_calibrated else "; not calibrated"
         if any(answer.fit.roofline for answer in findings.answers):
-            worth += " (a roofline: C takes longer)"
-        yield f"Predicted {findings.basis}: {', '.join(rows)}{worth}."
+            reliability += " (a roofline: C takes longer)"
+        yield f"Predicted {findings.basis}: {', '.join(rows)}{reliability}."
     if not findings.answers:
-        minimum = findings.shown
-        if minimum is None:
+        method = findings.reported
+        if method is None:
             yield f"{findings.name}: the memory was not found within the time limit."
         else:
-            yield f"{findings.name} needs {_needs(findings, minimum)} ({minimum.title})."
+            yield f"{findings.name} needs {_needs(findings, method)} ({method.title})."
 
 
 def _needs(findings: NetworkFindings, method: Method) -> str:
@@ -162,9 +169,9 @@ def status(findings: NetworkFindings) -> Status | None:
 
 def verdict(findings: NetworkFindings) -> PageVerdict | None:
     """Return whether the network fits, with the free bytes; its needs where no limit is set."""
-    limit, verdict = findings.limit, status(findings)
-    minimum = findings.shown
-    if minimum is None:
+    limit, fit_status = findings.limit, status(findings)
+    method = findings.reported
+    if method is None:
         return None
     if limit is None and len(findings.answers) > 1:
         sizes = (
@@ -173,38 +180,38 @@ def verdict(findings: NetworkFindings) -> PageVerdict | None:
         )
         return PageVerdict(", ".join(sizes), "of RAM", "yes")
     if limit is None:
-        return PageVerdict(f"Needs {_needs(findings, minimum)}", _by(findings, minimum), "yes")
-    if verdict is Status.FEASIBLE:
-        spare = limit.buffer_bytes - minimum.buffers
+        return PageVerdict(f"Needs {_needs(findings, method)}", _by(findings, method), "yes")
+    if fit_status is Status.FEASIBLE:
+        spare = limit.buffer_bytes - method.buffers
         free = "" if limit.buffer_bytes == NO_LIMIT else f"{free_bytes_in_words(spare)} free"
         return PageVerdict(f"Fits {limit.title}", free, "yes")
-    excess = bytes_in_words(minimum.buffers - limit.buffer_bytes)
+    excess = bytes_in_words(method.buffers - limit.buffer_bytes)
     lacking = f"{excess} too much, by the smallest plan found"
     if limit.missing_flash:
         lacking = f"{bytes_in_words(limit.missing_flash)} of flash too little for the parameters"
-    if verdict is Status.UNKNOWN:
+    if fit_status is Status.UNKNOWN:
         return PageVerdict(f"Not known to fit {limit.title}", lacking, "unknown")
     return PageVerdict(f"Does not fit {limit.title}", lacking, "no")
 
 
-def _by(findings: NetworkFindings, minimum: Method) -> str:
+def _by(findings: NetworkFindings, method: Method) -> str:
     """Return the method, and the time where it is predicted."""
     if not findings.answers:
-        return minimum.title
-    method = findings.answers[0].method
-    time = "" if method.nanoseconds is None else f", {nanoseconds_in_words(method.nanoseconds)}"
-    return f"{method.name}{time}"
+        return method.title
+    plan = findings.answers[0].method
+    time = "" if plan.nanoseconds is None else f", {nanoseconds_in_words(plan.nanoseconds)}"
+    return f"{plan.name}{time}"
 
 
 def fitting(findings: NetworkFindings) -> Iterator[str]:
     """Yield whether the network fits the limit, or why not, and what may help."""
-    limit, verdict = findings.limit, status(findings)
+    limit, fit_status = findings.limit, status(findings)
     if limit is None:
         return
-    minimum = findings.shown
-    if verdict is Status.FEASIBLE:
-        if limit.without_parameters is not None and minimum is not None:
-            yield f"It fits {limit.title}: {_sum(minimum)}."
+    method = findings.reported
+    if fit_status is Status.FEASIBLE:
+        if limit.without_parameters is not None and method is not None:
+            yield f"It fits {limit.title}: {_sum(method)}."
         # With a limit on RAM the first line of csdf fit contains the verdict.
         elif all(answer.fit.ram is None for answer in findings.answers):
             yield f"It fits {limit.title}."
@@ -214,13 +221,13 @@ def fitting(findings: NetworkFindings) -> Iterator[str]:
         why = f": the parameters alone are {needed_bytes_in_words(findings.flash)} of flash"
     elif findings.answers:
         why = f": {findings.answers[0].fit.reason}"
-    verb = "does not fit" if verdict is Status.INFEASIBLE else "is not known to fit"
+    verb = "does not fit" if fit_status is Status.INFEASIBLE else "is not known to fit"
     yield f"It {verb} {limit.title}{why}."
     bound = limit.without_parameters
-    if minimum is not None and bound is not None and minimum.buffers <= bound:
+    if method is not None and bound is not None and method.buffers <= bound:
         yield (
             "With the parameters elsewhere, as in flash, it fits: "
-            f"{needed_bytes_in_words(minimum.buffers)} of buffers."
+            f"{needed_bytes_in_words(method.buffers)} of buffers."
         )
     for answer in findings.answers[:1]:
         for alternative in answer.fit.alternatives:
@@ -229,6 +236,7 @@ def fitting(findings: NetworkFindings) -> Iterator[str]:
 
 
 def _sum(method: Method) -> str:
+    """The sum of buffers and parameters; parameters are constant arrays in flash."""
     return (
         f"{needed_bytes_in_words(method.buffers)} of buffers + "
         f"{needed_bytes_in_words(method.parameters)} of flash = {needed_bytes_in_words(method.total)}"

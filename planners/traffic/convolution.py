@@ -19,7 +19,7 @@ Pair = tuple[int, int]  # along rows, along columns
 
 
 class ArrayBytes(NamedTuple):
-    """Bytes of one element of each array of a convolution, in the order of `Array`.
+    """Bytes of one element of each array of a convolution: input, weights and output.
 
     Sums that are not complete count as elements of the output.
     """
@@ -152,7 +152,7 @@ def axes_of(convolution: ConvolutionLoops) -> tuple[ReceptiveField, ReceptiveFie
 def convolution_of(network: Network, layer: Layer) -> ConvolutionLoops:
     """Return the loops of a convolution or a fully connected layer.
 
-    Raises InvalidNetwork, naming the layer, for any other and for a negative padding.
+    Raises InvalidNetwork, naming the layer, for any other layer and for a negative padding.
     """
     bank, units = layer.operator.filter_bank, layer.operator.dense_units
     if bank is None and units is None:
@@ -166,7 +166,8 @@ def convolution_of(network: Network, layer: Layer) -> ConvolutionLoops:
         return ConvolutionLoops(
             name=layer.name, filters=units or 0, channels=channels, input_rows=1, input_columns=1
         )
-    filters, groups, window, _ = bank
+    filters, groups, window = bank.filters, bank.groups, bank.window
+    # overhang: rows and columns after the padding that rounding up (ceil mode) adds.
     top, left, bottom, right = window.padding
     return ConvolutionLoops(
         name=layer.name,

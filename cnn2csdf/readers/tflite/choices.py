@@ -46,6 +46,7 @@ def _opened(graph: TfliteGraph) -> TfliteGraph:
             is_true = bool(condition.array().reshape(-1)[0])
             inner, results = _placed(branches[not is_true], node, tensors)
             nodes += inner
+            # A RESHAPE without new dims is a copy: the output of the IF has the dims of the branch.
             nodes += [
                 _node(node, "RESHAPE", (source,), output)
                 for source, output in zip(results, node.outputs, strict=True)
@@ -77,7 +78,10 @@ def _branch(graph: TfliteGraph, node: TfliteNode, number: int) -> TfliteGraph:
 def _placed(
     branch: TfliteGraph, node: TfliteNode, tensors: list[Tensor]
 ) -> tuple[list[TfliteNode], list[int]]:
-    """Add the tensors of a branch; return its nodes and outputs by the numbers that these have."""
+    """Add the tensors of a branch to those of the outer graph; return its nodes and outputs.
+
+    Both refer to tensors by their numbers in the outer graph. node: the IF.
+    """
     numbers = dict(zip(branch.inputs, node.inputs[1:], strict=True)) | {-1: -1}
     for number, tensor in enumerate(branch.tensors):
         if number not in numbers:
@@ -85,11 +89,11 @@ def _placed(
             tensors.append(replace(tensor, name=f"{tensor.name or number} of {node.number}"))
     inner = [
         replace(
-            node,
-            inputs=tuple(numbers[number] for number in node.inputs),
-            outputs=tuple(numbers[number] for number in node.outputs),
+            inner_node,
+            inputs=tuple(numbers[number] for number in inner_node.inputs),
+            outputs=tuple(numbers[number] for number in inner_node.outputs),
         )
-        for node in branch.nodes
+        for inner_node in branch.nodes
     ]
     return inner, [numbers[number] for number in branch.outputs]
 

@@ -14,7 +14,10 @@ from csdf.time_limit import Progress
 
 
 def add_choice_options(parser: argparse.ArgumentParser) -> None:
-    """Add the graph, and what says which capacities are searched, how they count and how long."""
+    """Add the graph and the options of a search over capacities: channels, cost, method and time limit.
+
+    The graph is added by `concurrency.add_graph`, after the time limit, with options on concurrency.
+    """
     parser.add_argument(
         "--unit", choices=UNITS, default="tokens", help="what the size counts; default: tokens"
     )
@@ -62,14 +65,20 @@ def add_choice_options(parser: argparse.ArgumentParser) -> None:
 
 
 def take_objective(options: argparse.Namespace) -> None:
-    """Let sizes count what the objective says; refuse a unit next to it."""
+    """Set `options.unit` to the objective if there is an objective; refuse both options together.
+
+    The unit may then be a name of OBJECTIVES, which `choice_of` replaces by bits.
+    """
     if options.objective and options.unit != "tokens":
         options.refuse("--objective says what the size counts; leave out --unit")
     options.unit = options.objective or options.unit
 
 
 def read(path: str, options: argparse.Namespace) -> Graph:
-    """Return the graph of a file; self-loops that only limit firings are then no storage."""
+    """Return the graph of a file, with the self-loops that an option on concurrency adds.
+
+    The added self-loops limit firings and are no storage, so they are excluded from the search.
+    """
     graph = graph_input.read(path, options)
     limited = concurrency.limited(graph, options)
     options.exclude = [*options.exclude, *concurrency.added_loops(graph, limited)]
@@ -77,20 +86,21 @@ def read(path: str, options: argparse.Namespace) -> Graph:
 
 
 def choice_of(options: argparse.Namespace) -> SearchSpace:
-    """Return what the options say about the capacities."""
+    """Return the search space of the options."""
     return SearchSpace(
         fixed=dict(options.fixed),
         excluded=options.exclude,
         shared=options.share,
         unit="bits" if options.unit in OBJECTIVES else options.unit,
+        # For bits, an empty table of widths takes the token sizes of the graph.
         widths=None if options.unit in ("tokens", "bytes") else _widths(options),
         with_self_loops=options.count_self_loops,
-        copies=parsers.copies_of(options.method),
+        copies=parsers.copies_of(options.method),  # the K of method periodic-K, else None
     )
 
 
 def _widths(options: argparse.Namespace) -> dict[str, int]:
-    """The widths that a table of layers says; other files have sizes of tokens."""
+    """The bits of a token by channel, from a table of layers; empty for other files."""
     if not options.file.lower().endswith(".csv"):
         return {}
     from csdf.io.layer_table import layer_widths  # slow to import, for tables alone
