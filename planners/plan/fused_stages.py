@@ -436,6 +436,7 @@ class TileWork:
         context.spoil_scratch(layer.name, self._group)
         reads = []
         for index, source in enumerate(layer.inputs):
+            # As for columns: if all rows are padding, the nearest row, since a tile is not empty.
             rows = context.needs.tile_rows(layer, index, target.rows)
             columns = context.needs.columns(layer, index, target.columns)
             reads.append((rectangles[source], Region(rows, columns)))
