@@ -7,6 +7,11 @@ planners. A read of a byte that does not hold the expected element is an error. 
 the executor checks a plan; with a computation it runs the plan. Tensors between concurrent groups are
 copied from buffer to buffer. The inputs of a firing must stay intact until the firing ends, because a
 layer may write its result at any time in between.
+
+Two classes count progress in rows. A `HeldTensor` has computed its rows before `made`; its readers
+still need rows from `first` on, the minimum of `done` over all readers. A `CheckedFirings` has fired
+`fired` times. Its next firing computes the rows `targets[fired]` of the result: for that,
+`wants(source)` rows of an input must be made. Afterwards it reads rows from `still_needs(source)` on.
 """
 
 from __future__ import annotations
@@ -200,6 +205,10 @@ class PlanMachine:
         if not self.arena.holds(Content.STATE, buffer.tensor, _bytes_of(buffer)):
             raise ExecutionError(f"what {buffer.tensor!r} keeps from frame to frame is overwritten")
 
+    def require_state(self, layer: Layer) -> None:
+        """Raise ExecutionError if the retained state of a layer is overwritten."""
+        self._require_state(self._buffer(layer.name, Kind.STATE, 0))
+
     def kept(self, layer: Layer) -> dict[str, Array]:
         """Return the retained state of a layer. Raises ExecutionError if it is overwritten."""
         buffer = self._buffer(layer.name, Kind.STATE, 0)
@@ -225,11 +234,14 @@ class PlanMachine:
 
     def run(self) -> None:
         """Execute all groups. Raises ExecutionError where the plan cannot be executed."""
-        made = {stage.result for group in self.plan.groups for stage in group.stages}
+        # All inputs are written before the first group, except for two kinds that firings write row by
+        # row: the input that arrives during the first group (unless this group copies its rows from a
+        # whole buffer into a ring), and inputs that are stages of a group.
+        streamed = {stage.result for group in self.plan.groups for stage in group.stages}
+        if not self.plan.is_copied(0) and self.plan.groups[0].streamed_input is not None:
+            streamed.add(self.plan.groups[0].streamed_input)
         for layer in self.network.inputs:
-            if layer.name == self.plan.groups[0].streamed_input and not self.plan.is_copied(0):
-                continue
-            if layer.name in made:
+            if layer.name in streamed:
                 continue
             tensor = self.held(layer.name, *self._whole_at_start(layer.name))
             self._whole[layer.name] = tensor
@@ -270,13 +282,14 @@ class PlanMachine:
         """Copy the last rows of a tensor to a variable, row by row as the generated C does.
 
         C writes the rows of a ring from its oldest row on, a position that moves from frame to frame.
-        So the rows computed in the frame must be intact afterwards, unless they are in place: at the
-        offsets of the variable's rows.
+        So the rows computed in the frame must be intact afterwards: the source, or the new rows of the
+        ring whose window it is. A source at the offsets of the variable's rows is exempt: its copy
+        changes nothing.
         """
         source, variable = self._whole_tensor(source_name), self._whole[name]
         height, kept_rows = source.layer.shape.rows, variable.layer.shape.rows
         ring = self._rings.get(source_name)
-        made = source if ring is None else self._whole_tensor(ring.new)
+        computed = source if ring is None else self._whole_tensor(ring.new)
         is_in_place = ring is None and all(
             source.place(row) == variable.place(row - height + kept_rows)
             for row in range(height - kept_rows, height)
@@ -284,10 +297,10 @@ class PlanMachine:
         for row in range(height - kept_rows, height):
             self.put(variable, row - height + kept_rows, self.get(source, row).copy())
         if not is_in_place:
-            made_rows = made.layer.shape.rows
+            end = computed.layer.shape.rows
             with self.arena.uncounted():
-                for row in range(max(made_rows - kept_rows, 0), made_rows):
-                    self.get(made, row)
+                for row in range(max(end - kept_rows, 0), end):
+                    self.get(computed, row)
 
     def output(self, name: str) -> Array:
         """Return a tensor stored or delivered whole: (rows, columns, channels)."""
@@ -316,10 +329,8 @@ class PlanMachine:
 
     def _buffer(self, tensor: str, kind: Kind, group: int) -> StreamBuffer:
         for buffer in self.plan.buffers:
-            if (buffer.tensor, buffer.kind) == (
-                tensor,
-                kind,
-            ) and buffer.begin <= group < buffer.end:
+            is_same = (buffer.tensor, buffer.kind) == (tensor, kind)
+            if is_same and buffer.begin <= group < buffer.end:
                 return buffer
         raise ExecutionError(f"group {group + 1}: there is no {kind.value} buffer for {tensor!r}")
 
@@ -375,21 +386,25 @@ class PlanMachine:
 class _Staged(NamedTuple):
     """Rows [first, end) of a tensor in the staging buffer.
 
-    bottom: their bytes if they are at the low end of the buffer; 0 if they are at its high end.
+    low_bytes: their bytes if they are at the low end of the buffer; 0 if they are at its high end.
     """
 
     tensor: HeldTensor
     first: int
     end: int
-    bottom: int
+    low_bytes: int
 
 
 class _GroupRun:
     """The execution of one group: which stage fires next, and the rows of all its tensors.
 
-    A firing whose result does not fit into the line buffer writes into the staging buffer. The rows
-    that are still needed are copied into the line buffer before the next firing that does not read
-    them, or after the next firing. Two successive staged results use opposite ends of the buffer.
+    A firing whose result does not fit into the line buffer writes into the staging buffer. If the next
+    firing reads the staged rows, it reads them there. The rows that are still needed are then copied
+    into the line buffer: after the next firing if it reads staged rows, before it otherwise. A firing
+    that reads staged rows and stages its result uses the opposite end of the buffer:
+
+        | rows of firing 1 | strips of firing 2 |      free      | rows of firing 2 |
+        | rows of firing 3 | strips of firing 3 |      free      | rows of firing 2 |
     """
 
     def __init__(self, machine: PlanMachine, group: PlannedGroup, number: int) -> None:
@@ -486,14 +501,14 @@ class _GroupRun:
         tensor = self.tensors[stage.result]
         first, end = stage.targets[stage.fired]
         before, staged = self.pending, None
-        bottom = 0 if before is None else before.bottom
+        low_bytes = 0 if before is None else before.low_bytes
         if end > first and self._has_no_room(tensor, end - first):
             size = (end - first) * tensor.row_bytes
-            at = self.pool.offset + (self.pool.size - size if bottom else 0)
-            tensor.staged = first, at
-            staged = _Staged(tensor, first, end, 0 if bottom else size)
-            bottom = bottom or size
-        self._work(stage, self.pool.offset + bottom)
+            is_high = low_bytes > 0
+            tensor.staged = first, self.pool.offset + (self.pool.size - size if is_high else 0)
+            staged = _Staged(tensor, first, end, 0 if is_high else size)
+            low_bytes = low_bytes if is_high else size
+        self._work(stage, self.pool.offset + low_bytes)
         # A layer may write its scratch until its firing ends.
         self._spoil_scratch(stage)
         require_intact(self.machine, self.tensors, stage, (first, end))
@@ -542,8 +557,8 @@ class _GroupRun:
             for row in range(first, end):
                 machine.put(tensor, row, self._streamed_row(stage, row))
             return
+        machine.read_weights(stage)
         if stage.stage.mode is Mode.TILES:
-            machine.read_weights(stage)
             TileWork(
                 machine,
                 self.tensors,
@@ -552,7 +567,6 @@ class _GroupRun:
                 self.number,
             ).run()
             return
-        machine.read_weights(stage)
         self._spoil_scratch(stage)
         if stage.stage.mode is Mode.ACCUMULATING:
             self._add(stage, tensor)
@@ -574,7 +588,7 @@ class _GroupRun:
         inputs = self.whole_rows(layer, stage.ranges[stage.fired])
         computed_region, keeps = None, bytes_kept(machine.network, layer) > 0
         if keeps:
-            machine.kept(layer)
+            machine.require_state(layer)
         if computing is not None:
             kept = machine.kept(layer) if keeps else None
             region = Region((first, end), (0, layer.shape.width))
@@ -586,7 +600,7 @@ class _GroupRun:
                 tensor, row, None if computed_region is None else computed_region[row - first]
             )
         if keeps:
-            machine.kept(layer)  # the result must not overwrite the state
+            machine.require_state(layer)  # the result must not overwrite the state
 
     def _streamed_row(self, stage: CheckedFirings, row: int) -> Array | None:
         machine = self.machine
@@ -726,7 +740,9 @@ def transfer(
     """
     copied: dict[str, HeldTensor] = {}
     for copy in copies:
-        source, target = (_named(machine.plan, name) for name in (copy.source, copy.target))
+        source, target = (
+            _whole_buffer(machine.plan, name, group) for name in (copy.source, copy.target)
+        )
         before = copied.get(source.tensor, whole.get(source.tensor))
         if before is None or source.tensor != target.tensor:
             raise ExecutionError(
@@ -746,12 +762,13 @@ def transfer(
     return copied
 
 
-def _named(plan: StreamingPlan, name: str) -> StreamBuffer:
+def _whole_buffer(plan: StreamingPlan, name: str, group: int) -> StreamBuffer:
     for buffer in plan.buffers:
         if buffer.name == name and buffer.has_all_rows:
             return buffer
     raise ExecutionError(
-        f"a variable is updated from buffer {name!r}, which the plan does not have"
+        f"group {group + 1} copies from or to buffer {name!r}; the plan has no buffer of this name "
+        "with all rows of a tensor"
     )
 
 

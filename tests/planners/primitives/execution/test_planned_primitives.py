@@ -109,6 +109,17 @@ def test_a_map_in_another_layout_than_its_reader_wants_is_refused():
         require_carried_out(SMALL.network, replace(turned, groups=tuple(groups)))
 
 
+def test_a_transfer_to_no_buffer_is_named_by_the_executor():
+    turned = planned(lowered() | {"pooled": ("layer", "HWC", "HWC")})
+    groups = [
+        replace(group, transfers=tuple(replace(copy, target="nowhere") for copy in group.transfers))
+        for group in turned.groups
+    ]
+    number = next(n for n, group in enumerate(groups, 1) if group.transfers)
+    with pytest.raises(ExecutionError, match=f"group {number} copies from or to buffer 'nowhere'"):
+        PlanMachine(SMALL.network, replace(turned, groups=tuple(groups))).run()
+
+
 def test_a_primitive_that_writes_beyond_its_bytes_is_found_out(monkeypatch):
     plan = planned(plain(SMALL.network))
 
