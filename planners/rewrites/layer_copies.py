@@ -44,8 +44,9 @@ class Copy(NamedTuple):
 class Rewritten(Generic[Part]):
     """A network with copies of layers. copies: the original of each copy, by name.
 
-    parts: the layers that replace the rewritten layers, in the form of the rewrite: `HeadLayers` for
-    each group of tokens, `ColumnTile` for each tile, or one tuple of names in execution order.
+    A rewrite replaces the layers of a span. parts: the replacing layers in the form of the rewrite:
+    `HeadLayers` for each group of tokens, `ColumnTile` for each tile, or one tuple of names in
+    execution order.
     """
 
     network: Network
