@@ -163,7 +163,7 @@ def test_a_plan_in_which_it_does_is_refused_by_the_machine():
     )
     with pytest.raises(InvalidPlan, match="cannot sum channel blocks"):
         require_carried_out(network, wrong)
-    with pytest.raises(ExecutionError, match=f"reads '{first}', of which one part"):
+    with pytest.raises(ExecutionError, match=f"reads '{first}', which holds one channel block"):
         PlanMachine(network, wrong).run()
 
 
