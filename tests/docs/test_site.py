@@ -1,6 +1,7 @@
 """The site that MkDocs makes of the pages: built without a warning, and whole in itself."""
 
 import os
+import re
 import subprocess
 import sys
 from html.parser import HTMLParser
@@ -89,6 +90,13 @@ def test_formulas_are_shown_without_a_script(site):
     text = (site / "theory-throughput.html").read_text()
     assert "<math" in text
     assert "arithmatex" not in text
+
+
+def test_lists_of_pages_are_lists(site):
+    """A list after a line of text needs an empty line between; without it, the marks are text."""
+    texts = {path: path.read_text() for path in site.rglob("*.html") if path.parent.name != "api"}
+    marks = re.compile(r"<p>[^<]*(?:<(?!/p>)[^<]*)*\n(?:[-*]|\d+\.) ")
+    assert [path.name for path, text in texts.items() if marks.search(text)] == []
 
 
 def test_the_gallery_shows_every_picture_of_the_documentation(site):
