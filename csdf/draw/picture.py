@@ -75,7 +75,7 @@ def rendered(figure: Figure, title: str, suffix: str) -> str | bytes:
     _fit_column(figure)
     # The salt makes one text of one figure.
     with rc_context({"svg.hashsalt": "csdf", "text.usetex": False}), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", r"Glyph .* missing from")
+        warnings.filterwarnings("ignore", r"Glyph .* missing from|constrained_layout not applied")
         if suffix in PGF_FORMATS:
             return _in_pgf(figure)
         content = _saved(figure, suffix)
@@ -97,7 +97,8 @@ def _take_texts_as_written(figure: Figure) -> None:
             text.set_usetex(False)
             text.set_text(quoted_lines(text.get_text()))
     for axes in figure.axes:
-        axes.title.set_wrap(True)
+        # Matplotlib measures a line to wrap as a formula, which a name is not.
+        axes.title.set_wrap("$" not in axes.title.get_text())
 
 
 POINTS = 7.0  # of texts in a column of a paper

@@ -112,7 +112,7 @@ def work(options: argparse.Namespace) -> int:
             print(f"\n{plan}")
     if options.output:
         output.write("csdf fit", options.output, text)
-    if options.output or not options.is_element_given:
+    if options.output or not (options.is_element_given or options.plan):
         remark_on_elements("csdf fit", options.output, plans)
     if options.plot:
         draw = loading.drawing("planners.memory.command.picture")
