@@ -666,7 +666,7 @@ class _GroupRun:
         values = self._row_added(layer, row)
         if layer.operator.scatters_rows:
             self._put_pixels(layer, tensor, row, values.copy())
-            machine.get(self.tensors[layer.inputs[0]], row)  # the pixels must not overwrite the row
+            machine.get(self.tensors[layer.inputs[0]], row, layer.name)  # must still be intact
             return
         buffer = machine._buffer(layer.name, Kind.ACCUMULATORS, self.number)
         if buffer.offset % ACCUMULATOR_BYTES:
@@ -677,7 +677,7 @@ class _GroupRun:
             self.sums[layer.name] = np.zeros(layer.shape.elements, np.float32)
             # The accumulators are cleared before the row is read, and must not overlap it.
             with machine.arena.uncounted():
-                machine.get(self.tensors[layer.inputs[0]], row)
+                machine.get(self.tensors[layer.inputs[0]], row, layer.name)
         if not machine.arena.holds(*sums):
             raise ExecutionError(f"the sums of {layer.name!r} are overwritten")
         if computing is not None:
@@ -697,9 +697,9 @@ class _GroupRun:
         machine, tensor = self.machine, self.tensors[layer.inputs[0]]
         window = layer.operator.sliding_window
         if window is None:
-            return machine.get(tensor, row)
+            return machine.get(tensor, row, layer.name)
         with machine.arena.uncounted():
-            values = machine.get(tensor, row)
+            values = machine.get(tensor, row, layer.name)
         columns = 0, window.kernel[1]
         rows_read(machine.arena, tensor, (row, row + 1), layer.name, columns)
         return values

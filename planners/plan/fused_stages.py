@@ -210,7 +210,8 @@ class FusedFiring:
         for index, source in enumerate(layer.inputs):
             columns = self._columns(layer, index, column)
             span = self._context.needs.rows(layer, index, rows)
-            inputs.append((Region(span, columns), self._read(source, span, columns, block)))
+            values = self._read(source, span, columns, block, layer.name)
+            inputs.append((Region(span, columns), values))
         return inputs
 
     def _require_sums(self, column: int, otherwise: str) -> None:
@@ -241,19 +242,22 @@ class FusedFiring:
                 collected[row - top, column - left] = self._collected[row, column]
         return collected
 
-    def _read(self, source: str, rows: Range, columns: Range, block: int) -> Array:
-        """Return a region of a tensor, (rows, columns, channels); 0 in the channels of other blocks."""
+    def _read(self, source: str, rows: Range, columns: Range, block: int, reader: str) -> Array:
+        """Return a region of a tensor as a layer reads it, (rows, columns, channels).
+
+        It is 0 in the channels of other blocks. reader: the layer.
+        """
         layer = self._context.network.layer(source)
         shape, kind = layer.shape, layer.array_type
         if source not in self._strips and columns == (0, shape.width):
-            return rows_read(self._context.arena, self._tensors[source], rows)
+            return rows_read(self._context.arena, self._tensors[source], rows, reader)
         first, end = self._channels(source, block)
         region = np.zeros((rows[1] - rows[0], columns[1] - columns[0], shape.channels), kind)
         runs, channels_each = self._runs(source, columns, end - first), end - first
         for row in range(*rows):
             for left, right in runs:
                 values = self._context.arena.read(
-                    self._offset(source, row, left),
+                    self._offset(source, row, left, reader),
                     source,
                     (row * shape.width + left) * shape.channels + first,
                     (right - left) * channels_each,
@@ -282,12 +286,12 @@ class FusedFiring:
         bends = range((left // lap + 1) * lap, right, lap)
         return list(pairwise((left, *bends, right)))
 
-    def _offset(self, tensor: str, row: int, column: int) -> int:
+    def _offset(self, tensor: str, row: int, column: int, reader: str | None = None) -> int:
         unit = self._context.arena.element_bytes(tensor)
         if tensor in self._strips:
             return self._strips[tensor].place(row, column, unit)
         held = self._tensors[tensor]
-        return held.place(row) + column * held.place_bytes
+        return held.place(row, reader) + column * held.place_bytes
 
     def _write_pixel(
         self, layer: Layer, row: int, column: int, values: Array | None, block: int
@@ -411,25 +415,22 @@ class TileWork:
                 self._run_tile(down, across)
 
     def _run_tile(self, down: int, across: int) -> None:
-        rectangles: dict[str, Rectangle] = {}
+        tiles: dict[str, Rectangle] = {}
         for layer in self._regions.layers:
-            for source in layer.inputs:
-                if source not in rectangles:
-                    rectangles[source] = self._whole(source)
             if layer.name == self._stage.result:
                 target = self._regions.held(layer.name, down, across)
-                self._compute(layer, target, rectangles, self._whole(layer.name))
+                self._compute(layer, target, tiles, self._whole(layer.name, None))
                 continue
             tile = self._tile(layer, down, across)
-            rectangles[layer.name] = tile
+            tiles[layer.name] = tile
             self._restore_halo(tile, down, across)
             region = self._regions.computed(layer.name, down, across)
             if region.pixels:
-                self._compute(layer, region, rectangles, tile)
+                self._compute(layer, region, tiles, tile)
             self._cache_halo(tile, down, across)
 
     def _compute(
-        self, layer: Layer, target: Region, rectangles: Mapping[str, Rectangle], out: Rectangle
+        self, layer: Layer, target: Region, tiles: Mapping[str, Rectangle], out: Rectangle
     ) -> None:
         """Compute a region of a layer from its inputs, which must be intact after the write."""
         context = self._context
@@ -439,7 +440,8 @@ class TileWork:
             # As for columns: if all rows are padding, the nearest row, since a tile is not empty.
             rows = context.needs.tile_rows(layer, index, target.rows)
             columns = context.needs.columns(layer, index, target.columns)
-            reads.append((rectangles[source], Region(rows, columns)))
+            rectangle = tiles[source] if source in tiles else self._whole(source, layer.name)
+            reads.append((rectangle, Region(rows, columns)))
         inputs = [(region, rectangle.read(region)) for rectangle, region in reads]
         computed_region = None
         if context.computing is not None:
@@ -448,13 +450,15 @@ class TileWork:
         context.spoil_scratch(layer.name, self._group)
         _require_intact(reads, out)
 
-    def _whole(self, name: str) -> Rectangle:
+    def _whole(self, name: str, reader: str | None) -> Rectangle:
+        """Return a tensor in the buffer in which a layer reads it; by default in the first."""
         held = self._tensors[name]
-        if not held.buffer.has_all_rows:
+        buffer = held.read_in(reader)
+        if not buffer.has_all_rows:
             raise ExecutionError(f"tiles need tensor {name!r} whole")
         shape = held.layer.shape
         region = Region((0, shape.height), (0, shape.width))
-        return Rectangle(self._context.arena, held.layer, region, held.buffer.offset)
+        return Rectangle(self._context.arena, held.layer, region, buffer.offset)
 
     def _tile(self, layer: Layer, down: int, across: int) -> Rectangle:
         return self._placed(layer, Kind.TILE, self._regions.held(layer.name, down, across))

@@ -8,6 +8,7 @@ from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.execution.compare import difference
 from cnn2csdf.execution.layer_by_layer import run_layer_by_layer
+from cnn2csdf.parameters import network_multiply_accumulates
 from csdf.cli.main import main
 from csdf.errors import InvalidPlan
 from planners.memory.fit import fit
@@ -20,6 +21,7 @@ from planners.plan.plan import (
     Stage,
     StreamBuffer,
     StreamingPlan,
+    Tiles,
     Turns,
 )
 from tests.planners.code.calibrated import integer_model, real_model
@@ -27,6 +29,7 @@ from tests.planners.code.compiling import libraries, needs_compiler, run_all
 from tests.planners.memory.streamed import random_frame
 from tests.planners.memory.test_stateful import paired, read_twice
 from tests.planners.memory.test_weights_in_memories import chain, memories
+from tests.planners.memory.wrong_plans import convolution
 from tests.shared_data import SHARED
 
 
@@ -40,7 +43,7 @@ def pooled_twice():
     return builder.network()
 
 
-def buffer(tensor, kind, offset, size, rows=0):
+def buffer(tensor, kind, offset, size, rows=0, readers=()):
     return StreamBuffer(
         name=f"{tensor} {kind.value}",
         kind=kind,
@@ -50,6 +53,7 @@ def buffer(tensor, kind, offset, size, rows=0):
         offset=offset,
         begin=0,
         end=1,
+        readers=readers,
     )
 
 
@@ -111,6 +115,84 @@ def test_c_with_sums_of_two_layers_side_by_side_is_equal(tmp_path):
 def with_buffer(plan, name, **changes):
     buffers = tuple(replace(one, **changes) if one.name == name else one for one in plan.buffers)
     return replace(plan, buffers=buffers)
+
+
+def with_a_copy():
+    """A convolution read by another of 3x3, by an addition and by a sum over its rows."""
+    builder = NetworkBuilder("with a copy")
+    a = builder.add(convolution(2, kernel=1), builder.input((2, 8, 8), "x"), name="a")
+    b = builder.add(convolution(2), a, name="b")
+    c = builder.add(convolution(2, kernel=1), b, name="c")
+    builder.output(builder.add(op.GlobalPooling(function="average"), a, name="s"))
+    builder.output(builder.add(op.Elementwise(function="add"), c, a, name="d"))
+    return builder.network()
+
+
+TILES = Tiles(row_ends=(4, 8), column_ends=(4, 8), halo_cached=False)
+BY_STRIPS = Stage(layers=("b", "c"), strips=(("b", 1, 1),))
+BY_TILES = Stage(layers=("b", "c"), mode=Mode.TILES, rows=8, tiles=TILES)
+COPY, SCRATCH = 1024, 3648
+
+
+def plan_with_a_copy(stage, reader, *, scratch=SCRATCH, rows=8):
+    """`a` at byte 512, and a copy of it for a layer at COPY, of all rows or a ring of some."""
+    sums = Stage(layers=("s",), mode=Mode.ACCUMULATING)
+    kind = Kind.WHOLE if rows == 8 else Kind.RING
+    network = with_a_copy()
+    return StreamingPlan(
+        network=network.name,
+        element_bytes=4,
+        groups=(PlannedGroup(stages=(Stage(layers=("a",)), stage, sums, Stage(layers=("d",)))),),
+        buffers=(
+            buffer("x", Kind.WHOLE, 0, 512, rows=8),
+            buffer("a", Kind.WHOLE, 512, 512, rows=8),
+            replace(buffer("a", kind, COPY, rows * 64, rows, (reader,)), name="copy"),
+            buffer("c", Kind.WHOLE, 1536, 512, rows=8),
+            buffer("d", Kind.WHOLE, 2048, 512, rows=8),
+            buffer("b", Kind.TILE, 2560, 512),
+            buffer("d", Kind.STAGING, 3072, 512),
+            buffer("s", Kind.ACCUMULATORS, 3584, 8),
+            buffer("s", Kind.WHOLE, 3592, 8, rows=1),
+            buffer(reader, Kind.SCRATCH, scratch, 64, readers=(reader,)),
+        ),
+        arena_bytes=3712,
+        multiply_accumulates=network_multiply_accumulates(network),
+    )
+
+
+COPIES = [(BY_STRIPS, "b", 8), (BY_STRIPS, "b", 3), (BY_TILES, "b", 8), (BY_STRIPS, "s", 8)]
+
+
+@pytest.mark.parametrize(("stage", "reader", "rows"), COPIES)
+def test_a_copy_that_its_reader_reads_gives_the_outputs_of_the_network(stage, reader, rows):
+    model, plan = real_model(with_a_copy()), plan_with_a_copy(stage, reader, rows=rows)
+    require_carried_out(model.network, plan)
+    frame = random_frame(model.network, 3)
+    outputs = run_plan(model, plan, frame).outputs
+    for name, array in run_layer_by_layer(model, frame).items():
+        assert difference(outputs[name], array).relative < 1e-6
+
+
+@pytest.mark.slow
+@needs_compiler
+def test_c_whose_layers_read_copies_is_equal(tmp_path):
+    model = real_model(with_a_copy())
+    plans = [plan_with_a_copy(stage, reader, rows=rows) for stage, reader, rows in COPIES]
+    assert run_all(libraries([(model, plan) for plan in plans]), tmp_path) == []
+
+
+@pytest.mark.parametrize(("stage", "reader", "rows"), COPIES)
+def test_a_copy_that_scratch_of_its_reader_overwrites_is_refused(stage, reader, rows):
+    wrong = plan_with_a_copy(stage, reader, rows=rows, scratch=COPY)
+    with pytest.raises(InvalidPlan, match=r"from \d+ on do not hold elements .* of 'a'"):
+        require_carried_out(with_a_copy(), wrong)
+
+
+def test_a_copy_with_too_few_rows_for_its_reader_is_refused():
+    with pytest.raises(InvalidPlan, match="do not hold elements 0 to 4 of 'a'"):
+        require_carried_out(with_a_copy(), plan_with_a_copy(BY_STRIPS, "b", rows=1))
+    with pytest.raises(InvalidPlan, match="tiles need tensor 'a' whole"):
+        require_carried_out(with_a_copy(), plan_with_a_copy(BY_TILES, "b", rows=3))
 
 
 def test_weights_at_a_part_of_a_weight_are_refused():
