@@ -9,7 +9,14 @@ from pathlib import PurePath
 from cnn2csdf.parameters import network_multiply_accumulates
 from cnn2csdf.weights import Model
 from planners.code.c_text import identifier
-from planners.code.machines import CORTEX_M55, HOST, PORTABLE, TARGETS, machines_of
+from planners.code.machines import (
+    CORTEX_M4,
+    CORTEX_M55,
+    HOST,
+    PORTABLE,
+    TARGETS,
+    machines_of,
+)
 from planners.code.packaging import (
     ARDUINO,
     CMAKE,
@@ -295,7 +302,7 @@ def readme(written: Written, model: Model, plan: StreamingPlan, package: Package
 |---|---|
 {_memories(plan)}
 | RAM: state | at most {written.state_bytes} bytes |
-| RAM: stack | at most {written.stack_bytes:,} bytes (gcc, `-O2`); `make qemu` prints it for the test |
+| RAM: stack | at most {written.stack_bytes:,} bytes with gcc `-O2` or `-Os`; `-O3` may take more |
 | flash: weights | {written.weight_bytes:,} bytes; `make size` prints the code |
 | work | {work} |
 
@@ -337,6 +344,9 @@ def target_in_words(target: str | None) -> str:
     text = f"The kernels are portable C, with {machines} where the compiler targets it."
     if not machines:
         text = "The kernels are portable C."
+    if target in (CORTEX_M4, CORTEX_M55):
+        text += """ Where unaligned accesses trap
+(`CCR.UNALIGN_TRP`), compile with `-mno-unaligned-access`."""
     if target == HOST:
         text += f"""
 For a board, write the library for its core: `csdf deploy` with `--target` ({", ".join(BOARDS)}) or

@@ -214,7 +214,8 @@ void *{name}_input({name}_state *state, int number);
 
 /* A frame in steps, for cooperative scheduling: {name}_begin copies the inputs; each {name}_step
    executes one group of layers, and returns {capitals}_DONE after the last. The outputs are then at
-   {name}_output. */
+   {name}_output. Until then no other frame may begin and no state may be saved: what the network
+   keeps between frames is updated in part. {name}_init gives up such a frame. */
 {name}_status {name}_begin({self._begin_parameters()});
 {name}_status {name}_step({name}_state *state);
 """

@@ -286,7 +286,7 @@ target_include_directories({name} PUBLIC
 set_target_properties({name} PROPERTIES C_STANDARD 99 C_STANDARD_REQUIRED ON){linked(name)}
 # Without a build type CMake would not optimise at all.
 target_compile_options({name} PRIVATE "$<$<CONFIG:>:-O2>")
-if(UNIX)
+if(NOT WIN32)  # on bare metal, too
   target_link_libraries({name} PUBLIC m)
 endif()
 install(TARGETS {name} EXPORT {name}-targets ARCHIVE DESTINATION ${{CMAKE_INSTALL_LIBDIR}})
