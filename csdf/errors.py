@@ -8,12 +8,12 @@ from os import PathLike
 from csdf.status import Reason, told
 
 
-def counted(count: object, noun: str) -> str:
+def counted(count: int | Fraction, noun: str) -> str:
     """Return the count with its noun, in the plural for all but one."""
     return f"{count} {noun}{plural(count)}"
 
 
-def plural(count: object) -> str:
+def plural(count: int | Fraction) -> str:
     """Return the s of a noun in the plural: of all counts but one."""
     return "" if count == 1 else "s"
 

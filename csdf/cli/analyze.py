@@ -361,7 +361,7 @@ def _verdict(answer: Analysis, result: Throughput) -> tuple[str, list[tuple[str,
         rows = [("reason", why_unlimited(answer.graph)), repetitions]
         rows += [("next", hint)] if hint else []
         return "period 0, throughput unbounded: no cycle of the graph takes time", rows
-    speed = answers.number(1 / result.period)
+    speed = 1 / result.period
     bound = "" if result.is_exact else f" (upper bound: {parsers.PERIOD_IS_A_BOUND})"
     over = f"over {answers.some(cycle.channels, SHOWN)}: {answers.counted(cycle.time, 'time unit')}"
     rows = [
@@ -371,7 +371,8 @@ def _verdict(answer: Analysis, result: Throughput) -> tuple[str, list[tuple[str,
         *concurrency.overlap_rows(answer.graph, answer.repetitions, result.period),
     ]
     period = f"period {answers.number(result.period)} time unit{plural(result.period)}{bound}"
-    return f"{period}, throughput {speed} iterations per time unit", rows
+    rate = f"throughput {answers.number(speed)} iteration{plural(speed)} per time unit"
+    return f"{period}, {rate}", rows
 
 
 def is_unlimited(result: Throughput | None) -> bool:

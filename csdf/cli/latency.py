@@ -179,10 +179,8 @@ def _lines(graph: Graph, row: dict[str, Any]) -> list[str]:
             rows.append((name, f"{answers.number(Fraction(row[key])):<14} {note}"))
         elif "latency" in key:
             rows.append((name, never))
-    value = row["latency"]
-    words = (
-        never if value is None else f"{answers.number(Fraction(value))} time unit{plural(value)}"
-    )
+    value = None if row["latency"] is None else Fraction(row["latency"])
+    words = never if value is None else f"{answers.number(value)} time unit{plural(value)}"
     title = f"{graph.name}: latency {ends}: {words}, to the end of the same iteration"
     if value is not None:
         return answers.table(title, rows)

@@ -24,9 +24,11 @@ from csdf.units import time_in_words
 MAX_LINE_CHARACTERS = 100  # of a line of capacities
 # With longer names, capacities that are equal in all points move to a line of their own: size, period
 # and the capacities of a point then still fit a line of 100 characters.
-PRINTING = {"--plot", "--table", "--explain"}  # options that change no answer
 MAX_NAMES_CHARACTERS = 40
 MAX_TABLE_CHANNELS = 8  # a LaTeX table lists capacities of graphs with at most 8 channels
+# Options that change nothing in a complete answer.
+PRINTING = {"--plot", "--column", "--table", "--explain", "-v", "-vv", "--verbose"}
+PRINTING |= {"--time-limit", "--memory-limit"}
 
 
 def work(options: argparse.Namespace) -> int:
@@ -143,7 +145,8 @@ def _lines(
     hint = concurrency.hint(graph) if front.best_period == 0 else None
     if hint and not front.is_complete:
         yield f"next: {hint}; --points or --max-size go on, or end sooner"
-    stated = {word.partition("=")[0] for word in options.words if word.startswith("--")}
+    # Neither a graph from standard input (-) nor --quiet has a next step.
+    stated = {word.partition("=")[0] for word in options.words if word.startswith("-")}
     if front.is_complete and points and stated <= PRINTING:
         yield f"next: csdf report {shlex.quote(options.file)} -o page.html"
     evaluated = answers.counted(front.evaluations, "distribution")

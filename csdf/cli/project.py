@@ -250,5 +250,5 @@ def command_of(program: str, words: Sequence[str]) -> str:
     for word in words_without(words, WITHOUT_EFFECT):
         option, sign, value = word.rpartition("=")
         is_file = os.path.exists(value)
-        kept.append(f"{option}{sign}{os.path.basename(value)}" if is_file else word)
+        kept.append(f"{option}{sign}{os.path.basename(value.rstrip(os.sep))}" if is_file else word)
     return shlex.join([*program.split(), *kept])

@@ -2,6 +2,8 @@
 
 import json
 
+from csdf.io.graph_files import write_graph
+from csdf.model.builder import GraphBuilder
 from tests.cli.running import GRAPHS
 
 EXAMPLE = GRAPHS / "csdf_example.xml"
@@ -14,6 +16,15 @@ def test_latency_is_printed_by_iteration_and_by_dependency(answer):
     assert (code, found["distance"], found["period"]) == (0, 0, None)
     # Tokens are where they were: no initial ones, so both pair the same iterations.
     assert found["latency"] == found["dependency_latency"] == found["minimal"]
+
+
+def test_a_latency_and_a_period_of_1_are_in_the_singular(run, tmp_path):
+    path = tmp_path / "ring.json"
+    builder = GraphBuilder().actor("a", 1).actor("c", 0).channel("a", 1, "c", 1)
+    write_graph(path, builder.channel("c", 1, "a", 1, initial_tokens=1).graph())
+    assert ": latency from a to c: 1 time unit, to" in run("latency", path, *ENDS)[1]
+    words = ": period 1 time unit, throughput 1 iteration per time unit\n"
+    assert words in run("analyze", path)[1]
 
 
 def test_a_source_of_a_given_rate_has_a_jitter(answer):

@@ -1,3 +1,4 @@
+import io
 import json
 from fractions import Fraction
 
@@ -274,8 +275,18 @@ def test_a_schedule_is_of_the_kind_that_was_asked_for(run, tmp_path):
     assert Fraction(schedule["period"]) <= 20
 
 
-@pytest.mark.parametrize(("more", "is_named"), [((), True), (("--points", "9"), False)])
-def test_a_complete_front_names_the_report_of_the_same_question(run, more, is_named):
+@pytest.mark.parametrize("more", ["", "-v --time-limit 60", "--plot {}/front.svg --column=acm"])
+def test_a_complete_front_names_the_report_of_the_same_question(run, more, tmp_path):
     path = "models/graphs/csdf_example.xml"
-    _, output, _ = run("pareto", path, *more)
-    assert output.endswith(f"\nnext: csdf report {path} -o page.html\n") == is_named
+    _, output, _ = run("pareto", path, *more.format(tmp_path).split())
+    assert f"\nnext: csdf report {path} -o page.html\n" in output
+
+
+@pytest.mark.parametrize("more", ["--points 9", "-q", "--quiet"])
+def test_another_question_and_a_quiet_command_name_no_report(run, more):
+    assert "next:" not in run("pareto", EXAMPLE, *more.split())[1]
+
+
+def test_a_graph_from_standard_input_names_no_report(run, monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(EXAMPLE.read_bytes())))
+    assert "next:" not in run("pareto", "-")[1]

@@ -174,8 +174,11 @@ def test_each_file_with_comments_names_its_licence():
 def test_the_command_in_a_banner_has_no_folders(tmp_path):
     (tmp_path / "plan.json").write_text("{}")
     words = ["resnet8", "--plan", f"{tmp_path}/plan.json", f"--platform={tmp_path}/plan.json"]
-    words += ["-o", f"{tmp_path}/out", "--json", f"--output={tmp_path}/out", "--input", "rows"]
-    expected = "csdf deploy resnet8 --plan plan.json --platform=plan.json --input rows"
+    words += ["-o", f"{tmp_path}/out", "--json", f"--output={tmp_path}/out", "--durations"]
+    words += [f"{tmp_path}/"]
+    expected = (
+        f"csdf deploy resnet8 --plan plan.json --platform=plan.json --durations {tmp_path.name}"
+    )
     assert command_of("csdf deploy", words) == expected
 
 
