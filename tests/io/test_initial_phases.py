@@ -15,6 +15,7 @@ from csdf.generation import GraphShape, random_graph
 from csdf.io.graph_files import read_graph
 from csdf.io.sdf3.initial_phases import InitialRates, after_start
 from csdf.io.sdf3.reader import SuspiciousFile, parse_sdf3
+from csdf.io.sdf3.writer import format_sdf3
 from csdf.model.builder import GraphBuilder
 from tests.reference.start_simulation import period_of
 from tests.research_data import RESEARCH, Named, graph_of, listed
@@ -66,19 +67,32 @@ def test_an_actor_that_others_need_first_is_in_the_middle_of_its_cycle_then():
     assert [one.initial_tokens for one in left.channels] == [0, 1]
 
 
+@pytest.mark.parametrize("capacity", [3, None])
 @pytest.mark.parametrize("needed", [1, 2, 3])
-def test_a_start_ends_with_all_space_released_or_is_refused(needed):
+def test_a_start_ends_with_all_space_released_or_is_refused(needed, capacity):
     # b reads a window of 2: its first phase consumes 2 tokens, whose space its second phase releases.
     builder = GraphBuilder().actor("a", 1).actor("b", [1, 1, 1]).actor("c", 1)
-    builder.channel("a", 1, "b", [2, 0, 1], name="ab", capacity=3, release=[0, 2, 1])
+    builder.channel("a", 1, "b", [2, 0, 1], name="ab", capacity=capacity, release=[0, 2, 1])
     graph = builder.channel("b", 1, "c", 1, name="bc").graph()
     start = {"bc": InitialRates(consumption=(needed,))}
     if needed == 1:  # b is between its first phase and its second
         with pytest.raises(InvalidGraph, match="actor 'b' has not released the space"):
             after_start(graph, start)
         return
+    assert after_start(graph, start).channels[0].capacity == capacity
     bounded = bound_channels(after_start(graph, start))
     assert bounded.channels == after_start(bound_channels(graph), start).channels
+
+
+def test_a_file_whose_start_ends_in_a_window_is_refused_with_its_line():
+    builder = GraphBuilder().actor("a", 1).actor("b", [1, 1, 1]).actor("c", 7)
+    builder.channel("a", 1, "b", [2, 0, 1], name="ab").channel("b", 1, "c", 1, name="bc")
+    space = '<channelProperties channel="ab"><storage release="0,2,1"/></channelProperties>'
+    text = format_sdf3(builder.graph()).replace("</csdfProperties>", f"{space}</csdfProperties>")
+    text = text.replace('"in_bc" type="in" rate="1"', '"in_bc" type="in" rate="1;1"')
+    text = text.replace('time="7"', 'time="7;7"')
+    with pytest.raises(UnreadableFile, match=r"<text>:\d+: channel 'ab'.* reverse channel"):
+        parse_sdf3(text.encode())
 
 
 def test_a_start_that_waits_for_unreleased_space_is_stuck():

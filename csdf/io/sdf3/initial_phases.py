@@ -41,7 +41,8 @@ def without_initial_phases(
     """Return the graph of a file in the state after the initial phases that its ports state.
 
     ends: for each channel, its ends at its producer and its consumer. A graph without initial phases
-    is returned unchanged; for another graph the caller prints REMARK. Raises StuckStart.
+    is returned unchanged; for another graph the caller prints REMARK. Raises UnreadableFile for phases
+    that `after_start` refuses, and StuckStart.
     """
     initial = {
         name: InitialRates(
@@ -56,6 +57,8 @@ def without_initial_phases(
         return after_start(graph, initial)
     except StuckStart as error:
         raise StuckStart(error.circle, f"{document.name}: ") from None
+    except InvalidGraph as error:
+        raise document.refusal(document.structure, str(error)) from None
 
 
 def _rates(document: Sdf3Document, actor: ActorText, port: ActorPort) -> tuple[int, ...]:
@@ -77,9 +80,9 @@ def after_start(graph: Graph, initial: Mapping[str, InitialRates]) -> Graph:
     equal lengths. Actors fire only on demand; the order of firings does not matter in the long run.
     An initial phase releases the space of the tokens that it consumes.
 
-    Raises InvalidGraph for entries of different lengths, and for a bounded channel whose consumer ends
-    in the middle of a window, with space that it has not released yet; StuckStart if a deadlock occurs
-    before every actor has completed its initial phases.
+    Raises InvalidGraph for entries of different lengths, and for a channel whose consumer ends in the
+    middle of a window, with space that it has not released yet; StuckStart if a deadlock occurs before
+    every actor has completed its initial phases.
     """
     counts = _initial_phases(graph, initial)
     run = _StartingRun(graph, initial, counts)
@@ -87,12 +90,10 @@ def after_start(graph: Graph, initial: Mapping[str, InitialRates]) -> Graph:
     offsets = run.offsets()
     for channel in graph.channels:
         offset = offsets[channel.consumer]
-        if channel.capacity is not None and (
-            sum(channel.release_rates[:offset]) != sum(channel.consumption[:offset])
-        ):
+        if sum(channel.release_rates[:offset]) != sum(channel.consumption[:offset]):
             raise InvalidGraph(
                 f"channel {channel.name!r}: after the initial phases actor {channel.consumer!r} has "
-                "not released the space of all tokens that it consumed; write the capacity as a "
+                "not released the space of all tokens that it consumed; write the space as a "
                 "reverse channel"
             )
     return replace(
