@@ -123,6 +123,6 @@ def edited(draft: AnyDraft, *rules: Callable[[AnyDraft, Layer], Edit | None]) ->
 
 def exhausted(model: Model, *rules: Rule) -> Model:
     """Return the model after the rules have been repeated until none of them matches."""
-    while (edited := rewritten(model, *rules)) is not model:
-        model = edited
+    while (changed := rewritten(model, *rules)) is not model:
+        model = changed
     return model

@@ -22,9 +22,8 @@ Dims = tuple[int, ...]
 FLOATS = frozenset(map(onnx.TensorProto.DataType.Value, ("FLOAT", "FLOAT16", "BFLOAT16", "DOUBLE")))
 INTEGERS = frozenset(map(onnx.TensorProto.DataType.Value, ("UINT8", "INT8", "INT32", "INT64")))
 
-STATE_AXES = (
-    3  # axes of the states of a recurrent layer: layers or kinds of states, batch, elements
-)
+# Axes of the states of a recurrent layer: layers or kinds of states, batch, elements.
+STATE_AXES = 3
 
 
 def require_known_names(shapes: Mapping[str, Dims], inputs: Sequence[onnx.ValueInfoProto]) -> None:

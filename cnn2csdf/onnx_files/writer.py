@@ -110,7 +110,8 @@ class WrittenNode:
         [node("Sigmoid"), node("Mul", reads=(0,))]              a = Sigmoid(x); Mul(a, x)
         [node("IsNaN"), node("Where", ("zero", zero), reads=(0,), order=(0, 2, 1))]
                                             a = IsNaN(x); Where(a, zero, x): of a, x, zero in this order
-        [Transpose, reads=(0,)], [Transpose, reads=(1,), starts], [MatMul, joins]
+        [node("Transpose", reads=(0,)), replace(node("Transpose", reads=(1,)), starts=True),
+        replace(node("MatMul"), joins=True)]
                                             a = Transpose(x); b = Transpose(y); MatMul(a, b)
 
     constants: read after the tensors; None is an omitted input.

@@ -3,11 +3,10 @@
 Consecutive phases of an actor become one phase, a block. Two graphs are derived from the same blocks:
 
 - The **slower** graph consumes all tokens and claims all space of a block at its start, and produces
-and
-  releases at its end. If its blocks can start at certain times, so can the blocks of the given graph:
-  each phase has its tokens, and ends no later than the block. So the period of the slower graph is at
-  least the period of the given graph, and capacities with which it is live make the given graph live
-  and at least as fast. The slower graph may deadlock where the given graph does not: tokens that
+  and releases at its end. If its blocks can start at certain times, so can the blocks of the given
+  graph: each phase has its tokens, and ends no later than the block. So the period of the slower graph
+  is at least the period of the given graph, and capacities with which it is live make the given graph
+  live and at least as fast. The slower graph may deadlock where the given graph does not: tokens that
   circulate within a block have to be present before it.
 - In the **faster** graph a block needs only the tokens of its first phase, and its output is available
   when the first phase may have ended: each channel has as many extra tokens as a block moves in its

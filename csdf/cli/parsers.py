@@ -99,7 +99,8 @@ class Parser(argparse.ArgumentParser):
         if choices is not None and value not in choices:
             listed = list(map(str, choices))
             expected = f"expected one of {', '.join(listed)}"
-            alike = [name for name in listed if _digits(name) == _digits(value)]  # no other core
+            # Names with other digits are other cores or chips.
+            alike = [name for name in listed if _digits(name) == _digits(value)]
             near = names.meant(str(value), alike if _digits(value) else listed)
             words = f"found {shown(str(value))}; {expected}{near}"
             raise argparse.ArgumentError(action, words)

@@ -40,7 +40,8 @@ def _figure(name: str, front: ParetoFront, unit: str) -> Figure:
 
 PERIOD = "period (time units)"
 MOST_BARS = 3_000  # later firings are left out
-MOST_NAMED, COLUMNS = 20, 4  # actors in the legend, one colour each; actors beside one another
+MOST_NAMED = 20  # actors in the legend, one colour each
+LEGEND_COLUMNS = 4
 
 
 def gantt_picture(title: str, execution: MappedExecution, suffix: str) -> str | bytes:
@@ -81,7 +82,7 @@ def _gantt_figure(title: str, execution: MappedExecution) -> Figure:
     is_free = any(firing.actor not in execution.cores for firing in shown)
     rows = [*cores, *(["transfers and others"] if is_free else [])]
     actors = list(dict.fromkeys(firing.actor for firing in shown))
-    legend = 0.2 * -(-min(len(actors), MOST_NAMED) // COLUMNS)
+    legend = 0.2 * -(-min(len(actors), MOST_NAMED) // LEGEND_COLUMNS)
     figure = Figure(figsize=(5.6, 1.4 + 0.45 * len(rows) + legend), layout="constrained")
     axes = figure.add_subplot()
     axes.set_title(title)
@@ -101,7 +102,7 @@ def _gantt_figure(title: str, execution: MappedExecution) -> Figure:
     axes.set_yticks(range(len(rows)), named_ticks(rows))
     axes.invert_yaxis()
     axes.set_xlim(0, _complete_until(shown))
-    figure.legend(loc="outside lower center", ncols=COLUMNS, fontsize=9, frameon=False)
+    figure.legend(loc="outside lower center", ncols=LEGEND_COLUMNS, fontsize=9, frameon=False)
     return figure
 
 

@@ -26,7 +26,7 @@ PGF_FORMATS = ("pgf", "tex")
 # Light and dark are exchanged, hues stay, where a reader of an .svg asks for dark pages.
 DARK = (
     b'<style type="text/css">@media (prefers-color-scheme: dark) '
-    b"{svg {filter: invert(0.9) hue-rotate(180deg)}}\n"
+    b"{svg.csdf {filter: invert(0.9) hue-rotate(180deg)}}\n"
 )
 IN_LATEX = str.maketrans(
     {sign: f"\\{sign}" for sign in "{}$&#%_"}
@@ -72,6 +72,9 @@ def rendered(figure: Figure, title: str, suffix: str) -> str | bytes:
     if suffix not in TEXT_FORMATS + BINARY_FORMATS:
         raise UnwritableFile(f"cannot draw {suffix!r}; expected png, pdf, svg, html, pgf or tex")
     _take_texts_as_written(figure)
+    for axes in figure.axes:
+        # Matplotlib measures a line to wrap as a formula, which a name is not.
+        axes.title.set_wrap("$" not in axes.title.get_text())
     _fit_column(figure)
     # The salt makes one text of one figure.
     with rc_context({"svg.hashsalt": "csdf", "text.usetex": False}), warnings.catch_warnings():
@@ -96,9 +99,6 @@ def _take_texts_as_written(figure: Figure) -> None:
             text.set_parse_math(False)
             text.set_usetex(False)
             text.set_text(quoted_lines(text.get_text()))
-    for axes in figure.axes:
-        # Matplotlib measures a line to wrap as a formula, which a name is not.
-        axes.title.set_wrap("$" not in axes.title.get_text())
 
 
 POINTS = 7.0  # of texts in a column of a paper
@@ -123,7 +123,8 @@ def _saved(figure: Figure, suffix: str) -> bytes:
         figure.savefig(buffer, format=suffix, dpi=150)
         return buffer.getvalue()
     figure.savefig(buffer, format="svg", metadata={"Date": None})
-    return buffer.getvalue().replace(b'<style type="text/css">', DARK, 1)
+    picture = buffer.getvalue().replace(b"<svg ", b'<svg class="csdf" ', 1)
+    return picture.replace(b'<style type="text/css">', DARK, 1)
 
 
 class _TextsAsWritten(RendererPgf):

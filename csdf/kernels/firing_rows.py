@@ -135,10 +135,10 @@ def count_rows(group, order, total, keeping, rows):
                 raise_to(rows, stage, rows_alive(group, stage))
 
 
-def raise_to(values, stage, value):
-    """Make a value at least as large as this."""
-    if value > values[stage]:
-        values[stage] = value
+def raise_to(values, index, value):
+    """Make the value at an index at least as large as this."""
+    if value > values[index]:
+        values[index] = value
 
 
 def count_passing(group, order, total, keeping, rows, row_bytes, passing):

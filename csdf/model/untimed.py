@@ -19,7 +19,7 @@ STEPS = 5_000  # firings, and ports of these, between two looks: about a hundred
 class UntimedRun:
     """The tokens of a graph while its actors fire in some order.
 
-    most: firings of each actor after which it fires no more. returns: the phase that follows the
+    maximum: firings of each actor after which it fires no more. returns: the phase that follows the
     last one of each actor; 0 unless it has phases that it passes once. fired: actors that have fired
     since this was last cleared, the latest at the end.
     """

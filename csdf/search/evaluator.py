@@ -224,7 +224,7 @@ class _System:
         self._set_capacities(capacities)
         needs_units = self._has_zero_times or self._only_live
         # A cycle of zero time constrains no period, even without a token: unit times detect its
-        # deadlock. Their solution answers for deadlocks, and for liveness; no other period is theirs.
+        # deadlock. Their period is used only to detect a deadlock, or liveness.
         solution = self._refined(unit_times=True) if needs_units else None
         if solution is None or (solution.period is not None and not self._only_live):
             solution = self._refined(unit_times=False)

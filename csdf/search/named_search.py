@@ -170,9 +170,8 @@ class NamedSearch:
         """Return the number of evaluations after which cutting planes are worth their cost."""
         is_front = self._narrowing is None
         if is_front and (self.points or len(self._variables) < FRONT_CHANNELS):
-            return (
-                PATIENCE  # most points of a front need fewer evaluations after the previous point
-            )
+            # Most points of a front need fewer evaluations after the previous point.
+            return PATIENCE
         # The work of an evaluation: all firings once, and a candidate for each channel of a cut.
         return min(PATIENCE, PLANES_WORK // (self._evaluator.firings + len(self._variables) ** 2))
 

@@ -468,7 +468,7 @@ class CostSearch:
         while not self._taken(outside):
             _, at = self._bounded(frozenset(), outside)
             alive = order
-            if at >= 0:
+            if at >= 0:  # a time; ALL_FIT and the time of NO_NODE are negative
                 alive = [buffer for buffer in order if buffer in self._alive[at]]
             left = [buffer.name for buffer in alive if buffer.name not in outside]
             if not left:

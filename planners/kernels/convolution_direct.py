@@ -162,7 +162,7 @@ def by_places(source, kernel, steps, output):
 def by_four_places(source, kernel, steps, output):
     """Compute all filters of four neighbouring pixels at a time: weights are read once for the four.
 
-    source, output: by places; the last columns, if four does not divide them, are computed singly.
+    source, output: by places; columns left over from groups of four are computed singly.
     kernel: (rows, columns, channels, filters), without groups.
     """
     down, across, row_dilation, column_dilation, top, left = steps

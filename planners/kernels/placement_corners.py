@@ -20,9 +20,8 @@ NONE = 2  # there is no plan
 BEGIN = 0  # the valley has the columns BEGIN to END - 1
 END = 1
 IS_RIGHT = 2  # 1 if the right corner of the valley is filled, 0 for the left
-TOUCHED = (
-    3  # of the blocks tried now: how many of their sides end level with the neighbouring column
-)
+# Of the blocks tried now: how many of their sides end level with the neighbouring column.
+TOUCHED = 3
 PLACE = 4  # index of the next block to try, among the blocks that start, or end, at the corner
 BLOCK = 5  # the block placed last, or -1
 FRAME = 6  # the number of fields

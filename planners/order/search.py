@@ -45,9 +45,8 @@ ROUNDS = (
     ((30, 1024), (60, 1024), (120, 2048), (240, 4096)),
     ((25, 1024), (80, 2048), (200, 4096), (400, 8192)),
 )
-LARGEST_STEP = (
-    256  # after a search that ended early, a longer step is quartered, a shorter one is 1
-)
+# After a search that ended early, a longer step is quartered, a shorter step is 1.
+LARGEST_STEP = 256
 
 
 @public

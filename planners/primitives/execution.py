@@ -58,12 +58,10 @@ LARGE_PAGE = 1 << 21  # bytes
 POISON = 0x7FC0DEAD  # a float that is no number
 
 Variants = Mapping[str, Way]  # by layer: primitive, input layout, output layout
-Changes = Mapping[
-    Connection, tuple[str, str]
-]  # source layout and target layout of a transformation
-Times = dict[
-    str | Connection, int
-]  # nanoseconds of a layer, by name, or of a layout transformation
+# Source layout and target layout of a transformation.
+Changes = Mapping[Connection, tuple[str, str]]
+# Nanoseconds of a layer, by name, or of a layout transformation.
+Times = dict[str | Connection, int]
 
 
 def changes_of(network: Network, variants: Variants) -> Changes:
@@ -195,12 +193,8 @@ class SelectedNetwork:
         self.plan: MemoryPlan = map_plan(network, changes)
         self._cells = fresh_memory(self.plan.peak)
         prepared = [prepared_layer(model, layer, variants[layer.name]) for layer in network.layers]
-        self.parameter_bytes = sum(
-            prepared_layer_run.parameter_bytes for prepared_layer_run in prepared
-        )
-        self.workspace_bytes = max(
-            prepared_layer_run.workspace_bytes for prepared_layer_run in prepared
-        )
+        self.parameter_bytes = sum(layer.parameter_bytes for layer in prepared)
+        self.workspace_bytes = max(layer.workspace_bytes for layer in prepared)
         workspace = fresh_memory(self.workspace_bytes)
         self._maps = {
             layer.name: self._view(map_name(layer.name), layer, variants[layer.name][2])
@@ -422,9 +416,10 @@ class _PlanExecution:
             )
         written = self._plan.written(layer.name, number)
         if [buffer.kind for buffer in written] != [Kind.WHOLE]:
+            kinds = ", ".join(buffer.kind.value for buffer in written)
             raise InvalidPlan(
-                f"layer {layer.name!r} writes {counted(len(written), 'buffer')}; "
-                "expected one in the arena"
+                f"layer {layer.name!r} writes {counted(len(written), 'buffer')} ({kinds}); "
+                "expected one whole buffer in the arena"
             )
         result = written[0]
         inputs = [self._view(self._buffer(source, number, layer.name)) for source in layer.inputs]

@@ -49,7 +49,8 @@ def test_a_picture_is_legible_on_a_phone_and_has_dark_colours():
     )
     width = float(re.search(r'width="([0-9.]+)pt"', picture)[1])
     assert 8 * 400 / width > 8  # letters of 8 points where the picture has 400 pixels
-    assert "@media (prefers-color-scheme: dark)" in picture
+    assert "@media (prefers-color-scheme: dark) {svg.csdf {" in picture  # no other svg of a page
+    assert '<svg class="csdf" ' in picture
     titles = re.findall("<!-- .*words many.* -->", picture)
     assert len(titles) > 1  # a long title has several lines
 

@@ -72,7 +72,10 @@ Evaluate = Callable[[Operands], Sequence[Array]]
 
 
 class FoldingRule(NamedTuple):
-    """How the nodes of a kind are evaluated, with a worked example. Raises ValueError for no fit."""
+    """How the nodes of a kind are evaluated, with a worked example.
+
+    `evaluate` raises ValueError if the operands do not fit the node.
+    """
 
     example: str
     evaluate: Evaluate

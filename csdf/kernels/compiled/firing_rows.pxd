@@ -32,7 +32,7 @@ cpdef void count_rows(
     StageReadings group, int64_t[::1] order, int64_t total, int64_t[::1] keeping, int64_t[::1] rows
 )
 
-cdef void raise_to(int64_t[::1] values, int64_t stage, int64_t value) noexcept
+cdef void raise_to(int64_t[::1] values, int64_t index, int64_t value) noexcept
 
 @cython.locals(
     stages=int64_t, staged=int64_t, size=int64_t, event=int64_t, stage=int64_t, moving=int64_t,

@@ -185,7 +185,10 @@ class Branching:
     def _new_demands(
         self, box: CapacityBox, moments: Sequence[Moment], relaxed: Sequence[float]
     ) -> list[SumDemand] | None:
-        """Return demands that these capacities violate; None if the box reaches not every moment."""
+        """Return demands that these capacities violate.
+
+        None if a moment cannot be reached in the box.
+        """
         new = []
         for moment in moments:
             self._look()

@@ -60,9 +60,8 @@ FUNCTIONS: dict[str, np.ufunc] = {
     "minimum": np.minimum,
 }
 NO_ACTIVATION = (1.0, -np.inf, np.inf)  # slope below zero, minimum, maximum
-BLOCK = (
-    16  # side of a transposed block: 16 floats are a cache line, in the source and in the result
-)
+# Side of a transposed block: 16 floats are a cache line, in the source and in the result.
+BLOCK = 16
 
 
 class PreparedLayer(NamedTuple):
