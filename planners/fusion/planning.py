@@ -44,12 +44,10 @@ from planners.memory.tiles import tile_buffers, tiled_stage
 from planners.memory.times import PlanTimes
 from planners.plan.plan import (
     Kind,
-    Mode,
     PlannedGroup,
     Stage,
     StreamBuffer,
     StreamingPlan,
-    Tiles,
 )
 from planners.plan.regions import TileRanges
 
@@ -81,6 +79,7 @@ class FusionPlan(Shown):
 
     chain: TopologicalOrder
     terms: Terms
+    configuration: Configuration
     nanoseconds: int
     plan: StreamingPlan
     least_bytes: int
@@ -137,12 +136,12 @@ class FusionPlan(Shown):
         return {
             "groups": [
                 {
-                    "layers": layers,
-                    "mode": mode.value,
-                    "row_ends": None if tiles is None else list(tiles.row_ends),
-                    "column_ends": None if tiles is None else list(tiles.column_ends),
+                    "layers": [layer.name for layer in self.chain.between(group.first, group.upto)],
+                    "mode": group.mode.value,
+                    "row_ends": list(group.tiles.row_ends) if group.is_tiled else None,
+                    "column_ends": list(group.tiles.column_ends) if group.is_tiled else None,
                 }
-                for layers, mode, tiles in self._modes()
+                for group in self.configuration
             ],
             "arena_bytes": self.memory,
             "parameter_bytes": self.parameter_bytes,
@@ -157,33 +156,17 @@ class FusionPlan(Shown):
         }
 
     def to_records(self) -> list[dict[str, Any]]:
-        """Return a row for each group, as for a data frame; consecutive whole layers are a group."""
+        """Return a row for each group of the configuration, as for a data frame."""
+        groups = [self.chain.between(group.first, group.upto) for group in self.configuration]
         return [
             {
-                "first": layers[0],
-                "last": layers[-1],
+                "first": layers[0].name,
+                "last": layers[-1].name,
                 "layers": len(layers),
-                "mode": mode.value if tiles is None else f"{tiles} {mode.value}",
+                "mode": str(group),
             }
-            for layers, mode, tiles in self._modes()
+            for layers, group in zip(groups, self.configuration, strict=True)
         ]
-
-    def _modes(self) -> list[tuple[list[str], GroupMode, Tiles | None]]:
-        """Return the layers, the mode and the tiles of each group; whole layers are joined."""
-        modes: list[tuple[list[str], GroupMode, Tiles | None]] = []
-        for group in self.groups:
-            first, *further = group.stages
-            mode, height = GroupMode.ROWS, self.chain.network.layer(first.result).shape.rows
-            if first.tiles is not None:
-                mode = GroupMode.CACHED if first.tiles.halo_cached else GroupMode.RECOMPUTED
-            elif not further and first.mode is Mode.ROWS and first.rows == height:
-                mode = GroupMode.WHOLE
-            layers = [name for stage in group.stages for name in stage.layers]
-            if modes and mode is modes[-1][1] is GroupMode.WHOLE:
-                modes[-1][0].extend(layers)
-            else:
-                modes.append((layers, mode, first.tiles))
-        return modes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -244,6 +227,7 @@ def fusion_plan(chain: TopologicalOrder, groups: Configuration, terms: Terms) ->
     return FusionPlan(
         chain=chain,
         terms=terms,
+        configuration=groups,
         nanoseconds=PlanTimes(table, terms.platform, terms.element_bytes, terms.measured).of(plan),
         plan=plan,
         least_bytes=least,
@@ -327,7 +311,7 @@ def best_plan(
     # On a Pareto front a point of less memory has a higher cost: the points are placed from the lowest
     # cost up, and the first that fits has the minimum cost of those that fit.
     while plan is None and (point := best_under(points, limit)) is not None:
-        placed = fusion_plan(chain, point.groups, terms)
+        placed = fusion_plan(chain, merged(point.groups), terms)
         plan = placed if placed.memory <= memory else None
         limit = point.memory - 1
     if plan is None:

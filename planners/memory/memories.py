@@ -27,7 +27,7 @@ from typing import NamedTuple
 from cnn2csdf.parameters import network_multiply_accumulates
 from cnn2csdf.platforms import SCRATCH, TENSORS
 from csdf.search.pareto import ChainLabels
-from csdf.status import Reason, Why, because
+from csdf.status import Ended, Reason, Why, because
 from csdf.time_limit import ENDS, Budget, Stop, reason_of, stop_of
 from planners.memory.answer import SlowTraffic
 from planners.memory.layer_orders import few_orders
@@ -125,9 +125,9 @@ def planned_in_memories(request: FitRequest, budget: Budget) -> InMemories:
     spaces = _spaces(candidates, course, table)
     best, reason = _planned_within(next(spaces), layout, sizes, None)
     least = (bound, once) if costs.scale is None else (0, 0)
-    alone = None
+    alone, ended = None, None
     if bound <= max(0, trained - fast) and (best is None or best[0].rank > least):
-        alone = _in_one_memory(request, layout, costs, table, stop, is_streamed=is_streamed)
+        alone, ended = _in_one_memory(request, layout, costs, table, stop, is_streamed=is_streamed)
     for groups in spaces:
         if stop.is_over() or any(plan and plan.rank <= least for plan in (alone, best and best[0])):
             break
@@ -140,8 +140,12 @@ def planned_in_memories(request: FitRequest, budget: Budget) -> InMemories:
         best, improved = _with_pinned(candidates(course, table), layout, sizes, best, improved)
     if best is not None and improved is not None:
         improved = best[1].with_wide_blocks(improved)
+    if ended is not None and not ended.has(Ended.EFFORT):
+        reason = because(MemoriesWhy.BY_THEN, end=ended)
     if alone is not None and (improved is None or alone.rank < improved.rank):
-        improved, reason = alone, because(MemoriesWhy.ALL_FAST)
+        improved = alone
+        if reason.kind is not MemoriesWhy.BY_THEN:
+            reason = because(MemoriesWhy.ALL_FAST)
     if improved is not None and improved.slow_excess:
         needed = sum(memory.size for memory in improved.plan.memories if memory.is_slow)
         improved, reason = None, because(MemoriesWhy.SLOW, needed=needed)
@@ -168,11 +172,14 @@ def _in_one_memory(
     stop: Stop,
     *,
     is_streamed: bool,
-) -> PlacedPlan | None:
-    """The best plan of the search in one fast memory, with weights in flash; None if no plan fits."""
+) -> tuple[PlacedPlan | None, Reason | None]:
+    """The best plan in one fast memory, with weights in flash, and the reason of an early end.
+
+    The plan is None if no plan fits.
+    """
     homes = [memory.size for memory in layout.fast if {TENSORS, SCRATCH} <= set(memory.holds)]
     single = replace(request, memories=(), ram=max(homes), beside=None)
-    methods, _ = methods_of_orders(
+    methods, ended = methods_of_orders(
         single, table.outside, stop.question(1.0), is_streamed=is_streamed, is_hopeless=False
     )
     plans = []
@@ -187,7 +194,7 @@ def _in_one_memory(
             stages = [stage for group in plan.groups for stage in group.stages]
             cost += costs.scale * sum(times.of_stage(stage) for stage in stages if times)
         plans.append(PlacedPlan(plan, cost, 0, 0, {}))
-    return min(plans, key=lambda plan: plan.rank, default=None)
+    return min(plans, key=lambda plan: plan.rank, default=None), ended
 
 
 def _with_pinned(

@@ -212,6 +212,8 @@ class LocalSearch:
                 evaluated_points(self._executor, batch, points, stop)
             # Workers may be interrupted in a batch: the points that are evaluated already count.
             finally:
+                for point in points:
+                    self._problem.require_score(point.chromosome, point.score)
                 self.archive.add(points)
             evaluated += points
         return evaluated
@@ -295,6 +297,7 @@ class LocalSearch:
                 ]
                 with closing(self._executor.scores(neighbours, stop)) as scores:
                     for walk, chromosome, new_score in zip(walks, neighbours, scores, strict=True):
+                        self._problem.require_score(chromosome, new_score)
                         evaluated.append(Point(chromosome=chromosome, score=new_score))
                         walk.offer(chromosome, new_score, threshold)
         finally:

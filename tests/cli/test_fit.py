@@ -170,7 +170,7 @@ def test_the_next_step_writes_c_of_the_plan(run, tmp_path, monkeypatch, given, e
     assert run(*step[1:])[0] == 0
 
 
-@pytest.mark.parametrize("given", [("--ram", "9"), ("--fps", "9"), INT8])
+@pytest.mark.parametrize("given", [("--ram", "9"), ("--fps", "9"), INT8, ("--time-limit", "0")])
 def test_no_next_step_without_a_plan_that_deploy_writes(run, given):
     assert "  next " not in run("fit", "samos_example", *given)[1]
 

@@ -145,8 +145,8 @@ def _deploy(
     words = words_without(options.words, OF_FIT)
     if options.output and options.plan is None:
         words = [*words_without(words, OF_SEARCH), "--plan", options.output]
-    elif options.fps or options.durations:
-        return None  # these limits can exclude the plan that csdf deploy chooses
+    elif options.fps or options.durations or any(fit.is_cut_short for fit in fits):
+        return None  # csdf deploy can choose another plan
     return shlex.join(["csdf", "deploy", *words, "-o", "firmware"])
 
 

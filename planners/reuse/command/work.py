@@ -305,7 +305,7 @@ def concluded(
     taken: Point | None = None
     if is_published:
         taken, step = selected_as_published(application, whole, front.points, constraints)
-        output.refusal(PROGRAM, f"Algorithm 9: {step.value}")
+        output.remark(PROGRAM, f"Algorithm 9: {step.value}")
     elif (selected := chosen_point(application, printed, constraints)) is not None:
         taken = selected.point
     final = None

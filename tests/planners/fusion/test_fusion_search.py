@@ -19,6 +19,7 @@ from planners.fusion.search import (
     best_under,
     configuration,
     front,
+    group_of,
     least_memory,
     merged,
     options,
@@ -206,6 +207,17 @@ def test_neighbours_that_work_as_a_whole_are_one_group():
     assert [(one.first, one.upto, one.mode) for one in merged(groups)] == [
         (0, 2, GroupMode.WHOLE),
         (2, 3, GroupMode.RECOMPUTED),
+    ]
+
+
+def test_a_layer_of_a_single_row_keeps_its_mode():
+    chain = plain_chain((2, 1, 1), (2, 1, 1), dims=(2, 1, 9))
+    groups = tuple(group_of(chain, first, first + 1, GroupMode.ROWS) for first in range(2))
+    plan = fusion_plan(chain, groups, TERMS)
+    assert [row["mode"] for row in plan.to_records()] == ["rows", "rows"]
+    assert [(len(one["layers"]), one["mode"]) for one in plan.to_json()["groups"]] == [
+        (1, "rows"),
+        (1, "rows"),
     ]
 
 

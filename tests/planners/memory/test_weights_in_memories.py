@@ -12,6 +12,7 @@ from cnn2csdf.execution.layer_by_layer import run_layer_by_layer
 from cnn2csdf.platforms import PLATFORMS, BoardMemory
 from cnn2csdf.simplify import simplified
 from csdf.errors import InvalidArgument, InvalidPlan
+from csdf.time_limit import Stop
 from planners.memory.fit import fit
 from planners.memory.memories import planned_in_memories
 from planners.memory.request import fit_request
@@ -258,3 +259,12 @@ def test_heads_that_fit_into_the_first_memory_alone_fit_beside_flash(rate):
     assert found.best.plan.rematerialised
     assert (found.slow.nanoseconds is None) == (rate is None)
     require_carried_out(model.network, found.best.plan)
+
+
+@pytest.mark.parametrize("layers", [1, 3])
+def test_an_answer_of_an_ended_search_is_cut_short(layers):
+    ends = (None, Stop(seconds=0))
+    terms = {"memories": memories(4096, rate=10, flash=10), "element_bytes": 1, "platform": CORE}
+    answers = [fit(chain(layers), **terms, budget=end) for end in ends]
+    assert [one.is_cut_short for one in answers] == [False, True]
+    assert [one.status for one in answers] == ["feasible", "feasible"]

@@ -8,7 +8,7 @@ from csdf.errors import GaveUp
 from csdf.time_limit import Stop
 from planners.reuse.executors import Limited, LimitReached, Serial
 from planners.reuse.local_search import LocalSearch, neighbour
-from planners.reuse.problem import InvalidSearch, ReuseProblem
+from planners.reuse.problem import InvalidSearch, Point, ReuseProblem
 
 SAVED = (5, 9, 2, 7, 4, 8)  # bytes that each gene saves
 LOST = (1, 3, 1, 1, 4, 5)  # time that each gene costs
@@ -71,6 +71,14 @@ def started(problem, evaluate, *, most=None, seed=1):
 
 def searched(problem, evaluate, *, watch=None, **options):
     return started(problem, evaluate, **options).run((), Stop(report=watch))
+
+
+@pytest.mark.parametrize("work", [lambda search: search.run((), Stop()), lambda s: s.walk(Stop())])
+def test_a_score_of_floats_is_refused(work):
+    search = started(GENES, lambda chromosome: (sum(chromosome), 0.5))
+    search.archive.add([Point(chromosome=(0,) * 6, score=(100, 0))])
+    with pytest.raises(InvalidSearch, match="expected an int or a Fraction"):
+        work(search)
 
 
 def test_a_small_problem_is_enumerated_and_proved():
