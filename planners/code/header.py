@@ -205,7 +205,7 @@ void {self._name}_block(int by_cmsis_nn);
         if self._schedule.has_copies or self._schedule.moved.lines:
             text = f"""
 #ifdef {capitals}_COPY
-/* To be defined by the application: copy bytes that do not overlap, such as by DMA, and return when
+/* To be defined by the application: copy bytes that do not overlap, for example by DMA; return when
    the copy is complete. */
 void {name}_copy(void *to, const void *from, uint32_t bytes);
 #endif

@@ -27,7 +27,9 @@ from planners.code.calls.cmsis_nn import ANY, ScratchLimit
 from planners.code.names import require_renamed
 from planners.code.packaging import (
     MAKE,
+    MODEL_LINE,
     PLAIN,
+    TARGET_LINE,
     Package,
     origin_in,
     package_files,
@@ -263,14 +265,24 @@ def write_folder(folder: str | PathLike[str], files: Mapping[str, str]) -> None:
 def replaced_origin(folder: str | PathLike[str], files: Mapping[str, str]) -> str | None:
     """Return the origin of a library that new files replace: its models and target, as text.
 
-    None if the folder has no library with these files, or one of the same origin.
+    None if the folder has no library with these files, or one of the same origin. Targets are
+    compared only if both banners have a target.
     """
     for path in paths_in(files, "include"):
         with suppress(OSError, UnicodeDecodeError):
             before = origin_in(Path(folder, path).read_text(encoding="utf-8"))
-            if before and before != origin_in(files[path]):
+            if before and _differ(before, origin_in(files[path])):
                 return ", ".join(before)
     return None
+
+
+def _differ(before: Sequence[str], after: Sequence[str]) -> bool:
+    """Whether two origins differ in models, or in targets that both state."""
+    models, targets = (
+        [[line for line in lines if line.startswith(begin)] for lines in (before, after)]
+        for begin in (MODEL_LINE, TARGET_LINE)
+    )
+    return models[0] != models[1] or (all(targets) and targets[0] != targets[1])
 
 
 def _require_own(folder: Path, files: Mapping[str, str]) -> None:

@@ -285,8 +285,7 @@ def _readme(
     stays = (
         f"""
 The state of {", ".join(keeping)} between frames has bytes of its own in the arena: write nothing else
-there. `NAME_reset`, `NAME_save` and `NAME_restore` are in the
-headers.
+there. `NAME_reset`, `NAME_save` and `NAME_restore` are in the headers.
 """
         if keeping
         else ""
@@ -313,9 +312,9 @@ order:
 - Types, shapes, scales and zero points are macros in the header of each network. Where it has integers,
   its `NAME_quantize_input` and `NAME_dequantize_output` convert from and to real numbers.
 - `src/` and `include/` are the library: each C file of `src/` compiles alone with `-Iinclude`, and is
-  linked with `-lm`. `src/csdf_*.h` are the kernels, those with instructions of a processor in
-  files of their own. `test/` and `target/` are the test program and what that needs on a bare
-  Cortex-M; a product leaves them out.
+  linked with `-lm`. `src/csdf_*.h` are the kernels, those with instructions of a processor in files of
+  their own. `test/` and `target/` are the test program and what that needs on a bare Cortex-M; a
+  product leaves them out.
 - `make test` runs the test vectors here, the networks in turn, and ends with 0 when the outputs are
   equal.
 - `make qemu` and `make qemu-m55` do so on an emulated Cortex-M4 and Cortex-M55 (they need

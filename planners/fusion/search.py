@@ -284,10 +284,10 @@ class _RowGroups:
 
         The memory of a group is the sum of its whole input and result, the line buffers of its
         sections, its staging buffer, and the scratch of the layer with the most. All stages share the
-        staging buffer, so only the maximum over the stages counts. At the begin
-        of a group the input of a section is whole; inside, the input is a line buffer too. Of a
-        section, MoveCost.last is the staging of its last stage without its result, MoveCost.passing
-        the maximum of its other stages.
+        staging buffer, so only the maximum over the stages counts. At the begin of a group the input
+        of a section is whole; inside, the input is a line buffer too. Of a section, MoveCost.last is
+        the staging of its last stage without its result, MoveCost.passing the maximum of its other
+        stages.
         """
         course, table = self._course, self._table
         result = table.tensor_bytes(course.at(upto))

@@ -49,9 +49,7 @@ from planners.memory.answer import (
     FitWhy,
     SlowTraffic,
 )
-from planners.memory.layer_orders import (
-    SEARCHED_ORDER,
-)
+from planners.memory.layer_orders import SEARCHED_ORDER
 from planners.memory.memories import InMemories, planned_in_memories
 from planners.memory.memory_plans import in_fast_memory
 from planners.memory.moved_weights import layout_of

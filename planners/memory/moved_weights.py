@@ -83,11 +83,14 @@ def layout_of(memories: Sequence[Memory | BoardMemory]) -> BoardMemories:
     names = {board.name for board in boards}
     is_known = len(names) == len(boards) and is_ordered and len(flash) <= 1
     if not (is_known and fast and (slow or flash)):
-        listed = ", ".join(f"{board.name}{' (slow)' * board.is_slow}" for board in boards)
+        listed = ", ".join(
+            f"{board.name} (slow)" if board.is_slow else board.name for board in boards
+        )
+        end = "; --ram is for a single memory" if len(boards) == 1 else ""
         raise InvalidArgument(
             f"memories {listed}; expected fast memories, the nearest first, then slow "
             "memories, such as sram=64kB and psram=2MB:slow; different names; at most one memory "
-            f"that holds weights only{'; --ram is for a single memory' * (len(boards) == 1)}"
+            f"that holds weights only{end}"
         )
     if not any({TENSORS, SCRATCH} <= set(board.holds) for board in fast):
         raise InvalidArgument("memories: expected a fast one that holds tensors and scratch")

@@ -1,8 +1,7 @@
 """Exact front of live bytes against the time of each network: shortest paths over separators.
 
 The peak of live bytes is a lower bound on any plan with a chromosome's lifetimes, and usually equals
-the arena with offsets (`planners.arena`). Live bytes decompose,
-unlike the sum of whole buffers:
+the arena with offsets (`planners.arena`). Live bytes decompose, unlike the sum of whole buffers:
 
     of a partition     the largest load of its segments; times add up
     in parallel        loads add up; within a network the slowest partition decides

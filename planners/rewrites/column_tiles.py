@@ -135,11 +135,10 @@ class _Tiling:
         self._network, self._layers, self._results = network, layers, results
         self._tiles = tiles
         readers = network.consumers
-        inside = {layer.name for layer in layers}
-        self._is_read_inside = {
-            result.name: bool(inside & set(readers[result.name])) for result in results
-        }
         self._inside = {layer.name for layer in layers}
+        self._is_read_inside = {
+            result.name: bool(self._inside & set(readers[result.name])) for result in results
+        }
         self._needs = Needs(network)
         self._added = LayerCopies(network)
 

@@ -32,7 +32,7 @@ class Copy(NamedTuple):
     """The original of a copied layer.
 
     begin: where the channels or heads of the copy begin, as a fraction of those of the original; cut
-    arrays begin at the same fraction. Example: head 1 of heads 0 to 3 begins at 1/4. Copies that use
+    arrays begin at the same fraction. Example: the second of 4 heads begins at 1/4. Copies that use
     whole arrays, or have none, such as slices, begin at 0.
     """
 

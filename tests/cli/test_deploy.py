@@ -75,6 +75,10 @@ def test_a_library_of_another_target_or_model_is_replaced_with_a_remark(run, tmp
     page = (tmp_path / "c" / "README.md").read_text()
     assert "DSP extension of a Cortex-M4" in page
     assert "For a board" not in page
+    header = tmp_path / "c" / "include" / "net.h"
+    header.write_text(header.read_text().replace(" * Target: ", " * For: "))
+    model = "keyword_spotting:rows=20"
+    assert "replaced a library" not in run("deploy", model, "--target", "host", *words)[2]
 
 
 def test_a_folder_with_other_files_is_left_alone(run, tmp_path):

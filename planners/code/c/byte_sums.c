@@ -94,11 +94,11 @@ typedef char scaling_is_known[(offsetof(scaling, most) == (7 * sizeof(int32_t)))
 
 #if defined(HELIUM) && FACTORS_ARE_SMALL
 /* Compute and store the results of filters in blocks of four, without zero points of the values, from
-   filter `first` until `end`, an address behind the results. Registers: r0 exponents, r1 values, r2 initial
-   sums, r3, r5, r7, r9 weights, r4, r6, r8, r10 sums, r11 multipliers, r12 values in a row, q4 to q6 zero
-   point and limits. Stack: 0 first value of the first row, 4 stride of filters, 8 to, 12 end, 16 second
-   row, 20 end of the rows, 24 offset of the first value, 28 and 32 strides of weights after a row and
-   after a block, 36 next row (unused for one row). */
+   filter `first` until `end`, an address behind the results. Registers: r0 exponents, r1 values, r2
+   initial sums, r3, r5, r7, r9 weights, r4, r6, r8, r10 sums, r11 multipliers, r12 values in a row,
+   q4 to q6 zero point and limits. Stack: 0 first value of the first row, 4 stride of filters, 8 to,
+   12 end, 16 second row, 20 end of the rows, 24 offset of the first value, 28 and 32 strides of
+   weights after a row and after a block, 36 next row (unused for one row). */
 NAKED static void make_blocks(element *to UNREAD, const patch *p UNREAD,
                               const trained *weights UNREAD, const scaling *s UNREAD,
                               const bias_sum *begin UNREAD, int32_t first UNREAD,
@@ -203,8 +203,9 @@ NAKED static void make_blocks(element *to UNREAD, const patch *p UNREAD,
 #endif
 
 #if defined(WORDS_MEET)
-/* Multiply four values by four weights of each of four filters. Registers: r0 values, r2 and r3 weights of the first
-   and the third filter, r9 from a filter to the next, r4 to r7 sums, r8 the zero point. */
+/* Multiply four values by four weights of each of four filters. Registers: r0 values, r2 and r3
+   weights of the first and the third filter, r9 from a filter to the next, r4 to r7 sums, r8 the zero
+   point. */
 #define QUAD_MEETS_FOUR                                                                           \
     "ldr r11, [r0], #4\n\t"                                                                       \
     "sxtab16 r10, r8, r11\n\t"                                                                    \
@@ -350,9 +351,9 @@ typedef char narrow_scaling_is_known[(offsetof(scaling, most) == (6 * sizeof(int
 #endif
 
 #if defined(WORDS_MEET) && SUMS_ARE_NARROW
-/* Compute and store the results of filters on a patch in blocks of four, from filter `first` until `end`,
-   an address behind the results. Stack: 4 patch, 8 weights of a row, 12 weights of a block, 16 stride of
-   blocks, 20 initial sums. */
+/* Compute and store the results of filters on a patch in blocks of four, from filter `first` until
+   `end`, an address behind the results. Stack: 4 patch, 8 weights of a row, 12 weights of a block, 16
+   stride of blocks, 20 initial sums. */
 NAKED static void meet_blocks(element *to UNREAD, const patch *p UNREAD,
                               const trained *weights UNREAD, const scaling *s UNREAD,
                               const bias_sum *begin UNREAD, int32_t first UNREAD,
@@ -393,8 +394,8 @@ typedef char patch_is_known[((offsetof(patch, apart) == (7 * sizeof(int32_t))) |
                                 ? 1
                                 : -1];
 
-/* Add the products of whole vectors or words of each row to the sums of four filters. Returns the number
-   of values of a row that are done. */
+/* Add the products of whole vectors or words of each row to the sums of four filters. Returns the
+   number of values of a row that are done. */
 INLINED static int32_t add_four(int32_t *restrict sums, const patch *p, const trained *restrict weights)
 {
 #if defined(HELIUM)

@@ -15,9 +15,9 @@ typedef struct {
     const uint16_t *pairs;
 } rule;
 
-/* A tensor in the arena; sizes are in slots, the elements of the arena. Row y is stored as row y % rows:
-   a line buffer if rows < height. Offsets -1, -2, ... are tensors in memory of the caller. A tensor
-   inside another tensor has the strides of that tensor. */
+/* A tensor in the arena; sizes are in slots, the elements of the arena. Row y is stored as row y %
+   rows: a line buffer if rows < height. Offsets -1, -2, ... are tensors in memory of the caller. A
+   tensor inside another tensor has the strides of that tensor. */
 typedef struct {
     int32_t offset;
     int32_t rows;          /* of the buffer */
@@ -73,7 +73,8 @@ typedef struct layer {
     int32_t buffer_columns;
 } layer;
 
-/* A stage: layers that execute in the same firings. rows: of the result, in a firing; firings: in a frame. */
+/* A stage: layers that execute in the same firings. rows: of the result, in a firing; firings: in a
+   frame. */
 typedef struct {
     int32_t mode;
     int32_t rows;
@@ -129,9 +130,10 @@ typedef struct {
     const slot *numbers;
 } beginning;
 
-/* Weights that are copied when group `begin` begins, or by NAME_init for -1. from: address in flash, or
-   NULL: offset `home` of the arena. offset: of the copy in the arena. of: the layer that reads the copy,
-   if any; group: of the layer; size: of its parameters; field: offset of the address in them. */
+/* Weights that are copied when group `begin` begins, or by NAME_init for -1. from: address in flash,
+   or NULL: offset `home` of the arena. offset: of the copy in the arena. bytes: of the weights. of:
+   the layer that reads the copy, if any; group: of the layer; size: of its parameters; field: offset
+   of the address in them. */
 typedef struct {
     const layer *of;
     const void *from;
