@@ -285,17 +285,7 @@ class _PlanBuilder:
             yield from self._inside(group, number)
 
     def _placed(self) -> dict[str, int]:
-        pieces = [
-            GroupBytes(
-                name=wanted.name,
-                size=wanted.size,
-                begin=wanted.begin,
-                end=wanted.end,
-                alignment=self._alignment(wanted),
-                is_tensor=wanted.kind is Kind.WHOLE,
-            )
-            for wanted in self._inner
-        ]
+        pieces = [GroupBytes.of(buffer, self._alignment(buffer)) for buffer in self._inner]
         return placed(pieces, self._leads, enough=self.least)
 
     def _block_name(self, group: int) -> str:

@@ -531,14 +531,7 @@ def _offsets(table: StageTable, buffers: Sequence[StreamBuffer]) -> dict[str, in
     layers = table.network.layers
     widest = max(ACCUMULATOR_BYTES, *(table.bytes_of(layer.name) for layer in layers))
     pieces = [
-        GroupBytes(
-            name=buffer.name,
-            size=buffer.size,
-            begin=buffer.begin,
-            end=buffer.end,
-            alignment=table.bytes_of(buffer.tensor) if buffer.has_rows else widest,
-            is_tensor=buffer.kind is Kind.WHOLE,
-        )
+        GroupBytes.of(buffer, table.bytes_of(buffer.tensor) if buffer.has_rows else widest)
         for buffer in buffers
     ]
     return placed(pieces, {}, enough=_live(buffers)) if pieces else {}

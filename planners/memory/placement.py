@@ -31,6 +31,7 @@ from planners.arena.portfolio import Attempt
 from planners.arena.problem import Buffer
 from planners.kernels import ranges
 from planners.kernels.placement_search import FOUND, NONE
+from planners.plan.plan import Kind, StreamBuffer
 
 NEAR = 1024  # stop within this fraction of the lower bound
 GRID = 256  # the same along the chain, where offsets are on a grid
@@ -464,6 +465,12 @@ class GroupBytes(NamedTuple):
     end: int
     alignment: int
     is_tensor: bool = True
+
+    @classmethod
+    def of(cls, buffer: StreamBuffer, alignment: int) -> GroupBytes:
+        """Return the bytes of a buffer of a plan."""
+        is_tensor = buffer.kind is Kind.WHOLE
+        return cls(buffer.name, buffer.size, buffer.begin, buffer.end, alignment, is_tensor)
 
     @property
     def is_inner(self) -> bool:
