@@ -126,7 +126,7 @@ def same_rows(part: OutputRows) -> Array:
     return part.inputs[0].rows(part.begin, part.end)
 
 
-def cut(tensor: Array, part: OutputRows) -> Array:
+def rows_of_part(tensor: Array, part: OutputRows) -> Array:
     """Return the rows of the part out of the whole output."""
     return tensor[:, part.begin : part.end] if part.shape.is_map else tensor
 

@@ -28,7 +28,7 @@ from cnn2csdf.dtypes import Element, Quantization
 from cnn2csdf.integers import are_kept
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.operators import Next, Previous
-from cnn2csdf.operators.moves import as_it_lies, in_dims
+from cnn2csdf.operators.moves import from_memory_order, to_memory_order
 from cnn2csdf.part import HeldRows, OutputRows
 from cnn2csdf.rewriting import Arrays, Draft, Edit, exhausted, rewritten
 from cnn2csdf.shape import Shape
@@ -361,7 +361,7 @@ def without_oldest_rows(draft: Draft, previous: Layer) -> Edit | None:
     layers: dict[str, tuple[Layer, ...]] = {layer.name: (layer,) for layer in edited}
     sources = {}
     for reader in readers:
-        cut = reader.operator.cut
+        cut = reader.operator.sliced_range
         assert cut is not None
         if cut.start > first:
             earlier = op.Slice(axis=cut.axis, start=cut.start - first, stop=cut.stop - first)
@@ -381,7 +381,7 @@ def _unread_rows(readers: Sequence[Layer]) -> int:
 
 def _first_row(layer: Layer) -> int | None:
     """The first row of a slice of rows; None for any other layer."""
-    cut = layer.operator.cut
+    cut = layer.operator.sliced_range
     if cut is None or (cut.axis, cut.step) != (ROWS, 1) or not layer.shape.is_map or layer.epilogue:
         return None
     return cut.start
@@ -396,7 +396,7 @@ def _are_parts(readers: Sequence[Layer]) -> bool:
     """Whether all layers are slices of channels, disjoint ones."""
     spans = []
     for reader in readers:
-        cut = reader.operator.cut
+        cut = reader.operator.sliced_range
         if cut is None or (cut.axis, cut.step) != (CHANNELS, 1) or reader.epilogue:
             return False
         spans.append((cut.start, cut.stop))
@@ -423,7 +423,7 @@ def split_by_readers(draft: Draft, layer: Layer) -> Edit | None:
     state, arrays = draft.network.initial_states[previous.name], draft.arrays(previous.name)
     rings, next_layers, weights = [], [], {}
     for number, reader in enumerate(readers):
-        cut = reader.operator.cut
+        cut = reader.operator.sliced_range
         assert cut is not None
         dims = (reader.shape.dims[0], *previous.shape.dims[1:])
         variable = f"{state.variable}, part {number}"
@@ -509,8 +509,7 @@ def as_view(origins: Origins, draft: Draft, layer: Layer) -> Edit | None:
     """A view, or no layer, in place of a move that keeps the order of memory.
 
     A view of the dims of its source is no layer. origins: of the moves so far, to which the move is
-    added: a rewriting visits sources before their consumers. `in_dims` gives a tensor of dims to
-    elements in memory order, `as_it_lies` is its inverse.
+    added: a rewriting visits sources before their consumers.
 
     before: map 8x4x1 -> turned 4x1x8 -> line 32
     after:  map 8x4x1 -> line 32
@@ -521,9 +520,9 @@ def as_view(origins: Origins, draft: Draft, layer: Layer) -> Edit | None:
     if (source.quantization, source.element) != (layer.quantization, layer.element):
         return None
     origin, elements = origins.get(source.name, (source.name, np.arange(source.shape.elements)))
-    held = HeldRows(shape=source.shape, array=in_dims(elements, source.shape.dims))
+    held = HeldRows(shape=source.shape, array=from_memory_order(elements, source.shape.dims))
     rows = OutputRows((held,), {}, layer.shape, 0, layer.shape.rows)
-    positions = as_it_lies(layer.operator.computed(rows)).reshape(-1)
+    positions = to_memory_order(layer.operator.computed(rows))
     origins[layer.name] = origin, positions
     if not np.array_equal(positions, np.arange(positions.size)):
         return None
@@ -546,7 +545,7 @@ def read_before_view(draft: Draft, layer: Layer) -> Edit | None:
         return None
     source, arrays = draft.layer(view.inputs[0]), draft.arrays(layer.name)
     numbers = np.arange(view.shape.elements).reshape(view.shape.dims)
-    order = in_dims(as_it_lies(numbers).reshape(-1), source.shape.dims).reshape(-1)
+    order = from_memory_order(to_memory_order(numbers), source.shape.dims).reshape(-1)
     return Edit(
         layers={layer.name: (replace(layer, inputs=(source.name,)),)},
         weights={layer.name: with_columns(arrays, order)} if arrays else {},
@@ -652,7 +651,7 @@ def with_accumulators(draft: Draft, previous: Layer) -> Edit | None:
         units=layer.operator.units, has_bias=layer.operator.has_bias, places=window.shape.rows
     )
     arrays = draft.arrays(layer.name)
-    order = as_it_lies(np.arange(window.shape.elements).reshape(window.shape.dims)).reshape(-1)
+    order = to_memory_order(np.arange(window.shape.elements).reshape(window.shape.dims))
     return Edit(
         layers={
             **dict.fromkeys((previous.name, window.name, following.name), ()),

@@ -146,7 +146,8 @@ class _Streaming:
         if len(counts) > 1:
             return None
         new, stride = counts.pop(), 1
-        operator, cut, dims = layer.operator, layer.operator.cut, layer.operator.constant_dims or ()
+        operator, cut = layer.operator, layer.operator.sliced_range
+        dims = operator.constant_dims or ()
         is_row_by_row = operator.is_elementwise or operator.joined_axis in (0, 2)
         if operator.sliding_window is not None:
             stride = operator.sliding_window.stride[0]
@@ -167,7 +168,7 @@ class _Streaming:
 
     def _add_sliding(self, layer: Layer, new: int) -> None:
         """Add a layer that computes only the new rows, from the input rows that they need."""
-        operator, cut, inputs = layer.operator, layer.operator.cut, []
+        operator, cut, inputs = layer.operator, layer.operator.sliced_range, []
         for name in layer.inputs:
             first, end = 0, 0
             source = self._network.layer(name)

@@ -244,26 +244,24 @@ def transposition(draft: TokenDraft, layer: Layer, operator: op.Transpose) -> No
 
 
 def _with_heads_as_columns(draft: TokenDraft, layer: Layer, tensor: MappedTensor) -> MappedTensor:
-    """A view with heads as columns, if a consumer slices each head, as a rotary embedding does."""
-    shape, rank = draft.shape_of(tensor), len(tensor.index_map)
-    consumers = [draft.network.layer(name).operator for name in draft.consumers[layer.name]]
-    heads, last = tensor.index_map[0], tensor.index_map[-1]
-    width = dim_size(last)
-    if (
-        not any(
-            consumer.cut is not None and consumer.cut.axis == rank - 1 for consumer in consumers
-        )
-        or shape.width > 1
-        or rank != 3
-        or last != whole_axis("C", width)
-        or heads != (Digit("C", width, shape.channels // width),)
-    ):
+    """A view of heads x tokens x numbers with the heads as columns, if a consumer slices the numbers.
+
+    A rotary embedding does so. Sliced columns need no gathering of channels head by head.
+    """
+    shape = draft.shape_of(tensor)
+    if len(tensor.index_map) != 3 or shape.width > 1:
         return tensor
-    view = op.View(dims=(width, shape.height, shape.channels // width))
-    columns = whole_axis("X", shape.channels // width)
-    return MappedTensor(
-        draft.put_move(tensor.layer, view, "by heads"), (columns, tensor.index_map[1], last)
-    )
+    heads, tokens, numbers = tensor.index_map
+    width = dim_size(numbers)
+    count = shape.channels // width
+    if numbers != whole_axis("C", width) or heads != (Digit("C", width, count),):
+        return tensor
+    ranges = [consumer.operator.sliced_range for consumer in draft.readers(layer.name)]
+    if not any(sliced is not None and sliced.axis == 2 for sliced in ranges):
+        return tensor
+    view = op.View(dims=(width, shape.height, count))
+    name = draft.put_move(tensor.layer, view, "by heads")
+    return MappedTensor(name, (whole_axis("X", count), tokens, numbers))
 
 
 @of(op.Slice)

@@ -100,7 +100,7 @@ def checked_frame(network: Network, frame: Mapping[str, Array]) -> dict[str, Arr
             listed = ", ".join(repr(name) for name in frame) or "nothing"
             raise ExecutionError(f"the frame has no input {layer.name!r}, only {listed}")
         array = np.asarray(frame[layer.name], layer.array_type)
-        array = layer.operator.entering(array)
+        array = layer.operator.tensor_of_frame(array)
         if array.shape != layer.shape.dims:
             raise ExecutionError(
                 f"input {layer.name!r} of shape {array.shape}, expected {layer.shape.dims}"

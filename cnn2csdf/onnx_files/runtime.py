@@ -11,7 +11,7 @@ import numpy as np
 
 from cnn2csdf.network import Network
 from cnn2csdf.operators import Input
-from cnn2csdf.operators.moves import as_it_lies
+from cnn2csdf.operators.moves import to_memory_order
 from cnn2csdf.weights import Array
 from csdf.errors import ExecutionError
 
@@ -75,7 +75,7 @@ def _given(session: Any, network: Network, frame: Mapping[str, Array]) -> dict[s
     for layer in network.inputs:
         match layer.operator:
             case Input(file_dims=tuple(file_dims)):
-                frame[layer.name] = as_it_lies(frame[layer.name]).reshape(file_dims)
+                frame[layer.name] = to_memory_order(frame[layer.name]).reshape(file_dims)
     for argument in session.get_inputs():
         name = argument.type.removeprefix("tensor(").removesuffix(")")
         dtype = np.dtype({"float": "float32", "double": "float64"}.get(name, name))

@@ -28,7 +28,7 @@ from cnn2csdf.operators.operator import (
     same_row,
     trained_operands,
 )
-from cnn2csdf.part import OutputRows, RowReader, Types, cut, whole_tensor
+from cnn2csdf.part import OutputRows, RowReader, Types, rows_of_part, whole_tensor
 from cnn2csdf.shape import Dims, Shape
 from csdf.errors import InvalidNetwork
 
@@ -334,7 +334,7 @@ class Reduction(Operator):
                 shift = min(count.bit_length() - 1, 32, 31 + exponent)
                 integer, exponent = (integer << shift) // count, exponent - shift
             means = stored(rescaled(sums, integer, exponent), result)
-        return means if by_rows else cut(means.reshape(part.shape.dims), part)
+        return means if by_rows else rows_of_part(means.reshape(part.shape.dims), part)
 
     def in_words(self) -> str:
         return f"reduce {self.function}"

@@ -18,7 +18,7 @@ from cnn2csdf.operators.kernel_loops import hybrid_loops
 from cnn2csdf.operators.operator import SINGLE_BYTES, KernelLoops, KernelUse, Operator
 from cnn2csdf.operators.products import FullyConnected, MatrixProduct
 from cnn2csdf.operators.windows import Convolution
-from cnn2csdf.part import HeldRows, OutputRows, Types, along_channels, cut, whole_tensor
+from cnn2csdf.part import HeldRows, OutputRows, Types, along_channels, rows_of_part, whole_tensor
 from cnn2csdf.shape import Dims, Shape
 
 __all__ = ["HybridProduct"]
@@ -98,7 +98,7 @@ class HybridProduct(Operator):
             integers, scale = _quantized(row, has_offset=self.has_offset)
             factors = np.array(self.scales, np.float32) * scale
             result[number] += (integers @ matrix).astype(np.float32) * factors
-        return cut(result.reshape(part.shape.dims), part)
+        return rows_of_part(result.reshape(part.shape.dims), part)
 
     def _sums(self, part: OutputRows, product: Convolution) -> Array:
         """Return the sums of products of integers, which are exact in double precision."""

@@ -25,7 +25,6 @@ from cnn2csdf.dtypes import Element, Quantization
 from cnn2csdf.integers import centred, dequantized, multiplier, quantized, rescaled, stored
 from cnn2csdf.operators.operator import (
     Constants,
-    Cut,
     KernelLoops,
     KernelUse,
     Move,
@@ -33,6 +32,7 @@ from cnn2csdf.operators.operator import (
     RowByRow,
     RowMove,
     RowsNeeded,
+    SlicedRange,
     map_dims,
     moved_elements,
     only_input,
@@ -45,7 +45,7 @@ from cnn2csdf.operators.operator import (
     strided_row,
     trained_operands,
 )
-from cnn2csdf.part import OutputRows, RowReader, Types, cut, same_rows, whole_tensor
+from cnn2csdf.part import OutputRows, RowReader, Types, rows_of_part, same_rows, whole_tensor
 from cnn2csdf.shape import Dims, Shape
 from csdf.errors import InvalidNetwork, counted
 
@@ -86,9 +86,9 @@ class Input(Move):
             raise InvalidNetwork(f"an input reads nothing, found {counted(len(inputs), 'input')}")
         return self.dims
 
-    def entering(self, array: Array) -> Array:
+    def tensor_of_frame(self, array: Array) -> Array:
         is_as_in_the_file = array.shape == self.file_dims
-        return in_dims(array.reshape(-1), self.dims) if is_as_in_the_file else array
+        return from_memory_order(array.reshape(-1), self.dims) if is_as_in_the_file else array
 
     def computed(self, part: OutputRows) -> Array:
         return same_rows(part)
@@ -114,7 +114,8 @@ class Output(RowMove):
     def computed(self, part: OutputRows) -> Array:
         if self.dims is None:
             return same_rows(part)
-        return cut(in_dims(as_it_lies(whole_tensor(part.inputs[0])).reshape(-1), self.dims), part)
+        elements = to_memory_order(whole_tensor(part.inputs[0]))
+        return rows_of_part(from_memory_order(elements, self.dims), part)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -306,8 +307,8 @@ class Slice(MoveAlongAxis):
     step: int = 1
 
     @property
-    def cut(self) -> Cut:
-        return Cut(self.axis, self.start, self.stop, self.step)
+    def sliced_range(self) -> SlicedRange:
+        return SlicedRange(self.axis, self.start, self.stop, self.step)
 
     def row_elements_read(self, source: Shape, output: Shape) -> int:
         return output.row_elements
@@ -475,13 +476,13 @@ class View(Move):
         return lambda row: (row * written // read, ((row + 1) * written - 1) // read + 1)
 
     def formula(self, tensors: Sequence[Array], part: OutputRows) -> Array:
-        elements, source = as_it_lies(tensors[0]).reshape(-1), part.inputs[0].shape
+        elements, source = to_memory_order(tensors[0]), part.inputs[0].shape
         if not (source.is_map and part.shape.is_map):
-            return in_dims(elements, self.dims)
+            return from_memory_order(elements, self.dims)
         written = part.shape.row_elements
         first = part.begin * written % source.row_elements
         rows = elements[first : first + part.rows * written]
-        return in_dims(rows, (part.shape.channels, part.rows, part.shape.width))
+        return from_memory_order(rows, (part.shape.channels, part.rows, part.shape.width))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -514,13 +515,13 @@ class PlaceOrder(Move):
         return tensors[0].reshape(-1, *self.sizes).transpose(axes)
 
 
-def as_it_lies(tensor: Array) -> Array:
-    """Return a tensor with its axes in the order of memory: of a map rows, columns, channels."""
-    return tensor.transpose(1, 2, 0) if tensor.ndim == 3 else tensor
+def to_memory_order(tensor: Array) -> Array:
+    """Return the elements of a tensor in the order of memory: of a map pixel by pixel."""
+    return (tensor.transpose(1, 2, 0) if tensor.ndim == 3 else tensor).reshape(-1)
 
 
-def in_dims(elements: Array, dims: Dims) -> Array:
-    """Return elements in the order of memory as a tensor of these dims."""
+def from_memory_order(elements: Array, dims: Dims) -> Array:
+    """Return the tensor of these dims that has these elements in the order of memory."""
     if len(dims) != 3:
         return elements.reshape(dims)
     return elements.reshape(dims[1], dims[2], dims[0]).transpose(2, 0, 1)

@@ -28,7 +28,7 @@ from cnn2csdf.operators.operator import (
     quantized_types,
     same_row,
 )
-from cnn2csdf.part import OutputRows, Types, along_channels, cut, same_rows, whole_tensor
+from cnn2csdf.part import OutputRows, Types, along_channels, rows_of_part, same_rows, whole_tensor
 from cnn2csdf.shape import Dims, Shape
 
 __all__ = [
@@ -196,7 +196,7 @@ class LayerNormalization(SameDims):
             self.epsilon,
         )
         stored = quantized(standardised_values, result).swapaxes(1, 2).reshape(dims)
-        return stored if is_by_rows else cut(stored, part)
+        return stored if is_by_rows else rows_of_part(stored, part)
 
 
 def _standard(values: Array, axes: tuple[int, ...], epsilon: float) -> Array:
@@ -248,7 +248,7 @@ class UnitLength(SameDims):
         normalized: Array = np.clip(steps + middle, limits.min, limits.max).astype(
             result.element.value
         )
-        return normalized if by_rows else cut(normalized, part)
+        return normalized if by_rows else rows_of_part(normalized, part)
 
     def in_words(self) -> str:
         return "unit length"
@@ -323,7 +323,7 @@ class Softmax(SameDims):
             probabilities = softmax_of(values, input_types.scale, axes, bits)
             probabilities += np.iinfo(result.element.value).min + 2 ** (bits - 1)
         probabilities = probabilities.astype(result.element.value)
-        return probabilities if by_rows else cut(probabilities, part)
+        return probabilities if by_rows else rows_of_part(probabilities, part)
 
     @property
     def axes(self) -> tuple[int, ...]:

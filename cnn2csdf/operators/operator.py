@@ -11,7 +11,7 @@ from cnn2csdf.arrays import Array
 from cnn2csdf.dtypes import Quantization
 from cnn2csdf.geometry import Window
 from cnn2csdf.integers import channel_ratios, quantized, requantising_arrays
-from cnn2csdf.part import HeldRows, KeptState, OutputRows, RealRows, RowReader, Types, cut
+from cnn2csdf.part import HeldRows, KeptState, OutputRows, RealRows, RowReader, Types, rows_of_part
 from cnn2csdf.shape import Dims, Shape
 from csdf.errors import ExecutionError, InvalidNetwork, counted
 
@@ -39,7 +39,7 @@ class FilterBank(NamedTuple):
     block: int | None
 
 
-class Cut(NamedTuple):
+class SlicedRange(NamedTuple):
     """Elements start, start + step, ... before stop along an axis."""
 
     axis: int
@@ -125,7 +125,7 @@ class Operator(ABC):
         """Return the shape of the output. Raises InvalidNetwork as output_dims does."""
         return Shape(dims=self.output_dims(inputs))
 
-    def entering(self, array: Array) -> Array:
+    def tensor_of_frame(self, array: Array) -> Array:
         """Return the array of a frame in the dims of the tensor that enters the network here."""
         return array
 
@@ -155,9 +155,9 @@ class Operator(ABC):
             if first < upto:
                 tensors.append(reader.rows(first, upto))
         result_values = self.formula(tensors, part)
-        return (
-            cut(result_values.reshape(part.shape.dims), part) if rules[0] is None else result_values
-        )
+        if rules[0] is not None:
+            return result_values
+        return rows_of_part(result_values.reshape(part.shape.dims), part)
 
     def formula(self, tensors: Sequence[Array], part: OutputRows) -> Array:
         """Return the rows of the part, or all rows, from the needed rows of the inputs.
@@ -285,7 +285,7 @@ class Operator(ABC):
         return None
 
     @property
-    def cut(self) -> Cut | None:
+    def sliced_range(self) -> SlicedRange | None:
         """The range of the input that is the output; None if the operator is no slice."""
         return None
 

@@ -14,7 +14,7 @@ from cnn2csdf.geometry import Window
 from cnn2csdf.integers import centred, channel_ratios, has_wide_sums, rescaled_sums
 from cnn2csdf.operators.elementwise import broadcast
 from cnn2csdf.operators.kernel_loops import CHANNELS_IN_VECTOR, dense_loops, filter_loops
-from cnn2csdf.operators.moves import as_it_lies
+from cnn2csdf.operators.moves import to_memory_order
 from cnn2csdf.operators.operator import (
     Attention,
     KernelLoops,
@@ -137,7 +137,7 @@ class StreamedProduct(FullyConnected):
     def computed_in_integers(self, part: OutputRows, types: Types) -> Array:
         """Return the result that this input ends, and add the input to all later ones."""
         (input_types, result), weights = quantized_types(self, types), types.weights["matrix"]
-        vector = centred(as_it_lies(whole_tensor(part.inputs[0])).reshape(-1), input_types)
+        vector = centred(to_memory_order(whole_tensor(part.inputs[0])), input_types)
         matrix = centred(part.weights["matrix"], weights)
         added = matrix.reshape(self.units, self.places, -1) @ vector
         before = np.zeros((self.places - 1, self.units), np.int32)

@@ -24,7 +24,7 @@ import numpy as np
 
 from cnn2csdf.execution.layer_by_layer import first_states
 from cnn2csdf.network import Layer, Network
-from cnn2csdf.operators.moves import as_it_lies
+from cnn2csdf.operators.moves import to_memory_order
 from cnn2csdf.operators.operator import describe
 from cnn2csdf.rings import rings_of
 from cnn2csdf.weights import Model
@@ -224,7 +224,7 @@ class Schedule:
             self.width_of(name)
             offset = self.elements(self.buffer(name, kinds, 0).offset)
             for role, array in roles.items():
-                contents = np.ascontiguousarray(as_it_lies(array)).reshape(-1)
+                contents = np.ascontiguousarray(to_memory_order(array))
                 pattern, times = contents, 1
                 if contents.size and (contents == contents[0]).all():
                     pattern, times = contents[:1], contents.size

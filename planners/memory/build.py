@@ -434,7 +434,7 @@ def _lead_over(
 def _stays(network: Network, name: str, hosts: Mapping[str, str]) -> bool:
     """Whether a tensor is a slice of the tensor in which it is stored, and needs no copy."""
     layer = network.layer(name)
-    return layer.operator.cut is not None and hosts.get(name) in {
+    return layer.operator.sliced_range is not None and hosts.get(name) in {
         hosts.get(source, source) for source in layer.inputs
     }
 

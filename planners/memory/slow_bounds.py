@@ -239,7 +239,8 @@ def _taps(network: Network, layer: Layer, index: int) -> tuple[Array, Array] | N
             np.arange(own_shape.width)[:, None] // factors[1] == np.arange(source_shape.width),
         )
     is_alike = source_shape == own_shape and operator.is_elementwise
-    is_cut = operator.cut is not None and operator.cut.axis == 0 and source_shape.is_map
+    cut = operator.sliced_range
+    is_cut = cut is not None and cut.axis == 0 and source_shape.is_map
     if is_alike or is_cut:
         return np.eye(own_shape.rows, dtype=bool), np.eye(own_shape.width, dtype=bool)
     return None
@@ -327,12 +328,12 @@ class _Ways:
             readers[source].append(self._network.layer(name))
         left = set[tuple[str, str]]()
         for source, layers in readers.items():
-            cuts = [cut for reader in layers if (cut := reader.operator.cut) is not None]
+            cuts = [cut for reader in layers if (cut := reader.operator.sliced_range) is not None]
             ends = sorted((cut.start, cut.stop) for cut in cuts)
             is_apart = all(span[1] <= following[0] for span, following in pairwise(ends))
             is_free = _mixes(self._network.layer(source)) and len(cuts) == len(layers) and is_apart
             if not is_free:
-                left |= {(source, reader.name) for reader in layers if reader.operator.cut}
+                left |= {(source, reader.name) for reader in layers if reader.operator.sliced_range}
         self._edges = [edge for edge in self._edges if edge not in left]
 
     def capacities(self, most: int) -> dict[Node, dict[Node, int]]:

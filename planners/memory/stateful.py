@@ -129,7 +129,7 @@ class _StatefulPlanning:
     def _channel_alias(self, layer: Layer) -> list[Alias]:
         """Return the alias of a channel slice of a single pixel in the tensor that it is cut from."""
         source = layer.inputs[0]
-        cut = layer.operator.cut
+        cut = layer.operator.sliced_range
         if (
             cut is None
             or (cut.axis, cut.step) != (0, 1)
@@ -137,7 +137,7 @@ class _StatefulPlanning:
             or not layer.shape.is_map
             or layer.epilogue
             or source not in self._step
-            or self._network.layer(source).operator.cut is not None
+            or self._network.layer(source).operator.sliced_range is not None
             or source in self._external
         ):
             return []

@@ -70,7 +70,7 @@ class _AxisTensors:
         """The ranges that a tensor consists of: itself, unless it is a concatenation or a slice."""
         sources = [self._network.layer(name) for name in layer.inputs]
         moves = not layer.epilogue and all(self._are_alike(layer, source) for source in sources)
-        axis, cut = layer.operator.joined_axis, layer.operator.cut
+        axis, cut = layer.operator.joined_axis, layer.operator.sliced_range
         if axis is not None and moves and self._is_along(axis, layer.shape):
             self._hosts.append(layer.name)
             for name in layer.inputs:

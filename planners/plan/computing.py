@@ -74,7 +74,7 @@ class ModelComputing:
             computed_rows = computation(self._model, layer).rows(readers, *target.rows, kept)
             return _channels_last(computed_rows)
         operator = layer.operator
-        if layer.quantization is not None or operator.attention or operator.cut:
+        if layer.quantization is not None or operator.attention or operator.sliced_range:
             return self._columns_of_rows(layer, target, inputs)
         out = np.empty(
             (

@@ -25,7 +25,7 @@ import numpy as np
 
 from cnn2csdf.geometry import Range, Region
 from cnn2csdf.network import Layer, Network
-from cnn2csdf.operators.moves import as_it_lies
+from cnn2csdf.operators.moves import to_memory_order
 from cnn2csdf.part import HeldRows, OutputRows
 from cnn2csdf.rings import rings_of
 from cnn2csdf.shape import Shape
@@ -111,7 +111,7 @@ class PlanMachine:
         for layer in self.network.layers:
             if layer.is_input and layer.operator.is_state:
                 tensor = self.held(layer.name, self._buffer(layer.name, Kind.KEPT, 0))
-                values = as_it_lies(first[layer.name]["value"]) if first else None
+                values = to_memory_order(first[layer.name]["value"]) if first else None
                 for row in range(layer.shape.rows):
                     row_values = (
                         None if values is None else values.reshape(layer.shape.rows, -1)[row]
@@ -630,7 +630,7 @@ class _GroupRun:
         for source in layer.inputs:
             span, tensor = ranges[source], self.tensors[source]
             columns = 0, tensor.layer.shape.width
-            cut = layer.operator.cut
+            cut = layer.operator.sliced_range
             if cut is not None and cut.axis == WIDTH and tensor.layer.shape.is_map:
                 columns = cut.start, min(cut.stop, columns[1])
             with nullcontext() if cut is None else arena.uncounted():

@@ -237,7 +237,7 @@ class MarkedArena:
             _as_dims(self._marks(name, 0, shape.elements), shape)
             for name, shape in zip(layer.inputs, shapes, strict=True)
         ]
-        axis, cut = layer.operator.joined_axis, layer.operator.cut
+        axis, cut = layer.operator.joined_axis, layer.operator.sliced_range
         if axis is not None:
             return _as_it_lies(np.concatenate(parts, axis))
         if cut is not None:

@@ -271,7 +271,8 @@ def _columns_of(network: Network, layer: Layer, sources: list[_Origin]) -> _Orig
     widths = [layers_of_network[source.layer].shape.width for source in sources]
     spans = [source.columns or (0, width) for source, width in zip(sources, widths, strict=True)]
     original = layers_of_network[sources[0].layer]
-    cut, alike = layer.operator.cut, _alike(original, layer, operator=layer.operator, epilogue=())
+    cut = layer.operator.sliced_range
+    alike = _alike(original, layer, operator=layer.operator, epilogue=())
     if cut and (cut.axis, cut.step) == (2, 1) and layer.name not in layers_of_network:
         begin = spans[0][0]
         is_there = 0 <= cut.start < cut.stop <= spans[0][1] - begin

@@ -173,7 +173,7 @@ def _written(network: Network, name: str) -> Iterator[tuple[str, int]]:
     layer = network.layer(name)
     if layer.is_input:
         return
-    if layer.operator.cut is not None:
+    if layer.operator.sliced_range is not None:
         source = network.layer(layer.inputs[0])
         if not (source.is_input or source.operator.is_view):
             yield source.name, layer.shape.elements

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from cnn2csdf.geometry import PositionSet, Window, position_set
 from cnn2csdf.network import Layer, Network, Shape
-from cnn2csdf.operators.operator import Cut
+from cnn2csdf.operators.operator import SlicedRange
 from planners.traffic.fused.group import Box, Boxes, FusedLayer, count, union
 
 
@@ -33,8 +33,8 @@ def elements_read(network: Network, layer: Layer, index: int, outputs: Boxes) ->
         channels_before = [maps_of(shape)[0] for shape in network.input_shapes(layer)[:index]]
         mask = position_set(0, maps_of(source)[0])
         return union((maps >> sum(channels_before) & mask, *area) for maps, *area in outputs)
-    if operator.cut is not None and source.is_map:
-        cut = operator.cut
+    if operator.sliced_range is not None and source.is_map:
+        cut = operator.sliced_range
         return union(_before_cut(cut, box) for box in outputs)
     is_whole = outputs == all_elements(layer.shape) and operator.reads_all(source, layer.shape)
     return all_elements(source) if is_whole else ()
@@ -81,7 +81,7 @@ def _channels_read(window: FusedLayer, filters: PositionSet) -> PositionSet:
     return sum(position_set(group * channels_each, (group + 1) * channels_each) for group in active)
 
 
-def _before_cut(cut: Cut, box: Box) -> Box:
+def _before_cut(cut: SlicedRange, box: Box) -> Box:
     """The elements of a tensor that appear in a box of its slice."""
     axis, start, _, step = cut
     positions = range(box[axis].bit_length())

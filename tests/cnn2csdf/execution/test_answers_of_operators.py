@@ -128,8 +128,8 @@ def test_moves_move_elements_as_their_answers_say(case):
         assert np.array_equal(whole, first.transpose(operator.axis_order))
     if operator.joined_axis is not None:
         assert np.array_equal(whole, np.concatenate(single.tensors, operator.joined_axis))
-    if operator.cut is not None:
-        axis, start, stop, step = operator.cut
+    if operator.sliced_range is not None:
+        axis, start, stop, step = operator.sliced_range
         assert np.array_equal(
             whole, np.moveaxis(np.moveaxis(first, axis, 0)[start:stop:step], 0, axis)
         )

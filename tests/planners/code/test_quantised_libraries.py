@@ -10,7 +10,7 @@ from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.dtypes import Element, Quantization, Stored
 from cnn2csdf.execution.layer_by_layer import run_layer_by_layer
 from cnn2csdf.network import Network
-from cnn2csdf.operators.moves import in_dims
+from cnn2csdf.operators.moves import from_memory_order
 from cnn2csdf.readers.model_files import read_model
 from cnn2csdf.rewrites import STEPS
 from cnn2csdf.simplify import simplified
@@ -76,7 +76,7 @@ def attention_library(file, number, steps):
     (source,) = model.network.inputs
     dims = source.shape.dims
     is_turned = source.operator.file_dims is not None  # tokens are rows
-    frame = in_dims(frame.reshape(-1), dims) if is_turned else frame.reshape(dims)
+    frame = from_memory_order(frame.reshape(-1), dims) if is_turned else frame.reshape(dims)
     plan = fit(model.network).best.plan
     return library(model, plan, name=f"net{number}", frames=[{source.name: frame}]), wanted
 
