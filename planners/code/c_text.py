@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from csdf.errors import InvalidNetwork
 from csdf.names import free_name
 from planners.code.initialisers import Structures
+from planners.code.parts import comment
 from planners.code.rules import Rule
 
 NULL = "NULL"
@@ -103,6 +104,11 @@ def initialiser(value: object) -> str:
         return number(float(value))
     assert isinstance(value, int | np.integer)
     return str(int(value))
+
+
+def table_row(note: str = "", /, **fields: object) -> str:
+    """Return a row of a C table: an initialiser with the fields of its structure, and a comment."""
+    return f"{initialiser(fields)}," + (f" /* {comment(note)} */" if note else "")
 
 
 def short_lines(text: str) -> str:

@@ -19,8 +19,8 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from csdf.errors import InvalidPlan
-from planners.code.c_text import NULL, Tables, initialiser
-from planners.code.parts import as_real, comment
+from planners.code.c_text import NULL, Tables, table_row
+from planners.code.parts import as_real
 from planners.plan.plan import Kind, StreamBuffer, StreamingPlan
 
 # Upper bounds on a 32-bit core, in bytes of the stack: C structures `stage`, `layer` and `movable`.
@@ -84,7 +84,7 @@ class MovedWeights:
                 "begin": -1 if at_init else buffer.begin,  # group that begins with the copy
                 "group": layer.group,  # group of the layer
             }
-            self.lines.append(f"{initialiser(fields)}, /* {comment(buffer.name)} */")
+            self.lines.append(table_row(buffer.name, **fields))
         self.copies_at_init = bool(homes)
         self.copies_ahead = any(
             copied.begin < layers[copied.tensor].group for copied in frame_copies

@@ -22,6 +22,7 @@ from typing import NamedTuple, Protocol
 from cnn2csdf.geometry import Range
 from cnn2csdf.network import Network
 from csdf.errors import InvalidPlan
+from planners.code.c_text import table_row
 from planners.plan.plan import Kind, Mode, Stage, StreamBuffer, StreamingPlan
 from planners.plan.running_stage import RunningStage, streamed_input_stage
 
@@ -130,7 +131,7 @@ class ScheduleOrder(NamedTuple):
         """Add a sequence of stage numbers that is fired `times` times."""
         if times > MOST_TURNS or len(numbers) > MOST_TURNS:
             raise InvalidPlan(f"turns of more than {MOST_TURNS} firings, or times")
-        self.turns.append(f"{{{len(self.stages)}, {len(numbers)}, {times}}},")
+        self.turns.append(table_row(first=len(self.stages), length=len(numbers), times=times))
         self.stages.extend(numbers)
 
 

@@ -29,13 +29,13 @@ from cnn2csdf.operators.operator import describe
 from cnn2csdf.rings import rings_of
 from cnn2csdf.weights import Model
 from csdf.errors import InvalidNetwork, InvalidPlan
-from planners.code.c_text import NULL, Tables, identifier
+from planners.code.c_text import NULL, Tables, identifier, table_row
 from planners.code.calls.by_data_type import ChannelShare, LayerCalls, most_neighbours, slices_of
 from planners.code.calls.cmsis_nn import CmsisNN
 from planners.code.initialisers import Structures
 from planners.code.layer_descriptor import KernelCall, LayerNode
 from planners.code.moved_weights import MovedWeights, PlacedLayer
-from planners.code.parts import as_real, comment
+from planners.code.parts import as_real
 from planners.code.placed_stages import (
     PlacedStage,
     firing_order,
@@ -60,11 +60,6 @@ TITLES = {  # comments before the tables that a reader of the plan begins with
 }
 MOST_PRODUCT = 255 * 128  # magnitude of (int8 minus zero point) * int8 weight
 MOST_ROWS = 65535  # rows of a tensor, and firings of a stage: both are uint16_t in C
-
-
-def _initialiser(**fields: object) -> str:
-    """Return the C initialiser of a structure; fields: by their names in C, in the order of C."""
-    return f"{{{', '.join(map(str, fields.values()))}}}"
 
 
 class PersistentAccumulators(NamedTuple):
@@ -187,8 +182,11 @@ class Schedule:
         """Initialisers of rings of state: the window, the new rows, the number of the variable."""
         names = [previous.name for previous, _ in self.network.variables]
         return [
-            f"{{&tensors[{self._numbers[name]}], &tensors[{self._numbers[ring.new]}], "
-            f"{names.index(ring.previous)}}},"
+            table_row(
+                window=f"&tensors[{self._numbers[name]}]",
+                made=f"&tensors[{self._numbers[ring.new]}]",
+                variable_number=names.index(ring.previous),
+            )
             for name, ring in self._rings.items()
         ]
 
@@ -206,11 +204,8 @@ class Schedule:
             group, source = ends[previous.name]
             ring = self._rings.get(source)
             source = source if ring is None else ring.new
-            numbers = self._numbers[previous.name], self._numbers[source]
-            lines.append(
-                f"{{&tensors[{numbers[0]}], &tensors[{numbers[1]}], {group}}}, "
-                f"/* {comment(previous.name)} */"
-            )
+            kept, made = (f"&tensors[{self._numbers[name]}]" for name in (previous.name, source))
+            lines.append(table_row(previous.name, kept=kept, made=made, group=group))
         return lines
 
     def _initial_contents(self, model: Model) -> Iterator[str]:
@@ -235,9 +230,8 @@ class Schedule:
                 symbol = self.tables.weights(
                     f"{self.tables.name_of(name)}_{identifier(role)}", values
                 )
-                yield (
-                    f"{{{offset}, {len(values)}, {times}, {symbol}}}, /* {comment(name)}: {role} */"
-                )
+                row = {"offset": offset, "length": len(values), "times": times, "numbers": symbol}
+                yield table_row(f"{name}: {role}", **row)
                 offset += len(values) * times
 
     def persistent_accumulators(self) -> Iterator[PersistentAccumulators]:
@@ -282,7 +276,7 @@ class Schedule:
             ("layer", "layers", self._layers),
             ("stage", "stages", self._stages),
             ("tiling", "tilings", self._tilings),
-            ("reader", "readers", self._readers or ["{0, 0, 0}"]),
+            ("reader", "readers", self._readers or [table_row(stage=0, local=0, looks_ahead=0)]),
             ("group", "groups", groups),
             ("duplicate", "duplicates", self._duplicate_rows()),
             ("joint", "joints", self._ring_rows()),
@@ -325,7 +319,9 @@ class Schedule:
                     distance = look_ahead(
                         stage.running.needs[name], self.network.layer(name).shape.rows
                     )
-                    self._readers.append(f"{{{stage.number}, {operand}, {distance}}},")
+                    self._readers.append(
+                        table_row(stage=stage.number, local=operand, looks_ahead=distance)
+                    )
             self._first_reader[name] = first, len(self._readers) - first
 
     def _tensor_row(self, name: str) -> str:
@@ -343,7 +339,8 @@ class Schedule:
         host_shape = self.network.layer(self._alias(name).host).shape
         row = host_shape.row_elements * self.width_of(name)
         first_reader, readers = self._first_reader[name]
-        initialiser = _initialiser(
+        return table_row(
+            name,
             offset=offset,
             rows=rows,
             stride=row,
@@ -355,7 +352,6 @@ class Schedule:
             first_reader=first_reader,
             readers=readers,
         )
-        return f"{initialiser}, /* {comment(name)} */"
 
     def _alias(self, name: str) -> Alias:
         """The alias of a tensor within its host tensor; without a host, the tensor itself."""
@@ -366,7 +362,8 @@ class Schedule:
         name = buffer.tensor
         shape = self.network.layer(name).shape
         row = shape.row_elements * self.width_of(name)
-        initialiser = _initialiser(
+        return table_row(
+            buffer.name,
             offset=self.elements(buffer.offset),
             rows=buffer.rows,
             stride=row,
@@ -378,7 +375,6 @@ class Schedule:
             first_reader=0,
             readers=0,
         )
-        return f"{initialiser}, /* {comment(buffer.name)} */"
 
     def _duplicate_rows(self) -> list[str]:
         """Initialisers of pairs of buffers: rows written to the first also go to the second."""
@@ -395,7 +391,9 @@ class Schedule:
             for targets in targets_of_copies
             for target in targets[1:]
         ]
-        return [f"{{&tensors[{first}], &tensors[{second}]}}," for first, second in pairs]
+        return [
+            table_row(of=f"&tensors[{first}]", to=f"&tensors[{second}]") for first, second in pairs
+        ]
 
     def _buffer_number(self, buffer: StreamBuffer) -> int:
         """The index of a buffer in the table of tensors."""
@@ -471,7 +469,7 @@ class Schedule:
         )
         first_source = len(self._inputs)
         self._inputs.append(self._argument_row(running.result, 0, NULL, NULL, source_number))
-        initialiser = _initialiser(
+        row = table_row(
             mode="COPIED",
             rows=running.stage.rows,
             firings=len(running.targets),
@@ -483,7 +481,7 @@ class Schedule:
             source_count=1,
             result=f"&tensors[{self._buffer_number(targets[0])}]",
         )
-        self._stages.append(f"{initialiser},")
+        self._stages.append(row)
 
     def _add_stage(self, stage: PlacedStage) -> None:
         """Add a stage with its layers and the tensors that they read."""
@@ -508,7 +506,7 @@ class Schedule:
         if len(running.targets) > MOST_ROWS:
             raise InvalidPlan(f"stage {running.result!r} fires more than {MOST_ROWS} times")
         is_tiled = stage.mode == "BY_TILES"
-        initialiser = _initialiser(
+        row = table_row(
             mode=stage.mode,
             rows=running.stage.rows,
             firings=len(running.targets),
@@ -520,7 +518,7 @@ class Schedule:
             source_count=len(stage.sources),
             result=f"&tensors[{self._numbers[running.result]}]",
         )
-        self._stages.append(f"{initialiser},")
+        self._stages.append(row)
         self.most_ranges = max(self.most_ranges, len(running.layers) + len(stage.sources))
         self.most_layers = max(self.most_layers, len(running.layers))
         self.has_parts |= stage.mode == "BY_PARTS"
@@ -533,9 +531,14 @@ class Schedule:
         rows, _ = smallest_block(self.network, running.stage)
         pixel = rows * channels_of(running.layers[-1].shape) * self.width_of(running.result)
         columns = self.elements(buffer.size) // pixel
-        tensor = f"&tensors[{self._numbers[running.result]}]"
         self.write_buffers.append(
-            f"{{{tensor}, {call.function}, {self.elements(buffer.offset)}, {rows}, {columns}}},"
+            table_row(
+                of=f"&tensors[{self._numbers[running.result]}]",
+                make=call.function,
+                offset=self.elements(buffer.offset),
+                rows=rows,
+                columns=columns,
+            )
         )
         return call._replace(function="store_blocks")
 
@@ -562,7 +565,8 @@ class Schedule:
                 self._argument_row(source, operand_number[source], rows, columns, number)
             )
         buffer_offset, buffer_rows, buffer_columns = self._strip_fields(stage, layer)
-        initialiser = _initialiser(
+        row = table_row(
+            self._layer_text(layer),
             compute=call.function,
             parameters=call.parameters,
             result=f"&tensors[{self._numbers[layer.name]}]",
@@ -576,7 +580,7 @@ class Schedule:
         )
         placed = PlacedLayer(len(self._layers), call.parameters, stage.group, stage.number)
         self._placed_layers[layer.name] = placed
-        self._layers.append(f"{initialiser}, /* {self._layer_comment(layer)} */")
+        self._layers.append(row)
         self.most_taps = max(self.most_taps, layer.operator.window_taps[0])
         if not node.is_real:
             self.most_gathered = max(self.most_gathered, gathered_values(self.network, layer))
@@ -584,11 +588,11 @@ class Schedule:
         scratch = self.calls.slots(node) * layer.operator.scratch_elements(node.inputs)
         self.scratch = max(self.scratch, scratch)
 
-    def _layer_comment(self, layer: Layer) -> str:
-        """A C comment: the name of a layer, its operators, and its shapes."""
+    def _layer_text(self, layer: Layer) -> str:
+        """The name of a layer, its operators, and its shapes."""
         shapes = ", ".join(map(str, self.network.input_shapes(layer)))
         operators = describe(layer.operator, layer.epilogue)
-        return comment(f"{layer.name}: {operators}, {shapes} to {layer.shape}")
+        return f"{layer.name}: {operators}, {shapes} to {layer.shape}"
 
     def _access_rule(self, layer: Layer, index: int, axis: int) -> Rule:
         """The rule from output rows (or columns) of a layer to those it needs of one input.
@@ -610,7 +614,7 @@ class Schedule:
     ) -> str:
         """The initialiser of an operand; columns: NULL for all. number: of a copy that is read."""
         number = self._numbers[source] if number is None else number
-        return f"{{&tensors[{number}], {local}, {rows}, {columns}}},"
+        return table_row(source=f"&tensors[{number}]", local=local, rows=rows, columns=columns)
 
     def _strip_fields(self, stage: PlacedStage, layer: Layer) -> tuple[int, int, int]:
         """The buffer of a layer's result inside its stage: offset in arena elements, rows, columns.
@@ -670,13 +674,12 @@ class Schedule:
         """The initialiser of a group: its stages, and its staging buffer in arena elements."""
         stages = [stage for stage in self.stages if stage.group == number]
         staging = self.buffer(stages[-1].running.result, (Kind.STAGING,), number)
-        initialiser = _initialiser(
+        return table_row(
             first_stage=stages[0].number,
             stages=len(stages),
             pool=self.elements(staging.offset),
             pool_size=self.elements(staging.size),
         )
-        return f"{initialiser},"
 
 
 Offset = Callable[[str, Kind], int]  # offset of a tensor's buffer of a kind, in arena elements
@@ -703,9 +706,8 @@ def tiling_of(network: Network, stage: Stage, offset: Offset, tables: Tables) ->
         if ranges.tiles.halo_cached
         else NULL
     )
-    return (
-        f"{{{len(ranges.tiles.row_ends)}, {len(ranges.tiles.column_ends)}, {extents}, {caches}}},"
-    )
+    down, across = len(ranges.tiles.row_ends), len(ranges.tiles.column_ends)
+    return table_row(down=down, across=across, held=extents, kept=caches)
 
 
 def _halo_caches(ranges: TileRanges, offset: Offset) -> list[str]:
