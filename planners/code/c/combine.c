@@ -417,10 +417,14 @@ static void attention_values(const run *r, const layer *l, range rows, range col
     finish_region(l, &out, rows, columns);
 }
 
-/* Rows of a table by their numbers, negative ones from its end on; beyond its ends that of the end. */
+/* Rows of a table by their numbers, negative ones from its end on; beyond its ends that of the end.
+   integers: the table as int8, or NULL; scales: of these, one, or one for each row. */
 typedef struct {
     int32_t entries;
     real_weights table;
+    const int8_t *integers;
+    const float *scales;
+    int32_t by_row;
 } real_embedding;
 
 static void look_up_rows(const run *r, const layer *l, range rows, range columns)
@@ -436,8 +440,16 @@ static void look_up_rows(const run *r, const layer *l, range rows, range columns
             element *to = row_at(&out, y) + column_at(&out, x);
             int32_t number = (int32_t)row_at(&in, y)[column_at(&in, x)];
             int32_t position = counted_from_ends(number, e->entries);
-            for (c = 0; c < out.channels; c++) {
-                to[c] = weight_at(e->table, (position * out.channels) + c);
+            int32_t first = position * out.channels;
+            if (e->integers == NULL) {
+                for (c = 0; c < out.channels; c++) {
+                    to[c] = weight_at(e->table, first + c);
+                }
+            } else {
+                float scale = e->scales[(e->by_row != 0) ? position : 0];
+                for (c = 0; c < out.channels; c++) {
+                    to[c] = (float)e->integers[first + c] * scale;
+                }
             }
         }
     }

@@ -266,34 +266,3 @@ static void multiply_hybrid(const run *r, const layer *l, range rows, range colu
     }
     finish_region(l, &out, rows, columns);
 }
-
-/* Rows of a table of int8 in floating point. scales: one, or one for each row. */
-typedef struct {
-    int32_t entries;
-    int32_t by_row;
-    const int8_t *table;
-    const float *scales;
-} scaled_embedding;
-
-static void look_up_scaled(const run *r, const layer *l, range rows, range columns)
-{
-    const scaled_embedding *e = l->parameters;
-    view in = input_view(r, l, 0);
-    view out = output_view(r, l);
-    int32_t y;
-    int32_t x;
-    int32_t c;
-    for (y = rows.first; y < rows.end; y++) {
-        for (x = columns.first; x < columns.end; x++) {
-            element *to = row_at(&out, y) + column_at(&out, x);
-            int32_t number = (int32_t)row_at(&in, y)[column_at(&in, x)];
-            int32_t position = counted_from_ends(number, e->entries);
-            const int8_t *from = e->table + (position * out.channels);
-            float scale = e->scales[(e->by_row != 0) ? position : 0];
-            for (c = 0; c < out.channels; c++) {
-                to[c] = (float)from[c] * scale;
-            }
-        }
-    }
-    finish_region(l, &out, rows, columns);
-}

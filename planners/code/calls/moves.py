@@ -182,18 +182,22 @@ def _gather_points(node: LayerNode, _operator: op.GatherPoints) -> KernelCall:
 
 def _embedding(node: LayerNode, operator: op.Embedding) -> KernelCall:
     table = node.real_weights("table", node.weights["table"])
-    return node.call("look_up_rows", "real_embedding", entries=operator.entries, table=table)
+    return _look_up(node, operator.entries, table=table, integers=None, scales=None, by_row=False)
 
 
 def _scaled_embedding(node: LayerNode, operator: op.ScaledEmbedding) -> KernelCall:
-    return node.call(
-        "look_up_scaled",
-        "scaled_embedding",
-        entries=operator.entries,
-        by_row=len(operator.scales) > 1,
-        table=node.stored("table", node.weights["table"]),
+    return _look_up(
+        node,
+        operator.entries,
+        table=node.real_weights("table", None),
+        integers=node.stored("table", node.weights["table"]),
         scales=node.derived("scales"),
+        by_row=len(operator.scales) > 1,
     )
+
+
+def _look_up(node: LayerNode, entries: int, **fields: object) -> KernelCall:
+    return node.call("look_up_rows", "real_embedding", entries=entries, **fields)
 
 
 def _picked(node: LayerNode, axis: int, listed: int, places: str | None) -> KernelCall:
