@@ -28,6 +28,8 @@ from collections.abc import Sequence
 from math import prod
 from typing import NamedTuple
 
+import numpy as np
+
 from cnn2csdf.arrays import Array
 from cnn2csdf.shape import Dims, Shape
 
@@ -61,7 +63,7 @@ def whole_axis(axis: str, size: int) -> DimDigits:
     return (Digit(axis, 1, size),) if size > 1 else ()
 
 
-def flattened(index_map: IndexMap) -> list[Digit]:
+def flattened(index_map: Sequence[DimDigits]) -> list[Digit]:
     """Return the digits of all dims, most significant first."""
     return [digit for dim in index_map for digit in dim]
 
@@ -130,23 +132,23 @@ def digits_by_axis(index_map: IndexMap, shape: Shape) -> list[Digit]:
     return [digit for axis in AXES for digit in covering_digits(axis, digits, shape)]
 
 
-def groups_and_heads(batch: IndexMap, shape: Shape) -> tuple[int, int]:
+def groups_and_heads(batch: Sequence[DimDigits], shape: Shape) -> tuple[int, int]:
     """Return the groups of rows and the heads that the batch dims of a matrix product enumerate.
 
     Groups are outer digits of the rows; heads are the columns, or outer digits of the channels of a
     one-column map. Raises NoIndexMap for any other batch dim.
     """
-    groups = heads = 1
+    group_rows, heads = shape.height, 1
     for digit in flattened(batch):
-        is_outer_row = digit.axis == "Y" and digit.stride * digit.size * groups == shape.height
-        is_outer_channel = digit.axis == "C" and digit.stride * digit.size == shape.channels
-        if is_outer_row and heads == 1:
-            groups *= digit.size
-        elif digit == Digit("X", 1, shape.width) or (shape.width == 1 and is_outer_channel):
+        period = digit.stride * digit.size  # of the outermost digit: all positions that remain
+        is_channel_head = digit.axis == "C" and shape.width == 1 and period == shape.channels
+        if digit.axis == "Y" and period == group_rows and heads == 1:
+            group_rows = digit.stride
+        elif digit == Digit("X", 1, shape.width) or is_channel_head:
             heads *= digit.size
         else:
             raise NoIndexMap
-    return groups, heads
+    return shape.height // group_rows, heads
 
 
 def memory_digits(shape: Shape) -> DimDigits:
@@ -161,30 +163,33 @@ def repeated_channels(
 ) -> tuple[tuple[int, ...], IndexMap]:
     """Repeat a dim of size 1: return the source channel of each new channel, and the new index map.
 
-    The channels of the new feature map follow the order of the tensor's dims. Two heads (channel //
-    3) of 3 numbers, with a dim of size 1 between them repeated twice, come from the source channels
-    0 1 2 0 1 2 3 4 5 3 4 5. Raises NoIndexMap if the tensor does not cover all channels.
+    The channels of the new feature map follow the order of the tensor's dims. For 2 heads of 3
+    numbers, with a dim of size 1 between them that is repeated twice:
+
+    >>> two_heads = (Digit("C", 3, 2),), (), (Digit("C", 1, 3),)
+    >>> repeated_channels(two_heads, 1, 2, Shape(dims=(6, 1, 1)))[0]
+    (0, 1, 2, 0, 1, 2, 3, 4, 5, 3, 4, 5)
+
+    Raises NoIndexMap if the tensor does not cover all channels.
     """
-    channels = [digit for digit in flattened(index_map) if digit.axis == "C"]
-    if merged(sorted(channels, reverse=True)) != whole_axis("C", shape.channels):
-        raise NoIndexMap
-    dims: list[DimDigits] = []
-    source_channels, stride = [0], 1
-    # From the fastest digit to the slowest; the repetition is a digit of stride 0 in the source.
-    for number, dim in reversed(list(enumerate(index_map))):
+    in_tensor_order = digits_along("C", index_map)
+    by_stride = covering_digits("C", in_tensor_order, shape)
+    channels = np.arange(shape.channels).reshape([digit.size for digit in by_stride])
+    channels = channels.transpose([by_stride.index(digit) for digit in in_tensor_order])
+    slower_digits = len(digits_along("C", index_map[:axis]))
+    repeated = np.repeat(np.expand_dims(channels, slower_digits), times, axis=slower_digits)
+    # The digits keep their sizes; their strides are those of the new order of the channels.
+    dims, stride = [], repeated.size
+    for dim in (*index_map[:axis], (Digit("C", 1, times),), *index_map[axis + 1 :]):
         digits: list[Digit] = []
-        for digit in reversed(dim if number != axis else (Digit("C", 0, times),)):
-            new_digit = digit
+        for digit in dim:
             if digit.axis == "C":
-                source_channels = [
-                    count * digit.stride + channel
-                    for count in range(digit.size)
-                    for channel in source_channels
-                ]
-                new_digit, stride = Digit("C", stride, digit.size), stride * digit.size
-            digits.insert(0, new_digit)
-        dims.insert(0, merged(digits))
-    return tuple(source_channels), tuple(dims)
+                stride //= digit.size
+                digits.append(Digit("C", stride, digit.size))
+            else:
+                digits.append(digit)
+        dims.append(merged(digits))
+    return tuple(repeated.reshape(-1).tolist()), tuple(dims)
 
 
 def array_on_map(array: Array, index_map: IndexMap, shape: Shape) -> Array:
@@ -235,12 +240,21 @@ def varying_dims(constant: Dims, index_map: IndexMap, shape: Shape) -> Dims:
     return tuple(size if axis in axes else 1 for axis, size in zip(AXES, shape.dims, strict=True))
 
 
-def digit_after_selection(digit: Digit, selection: Digit, count: int) -> Digit:
-    """Return a digit of the channels after `count` values of another digit have been selected.
+def map_after_selection(index_map: IndexMap, selected: Digit, count: int) -> IndexMap:
+    """Return the index map after `count` values of a digit of the channels have been selected.
 
-    A digit above the selection has a smaller stride then: the channels it skips are fewer. With 2
-    of 4 values of a digit of stride 1 selected, a head (channel // 4) becomes channel // 2.
+    Slower digits of the channels have smaller strides then: they skip fewer channels. With 2 of 4
+    numbers selected, a head, which was channel // 4, is channel // 2:
+
+    >>> map_after_selection(((Digit("C", 4, 3),), (Digit("C", 1, 4),)), Digit("C", 1, 4), 2)
+    ((Digit(axis='C', stride=2, size=3),), (Digit(axis='C', stride=1, size=2),))
     """
-    if digit.axis != "C" or digit.stride < selection.stride * selection.size:
-        return digit
-    return Digit("C", digit.stride // selection.size * count, digit.size)
+
+    def after(digit: Digit) -> Digit:
+        if digit == selected:
+            return digit._replace(size=count)
+        if digit.axis != "C" or digit.stride < selected.stride:
+            return digit
+        return digit._replace(stride=digit.stride // selected.size * count)
+
+    return tuple(merged([after(digit) for digit in dim]) for dim in index_map)

@@ -43,12 +43,12 @@ from cnn2csdf.index_maps import (
     NoIndexMap,
     array_on_map,
     broadcast_map,
-    digit_after_selection,
     digits_along,
     dim_size,
     flattened,
     groups_and_heads,
     identity_map,
+    map_after_selection,
     memory_digits,
     merged,
     repeated_channels,
@@ -56,7 +56,7 @@ from cnn2csdf.index_maps import (
     varying_dims,
     whole_axis,
 )
-from cnn2csdf.network import Layer
+from cnn2csdf.network import Layer, Network
 from cnn2csdf.rewriting import Draft, Edit, edited, rewritten
 from cnn2csdf.rings import with_heads_as_columns
 from cnn2csdf.shape import Shape
@@ -68,7 +68,7 @@ from cnn2csdf.token_layers import (
     is_in_memory_order,
     token_rows,
 )
-from cnn2csdf.weights import Array, Model
+from cnn2csdf.weights import Model
 from csdf.names import longer_name
 
 
@@ -87,10 +87,10 @@ def tokens_as_rows(model: Model) -> Model:
 
 
 def with_masks_of_readers(model: Model) -> Model:
-    """Return the model with copies of the layers of masks, each before its reader.
+    """Return the model with a copy of the layers of an attention mask for each reader of the mask.
 
-    So only the mask itself is stored from one attention block to the next. A mask is an input
-    besides the first; its layers read no other tensor and multiply nothing.
+    The copies are next to the reader, so only the mask itself, an input of the network after the
+    first, is stored from one attention block to the next.
 
     before: image 1x4x4; mask 1x4x4 -> far 1x4x4; image, far -> first 1x4x4; first, far -> second
             1x4x4
@@ -98,15 +98,7 @@ def with_masks_of_readers(model: Model) -> Model:
             mask -> far of a reader  1x4x4; first, far of a reader  -> second 1x4x4
     """
     network = model.network
-    inputs = {layer.name for layer in network.inputs[1:]}
-    masks: set[str] = set()
-    for layer in network.layers:
-        operator = layer.operator
-        is_of_constant = operator.elementwise_function is not None and len(layer.inputs) == 1
-        is_small = operator.copies_masks or is_of_constant
-        if is_small and (masks | inputs).issuperset(layer.inputs):
-            masks.add(layer.name)
-    names = {layer.name for layer in network.layers}
+    masks, names = _mask_layers(network), {layer.name for layer in network.layers}
 
     def with_copies(draft: Draft, layer: Layer) -> Edit | None:
         if layer.name in masks or masks.isdisjoint(layer.inputs):
@@ -130,10 +122,23 @@ def with_masks_of_readers(model: Model) -> Model:
     return rewritten(model, with_copies)
 
 
+def _mask_layers(network: Network) -> set[str]:
+    """The layers that compute a mask from inputs alone: moves, and functions with one constant."""
+    inputs = {layer.name for layer in network.inputs[1:]}
+    masks: set[str] = set()
+    for layer in network.layers:
+        function = layer.operator.elementwise_function
+        is_with_constant = function is not None and len(layer.inputs) == 1
+        is_copied = layer.operator.copies_masks or is_with_constant
+        if is_copied and (masks | inputs).issuperset(layer.inputs):
+            masks.add(layer.name)
+    return masks
+
+
 TokenRule = Callable[[TokenDraft, Layer], Edit | None]
 
 
-def of(
+def rule_for(
     *kinds: type[op.Operator],
 ) -> Callable[[Callable[[TokenDraft, Layer, Any], None]], TokenRule]:
     """Return the decorator of a rule for layers with operators of these classes.
@@ -170,7 +175,7 @@ def in_file_dims(draft: TokenDraft, layer: Layer) -> Edit:
     return draft.edit(layer)
 
 
-@of(op.Input)
+@rule_for(op.Input)
 def matrix_input(draft: TokenDraft, layer: Layer, _operator: op.Operator) -> None:
     """An input matrix is a feature map of token rows.
 
@@ -184,7 +189,7 @@ def matrix_input(draft: TokenDraft, layer: Layer, _operator: op.Operator) -> Non
     draft.put(layer, op.Input(dims=map_dims, file_dims=dims), (), index_map)
 
 
-@of(op.Output)
+@rule_for(op.Output)
 def output_from_map(draft: TokenDraft, layer: Layer, _operator: op.Operator) -> None:
     """An output reads the map directly if the elements are in the order of the file.
 
@@ -201,7 +206,7 @@ def output_from_map(draft: TokenDraft, layer: Layer, _operator: op.Operator) -> 
         raise NoIndexMap
 
 
-@of(op.Reshape)
+@rule_for(op.Reshape)
 def reshape(draft: TokenDraft, layer: Layer, _operator: op.Operator) -> None:
     """A reshape changes the index map only.
 
@@ -214,7 +219,7 @@ def reshape(draft: TokenDraft, layer: Layer, _operator: op.Operator) -> None:
     draft.put_moved(layer, MappedTensor(tensor.layer, index_map))
 
 
-@of(op.View)
+@rule_for(op.View)
 def view(draft: TokenDraft, layer: Layer, _operator: op.Operator) -> None:
     """A view is a reshape in the order of memory: pixel by pixel, channels fastest.
 
@@ -230,7 +235,7 @@ def view(draft: TokenDraft, layer: Layer, _operator: op.Operator) -> None:
     draft.put_moved(layer, MappedTensor(tensor.layer, index_map))
 
 
-@of(op.Transpose)
+@rule_for(op.Transpose)
 def transposition(draft: TokenDraft, layer: Layer, operator: op.Transpose) -> None:
     """A transposition permutes the dims of the index map.
 
@@ -264,61 +269,55 @@ def _with_heads_as_columns(draft: TokenDraft, layer: Layer, tensor: MappedTensor
     return MappedTensor(name, (whole_axis("X", count), tokens, numbers))
 
 
-@of(op.Slice)
+@rule_for(op.Slice)
 def range_of_positions(draft: TokenDraft, layer: Layer, operator: op.Slice) -> None:
     """A slice selects a range of positions along a dim.
 
     before: tokens 8x4 -> last 3x4
     after:  tokens 4x8x1 -> last 4x3x1; last = last[y, c]
     """
-    size = draft.network.input_shapes(layer)[0].dims[operator.axis]
-    _selection(
-        draft, layer, operator.axis, range(size)[operator.start : operator.stop : operator.step]
-    )
+    positions = range(draft.network.input_shapes(layer)[0].dims[operator.axis])
+    sliced = positions[operator.start : operator.stop : operator.step]
+    _select(draft, layer, operator.axis, sliced)
 
 
-@of(op.Gather)
+@rule_for(op.Gather)
 def gather(draft: TokenDraft, layer: Layer, operator: op.Gather) -> None:
     """A gather selects listed positions along a dim.
 
     before: tokens 8x4 -> dense 8x6 -> three 8x3x2 -> query 8x1x2
     after:  tokens 4x8x1 -> query 2x8x1; query = query[y, 0, c]
     """
-    _selection(draft, layer, operator.axis, operator.places)
+    _select(draft, layer, operator.axis, operator.places)
 
 
-def _selection(draft: TokenDraft, layer: Layer, axis: int, positions: Sequence[int]) -> None:
-    """Selected positions along a dim: rows by a slice, channels by the layer that produces them.
-
-    A convolution computes the selected channels alone, from a part of its filters.
-    """
+def _select(draft: TokenDraft, layer: Layer, axis: int, positions: Sequence[int]) -> None:
+    """Select positions along a dim: rows by a slice, channels by a copy of their producer."""
     tensor, dims = draft.on_map(layer.inputs[0]), draft.network.input_shapes(layer)[0].dims
     shape, dim = draft.shape_of(tensor), tensor.index_map[axis]
-    count, end = len(positions), positions[-1] + 1
-    is_range = list(positions) == list(range(positions[0], end))
-    if dim == whole_axis("C", shape.channels) and shape.width > 1 and is_range:
-        channels = op.Slice(axis=0, start=positions[0], stop=end)
+    first, end, count = positions[0], positions[-1] + 1, len(positions)
+    step = positions[1] - first if count > 1 else 1
+    is_range = step > 0 and list(positions) == list(range(first, end, step))
+    if dim == whole_axis("C", shape.channels) and shape.width > 1 and is_range and step == 1:
+        channels = op.Slice(axis=0, start=first, stop=end)
         draft.put(layer, channels, [tensor.layer], _with_dim(tensor, axis, whole_axis("C", count)))
         return
     is_feature_map = len(dims) == 3 and tensor.index_map == identity_map(dims)
     if layer.epilogue or is_feature_map or len(dim) != 1:
         raise NoIndexMap
-    (selected,) = dim
-    if dim == whole_axis("Y", shape.height):
-        step = positions[1] - positions[0] if count > 1 else 1
-        if step < 1 or list(positions) != list(range(positions[0], end, step)):
-            raise NoIndexMap
-        rows = op.Slice(axis=1, start=positions[0], stop=end, step=step)
+    (digit,) = dim
+    if dim == whole_axis("Y", shape.height) and is_range:
+        rows = op.Slice(axis=1, start=first, stop=end, step=step)
         draft.put(layer, rows, [tensor.layer], _with_dim(tensor, axis, whole_axis("Y", count)))
-        return
-    if selected.axis != "C" or list(positions) != sorted(positions):
+    elif digit.axis == "C" and list(positions) == sorted(positions):
+        channels_of_map = np.arange(shape.channels)
+        values = channels_of_map // digit.stride % digit.size
+        selected = channels_of_map[np.isin(values, positions)].tolist()
+        name = _put_channels(draft, tensor.layer, selected, layer)
+        index_map = map_after_selection(tensor.index_map, digit, count)
+        draft.mapped[layer.name] = MappedTensor(name, index_map)
+    else:
         raise NoIndexMap
-    numbers = np.arange(shape.channels)
-    chosen = numbers[np.isin(numbers // selected.stride % selected.size, list(positions))]
-    name = _with_channels(draft, tensor.layer, chosen, layer)
-    draft.mapped[layer.name] = MappedTensor(
-        name, _after_channel_selection(tensor.index_map, selected, count)
-    )
 
 
 def _with_dim(tensor: MappedTensor, axis: int, dim: DimDigits) -> IndexMap:
@@ -326,26 +325,13 @@ def _with_dim(tensor: MappedTensor, axis: int, dim: DimDigits) -> IndexMap:
     return (*tensor.index_map[:axis], dim, *tensor.index_map[axis + 1 :])
 
 
-def _after_channel_selection(index_map: IndexMap, selected: Digit, count: int) -> IndexMap:
-    """The index map after `count` values of a dim, one digit of the channels, have been selected."""
-    dims: list[DimDigits] = []
-    for dim in index_map:
-        if dim == (selected,):
-            dims.append((Digit("C", selected.stride, count),) if count > 1 else ())
-        else:
-            digits = (digit for digit in dim if digit != selected)
-            dims.append(tuple(digit_after_selection(digit, selected, count) for digit in digits))
-    return tuple(dims)
+def _put_channels(draft: TokenDraft, source: str, channels: Sequence[int], layer: Layer) -> str:
+    """Add a layer that produces only these channels of a layer's result; return its name.
 
-
-def _with_channels(draft: TokenDraft, source: str, chosen: Array, layer: Layer) -> str:
-    """Add a layer that produces some channels of another layer's result; return its name.
-
-    A convolution is copied with these filters alone, and so are the elementwise layers after it;
-    the result of any other layer is sliced or gathered.
+    A convolution is copied with the filters of these channels alone, and so are the elementwise
+    layers after it; the result of any other layer is sliced or gathered.
     """
     producer = draft.layers[source]
-    channels = tuple(int(number) for number in chosen)
     name = layer.name
     if name in draft.layers:
         name = draft.new_name(f"{layer.name} {producer.name}")
@@ -353,20 +339,17 @@ def _with_channels(draft: TokenDraft, source: str, chosen: Array, layer: Layer) 
     if operator is not None and not producer.epilogue and len(producer.inputs) == 1:
         inputs = list(producer.inputs)
         if operator.is_elementwise:
-            inputs = [_with_channels(draft, inputs[0], chosen, draft.layers[inputs[0]])]
+            inputs = [_put_channels(draft, inputs[0], channels, draft.layers[inputs[0]])]
         weights = {
-            role: array[list(channels)] if array.shape[0] > 1 else array
+            role: array[channels] if array.shape[0] > 1 else array
             for role, array in (draft.arrays(source) or {}).items()
         }
         stored = tuple(_stored_filters(array, channels) for array in producer.stored)
         copied = replace(producer, name=name)
         return draft.put(copied, operator, inputs, name=name, weights=weights, stored=stored)
-    is_range = channels == tuple(range(channels[0], channels[-1] + 1))
-    move = (
-        op.Slice(axis=0, start=channels[0], stop=channels[-1] + 1)
-        if is_range
-        else op.Gather(axis=0, places=channels)
-    )
+    move: op.Operator = op.Gather(axis=0, places=tuple(channels))
+    if list(channels) == list(range(channels[0], channels[-1] + 1)):
+        move = op.Slice(axis=0, start=channels[0], stop=channels[-1] + 1)
     plain = replace(producer, epilogue=(), stored=())
     return draft.put(plain, move, [source], name=name, is_move=True)
 
@@ -380,7 +363,7 @@ def _stored_filters(stored: Stored, filters: Sequence[int]) -> Stored:
     return replace(stored, quantization=types, name=name)
 
 
-@of(op.MatrixProduct)
+@rule_for(op.MatrixProduct)
 def matrix_product(draft: TokenDraft, layer: Layer, operator: op.MatrixProduct) -> None:
     """A product with weights: a convolution of one pixel, or of all columns of a row.
 
@@ -414,7 +397,7 @@ def matrix_product(draft: TokenDraft, layer: Layer, operator: op.MatrixProduct) 
     draft.put(layer, operator_on_map, [tensor.layer], index_map, weights=weights, stored=stored)
 
 
-@of(op.MatrixProduct)
+@rule_for(op.MatrixProduct)
 def product_of_tensors(draft: TokenDraft, layer: Layer, operator: op.MatrixProduct) -> None:
     """Attention scores, or values weighted by scores: a product of two tensors, head by head.
 
@@ -435,35 +418,34 @@ def product_of_tensors(draft: TokenDraft, layer: Layer, operator: op.MatrixProdu
         for name, tensor in zip(layer.inputs, mapped, strict=True)
     )
     left_shape, right_shape = draft.shape_of(left), draft.shape_of(right)
-    batch, rows, inner = left.index_map[:-2], left.index_map[-2], left.index_map[-1]
-    right_batch, right_dims = right.index_map[:-2], right.index_map[-2:]
+    *batch, tokens, left_numbers = left.index_map
+    *right_batch, right_rows, right_columns = right.index_map
     groups, heads = groups_and_heads(batch, left_shape)
     if (groups, heads) != groups_and_heads(right_batch, right_shape):
         raise NoIndexMap
-    keys = right_shape.height // groups
-    head_width = right_shape.channels * right_shape.width // heads
-    if rows != whole_axis("Y", left_shape.height // groups):
+    if tokens != whole_axis("Y", left_shape.height // groups):
         raise NoIndexMap
-    key_rows, head_channels = whole_axis("Y", keys), whole_axis("C", head_width)
-    left_numbers = left_shape.channels * left_shape.width // heads
-    has_head_columns = left_shape.width == heads
-    if inner == whole_axis("C", left_numbers) and right_dims == (head_channels, key_rows):
-        gives, channels = "scores", keys
+    keys = whole_axis("Y", right_shape.height // groups)
+    head = whole_axis("C", right_shape.channels * right_shape.width // heads)
+    left_head = whole_axis("C", left_shape.channels * left_shape.width // heads)
+    if left_numbers == left_head and (right_rows, right_columns) == (head, keys):
+        gives, channels = "scores", dim_size(keys)
+    # Scores have the heads as columns, and the keys as all channels of a pixel.
     elif (
-        inner == whole_axis("C", left_shape.channels)
-        and has_head_columns
-        and right_dims == (key_rows, head_channels)
+        left_numbers == whole_axis("C", left_shape.channels)
+        and left_shape.width == heads
+        and (right_rows, right_columns) == (keys, head)
     ):
-        gives, channels = "values", head_width
+        gives, channels = "values", dim_size(head)
     else:
         raise NoIndexMap
     product = op.AttentionProduct(gives=gives, heads=heads, groups=groups)
     # In the result the heads are columns, whatever they are in the left operand.
-    result_batch = tuple(
+    result_batch = [
         tuple(digit if digit.axis == "Y" else Digit("X", 1, heads) for digit in dim)
         for dim in batch
-    )
-    index_map = (*result_batch, rows, whole_axis("C", channels))
+    ]
+    index_map = (*result_batch, tokens, whole_axis("C", channels))
     draft.put(layer, product, [left.layer, right.layer], index_map)
     draft.has_attention = True
 
@@ -476,12 +458,12 @@ def _with_tokens_as_rows(draft: TokenDraft, name: str, tensor: MappedTensor) -> 
     shape = draft.shape_of(tensor)
     digits = flattened(tensor.index_map)
     columns = [digit for digit in digits if digit.axis == "X"]
-    all_columns = Digit("X", 1, shape.width)
-    axes_in_use = 3 - (shape.height == 1)
+    # The tokens are the rows already where the only digit of the columns is a batch dim of its own.
+    batch, axes_in_use = tensor.index_map[:-2], {digit.axis for digit in digits}
     columns_are_heads = (
-        columns == [all_columns]
-        and len({digit.axis for digit in digits}) == axes_in_use
-        and (all_columns,) in tensor.index_map[:-2]
+        columns == [Digit("X", 1, shape.width)]
+        and tuple(columns) in batch
+        and len(axes_in_use) == (2 if shape.height == 1 else 3)
     )
     if not columns or columns_are_heads:
         return tensor
@@ -497,7 +479,7 @@ def _with_tokens_as_rows(draft: TokenDraft, name: str, tensor: MappedTensor) -> 
     return draft.mapped[name]
 
 
-@of(op.Activation, op.Conversion, op.Identity)
+@rule_for(op.Activation, op.Conversion, op.Identity)
 def elements_one_by_one(draft: TokenDraft, layer: Layer, operator: op.Operator) -> None:
     """A function of single elements keeps the index map. Slopes by channel have no rule.
 
@@ -511,7 +493,7 @@ def elements_one_by_one(draft: TokenDraft, layer: Layer, operator: op.Operator) 
     draft.put_unrepeated(layer, operator)
 
 
-@of(op.Embedding)
+@rule_for(op.Embedding)
 def embedding(draft: TokenDraft, layer: Layer, operator: op.Operator) -> None:
     """Rows of a table, one per token number: each becomes the channels of the token's pixel.
 
@@ -525,7 +507,7 @@ def embedding(draft: TokenDraft, layer: Layer, operator: op.Operator) -> None:
     draft.put(layer, operator, [tensor.layer], index_map)
 
 
-@of(op.Choice)
+@rule_for(op.Choice)
 def choice_between_scalars(draft: TokenDraft, layer: Layer, operator: op.Choice) -> None:
     """A choice by one tensor between two scalars is a function of its elements.
 
@@ -538,7 +520,7 @@ def choice_between_scalars(draft: TokenDraft, layer: Layer, operator: op.Choice)
     raise NoIndexMap
 
 
-@of(op.Repeat)
+@rule_for(op.Repeat)
 def repetition(draft: TokenDraft, layer: Layer, operator: op.Repeat) -> None:
     """A repetition along a dim of size 1: broadcasts read the tensor without it.
 
@@ -558,7 +540,7 @@ def repetition(draft: TokenDraft, layer: Layer, operator: op.Repeat) -> None:
     draft.put(layer, op.Gather(axis=0, places=positions), [tensor.layer], index_map)
 
 
-@of(op.Elementwise)
+@rule_for(op.Elementwise)
 def elementwise(draft: TokenDraft, layer: Layer, operator: op.Elementwise) -> None:
     """An elementwise operator with broadcasting, of tensors and at most one constant.
 
@@ -620,32 +602,22 @@ def _aligned_operand(
     return draft.put_move(tensor.layer, op.View(dims=aligned_shape.dims), "as others")
 
 
-def _tokens_with_all_numbers(draft: TokenDraft, layer: Layer, axis: int) -> MappedTensor:
-    """The token rows of a layer over the last axis of the file, which must be that of the numbers."""
-    if axis != len(layer.shape.dims) - 1:
-        raise NoIndexMap
-    (name,) = layer.inputs[:1]
-    tensor = draft.on_map(name)
-    channels = whole_axis("C", draft.shape_of(tensor).channels)
-    last_is_channels = tensor.index_map[-1] == channels
-    token_rows = draft.with_token_rows(name)
-    return token_rows if last_is_channels else draft.one_column(token_rows)
-
-
-@of(op.LayerNormalization)
+@rule_for(op.LayerNormalization)
 def layer_normalization(draft: TokenDraft, layer: Layer, operator: op.LayerNormalization) -> None:
     """Normalisation over the numbers of a token becomes one over channels.
 
     before: tokens 8x4 -> norm 8x4
     after:  tokens 4x8x1 -> norm 4x8x1; norm = norm[y, c]
     """
-    if operator.last is not None:
+    if operator.last is not None or operator.axis != len(layer.shape.dims) - 1:
         raise NoIndexMap
-    tensor = _tokens_with_all_numbers(draft, layer, operator.axis)
+    tensor = draft.with_token_rows(layer.inputs[0])
+    if tensor.index_map[-1] != whole_axis("C", draft.shape_of(tensor).channels):
+        tensor = draft.one_column(tensor)  # a token is all columns and channels of a row
     draft.put(layer, replace(operator, axis=0, last=0), [tensor.layer], tensor.index_map)
 
 
-@of(op.Softmax)
+@rule_for(op.Softmax)
 def softmax(draft: TokenDraft, layer: Layer, operator: op.Softmax) -> None:
     """Softmax over the scores of a token becomes one over channels.
 
@@ -662,7 +634,7 @@ def softmax(draft: TokenDraft, layer: Layer, operator: op.Softmax) -> None:
     draft.put(layer, replace(operator, axis=0, last=None), [tensor.layer], tensor.index_map)
 
 
-@of(op.Reduction)
+@rule_for(op.Reduction)
 def reduction(draft: TokenDraft, layer: Layer, operator: op.Reduction) -> None:
     """A reduction over the numbers of a token becomes one over channels; over all tokens, pixels.
 
@@ -696,7 +668,7 @@ def reduction(draft: TokenDraft, layer: Layer, operator: op.Reduction) -> None:
     draft.put(layer, operator, [tensor.layer], index_map or ((),))
 
 
-@of(op.Concatenation, op.ConstantConcatenation)
+@rule_for(op.Concatenation, op.ConstantConcatenation)
 def concatenation(draft: TokenDraft, layer: Layer, operator: Any) -> None:
     """A concatenation of feature maps by channel, or of matrices along tokens or numbers.
 
