@@ -23,9 +23,9 @@ from planners.fifo.sizing import (
     Depths,
     Sizing,
     SizingWhy,
-    held_back,
     least_depths,
     smallest_depths,
+    unavoidable_cycle,
     variables_of,
 )
 
@@ -109,7 +109,7 @@ class _Cheapest:
         """Whether the minimum cost is proved before the stop."""
         self._part = stop
         try:
-            if held_back(self._evaluator, self._period) is not None:
+            if unavoidable_cycle(self._evaluator, self._period) is not None:
                 return False
             self._take(self._search.cheapest(self._evaluator.reaches))
         except GaveUp:

@@ -26,6 +26,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import NamedTuple
 
 import numpy as np
 
@@ -46,151 +47,157 @@ class DepthExchange:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Most:
+class DepthLimits:
     """For each FIFO a depth that some minimum does not exceed; None if there is no such depth.
 
-    onward: for a FIFO with such a depth, the FIFOs that hold its excess words instead.
+    moved_to: for a FIFO with a limit, the FIFOs that hold its excess words instead.
     """
 
     depths: tuple[int | None, ...]
-    onward: Mapping[int, tuple[int, ...]]
+    moved_to: Mapping[int, tuple[int, ...]]
+
+
+class WordMove(NamedTuple):
+    """Words of a FIFO after they are moved: their cost, and the FIFOs that hold them."""
+
+    cost: int
+    fifos: tuple[int, ...]
 
 
 class DepthExchanges:
     """All exchanges of a design, each across one layer."""
 
     def __init__(self, design: Design, alone: Alone) -> None:
-        moves = list(_moves(design, alone))
-        self.all = tuple(move for _, move in moves)
+        exchanges = list(_exchanges(design, alone))
+        self.all = tuple(exchange for _, exchange in exchanges)
+        # A chain of exchanges has one direction: by source FIFO, first forwards, then backwards.
         self._directions = [
-            {move.source: move for is_forward, move in moves if is_forward == forward}
+            {
+                exchange.source: exchange
+                for is_forward, exchange in exchanges
+                if is_forward == forward
+            }
             for forward in (True, False)
         ]
 
-    def most_depths(
-        self, weights: Sequence[int], floor: Sequence[int], known: Most | None = None
-    ) -> Most:
-        """Return the depths that some smallest depths do not exceed.
+    def depth_limits(
+        self, weights: Sequence[int], floor: Sequence[int], known: DepthLimits | None = None
+    ) -> DepthLimits:
+        """Return the depths that some cheapest depths do not exceed.
 
-        weights: what a word of each FIFO costs, 0 for one whose depth is free; floor: the least depths
-        that are allowed, from 2 on. known: what was returned where no depth was free; it is kept to.
+        weights: cost of a word in each FIFO, 0 where depth is free. floor: the minimum depths that are
+        allowed, from 2 on. known: limits without free depth; these limits stay valid.
         """
-        bounds = known or Most(depths=(None,) * len(weights), onward={})
-        depths, onward = list(bounds.depths), dict(bounds.onward)
-        free = {
-            number for number, end in enumerate(depths) if end is not None and not weights[number]
+        limits = known or DepthLimits(depths=(None,) * len(weights), moved_to={})
+        depths, moved_to = list(limits.depths), dict(limits.moved_to)
+        # A free FIFO with a limit holds no excess words: these move on to its own targets.
+        passing = {
+            fifo for fifo, limit in enumerate(depths) if limit is not None and not weights[fifo]
         }
 
-        def reaches(start: int, end: int) -> bool:
-            return start == end or any(reaches(target, end) for target in onward.get(start, ()))
+        def leads_to(start: int, end: int) -> bool:
+            return start == end or any(leads_to(target, end) for target in moved_to.get(start, ()))
 
-        for source in sorted(range(len(depths)), key=lambda number: -weights[number]):
+        for source in sorted(range(len(depths)), key=lambda fifo: -weights[fifo]):
             if depths[source] is not None or not weights[source]:
                 continue
-            possible = (_cheapest(moves, weights, source, free) for moves in self._directions)
+            possible = (
+                _fewest_moved(exchanges, weights, source, passing) for exchanges in self._directions
+            )
             for fewer, targets in sorted(move for move in possible if move is not None):
                 # Storage may not move in a circle: then each FIFO of it would rely on the next to
                 # hold the excess.
-                if not any(reaches(target, source) for target in targets):
-                    onward[source] = targets
-                    # With `fewer` words above the floor one exchange is possible, so some smallest
+                if not any(leads_to(target, source) for target in targets):
+                    moved_to[source] = targets
+                    # With `fewer` words above the floor one exchange is possible, so some cheapest
                     # depths have less.
                     depths[source] = floor[source] + fewer - 1
                     break
-        return Most(depths=tuple(depths), onward=onward)
+        return DepthLimits(depths=tuple(depths), moved_to=moved_to)
 
 
-def _cheapest(
-    moves: Mapping[int, DepthExchange], weights: Sequence[int], source: int, shut: Collection[int]
+def _fewest_moved(
+    exchanges: Mapping[int, DepthExchange],
+    weights: Sequence[int],
+    source: int,
+    passing: Collection[int],
 ) -> tuple[int, tuple[int, ...]] | None:
-    """The fewest words of a FIFO that can be moved on at no more cost, and where to.
+    """Return the fewest words of a FIFO that can move at no extra cost, and the FIFOs they move to.
 
-    shut: FIFOs that have to pass on at a cost what they are given; none stay there.
+    exchanges: by source FIFO, in one direction. passing: FIFOs that hold no moved words.
     """
-
-    def moved(index: int, words: int) -> tuple[int, tuple[int, ...]] | None:
-        """The least cost of this many words when they are moved on, and where they are then."""
-        if index not in moves:
-            return None
-        # An exchange is only valid as a whole, so the number is rounded up.
-        times = -(-words // moves[index].fewer)
-        cost, where = 0, list[int]()
-        for target, more in moves[index].targets:
-            # The words may move on from the target as well; the cheapest end of the chain counts.
-            moves_possible = [moved(target, times * more)]
-            if target not in shut:
-                moves_possible.append((times * more * weights[target], (target,)))
-            possible = [
-                move_possible for move_possible in moves_possible if move_possible is not None
-            ]
-            if not possible:
-                return None
-            minimum = min(possible)
-            cost, where = cost + minimum[0], [*where, *minimum[1]]
-        return cost, tuple(where)
-
-    amount, index = 1, source
-    # Candidates are the products along a chain of single targets, with which no exchange rounds up.
-    amounts = [amount]
-    while index in moves and len(moves[index].targets) == 1:
-        amount *= moves[index].fewer
-        index = moves[index].targets[0][0]
-        amounts.append(amount)
-    for fewer in amounts:
-        reached = moved(source, fewer)
-        if (
-            reached is not None
-            and source not in reached[1]
-            and reached[0] <= weights[source] * fewer
-        ):
-            return fewer, reached[1]
+    # Along a chain of single targets no exchange rounds these numbers of words up.
+    numbers, fifo = [1], source
+    while fifo in exchanges and len(exchanges[fifo].targets) == 1:
+        numbers.append(numbers[-1] * exchanges[fifo].fewer)
+        ((fifo, _),) = exchanges[fifo].targets
+    for words in numbers:
+        move = _cheapest_move(exchanges, weights, source, words, passing)
+        if move is not None and source not in move.fifos and move.cost <= weights[source] * words:
+            return words, move.fifos
     return None
 
 
-def _moves(design: Design, alone: Alone) -> Iterator[tuple[bool, DepthExchange]]:
-    """All moves over one layer, and whether they are forward."""
-    before: list[list[int]] = [[] for _ in design.layers]
-    followers: list[list[int]] = [[] for _ in design.layers]
+def _cheapest_move(
+    exchanges: Mapping[int, DepthExchange],
+    weights: Sequence[int],
+    source: int,
+    words: int,
+    passing: Collection[int],
+) -> WordMove | None:
+    """Return the cheapest move of this many words out of a FIFO; None if no exchange moves them."""
+    if source not in exchanges:
+        return None
+    exchange, cost, fifos = exchanges[source], 0, list[int]()
+    # An exchange is only valid as a whole, so the number is rounded up.
+    times = -(-words // exchange.fewer)
+    for target, more in exchange.targets:
+        # The words stay in the target, or move on from there.
+        onward = _cheapest_move(exchanges, weights, target, times * more, passing)
+        moves = [] if onward is None else [onward]
+        if target not in passing:
+            moves.append(WordMove(times * more * weights[target], (target,)))
+        if not moves:
+            return None
+        cheapest = min(moves)
+        cost, fifos = cost + cheapest.cost, [*fifos, *cheapest.fifos]
+    return WordMove(cost, tuple(fifos))
+
+
+def _exchanges(design: Design, alone: Alone) -> Iterator[tuple[bool, DepthExchange]]:
+    """Yield the exchanges across each layer, with whether an exchange is forward."""
+    readers: list[list[int]] = [[] for _ in design.layers]
+    writers: list[list[int]] = [[] for _ in design.layers]
     for number, fifo in enumerate(design.fifos):
-        before[fifo.consumer].append(number)
-        followers[fifo.producer].append(number)
-    for number, (layer, inputs, outputs) in enumerate(
-        zip(design.layers, before, followers, strict=True)
-    ):
-        cluster, period = layer.cluster, alone(number)
+        readers[fifo.consumer].append(number)
+        writers[fifo.producer].append(number)
+    for number, layer in enumerate(design.layers):
+        cluster, inputs, outputs = layer.cluster, readers[number], writers[number]
+        period = alone(number)
         if len(inputs) != len(cluster.inputs) or len(outputs) != len(cluster.outputs) or not inputs:
-            continue  # the rest of its words come from outside or go there
-        # A locked writer breaks the proof of both rules (see `Lock`).
-        is_locked = any(output.lock is not None for output in cluster.outputs)
-        is_written_freely = all(
-            design.ports(design.fifos[number])[0].lock is None for number in (*inputs, *outputs)
-        )
+            continue  # a port without a FIFO: an input or an output of the design
         writes_fast = len(outputs) == 1 and _is_fast(cluster, cluster.outputs[0], period)
         reads_fast = len(inputs) == 1 and _is_fast(cluster, cluster.inputs[0], period)
         # A layer that does the same for each unit of a frame has its rates per unit: smaller
         # exchanges are possible.
         parts = units(cluster) if writes_fast or reads_fast else 1
-        consumed = [port.words // parts for port in cluster.inputs]
-        produced = [port.words // parts for port in cluster.outputs]
-        if writes_fast and not is_locked:
-            fewer = _in_order(cluster)
-            targets = tuple(
-                (number, 1 if fewer else consumed[design.fifos[number].input]) for number in inputs
-            )
-            yield (
-                False,
-                DepthExchange(source=outputs[0], fewer=fewer or produced[0], targets=targets),
-            )
+        # A locked writer breaks the proof of both rules (see `Lock`).
+        if writes_fast and all(output.lock is None for output in cluster.outputs):
+            made = _in_order(cluster)
+            taken = [1 if made else port.words // parts for port in cluster.inputs]
+            targets = tuple((fifo, taken[design.fifos[fifo].input]) for fifo in inputs)
+            fewer = made or cluster.outputs[0].words // parts
+            yield False, DepthExchange(source=outputs[0], fewer=fewer, targets=targets)
+        is_written_freely = all(
+            design.ports(design.fifos[fifo])[0].lock is None for fifo in (*inputs, *outputs)
+        )
         if reads_fast and outputs and is_written_freely:
+            produced = [port.words // parts for port in cluster.outputs]
             is_by_word = max(produced) > 1 and is_thinning(cluster)
             more = [1] if is_by_word else produced
-            targets = tuple((number, more[design.fifos[number].output]) for number in outputs)
-            yield (
-                True,
-                DepthExchange(
-                    source=inputs[0], fewer=1 if is_by_word else consumed[0], targets=targets
-                ),
-            )
+            targets = tuple((fifo, more[design.fifos[fifo].output]) for fifo in outputs)
+            fewer = 1 if is_by_word else cluster.inputs[0].words // parts
+            yield True, DepthExchange(source=inputs[0], fewer=fewer, targets=targets)
 
 
 def _is_fast(cluster: Cluster, port: WordPort, period: Fraction) -> bool:
@@ -204,14 +211,14 @@ def _is_fast(cluster: Cluster, port: WordPort, period: Fraction) -> bool:
 
 
 def _is_plain(sequence: EventSequence) -> bool:
-    """Whether nothing but the order holds its events apart: a cycle from each to the next."""
+    """Whether each event may follow the preceding event of the sequence after one cycle."""
     return sequence.gap == 1 if sequence.gaps is None else bool((sequence.gaps == 1).all())
 
 
 def _in_order(cluster: Cluster) -> int:
-    """Minimum number of words written between the words of two neighbouring reads; 0 if unknown.
+    """Return how many more words each read waits for than the preceding read, at least; 0 if unknown.
 
-    Of a layer with one input, whose reads wait for nothing but its writes.
+    A positive number needs a layer with one input, whose reads wait for its own writes only.
     """
     if len(cluster.sequences) != 2 or len(cluster.inputs) != 1:
         return 0

@@ -62,7 +62,7 @@ class DepthProof:
         self._evaluator = evaluator
         self._minimum, self._weights, self._floor, self._look = minimum, weights, floor, look
         self._exchanges = DepthExchanges(evaluator.graph.design, evaluator.alone)
-        self._dominance_limits = self._exchanges.most_depths(weights, floor)
+        self._dominance_limits = self._exchanges.depth_limits(weights, floor)
         self.maximum = self._dominance_limits.depths
         self.sufficient: Depths = ()
         self._subsets: list[_FifoSubset] = []
@@ -120,7 +120,7 @@ class DepthProof:
     def _add_subset(self, fifos: Iterable[int], bound: int) -> None:
         inside = set(fifos)
         weights = [weight if index in inside else 0 for index, weight in enumerate(self._weights)]
-        limits = self._exchanges.most_depths(weights, self._floor, self._dominance_limits)
+        limits = self._exchanges.depth_limits(weights, self._floor, self._dominance_limits)
         covering = RegionCovering(
             sorted(inside), self._minimum, limits.depths, self._weights, self._evaluator.spend
         )

@@ -98,8 +98,8 @@ def smallest_depths(
     return _DepthSearch(graph, period, stop or Stop(), weights, floor, known).answer()
 
 
-def held_back(evaluator: DesignEvaluator, period: Fraction | None) -> EventCycle | None:
-    """Return a cycle above the period that remains with unbounded FIFOs; None if depths suffice."""
+def unavoidable_cycle(evaluator: DesignEvaluator, period: Fraction | None) -> EventCycle | None:
+    """Return a cycle above the period that no depths remove; None if unbounded FIFOs suffice."""
     slowest = evaluator.slowest()
     if period is not None and evaluator.alone(slowest) > period:
         return EventCycle(period=evaluator.alone(slowest), fifos=(), layers=(slowest,))
@@ -149,7 +149,7 @@ class _DepthSearch:
         """
         proof = because(SizingWhy.PROVED, of=self._of)
         try:
-            if (cycle := held_back(self._evaluator, self._period)) is not None:
+            if (cycle := unavoidable_cycle(self._evaluator, self._period)) is not None:
                 return self._sizing(Status.INFEASIBLE, because(SizingWhy.NO_DEPTHS), cycle)
             self._prove(self._find())
         except _BoundReached:

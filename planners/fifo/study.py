@@ -30,6 +30,7 @@ from planners.fifo.design import LEAST_DEPTH, Design
 from planners.fifo.evaluator import DesignEvaluator
 from planners.fifo.event_graph import EventCycle, EventGraph, Spend, spend_nothing
 from planners.fifo.sizing import Sizing, smallest_depths
+from planners.fifo.timing.cluster import Numbers, WordPort
 
 Stops = Callable[[], Stop]  # one for each search
 POINTS = 8  # points of a front, from the minimum memory to the max. rate
@@ -39,8 +40,8 @@ SHALLOW = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Depths:
-    """Depths of all FIFOs and the critical cycle with them; None if the simulation takes too long."""
+class TimedDepths:
+    """Depths of all FIFOs and their critical cycle; None if the simulation takes too long."""
 
     depths: tuple[int, ...]
     bits: int
@@ -62,12 +63,12 @@ class Study:
     least_period: Fraction
     bottleneck: int
     periods: tuple[Fraction, ...]
-    as_given: Depths | None
-    at_depth_2: Depths
-    automatic: Depths | None
+    as_given: TimedDepths | None
+    at_depth_2: TimedDepths
+    automatic: TimedDepths | None
     sizing: Sizing
     cores: tuple[tuple[FifoCore, ...], ...]
-    written: Depths | None
+    written: TimedDepths | None
     cost: CoreCost
     fix: Sizing | None
 
@@ -104,7 +105,7 @@ def study(
     evaluator = DesignEvaluator(graph)
     target_period = None if only_live else period or least_period
     at_depth_2 = _timed(graph, [LEAST_DEPTH] * len(design.fifos), stops())
-    as_given: Depths | None = None
+    as_given: TimedDepths | None = None
     depths = [max(LEAST_DEPTH, fifo.given or 0) for fifo in design.fifos]
     if any(fifo.nodes for fifo in design.fifos) or max(depths, default=LEAST_DEPTH) > LEAST_DEPTH:
         # A model whose FIFO depths were never set states depth 2 at every layer.
@@ -114,13 +115,12 @@ def study(
     cores: tuple[tuple[FifoCore, ...], ...] = ()
     written = None
     if sizing.depths:
-        cores = _cores(design, sizing.depths, cost) if is_split else (
-            tuple(map(whole_core, sizing.depths))
-        )  # fmt: skip
+        whole = tuple(map(whole_core, sizing.depths))
+        cores = _split(design, sizing.depths, cost) if is_split else whole
         written = _written(graph, cores, sizing, least_period, stops())
     try:
         depths = [*automatic_depths(graph, least_period, spend)]
-        automatic = Depths(depths=tuple(depths), bits=design.bits(depths))
+        automatic = TimedDepths(depths=tuple(depths), bits=design.bits(depths))
     except GaveUp:
         automatic = None
     return Study(
@@ -166,15 +166,15 @@ def _smallest(
     return cheapest_depths(graph, period, cost, stop=stop)
 
 
-def _timed(graph: EventGraph, depths: Sequence[int], stop: Stop) -> Depths:
+def _timed(graph: EventGraph, depths: Sequence[int], stop: Stop) -> TimedDepths:
     try:
         cycle = period_of(graph, depths, stop.charge)
     except GaveUp:
         cycle = None
-    return Depths(depths=tuple(depths), bits=graph.design.bits(depths), cycle=cycle)
+    return TimedDepths(depths=tuple(depths), bits=graph.design.bits(depths), cycle=cycle)
 
 
-def _cores(
+def _split(
     design: Design, depths: Sequence[int], cost: MemoryCost | None
 ) -> tuple[tuple[FifoCore, ...], ...]:
     """Return a chain of cores for each FIFO: the cheapest with a cost, else FINN's splits."""
@@ -190,7 +190,7 @@ def _written(
     sizing: Sizing,
     least_period: Fraction,
     stop: Stop,
-) -> Depths:
+) -> TimedDepths:
     """Return the depths and the critical cycle of cores. A chain of cores delays its elements."""
     design, depths = graph.design, tuple(sum(core.depth for core in row) for row in cores)
     if any(len(row) > 1 for row in cores):
@@ -200,12 +200,16 @@ def _written(
     # needed.
     elif sizing.period == least_period:
         cycle = EventCycle(period=least_period, fifos=(), layers=())
-        return Depths(depths=depths, bits=design.bits(depths), cycle=cycle)
+        return TimedDepths(depths=depths, bits=design.bits(depths), cycle=cycle)
     return _timed(graph, depths, stop)
 
 
 def _fix(
-    graph: EventGraph, start: Depths, target_period: Fraction | None, stops: Stops, sizing: Sizing
+    graph: EventGraph,
+    start: TimedDepths,
+    target_period: Fraction | None,
+    stops: Stops,
+    sizing: Sizing,
 ) -> Sizing | None:
     """Return the smallest depths without deadlock that are no less than `start`, if it deadlocks."""
     # A fix is asked for only where the present depths deadlock.
@@ -254,7 +258,7 @@ def front(
         timed = [
             _as_chains(
                 point,
-                _written(graph, _cores(design, point.depths, cost), point, least_period, stops()),
+                _written(graph, _split(design, point.depths, cost), point, least_period, stops()),
                 minimum,
             )
             for point, _ in timed
@@ -270,7 +274,9 @@ def front(
     return front_points
 
 
-def _as_chains(sizing: Sizing, written: Depths, minimum: Sizing) -> tuple[Sizing, Fraction | None]:
+def _as_chains(
+    sizing: Sizing, written: TimedDepths, minimum: Sizing
+) -> tuple[Sizing, Fraction | None]:
     """Return a point with the period of its chains of cores, None if it is unknown.
 
     If the chains are slower than the target period, only the lower bound without a period is valid.
@@ -291,16 +297,19 @@ def automatic_depths(
     Two frames enter unbounded FIFOs at the distance of the period. The depth is the maximum occupancy;
     if that is above 2, at least 32.
     """
-    design, depths_found = graph.design, []
+    design, depths = graph.design, []
     whole = graph.restricted(range(len(design.layers)), [None] * len(design.fifos))
     times = whole.times(period, FRAMES, spend)
+
+    def word_times(layer: int, port: WordPort) -> Numbers:
+        """The times at which words pass a port, in all frames."""
+        frames = times[graph.sequence(layer, port)]
+        return np.ravel(frames if port.events is None else frames[:, port.events])
+
     for fifo in design.fifos:
-        moments = []
-        for layer, port in zip((fifo.producer, fifo.consumer), design.ports(fifo), strict=True):
-            frames = times[graph.sequence(layer, port)]
-            moments.append(np.ravel(frames if port.events is None else frames[:, port.events]))
-        writes, reads = moments
+        written, read = design.ports(fifo)
+        writes, reads = word_times(fifo.producer, written), word_times(fifo.consumer, read)
         held = np.arange(1, len(writes) + 1) - np.searchsorted(reads, writes, side="right")
         maximum = int(held.max(initial=0))
-        depths_found.append(LEAST_DEPTH if maximum <= LEAST_DEPTH else max(maximum, SHALLOW))
-    return tuple(depths_found)
+        depths.append(LEAST_DEPTH if maximum <= LEAST_DEPTH else max(maximum, SHALLOW))
+    return tuple(depths)

@@ -18,7 +18,7 @@ from planners.fifo.design import LEAST_DEPTH, Design
 from planners.fifo.event_graph import EventCycle
 from planners.fifo.finn.reading import Folding, fifo_depths
 from planners.fifo.sizing import Sizing
-from planners.fifo.study import Depths, Study
+from planners.fifo.study import Study, TimedDepths
 
 SHOWN_LAYERS = 5
 SHOWN_NAMES = 4  # entries of a deadlock; the last may be the count of omitted entries
@@ -203,7 +203,7 @@ def _layer(design: Design, number: int) -> str:
     return f"{layer.name} ({layer.folding})" if layer.folding else layer.name
 
 
-def _compared(design: Design, found: Depths, megahertz: Fraction) -> str:
+def _compared(design: Design, found: TimedDepths, megahertz: Fraction) -> str:
     cycle, bits = found.cycle, f"{found.bits} bits"
     if cycle is None:
         return bits
@@ -330,7 +330,7 @@ def _resources(of: CoreCost) -> dict[str, int]:
     return {"LUT": of.luts, "BRAM_18K": of.blocks}
 
 
-def _depths_json(design: Design, found: Depths | None) -> dict[str, Any] | None:
+def _depths_json(design: Design, found: TimedDepths | None) -> dict[str, Any] | None:
     if found is None:
         return None
     value: dict[str, Any] = {"bits": found.bits}

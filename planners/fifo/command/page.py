@@ -32,7 +32,7 @@ from planners.fifo.command.page_sections import (
 )
 from planners.fifo.design import Design
 from planners.fifo.event_graph import EventCycle, EventGraph
-from planners.fifo.study import Depths, Study, period_of
+from planners.fifo.study import Study, TimedDepths, period_of
 
 FRAMES = 3  # drawn frames
 # Events of these frames above which no picture is drawn, for time and memory.
@@ -110,7 +110,7 @@ def _summary(found: Study, megahertz: Fraction, objective: str) -> Section:
     return summary_section(verdict(found, megahertz, objective), cards, design.remarks)
 
 
-def _in_words(depths: Depths) -> str:
+def _in_words(depths: TimedDepths) -> str:
     """The period in these depths, or the deadlock."""
     cycle = depths.cycle
     if cycle is None:
@@ -138,7 +138,7 @@ def _deadlocks(found: Study) -> Iterator[Section]:
         return
 
 
-def waits(design: Design, depths: Depths) -> Iterator[str]:
+def waits(design: Design, depths: TimedDepths) -> Iterator[str]:
     """Yield a sentence for each layer of a cycle of waits: for which FIFO and layer it waits."""
     cycle: EventCycle | None = depths.cycle
     if cycle is None:
@@ -169,7 +169,7 @@ def waits(design: Design, depths: Depths) -> Iterator[str]:
             yield f"“{name}” waits for “{awaited_name}”."
 
 
-def _repair(found: Study, start: Depths) -> str:
+def _repair(found: Study, start: TimedDepths) -> str:
     design, fix = found.design, found.fix
     if fix is None:
         return ""

@@ -110,7 +110,7 @@ def require_few(events: int) -> None:
 
 
 def require_short(cycles: int) -> None:
-    """Raise InvalidGraph for more clock cycles than the numbers of events are told from NONE by."""
+    """Raise InvalidGraph for more clock cycles than MOST_CYCLES."""
     if cycles > MOST_CYCLES:
         raise InvalidGraph(f"{cycles} cycles in one frame; at most {MOST_CYCLES} are simulated")
 
@@ -128,7 +128,7 @@ def waiting_for_nothing(events: int) -> Numbers:
 
 
 def units(cluster: Cluster) -> int:
-    """Return into how many equal parts a frame of a layer falls: it does the same in each."""
+    """Return the maximum number of equal parts of a frame in which a layer does the same."""
     common = gcd(
         *(sequence.events for sequence in cluster.sequences),
         *(port.words for port in (*cluster.inputs, *cluster.outputs)),
@@ -140,11 +140,14 @@ def units(cluster: Cluster) -> int:
 
 
 def is_repeated(cluster: Cluster, parts: int) -> bool:
-    """Whether a frame of a layer is the same this many times; its events and words have to divide."""
+    """Whether a layer does the same in each of this many parts of a frame.
+
+    The numbers of events and words of the layer are multiples of `parts`.
+    """
     steps = [sequence.events // parts for sequence in cluster.sequences]
 
     def is_same(numbers: Numbers | None, step: int, more: int = 0) -> bool:
-        """Whether numbers are the same again some places later, or so much more."""
+        """Whether each number plus `more` is the number `step` entries later."""
         if numbers is None:
             return True
         return np.array_equal(numbers[step:], numbers[: len(numbers) - step] + more)
@@ -174,7 +177,7 @@ def is_repeated(cluster: Cluster, parts: int) -> bool:
 
 
 def is_word_by_word(cluster: Cluster) -> bool:
-    """Whether a layer does the same for every word, at all of its ports, and looks at none ahead."""
+    """Whether a layer does the same for every word at all ports, and waits for no later word."""
     words = {port.words for port in (*cluster.inputs, *cluster.outputs)}
     if len(words) != 1 or any(sequence.events not in words for sequence in cluster.sequences):
         return False
@@ -183,11 +186,11 @@ def is_word_by_word(cluster: Cluster) -> bool:
 
 
 def is_thinning(cluster: Cluster) -> bool:
-    """Whether room for one word more behind a layer is worth room for a word before it.
+    """Whether space for a word after a layer has the effect of space for a word before the layer.
 
-    Of a layer with one input and one output, which writes some of the words that it reads: with each
-    word that it reads, it asks for the space of at most one word more. So wherever a read waits for a
-    write, the read before waits, as long, for the write before it.
+    For a layer with one input and one output that drops words: each read waits for at most one more
+    write than the preceding read. So if read r waits for write w, read r - 1 waits for write w - 1 or a
+    later write, with at least the same delay.
     """
     if len(cluster.sequences) != 2 or len(cluster.inputs) != 1 or len(cluster.outputs) != 1:
         return False
@@ -196,7 +199,7 @@ def is_thinning(cluster: Cluster) -> bool:
         return False
     if any(wait.waiter == wait.source for wait in cluster.waits):
         return False
-    rows = []  # for each event that waits: its number, that of the event waited for, and the delay
+    rows = []  # of each wait: the number of the read, the number of the write, and the delay
     for wait in cluster.waits:
         if wait.waiter == read.sequence:
             waiting = np.flatnonzero(wait.events != NONE)
@@ -205,24 +208,25 @@ def is_thinning(cluster: Cluster) -> bool:
     if not rows:
         return False
     waits = np.concatenate(rows)
-    # By waiting event, then by the event waited for.
+    # By read, then by write.
     waits = waits[np.lexsort((waits[:, 1], waits[:, 0]))]
     last = len(waits)
     frame = np.array([read.words, written.words, 0])
-    # The frame before is put in front, since the first waits may refer back to it.
+    # The preceding frame is included, since the first waits may refer to it.
     reads, writes, delays = np.concatenate([waits - frame, waits]).T
     if (np.diff(writes) < 0).any():
         return False
-    # For each of these waits there is one that is earlier by an event, and as long.
+    # The first wait for the preceding write: it has to be of the preceding read or of an earlier read,
+    # with at least the same delay; each read earlier allows for a cycle less.
     before = np.searchsorted(writes, writes[-last:] - 1)
     slack = reads[-last:] - 1 - reads[before]
     return bool(((slack >= 0) & (slack + delays[before] >= delays[-last:])).all())
 
 
 COPYING = 3  # cycles from a read to the dependent write of a layer that copies words
-DSP58_LANES = 3  # with more the core of mvu.sv is taken
+DSP58_LANES = 3  # with more lanes FINN uses the core of mvu.sv
 DSP58_SETUP, DSP58_STAGE = 0.741, 0.605  # ns, of mvu_vvu_8sx9_dsp58.sv
-LATENCIES = {  # of HLS layers: a guess for each, by operator; others as COPYING
+LATENCIES = {  # assumed cycles of HLS layers by operator; of all other operators COPYING
     "MVAU": 5,
     "VVAU": 5,
     "Pool": 4,

@@ -1,11 +1,11 @@
 """Layers in C++ (HLS): one pipelined loop, a read or a write in some of its iterations.
 
-An iteration starts at least `interval` cycles after the preceding iteration, and reads its words at its
-start. What it writes comes `latency` cycles later. The pipeline is flushable: it holds `latency` + 1
-iterations, so an iteration starts after the write of the one that many iterations before. A stage holds
-one iteration, whether it writes or not: behind a write that was refused, iterations leave one by one as
-they came. The words are ordered by the C++ loop nest; the latency is decided by the HLS scheduler and
-is an assumption here.
+An iteration starts at least `interval` cycles after the preceding iteration, reads its words at its
+start, and writes `latency` cycles later. The pipeline is flushable: it holds `latency` + 1 iterations,
+so iteration i starts after the write of iteration i - latency - 1. A stage holds one iteration, whether
+the iteration writes or not: after a refused write, iterations leave one by one in their order. The
+C++ loop nest orders the words; the HLS scheduler decides the latency, which is an assumption here.
+Times in this module are cycles of a pipeline that never waits: iteration i starts at i * interval.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ def loop_cluster(
     if not all(np.array_equal(starts_of_port, starts) for starts_of_port, _ in reads):
         # Ports that read in different iterations share one sequence: iterations start in order.
         starts = np.unique(np.concatenate([starts_of_port for starts_of_port, _ in reads]))
-    at = starts * interval
-    sequences, waits = [_sequence("read", at, frame)], list[Wait]()
+    read_at = starts * interval
+    sequences, waits = [_sequence("read", read_at, frame)], list[Wait]()
     outputs: list[WordPort] = []
     for number, (starts_of_port, bits) in enumerate(writes):
         # Ports that write in the same iterations must all be ready at once: they are one sequence.
@@ -68,10 +68,10 @@ def loop_cluster(
             # A write comes after its reads, and a read after the write that held up the pipeline.
             # The pipeline is full when this many cycles lie between a read and the oldest write.
             held = latency + interval
-            source, source_at = _latest(at, write_at, frame)
-            behind, behind_at = _latest(write_at, at - held, frame)
-            waits.append(_wait(index, 0, source, latency + write_at - source_at))
-            waits.append(_wait(0, index, behind, interval + at - held - behind_at))
+            needed, needed_at = _latest(read_at, write_at, frame)
+            oldest, oldest_at = _latest(write_at, read_at - held, frame)
+            waits.append(_wait(index, 0, needed, latency + write_at - needed_at))
+            waits.append(_wait(0, index, oldest, interval + read_at - held - oldest_at))
         outputs.append(WordPort(sequence=index, words=len(starts_of_port), bits=bits))
     inputs = []
     for starts_of_port, bits in reads:
@@ -88,9 +88,9 @@ def loop_cluster(
     )
 
 
-def _sequence(name: str, at: Numbers, frame: int) -> EventSequence:
-    gaps = np.diff(at, prepend=at[-1] - frame)
-    return EventSequence(name=name, events=len(at), gaps=np.ascontiguousarray(gaps))
+def _sequence(name: str, times: Numbers, frame: int) -> EventSequence:
+    gaps = np.diff(times, prepend=times[-1] - frame)
+    return EventSequence(name=name, events=len(times), gaps=np.ascontiguousarray(gaps))
 
 
 def _wait(waiter: int, source: int, events: Numbers, delays: Numbers) -> Wait:
@@ -99,15 +99,15 @@ def _wait(waiter: int, source: int, events: Numbers, delays: Numbers) -> Wait:
     return Wait(waiter=waiter, source=source, events=events, delays=delays)
 
 
-def _latest(indices: Numbers, moments: Numbers, frame: int) -> tuple[Numbers, Numbers]:
-    """The last event not after each moment, and when it is in the time of the pipeline.
+def _latest(times: Numbers, moments: Numbers, frame: int) -> tuple[Numbers, Numbers]:
+    """The last event that is not after each moment, and its time; negative for an earlier frame.
 
-    A frame before the first event has negative numbers.
+    times: of the events of a frame, which repeat every `frame` cycles.
     """
-    frames, remainder = np.divmod(moments, frame)
-    events: Numbers = np.searchsorted(indices, remainder, side="right") - 1 + frames * len(indices)
-    frames, remainder = np.divmod(events, len(indices))
-    return events, indices[remainder] + frames * frame
+    frames, in_frame = np.divmod(moments, frame)
+    events: Numbers = np.searchsorted(times, in_frame, side="right") - 1 + frames * len(times)
+    frames, number = np.divmod(events, len(times))
+    return events, times[number] + frames * frame
 
 
 def marked(rows: NDArray[np.bool_], columns: NDArray[np.bool_], *, words: int = 1) -> Numbers:

@@ -45,9 +45,9 @@ def _cluster(
 
 
 def padding(read: Numbers, written: int, *, bits: int) -> Cluster:
-    """Return an FMPadding. read: of the written words the read ones, in order.
+    """Return an FMPadding. read: numbers of the written words that are read words, not padding.
 
-    The register behind the input holds one word, so the next is read when the one before moves on.
+    The register after the input holds one word, so a word is read when the preceding word moves on.
     Source: fmpadding.sv.
     """
     needed = waiting_for_nothing(written)
@@ -65,30 +65,37 @@ def padding(read: Numbers, written: int, *, bits: int) -> Cluster:
 def sliding_window(fetched: Numbers, first: Numbers, room: int, read: int, *, bits: int) -> Cluster:
     """Return a ConvolutionInputGenerator in the default style, with its circular buffer.
 
-    fetched: for each word written the word read that it is. first: the first word still needed after
-    it. room: words in the buffer. A word is read once none of those still needed is overwritten; a
-    frame begins when the one before was written. Source: swg_template_default.sv.
+    fetched: the read word that each written word repeats. first: the first read word that is needed
+    after each written word. room: words in the buffer. A word is read when it overwrites no word that
+    is still needed; a frame begins when the preceding frame is written.
+    Source: swg_template_default.sv.
     """
     written = len(fetched)
     allowed = _fetches_before_reading(fetched, first, room, read)
-    frees = np.where(allowed >= 2, allowed - 2, waiting_for_nothing(read))
-    frees[0] = -1  # the frame before is written
+    # Fetch q follows write q - 1, which frees the output register; the last of the `allowed` fetches is
+    # number allowed - 1.
+    freeing = np.where(allowed >= 2, allowed - 2, waiting_for_nothing(read))
+    freeing[0] = -1  # the preceding frame is written
     waits = [
         Wait(waiter=1, source=0, events=fetched, delay=2),
-        Wait(waiter=0, source=1, events=frees),
+        Wait(waiter=0, source=1, events=freeing),
     ]
-    behind = np.where(allowed > 0, fetched[np.maximum(allowed - 1, 0)], waiting_for_nothing(read))
-    binds = (allowed > 0) & (behind >= counting(read) - 1)  # else the order of reading says it
+    # The last allowed fetch also waits for the read of its word. The order of reads implies this wait,
+    # except for the directly preceding read and later reads.
+    last = np.where(allowed > 0, fetched[np.maximum(allowed - 1, 0)], waiting_for_nothing(read))
+    binds = (allowed > 0) & (last >= counting(read) - 1)
     if binds.any():
-        binding = np.where(binds, behind, waiting_for_nothing(read))
+        binding = np.where(binds, last, waiting_for_nothing(read))
         waits.append(Wait(waiter=0, source=0, events=binding, delay=2))
     return _cluster(read, written, (bits, bits), waits)
 
 
 def _fetches_before_reading(fetched: Numbers, first: Numbers, room: int, read: int) -> Numbers:
-    """How many words must have been fetched before each is read, at least.
+    """Return the minimum number of fetches before each read.
 
-    The least q with j - room < first[q - 1], or q = 0, and j - room < fetched[q]: all later words.
+    For read j it is the smallest q with two properties. Word j - room, which read j overwrites, is not
+    needed after fetch q - 1: j - room < first[q - 1], or q = 0. And no later fetch until the next jump
+    backwards needs it: j - room < fetched[q].
     """
     # The word that this read overwrites in the circular buffer; more room than words has no effect.
     oldest = counting(read) - min(room, read)
@@ -99,11 +106,11 @@ def _fetches_before_reading(fetched: Numbers, first: Numbers, room: int, read: i
     allowed = np.minimum(np.searchsorted(needed_until, oldest, side="right"), written).astype(
         np.int64
     )
-    nearer = np.append(fetched, read)  # after the last fetch nothing is in the way
-    run = np.concatenate(([0], np.cumsum(np.diff(nearer) <= 0)))  # fetches that go forwards
+    following = np.append(fetched, read)  # after the last fetch no word is needed
+    run = np.concatenate(([0], np.cumsum(np.diff(following) <= 0)))  # of increasing fetched words
     # One sorted key for run and word lets a binary search replace a scan within each run.
-    ordered = run * (read + 1) + nearer
-    while len(late := np.flatnonzero(oldest >= nearer[allowed])):
+    ordered = run * (read + 1) + following
+    while len(late := np.flatnonzero(oldest >= following[allowed])):
         sought = run[allowed[late]] * (read + 1) + oldest[late]
         allowed[late] = np.searchsorted(ordered, sought, side="right")
     return np.maximum.accumulate(allowed)
@@ -115,27 +122,29 @@ def sliding_window_parallel(last: Numbers, read: int, *, bits: tuple[int, int]) 
     last: for each word written the last word of its window. Source: swg_template_parallel.sv.
     """
     written = len(last)
-    stops = waiting_for_nothing(read)
-    held = last[last + 1 < read]
-    stops[held + 1] = np.flatnonzero(last + 1 < read)
-    barrier = waiting_for_nothing(read)
-    barrier[0] = -1
+    # The read after the last word of a window waits for the write of the window.
+    has_next = last + 1 < read
+    after_window = waiting_for_nothing(read)
+    after_window[last[has_next] + 1] = np.flatnonzero(has_next)
+    frame_begin = waiting_for_nothing(read)
+    frame_begin[0] = -1  # the preceding frame is written
     waits = [
         Wait(waiter=1, source=0, events=last),
-        Wait(waiter=0, source=1, events=stops, delay=0),
-        Wait(waiter=0, source=1, events=barrier),
+        Wait(waiter=0, source=1, events=after_window, delay=0),
+        Wait(waiter=0, source=1, events=frame_begin),
     ]
     return _cluster(read, written, bits, waits)
 
 
 def widening(words: int, ratio: int, *, bits: int) -> Cluster:
-    """Return a width converter that makes one word of `ratio`. Source: dwc.sv."""
+    """Return a width converter that joins `ratio` words to one. Source: dwc.sv."""
     produced = words // ratio
-    seconds = waiting_for_nothing(words)
-    seconds[1::ratio] = counting(produced) - 1
+    # The second part of a word waits for the write of the preceding word.
+    second_parts = waiting_for_nothing(words)
+    second_parts[1::ratio] = counting(produced) - 1
     waits = [
         Wait(waiter=1, source=0, events=counting(produced) * ratio + ratio - 1),
-        Wait(waiter=0, source=1, events=seconds),
+        Wait(waiter=0, source=1, events=second_parts),
     ]
     return _cluster(words, produced, (bits, bits * ratio), waits)
 
@@ -179,12 +188,12 @@ def matrix_vector(
     folds: synapse fold SF, neuron fold NF; core: cycles of the pipeline. With NF > 1 words are kept
     in a memory of a power of two, and P, the prefetch, reads it one step before C, the computation.
 
-    A result that waits in the queue behind one that is refused stops the computation (`OLock`) until
-    the queue is empty. This is no maximum, but has a bound that is one: results in the queue leave in
-    neighbouring cycles as soon as there is space, so the last but one of those begun leaves one cycle
-    after the read that makes its space, and two cycles later the lock is open. No step of a
-    result is later than it would be without a lock, or than 3 cycles after the read that makes space
-    for the result 2 before it. Source: mvu_vvu_axi.sv, replay_buffer.sv.
+    A result that waits in the queue after a refused result stops the computation (`OLock`) until the
+    queue is empty. This delay is no maximum of waits, but a maximum bounds it: results in the queue
+    leave in successive cycles as soon as there is space, so the last but one leaves one cycle after the
+    read that makes its space, and two cycles later the lock opens. So a step of a result is no later
+    than without the lock, or than 3 cycles after the read that makes space for the result 2 before it.
+    Source: mvu_vvu_axi.sv, replay_buffer.sv.
     """
     synapse, neuron = folds
     read, steps, produced = vectors * synapse, vectors * synapse * neuron, vectors * neuron
@@ -213,10 +222,11 @@ def _replay(step: Numbers, synapse: int, neuron: int, read: int) -> list[Wait]:
         step // (synapse * neuron) * synapse + step % synapse,
         waiting_for_nothing(len(step)),
     )
-    old = counting(read) - room
-    last_use = old // synapse * synapse * neuron + (neuron - 1) * synapse + old % synapse
+    overwritten = counting(read) - room
+    vector, word = np.divmod(overwritten, synapse)
+    last_use = vector * synapse * neuron + (neuron - 1) * synapse + word
     return [
         Wait(waiter=2, source=0, events=needed, delay=2),
-        Wait(waiter=0, source=2, events=last_use - 1),  # P follows C of the step before
-        Wait(waiter=0, source=0, events=old, delay=2),
+        Wait(waiter=0, source=2, events=last_use - 1),  # P reads one step before C computes
+        Wait(waiter=0, source=0, events=overwritten, delay=2),
     ]

@@ -179,7 +179,7 @@ def test_wide_words_behind_a_pipeline_are_moved_before_it():
     # 32 bits become 2 bits: all that waits there waits cheaper behind; 2 words remain in front.
     made = chain(*(rtl.pipeline(12, 4, 5, bits=one) for one in [(32, 32), (32, 2), (2, 2)]))
     assert [one.bits for one in made.fifos] == [32, 2]
-    assert moves_of(EventGraph(made)).most_depths([32, 2], [2, 2]).depths == (2, None)
+    assert moves_of(EventGraph(made)).depth_limits([32, 2], [2, 2]).depths == (2, None)
 
 
 @settings(max_examples=25, deadline=None)
