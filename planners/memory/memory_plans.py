@@ -44,6 +44,7 @@ from planners.plan.plan import (
     StreamBuffer,
     StreamingPlan,
 )
+from planners.plan.weights import bytes_of_each_weight
 from planners.plan.write_buffers import block_bytes, smallest_block
 from planners.rewrites.rematerialisation import worked_network
 
@@ -528,12 +529,17 @@ def _in_memory(
 
 
 def _offsets(table: StageTable, buffers: Sequence[StreamBuffer]) -> dict[str, int]:
-    layers = table.network.layers
-    widest = max(ACCUMULATOR_BYTES, *(table.bytes_of(layer.name) for layer in layers))
-    pieces = [
-        GroupBytes.of(buffer, table.bytes_of(buffer.tensor) if buffer.has_rows else widest)
-        for buffer in buffers
-    ]
+    """Offsets of buffers in a memory, each a multiple of the bytes of its elements."""
+    units = [table.bytes_of(layer.name) for layer in table.network.layers]
+
+    def alignment(buffer: StreamBuffer) -> int:
+        if _kind(buffer) == WEIGHTS:
+            layer = table.network.layer(buffer.tensor)
+            return max(min(units), bytes_of_each_weight(layer, table.element_bytes))
+        is_of_tensor = buffer.has_rows or buffer.kind is Kind.WRITE_BUFFER
+        return table.bytes_of(buffer.tensor) if is_of_tensor else max(ACCUMULATOR_BYTES, *units)
+
+    pieces = [GroupBytes.of(buffer, alignment(buffer)) for buffer in buffers]
     return placed(pieces, {}, enough=_live(buffers)) if pieces else {}
 
 

@@ -30,8 +30,14 @@ def weight_bytes(network: Network, layer: Layer, element_bytes: int | None) -> i
     if role is None:
         return 0
     dims = layer.operator.trained(network.input_shapes(layer))[role]
+    return prod(dims) * bytes_of_each_weight(layer, element_bytes)
+
+
+def bytes_of_each_weight(layer: Layer, element_bytes: int | None) -> int:
+    """Return the bytes of each of the weights that `weight_bytes` counts."""
+    role = weights_role(layer)
+    assert role is not None
     stored = layer.stored_as(role).element.bytes
     if layer.reads_halves(role) and element_bytes in (None, SINGLE_BYTES):
-        return prod(dims) * stored
-    computed = SINGLE_BYTES if layer.quantization is None else stored
-    return prod(dims) * (element_bytes or computed)
+        return stored
+    return element_bytes or (SINGLE_BYTES if layer.quantization is None else stored)

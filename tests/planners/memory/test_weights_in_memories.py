@@ -169,7 +169,7 @@ def test_dma_copies_weights_while_the_group_before_computes():
 @pytest.mark.slow
 def test_small_plans_move_as_little_as_any_split_with_weights():
     told = alone = 0
-    for seed in range(30):
+    for seed in (*range(30), 32):  # 32: the weights fit where they begin at an odd byte
         network, fast = small_case(Random(seed))
         found = planned(network, memories(fast))
         weights = {
