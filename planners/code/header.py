@@ -86,9 +86,9 @@ typedef {self._element()} {name}_element;
 /* The execution state. The fields are private. */
 typedef struct {{
     {name}_element *arena;
-    uint16_t library;
-    int16_t staged;
+    uint32_t library;
     int32_t staged_offset;
+    int16_t staged;
     uint16_t is_bottom_staged;
     uint16_t staged_first;
     uint16_t staged_end;
@@ -101,6 +101,8 @@ typedef struct {{
    The memory belongs to the library until the last call with this state. Each instance needs its own
    memory and its own state; calls with different states may run at the same time. */
 {init_declared(name, self.interface.memories)}
+
+{self.interface.reset_declared()}
 {self.interface.kept_declared()}
 /* Run the network on a frame. Feature maps are in HWC order: the channels of a pixel are contiguous.
    Other tensors have the order of the file.{self._shifted()} */

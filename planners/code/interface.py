@@ -22,6 +22,7 @@ WORDS = (
     "copy_shifted_halves",
     "dequantised",
     "element",
+    "end_frame",
     "header",
     "int16_t",
     "int32_t",
@@ -146,24 +147,37 @@ class Interface:
 #define {capitals}_KEPT_BYTES {self.schedule.plan.kept_bytes}
 #define {capitals}_SAVED_BYTES {self._saved_bytes}
 
-/* Reset the retained part to the initial values of the file, as {name}_init does. */
-{name}_status {name}_reset({name}_state *state);
-
 /* Save the retained part to {capitals}_SAVED_BYTES bytes of your memory, between frames; restore it, in
-   this instance or another. {capitals}_WRONG_STATE for a state saved by another library or version. */
+   this instance or another, also instead of a frame in progress.
+   {capitals}_WRONG_STATE for a state saved by another library or version. */
 {name}_status {name}_save(const {name}_state *state, void *to);
 {name}_status {name}_restore({name}_state *state, const void *from);
 """
 
+    def reset_declared(self) -> str:
+        """Return the declaration of NAME_reset."""
+        name, kept = self.name, ""
+        if self.schedule.beginnings:
+            kept = """ What is retained between frames
+   gets the initial values of the file, since such a frame has updated a part of it."""
+        return f"""/* Give up the frame in progress, if any: the next call begins a frame.{kept} */
+{name}_status {name}_reset({name}_state *state);"""
+
     def _state_functions(self) -> str:
-        """C of NAME_reset, NAME_save and NAME_restore; empty for a stateless library."""
-        if not self.schedule.beginnings:
-            return ""
+        """C of NAME_reset, and of NAME_save and NAME_restore of a library with state."""
         name, kept = self.name, self.schedule.plan.kept_bytes
-        reset = "    reset_kept(state);\n    begin_frame(state);\n"
+        reset = f"{self._reset_kept_c}    end_frame(state);\n"
+        text = f"""
+{name}_status {name}_reset(instance *state)
+{{
+{checked(name, reset)}}}
+"""
+        if not self.schedule.beginnings:
+            return text
         saved = "    save_kept(state, to);\n"
         restored = "    restore_kept(state, from);\n"
         missing = [refuse(name, f"IS_MISSING({at})", "NULL_POINTER") for at in ("to", "from")]
+        missing[0] += self._refuse_busy_c
         capitals, checksum_at = name.upper(), self._saved_bytes - CHECKSUM_BYTES
         saved = f"    const uint32_t saved_by = {capitals}_HEADER;\n{saved}"
         if self.network.variables:
@@ -179,19 +193,25 @@ class Interface:
     }}
 #endif
 """
-        return f"""
-{name}_status {name}_reset(instance *state)
-{{
-{checked(name, reset)}}}
-
+        return f"""{text}
 {name}_status {name}_save(const instance *state, void *to)
 {{
 {checked(name, saved, missing[0])}}}
 
 {name}_status {name}_restore(instance *state, const void *from)
 {{
-{checked(name, f"{restored}    begin_frame(state);{chr(10)}", missing[1])}}}
+{checked(name, f"{restored}    end_frame(state);{chr(10)}", missing[1])}}}
 """
+
+    @property
+    def _reset_kept_c(self) -> str:
+        """C that gives the state between frames its initial values; empty for a stateless library."""
+        return "    reset_kept(state);\n" if self.schedule.beginnings else ""
+
+    @property
+    def _refuse_busy_c(self) -> str:
+        """C that refuses a call while a frame is in progress."""
+        return refuse(self.name, "IS_BUSY(state)", "BUSY")
 
     def parameters(self) -> str:
         """Return the parameters of the function that executes a frame."""
@@ -204,18 +224,16 @@ class Interface:
         """Return the declarations that depend on whether the input is streamed."""
         name, capitals = self.name, self.name.upper()
         if self.streamed_input is None:
-            without_copy = ""
-            if self.schedule.plan.memories:
-                without_copy = f""", or NULL\n   for an output that is read at {name}_output"""
             return f"""
-/* Address of an input in the arena, number from 0 on: write a frame there after the frame before, and
-   pass NULL for this input to {name}_{self.verb}{without_copy}. */
+/* Address of an input in the arena, number from 0 on. A frame written there, after the frame before,
+   is not copied: pass this address to {name}_{self.verb} or {name}_begin.
+   NULL for a wrong number or state, and while a frame is in progress. */
 void *{name}_input({name}_state *state, int number);
 
 /* A frame in steps, for cooperative scheduling: {name}_begin copies the inputs; each {name}_step
    executes one group of layers, and returns {capitals}_DONE after the last. The outputs are then at
-   {name}_output. Until then no other frame may begin and no state may be saved: what the network
-   keeps between frames is updated in part. {name}_init gives up such a frame. */
+   {name}_output. Until then the frame is in progress: functions that need a complete frame
+   return {capitals}_BUSY. {name}_step returns {capitals}_NO_FRAME if no frame is in progress. */
 {name}_status {name}_begin({self._begin_parameters()});
 {name}_status {name}_step({name}_state *state);
 """
@@ -225,20 +243,26 @@ void *{name}_input({name}_state *state, int number);
 #define {capitals}_ROW_ELEMENTS {rows.row_elements}
 {self._results_declared()}
 /* Process the next row of the input, {capitals}_ROW_ELEMENTS elements. {capitals}_DONE after the last
-   row of a frame: the outputs are valid until the next row. {capitals}_OK before. */
+   row of a frame: the outputs are valid until the next row. {capitals}_OK before: the frame is in
+   progress, and functions that need a complete frame return {capitals}_BUSY. */
 {name}_status {name}_push_row({name}_state *state, const {self.inputs[0].kind} *row);
 """
 
     def definitions(self) -> str:
         """Return the functions."""
         name, numbers = self.name, self._numbers(self.outputs)
-        begins = "    reset_kept(state);\n" if self.schedule.beginnings else ""
         resets = "".join(
             f"    state->outside[{number}] = {memory};\n"
             for number, memory in enumerate(self.memories[1:])
         )
+        resets += "".join(
+            f"    state->outside[{port.outside}] = NULL;\n"
+            for port in (*self.inputs, *self.outputs)
+            if port.outside is not None
+        )
         resets += "    copy_weights(state, -1);\n" if self.schedule.moved.copies_at_init else ""
-        body = f"    state->arena = {self.memories[0]};\n{resets}{begins}    begin_frame(state);\n"
+        resets += self._reset_kept_c
+        body = f"    state->arena = {self.memories[0]};\n{resets}    end_frame(state);\n"
         is_wide = not self.schedule.calls.is_integer or self.schedule.calls.is_short
         init = init_defined(name, self.memories, body, is_wide=is_wide)
         text = f"""{checks_defined(name)}
@@ -253,12 +277,18 @@ static void begin_frame(instance *state)
     state->group = 0;
     begin_group(state);
 }}
+
+/* No frame is in progress. */
+static void end_frame(instance *state)
+{{
+    state->group = GROUPS;
+}}
 {self._state_functions()}
 {init}
 
 const void *{name}_output(const instance *state, int number)
 {{
-{self._tensor_address_c(numbers)}}}
+{self._tensor_address_c(numbers, "")}}}
 """
         text += self.ports.definitions()
         return text + (
@@ -298,21 +328,19 @@ const void *{name}_output(const instance *state, int number)
 
     def _input_copy_c(self, number: int, port: LibraryPort) -> str:
         """C that copies an input to its tensor, or sets its pointer in memory of the caller."""
-        if port.is_shifted:
-            tensor = f"tensor_in(state, {self._numbers(self.inputs)[number]})"
-            address = f"({port.parameter} != NULL) ? (const void *){port.parameter} : {tensor}"
-            return f"    {port.copying}({tensor}, {address}, {port.elements});\n"
         if port.outside is not None:
-            statement = self._set_outside_pointers_c([port]).strip()
-        else:
-            statement = (
-                f"(void)memcpy(tensor_in(state, {self._numbers(self.inputs)[number]}), "
-                f"{port.parameter}, {port.elements}U * sizeof *{port.parameter});"
-            )
-        return f"    if ({port.parameter} != NULL) {{\n        {statement}\n    }}\n"
+            return self._set_outside_pointers_c([port])
+        tensor = f"tensor_in(state, {self._numbers(self.inputs)[number]})"
+        if port.is_shifted:
+            return f"    {port.copying}({tensor}, {port.parameter}, {port.elements});\n"
+        size = f"{port.elements}U * sizeof *{port.parameter}"
+        return f"""    if ((const void *){port.parameter} != (const void *){tensor}) {{
+        (void)memcpy({tensor}, {port.parameter}, {size});
+    }}
+"""
 
     def _output_copies_c(self) -> str:
-        """C that copies outputs to the caller; with several memories, only to pointers that are set."""
+        """C that copies outputs to the caller."""
         text = ""
         for number, port in enumerate(self.outputs):
             if port.outside is not None:
@@ -322,8 +350,6 @@ const void *{name}_output(const instance *state, int number)
                 f"tensor_in(state, {self._numbers(self.outputs)[number]}), "
                 f"{port.elements}U * sizeof *{port.parameter});\n"
             )
-            if self.schedule.plan.memories:
-                copy = f"if ({port.parameter} != NULL) {{\n        {copy}    }}\n"
             text += f"    {copy}"
         return text
 
@@ -339,9 +365,9 @@ const void *{name}_output(const instance *state, int number)
 
     def _unsign_after_last_group_c(self) -> str:
         """C that converts outputs to unsigned after the last group; empty without unsigned outputs."""
-        conversions = self._unsign_outputs_c(" " * 12)
+        conversions = self._unsign_outputs_c(" " * 8)
         return (
-            f"        if ((int32_t)state->group >= GROUPS) {{\n{conversions}        }}\n"
+            f"    if ((int32_t)state->group >= GROUPS) {{\n{conversions}    }}\n"
             if conversions
             else ""
         )
@@ -359,11 +385,15 @@ const void *{name}_output(const instance *state, int number)
             return ""
         return refuse(self.name, _missing(ports), "NULL_POINTER")
 
-    def _tensor_address_c(self, numbers: Sequence[str]) -> str:
-        """C that returns the address of the tensor of an input or output, or NULL."""
+    def _tensor_address_c(self, numbers: Sequence[str], condition: str) -> str:
+        """C that returns the address of the tensor of an input or output, or NULL.
+
+        condition: for an address, besides a state of the library and a number of a port.
+        """
         return f"""    static const int16_t numbers[{len(numbers)}] = {{{", ".join(numbers)}}};
     element *address = NULL;
-    if ((state_status(state) == {self.name.upper()}_OK) && !IS_OUTSIDE(number, {len(numbers)})) {{
+    if ((state_status(state) == {self.name.upper()}_OK) &&
+        !IS_OUTSIDE(number, {len(numbers)}){condition}) {{
         address = tensor_in(state, numbers[number]);
     }}
     return address;
@@ -376,37 +406,35 @@ const void *{name}_output(const instance *state, int number)
         input_copies = "".join(
             self._input_copy_c(number, port) for number, port in enumerate(self.inputs)
         )
-        copied = [] if self.schedule.plan.memories else self.outputs
         arguments = ", ".join(["state", *(port.parameter for port in (*self.inputs, *results))])
         begin_body = (
             f"{input_copies}{self._set_outside_pointers_c(results)}    begin_frame(state);\n"
         )
-        step = f"""    if ((int32_t)state->group < GROUPS) {{
-        (void)ADVANCE(state, NULL, (int32_t)state->group + 1);
-{self._unsign_after_last_group_c()}    }}
-    status = ((int32_t)state->group < GROUPS) ? {capitals}_OK : {capitals}_DONE;
+        ok = f"{capitals}_OK"
+        step = f"""    (void)ADVANCE(state, NULL, (int32_t)state->group + 1);
+{self._unsign_after_last_group_c()}    status = ((int32_t)state->group < GROUPS) ? {ok} : {ok[:-2]}DONE;
 """
         call = f"{name}_begin({arguments});\n"
-        begin = f"    {name}_status status = {call}"
-        if copied:
-            failure = f"({_missing(copied)}) ? {capitals}_NULL_POINTER"
-            begin = f"    {name}_status status = {failure}\n        : {call}"
+        missing = f"({_missing(self.outputs)}) ? {capitals}_NULL_POINTER"
+        refused = self._refuse_null_c([*self.inputs, *results]) + self._refuse_busy_c
+        idle = refuse(name, "IS_IDLE(state)", "NO_FRAME")
         return f"""
 void *{name}_input(instance *state, int number)
 {{
-{self._tensor_address_c(numbers)}}}
+{self._tensor_address_c(numbers, " && !IS_BUSY(state)")}}}
 
 {name}_status {name}_begin({self._begin_parameters()})
 {{
-{checked(name, begin_body, self._refuse_null_c(results))}}}
+{checked(name, begin_body, refused)}}}
 
 APART {name}_status {name}_step(instance *state)
 {{
-{checked(name, step)}}}
+{checked(name, step, idle)}}}
 
 {name}_status {name}_{self.verb}({self.parameters()})
 {{
-{begin}    while (status == {capitals}_OK) {{
+    {name}_status status = {missing}
+        : {call}    while (status == {capitals}_OK) {{
         status = {name}_step(state);
     }}
     if (status == {capitals}_DONE) {{
@@ -435,14 +463,19 @@ APART {name}_status {name}_step(instance *state)
         if results:
             listed = ", ".join(["state", *(result.parameter for result in results)])
             set_results = f"    (void){name}_results({listed});\n"
+            pointers = self._set_outside_pointers_c(results)
             results_function = f"""
 {name}_status {name}_results({self._results_parameters()})
 {{
-{checked(name, self._set_outside_pointers_c(results), self._refuse_null_c(results))}}}
+{checked(name, pointers, self._refuse_null_c(results) + self._refuse_busy_c)}}}
 """
-        row_missing = refuse(name, "IS_MISSING(row)", "NULL_POINTER")
-        optional = bool(self.schedule.plan.memories)
-        required = self._refuse_null_c([*self.inputs, *(() if optional else self.outputs)])
+        required_pointers = ["row", *(f"state->outside[{result.outside}]" for result in results)]
+        row_missing = refuse(
+            name,
+            " || ".join(f"IS_MISSING({pointer})" for pointer in required_pointers),
+            "NULL_POINTER",
+        )
+        required = self._refuse_null_c([*self.inputs, *self.outputs]) + self._refuse_busy_c
         frame = f"""{set_results}    begin_frame(state);
     for (row = 0; row < {capitals}_ROWS; row++) {{
         (void){name}_push_row(state, &{port.parameter}[row * {capitals}_ROW_ELEMENTS]);

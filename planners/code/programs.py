@@ -138,7 +138,7 @@ def proof_program(written: Written) -> str:
 {{
 {counter}    Frama_C_make_unknown((char *)&state, sizeof state);
     (void){init_call(name, written.memories, written.arrays)};
-    Frama_C_make_unknown((char *)&state.staged, {end} - offsetof({name}_state, staged));
+    Frama_C_make_unknown((char *)&state.staged_offset, {end} - offsetof({name}_state, staged_offset));
 {oldest}{unknown}    {_call(written)}
 {within}    return 0;
 }}

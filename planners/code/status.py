@@ -1,9 +1,10 @@
-"""Status codes of the functions of a library, and the checks before each: pointers, sizes, versions.
+"""Status codes of the functions of a library, and the checks before each: pointers, sizes, frames.
 
 NAME_init is an inline function of the header: it passes the size of the state and a checksum of the
 header and the weights to NAME_init_checked, which refuses a library that was compiled with another
-header. The state keeps 16 bits of the checksum, so that functions refuse the state of another library,
-or an uninitialised state. A state saved by NAME_save ends with the checksum, for NAME_restore.
+header. The state keeps the checksum, so that functions refuse the state of another library, or an
+uninitialised state. A frame is in progress while the group of the state is below the number of groups:
+until its end or NAME_reset, only the function that continues the frame accepts the state.
 With -DNAME_UNCHECKED nothing is checked, and the functions succeed.
 """
 
@@ -19,7 +20,8 @@ CHECKSUM = "@header@"  # in the text of a header, before it is known
 def with_checksum(header: str, weights: str) -> str:
     """Return a header whose macro NAME_HEADER is a checksum of it and of the weights."""
     digest = hashlib.sha256((header + weights).encode()).hexdigest()
-    return header.replace(CHECKSUM, f"0x{digest[:8].upper()}U")
+    number = int(digest[:8], 16) or 1  # zero is an uninitialised state
+    return header.replace(CHECKSUM, f"0x{number:08X}U")
 
 
 def status_declared(name: str) -> str:
@@ -34,7 +36,9 @@ typedef enum {{
     {capitals}_MISALIGNED = -3,   /* a memory is not aligned to its elements */
     {capitals}_WRONG_STATE = -4,  /* the state is not of this library, or {name}_init was not called */
     {capitals}_WRONG_HEADER = -5, /* the library was compiled with another header */
-    {capitals}_WRONG_NUMBER = -6  /* no input or output has this number, or this size */
+    {capitals}_WRONG_NUMBER = -6, /* no input or output has this number, or this size */
+    {capitals}_BUSY = -7,         /* a frame is in progress: complete it, or call {name}_reset */
+    {capitals}_NO_FRAME = -8      /* no frame is in progress */
 }} {name}_status;
 
 /* Checksum of this header and the weights: identifies the library in a state. */
@@ -68,14 +72,16 @@ static inline {name}_status {name}_init({name}_state *state, {parameters})
 def checks_defined(name: str) -> str:
     """Return the macros and the function that check the arguments of library functions."""
     capitals = name.upper()
-    return f"""/* Marks a state that {name}_init has set up; never zero. */
-#define LIBRARY ((uint16_t)(({capitals}_HEADER & 0xFFFFU) | 1U))
-#ifdef {capitals}_UNCHECKED
+    return f"""#ifdef {capitals}_UNCHECKED
 #define IS_MISSING(pointer) 0
 #define IS_OUTSIDE(number, count) 0
+#define IS_BUSY(state) 0
+#define IS_IDLE(state) 0
 #else
 #define IS_MISSING(pointer) ((pointer) == NULL)
 #define IS_OUTSIDE(number, count) (((number) < 0) || ((number) >= (count)))
+#define IS_BUSY(state) ((int32_t)(state)->group < GROUPS)
+#define IS_IDLE(state) ((int32_t)(state)->group >= GROUPS)
 #endif
 
 static {name}_status state_status(const {name}_state *state)
@@ -84,9 +90,11 @@ static {name}_status state_status(const {name}_state *state)
     (void)state;
     return {capitals}_OK;
 #else
-    return (state == NULL)               ? {capitals}_NULL_POINTER
-           : (state->library == LIBRARY) ? {capitals}_OK
-                                         : {capitals}_WRONG_STATE;
+    {name}_status status = (state == NULL) ? {capitals}_NULL_POINTER : {capitals}_OK;
+    if ((status == {capitals}_OK) && (state->library != {capitals}_HEADER)) {{
+        status = {capitals}_WRONG_STATE;
+    }}
+    return status;
 #endif
 }}"""
 
@@ -120,7 +128,7 @@ def init_defined(name: str, memories: Sequence[str], body: str, *, is_wide: bool
     }}
 {refuse(name, f"(state == NULL){missing}", "NULL_POINTER")}\
 {refuse(name, small, "TOO_SMALL")}{misaligned}#endif
-{where_ok(name, f"    state->library = LIBRARY;{chr(10)}{body}")}    return status;
+{where_ok(name, f"    state->library = {capitals}_HEADER;{chr(10)}{body}")}    return status;
 }}"""
 
 

@@ -111,7 +111,9 @@ int main(void)
     for (frame = 0; frame < 2; frame++) {
 %(inputs)s
         memset(counted_bytes, 0, sizeof counted_bytes);
-        net_run(&state, %(given)s);
+        net_begin(&state, %(given)s);
+        while (net_step(&state) == NET_OK) {
+        }
         for (number = 0; number < %(names)d; number++) {
             printf("%%llu %%llu ", counted_bytes[number][0], counted_bytes[number][1]);
         }
@@ -152,7 +154,7 @@ def counted_traffic(model, plan, folder, flags=INSTRUMENTED):
         ]
     arrays = [f"static net_element {one}[NET_{one.upper()}_ELEMENTS];" for one in names]
     arrays += [f"extern {declared};" for declared in weights.values()]
-    ends = len(model.network.inputs) + len(model.network.outputs)
+    inputs = len(model.network.inputs)
     text = MAIN % {
         "arrays": "\n".join(arrays),
         "regions": "\n".join(regions),
@@ -162,7 +164,7 @@ def counted_traffic(model, plan, folder, flags=INSTRUMENTED):
             f"        memset(net_input(&state, {number}), frame, {size});"
             for number, size in enumerate(_input_bytes(found.files["include/net.h"]))
         ),
-        "given": ", ".join(["NULL"] * ends),
+        "given": ", ".join(f"net_input(&state, {number})" for number in range(inputs)),
         "names": len(memories),
     }
     (folder / "counting.c").write_text(text)

@@ -17,7 +17,8 @@ from tests.planners.code.compiling import COMPILER, FLAGS, TALKING, needs_compil
 from tests.planners.code.test_writing_libraries import planned, small
 
 BODY = r"^small_status (\w+)\([^;{]*\)\n\{\n(.*?)^\}"
-REFUSALS = """#include <stdio.h>
+REFUSALS = """#include <setjmp.h>
+#include <stdio.h>
 #include <string.h>
 #include "small.h"
 
@@ -25,6 +26,15 @@ static small_element arena[SMALL_ARENA_ELEMENTS + 1];
 static float input[SMALL_INPUT_ELEMENTS], output[SMALL_OUTPUT_ELEMENTS], again[SMALL_OUTPUT_ELEMENTS];
 static small_state state, other;
 static size_t size = SMALL_ARENA_ELEMENTS * sizeof(small_element);
+static jmp_buf aborted;
+static int is_aborting;
+
+void small_yield(void)
+{
+    if (is_aborting) {
+        longjmp(aborted, 1);
+    }
+}
 
 #define EXPECT(status, call) \\
     if ((call) != (status)) { \\
@@ -57,6 +67,20 @@ int main(void)
     EXPECT(NULL, small_output(&state, -1))
     EXPECT(NULL, small_input(&other, 0))
     EXPECT(0, memcmp(small_output(&state, 0), output, sizeof output))
+    EXPECT(SMALL_NO_FRAME, small_step(&state))
+    EXPECT(SMALL_NULL_POINTER, small_begin(&state, NULL))
+    EXPECT(SMALL_NULL_POINTER, small_run(&state, NULL, output))
+    EXPECT(SMALL_NO_FRAME, small_step(&state))
+    EXPECT(SMALL_OK, small_begin(&state, input))
+    EXPECT(SMALL_BUSY, small_begin(&state, input))
+    EXPECT(SMALL_BUSY, small_run(&state, input, output))
+    EXPECT(NULL, small_input(&state, 0))
+    EXPECT(SMALL_OK, small_reset(&state)) /* gives up the frame */
+    EXPECT(SMALL_NO_FRAME, small_step(&state))
+    memcpy(small_input(&state, 0), input, sizeof input);
+    memset(again, 0, sizeof again);
+    EXPECT(SMALL_OK, small_run(&state, (const float *)small_input(&state, 0), again))
+    EXPECT(0, memcmp(again, output, sizeof output))
     EXPECT(SMALL_OK, small_begin(&state, input))
     do {
         status = small_step(&state);
@@ -66,7 +90,40 @@ int main(void)
     EXPECT(GROUPS, steps)
     memcpy(again, small_output(&state, 0), sizeof again);
     EXPECT(0, memcmp(again, output, sizeof output))
-    EXPECT(SMALL_DONE, small_step(&state)) /* there is nothing left to do */
+    EXPECT(SMALL_NO_FRAME, small_step(&state)) /* there is nothing left to do */
+    if (setjmp(aborted) == 0) { /* the hook leaves a frame */
+        is_aborting = 1;
+        (void)small_run(&state, input, output);
+    }
+    is_aborting = 0;
+    EXPECT(SMALL_BUSY, small_run(&state, input, output))
+    EXPECT(SMALL_OK, small_reset(&state))
+    EXPECT(SMALL_OK, small_run(&state, input, again))
+    EXPECT(0, memcmp(again, output, sizeof output))
+    return failed;
+}
+"""
+ROWS = """#include <string.h>
+#include "small.h"
+
+static small_element arena[SMALL_ARENA_ELEMENTS];
+static float input[SMALL_INPUT_ELEMENTS], output[SMALL_OUTPUT_ELEMENTS], again[SMALL_OUTPUT_ELEMENTS];
+static small_state state;
+
+int main(void)
+{
+    int failed = 0, number;
+    for (number = 0; number < SMALL_INPUT_ELEMENTS; number++) {
+        input[number] = (float)(number % 7) - 3.0f;
+    }
+    failed |= small_init(&state, arena, sizeof arena) != SMALL_OK;
+    failed |= small_run(&state, input, output) != SMALL_OK;
+    failed |= small_push_row(&state, NULL) != SMALL_NULL_POINTER;
+    failed |= small_push_row(&state, &input[SMALL_ROW_ELEMENTS]) != SMALL_OK;
+    failed |= small_run(&state, input, again) != SMALL_BUSY;
+    failed |= small_reset(&state) != SMALL_OK;
+    failed |= small_run(&state, input, again) != SMALL_OK;
+    failed |= memcmp(again, output, sizeof output) != 0;
     return failed;
 }
 """
@@ -155,7 +212,14 @@ def test_functions_refuse_wrong_memory_states_and_headers(tmp_path):
     plan = planned(small())
     write_library(small(), plan, tmp_path)
     text = REFUSALS.replace("GROUPS", str(len(plan.groups)))
-    assert built(tmp_path, "small", text) == ("", 0)
+    assert built(tmp_path, "small", text, "-DSMALL_YIELD") == ("", 0)
+
+
+@pytest.mark.slow
+@needs_compiler
+def test_a_frame_of_rows_in_progress_is_given_up_by_reset(tmp_path):
+    write_library(small(), planned(small(), is_streamed=True), tmp_path)
+    assert built(tmp_path, "small", ROWS) == ("", 0)
 
 
 @pytest.mark.slow
@@ -165,6 +229,7 @@ def test_without_checks_only_frames_are_computed(tmp_path):
     checks = [line for line in REFUSALS.splitlines() if "_WRONG" in line or "EXPECT(NULL" in line]
     checks += [line for line in REFUSALS.splitlines() if "_NULL" in line or "_TOO" in line]
     checks += [line for line in REFUSALS.splitlines() if "_MISALIGNED" in line]
+    checks += [line for line in REFUSALS.splitlines() if "_BUSY" in line or "NO_FRAME" in line]
     text = "\n".join(line for line in REFUSALS.splitlines() if line not in checks)
     text = text.replace("EXPECT(GROUPS, steps)", "")
     assert text.count("EXPECT") > 4
