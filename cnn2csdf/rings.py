@@ -23,14 +23,13 @@ from typing import NamedTuple
 import numpy as np
 
 from cnn2csdf import operators as op
-from cnn2csdf.arrays import Array
 from cnn2csdf.dtypes import Element, Quantization
 from cnn2csdf.integers import are_kept
+from cnn2csdf.moves_as_views import with_columns, with_views
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.operators import Next, Previous
-from cnn2csdf.operators.moves import from_memory_order, to_memory_order
-from cnn2csdf.part import HeldRows, OutputRows
-from cnn2csdf.rewriting import Arrays, Draft, Edit, exhausted, rewritten
+from cnn2csdf.operators.moves import to_memory_order
+from cnn2csdf.rewriting import Draft, Edit, exhausted, rewritten
 from cnn2csdf.shape import Shape
 from cnn2csdf.weights import Model
 from csdf.arguments import public
@@ -119,21 +118,12 @@ def with_states(model: Model, pairs: Mapping[str, str]) -> Model:
     an unknown input or output, and for a pair of different shapes or types.
     """
     network = model.network
-    inputs = {layer.name: layer for layer in network.inputs}
-    outputs = {output.name: output for output in network.outputs}
-    changed = {}
+    output_names = {output.name for output in network.outputs}
+    changed: dict[str, tuple[Layer, ...]] = {}
     for input_name, output_name in pairs.items():
-        output_name = output_name if output_name in outputs else f"{output_name} output"
-        for name, candidates, role in (
-            (input_name, inputs, "input"),
-            (output_name, outputs, "output"),
-        ):
-            if name not in candidates:
-                listed = ", ".join(map(repr, candidates))
-                raise InvalidNetwork(
-                    f"state {input_name!r}: there is no {role} {name!r}, only {listed}"
-                )
-        source, end = inputs[input_name], outputs[output_name]
+        output_name = output_name if output_name in output_names else f"{output_name} output"
+        source = _end_named(network.inputs, input_name, "input", input_name)
+        end = _end_named(network.outputs, output_name, "output", input_name)
         if output_name in changed:
             raise InvalidNetwork(
                 f"state {input_name!r}: the output {output_name!r} is the state "
@@ -152,25 +142,30 @@ def with_states(model: Model, pairs: Mapping[str, str]) -> Model:
                 "expected the same shape and type, or the rows of the input and new ones behind them"
             )
         begin = 0 if source.quantization is None else source.quantization.zero_point
-        operator = Previous(dims=source.shape.dims, variable=input_name, begin=begin)
-        changed[input_name] = replace(source, operator=operator)
-        shape = end.shape if is_window else source.shape
-        changed[output_name] = replace(end, operator=Next(variable=input_name), shape=shape)
-    if changed and len(inputs) == len(pairs):
+        previous = Previous(dims=source.shape.dims, variable=input_name, begin=begin)
+        following = replace(end, operator=Next(variable=input_name))
+        changed[input_name] = (replace(source, operator=previous),)
+        changed[output_name] = (following,)
+        if not is_window and end.shape != source.shape:
+            in_dims_of_source = op.Reshape(dims=source.shape.dims)
+            reshape = replace(following, operator=in_dims_of_source, shape=source.shape)
+            reshape = replace(reshape, name=f"{output_name} reshape")
+            following = replace(following, inputs=(reshape.name,), shape=source.shape)
+            changed[output_name] = reshape, following
+    if changed and len(network.inputs) == len(pairs):
         raise InvalidNetwork("every input is a state; expected one that comes with each frame")
-    layers: list[Layer] = []
-    for layer in network.layers:
-        layer = changed.get(layer.name, layer)
-        if layer.is_output and layer.name in changed:
-            producer = network.layer(layer.inputs[0])
-            if producer.shape != layer.shape:
-                name = f"{layer.name} reshape"
-                reshape = op.Reshape(dims=layer.shape.dims)
-                layers.append(replace(layer, name=name, operator=reshape))
-                layer = replace(layer, inputs=(name,))
-        layers.append(layer)
-    with_variables = replace(model, network=replace(network, layers=tuple(layers)))
-    return with_rings(rewritten(with_variables, stored_as_integers))
+    draft = Draft(model)
+    draft.apply(Edit(layers=changed))
+    return with_rings(rewritten(draft.model(), stored_as_integers))
+
+
+def _end_named(ends: Sequence[Layer], name: str, role: str, state: str) -> Layer:
+    """The input or output of this name. Raises InvalidNetwork, naming the state, if it is missing."""
+    by_name = {layer.name: layer for layer in ends}
+    if name not in by_name:
+        listed = ", ".join(map(repr, by_name))
+        raise InvalidNetwork(f"state {state!r}: there is no {role} {name!r}, only {listed}")
+    return by_name[name]
 
 
 def stored_as_integers(draft: Draft, previous: Layer) -> Edit | None:
@@ -191,42 +186,57 @@ def stored_as_integers(draft: Draft, previous: Layer) -> Edit | None:
     readers, dequantising = draft.readers(previous.name), draft.layer(following.inputs[0])
     integers = draft.layer(dequantising.inputs[0]) if dequantising.inputs else dequantising
     types = integers.quantization
-    conversions = (dequantising, *readers)
     if (
         types is None
-        or any(layer.operator != op.Conversion() or layer.epilogue for layer in conversions)
+        or any(
+            layer.operator != op.Conversion() or layer.epilogue
+            for layer in (dequantising, *readers)
+        )
         or not all(_stores(draft, reader, types) for reader in readers)
     ):
         return None
     begin = replace(draft.network.initial_states[previous.name], begin=types.zero_point)
     as_integers = partial(replace, element=integers.element, quantization=types)
-    rescaled: dict[str, Layer] = {}  # inputs of the window in its types
-    if integers.operator == op.Concatenation(axis=ROWS):
-        for source in map(draft.layer, integers.inputs):
-            source_types = source.quantization
-            # Readers of the variable are replaced by the variable, which has the types of the window.
-            if source in readers or source_types is None or source_types == types:
-                continue
-            if are_kept(source_types, types):
-                rescaled[source.name] = replace(
-                    source,
-                    name=f"{source.name} of {integers.name}",
-                    operator=op.Conversion(),
-                    inputs=(source.name,),
-                    epilogue=(),
-                    stored=(),
-                    quantization=types,
-                )
-    inputs = tuple(rescaled[name].name if name in rescaled else name for name in integers.inputs)
+    conversions = _inputs_in_types_of_window(draft, integers, readers, types)
+    inputs = tuple(
+        conversions[name].name if name in conversions else name for name in integers.inputs
+    )
     return Edit(
         layers={
             previous.name: (as_integers(previous, operator=begin),),
             following.name: (as_integers(following, inputs=(integers.name,)),),
-            integers.name: (*rescaled.values(), replace(integers, inputs=inputs)),
+            integers.name: (*conversions.values(), replace(integers, inputs=inputs)),
             **{reader.name: () for reader in readers},
         },
         sources={reader.name: previous.name for reader in readers},
     )
+
+
+def _inputs_in_types_of_window(
+    draft: Draft, window: Layer, readers: Sequence[Layer], types: Quantization
+) -> dict[str, Layer]:
+    """Conversions of the inputs of a window to its types, by input, where they change no integer.
+
+    readers: of the variable; the variable, which has the types of the window, replaces them.
+    """
+    conversions: dict[str, Layer] = {}
+    if window.operator != op.Concatenation(axis=ROWS):
+        return conversions
+    for source in map(draft.layer, window.inputs):
+        source_types = source.quantization
+        if source in readers or source_types is None or source_types == types:
+            continue
+        if are_kept(source_types, types):
+            conversions[source.name] = replace(
+                source,
+                name=f"{source.name} of {window.name}",
+                operator=op.Conversion(),
+                inputs=(source.name,),
+                epilogue=(),
+                stored=(),
+                quantization=types,
+            )
+    return conversions
 
 
 def _stores(draft: Draft, layer: Layer, types: Quantization) -> bool:
@@ -344,33 +354,34 @@ def without_oldest_rows(draft: Draft, previous: Layer) -> Edit | None:
     if _following(draft, previous) is None:
         return None
     readers, edited = draft.readers(previous.name), []
-    first = _unread_rows(readers)
-    if not first and (ring := _ring_of(draft, previous)) is not None:
+    unread = _unread_rows(readers)
+    if not unread and (ring := _ring_of(draft, previous)) is not None:
         _, _, window, following = map(draft.layer, ring)
         readers = [layer for layer in draft.readers(window.name) if layer != following]
-        first = _unread_rows(readers)
-        if first >= previous.shape.rows:
+        unread = _unread_rows(readers)
+        if unread >= previous.shape.rows:
             return None
-        shape = with_rows(window.shape, window.shape.rows - first)
+        shape = with_rows(window.shape, window.shape.rows - unread)
         edited = [replace(window, shape=shape), replace(following, shape=shape)]
-    if not first:
+    if not unread:
         return None
-    shape = with_rows(previous.shape, previous.shape.rows - first)
+    shape = with_rows(previous.shape, previous.shape.rows - unread)
     state = replace(draft.network.initial_states[previous.name], dims=shape.dims)
     edited.append(replace(previous, operator=state, shape=shape))
     layers: dict[str, tuple[Layer, ...]] = {layer.name: (layer,) for layer in edited}
     sources = {}
     for reader in readers:
-        cut = reader.operator.sliced_range
-        assert cut is not None
-        if cut.start > first:
-            earlier = op.Slice(axis=cut.axis, start=cut.start - first, stop=cut.stop - first)
-            layers[reader.name] = (replace(reader, operator=earlier),)
-        else:
+        sliced = reader.operator.sliced_range
+        assert sliced is not None
+        if sliced.start == unread:  # all rows that remain
             layers[reader.name], sources[reader.name] = (), reader.inputs[0]
+        else:
+            start, stop = sliced.start - unread, sliced.stop - unread
+            operator = op.Slice(axis=sliced.axis, start=start, stop=stop)
+            layers[reader.name] = (replace(reader, operator=operator),)
     arrays, weights = draft.arrays(previous.name), {}
     if arrays:
-        weights[previous.name] = {"initial": arrays["initial"][:, first:]}
+        weights[previous.name] = {"initial": arrays["initial"][:, unread:]}
     return Edit(layers=layers, sources=sources, weights=weights)
 
 
@@ -416,167 +427,68 @@ def split_by_readers(draft: Draft, layer: Layer) -> Edit | None:
     """
     if (ring := _ring_of(draft, layer)) is None:
         return None
-    previous, new, window, following = map(draft.layer, ring)
+    previous, _, window, following = map(draft.layer, ring)
     readers = [reader for reader in draft.readers(window.name) if reader != following]
     if not _are_parts(readers):
         return None
-    state, arrays = draft.network.initial_states[previous.name], draft.arrays(previous.name)
-    rings, next_layers, weights = [], [], {}
+    arrays, weights = draft.arrays(previous.name), {}
+    layers_of_rings: list[Layer] = []
+    next_layers: list[Layer] = []
     for number, reader in enumerate(readers):
-        cut = reader.operator.sliced_range
-        assert cut is not None
-        dims = (reader.shape.dims[0], *previous.shape.dims[1:])
-        variable = f"{state.variable}, part {number}"
-        part_of_previous = replace(
-            previous,
-            name=f"{previous.name}, part {number}",
-            operator=replace(state, dims=dims, variable=variable),
-            shape=Shape(dims=dims),
-        )
-        part_of_new = replace(
-            new,
-            name=f"{new.name}, part {number} of {window.name}",
-            operator=reader.operator,
-            inputs=(new.name,),
-            shape=Shape(dims=(dims[0], *new.shape.dims[1:])),
-            epilogue=(),
-            stored=(),
-        )
-        part_of_window = replace(
-            window,
-            name=reader.name,
-            inputs=(part_of_previous.name, part_of_new.name),
-            shape=reader.shape,
-        )
-        rings += [part_of_previous, part_of_new, part_of_window]
-        next_layers.append(
-            replace(
-                following,
-                name=f"{following.name}, part {number}",
-                operator=Next(variable=variable),
-                inputs=(part_of_window.name,),
-                shape=part_of_window.shape,
-            )
-        )
-        if arrays:
-            initial = arrays["initial"][cut.start : cut.stop]
-            weights[part_of_previous.name] = {"initial": initial}
+        *layers_of_ring, next_layer = _ring_of_part(draft, ring, number, reader)
+        layers_of_rings += layers_of_ring
+        next_layers.append(next_layer)
+        sliced = reader.operator.sliced_range
+        if arrays and sliced is not None:
+            initial = arrays["initial"][sliced.start : sliced.stop]
+            weights[layers_of_ring[0].name] = {"initial": initial}
     replaced = (previous.name, *(reader.name for reader in readers))
     return Edit(
         layers={
             **dict.fromkeys(replaced, ()),
-            window.name: tuple(rings),
+            window.name: tuple(layers_of_rings),
             following.name: tuple(next_layers),
         },
         weights=weights,
     )
 
 
-def with_views(model: Model) -> Model:
-    """Return the model with moves that keep the order of memory replaced by views, or removed.
+def _ring_of_part(
+    draft: Draft, ring: StateRing, number: int, reader: Layer
+) -> tuple[Layer, Layer, Layer, Layer]:
+    """The layers of a ring of the channels that a reader slices: previous, new, window, next.
 
-    A view of an input becomes the input itself. A fully connected layer reads the tensor before a
-    view, with the columns of its matrix permuted.
-
-        before: map (8 x 4 x 1) -> transpose (4 x 1 x 8) -> reshape (32) -> fully connected
-        after:  map (8 x 4 x 1) -> fully connected, its matrix with permuted columns
+    The window has the name of the reader, and replaces it.
     """
-    with_views = rewritten(model, without_identity, partial(as_view, {}), read_before_view)
-    return rewritten(with_views, input_with_dims_of_view)
-
-
-def without_identity(draft: Draft, layer: Layer) -> Edit | None:
-    """No layer in place of a move that leaves each element where it is, in the same type.
-
-    before: map 8x4x1 -> dropout 8x4x1
-    after:  map 8x4x1
-    """
-    if not (layer.operator.moves and layer.operator.is_elementwise) or layer.epilogue:
-        return None
-    source = draft.layer(layer.inputs[0])
-    if (source.quantization, source.element) != (layer.quantization, layer.element):
-        return None
-    return Edit(layers={layer.name: ()}, sources={layer.name: source.name})
-
-
-# For a move after moves: the tensor before all of them and, for each element of the move in memory
-# order, its position in that tensor in memory order. For example, a transpose of a 2 x 2 matrix `a`
-# that is read by another transpose: {"first": ("a", [0, 2, 1, 3]), "second": ("a", [0, 1, 2, 3])}.
-Origins = dict[str, tuple[str, Array]]
-
-
-def as_view(origins: Origins, draft: Draft, layer: Layer) -> Edit | None:
-    """A view, or no layer, in place of a move that keeps the order of memory.
-
-    A view of the dims of its source is no layer. origins: of the moves so far, to which the move is
-    added: a rewriting visits sources before their consumers.
-
-    before: map 8x4x1 -> turned 4x1x8 -> line 32
-    after:  map 8x4x1 -> line 32
-    """
-    if not layer.operator.rearranges_axes or layer.epilogue:
-        return None
-    source = draft.layer(layer.inputs[0])
-    if (source.quantization, source.element) != (layer.quantization, layer.element):
-        return None
-    origin, elements = origins.get(source.name, (source.name, np.arange(source.shape.elements)))
-    held = HeldRows(shape=source.shape, array=from_memory_order(elements, source.shape.dims))
-    rows = OutputRows((held,), {}, layer.shape, 0, layer.shape.rows)
-    positions = to_memory_order(layer.operator.computed(rows))
-    origins[layer.name] = origin, positions
-    if not np.array_equal(positions, np.arange(positions.size)):
-        return None
-    if layer.shape == draft.layer(origin).shape:
-        return Edit(layers={layer.name: ()}, sources={layer.name: origin})
-    view = replace(layer, operator=op.View(dims=layer.shape.dims), inputs=(origin,))
-    return Edit(layers={layer.name: (view,)})
-
-
-def read_before_view(draft: Draft, layer: Layer) -> Edit | None:
-    """A fully connected layer that reads the tensor before a view, with permuted columns.
-
-    before: map 8x4x1 -> line 32 -> classes 2
-    after:  map 8x4x1 -> classes 2
-    """
-    if layer.operator.dense_units is None:
-        return None
-    view = draft.layer(layer.inputs[0])
-    if not view.operator.keeps_memory_order:
-        return None
-    source, arrays = draft.layer(view.inputs[0]), draft.arrays(layer.name)
-    numbers = np.arange(view.shape.elements).reshape(view.shape.dims)
-    order = from_memory_order(to_memory_order(numbers), source.shape.dims).reshape(-1)
-    return Edit(
-        layers={layer.name: (replace(layer, inputs=(source.name,)),)},
-        weights={layer.name: with_columns(arrays, order)} if arrays else {},
+    previous, new, window, following = map(draft.layer, ring)
+    state, channels = draft.network.initial_states[previous.name], reader.shape.channels
+    variable = f"{state.variable}, part {number}"
+    shape = Shape(dims=(channels, *previous.shape.dims[1:]))
+    part_of_previous = replace(
+        previous,
+        name=f"{previous.name}, part {number}",
+        operator=replace(state, dims=shape.dims, variable=variable),
+        shape=shape,
     )
-
-
-def with_columns(arrays: Arrays, order: Array) -> Arrays:
-    """Return the weights of a fully connected layer with the columns of its matrix in an order."""
-    return {**arrays, "matrix": np.ascontiguousarray(arrays["matrix"][:, order])}
-
-
-def input_with_dims_of_view(draft: Draft, view: Layer) -> Edit | None:
-    """An input in the dims of the view that is its only consumer.
-
-    before: input 32 -> map 1x4x8
-    after:  input 1x4x8
-    """
-    if not view.operator.keeps_memory_order:
-        return None
-    source = draft.network.layer(view.inputs[0])
-    if not source.is_input or source.operator.is_state or len(draft.consumers[source.name]) > 1:
-        return None
-    return input_in_place(source, view)
-
-
-def input_in_place(source: Layer, view: Layer) -> Edit:
-    """Return the edit that puts an input in place of the view that reads it."""
-    in_dims_of_view = replace(source, operator=op.Input(dims=view.shape.dims), shape=view.shape)
-    return Edit(
-        layers={source.name: (in_dims_of_view,), view.name: ()}, sources={view.name: source.name}
+    part_of_new = replace(
+        new,
+        name=f"{new.name}, part {number} of {window.name}",
+        operator=reader.operator,
+        inputs=(new.name,),
+        shape=Shape(dims=(channels, *new.shape.dims[1:])),
+        epilogue=(),
+        stored=(),
     )
+    inputs = part_of_previous.name, part_of_new.name
+    part_of_window = replace(window, name=reader.name, inputs=inputs, shape=reader.shape)
+    part_of_following = replace(
+        following,
+        name=f"{following.name}, part {number}",
+        operator=Next(variable=variable),
+        inputs=(part_of_window.name,),
+        shape=part_of_window.shape,
+    )
+    return part_of_previous, part_of_new, part_of_window, part_of_following
 
 
 def sequence_by_rows(draft: Draft, layer: Layer) -> Edit | None:

@@ -16,10 +16,11 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from cnn2csdf import operators as op
+from cnn2csdf.moves_as_views import input_in_place, with_views
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.operators import Input, Next, Previous
 from cnn2csdf.rewriting import Draft, Edit, rewritten
-from cnn2csdf.rings import input_in_place, with_rings, with_rows, with_views
+from cnn2csdf.rings import with_rings, with_rows
 from cnn2csdf.weights import Model
 from csdf.arguments import Positive, public
 from csdf.errors import InvalidNetwork, counted

@@ -5,8 +5,8 @@ from functools import partial
 
 import pytest
 
+from cnn2csdf import moves_as_views, rings, simplify, streams, tokens
 from cnn2csdf import operators as op
-from cnn2csdf import rings, simplify, streams, tokens
 from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.dtypes import Element, Quantization, Stored
 from cnn2csdf.index_maps import AXES
@@ -99,21 +99,21 @@ EXAMPLES = {
     rings.view_before_output: built(
         *ring(2, 1), ("next", NEXT, "window"), ("result", op.Output(), "window")
     ),
-    rings.without_identity: built(
+    moves_as_views.without_identity: built(
         ("map", op.Input(dims=(8, 4, 1))), ("dropout", op.Identity(), "map"), ends=["dropout"]
     ),
-    rings.as_view: built(
+    moves_as_views.as_view: built(
         ("map", op.Input(dims=(8, 4, 1))),
         ("turned", op.Transpose(permutation=(1, 2, 0)), "map"),
         ("line", op.Reshape(dims=(32,)), "turned"),
         ends=["line"],
     ),
-    rings.read_before_view: built(
+    moves_as_views.read_before_view: built(
         ("map", op.Input(dims=(8, 4, 1))),
         ("line", op.View(dims=(32,)), "map"),
         ("classes", op.FullyConnected(units=2), "line"),
     ),
-    rings.input_with_dims_of_view: built(
+    moves_as_views.input_with_dims_of_view: built(
         ("input", op.Input(dims=(32,))), ("map", op.View(dims=(1, 4, 8)), "input"), ends=["map"]
     ),
     rings.sequence_by_rows: built(
@@ -292,7 +292,7 @@ def digits(dim, shape):
 
 
 STATES = {  # arguments of a rule besides the draft and the layer
-    rings.as_view: lambda network: {},
+    moves_as_views.as_view: lambda network: {},
     simplify.swap_first_axes: simplify.tensors_to_swap,
 }
 
@@ -369,11 +369,11 @@ def test_the_first_rule_that_matches_a_layer_wins():
     def second(draft, layer):
         offered.append(layer.name)
 
-    rewritten(EXAMPLES[rings.without_identity], rings.without_identity, second)
+    rewritten(EXAMPLES[moves_as_views.without_identity], moves_as_views.without_identity, second)
     assert offered == ["map", "dropout out"]
 
 
 def test_a_model_that_no_rule_matches_is_returned_itself():
-    model = EXAMPLES[rings.as_view]
-    assert rewritten(model, rings.without_identity) is model
-    assert exhausted(model, rings.without_identity) is model
+    model = EXAMPLES[moves_as_views.as_view]
+    assert rewritten(model, moves_as_views.without_identity) is model
+    assert exhausted(model, moves_as_views.without_identity) is model

@@ -1,0 +1,126 @@
+"""Rules that replace moves by views where the elements keep their order in memory.
+
+In memory the elements of a feature map are stored pixel by pixel, those of any other tensor in the
+order of its dims (`operators.moves.to_memory_order`, and its inverse `from_memory_order`). A chain
+of reshapes and transpositions that leaves this order as it is moves no element in memory: a view of
+the first tensor replaces it, or no layer at all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+
+from cnn2csdf import operators as op
+from cnn2csdf.arrays import Array
+from cnn2csdf.network import Layer
+from cnn2csdf.operators.moves import from_memory_order, to_memory_order
+from cnn2csdf.part import HeldRows, OutputRows
+from cnn2csdf.rewriting import Arrays, Draft, Edit, rewritten
+from cnn2csdf.weights import Model
+
+
+def with_views(model: Model) -> Model:
+    """Return the model with moves that keep the order of memory replaced by views, or removed.
+
+    A view of an input becomes the input itself. A fully connected layer reads the tensor before a
+    view, with the columns of its matrix permuted.
+    """
+    as_views = rewritten(model, without_identity, partial(as_view, {}), read_before_view)
+    return rewritten(as_views, input_with_dims_of_view)
+
+
+def without_identity(draft: Draft, layer: Layer) -> Edit | None:
+    """No layer in place of a move that leaves each element where it is, in the same type.
+
+    before: map 8x4x1 -> dropout 8x4x1
+    after:  map 8x4x1
+    """
+    if not (layer.operator.moves and layer.operator.is_elementwise) or layer.epilogue:
+        return None
+    source = draft.layer(layer.inputs[0])
+    if (source.quantization, source.element) != (layer.quantization, layer.element):
+        return None
+    return Edit(layers={layer.name: ()}, sources={layer.name: source.name})
+
+
+# For a move after moves: the tensor before all of them and, for each element of the move in memory
+# order, its position in that tensor in memory order. For example, a transpose of a 2 x 2 matrix `a`
+# that is read by another transpose: {"first": ("a", [0, 2, 1, 3]), "second": ("a", [0, 1, 2, 3])}.
+Origins = dict[str, tuple[str, Array]]
+
+
+def as_view(origins: Origins, draft: Draft, layer: Layer) -> Edit | None:
+    """A view, or no layer, in place of a move that keeps the order of memory.
+
+    A view of the dims of its source is no layer. origins: of the moves so far, to which the move is
+    added: a rewriting visits sources before their consumers.
+
+    before: map 8x4x1 -> turned 4x1x8 -> line 32
+    after:  map 8x4x1 -> line 32
+    """
+    if not layer.operator.rearranges_axes or layer.epilogue:
+        return None
+    source = draft.layer(layer.inputs[0])
+    if (source.quantization, source.element) != (layer.quantization, layer.element):
+        return None
+    origin, elements = origins.get(source.name, (source.name, np.arange(source.shape.elements)))
+    held = HeldRows(shape=source.shape, array=from_memory_order(elements, source.shape.dims))
+    rows = OutputRows((held,), {}, layer.shape, 0, layer.shape.rows)
+    positions = to_memory_order(layer.operator.computed(rows))
+    origins[layer.name] = origin, positions
+    if not np.array_equal(positions, np.arange(positions.size)):
+        return None
+    if layer.shape == draft.layer(origin).shape:
+        return Edit(layers={layer.name: ()}, sources={layer.name: origin})
+    view = replace(layer, operator=op.View(dims=layer.shape.dims), inputs=(origin,))
+    return Edit(layers={layer.name: (view,)})
+
+
+def read_before_view(draft: Draft, layer: Layer) -> Edit | None:
+    """A fully connected layer that reads the tensor before a view, with permuted columns.
+
+    before: map 8x4x1 -> line 32 -> classes 2
+    after:  map 8x4x1 -> classes 2
+    """
+    if layer.operator.dense_units is None:
+        return None
+    view = draft.layer(layer.inputs[0])
+    if not view.operator.keeps_memory_order:
+        return None
+    source, arrays = draft.layer(view.inputs[0]), draft.arrays(layer.name)
+    numbers = np.arange(view.shape.elements).reshape(view.shape.dims)
+    order = from_memory_order(to_memory_order(numbers), source.shape.dims).reshape(-1)
+    return Edit(
+        layers={layer.name: (replace(layer, inputs=(source.name,)),)},
+        weights={layer.name: with_columns(arrays, order)} if arrays else {},
+    )
+
+
+def with_columns(arrays: Arrays, order: Array) -> Arrays:
+    """Return the weights of a fully connected layer with the columns of its matrix in an order."""
+    return {**arrays, "matrix": np.ascontiguousarray(arrays["matrix"][:, order])}
+
+
+def input_with_dims_of_view(draft: Draft, view: Layer) -> Edit | None:
+    """An input in the dims of the view that is its only consumer.
+
+    before: input 32 -> map 1x4x8
+    after:  input 1x4x8
+    """
+    if not view.operator.keeps_memory_order:
+        return None
+    source = draft.network.layer(view.inputs[0])
+    if not source.is_input or source.operator.is_state or len(draft.consumers[source.name]) > 1:
+        return None
+    return input_in_place(source, view)
+
+
+def input_in_place(source: Layer, view: Layer) -> Edit:
+    """Return the edit that puts an input in place of the view that reads it."""
+    in_dims_of_view = replace(source, operator=op.Input(dims=view.shape.dims), shape=view.shape)
+    return Edit(
+        layers={source.name: (in_dims_of_view,), view.name: ()}, sources={view.name: source.name}
+    )
