@@ -326,7 +326,7 @@ def view_before_output(draft: Draft, output: Layer) -> Edit | None:
 
 
 def without_stored_slice(draft: Draft, previous: Layer) -> Edit | None:
-    """A variable of all rows of a window, of which a slice was stored.
+    """A variable of all rows of a window, of which the last rows were stored.
 
     before: previous 1x4x1; new 1x1x1; previous, new -> window 1x5x1 -> last 1x4x1 -> next 1x4x1
     after:  previous 1x4x1; new 1x1x1; previous, new -> window 1x5x1 -> next 1x5x1
@@ -335,9 +335,12 @@ def without_stored_slice(draft: Draft, previous: Layer) -> Edit | None:
     if following is None or not previous.shape.is_map:
         return None
     source = draft.layer(following.inputs[0])
-    if _first_row(source) is None:
+    first = _first_row(source)
+    if first is None:
         return None
     shape = draft.layer(source.inputs[0]).shape
+    if first + source.shape.rows < shape.rows:
+        return None
     return Edit(layers={following.name: (replace(following, inputs=source.inputs, shape=shape),)})
 
 
@@ -353,7 +356,7 @@ def without_oldest_rows(draft: Draft, previous: Layer) -> Edit | None:
     """
     if _following(draft, previous) is None:
         return None
-    readers, edited = draft.readers(previous.name), []
+    readers, rows, edited = draft.readers(previous.name), previous.shape.rows, []
     unread = _unread_rows(readers)
     if not unread and (ring := _ring_of(draft, previous)) is not None:
         _, _, window, following = map(draft.layer, ring)
@@ -361,7 +364,8 @@ def without_oldest_rows(draft: Draft, previous: Layer) -> Edit | None:
         unread = _unread_rows(readers)
         if unread >= previous.shape.rows:
             return None
-        shape = with_rows(window.shape, window.shape.rows - unread)
+        rows = window.shape.rows
+        shape = with_rows(window.shape, rows - unread)
         edited = [replace(window, shape=shape), replace(following, shape=shape)]
     if not unread:
         return None
@@ -373,7 +377,7 @@ def without_oldest_rows(draft: Draft, previous: Layer) -> Edit | None:
     for reader in readers:
         sliced = reader.operator.sliced_range
         assert sliced is not None
-        if sliced.start == unread:  # all rows that remain
+        if reader.shape.rows == rows - unread:  # all rows that remain
             layers[reader.name], sources[reader.name] = (), reader.inputs[0]
         else:
             start, stop = sliced.start - unread, sliced.stop - unread

@@ -3,12 +3,14 @@
 from dataclasses import replace
 from functools import partial
 
+import numpy as np
 import pytest
 
 from cnn2csdf import moves_as_views, rings, simplify, streams, tokens
 from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.dtypes import Element, Quantization, Stored
+from cnn2csdf.execution.layer_by_layer import first_states, run_layer_by_layer
 from cnn2csdf.index_maps import AXES
 from cnn2csdf.network import Network
 from cnn2csdf.operators import Next, Previous
@@ -377,3 +379,39 @@ def test_a_model_that_no_rule_matches_is_returned_itself():
     model = EXAMPLES[moves_as_views.as_view]
     assert rewritten(model, moves_as_views.without_identity) is model
     assert exhausted(model, moves_as_views.without_identity) is model
+
+
+def outputs_of_frames(model):
+    states, generator = first_states(model), np.random.default_rng(0)
+    frames = [
+        {
+            layer.name: generator.standard_normal(layer.shape.dims, np.float32)
+            for layer in model.network.inputs
+        }
+        for _ in range(6)
+    ]
+    return [run_layer_by_layer(model, frame, states) for frame in frames]
+
+
+MEAN = op.Reduction(function="mean", axes=(1,), keeps=True)
+
+
+@pytest.mark.parametrize(
+    "layers",
+    [
+        [*ring(4, 2), ("stored", rows(1, 5), "window"), ("next", NEXT, "stored")],
+        [
+            *ring(4, 1),
+            *(("newest", rows(2, 5), "window"), ("middle", rows(2, 4), "window")),
+            *(("mean", MEAN, "middle"), ("next", NEXT, "window")),
+        ],
+    ],
+    ids=["a variable stores rows that are not the last", "slices end before the last row"],
+)
+def test_rings_keep_results_where_slices_of_a_window_end_early(layers):
+    ends = [name for name in ("window", "newest", "mean") if name in {layer[0] for layer in layers}]
+    model = replace(built(*layers, ends=ends), weights={})
+    results, expected = outputs_of_frames(rings.with_rings(model)), outputs_of_frames(model)
+    for outputs, outputs_expected in zip(results, expected, strict=True):
+        for name, array in outputs_expected.items():
+            np.testing.assert_array_equal(outputs[name], array)
