@@ -16,7 +16,6 @@ from figures.published.taso import NETWORKS, network_of
 from planners.primitives.command.picture import Panel, primitives_picture
 from planners.primitives.profile import Profile, read_profile
 from planners.primitives.selection.planning import (
-    Baseline,
     budgets,
     greedy_pairs,
     single_families,
@@ -24,6 +23,7 @@ from planners.primitives.selection.planning import (
 from planners.primitives.selection.problem import (
     Objective,
     Pair,
+    Selection,
     SelectionProblem,
     selection_problem,
 )
@@ -46,7 +46,7 @@ class Case(NamedTuple):
     problem: SelectionProblem
     front: TradeOff
     greedy: tuple[Pair, ...]
-    singles: tuple[Baseline, ...]
+    singles: dict[str, Selection]
 
     @property
     def slower(self) -> list[tuple[int, float]]:
@@ -74,7 +74,7 @@ def case(name: str, objective: Objective, folder: Path = PROFILES) -> Case:
         problem=problem,
         front=front,
         greedy=tuple(greedy_pairs(front, budgets(front, BUDGETS))),
-        singles=tuple(single_families(problem, objective)),
+        singles=dict(single_families(problem, objective)),
     )
 
 
@@ -133,20 +133,20 @@ def saved_table(objective: Objective, folder: Path) -> str:
 def single_table(objective: Objective, folder: Path) -> str:
     """Return the time of each family alone over ours within the same memory."""
     families = sorted(
-        {one.name for name in names(folder) for one in case(name, objective, folder).singles}
+        {family for name in names(folder) for family in case(name, objective, folder).singles}
     )
     rows = []
     for name in names(folder):
         one = case(name, objective, folder)
-        slower = {each.name: over_ours(one, objective, each) for each in one.singles}
+        slower = {key: over_ours(one, objective, each) for key, each in one.singles.items()}
         rows.append((name, *(f"{slower[key]:.2f}" if key in slower else "" for key in families)))
     return table(("network", *families), rows)
 
 
-def over_ours(one: Case, objective: Objective, other: Baseline) -> float:
+def over_ours(one: Case, objective: Objective, other: Selection) -> float:
     """Return the time of a selection over that of ours within its memory."""
-    ours = one.front.within_memory(other.selection.memory(objective))
-    return other.selection.nanoseconds / ours.nanoseconds
+    ours = one.front.within_memory(other.memory(objective))
+    return other.nanoseconds / ours.nanoseconds
 
 
 def least_weights(problem: SelectionProblem) -> int:
@@ -260,11 +260,8 @@ def picture(objective: Objective, folder: Path = PROFILES) -> str | bytes:
                 baselines=[
                     ("time only", one.front.fastest),
                     *(
-                        (
-                            f"all {each.name}",
-                            each.selection.pair(objective),
-                        )
-                        for each in one.singles
+                        (f"all {family}", each.pair(objective))
+                        for family, each in one.singles.items()
                     ),
                 ],
             )

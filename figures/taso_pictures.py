@@ -53,9 +53,7 @@ def largest_layers() -> str:
     """Return figure 2: what the largest layer needs by one family for all."""
     kinds = {
         family: [
-            singles_of(name, "published", Objective.WORKSPACE)[family].selection.memory(
-                Objective.WORKSPACE
-            )
+            singles_of(name, "published", Objective.WORKSPACE)[family].memory(Objective.WORKSPACE)
             / 1e6
             for name in names()
         ]
@@ -75,10 +73,9 @@ def by_network() -> tuple[Heights, Heights]:
     for name in names():
         front = front_of(name, "published")
         found = singles_of(name, "published", Objective.NETWORK)
-        chosen = {family: found[family].selection for family in FAMILIES}
         pairs = {
-            family: (one.nanoseconds, one.memory(Objective.NETWORK))
-            for family, one in chosen.items()
+            family: (found[family].nanoseconds, found[family].memory(Objective.NETWORK))
+            for family in FAMILIES
         }
         pairs |= dict(zip(ENDS, (tuple(front.fastest), tuple(front.smallest)), strict=True))
         for kind, (nanoseconds, size) in pairs.items():

@@ -15,7 +15,6 @@ from figures.bars import Bars, bars_picture
 from figures.published.taso import VARIABLES, network_of
 from figures.taso_fronts import BUDGETS, MORE_TIME, mb, names, profile, table
 from planners.primitives.selection.planning import (
-    Baseline,
     as_published,
     budgets,
     greedy_pairs,
@@ -24,6 +23,7 @@ from planners.primitives.selection.planning import (
 from planners.primitives.selection.problem import (
     Objective,
     Pair,
+    Selection,
     SelectionProblem,
     selection_problem,
 )
@@ -53,10 +53,10 @@ def front_of(name: str, accounting: str, objective: Objective = Objective.NETWOR
 
 
 @cache
-def singles_of(name: str, accounting: str, objective: Objective) -> dict[str, Baseline]:
+def singles_of(name: str, accounting: str, objective: Objective) -> dict[str, Selection]:
     """Return what one family for all convolutions gives."""
     problem = problem_of(name, accounting, objective)
-    return {one.name: one for one in single_families(problem, objective)}
+    return dict(single_families(problem, objective))
 
 
 def families_table() -> str:
@@ -66,7 +66,7 @@ def families_table() -> str:
         for accounting in ACCOUNTINGS:
             front = front_of(name, accounting)
             found = singles_of(name, accounting, Objective.NETWORK)
-            singles = [found[family].selection for family in FAMILIES]
+            singles = [found[family] for family in FAMILIES]
             cells = [pair(one.nanoseconds, one.memory(Objective.NETWORK)) for one in singles]
             ends = (pair(one.nanoseconds, one.memory) for one in (front.fastest, front.smallest))
             rows.append((name, accounting, *cells, *ends))
@@ -83,7 +83,7 @@ def largest_table() -> str:
     rows = []
     for name in names():
         found = singles_of(name, "published", Objective.WORKSPACE)
-        sizes = [found[one].selection.memory(Objective.WORKSPACE) for one in FAMILIES]
+        sizes = [found[one].memory(Objective.WORKSPACE) for one in FAMILIES]
         least = front_of(name, "published", Objective.WORKSPACE).smallest.memory
         rows.append((name, *map(mb, sizes), mb(least)))
     return table(("network", *FAMILIES, "least of any selection"), rows)
@@ -97,7 +97,7 @@ def points_table() -> str:
             front = front_of(name, accounting)
             fast = front.fastest
             slow = front.within_time(fast.nanoseconds * MORE_TIME // 100)
-            im2col = singles_of(name, accounting, Objective.NETWORK)["im2col"].selection
+            im2col = singles_of(name, accounting, Objective.NETWORK)["im2col"]
             same = front.within_time(im2col.nanoseconds)
             rows.append(
                 (

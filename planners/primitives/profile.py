@@ -41,7 +41,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from itertools import chain
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from csdf.arguments import public
 from csdf.errors import InvalidPlan, UnreadableFile
@@ -67,6 +67,7 @@ NOT_STATED = "not stated"
 UNFINISHED = "unfinished"
 
 Entry = TypeVar("Entry", "LayerProfile", "TransformProfile")
+Cells = Mapping[str, str]  # the texts of a row, by column
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -207,14 +208,15 @@ def profile_text(profile: Profile) -> str:
     entries: tuple[LayerProfile | TransformProfile, ...] = (*profile.layers, *profile.transforms)
     empty = dict.fromkeys(COLUMNS, "") | {"parameter_bytes": 0}
     rows = (
-        empty
-        | {
-            COLUMN_OF.get(field.name, field.name): getattr(entry, field.name)
-            for field in fields(entry)
-        }
+        empty | {column: getattr(entry, name) for name, column in _columns(entry).items()}
         for entry in entries
     )
     return "".join(head) + csv_text(chain([COLUMNS], (list(row.values()) for row in rows)))
+
+
+def _columns(entry: Any) -> dict[str, str]:
+    """Return the column of each field of an entry, or of a class of entries."""
+    return {field.name: COLUMN_OF.get(field.name, field.name) for field in fields(entry)}
 
 
 @public
@@ -253,25 +255,28 @@ def parsed_profile(text: str, *, name: str) -> Profile:
 
 
 def _entries(
-    rows: Iterable[_Row],
+    rows: Iterable[tuple[str, int, Cells]],
 ) -> tuple[tuple[LayerProfile, ...], tuple[TransformProfile, ...]]:
-    """Return the layers and the layout transformations of the rows of a table."""
+    """Return the layers and the layout transformations of the rows of a table.
+
+    rows: for each its place, which is file and line for messages; its line; and its cells.
+    """
     layers: list[LayerProfile] = []
     transforms: list[TransformProfile] = []
     seen: dict[tuple[str, ...], int] = {}
-    for row in rows:
-        is_transform = bool(row.cells.get("producer"))
+    for place, line, cells in rows:
+        is_transform = bool(cells.get("producer"))
         columns = (*VARIANT_KEY, "producer", "index") if is_transform else VARIANT_KEY
-        key = tuple(row.cells[column] for column in columns)
+        key = tuple(cells[column] for column in columns)
         if key in seen:
             raise UnreadableFile(
-                f"{row.place}: the same as line {seen[key]}; expected each variant once"
+                f"{place}: the same as line {seen[key]}; expected each variant once"
             )
-        seen[key] = row.line
+        seen[key] = line
         if is_transform:
-            transforms.append(row.entry(TransformProfile))
+            transforms.append(_entry(TransformProfile, cells, place))
         else:
-            layers.append(row.entry(LayerProfile))
+            layers.append(_entry(LayerProfile, cells, place))
     return tuple(layers), tuple(transforms)
 
 
@@ -293,46 +298,45 @@ def _stated_machine(stated: Mapping[str, str], name: str) -> TimingMachine:
     )
 
 
-class _Row(NamedTuple):
-    """A line of the table by column; place: file and line, for messages."""
+def _entry(kind: type[Entry], cells: Cells, place: str) -> Entry:
+    """Return the layer or the layout transformation of a row."""
+    values = {
+        name: _value(column, cells.get(column, "0"), f"{place}, column {column}")
+        for name, column in _columns(kind).items()
+    }
+    try:
+        return kind(**values)
+    except InvalidPlan as error:
+        raise UnreadableFile(f"{place}: {error}") from None
 
-    place: str
-    line: int
-    cells: Mapping[str, str]
 
-    def entry(self, kind: type[Entry]) -> Entry:
-        """Return the entry of a profile that the line holds."""
-        columns = {field.name: COLUMN_OF.get(field.name, field.name) for field in fields(kind)}
-        try:
-            return kind(**{name: self.cell(column) for name, column in columns.items()})
-        except InvalidPlan as error:
-            raise UnreadableFile(f"{self.place}: {error}") from None
-
-    def cell(self, column: str) -> Any:
-        """Return a name, a layout or a number, as the column has them; 0 where there is no column."""
-        text, location = self.cells.get(column, "0"), f"{self.place}, column {column}"
-        if column in ("layer", "primitive", "producer"):
-            if not text:
-                raise UnreadableFile(f"{location}: empty; expected a name")
-            return text
-        if column.endswith("_layout"):
-            if text not in LAYOUTS:
-                raise UnreadableFile(f"{location}: {text!r}; expected {' or '.join(LAYOUTS)}")
-            return text
-        if not _is_number(text):
-            raise UnreadableFile(
-                f"{location}: {text!r}; expected a whole number from 0, of at most {LONGEST_NUMBER} "
-                "digits"
-            )
-        return int(text)
+def _value(column: str, text: str, location: str) -> Any:
+    """Return the name, the layout or the number of a cell, as its column has them."""
+    if column in ("layer", "primitive", "producer"):
+        if not text:
+            raise UnreadableFile(f"{location}: empty; expected a name")
+        return text
+    if column.endswith("_layout"):
+        if text not in LAYOUTS:
+            raise UnreadableFile(f"{location}: {text!r}; expected {' or '.join(LAYOUTS)}")
+        return text
+    if not _is_number(text):
+        raise UnreadableFile(
+            f"{location}: {text!r}; expected a whole number from 0, of at most {LONGEST_NUMBER} "
+            "digits"
+        )
+    return int(text)
 
 
 def _is_number(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) <= LONGEST_NUMBER
 
 
-def _rows(lines: Sequence[str], name: str, before: int) -> Iterator[_Row]:
-    """The rows after the line of column names; before: lines in front of it."""
+def _rows(lines: Sequence[str], name: str, before: int) -> Iterator[tuple[str, int, Cells]]:
+    """The rows after the line of column names, as `_entries` takes them.
+
+    before: the number of lines in front of the column names.
+    """
     reader = csv.reader((f"{line}\n" for line in lines), strict=True)
     try:
         columns = next(reader, [])
@@ -354,6 +358,6 @@ def _rows(lines: Sequence[str], name: str, before: int) -> Iterator[_Row]:
                     f"{location}: {len(cells)} cells; expected {len(columns)}, one for each column"
                 )
             if cells:
-                yield _Row(location, line, dict(zip(columns, map(unguarded, cells), strict=True)))
+                yield location, line, dict(zip(columns, map(unguarded, cells), strict=True))
     except csv.Error as error:
         raise UnreadableFile(f"{name}, line {before + reader.line_num}: {error}") from None

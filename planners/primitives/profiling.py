@@ -26,7 +26,7 @@ from math import prod
 from pathlib import Path
 from statistics import median, quantiles
 from time import thread_time_ns
-from typing import IO, Any, NamedTuple
+from typing import IO, Any
 
 import numpy as np
 
@@ -43,6 +43,7 @@ from planners.primitives.execution import (
 )
 from planners.primitives.library.layers import (
     PreparedLayer,
+    Way,
     change_layout,
     layout_changes,
     prepared_layer,
@@ -72,6 +73,7 @@ PROCESSORS = Path("/proc/cpuinfo")
 WORK = f"from {__name__} import work; work()"  # so that what is pickled is of this module
 
 Clock = Callable[[], int]  # nanoseconds
+MedianAndSpread = tuple[int, int]  # median and interquartile range of repetitions, in nanoseconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -192,7 +194,7 @@ def measure(
                 ) from error
         layers += [replace(layer_time, layer=layer.name) for layer_time in times_of_layers[key]]
     implementations = ((layer.layer, layer.input_layout, layer.output_layout) for layer in layers)
-    times: dict[tuple[Shape, str], Time] = {}
+    times: dict[tuple[Shape, str], MedianAndSpread] = {}
     transforms: list[TransformProfile] = []
     position = {layer.name: number for number, layer in enumerate(network.layers)}
     for link, source, target in layout_changes(network, implementations):
@@ -201,6 +203,7 @@ def measure(
         progress = Progress(done=position[link.consumer], total=len(position), at=at)
         if (shape, source) not in times:
             times[shape, source] = measurer.change(shape, source, target, progress)
+        nanoseconds, spread = times[shape, source]
         transforms.append(
             TransformProfile(
                 producer=link.producer,
@@ -208,8 +211,9 @@ def measure(
                 index=link.index,
                 source_layout=source,
                 target_layout=target,
+                nanoseconds=nanoseconds,
+                spread_nanoseconds=spread,
                 workspace_bytes=0,
-                **times[shape, source]._asdict(),
             )
         )
     yield Profile(
@@ -250,65 +254,69 @@ class _Measurer:
 
     def layer(self, model: Model, layer: Layer, progress: Progress) -> Iterator[LayerProfile]:
         """Measure the variants in groups whose weights fit into MOST_WEIGHTS, at least one a group."""
-        group: list[PreparedLayer] = []
+        group: dict[Way, PreparedLayer] = {}
         for implementation in ways_of(model.network, layer):
             prepared = prepared_layer(model, layer, implementation)
-            if (
-                group
-                and sum(member.parameter_bytes for member in (*group, prepared)) > MOST_WEIGHTS
-            ):
+            weights = sum(member.parameter_bytes for member in (*group.values(), prepared))
+            if group and weights > MOST_WEIGHTS:
                 yield from self._group(model.network, layer, group, progress)
-                group = []
-            group.append(prepared)
+                group = {}
+            group[implementation] = prepared
         yield from self._group(model.network, layer, group, progress)
 
     def _group(
-        self, network: Network, layer: Layer, group: Sequence[PreparedLayer], progress: Progress
+        self,
+        network: Network,
+        layer: Layer,
+        group: Mapping[Way, PreparedLayer],
+        progress: Progress,
     ) -> Iterator[LayerProfile]:
         is_input = layer.is_input
         shapes = (layer.shape,) if is_input else network.input_shapes(layer)
-        sources, targets = ({member.way[end] for member in group} for end in (1, 2))
+        ways = list(group)
+        sources, targets = ({way[end] for way in ways} for end in (1, 2))
         inputs, fresh = (
             {key: [self._random(shape, key) for shape in shapes] for key in sources}
             for _ in range(2)
         )
         outputs = {key: self._random(layer.shape, key) for key in targets}
-        workspace = fresh_memory(max(member.workspace_bytes for member in group))
-        candidates = [
-            Candidate(
-                before=partial(self._refresh, inputs[source], fresh[source]),
-                run=partial(member.run, inputs[source], workspace, outputs[target]),
-            )
-            for member in group
-            for _, source, target in (member.way,)
+        workspace = fresh_memory(max(member.workspace_bytes for member in group.values()))
+        runs = [
+            partial(member.run, inputs[source], workspace, outputs[target])
+            for (_, source, target), member in group.items()
         ]
 
-        def look(number: int) -> None:
-            self._stop.look(progress._replace(at=f"{layer.name}, {group[number].way[0]}"))
+        def prepare(number: int) -> None:
+            primitive, source, _ = ways[number]
+            self._stop.look(progress._replace(at=f"{layer.name}, {primitive}"))
+            self._refresh(inputs[source], fresh[source])
 
-        times = take_turns(candidates, self._effort, look=look)
-        for prepared, candidate, time in zip(group, candidates, times, strict=True):
-            extra = allocated_bytes(candidate.run) if prepared.allocates else 0
-            primitive, source, target = prepared.way
+        times = take_turns(runs, self._effort, prepare=prepare)
+        for way, run, (nanoseconds, spread) in zip(ways, runs, times, strict=True):
+            prepared = group[way]
+            extra = allocated_bytes(run) if prepared.allocates else 0
+            primitive, source, target = way
             yield LayerProfile(
                 layer=layer.name,
                 primitive=primitive,
                 input_layout=source,
                 output_layout=target,
+                nanoseconds=nanoseconds,
+                spread_nanoseconds=spread,
                 workspace_bytes=prepared.workspace_bytes + -(-extra // PAGE) * PAGE,
                 parameter_bytes=prepared.parameter_bytes,
-                **time._asdict(),
             )
 
-    def change(self, shape: Shape, source: str, target: str, progress: Progress) -> Time:
+    def change(self, shape: Shape, source: str, target: str, progress: Progress) -> MedianAndSpread:
         """Measure a layout transformation of one map."""
         fresh, array = (self._random(shape, source) for _ in range(2))
-        candidate = Candidate(
-            before=partial(self._refresh, [array], [fresh]),
-            run=partial(change_layout, array, source, self._random(shape, target)),
-        )
-        look = self._stop.look
-        return take_turns([candidate], self._effort, look=lambda _: look(progress))[0]
+        run = partial(change_layout, array, source, self._random(shape, target))
+
+        def prepare(_: int) -> None:
+            self._stop.look(progress)
+            self._refresh([array], [fresh])
+
+        return take_turns([run], self._effort, prepare=prepare)[0]
 
     def _random(self, shape: Shape, layout: str) -> Array:
         """Return a random map in memory as the executor takes it."""
@@ -323,39 +331,27 @@ class _Measurer:
             np.copyto(target, source)
 
 
-class Time(NamedTuple):
-    """Median and interquartile range."""
-
-    nanoseconds: int
-    spread_nanoseconds: int
-
-
-class Candidate(NamedTuple):
-    """A variant to time: the preparation of each run, and the run itself, which alone is timed."""
-
-    before: Callable[[], None]
-    run: Callable[[], None]
-
-
 def take_turns(
-    candidates: Sequence[Candidate],
+    runs: Sequence[Callable[[], None]],
     effort: Effort,
     *,
-    look: Callable[[int], None],
+    prepare: Callable[[int], None],
     clock: Clock = thread_time_ns,
-) -> list[Time]:
-    """Return the time of each candidate; look: called with its number before each run."""
+) -> list[MedianAndSpread]:
+    """Return the time of each run, measured in turns.
+
+    prepare: called before each run with its number; the preparation is not timed.
+    """
 
     def timed(number: int) -> int:
-        look(number)
-        candidates[number].before()
+        prepare(number)
         started = clock()
-        candidates[number].run()
+        runs[number]()
         return max(1, clock() - started)
 
     # The first times do not count: kernels are translated, memory is touched.
-    limit = effort.hopeless * min(map(timed, range(len(candidates))), default=0)
-    taken: list[list[int]] = [[] for _ in candidates]
+    limit = effort.hopeless * min(map(timed, range(len(runs))), default=0)
+    taken: list[list[int]] = [[] for _ in runs]
     for repetition in range(effort.repetitions):
         for number, times in enumerate(taken):
             if times and times[0] > limit:
@@ -365,7 +361,7 @@ def take_turns(
     measured = []
     for times in taken:
         low, _, high = quantiles(times, n=4, method="inclusive") if len(times) > 1 else 3 * times
-        measured.append(Time(round(median(times)), round(high - low)))
+        measured.append((round(median(times)), round(high - low)))
     return measured
 
 

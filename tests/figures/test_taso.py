@@ -31,7 +31,7 @@ def require_best(folder):
             one = taso_fronts.case(name, objective, folder)
             assert one.greedy
             assert min(slower for _, slower in one.slower) >= 1
-            for other in one.singles:
+            for other in one.singles.values():
                 assert taso_fronts.over_ours(one, objective, other) >= 1
 
 

@@ -274,9 +274,8 @@ def _numbers_of(
             how = {"is_by_rows": is_by_rows, "is_transposed": is_transposed, "strip": strip}
             return "lowering", how
         case Shifted():
-            product = next(primitive.products(sizes))
-            spans = {"rows": product.rows, "taps": product.taps}
-            return "shifting", {name: end - first for name, (first, end) in spans.items()}
+            (first, upto), (begin, end) = next(primitive.products(sizes))
+            return "shifting", {"rows": upto - first, "taps": end - begin}
         case Transformed():
             domain = primitive.domain(sizes)
             return "tiling_numbers", {

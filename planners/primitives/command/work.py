@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,6 +24,7 @@ from csdf.units import bytes_in_words, nanoseconds_in_words, time_in_words
 from planners.plan.carried_out import format_own_plans
 from planners.primitives.command.main import BUDGETS, PUBLISHED
 from planners.primitives.execution import (
+    SelectedRun,
     largest_difference,
     run_planned,
     streaming_plan,
@@ -39,7 +40,6 @@ from planners.primitives.profiling import (
     this_machine,
 )
 from planners.primitives.selection.planning import (
-    Baseline,
     Constraint,
     SelectionAnswer,
     as_published,
@@ -66,33 +66,31 @@ TOLERANCE = 1e-3  # of the largest output: single precision, Winograd and Fourie
 MOST_LINES = 24  # of a front in text
 
 
-class MeasuredRun(NamedTuple):
-    """The findings of a run of the plan: its time and output, and all the bytes that it held.
-
-    arena_bytes: of the plan that is written, which was run too; None where none is.
-    """
-
-    nanoseconds: int
-    is_equal: bool
-    relative_difference: float
-    map_bytes: int
-    workspace_bytes: int
-    weight_bytes: int
-    arena_bytes: int | None = None
-
-
 class Report(NamedTuple):
-    """All that is printed. pairs: of the front, empty where it is not known; seconds: of the search."""
+    """All that is printed.
+
+    baselines: the selections of other methods, by name. pairs: of the front, empty where it is not
+    known. seconds: of the search. run: of the selection, None where it was not run.
+    relative_difference: the largest of its outputs. arena_bytes: of the plan that is written, which
+    was run too; None where none is.
+    """
 
     network: Network
     machine: TimingMachine
     constraint: Constraint
     answer: SelectionAnswer
-    baselines: Sequence[Baseline]
+    baselines: Mapping[str, Selection]
     pairs: Sequence[Pair]
     shows_front: bool
-    run: MeasuredRun | None
     seconds: float
+    run: SelectedRun | None = None
+    relative_difference: float = 0.0
+    arena_bytes: int | None = None
+
+    @property
+    def is_equal(self) -> bool:
+        """Whether the outputs of the run, if there was one, are those of the usual one."""
+        return self.relative_difference <= TOLERANCE
 
 
 def work(options: argparse.Namespace) -> int:
@@ -120,18 +118,18 @@ def work(options: argparse.Namespace) -> int:
             front = trade_off(problem, constraint.objective, stop)
         except ENDS:
             front = None
-    run = _measured_run(model, selection, options) if options.run and selection else None
     report = Report(
         network=network,
         machine=profile.machine,
         constraint=constraint,
         answer=answer,
-        run=run,
-        baselines=() if front is None else _baselines(problem, constraint, front, stop),
+        baselines={} if front is None else _baselines(problem, constraint, front, stop),
         pairs=pairs,
         shows_front=options.front,
         seconds=seconds,
     )
+    if options.run and selection is not None:
+        report = _with_run(report, model, selection, options)
     print(
         answers.json_text(_as_json(report))
         if options.json
@@ -144,7 +142,7 @@ def work(options: argparse.Namespace) -> int:
         output.write(PROGRAM, options.output, format_own_plans([(network, plan)]))
     if options.plot and front is not None:
         _plot(options.plot, report, front)
-    if run is not None and not run.is_equal:
+    if not report.is_equal:
         return answers.NO
     if answer.status == Status.FEASIBLE or (options.json and selection is None):
         output.remark(PROGRAM, f"{answer.status}: {answer.reason}")
@@ -226,29 +224,31 @@ def _answer(
 
 def _baselines(
     problem: SelectionProblem, constraint: Constraint, front: TradeOff, stop: Stop
-) -> Sequence[Baseline]:
-    """Return the choices of other methods that are complete within the time limit."""
+) -> dict[str, Selection]:
+    """Return the choices of other methods that are complete within the time limit, by name."""
 
     def each() -> Iterator[tuple[str, Selection | None]]:
         if constraint.memory is not None:
             yield "greedy", greedy(front, constraint.memory)
             yield "in order", in_order(problem, constraint.objective, constraint.memory)
         yield "time only", front.selection(front.fastest)
-        for family in single_families(problem, constraint.objective, stop):
-            yield f"all {family.name}", family.selection
+        for family, selection in single_families(problem, constraint.objective, stop):
+            yield f"all {family}", selection
 
-    baselines: list[Baseline] = []
+    baselines: dict[str, Selection] = {}
     try:
         for name, selection in each():
             if selection is not None:
-                baselines.append(Baseline(name=name, selection=selection))
+                baselines[name] = selection
     except ENDS:
         output.remark(PROGRAM, "not all selections for comparison were found")
     return baselines
 
 
-def _measured_run(model: Model, selection: Selection, options: argparse.Namespace) -> MeasuredRun:
-    """Return what running the selection shows, and how far its output is from the usual one."""
+def _with_run(
+    report: Report, model: Model, selection: Selection, options: argparse.Namespace
+) -> Report:
+    """Return the report with a run of the selection, compared with a run without a plan."""
     network = model.network
     model = with_weights(PROGRAM, model, options.seed)
     implementations = variants_of(selection)
@@ -262,13 +262,9 @@ def _measured_run(model: Model, selection: Selection, options: argparse.Namespac
     difference = largest_difference(run.outputs, expected)
     if written is not None:
         difference = max(difference, largest_difference(written, expected))
-    return MeasuredRun(
-        nanoseconds=run.nanoseconds,
-        is_equal=difference <= TOLERANCE,
+    return report._replace(
+        run=run,
         relative_difference=difference,
-        map_bytes=run.arena_bytes,
-        workspace_bytes=run.workspace_bytes,
-        weight_bytes=run.parameter_bytes,
         arena_bytes=None if plan is None else plan.arena_bytes,
     )
 
@@ -282,7 +278,7 @@ def _lines(report: Report) -> list[str]:
         lines = [_headline(report, selection), *_layer_lines(selection)]
         lines += _total_lines(report, selection)
         lines += _baseline_lines(report, selection)
-        lines += _run_lines(report.run, selection)
+        lines += _run_lines(report, selection)
     if report.shows_front:
         pairs, count = report.pairs, min(len(report.pairs), MOST_LINES)
         more = f", {count} of them below; --json has all" if count < len(pairs) else ""
@@ -352,35 +348,36 @@ def _total_lines(report: Report, selection: Selection) -> list[str]:
 def _baseline_lines(report: Report, selection: Selection) -> list[str]:
     """The selections of other methods, with the ratio of their objective to ours."""
     constraint, lines = report.constraint, ["  other selections"]
-    width = max((len(baseline.name) for baseline in report.baselines), default=0)
+    width = max(map(len, report.baselines), default=0)
     what = "time" if constraint.nanoseconds is None else "memory"
-    for baseline in report.baselines:
-        pair = baseline.selection.pair(constraint.objective)
-        times = constraint.cost(baseline.selection)[0] / max(1, constraint.cost(selection)[0])
-        fits = "" if constraint.is_met_by(baseline.selection) else "  does not fit"
+    for name, baseline in report.baselines.items():
+        pair = baseline.pair(constraint.objective)
+        times = constraint.cost(baseline)[0] / max(1, constraint.cost(selection)[0])
+        fits = "" if constraint.is_met_by(baseline) else "  does not fit"
         lines.append(
-            f"    {baseline.name:<{width}}  {_milliseconds(pair.nanoseconds):>11}  "
+            f"    {name:<{width}}  {_milliseconds(pair.nanoseconds):>11}  "
             f"{bytes_in_words(pair.memory):>9}  {times:.3g} times the {what}{fits}"
         )
     return lines if report.baselines else []
 
 
-def _run_lines(run: MeasuredRun | None, selection: Selection) -> list[str]:
+def _run_lines(report: Report, selection: Selection) -> list[str]:
+    """The time, the output and the bytes of the run, where there was one."""
+    run = report.run
     if run is None:
         return []
     off = run.nanoseconds / max(1, selection.nanoseconds) - 1
-    verdict = "equal to the network as a whole" if run.is_equal else "DIFFERENT"
-    held = run.map_bytes + run.workspace_bytes + run.weight_bytes
+    verdict = "equal to the network as a whole" if report.is_equal else "DIFFERENT"
     lines = [
         f"  measured            {_milliseconds(run.nanoseconds)}, {off:+.1%} of what was predicted",
-        f"  output              {verdict}, largest difference {run.relative_difference:.3g} of the "
+        f"  output              {verdict}, largest difference {report.relative_difference:.3g} of the "
         "largest output",
-        f"  held                {bytes_in_words(held)}: maps {bytes_in_words(run.map_bytes)} in "
-        f"one arena, one workspace {bytes_in_words(run.workspace_bytes)}, weights "
-        f"{bytes_in_words(run.weight_bytes)}",
+        f"  held                {bytes_in_words(run.memory_bytes)}: maps "
+        f"{bytes_in_words(run.arena_bytes)} in one arena, one workspace "
+        f"{bytes_in_words(run.workspace_bytes)}, weights {bytes_in_words(run.parameter_bytes)}",
     ]
-    if run.arena_bytes is not None:
-        arena = bytes_in_words(run.arena_bytes)
+    if report.arena_bytes is not None:
+        arena = bytes_in_words(report.arena_bytes)
         lines.append(f"  as written          {verdict}, in one arena of {arena}")
     return lines
 
@@ -400,8 +397,8 @@ def _as_json(report: Report) -> dict[str, Any]:
         "minimum": answer.least,
         "plan": None,
         "baselines": [
-            {"name": baseline.name, **baseline.selection.pair(objective).to_json()}
-            for baseline in report.baselines
+            {"name": name, **baseline.pair(objective).to_json()}
+            for name, baseline in report.baselines.items()
         ],
         "machine": report.machine.to_json(),
     }
@@ -411,7 +408,15 @@ def _as_json(report: Report) -> dict[str, Any]:
     if report.shows_front:
         answer_row["front"] = [pair.to_json() for pair in report.pairs]
     if report.run is not None:
-        answer_row["run"] = report.run._asdict()
+        answer_row["run"] = {
+            "nanoseconds": report.run.nanoseconds,
+            "is_equal": report.is_equal,
+            "relative_difference": report.relative_difference,
+            "map_bytes": report.run.arena_bytes,
+            "workspace_bytes": report.run.workspace_bytes,
+            "weight_bytes": report.run.parameter_bytes,
+            "arena_bytes": report.arena_bytes,
+        }
     return {**answer_row, "seconds": round(report.seconds, 6)}
 
 
@@ -425,9 +430,9 @@ def _plot(path: str, report: Report, front: TradeOff) -> None:
         front=report.pairs or front.pairs,
         greedy=list(greedy_pairs(front, budgets(front, BUDGETS))),
         baselines=[
-            (baseline.name, baseline.selection.pair(objective))
-            for baseline in report.baselines
-            if baseline.name != "greedy"
+            (name, baseline.pair(objective))
+            for name, baseline in report.baselines.items()
+            if name != "greedy"
         ],
         limit=report.constraint.memory,
         chosen=None if selection is None else selection.pair(objective),

@@ -15,7 +15,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
 from math import prod
-from typing import NamedTuple
 
 import numpy as np
 
@@ -36,11 +35,7 @@ ACCUMULATING = ", accumulating"
 ROW_BY_ROW = ", row by row"
 
 
-class _Product(NamedTuple):
-    """Some input rows times the weights of some positions of the kernel, counted in row order."""
-
-    rows: tuple[int, int]
-    taps: tuple[int, int]
+Span = tuple[int, int]  # the first, and the one after the last
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,9 +49,8 @@ class Shifted(Primitive):
         return sizes.is_dense and sizes.kernel != (1, 1)
 
     def workspace_bytes(self, sizes: ConvolutionSizes) -> int:
-        product = next(self.products(sizes))
-        rows, taps = product.rows[1] - product.rows[0], product.taps[1] - product.taps[0]
-        return float_bytes(taps * sizes.filters * rows * sizes.width)
+        (first, upto), (begin, end) = next(self.products(sizes))
+        return float_bytes((end - begin) * sizes.filters * (upto - first) * sizes.width)
 
     def prepare(self, sizes: ConvolutionSizes, kernel: Array) -> Prepared:
         """Return (positions of the kernel, filters, channels)."""
@@ -97,14 +91,15 @@ class Shifted(Primitive):
                 part = (top, bottom, left, right, down - first, across)
                 compiled(add)(result.reshape(shape), index, part, output)
 
-    def products(self, sizes: ConvolutionSizes) -> Iterator[_Product]:
+    def products(self, sizes: ConvolutionSizes) -> Iterator[tuple[Span, Span]]:
+        """Yield the input rows and the positions of the kernel, in row order, of each product."""
         taps = prod(sizes.kernel)
         if self.manner == AT_ONCE:
-            yield _Product((0, sizes.height), (0, taps))
+            yield (0, sizes.height), (0, taps)
         elif self.manner == ACCUMULATING:
-            yield from (_Product((0, sizes.height), (tap, tap + 1)) for tap in range(taps))
+            yield from (((0, sizes.height), (tap, tap + 1)) for tap in range(taps))
         else:
-            yield from (_Product((row, row + 1), (0, taps)) for row in range(sizes.height))
+            yield from (((row, row + 1), (0, taps)) for row in range(sizes.height))
 
 
 SHIFTED = tuple(

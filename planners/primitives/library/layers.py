@@ -9,7 +9,6 @@ in place on the output.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -65,16 +64,15 @@ BLOCK = 16
 
 
 class PreparedLayer(NamedTuple):
-    """A layer ready to run: run(inputs, workspace, output), with bias and fused operators.
+    """A layer, its operator alone or its epilogue, ready to run: run(inputs, workspace, output).
 
     allocates: whether it allocates temporary arrays besides the declared workspace.
     """
 
-    way: Way
     run: Callable[[Sequence[Array], Array, Array], None]
-    workspace_bytes: int
-    parameter_bytes: int
-    allocates: bool
+    parameter_bytes: int = 0
+    workspace_bytes: int = 0
+    allocates: bool = False
 
 
 def primitive_of(implementation: Way) -> Primitive:
@@ -166,31 +164,22 @@ def prepared_layer(model: Model, layer: Layer, implementation: Way) -> PreparedL
             f"layer {layer.name!r} cannot run as {implementation[0]!r} {implementation[1]} "
             f"to {implementation[2]}"
         )
-    finish = _finish_of(model, layer)
+    finish = _epilogue(model, layer, implementation[2])
 
     def run(inputs: Sequence[Array], workspace: Array, output: Array) -> None:
         computed.run(inputs, workspace, output)
-        finish.apply(output, implementation[2], workspace)
+        finish.run(inputs, workspace, output)
 
     return PreparedLayer(
-        implementation,
         run,
-        max(computed.workspace_bytes, finish.workspace_bytes),
-        computed.parameter_bytes + finish.parameter_bytes,
-        computed.allocates or finish.allocates,
+        parameter_bytes=computed.parameter_bytes + finish.parameter_bytes,
+        workspace_bytes=max(computed.workspace_bytes, finish.workspace_bytes),
+        allocates=computed.allocates or finish.allocates,
     )
 
 
-class Computed(NamedTuple):
-    """A function for the operator of a layer. allocates: whether it allocates undeclared arrays."""
-
-    run: Callable[[Sequence[Array], Array, Array], None]  # inputs, workspace, output
-    parameter_bytes: int = 0
-    workspace_bytes: int = 0
-    allocates: bool = False
-
-
-def _convolution(model: Model, layer: Layer, implementation: Way) -> Computed:
+def _convolution(model: Model, layer: Layer, implementation: Way) -> PreparedLayer:
+    """Return the convolution of a layer by one primitive."""
     primitive = primitive_of(implementation)
     sizes = convolution_sizes(layer, model.network.input_shapes(layer)[0])
     if not primitive.applies(sizes):
@@ -200,11 +189,11 @@ def _convolution(model: Model, layer: Layer, implementation: Way) -> Computed:
     def run(inputs: Sequence[Array], workspace: Array, output: Array) -> None:
         primitive.run(sizes, inputs[0], weights, workspace, output)
 
-    return Computed(run, primitive.parameter_bytes(sizes), primitive.workspace_bytes(sizes))
+    return PreparedLayer(run, primitive.parameter_bytes(sizes), primitive.workspace_bytes(sizes))
 
 
-def _computed(model: Model, layer: Layer, layout: str) -> Computed:
-    """Return the function for the operator of a layer in a layout."""
+def _computed(model: Model, layer: Layer, layout: str) -> PreparedLayer:
+    """Return the operator of a layer other than a convolution, in a layout."""
     weights = (model.weights or {}).get(layer.name, {})
     run: Compute
     parameter_bytes = 0
@@ -240,10 +229,10 @@ def _computed(model: Model, layer: Layer, layout: str) -> Computed:
             run = _softmax
         case _:
             return _executed(model, layer)
-    return Computed(lambda inputs, _, output: run(inputs, output), parameter_bytes)
+    return PreparedLayer(lambda inputs, _, output: run(inputs, output), parameter_bytes)
 
 
-def _executed(model: Model, layer: Layer) -> Computed:
+def _executed(model: Model, layer: Layer) -> PreparedLayer:
     """Return the operator as computed by the executor of cnn2csdf, without its epilogue."""
     layer_computation = computation(model, layer).first_step
     shapes = model.network.input_shapes(layer)
@@ -255,10 +244,10 @@ def _executed(model: Model, layer: Layer) -> Computed:
         part = OutputRows(readers, layer_computation.weights, layer.shape, 0, layer.shape.rows)
         output[...] = layer_computation.operator.computed(part)
 
-    # Roles of fused operators begin with their number, as "1.scale": `Finish` counts their arrays.
+    # Roles of fused operators begin with their number, as "1.scale": `_epilogue` counts their arrays.
     weights = layer_computation.weights
     size = sum(array.nbytes for role, array in weights.items() if not role[0].isdigit())
-    return Computed(run, size, allocates=True)
+    return PreparedLayer(run, size, allocates=True)
 
 
 def _copy(inputs: Sequence[Array], output: Array) -> None:
@@ -351,65 +340,57 @@ def _softmax(inputs: Sequence[Array], output: Array) -> None:
     np.divide(output, np.sum(output), out=output)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finish:
-    """Bias, activation and further fused operators of a layer, in this order.
+def _epilogue(model: Model, layer: Layer, layout: str) -> PreparedLayer:
+    """Return bias, activation and further fused operators of a layer, in place on its output.
 
-    activation: slope below zero, minimum and maximum, as NO_ACTIVATION. steps: further operators. A
-    local response normalisation is computed row by row in the workspace; all others are computed by
-    the executor of cnn2csdf, with arrays of its own.
+    A local response normalisation is computed row by row in a workspace of two rows of all maps. All
+    other operators after the activation are computed by the executor of cnn2csdf, with arrays of its
+    own.
     """
+    bias, activation, steps = _fused_operators(model, layer)
+    shape = layer.shape
+    parameter_bytes = sum(array.nbytes for step in steps for array in step.weights.values())
+    if bias is not None:
+        parameter_bytes += bias.nbytes
+    # Local response normalisations of maps, which need no arrays of the executor.
+    responds = [step.operator.normalizes_responses and shape.is_map for step in steps]
 
-    shape: Shape
-    bias: Array | None
-    activation: tuple[float, float, float]
-    steps: tuple[OperatorStep, ...]
-
-    @property
-    def parameter_bytes(self) -> int:
-        """Bytes of the bias and of fused operators."""
-        fused = sum(array.nbytes for step in self.steps for array in step.weights.values())
-        return fused + (0 if self.bias is None else self.bias.nbytes)
-
-    @property
-    def allocates(self) -> bool:
-        """Whether it allocates temporary arrays."""
-        return not all(map(self._responds, self.steps))
-
-    @property
-    def workspace_bytes(self) -> int:
-        """Bytes of its workspace: a row of all maps, and the result of that row."""
-        is_used = any(map(self._responds, self.steps))
-        return float_bytes(2 * self.shape.channels * self.shape.width) if is_used else 0
-
-    def apply(self, output: Array, layout: str, workspace: Array) -> None:
-        """Apply the epilogue in place to the output of the layer, in this layout."""
-        if self.bias is not None:
+    def run(_: Sequence[Array], workspace: Array, output: Array) -> None:
+        if bias is not None:
             dims = output.shape if output.ndim == 3 else (output.size, 1, 1)
             finish = kernels.finish_by_channels if layout == CHW else kernels.finish_by_places
-            compiled(finish)(output.reshape(dims), self.bias, *map(np.float32, self.activation))
+            compiled(finish)(output.reshape(dims), bias, *map(np.float32, activation))
         view = by_channels(output, layout) if output.ndim == 3 else output
-        for step in self.steps:
-            if self._responds(step):
-                channels, rows, columns = view.shape
-                cells = workspace[: 2 * channels * columns]
-                row, answer = cells.reshape(2, channels, 1, columns)
-                for number in range(rows):
-                    row[:, 0] = view[:, number]
-                    _respond(step.operator, CHW, (row,), answer)
-                    view[:, number] = answer[:, 0]
+        for step, is_response in zip(steps, responds, strict=True):
+            if is_response:
+                _respond_in_place(step.operator, view, workspace)
                 continue
-            held = HeldRows(shape=self.shape, array=view)
-            part = OutputRows((held,), step.weights, self.shape, 0, self.shape.rows)
+            held = HeldRows(shape=shape, array=view)
+            part = OutputRows((held,), step.weights, shape, 0, shape.rows)
             view[...] = step.operator.computed(part)
 
-    def _responds(self, step: OperatorStep) -> bool:
-        """Whether the operator is a local response normalisation of maps."""
-        return step.operator.normalizes_responses and self.shape.is_map
+    workspace_bytes = float_bytes(2 * shape.channels * shape.width) if any(responds) else 0
+    return PreparedLayer(run, parameter_bytes, workspace_bytes, allocates=not all(responds))
 
 
-def _finish_of(model: Model, layer: Layer) -> Finish:
-    """Return the epilogue of a layer: the operators after its own."""
+def _respond_in_place(operator: Any, view: Array, workspace: Array) -> None:
+    """Normalise the responses of a map by (channel, row, column), one row after the other."""
+    channels, rows, columns = view.shape
+    cells = workspace[: 2 * channels * columns]
+    row, answer = cells.reshape(2, channels, 1, columns)
+    for number in range(rows):
+        row[:, 0] = view[:, number]
+        _respond(operator, CHW, (row,), answer)
+        view[:, number] = answer[:, 0]
+
+
+def _fused_operators(
+    model: Model, layer: Layer
+) -> tuple[Array | None, tuple[float, float, float], tuple[OperatorStep, ...]]:
+    """Return bias, activation and further steps after the operator of a layer, in this order.
+
+    The activation is its slope below zero, its minimum and its maximum, as NO_ACTIVATION.
+    """
     computed = computation(model, layer)
     is_biased = layer.operator.bias_axis == 0
     bias = computed.first_step.weights.get("bias") if is_biased else None
@@ -424,7 +405,7 @@ def _finish_of(model: Model, layer: Layer) -> Finish:
     if activation is not NO_ACTIVATION:
         steps = steps[1:]
         bias = np.zeros(layer.shape.dims[0], np.float32) if bias is None else bias
-    return Finish(shape=layer.shape, bias=bias, activation=activation, steps=steps)
+    return bias, activation, steps
 
 
 def change_layout(source: Array, source_layout: str, output: Array) -> None:

@@ -13,7 +13,7 @@ Programming, CGO 2018, section 4, which has one-dimensional forms among its prim
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -86,18 +86,13 @@ class Domain(NamedTuple):
         return int(self.dtype.itemsize) // ELEMENT_BYTES
 
 
-class Cells:
-    """Cuts a workspace into successive arrays."""
-
-    def __init__(self, workspace: Array, domain: Domain) -> None:
-        self._left = workspace
-        self._domain = domain
-
-    def take(self, *dims: int) -> NDArray[Any]:
-        """Return the next array of transformed elements."""
-        count = prod(dims) * self._domain.floats
-        taken, self._left = self._left[:count], self._left[count:]
-        return taken.view(self._domain.dtype).reshape(dims)
+def arrays_in(workspace: Array, domain: Domain, *dims: tuple[int, ...]) -> Iterator[NDArray[Any]]:
+    """Yield successive arrays of transformed elements of these dims, cut from a workspace."""
+    first = 0
+    for array_dims in dims:
+        end = first + prod(array_dims) * domain.floats
+        yield workspace[first:end].view(domain.dtype).reshape(array_dims)
+        first = end
 
 
 Transforms = Callable[[ConvolutionSizes], tuple[Transform, Transform]]  # along rows, columns
@@ -208,22 +203,24 @@ class Tiled(Transformed):
         domain = self.domain(sizes)
         shape, points = (len(domain.row.forth), len(domain.column.forth)), domain.points
         channels, filters, strip = sizes.channels, sizes.filters, self.strip(domain)
+        is_read_by_maps, is_written_by_maps = self.input_layout == CHW, self.output_layout == CHW
         for first in range(0, domain.tile_rows, strip):
-            cells = Cells(workspace, domain)
-            line = cells.take(self.line(sizes, domain))
-            rows = min(strip, domain.tile_rows - first)
-            places, lies = rows * domain.tiles, (rows, domain.tiles)
-            if self.input_layout == CHW:
-                tiles = cells.take(*shape, channels, *lies)
+            grid = min(strip, domain.tile_rows - first), domain.tiles
+            places = prod(grid)
+            line, tiles, products = arrays_in(
+                workspace,
+                domain,
+                (self.line(sizes, domain),),
+                (*shape, channels, *grid) if is_read_by_maps else (*shape, *grid, channels),
+                (points, filters, places) if is_written_by_maps else (points, places, filters),
+            )
+            if is_read_by_maps:
                 seen = tiles.reshape(points, channels, places)
             else:
-                tiles = cells.take(*shape, *lies, channels)
                 seen = tiles.reshape(points, places, channels).swapaxes(1, 2)
             self.forwards(sizes, domain, source, first, line, tiles)
-            is_by_maps = self.output_layout == CHW
-            products = cells.take(points, *((filters, places) if is_by_maps else (places, filters)))
             multiply(prepared, seen, self.output_layout, products)
-            dims = (filters, *lies) if is_by_maps else (*lies, filters)
+            dims = (filters, *grid) if is_written_by_maps else (*grid, filters)
             self.backwards(domain, products.reshape(*shape, *dims), first, line, output)
 
     def strip(self, domain: Domain) -> int:
@@ -265,17 +262,21 @@ class TiledRows(Transformed):
     ) -> None:
         domain, channels, depth = self.domain(sizes), sizes.channels, self.depth(sizes)
         rows, points, count = sizes.rows - 1 + sizes.kernel[0], domain.points, domain.tiles
-        cells = Cells(workspace, domain)
-        line = cells.take(self.line(sizes, domain))
+        is_by_maps, filters = self.output_layout == CHW, sizes.filters
+        line, tiles, products = arrays_in(
+            workspace,
+            domain,
+            (self.line(sizes, domain),),
+            (1, points, rows, channels, count)
+            if self.input_layout == CHW
+            else (1, points, count, rows, channels),
+            (points, filters, count) if is_by_maps else (points, count, filters),
+        )
         if self.input_layout == CHW:
-            tiles = cells.take(1, points, rows, channels, count)
             seen = tiles.reshape(points, rows * channels, count)
         else:
-            tiles = cells.take(1, points, count, rows, channels)
             seen = tiles.reshape(points, count, rows * channels).swapaxes(1, 2)
         self.forwards(sizes, domain, source, 0, line, tiles.transpose(0, 1, 3, 2, 4))
-        is_by_maps, filters = self.output_layout == CHW, sizes.filters
-        products = cells.take(points, *((filters, count) if is_by_maps else (count, filters)))
         dims = (filters, 1, count) if is_by_maps else (1, count, filters)
         for row in range(sizes.rows):
             window = seen[:, row * channels : row * channels + depth]

@@ -13,7 +13,6 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from math import ceil
-from typing import NamedTuple
 
 from cnn2csdf.network import Network
 from csdf.arguments import public
@@ -47,6 +46,8 @@ class SelectionWhy(Why):
     TIME = "no selection takes less than {milliseconds:.4g} ms ({nanoseconds} ns)"
     MEMORY = "no selection needs less than {least} bytes"
     LEAST_UNKNOWN = "no selection is within the limit; the minimum was not found in time"
+    SOLVER_ENDED = "the time limit of the solver is reached"
+    BOUND = "proved: none is below {bound}"
 
 
 @public
@@ -165,27 +166,24 @@ def in_order(problem: SelectionProblem, objective: Objective, memory: int) -> Se
     )
     reserve, passes = 0, 0
     while memory - reserve >= minimum:
-        greedy_pass = _greedy_pass(problem, objective, memory - reserve)
-        beyond = greedy_pass.selection.memory(objective) - memory
+        selection, least_limit = _greedy_pass(problem, objective, memory - reserve)
+        beyond = selection.memory(objective) - memory
         if beyond <= 0:
-            return greedy_pass.selection
-        if greedy_pass.least_limit is None:
+            return selection
+        if least_limit is None:
             return None
         passes += 1
-        step = max(beyond, memory - reserve - greedy_pass.least_limit + 1)
+        step = max(beyond, memory - reserve - least_limit + 1)
         reserve += step if passes < PASSES else max(step, reserve)
     return None
 
 
-class _GreedyPass(NamedTuple):
-    """A greedy selection, and the least limit that leads to the same choices; None: every limit."""
-
-    selection: Selection
-    least_limit: int | None
-
-
-def _greedy_pass(problem: SelectionProblem, objective: Objective, limit: int) -> _GreedyPass:
+def _greedy_pass(
+    problem: SelectionProblem, objective: Objective, limit: int
+) -> tuple[Selection, int | None]:
     """Choose for one layer after the other within a limit in bytes.
+
+    The second result is the least limit that leads to the same choices; None if every limit does.
 
     Each layer takes its fastest primitive that fits when every later layer takes its smallest, with
     the layout transformations of its inputs; the cost of its own output layout is not considered.
@@ -217,7 +215,7 @@ def _greedy_pass(problem: SelectionProblem, objective: Objective, limit: int) ->
             least_limit = max(least_limit or 0, totals[choice])
         chosen.append(candidates[choice[2]])
         used = objective.total((used, choice[1]))
-    return _GreedyPass(Selection(problem=problem, chosen=tuple(chosen)), least_limit)
+    return Selection(problem=problem, chosen=tuple(chosen)), least_limit
 
 
 def only(problem: SelectionProblem, preferred: Sequence[Collection[str]]) -> SelectionProblem:
@@ -256,14 +254,6 @@ def without(problem: SelectionProblem, names: Collection[str]) -> SelectionProbl
     return replace(problem, candidates=remaining)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Baseline:
-    """A selection of another method, with the name of the method."""
-
-    name: str
-    selection: Selection
-
-
 def family(primitive: str) -> str:
     """Return what the variants of a primitive have in common: the first word of its name."""
     return re.split(r"[ ,]", primitive, maxsplit=1)[0]
@@ -280,8 +270,8 @@ def families(problem: SelectionProblem) -> dict[str, frozenset[str]]:
 
 def single_families(
     problem: SelectionProblem, objective: Objective, budget: Budget = None
-) -> Iterator[Baseline]:
-    """Yield for each family the fastest selection that takes it wherever it can.
+) -> Iterator[tuple[str, Selection]]:
+    """Yield the name of each family, and the fastest selection that takes it wherever it can.
 
     Layouts and variants are the best ones; where the family cannot compute a layer, FALLBACK does,
     and where that cannot either, the fastest.
@@ -290,7 +280,7 @@ def single_families(
     for name, kind in family_map.items():
         front = trade_off(only(problem, (kind, family_map.get(FALLBACK, kind))), objective, stop)
         chosen = front.selection(front.fastest).chosen
-        yield Baseline(name=name, selection=Selection(problem=problem, chosen=chosen))
+        yield name, Selection(problem=problem, chosen=chosen)
 
 
 def budgets(front: TradeOff, count: int) -> tuple[int, ...]:

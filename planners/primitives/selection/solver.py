@@ -29,12 +29,13 @@ import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import csr_array
 
-from csdf.status import Status, Why, because
+from csdf.status import Status, because
 from csdf.time_limit import Budget, Stop, reason_of, stop_of
 from planners.primitives.profile import LayerProfile
 from planners.primitives.selection.planning import (
     Constraint,
     SelectionAnswer,
+    SelectionWhy,
     proved_answer,
     quick_answer,
 )
@@ -48,13 +49,6 @@ GAP = 2e-6  # of a bound as the solver sees it: it ends when that is all there i
 ROUNDING = 0.01  # of a bound in whole units, computed in floating point
 CANNOT_BE = 2  # status of scipy's milp
 STANDARD_OUTPUT = 1
-
-
-class ProgramWhy(Why):
-    """The reasons for a selection without a proof."""
-
-    TIME_LIMIT = "the time limit of the solver is reached"
-    BOUND = "proved: none is below {bound}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,13 +73,6 @@ class BinaryVariable(NamedTuple):
     nanoseconds: int
     memory: int
     candidate: LayerProfile | None  # None for a link
-
-
-class SelectionLimit(NamedTuple):
-    """A limit on the quantity that is not minimised, "nanoseconds" or "memory"."""
-
-    what: str
-    most: int
 
 
 class SumBetween(NamedTuple):
@@ -113,7 +100,7 @@ def solved_selection(
     except KeyboardInterrupt as end:
         return quick_answer(problem, constraint, reason_of(end))
     if solved.status == Status.UNKNOWN:
-        return quick_answer(problem, constraint, because(ProgramWhy.TIME_LIMIT))
+        return quick_answer(problem, constraint, because(SelectionWhy.SOLVER_ENDED))
     if solved.selection is None:  # then the least that a limit must allow, if it is found in time
         if nanoseconds is not None:
             best, what = fastest(problem, objective, budget=stop), "nanoseconds"
@@ -121,11 +108,11 @@ def solved_selection(
             best, what = smallest(problem, objective, MOST, budget=stop), "memory"
         minimum = None
         if best.selection is not None and best.status == Status.OPTIMAL:
-            minimum = _amount(best.selection, objective, what)
+            minimum = getattr(best.selection.pair(objective), what)
         return proved_answer(constraint, None, minimum)
     if solved.status == Status.OPTIMAL:
         return proved_answer(constraint, solved.selection, None)
-    quick = quick_answer(problem, constraint, because(ProgramWhy.BOUND, bound=solved.bound))
+    quick = quick_answer(problem, constraint, because(SelectionWhy.BOUND, bound=solved.bound))
     cost = constraint.cost(solved.selection)
     if quick.selection is not None and constraint.cost(quick.selection) < cost:
         return quick
@@ -166,7 +153,7 @@ def fastest(
     """Return the fastest selection whose memory is within a limit, or None."""
     is_sum = objective is Objective.NETWORK
     variables = variables_of(problem, objective, most=None if is_sum else memory)
-    limit = SelectionLimit("memory", memory) if is_sum and memory is not None else None
+    limit = memory if is_sum else None
     return _solved(problem, objective, variables, "nanoseconds", limit=limit, stop=stop_of(budget))
 
 
@@ -184,8 +171,7 @@ def smallest(
     stop = stop_of(budget)
     variables = variables_of(problem, objective)
     if objective is Objective.NETWORK:
-        limit = SelectionLimit("nanoseconds", nanoseconds)
-        return _solved(problem, objective, variables, "memory", limit=limit, stop=stop)
+        return _solved(problem, objective, variables, "memory", limit=nanoseconds, stop=stop)
     sizes = sorted({variable.memory for variable in variables})
     low, high = 0, len(sizes)  # smaller ones than sizes[low] do not do, sizes[high] does
     best, ended = None, False
@@ -241,13 +227,14 @@ def _solved(
     variables: Sequence[BinaryVariable],
     what: str,
     *,
-    limit: SelectionLimit | None,
+    limit: int | None,
     stop: Stop,
 ) -> Solution:
     """Minimise one cost under a limit on the other, until the selection satisfies the limit exactly.
 
-    what: "nanoseconds" or "memory".
+    what: the field of Pair that is minimised, "nanoseconds" or "memory"; limit: of the other field.
     """
+    limited_field = "memory" if what == "nanoseconds" else "nanoseconds"
     nothing = Solution(selection=None, status=Status.INFEASIBLE, bound=None)
     chosen_from = {variable.of for variable in variables if variable.candidate is not None}
     if len(chosen_from) < len(problem.layers):
@@ -255,11 +242,11 @@ def _solved(
     rows = _rows(problem, variables)
     costs, minimum = _costs(variables, what)
     if limit is not None:
-        limited, needed = _costs(variables, limit.what)
-        if limit.most < max(needed, _least_cost(problem, objective, limit.what)):
+        limited, needed = _costs(variables, limited_field)
+        if limit < max(needed, _least_cost(problem, objective, limited_field)):
             return nothing
         factors = {index: cost for index, cost in enumerate(limited) if cost}
-        rows.append(SumBetween(factors, -inf, limit.most - needed))
+        rows.append(SumBetween(factors, -inf, limit - needed))
     scale = 1 << max(0, max(costs, default=0).bit_length() - COST_BITS)  # exact in floating point
     digits = iter(DIGIT_BITS)
     bits = next(digits)
@@ -284,9 +271,10 @@ def _solved(
         selection = Selection(
             problem=problem, chosen=tuple(chosen[number] for number in range(len(problem.layers)))
         )
-        if limit is None or _amount(selection, objective, limit.what) <= limit.most:
+        pair = selection.pair(objective)
+        if limit is None or getattr(pair, limited_field) <= limit:
             bound = minimum + ceil(result.mip_dual_bound * scale - max(ROUNDING, GAP * scale))
-            amount = _amount(selection, objective, what)
+            amount: int = getattr(pair, what)
             is_proved = result.status == 0 and bound >= amount
             return Solution(
                 selection=selection,
@@ -295,10 +283,6 @@ def _solved(
             )
         rows.append(SumBetween(dict.fromkeys(places, 1), -inf, len(places) - 1))
     return Solution(selection=None, status=Status.UNKNOWN, bound=None)
-
-
-def _amount(selection: Selection, objective: Objective, what: str) -> int:
-    return selection.memory(objective) if what == "memory" else selection.nanoseconds
 
 
 def _least_cost(problem: SelectionProblem, objective: Objective, what: str) -> int:
@@ -319,8 +303,8 @@ def _least_cost(problem: SelectionProblem, objective: Objective, what: str) -> i
         for link in problem.links
     )
     part = replace(problem, candidates=tuple(candidates), links=tuple(links))
-    smallest_pair = trade_off(part, objective).smallest
-    return smallest_pair.memory if is_memory else smallest_pair.nanoseconds
+    least: int = getattr(trade_off(part, objective).smallest, what)
+    return least
 
 
 def _rows(problem: SelectionProblem, variables: Sequence[BinaryVariable]) -> list[SumBetween]:

@@ -6,6 +6,11 @@ eliminated by combining all its relations into one relation among its neighbours
 elimination, or dynamic programming over a tree decomposition). The result is exact for every
 network, and fast if few maps are live at the same time. Source: Dechter, Bucket Elimination: A
 Unifying Framework for Reasoning, Artificial Intelligence 113, 1999.
+
+A chain needs no method of its own. Its variables are eliminated from the front to the back, each with
+two relations, which is the dynamic program along the chain: label setting with the layouts as states
+and (time, memory) as labels. Here a whole front is one array, which a step extends at once, so the
+search by `csdf.search.pareto.ChainLabels` would add a second method and no speed.
 """
 
 from __future__ import annotations

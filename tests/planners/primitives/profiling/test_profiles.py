@@ -23,7 +23,6 @@ from planners.primitives.profile import (
     write_profile,
 )
 from planners.primitives.profiling import (
-    Candidate,
     Effort,
     allocated_bytes,
     from_worker,
@@ -300,7 +299,7 @@ class Clock:
     def __init__(self):
         self.now = 0
 
-    def candidate(self, times, log=None, name=""):
+    def run(self, times, log=None, name=""):
         left = iter(times)
 
         def run():
@@ -308,7 +307,7 @@ class Clock:
             if log is not None:
                 log.append(name)
 
-        return Candidate(before=lambda: None, run=run)
+        return run
 
     def __call__(self):
         return self.now
@@ -318,7 +317,7 @@ def test_medians_and_quartiles_leave_the_first_run_out():
     clock = Clock()
     effort = Effort(repetitions=5, least=5)
     found = take_turns(
-        [clock.candidate([1000, 10, 50, 20, 40, 30])], effort, look=lambda _: None, clock=clock
+        [clock.run([1000, 10, 50, 20, 40, 30])], effort, prepare=lambda _: None, clock=clock
     )
     # Of 10, 20, 30, 40, 50 the median is 30 and the quartiles are 20 and 40.
     assert found == [(30, 20)]
@@ -326,13 +325,13 @@ def test_medians_and_quartiles_leave_the_first_run_out():
 
 def test_primitives_are_timed_alternately_and_slow_ones_once():
     clock, log = Clock(), []
-    candidates = [
-        clock.candidate(count(10, 0), log, "fast"),
-        clock.candidate(count(81, 0), log, "hopeless"),
-        clock.candidate([900, *[12] * 3], log, "translated first"),
+    runs = [
+        clock.run(count(10, 0), log, "fast"),
+        clock.run(count(81, 0), log, "hopeless"),
+        clock.run([900, *[12] * 3], log, "translated first"),
     ]
     effort = Effort(repetitions=3, least=1, hopeless=8)
-    found = take_turns(candidates, effort, look=lambda _: None, clock=clock)
+    found = take_turns(runs, effort, prepare=lambda _: None, clock=clock)
     assert found == [(10, 0), (81, 0), (12, 0)]
     names = ["fast", "hopeless", "translated first"]
     assert log == [*names, *names, *2 * ["fast", "translated first"]]
@@ -341,7 +340,7 @@ def test_primitives_are_timed_alternately_and_slow_ones_once():
 def test_a_slow_variant_is_timed_until_its_minimum_time():
     clock, log = Clock(), []
     effort = Effort(repetitions=9, least=2, nanoseconds=250)
-    take_turns([clock.candidate(count(100, 0), log)], effort, look=lambda _: None, clock=clock)
+    take_turns([clock.run(count(100, 0), log)], effort, prepare=lambda _: None, clock=clock)
     assert len(log) == 1 + 3  # uncounted, then 100 + 100 + 100 are over 250
 
 
