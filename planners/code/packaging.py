@@ -130,29 +130,18 @@ def _is_date(text: str) -> bool:
 def with_banners(files: Mapping[str, str], package: Package) -> dict[str, str]:
     """Return the files with banners, and the text of the licence.
 
-    Banners of the headers and sources of the library contain the origin and the licence, banners of
-    tests and build systems the licence only. Formats without comments (JSON) and the README have none.
+    A banner contains the licence and the origin. JSON has no comments, and so no banner.
     """
-    marked = {}
-    for path, text in files.items():
-        is_code = PurePath(path).suffix in (".c", ".h", ".ld")
-        if is_code:
-            is_library = path.startswith(("include/", "src/"))
-            lines = package.lines() if is_library else [SPDX]
-            marked[path] = f"{_block(lines)}\n{text}"
-        elif PurePath(path).suffix in (".json", ".md"):
-            marked[path] = text
-        else:
-            marked[path] = f"# {SPDX}\n{text}"
+    lines = [comment(line) for line in package.lines()]
+    in_c = "\n * ".join(lines).replace(" \n", "\n")
+    in_markdown = "\n".join(lines).replace("-->", "-- >")
+    banners = dict.fromkeys((".c", ".h", ".ld"), f"/* {in_c}\n */\n")
+    banners |= {".json": "", ".md": f"<!-- {in_markdown}\n-->\n\n"}
+    others = "".join(f"# {line}".rstrip() + "\n" for line in [*lines, ""])
+    marked = {
+        path: banners.get(PurePath(path).suffix, others) + text for path, text in files.items()
+    }
     return {**marked, "LICENSE": source("license.txt")}
-
-
-def _block(lines: Sequence[str]) -> str:
-    """A comment of C that holds some lines."""
-    texts = [comment(line) for line in lines]
-    if len(texts) == 1:
-        return f"/* {texts[0]} */"
-    return "\n".join([f"/* {texts[0]}", *(f" * {line}".rstrip() for line in texts[1:]), " */"])
 
 
 def version_macro(library: str, version: str) -> str:
