@@ -1,10 +1,17 @@
 """Integer arithmetic of quantised layers, bit by bit as the runtimes compute it.
 
-A stored integer q stands for scale * (q - zero point). Scales are numbers in single precision.
-In fixed point, what is rescaled is multiplied with a 31-bit integer and shifted, and rounded twice:
-halves up in the product, away from zero in the shift. Described from tensorflow/tflite-micro,
-tensorflow/lite/kernels/internal/common.cc and quantization_util.cc, and from google/gemmlowp,
-fixedpoint/fixedpoint.h.
+A stored integer q stands for scale * (q - zero point); scales are numbers in single precision.
+`centred` integers have no zero point, `stored` adds it and saturates. Sums of products are rescaled
+to steps of the output by a ratio of scales, in the arithmetic of the runtime (`rescaled_sums`):
+
+    rescaled                   a 31-bit multiplier and a shift, each rounded: halves of the product
+                               up, halves of the shift away from zero (TensorFlow Lite Micro)
+    rescaled_wide              a 15-bit multiplier, halves up (sums of 16-bit integers)
+    rescaled_single_rounding   in double precision, halves away from zero (LiteRT, fully connected)
+    rescaled_with_further      the same without floats: a multiplier of up to 62 bits, halves up
+
+Described from tensorflow/tflite-micro, tensorflow/lite/kernels/internal/common.cc and
+quantization_util.cc, and from google/gemmlowp, fixedpoint/fixedpoint.h.
 """
 
 from __future__ import annotations
@@ -22,8 +29,8 @@ from csdf.errors import UnsupportedOperator
 
 Integers = NDArray[np.int64]
 
-LARGEST = 2**31 - 1
-HALF = 2**30
+INT32_MAX = 2**31 - 1
+HALF_IN_Q31 = 2**30  # 1/2 with 31 fraction bits, in which a multiplier is from 1/2 to 1
 # Exponents of a multiplier whose sums are rounded once. The largest shifts by at least one bit; the
 # smallest, of 16-bit results, keeps 2 ** 31 times 31 bits below 2 ** 63.
 MOST_EXPONENT = 30
@@ -37,7 +44,7 @@ def multiplier(ratio: float) -> tuple[int, int]:
     fraction, exponent = frexp(ratio)
     integer = int(fraction * 2**31 + 0.5)  # halves up; a fraction is positive
     if integer == 2**31:
-        integer, exponent = HALF, exponent + 1
+        integer, exponent = HALF_IN_Q31, exponent + 1
     return (0, 0) if exponent < -31 else (integer, exponent)
 
 
@@ -53,7 +60,7 @@ def high_product(left: ArrayLike, right: ArrayLike) -> Integers:
     Halves go up: -1/2 becomes 0. Saturates only at (-2**31) * (-2**31), which multipliers never are.
     """
     product = np.asarray(left, np.int64) * np.asarray(right, np.int64)
-    nudged = product + np.where(product >= 0, HALF, 1 - HALF)
+    nudged = product + np.where(product >= 0, HALF_IN_Q31, 1 - HALF_IN_Q31)
     return np.where(nudged >= 0, nudged >> 31, -(-nudged >> 31))
 
 
@@ -84,7 +91,7 @@ def rescaled_single_rounding(values: ArrayLike, ratios: ArrayLike) -> Integers:
     fully_connected.h, the version with scales as arguments.
     """
     products = np.asarray(values, np.float64) * np.asarray(ratios, np.float64)
-    result: Integers = np.clip(away_from_zero(products), -LARGEST - 1, LARGEST).astype(np.int64)
+    result: Integers = np.clip(away_from_zero(products), -INT32_MAX - 1, INT32_MAX).astype(np.int64)
     return result
 
 
@@ -92,27 +99,26 @@ def rescaled_single_rounding(values: ArrayLike, ratios: ArrayLike) -> Integers:
 def multiplier_single_rounding(ratio: float, least: int, most: int) -> tuple[int, int, int]:
     """Return an integer of 31 bits, an exponent and 31 further bits, mostly 0.
 
-    Sums of 32 bits, or of 48 bits for results of 16 bits, times
-    (integer + further * 2 ** -31) * 2 ** (exponent - 31), halves up, and then within least and most,
-    are those of `rescaled_single_rounding` within the same limits. Candidates are tested around every
-    threshold, a sum where the result changes: both functions are monotone, so that equal results
-    there are equal functions. Candidates of 62 bits come second.
+    With them `rescaled_with_further` equals `rescaled_single_rounding` for all sums of 32 bits, or of
+    48 bits for results of 16 bits, after both are clipped to least and most. Both are monotone, so
+    they are equal if they are equal next to each threshold, a sum at which the result changes. The
+    first candidate that is equal there is returned; candidates of 62 bits come second.
     """
     integer, exponent = multiplier(ratio)
     if not integer:
         return 0, -1, 0
     if exponent >= MOST_EXPONENT:  # each sum but zero is beyond the limits
-        return HALF, MOST_EXPONENT, 0
+        return HALF_IN_Q31, MOST_EXPONENT, 0
     is_short = most - least > 2**8
     if is_short and exponent < LEAST_EXPONENT:
         raise _no_multiplier(ratio)
-    largest = 2 ** (16 - LEAST_EXPONENT) if is_short else LARGEST
-    levels = np.arange(least + 1, most + 1)
-    near = np.floor(np.clip((levels - 0.5) / ratio, -largest - 1, largest)).astype(np.int64)
-    sums = np.clip(near[:, None] + np.arange(-2, 4), -largest - 1, largest)
+    largest = 2 ** (16 - LEAST_EXPONENT) if is_short else INT32_MAX
+    thresholds = (np.arange(least + 1, most + 1) - 0.5) / ratio
+    before = np.floor(np.clip(thresholds, -largest - 1, largest)).astype(np.int64)
+    sums = np.clip(before[:, None] + np.arange(-2, 4), -largest - 1, largest)
     expected = np.clip(rescaled_single_rounding(sums, ratio), least, most)
     for factor, further in _candidates(ratio, integer):
-        if factor <= LARGEST:
+        if factor <= INT32_MAX:
             results = rescaled_with_further(sums, factor, exponent, further)
             if np.array_equal(np.clip(results, least, most), expected):
                 return factor, exponent, further
@@ -138,7 +144,7 @@ def _no_multiplier(ratio: float) -> UnsupportedOperator:
 
 
 def rescaled_with_further(values: ArrayLike, integer: int, exponent: int, further: int) -> Integers:
-    """Return values of 32 bits times (integer + further * 2 ** -31) * 2 ** (exponent - 31)."""
+    """Return values times (integer + further * 2 ** -31) * 2 ** (exponent - 31), halves up."""
     shift, whole = 31 - exponent, np.asarray(values, np.int64)
     product = whole * integer + ((whole * further) >> 31)
     result: Integers = (product + (np.int64(1) << (shift - 1))) >> shift
@@ -158,12 +164,12 @@ def multipliers_single_rounding(
 
 
 def rescaled_wide(values: ArrayLike, integer: ArrayLike, exponent: ArrayLike) -> Integers:
-    """Return sums of up to 48 bits times integer * 2 ** (exponent - 31).
+    """Return sums of up to 48 bits times integer * 2 ** (exponent - 31), halves up.
 
-    Of the integer the upper 16 bits count, and halves are rounded up.
+    The integer is rounded to its upper 15 bits, so that a product has 63 bits.
     """
     factor = np.asarray(integer, np.int64)
-    short = np.where(factor < 0x7FFF0000, (factor + (1 << 15)) >> 16, 0x7FFF)
+    short = np.minimum((factor + (1 << 15)) >> 16, 2**15 - 1)
     shift = 15 - np.asarray(exponent, np.int64)
     rounding = np.int64(1) << (shift - 1)
     result: Integers = (np.asarray(values, np.int64) * short + rounding) >> shift
@@ -207,8 +213,8 @@ def dequantized(values: Array, types: Quantization) -> Array:
     return whole.astype(np.float32) * np.float32(types.scale)
 
 
-def are_kept(source: Quantization, result: Quantization) -> bool:
-    """Whether all integers of one scale, made real, are the same integers of the other, and back."""
+def keeps_integers(source: Quantization, result: Quantization) -> bool:
+    """Whether requantising 8-bit integers from one type to the other changes none, nor back."""
     if source.element.bytes > 1 or source.element is not result.element:
         return source == result
     limits = np.iinfo(source.element.value)

@@ -24,7 +24,7 @@ import numpy as np
 
 from cnn2csdf import operators as op
 from cnn2csdf.dtypes import Element, Quantization
-from cnn2csdf.integers import are_kept
+from cnn2csdf.integers import keeps_integers
 from cnn2csdf.moves_as_views import with_columns, with_views
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.operators import Next, Previous
@@ -226,7 +226,7 @@ def _inputs_in_types_of_window(
         source_types = source.quantization
         if source in readers or source_types is None or source_types == types:
             continue
-        if are_kept(source_types, types):
+        if keeps_integers(source_types, types):
             conversions[source.name] = replace(
                 source,
                 name=f"{source.name} of {window.name}",
@@ -243,7 +243,7 @@ def _stores(draft: Draft, layer: Layer, types: Quantization) -> bool:
     """Whether a reader quantises a variable to this type, or to one with equal integers."""
     if layer.quantization is None or layer.quantization == types:
         return layer.quantization == types
-    return are_kept(layer.quantization, types) and all(
+    return keeps_integers(layer.quantization, types) and all(
         reader.operator.joined_axis is not None and reader.quantization == types
         for reader in draft.readers(layer.name)
     )

@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 from cnn2csdf.arrays import Array
 from cnn2csdf.dtypes import Element, Quantization
 from cnn2csdf.integers import (
-    HALF,
-    LARGEST,
+    HALF_IN_Q31,
+    INT32_MAX,
     Integers,
     away_from_zero,
     centred,
@@ -126,10 +126,10 @@ def _sigmoid(values: Array, source: Quantization, result: Quantization) -> Array
     scaled, radius = _q4_27_arguments(whole, source)
     # 1 / (1 + e ** -x) in Q0.31 for x in Q4.27.
     positive = reciprocal_of_one_plus(exponential(-np.abs(scaled), 4))
-    reciprocal = np.where(scaled > 0, positive, LARGEST - positive)
-    return _stored_saturated(
-        divided_by_power(np.where(scaled == 0, HALF, reciprocal), 23) - 128, whole, radius, result
-    )
+    sigmoid = np.where(scaled > 0, positive, INT32_MAX - positive)
+    sigmoid = np.where(scaled == 0, HALF_IN_Q31, sigmoid)
+    in_256ths = divided_by_power(sigmoid, 23)  # of 31 fraction bits eight remain
+    return _stored_saturated(in_256ths - 128, whole, radius, result)
 
 
 def _hyperbolic_tangent(values: Array, source: Quantization, result: Quantization) -> Array:
@@ -137,22 +137,14 @@ def _hyperbolic_tangent(values: Array, source: Quantization, result: Quantizatio
         return _in_single_precision(values, source, result, np.tanh)
     whole = centred(values, source)
     if source.element is Element.INT16:
-        # tanh x in Q0.15.
-        return _short_tanh(_short_scaled(whole, source.scale, EXACT_SHIFTS["tanh"])).astype(
-            np.int16
-        )
+        steps = _short_scaled(whole, source.scale, EXACT_SHIFTS["tanh"])
+        return _short_tanh(steps).astype(np.int16)
     scaled, radius = _q4_27_arguments(whole, source)
     # tanh x = 2 / (1 + e ** -2x) - 1 in Q0.31 for x in Q4.27: read as Q5.26, the same 32 bits are 2 x.
     powers = exponential(-np.abs(scaled), 5)
-    hyperbolic = _saturated_to_int32((_twice_reciprocal(powers) - 2**29) * 4)
-    return _stored_saturated(
-        divided_by_power(
-            np.where(scaled == 0, 0, np.where(scaled < 0, -hyperbolic, hyperbolic)), 24
-        ),
-        whole,
-        radius,
-        result,
-    )
+    positive = _saturated_to_int32((_twice_reciprocal(powers) - 2**29) * 4)
+    in_128ths = divided_by_power(np.sign(scaled) * positive, 24)  # seven fraction bits remain
+    return _stored_saturated(in_128ths, whole, radius, result)
 
 
 def _absolute(values: Array, source: Quantization, result: Quantization) -> Array:
@@ -221,7 +213,7 @@ def inverse_root(value: int) -> tuple[int, int]:
     Five Newton steps in Q3.28: r -> 3/2 r - value/2 r ** 3.
     """
     if value == 1:
-        return LARGEST, 0
+        return INT32_MAX, 0
     right = 11
     while value >= 2**29:
         value, right = value // 4, right + 1
@@ -296,12 +288,12 @@ def exponential(values: Integers, whole_bits: int = DIFFERENCE_BITS) -> Integers
     rest = below - values
     for bit, factor in enumerate(EXPONENTIALS[: whole_bits + 2], start=lowest):
         result = np.where(rest & (1 << bit), high_product(result, factor), result)
-    return np.where(values == 0, LARGEST, result)
+    return np.where(values == 0, INT32_MAX, result)
 
 
 def _twice_reciprocal(values: Integers) -> Integers:
     """2 / (1 + x) in Q2.29 for 0 <= x <= 1 in Q0.31, by three Newton steps."""
-    half = (values + LARGEST + 1) // 2
+    half = (values + INT32_MAX + 1) // 2
     reciprocal = 1515870810 + high_product(half, -1010580540)  # 48 / 17 - 32 / 17 * half
     for _ in range(3):
         step = high_product(reciprocal, 2**29 - high_product(half, reciprocal))
@@ -315,7 +307,7 @@ def reciprocal_of_one_plus(values: Integers) -> Integers:
 
 
 def _saturated_to_int32(values: Integers) -> Integers:
-    return np.clip(values, -LARGEST - 1, LARGEST)
+    return np.clip(values, -INT32_MAX - 1, INT32_MAX)
 
 
 def input_radius(whole_bits: int, exponent: int) -> int:
@@ -328,7 +320,7 @@ def softmax_of(values: Integers, scale: float, axis: Any, bits: int = 8) -> Inte
 
     The scale of the result is 1 / 2 ** bits, its zero point the smallest integer.
     """
-    integer, exponent = multiplier(min(float(np.float32(scale)) * 2**26, LARGEST))
+    integer, exponent = multiplier(min(float(np.float32(scale)) * 2**26, INT32_MAX))
     radius = -input_radius(DIFFERENCE_BITS, exponent)
     beyond = values - values.max(axis=axis, keepdims=True)
     powers = exponential(high_product(beyond * 2**exponent, integer))

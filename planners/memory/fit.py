@@ -19,7 +19,7 @@ from math import ceil
 from warnings import warn
 
 from cnn2csdf.fixed_point.flash import flash_bytes
-from cnn2csdf.instructions import uncounted
+from cnn2csdf.instructions import kernels_without_counts
 from cnn2csdf.network import Network
 from cnn2csdf.platforms import (
     NANOSECONDS,
@@ -209,7 +209,7 @@ def _answer_about(
         platform=platform,
         uncounted=()
         if platform is None
-        else uncounted(platform, request.network, request.element_bytes),
+        else kernels_without_counts(platform, request.network, request.element_bytes),
     )
 
 

@@ -23,7 +23,7 @@ from operator import mul
 import numpy as np
 
 from cnn2csdf.geometry import Range
-from cnn2csdf.instructions import known_loops, loops
+from cnn2csdf.instructions import loops, tabulated_loops
 from cnn2csdf.instructions import work as layer_work
 from cnn2csdf.network import Layer, Network, Shape
 from cnn2csdf.operators.kernel_loops import READ_IN_EACH_CALL
@@ -67,7 +67,7 @@ def stage_loops(table: StageTable, stage: Stage, known: Table | None = None) -> 
             adds_up=stage.mode is Mode.ACCUMULATING,
         )
         if known is not None:
-            of_frame = known_loops(layer, inputs, of_frame, known)
+            of_frame = tabulated_loops(layer, inputs, of_frame, known)
         rows, calls = layer.shape.rows, geometry.firings.count
         made = rows
         if not geometry.accumulator and stage.mode is Mode.ROWS:

@@ -19,7 +19,7 @@ from cnn2csdf.execution.layer_by_layer import run_layer_by_layer
 from cnn2csdf.fixed_point.flash import derived_arrays
 from cnn2csdf.fixed_point.single_precision import columns_at_once, product_factors
 from cnn2csdf.integers import (
-    LARGEST,
+    INT32_MAX,
     has_wide_sums,
     multiplier,
     quantized,
@@ -250,7 +250,7 @@ def look_up_call(node: LayerNode) -> KernelCall:
 def powers_of(node: LayerNode) -> Fields:
     """Return multiplier and exponent of the differences in a softmax, and the minimum that counts."""
     scale = float(np.float32(given_types(node).scale))
-    integer, exponent = multiplier(min(scale * 2**26, LARGEST))
+    integer, exponent = multiplier(min(scale * 2**26, INT32_MAX))
     if exponent < 0:
         raise node.refusal("of quantised integers with so small a scale")
     least = max(-int(31 * 2**26 // 2**exponent), -256)

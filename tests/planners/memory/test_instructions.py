@@ -10,7 +10,7 @@ from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.catalogue.networks import from_catalogue
 from cnn2csdf.dtypes import Element, Stored
-from cnn2csdf.instructions import known_loops, loops, work
+from cnn2csdf.instructions import loops, tabulated_loops, work
 from cnn2csdf.platforms import NANOSECONDS, PLATFORMS, platform_named
 from cnn2csdf.readers.model_files import read_model
 from cnn2csdf.simplify import simplified
@@ -186,7 +186,7 @@ def test_an_unknown_function_behind_a_known_kernel_costs_its_elements():
     layer = network.layer("c")
     kernel = {("Convolution.real", "places"): 4}
     behind = {("behind multiply", "elements"): 20, ("behind multiply", "places"): 4}
-    guessed = known_loops(
+    guessed = tabulated_loops(
         layer, network.input_shapes(layer), kernel | behind, {"Convolution.real": {}}
     )
     assert guessed == kernel | {("other", "operations"): 20, ("other", "read"): 20}
