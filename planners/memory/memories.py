@@ -126,20 +126,21 @@ def planned_in_memories(request: FitRequest, budget: Budget) -> InMemories:
     best, reason = _planned_within(next(spaces), layout, sizes, None)
     least = (bound, once) if costs.scale is None else (0, 0)
     alone, ended = None, None
-    if bound <= max(0, trained - fast) and (best is None or best[0].rank > least):
+    is_open = best is None or (best[0].rank > least and not reason.has(Ended.INTERRUPTED))
+    if bound <= max(0, trained - fast) and is_open:
         alone, ended = _in_one_memory(request, layout, costs, table, stop, is_streamed=is_streamed)
     for groups in spaces:
-        if stop.is_over() or any(plan and plan.rank <= least for plan in (alone, best and best[0])):
+        is_least = any(plan and plan.rank <= least for plan in (alone, best and best[0]))
+        if is_least or reason.kind is MemoriesWhy.BY_THEN:
             break
         if groups.has_tiles and best is not None and best[0].cost <= bound:
             continue  # tiles only move less
         candidate, reason = _planned_within(groups, layout, sizes, best and best[0].rank)
         best = candidate or best
-    improved = None if best is None else best[1].improved(best[0])
-    if best is not None and improved is not None and (costs.scale or improved.cost > bound):
-        best, improved = _with_pinned(candidates(course, table), layout, sizes, best, improved)
-    if best is not None and improved is not None:
-        improved = best[1].with_wide_blocks(improved)
+    improved = None
+    if best is not None:
+        groups = candidates(course, table)
+        improved, reason = _improved(groups, layout, sizes, best, reason, bound=bound)
     if ended is not None and not ended.has(Ended.EFFORT):
         reason = because(MemoriesWhy.BY_THEN, end=ended)
     if alone is not None and (improved is None or alone.rank < improved.rank):
@@ -197,32 +198,47 @@ def _in_one_memory(
     return min(plans, key=lambda plan: plan.rank, default=None), ended
 
 
-def _with_pinned(
+def _improved(
     groups: GroupCandidates,
     layout: BoardMemories,
     sizes: dict[str, int],
     best: tuple[PlacedPlan, Chain],
-    improved_best: PlacedPlan,
-) -> tuple[tuple[PlacedPlan, Chain], PlacedPlan]:
-    """Return the best plan with resident weights in part of fast memory, before and after improvement.
+    reason: Reason,
+    *,
+    bound: int,
+) -> tuple[PlacedPlan, Reason]:
+    """Return a plan with resident and prefetched weights, and the reason of the answer.
+
+    Weights are resident where the plan leaves fast memory free. Searches in which the weights with
+    the highest cost per byte occupy a part of fast memory follow, unless the plan is at the bound.
 
     groups: groups without resident weights.
-    best: a plan of the search, with its chain.
-    improved_best: the same plan after improvement.
+    best, reason: a plan of the search, with its chain, and its reason.
+    bound: slow-memory bytes of any schedule.
     """
-    chosen = best
-    tried = set[Names]()
-    for quarters in PINNED:
-        pinned = frozenset(best[1].dearest(best[0], layout.capacity * quarters // 4))
-        if not pinned or pinned in tried or groups.stop.is_over():
-            continue
-        tried.add(pinned)
-        candidate, _ = _planned_within(groups.pinning(pinned), layout, sizes, improved_best.rank)
-        if candidate is not None:
-            improved = candidate[1].improved(candidate[0])
-            if improved.rank < improved_best.rank:
-                chosen, improved_best = candidate, improved
-    return chosen, improved_best
+    plan, chain = best
+    improved, tried = plan, {Names()}
+    try:
+        improved = chain.improved(plan)
+        for quarters in PINNED if groups.costs.scale or improved.cost > bound else ():
+            pinned = frozenset(best[1].dearest(plan, layout.capacity * quarters // 4))
+            if pinned in tried:
+                continue
+            if reason.kind is MemoriesWhy.BY_THEN:
+                break
+            tried.add(pinned)
+            candidate, searched = _planned_within(
+                groups.pinning(pinned), layout, sizes, improved.rank
+            )
+            if searched.kind is MemoriesWhy.BY_THEN:
+                reason = searched
+            if candidate is not None:
+                repinned = candidate[1].improved(candidate[0])
+                if repinned.rank < improved.rank:
+                    improved, chain = repinned, candidate[1]
+    except ENDS as end:
+        reason = because(MemoriesWhy.BY_THEN, end=reason_of(end))
+    return chain.with_wide_blocks(improved), reason
 
 
 def slow_front(request: FitRequest, stop_for: Callable[[int], Stop]) -> list[SlowTraffic]:

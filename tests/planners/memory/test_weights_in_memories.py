@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from fractions import Fraction
+from itertools import count
 from random import Random
 
 import pytest
@@ -11,7 +12,7 @@ from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.execution.layer_by_layer import run_layer_by_layer
 from cnn2csdf.platforms import PLATFORMS, BoardMemory
 from cnn2csdf.simplify import simplified
-from csdf.errors import InvalidArgument, InvalidPlan
+from csdf.errors import GaveUp, InvalidArgument, InvalidPlan
 from csdf.time_limit import Stop
 from planners.memory.fit import fit
 from planners.memory.memories import planned_in_memories
@@ -268,3 +269,24 @@ def test_an_answer_of_an_ended_search_is_cut_short(layers):
     answers = [fit(chain(layers), **terms, budget=end) for end in ends]
     assert [one.is_cut_short for one in answers] == [False, True]
     assert [one.status for one in answers] == ["feasible", "feasible"]
+
+
+@pytest.mark.parametrize("end", [GaveUp("the last step"), KeyboardInterrupt("the last step")])
+def test_an_end_while_weights_are_pinned_is_told(end):
+    terms = {"memories": memories(700, rate=10, flash=10), "element_bytes": 1, "platform": CORE}
+    network = chain(2)
+
+    def reason_after(steps):
+        looks = count()
+
+        def report(_):
+            step = next(looks)
+            if step == steps or (step > steps and isinstance(end, GaveUp)):
+                raise end
+
+        return str(fit(network, **terms, budget=Stop(report=report)).reason), next(looks)
+
+    reason, steps = reason_after(10**6)
+    assert "the last step" not in reason
+    ended = range(steps - 16, steps, 2)  # weights are pinned last
+    assert [step for step in ended if "the last step" not in reason_after(step)[0]] == []
