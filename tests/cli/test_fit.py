@@ -253,6 +253,23 @@ def test_the_plan_is_written_as_json(run, tmp_path):
     assert max(one["offset"] + one["size"] for one in plan["buffers"]) == plan["arena_bytes"]
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("samos_example", "--ram", "1kB"),
+        ("samos_example", "samos_example", "--fps", "10000000"),
+        ("samos_example", "--memory", "sram=9B", "--memory", "psram=1MB:slow"),
+    ],
+)
+def test_a_plan_that_does_not_fit_is_not_written(run, tmp_path, words):
+    file = tmp_path / "plan.json"
+    code, output, remarks = run("fit", *words, *INT8, "-o", file)
+    assert code in {1, 3}
+    assert f"{file} is not written: there is no plan that fits" in remarks
+    assert not file.exists()
+    assert "next  " not in output
+
+
 def test_the_plan_and_its_trade_off_are_two_pictures(run, tmp_path):
     pytest.importorskip("matplotlib")
     plan, front = tmp_path / "plan.svg", tmp_path / "front.svg"

@@ -68,7 +68,7 @@ def command_parser() -> argparse.ArgumentParser:
         help="draw RAM against MACs of all methods; with --memory slow bytes, or time, against the "
         "size of the first memory, with the effort for each size",
     )
-    parsers.add_output_option(parser, "the plan, in JSON", "json")
+    parsers.add_output_option(parser, "the plan, in JSON, if a plan fits", "json")
     return parser
 
 

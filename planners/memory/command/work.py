@@ -96,7 +96,9 @@ def work(options: argparse.Namespace) -> int:
     checks = [check for _, _, check in answers_found if check is not None]
     shown = [(fit.best or fit.least).plan for fit in fits]
     plans = list(zip(networks, shown, strict=True))
-    text = format_own_plans(plans) if options.output else ""
+    is_fitting = all_of.verdict[0] == Status.FEASIBLE
+    written = options.output if is_fitting else None
+    text = format_own_plans(plans) if written else ""
     arenas = [interpreters_of(source, options) for source in options.models]
     if options.json:
         document = as_json(all_of, checks, seconds)
@@ -106,14 +108,17 @@ def work(options: argparse.Namespace) -> int:
         print(json.dumps(document, indent=2))
     else:
         interpreted = [list(interpreters_in_words(planned)) for planned in arenas]
-        deploy = _deploy(options, fits, plans)
+        deploy = _deploy(options, fits, plans) if is_fitting else None
         print(answers.in_words(as_lines(all_of, checks, seconds, interpreted, deploy), options))
         for plan in shown if options.show_plan else ():
             print(f"\n{plan}")
-    if options.output:
-        output.write("csdf fit", options.output, text)
-    if options.output or not (options.is_element_given or options.plan):
-        remark_on_elements("csdf fit", options.output, plans)
+    if written:
+        output.write("csdf fit", written, text)
+    elif options.output:
+        reason = "there is no plan that fits"
+        output.refusal("csdf fit", f"{options.output} is not written: {reason}")
+    if written or not (options.is_element_given or options.plan):
+        remark_on_elements("csdf fit", written, plans)
     if options.plot:
         draw = loading.drawing("planners.memory.command.picture")
         text = draw.plan_picture(networks, fits, loading.suffix_of(options.plot))
@@ -137,10 +142,8 @@ def _deploy(
     fits: Sequence[Fit],
     plans: Sequence[tuple[Network, StreamingPlan]],
 ) -> str | None:
-    """Return the command that writes the plans as C; None without plans that C executes."""
-    if any(fit.best is None for fit in fits) or any(
-        next(different_elements(network, plan), None) for network, plan in plans
-    ):
+    """Return the command that writes the plans as C; None for plans that C does not execute."""
+    if any(next(different_elements(network, plan), None) for network, plan in plans):
         return None
     words = words_without(options.words, OF_FIT)
     if options.output and options.plan is None:
