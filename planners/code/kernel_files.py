@@ -62,7 +62,12 @@ LANES = """/* gcc makes vectors of sums that stand side by side; at -O3 it would
 #else
 #define BY_LANES
 #endif"""
-ASSEMBLY = """#define NAKED __attribute__((naked, noinline))
+ASSEMBLY = """/* A function in assembly, of which the compiler may assume nothing. */
+#if defined(__clang__) || (__GNUC__ < 8)
+#define NAKED __attribute__((naked, noinline))
+#else
+#define NAKED __attribute__((naked, noinline, noclone, noipa))
+#endif
 #define UNREAD __attribute__((unused))"""
 SCHEDULER_TOPIC = """Scheduler of the tables in the C file of the network.
 

@@ -41,15 +41,9 @@ INLINED static void add_lanes(int32_t *sums, const patch *p, const trained *weig
 #endif
     for (i = 0; i < p->row_count; i++) {
         const element *values = &p->rows[i][p->from + from];
+        const element *last = &values[p->count - stride]; /* of a tap: the loop ends there */
         const trained *with = &weights[i * p->width];
-#if defined(WORDS_MEET) /* one register less */
-        const element *end = &values[p->count];
-        for (; values != end; values += stride, with += apart)
-#else
-        int32_t left;
-        for (left = p->count; left > 0; left -= stride, values += stride, with += apart)
-#endif
-        {
+        for (;;) {
 #if defined(HELIUM)
             int16x8_t v = vsubq_n_s16(vldrbq_s16(values), (int16_t)zero);
             int16x8_t w = vldrbq_s16(with);
@@ -82,6 +76,11 @@ INLINED static void add_lanes(int32_t *sums, const patch *p, const trained *weig
             c += (values[2] - zero) * with[2];
             d += (values[3] - zero) * with[3];
 #endif
+            if (values == last) {
+                break;
+            }
+            values += stride;
+            with += apart;
         }
     }
 #if defined(HELIUM)

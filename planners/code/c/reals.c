@@ -111,7 +111,7 @@ INLINED static float32x4_t four_singles(const uint16_t *halves)
 #endif
 
 #if SOME_WEIGHTS_ARE_HALVES
-#define ADD_HALF_PRODUCT(sum, at) sum += v * single_of(weights[at]);
+#define ADD_HALF_PRODUCT(sum, at) sum += v * single_of(with[at]);
 #endif
 
 #if SOME_WEIGHTS_ARE_HALVES
@@ -119,31 +119,31 @@ INLINED static float32x4_t four_singles(const uint16_t *halves)
 static void add_eight_half_products(element *restrict sums, const element *restrict values,
                                     const uint16_t *restrict weights, int32_t count, int32_t stride)
 {
-    const element *end = &values[count];
+    int32_t i;
 #if defined(HELIUM) && (__ARM_FEATURE_MVE & 2)
     float32x4_t low = vld1q_f32(sums);
     float32x4_t high = vld1q_f32(sums + 4);
-    for (; values < end; values++) {
-        low = vaddq_f32(low, vmulq_n_f32(four_singles(weights), *values));
-        high = vaddq_f32(high, vmulq_n_f32(four_singles(weights + 4), *values));
-        weights += stride;
+    for (i = 0; i < count; i++) {
+        const uint16_t *with = &weights[i * stride];
+        low = vaddq_f32(low, vmulq_n_f32(four_singles(with), values[i]));
+        high = vaddq_f32(high, vmulq_n_f32(four_singles(with + 4), values[i]));
     }
     vst1q_f32(sums, low);
     vst1q_f32(sums + 4, high);
 #elif defined(__AVX2__) && defined(__F16C__)
     __m256 all = _mm256_loadu_ps(sums);
-    for (; values < end; values++) {
-        __m256 with = _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)weights));
-        all = _mm256_add_ps(all, _mm256_mul_ps(with, _mm256_set1_ps(*values)));
-        weights += stride;
+    for (i = 0; i < count; i++) {
+        const void *with = &weights[i * stride];
+        __m256 eight = _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)with));
+        all = _mm256_add_ps(all, _mm256_mul_ps(eight, _mm256_set1_ps(values[i])));
     }
     _mm256_storeu_ps(sums, all);
 #else
     EIGHT(LOAD_SUM)
-    for (; values < end; values++) {
-        element v = *values;
+    for (i = 0; i < count; i++) {
+        element v = values[i];
+        const uint16_t *with = &weights[i * stride];
         EIGHT(ADD_HALF_PRODUCT)
-        weights += stride;
     }
     EIGHT(STORE_SUM)
 #endif
@@ -282,11 +282,11 @@ BY_LANES static void add_eight_lanes(const convolution *of, const receptive_fiel
     int32_t j;
     for (i = field->down.first; i < field->down.end; i++) {
         int32_t tap = (i * of->at.taps[1]) + field->across.first;
-        const element *with = of->weights.singles + ((tap * of->groups) + first);
         for (j = field->across.first; j < field->across.end; j++) {
             const element *values = &field->rows[i][column_under(field, j) + from];
+            const element *with = &of->weights.singles[(tap * of->groups) + first];
             EIGHT(ADD_LANE)
-            with += of->groups;
+            tap++;
         }
     }
     EIGHT(STORE_SUM)
