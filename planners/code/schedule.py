@@ -30,7 +30,12 @@ from cnn2csdf.rings import rings_of
 from cnn2csdf.weights import Model
 from csdf.errors import InvalidNetwork, InvalidPlan
 from planners.code.c_text import NULL, Tables, identifier, table_row
-from planners.code.calls.by_data_type import ChannelShare, LayerCalls, most_neighbours, slices_of
+from planners.code.calls.by_data_type import (
+    ChannelShare,
+    LayerCalls,
+    channel_shares,
+    most_neighbours,
+)
 from planners.code.calls.cmsis_nn import CmsisNN
 from planners.code.initialisers import Structures
 from planners.code.layer_descriptor import KernelCall, LayerNode
@@ -120,9 +125,9 @@ class Schedule:
         self.outside = tuple(
             buffer.tensor for buffer in plan.buffers if buffer.kind is Kind.EXTERNAL
         )
-        self._slices: dict[str, ChannelShare] = {}
+        self._shares: dict[str, ChannelShare] = {}
         for placed in self.stages:
-            self._slices |= slices_of(self.network, placed.running.stage)
+            self._shares |= channel_shares(self.network, placed.running.stage)
         self._numbers = {name: number for number, name in enumerate(self.tensors)}
         self._producers = {
             stage.running.result: stage for stage in self.stages if stage.copied is None
@@ -441,15 +446,15 @@ class Schedule:
 
     def _pixel_elements(self, name: str) -> int:
         """Arena elements between pixels: those of a channel block, or of all channels."""
-        if name in self._slices:
+        if name in self._shares:
             return self._buffered_channels(name)
         return channels_of(self.network.layer(name).shape) * self.width_of(name)
 
     def _buffered_channels(self, name: str) -> int:
         """Arena elements of a pixel in a buffer at a time: a channel block, or all channels."""
-        block = self._slices.get(name)
+        block = self._shares.get(name)
         all_channels = self.network.layer(name).shape.channels
-        channels = all_channels if block is None or block.adds_up else block.share
+        channels = all_channels if block is None or block.accumulates else block.block_channels
         return channels * self.width_of(name)
 
     def _producing_groups(self) -> dict[str, int]:
@@ -493,7 +498,7 @@ class Schedule:
         if not running.is_streamed_input:
             nodes = [self.calls.node(layer) for layer in running.layers]
             is_stored = write_buffer(self.plan, running.result, stage.group) is not None
-            calls = self.calls.of_stage(stage.mode, nodes, self._slices, is_stored=is_stored)
+            calls = self.calls.stage_calls(stage.mode, nodes, self._shares, is_stored=is_stored)
             if is_stored:
                 calls[-1] = self._through_write_buffer(stage, calls[-1])
             for node, call in zip(nodes, calls, strict=True):
@@ -553,7 +558,7 @@ class Schedule:
             name: len(operand_number) + number for number, name in enumerate(stage.sources)
         }
         first_input = len(self._inputs)
-        first_step, steps = self.calls.steps_behind(node)
+        first_step, steps = self.calls.epilogue_steps(node)
         for index, source in enumerate(layer.inputs):
             rows = self.tables.rule(self._access_rule(layer, index, ROWS))
             is_inside = source in stage.running.stage.layers

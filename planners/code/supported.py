@@ -75,9 +75,9 @@ def require_c(model: Model) -> None:
             continue
         node = calls.node(layer)
         try:
-            calls.steps_behind(node)
+            calls.epilogue_steps(node)
             if not _accumulates(calls, node):
-                calls.of_stage("BY_ROWS", [node], {})
+                calls.stage_calls("BY_ROWS", [node], {})
         except UnsupportedOperator as error:
             refusals.append(str(error))
     if refusals:
@@ -90,7 +90,7 @@ def require_c(model: Model) -> None:
 def _accumulates(calls: LayerCalls, node: LayerNode) -> bool:
     """Whether a layer has a call that adds up its input row by row."""
     try:
-        calls.of_stage("INTO_SUMS", [node], {})
+        calls.stage_calls("INTO_SUMS", [node], {})
     except UnsupportedOperator:
         return False
     return True
@@ -125,8 +125,8 @@ def _is_called(kind: type[Operator], attributes: Attributes, element: Element) -
     calls = LayerCalls(Model(network=network, weights={}), Tables("tried"))
     node = calls.node(network.layer(name))
     try:
-        calls.of_stage("BY_ROWS", [node], {})
-        calls.steps_behind(node)
+        calls.stage_calls("BY_ROWS", [node], {})
+        calls.epilogue_steps(node)
     except UnsupportedOperator:
         return False
     return True

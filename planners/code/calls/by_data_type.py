@@ -1,8 +1,10 @@
 """Kernel calls of layers, selected by data type: floating point, int8 or int16, dynamic range.
 
 A quantised network may contain floating-point layers, and layers that quantise with a scale computed
-from the frame. Stages tiled by channel call variants of the kernels for channel blocks. Elementwise
-operators after a layer become in-place steps.
+from the frame (dynamic range). A library of integers therefore has two sets of tables: its own, and
+those of its floating-point layers (`RealTables`), in which functions and types are renamed. Stages
+tiled by channel call variants of the kernels for channel blocks. Elementwise operators after a layer
+become steps on its output rows, in place.
 """
 
 from __future__ import annotations
@@ -45,6 +47,8 @@ from planners.code.layer_descriptor import KernelCall, LayerNode, RealTables
 from planners.code.parts import as_real, defined_names
 from planners.plan.plan import Stage
 
+REAL = 4  # bytes of a floating-point number
+
 
 class LayerCalls:
     """Emitter of the kernel calls of the layers of a network, and of the steps after them.
@@ -62,7 +66,7 @@ class LayerCalls:
         kinds = [
             layer.quantization for layer in self._network.layers if layer.quantization is not None
         ]
-        self._bytes = stored_at_run_time(self._network)
+        self._bytes = stored_at_run_time(self._network)  # tensors with a scale of the frame
         self.is_integer = bool(kinds or self._bytes)
         if len({kind.is_fixed_point for kind in kinds}) == 2:
             raise UnsupportedOperator(
@@ -109,36 +113,37 @@ class LayerCalls:
         layers = (layer, *(self._network.layer(name) for name in layer.inputs))
         if layer.operator.run_time_result is not None:
             return False
-        return all(layer.quantization is None and layer.name not in self._bytes for layer in layers)
+        return all(map(self._gives_reals, layers))
+
+    def _gives_reals(self, layer: Layer) -> bool:
+        """Whether the output of the layer is floating point."""
+        return layer.quantization is None and layer.name not in self._bytes
 
     def element_bytes(self, layer: Layer) -> int:
         """Return the bytes of an element of the result of a layer in C."""
-        is_real = layer.quantization is None and layer.name not in self._bytes
-        return REAL if is_real else layer.element_bytes
+        return REAL if self._gives_reals(layer) else layer.element_bytes
 
     def slots(self, node: LayerNode) -> int:
         """Return arena elements per computed element: 4 for float in an int8 library."""
         return node.element.bytes // self.unit
 
-    def of_stage(
+    def stage_calls(
         self,
         mode: str,
         nodes: Sequence[LayerNode],
-        slices: Mapping[str, ChannelShare],
+        shares: Mapping[str, ChannelShare],
         *,
         is_stored: bool = False,
     ) -> list[KernelCall]:
         """Return the calls of the layers of a stage.
 
-        slices: the parts of layers in stages in parts. is_stored: whether blocks of the result are
-        stored in slow memory, which CMSIS-NN, whose functions make whole rows, does not do.
+        mode: of the stage, as frame.c enumerates them. shares: the channel blocks of layers in stages
+        of mode BY_PARTS. is_stored: whether blocks of the result are stored in slow memory, which
+        CMSIS-NN does not do: its functions compute whole rows.
         """
+        calls: Sequence[KernelCall]
         if mode == "BY_PARTS":
-            cuts = [slices.get(node.layer.name) for node in nodes]
-            calls: Sequence[KernelCall] = [
-                self._call(node) if cut is None else self._share_call(node, cut)
-                for node, cut in zip(nodes, cuts, strict=True)
-            ]
+            calls = [self._share_call(node, shares.get(node.layer.name)) for node in nodes]
         elif mode == "INTO_SUMS":
             calls = ((sums_call if nodes[0].is_real else integer_sums_call)(nodes[0]),)
         elif mode == "BY_CHANNELS":
@@ -159,8 +164,7 @@ class LayerCalls:
 
     def _as_written(self, node: LayerNode, call: KernelCall) -> KernelCall:
         """Return the call with the names of functions and types in the library."""
-        makes_reals = node.layer.quantization is None and node.layer.name not in self._bytes
-        if node.layer.epilogue and makes_reals and not node.is_real:
+        if node.layer.epilogue and self._gives_reals(node.layer) and not node.is_real:
             # The layer converts integers to floating point; floating-point steps follow it.
             self.tables.wanted.add(call.function)
             self.real_tables.wanted.add("finish_behind")
@@ -171,49 +175,55 @@ class LayerCalls:
             node.tables.wanted.add(call.function)
         return KernelCall(*map(as_real, call)) if self.is_integer and node.is_real else call
 
-    def _share_call(self, node: LayerNode, cut: ChannelShare) -> KernelCall:
-        """Return the call for a layer of a stage tiled by channel, or raise UnsupportedOperator."""
+    def _share_call(self, node: LayerNode, share: ChannelShare | None) -> KernelCall:
+        """Return the call for a layer of a stage tiled by channel; share: None for a whole layer.
+
+        The call has the parameters of the whole layer, with filters packed block by block. Raises
+        UnsupportedOperator for a kernel without a variant for channel blocks.
+        """
+        if share is None:
+            return self._call(node)
         bank, kernel = node.layer.operator.filter_bank, None
         if bank is not None:
             filters = node.weights["kernel"]
-            if cut.adds_up:
-                pieces = [filters[:, a:b] for a, b in pairwise(cut.bounds)]
-            else:  # pieces do not cross the bounds of groups or channel blocks
+            if share.accumulates:
+                blocks = [filters[:, first:end] for first, end in pairwise(share.bounds)]
+            else:  # blocks do not cross the bounds of groups
                 groups = range(0, len(filters), len(filters) // bank.groups)
-                pieces = [filters[a:b] for a, b in pairwise(sorted({*cut.bounds, *groups}))]
+                bounds = sorted({*share.bounds, *groups})
+                blocks = [filters[first:end] for first, end in pairwise(bounds)]
             packing = packed_filters if node.is_real else packed_rows
-            kernel = np.concatenate([packing(piece, 1) for piece in pieces])
+            kernel = np.concatenate([packing(block, 1) for block in blocks])
         whole = self._call(node, kernel)
-        function = "sum_parts" if cut.adds_up else SHARES.get(whole.function)
+        function = "sum_parts" if share.accumulates else SHARES.get(whole.function)
         if function is None:
             raise node.refusal("in parts of its channels")
         return node.call(
             function,
             "sliced",
-            channels=cut.channels,
-            share=cut.share,
-            parts=cut.parts,
-            adds_up=cut.summing,
+            channels=share.channels,
+            share=share.block_channels,
+            parts=share.blocks,
+            adds_up=share.accumulating_index,
             of=whole.parameters,
         )
 
-    def steps_behind(self, node: LayerNode) -> tuple[str, int]:
+    def epilogue_steps(self, node: LayerNode) -> tuple[str, int]:
         """Add the steps after a layer to their table; return the address of the first, and a count."""
-        is_real = node.layer.quantization is None and node.layer.name not in self._bytes
+        is_real = self._gives_reals(node.layer)
+        name, table = "steps", self.steps
         if is_real and self.is_integer:
+            name, table = "real_steps", self.real_steps
             node = replace(node, tables=self.real_tables)
-        steps_found = (steps_of if is_real else integer_steps)(node)
-        name, steps = "steps", self.steps
-        if is_real and self.is_integer:
-            name, steps, steps_found = (
-                "real_steps",
-                self.real_steps,
-                [as_real(text) for text in steps_found],
-            )
-        first = f"&{name}[{len(steps)}]" if steps_found else NULL
-        steps += [f"{step}," for step in steps_found]
-        node.tables.wanted.update({"step"} if steps_found else ())
-        return first, len(steps_found)
+            initialisers = [as_real(text) for text in steps_of(node)]
+        else:
+            initialisers = steps_of(node) if is_real else integer_steps(node)
+        if not initialisers:
+            return NULL, 0
+        first = f"&{name}[{len(table)}]"
+        table += [f"{initialiser}," for initialiser in initialisers]
+        node.tables.wanted.add("step")
+        return first, len(initialisers)
 
 
 def _has_zeros(layer: Layer) -> bool:
@@ -227,9 +237,6 @@ def _has_zeros(layer: Layer) -> bool:
 def _has_halves(layer: Layer) -> bool:
     """Whether the layer reads weights of two bytes in floating point."""
     return any(map(layer.reads_halves, layer.operator.half_roles))
-
-
-REAL = 4  # bytes of a floating-point number
 
 
 def dynamic_call(node: LayerNode) -> KernelCall:
@@ -258,8 +265,9 @@ def _integer_product(node: LayerNode, operator: op.IntegerProduct) -> KernelCall
     if units is not None:
         values, zero = _in_bytes(node, "matrix")
         symbol = node.symbol("matrix", values)
-    places = iter(range(2 if units is None else 1, len(node.inputs)))
-    left, right = (next(places) if has else -1 for has in operator.has_zeros)
+    # Zero points are the inputs after the matrices; -1 stands for a missing zero point.
+    indices = iter(range(2 if units is None else 1, len(node.inputs)))
+    left, right = (next(indices) if has else -1 for has in operator.has_zeros)
     zeros = {"left_zero": left, "right_zero": right, "zero_with": zero}
     axes = product_fields(node, units, REAL)
     return node.call("multiply_by_range", "product_by_range", axes=axes, values=symbol, **zeros)
@@ -293,39 +301,40 @@ SHARES = {  # the kernel of a layer: its variant for a channel block
 class ChannelShare:
     """The channel blocks of a layer in a stage tiled by channel.
 
-    channels: the tiled channels, of the result or, for the accumulating layer, of the input. share:
-    channels of a block; parts: number of blocks. summing: index of the accumulating layer in the
-    stage; adds_up: whether the layer itself accumulates.
+    channels: the tiled channels, of the result or, for the accumulating layer, of the input.
+    block_channels: channels of each block but perhaps the last. blocks: their number.
+    accumulating_index: of the accumulating layer in the stage; accumulates: whether it is this layer.
     """
 
     channels: int
-    share: int
-    parts: int
-    summing: int
-    adds_up: bool
+    block_channels: int
+    blocks: int
+    accumulating_index: int
+    accumulates: bool
 
     @property
     def bounds(self) -> tuple[int, ...]:
         """Return the first channel of each block, and the end of the last block."""
-        return tuple(sorted({*range(0, self.channels, self.share), self.channels}))
+        return (*range(0, self.channels, self.block_channels), self.channels)
 
 
-def slices_of(network: Network, stage: Stage) -> dict[str, ChannelShare]:
+def channel_shares(network: Network, stage: Stage) -> dict[str, ChannelShare]:
     """Return the channel blocks of the layers up to the accumulating layer; empty if not tiled."""
     if stage.accumulating_layer is None:
         return {}
-    place = stage.layers.index(stage.accumulating_layer)
-    slices = {}
-    for position, name in enumerate(stage.layers[: place + 1]):
-        channels = network.layer(stage.layers[min(position, place - 1)]).shape.channels
-        slices[name] = ChannelShare(
-            channels=channels,
-            share=-(-channels // stage.channel_blocks),
-            parts=stage.channel_blocks,
-            summing=place,
-            adds_up=position == place,
+    accumulating_index = stage.layers.index(stage.accumulating_layer)
+    shares = {}
+    for index, name in enumerate(stage.layers[: accumulating_index + 1]):
+        accumulates = index == accumulating_index
+        tiled = network.layer(stage.layers[index - 1] if accumulates else name)
+        shares[name] = ChannelShare(
+            channels=tiled.shape.channels,
+            block_channels=-(-tiled.shape.channels // stage.channel_blocks),
+            blocks=stage.channel_blocks,
+            accumulating_index=accumulating_index,
+            accumulates=accumulates,
         )
-    return slices
+    return shares
 
 
 def is_step(operator: op.Operator) -> bool:
@@ -338,8 +347,8 @@ def steps_of(node: LayerNode) -> list[str]:
     steps = []
     if is_step(node.layer.operator):
         steps.append(_step(node, node.layer.operator, node.weights, ""))
-    for place, operator in enumerate(node.layer.epilogue):
-        prefix = f"{place}."
+    for position, operator in enumerate(node.layer.epilogue):
+        prefix = f"{position}."
         weights = {
             role.removeprefix(prefix): array
             for role, array in node.weights.items()

@@ -132,7 +132,7 @@ class WayCalls:
         bias = NULL
         if operator.bias_axis == 0 and "bias" in node.weights:
             bias = node.symbol("bias", node.weights["bias"])
-        first, count = self._calls.steps_behind(node)
+        first, count = self._calls.epilogue_steps(node)
         self.most_neighbours = max(self.most_neighbours, most_neighbours(node))
         return initialiser(
             {

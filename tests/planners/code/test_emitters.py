@@ -63,7 +63,7 @@ def function_of(operator, sources, types, weights=None):
     calls = by_data_type.LayerCalls(
         Model(network=network, weights={name: weights or {}}), Tables("tried")
     )
-    (call,) = calls.of_stage("BY_ROWS", [calls.node(network.layer(name))], {})
+    (call,) = calls.stage_calls("BY_ROWS", [calls.node(network.layer(name))], {})
     return call.function
 
 

@@ -33,8 +33,8 @@ def has_calls(content):
     try:
         for layer in model.network.layers:
             if not layer.is_input:
-                calls.of_stage("BY_ROWS", [calls.node(layer)], {})
-                calls.steps_behind(calls.node(layer))
+                calls.stage_calls("BY_ROWS", [calls.node(layer)], {})
+                calls.epilogue_steps(calls.node(layer))
     except UnsupportedOperator:
         return False
     return True
