@@ -32,7 +32,7 @@ from cnn2csdf.network import Layer, Network
 from cnn2csdf.parameters import multiply_accumulates
 from csdf.errors import UnsupportedOperator
 from planners.code.c_text import NULL
-from planners.code.calls.rescaling import given_types
+from planners.code.calls.rescaling import input_types_of
 from planners.code.layer_descriptor import KernelCall, LayerNode
 from planners.code.parts import COMMIT
 from planners.plan.executor import PlanMachine
@@ -335,7 +335,9 @@ def _exponents(node: LayerNode) -> Exponents:
 def _sums_fit(node: LayerNode) -> bool:
     """Whether the initial accumulators of Helium fit 32 bits: bias minus zero point times weights."""
     matrix = node.weights["matrix"].astype(np.int64)
-    sums = node.weights.get("bias", np.int64(0)) - given_types(node).zero_point * matrix.sum(axis=1)
+    sums = node.weights.get("bias", np.int64(0)) - input_types_of(node).zero_point * matrix.sum(
+        axis=1
+    )
     return bool(np.abs(sums).max() < 2**31)
 
 

@@ -52,9 +52,9 @@ from planners.code.calls.rescaling import (
     averaging,
     by_columns,
     factor_fields,
-    given_types,
+    input_types_of,
     limit_fields,
-    limits,
+    limits_of,
     look_up_call,
     mean_call,
     packed_rows,
@@ -176,11 +176,11 @@ def integer_steps(node: LayerNode) -> list[str]:
     if operator.bias_axis == 0 or operator.scatters_products or is_combined:
         return []
     operators = [] if goes_by_table(node.layer) else [*node.layer.epilogue]
-    if operator.is_limit and given_types(node) == result_types(node):
+    if operator.is_limit and input_types_of(node) == result_types(node):
         operators.insert(0, operator)
     steps = single_steps(node) if _is_single(node) else []
     for behind in operators:
-        low, high = limits(node, behind)
+        low, high = limits_of(node, behind)
         node.tables.wanted.add("step_limits")
         steps.append(step_initialiser("step_limits", low, high))
     return steps
@@ -199,7 +199,7 @@ def _is_single(node: LayerNode) -> bool:
 
 
 def _pooling(node: LayerNode, operator: op.Pooling) -> KernelCall:
-    if given_types(node) != result_types(node):
+    if input_types_of(node) != result_types(node):
         raise node.refusal(OTHER_SCALES)
     return pooling_call(node, operator)
 
@@ -211,7 +211,7 @@ def _summing(node: LayerNode) -> str:
         raise node.refusal("of quantised integers, row by row")
     if window is not None and (function == "max" or not _is_single(node)):
         size, count = window.extent, prod(window.extent)
-        if not _is_single(node) and given_types(node) != result_types(node):
+        if not _is_single(node) and input_types_of(node) != result_types(node):
             raise node.refusal(OTHER_SCALES)
         kind = "SUM_LARGEST" if function == "max" else "SUM_MEAN"
         return _summed(node, size, kind, (count, 0, 0, mean_offset(operator), 0))
@@ -252,7 +252,7 @@ def _softmax(node: LayerNode, operator: op.Softmax) -> KernelCall:
         result_types(node)
         over = cube(node, operator.axes)
         tables = {role: node.derived(role) for role in ("powers", "reciprocals")}
-        ratio = factor_fields(softmax_multiplier(given_types(node).scale))
+        ratio = factor_fields(softmax_multiplier(input_types_of(node).scale))
         return node.call("softmax_short", "softmax_by_tables", axes=over, **tables, **ratio)
     result = result_types(node)
     if operator.is_logarithm or (result.scale, result.zero_point) != (1 / 256, -128):
@@ -262,7 +262,7 @@ def _softmax(node: LayerNode, operator: op.Softmax) -> KernelCall:
 
 
 def _elementwise(node: LayerNode, operator: op.Elementwise) -> KernelCall:
-    types = [given_types(node, index) for index in range(len(node.inputs))]
+    types = [input_types_of(node, index) for index in range(len(node.inputs))]
     result, symbol = result_types(node), None
     if operator.constant is not None:
         constant = stored_types(node, "constant", result.element)
@@ -299,7 +299,7 @@ def _elementwise(node: LayerNode, operator: op.Elementwise) -> KernelCall:
 
 
 def _attention(node: LayerNode, operator: op.AttentionProduct) -> KernelCall:
-    result, kinds = result_types(node), (given_types(node), given_types(node, 1))
+    result, kinds = result_types(node), (input_types_of(node), input_types_of(node, 1))
     if _is_short(node):
         raise node.refusal("of integers of 16 bits")
     pair = multiplier(kinds[0].scale * kinds[1].scale / result.scale)
@@ -325,7 +325,7 @@ def _matrix_product(node: LayerNode, operator: op.MatrixProduct) -> KernelCall:
         sums = scaling(turned, "matrix")
         numbers = {"axes": fields, "values": matrix, **sums}
         return node.call("multiply_by_trained", "trained_product", **numbers)
-    input_types, second_types = given_types(node), given_types(node, 1)
+    input_types, second_types = input_types_of(node), input_types_of(node, 1)
     pair = multiplier(input_types.scale * second_types.scale / result.scale)
     zeros = (input_types.zero_point, second_types.zero_point)
     ends = {"zero": zeros, "zero_out": result.zero_point, **factor_fields(pair)}
@@ -333,7 +333,7 @@ def _matrix_product(node: LayerNode, operator: op.MatrixProduct) -> KernelCall:
 
 
 def _activation(node: LayerNode, operator: op.Activation) -> KernelCall:
-    input_types = given_types(node)
+    input_types = input_types_of(node)
     if operator.function == "prelu":
         # Integers below zero times a slope for each channel, which is an integer too.
         slopes, result = stored_types(node, "slope"), result_types(node)
@@ -398,7 +398,7 @@ def _conversion(node: LayerNode, _operator: op.Conversion) -> KernelCall:
 
 
 def _pad(node: LayerNode, operator: op.Pad) -> KernelCall:
-    if given_types(node) != result_types(node):
+    if input_types_of(node) != result_types(node):
         raise node.refusal(OTHER_SCALES)
     return pad_call(node, operator, int(quantized(np.array(operator.value), result_types(node))))
 
@@ -448,7 +448,7 @@ def _wide_softmax(node: LayerNode, operator: op.Softmax) -> KernelCall:
 
 def _lstm(node: LayerNode, operator: op.QuantizedLstm) -> KernelCall:
     """A quantised LSTM with 16-bit cells."""
-    input_types, result = given_types(node), result_types(node)
+    input_types, result = input_types_of(node), result_types(node)
     if node.inputs[0].is_map and operator.keeps is None:
         raise node.refusal("over the rows of a map, from rest in each frame")
     power = round(log2(operator.cell_scale))
@@ -499,7 +499,7 @@ def _gate(node: LayerNode, gate: str, given: Quantization, result: Quantization)
 
 def _svdf(node: LayerNode, operator: op.QuantizedSvdf) -> KernelCall:
     """A low-rank filter over time (SVDF); without a state only its last time step is used."""
-    input_types, result, state = given_types(node), result_types(node), operator.state
+    input_types, result, state = input_types_of(node), result_types(node), operator.state
     filters = node.layer.stored_as("filters").quantization
     if node.inputs[0].is_map or not result.is_fixed_point or filters is None:
         raise node.refusal("of quantised integers that are a map, or rescaled in single precision")
@@ -557,7 +557,7 @@ def _unit_length(node: LayerNode, operator: op.UnitLength) -> KernelCall:
     if _is_short(node):
         raise node.refusal("of integers of 16 bits")
     times, raised = (128, 0) if result_types(node).is_unsigned else (1, 7)
-    numbers = {"zero": given_types(node).zero_point, "times": times, "raised": raised}
+    numbers = {"zero": input_types_of(node).zero_point, "times": times, "raised": raised}
     return node.call("unit_length", "unit_scaling", axes=cube(node, (operator.axis,)), **numbers)
 
 

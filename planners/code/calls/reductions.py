@@ -1,4 +1,10 @@
-"""C calls for reductions, softmax, normalisations by statistics of the tensor, and matrix products."""
+"""C calls for reductions, softmax, normalisations by statistics of the tensor, and matrix products.
+
+The kernels have three nested loops. They view a tensor as three axes: a feature map as channels, rows
+and columns; any other tensor as the axes before the reduced axes, the reduced axes, and the axes after
+them. Elements of a map have strides within a row only, because a kernel asks for the address of each
+row, which may be in a ring buffer. So the stride of the rows is 0.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +23,10 @@ UNSCALED: Fields = {"scale": None, "shift": None, "scale_steps": (0, 0, 0), "eps
 
 
 class ReductionAxes(NamedTuple):
-    """A tensor viewed with three axes: sizes and strides; the row stride of a map is zero."""
+    """A tensor viewed with three axes, their sizes and strides (steps).
+
+    A stride of 0 belongs to the rows of a map, or, in a result, to a reduced axis.
+    """
 
     sizes: tuple[int, int, int]
     steps: tuple[int, int, int]
@@ -28,16 +37,17 @@ class ReductionAxes(NamedTuple):
         return {f"{name}_steps": self.steps, f"{name}_is_map": self.is_map}
 
 
-def _axes(shape: Shape, first: int, end: int) -> ReductionAxes:
-    """The axes of a map; for other tensors, the axes before `first`, up to `end`, and from it on."""
+def _three_axes(shape: Shape, first: int, end: int) -> ReductionAxes:
+    """The three axes of a tensor; of no map, those before `first`, [first, end), and from `end` on."""
     if shape.is_map:
         channels, height, width = shape.dims
         return ReductionAxes((channels, height, width), (1, 0, channels), is_map=True)
     dims = shape.dims
-    return _of_three((prod(dims[:first]), prod(dims[first:end]), prod(dims[end:])))
+    return _contiguous((prod(dims[:first]), prod(dims[first:end]), prod(dims[end:])))
 
 
-def _of_three(sizes: tuple[int, int, int]) -> ReductionAxes:
+def _contiguous(sizes: tuple[int, int, int]) -> ReductionAxes:
+    """Axes of these sizes of a tensor in contiguous memory, the last the fastest."""
     return ReductionAxes(sizes, (sizes[1] * sizes[2], sizes[2], 1), is_map=False)
 
 
@@ -47,17 +57,21 @@ def cube(
     to: ReductionAxes | None = None,
     scales: Fields = UNSCALED,
 ) -> Fields:
-    """Return the fields of the C structure `cube`: a function over consecutive axes of the input."""
+    """Return the fields of the C structure `cube`: a function over consecutive axes of the input.
+
+    reduced: these axes. to: strides of the result; None: those of the input. scales: fields of the
+    trained scale and shift of a normalisation.
+    """
     shape = node.inputs[0]
     if not shape.is_map and tuple(reduced) != tuple(range(reduced[0], reduced[-1] + 1)):
         raise node.refusal(f"over axes {tuple(reduced)} of {len(shape.dims)}")
-    source = _axes(shape, reduced[0], reduced[-1] + 1)
+    source = _three_axes(shape, reduced[0], reduced[-1] + 1)
     target = to or source
-    sizes = {"sizes": source.sizes, "is_reduced": _flags(shape, reduced)}
+    sizes = {"sizes": source.sizes, "is_reduced": _reduced_flags(shape, reduced)}
     return {**sizes, **source.fields("from"), **target.fields("to"), **scales}
 
 
-def _flags(shape: Shape, reduced: Sequence[int]) -> tuple[bool, ...]:
+def _reduced_flags(shape: Shape, reduced: Sequence[int]) -> tuple[bool, ...]:
     """Which of the three axes are reduced."""
     return tuple(axis in reduced for axis in range(3)) if shape.is_map else (False, True, False)
 
@@ -65,15 +79,16 @@ def _flags(shape: Shape, reduced: Sequence[int]) -> tuple[bool, ...]:
 def reduced_to(node: LayerNode, axes: Sequence[int], *, keeps: bool) -> ReductionAxes:
     """Return the axes of the result of a reduction over some axes."""
     shape, result = node.inputs[0], node.layer.shape
-    sizes = _axes(shape, axes[0], axes[-1] + 1).sizes
-    flags = _flags(shape, axes)
+    sizes = _three_axes(shape, axes[0], axes[-1] + 1).sizes
+    flags = _reduced_flags(shape, axes)
     if shape.is_map and result.is_map and keeps:
         steps = (0 if flags[0] else 1, 0, 0 if flags[2] else result.channels)
         to = ReductionAxes(sizes, steps, is_map=not flags[1])
     else:
-        left = [1 if flag else size for flag, size in zip(flags, sizes, strict=True)]
+        sizes_of_result = [1 if flag else size for flag, size in zip(flags, sizes, strict=True)]
+        strides = strides_of(sizes_of_result)
         first, second, third = (
-            0 if flag else step for flag, step in zip(flags, strides_of(left), strict=True)
+            0 if flag else stride for flag, stride in zip(flags, strides, strict=True)
         )
         to = ReductionAxes(sizes, (first, second, third), is_map=False)
     if result.is_map and not shape.is_map:
@@ -127,7 +142,7 @@ def _running_sum(node: LayerNode, operator: op.RunningSum) -> KernelCall:
     return node.call("running_sum", "running", axes=over, axis=axis, **flags)
 
 
-def _detected(types: Quantization | None, width: int) -> Fields:
+def _quantization_fields(types: Quantization | None, width: int) -> Fields:
     """The number of contiguous elements, their zero point and scale; zeros for floating point."""
     zero, scale = (0, 0.0) if types is None else (types.zero_point, types.scale)
     return {"width": width, "zero": zero, "scale": scale}
@@ -138,7 +153,7 @@ def detections_call(node: LayerNode, operator: op.Detections) -> KernelCall:
     types = node.layer.stored_as("anchors").quantization
     symbol = node.symbol("anchors", node.weights["anchors"])
     boxes, scores = (
-        _detected(kind, shape.dims[1])
+        _quantization_fields(kind, shape.dims[1])
         for kind, shape in zip(node.input_types, node.inputs, strict=True)
     )
     return node.call(
@@ -146,7 +161,7 @@ def detections_call(node: LayerNode, operator: op.Detections) -> KernelCall:
         "detecting",
         boxes=boxes,
         scores=scores,
-        anchored=_detected(types, 0),
+        anchored=_quantization_fields(types, 0),
         anchors=operator.anchors,
         count=operator.count,
         classes=operator.classes,
@@ -162,7 +177,7 @@ def detections_call(node: LayerNode, operator: op.Detections) -> KernelCall:
 
 def _ranking(node: LayerNode, operator: op.Ranking) -> KernelCall:
     axis = operator.axis
-    over = cube(node, (axis,), _axes(node.layer.shape, axis, axis + 1))
+    over = cube(node, (axis,), _three_axes(node.layer.shape, axis, axis + 1))
     return node.call(
         "rank_elements",
         "ranking",
@@ -185,34 +200,29 @@ def product_fields(node: LayerNode, units: int | None, elements: int = 1) -> Fie
 
     elements: arena elements per result element.
     """
-    left, result = node.inputs[0], node.layer.shape
-    rank = len(left.dims)
-    if len(result.dims) != rank:
+    if len(node.layer.shape.dims) != len(node.inputs[0].dims):
         raise node.refusal("of tensors of different numbers of axes")
-    of_left, of_result = _matrices(left), _matrices(result)
+    left, result = _matrices(node.inputs[0]), _matrices(node.layer.shape)
+    batches, rows, columns = result.sizes
     right = ReductionAxes((0, 0, 0), (0, 0, 0), is_map=False)
     if units is None:
-        matrices = _matrices(node.inputs[1])
-        batch = 0 if matrices.sizes[0] == 1 else matrices.steps[0]
-        if (
-            matrices.sizes[0] not in (1, of_result.sizes[0])
-            or of_left.sizes[0] != of_result.sizes[0]
-        ):
+        right = _matrices(node.inputs[1])
+        if left.sizes[0] != batches or right.sizes[0] not in (1, batches):
             raise node.refusal("of batches of different sizes")
-        right = matrices._replace(steps=(batch, *matrices.steps[1:]))
-    batches, rows, columns = of_result.sizes
-    sizes = {"batches": batches, "rows": rows, "inner": of_left.sizes[2], "columns": columns}
-    first, second, third = (elements * step for step in of_result.steps)
-    to = of_result._replace(steps=(first, second, third))
-    return {**sizes, **of_left.fields("left"), **right.fields("right"), **to.fields("to")}
+        if right.sizes[0] == 1:  # the same matrix for each batch
+            right = right._replace(steps=(0, *right.steps[1:]))
+    sizes = {"batches": batches, "rows": rows, "inner": left.sizes[2], "columns": columns}
+    first, second, third = (elements * step for step in result.steps)
+    to = result._replace(steps=(first, second, third))
+    return {**sizes, **left.fields("left"), **right.fields("right"), **to.fields("to")}
 
 
 def _matrices(shape: Shape) -> ReductionAxes:
     """The axes of a tensor as a batch of matrices: batch, rows and columns."""
     if shape.is_map:
-        return _axes(shape, 0, 0)
+        return _three_axes(shape, 0, 0)
     dims = (1, 1, *shape.dims)
-    return _of_three((prod(dims[:-2]), dims[-2], dims[-1]))
+    return _contiguous((prod(dims[:-2]), dims[-2], dims[-1]))
 
 
 def attention_fields(node: LayerNode, operator: op.AttentionProduct) -> dict[str, int]:

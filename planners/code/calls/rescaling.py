@@ -1,7 +1,10 @@
 """Requantisation parameters of C kernels: multipliers, shifts, limits and lookup tables.
 
-The module also emits the calls for layers that are requantised in single precision, as ONNX Runtime
-does. Each kernel executes the same operations as cnn2csdf, so that the results are bit-identical.
+A kernel accumulates products of integers and requantises the sum to a stored integer of the output:
+in fixed point by a multiplier and an exponent for each output channel, or in single precision by a
+factor, as ONNX Runtime does. The calls of the latter are emitted here, those of the former in
+`integer_layers`. Each kernel executes the same operations as cnn2csdf, so that the results are
+bit-identical.
 """
 
 from __future__ import annotations
@@ -46,7 +49,7 @@ ELEMENTS = (Element.INT8, Element.INT16)
 MOST_VALUE = 255  # magnitude of an int8 less a zero point
 
 
-def limits(node: LayerNode, operator: op.Operator) -> tuple[int, int]:
+def limits_of(node: LayerNode, operator: op.Operator) -> tuple[int, int]:
     """Return the minimum and maximum integer after an operator that follows a layer."""
     result = node.layer.quantization
     if result is None or not node.layer.operator.converts:
@@ -61,12 +64,12 @@ def limits(node: LayerNode, operator: op.Operator) -> tuple[int, int]:
     return least, most
 
 
-def limits_behind(node: LayerNode) -> tuple[int, int]:
+def limits_after_epilogue(node: LayerNode) -> tuple[int, int]:
     """Return the minimum and maximum integer after all operators that follow a layer."""
     least, most = _ends_of(result_types(node))
     for operator in node.layer.epilogue:
-        low, high = limits(node, operator)
-        least, most = (min(max(place, low), high) for place in (least, most))
+        low, high = limits_of(node, operator)
+        least, most = (min(max(bound, low), high) for bound in (least, most))
     return least, most
 
 
@@ -95,7 +98,7 @@ def result_types(node: LayerNode) -> Quantization:
     return result
 
 
-def given_types(node: LayerNode, index: int = 0) -> Quantization:
+def input_types_of(node: LayerNode, index: int = 0) -> Quantization:
     """Return how an input is stored, which is quantised."""
     types = node.input_types[index]
     assert types is not None
@@ -116,48 +119,59 @@ def layer_rounds_once(layer: Layer) -> bool:
 
 
 def scaling(node: LayerNode, role: str) -> Fields:
-    """Return the field `to` of how sums of products become stored integers. role: of the factors."""
-    more: dict[str, object] = {}
-    weights = stored_types(node, role)
-    if node.tables.weights_have_zeros:
-        more["zero_with"] = weights.zero_point
-    input_types, result = given_types(node), result_types(node)
-    is_short, bias = result.element is Element.INT16, None
+    """Return the field `to`: how sums of products become stored integers. role: of the weights.
+
+    Fields that only some libraries need, such as zero points of weights, are in those libraries only.
+    A kind of sums that all layers have is compiled into the kernels (`Tables.sum_kinds`).
+    """
+    weights, input_types, result = (
+        stored_types(node, role),
+        input_types_of(node),
+        result_types(node),
+    )
+    is_short, is_fixed_point = result.element is Element.INT16, result.is_fixed_point
+    bias = NULL
     if "bias" in node.weights:
         bias = node.symbol("bias", node.weights["bias"].astype(np.int64 if is_short else np.int32))
-    is_small, counts = result.is_fixed_point and not is_short, np.ones(1, bool)
-    arrays = derived_arrays(node.layer, node.input_types)
-    if result.is_fixed_point:
-        if node.tables.sums_round_once:
-            more["rounds_once"] = layer_rounds_once(node.layer)
-            more["further"] = node.derived("further") if "further" in arrays else NULL
-        counts = arrays["multipliers"] != 0
-        is_small = is_small and int(arrays["exponents"].max()) < 0
-        factors = {role: node.derived(role) for role in ("multipliers", "exponents")}
+    fields: dict[str, object] = {
+        "bias": f"FOLDED({_folded(node, role)}) {bias}" if node.tables.has_helium else bias
+    }
+    has_small_factors = has_narrow_sums = False
+    if is_fixed_point:
+        arrays = derived_arrays(node.layer, node.input_types)
+        fields |= {name: node.derived(name) for name in ("multipliers", "exponents")}
+        has_small_factors = not is_short and int(arrays["exponents"].max()) < 0
+        has_narrow_sums = has_small_factors and _has_narrow_sums(
+            node, role, arrays["multipliers"] != 0
+        )
     else:
-        factors = {"factors": node.derived("factors")}
-    ends = {"zero_in": input_types.zero_point, "zero_out": result.zero_point}
-    if is_short and result.is_fixed_point:  # without zero points
-        always = node.layer.operator.scatters_products
-        ends = {"zero_in": 0, "is_wide": always or has_wide_sums(input_types, node.weights)}
-    kind = (is_small, is_small and _has_narrow_sums(node, role, counts))
-    node.tables.sum_kinds.add(kind)
+        fields["factors"] = node.derived("factors")
+    if is_short and is_fixed_point:  # without zero points
+        scatters = node.layer.operator.scatters_products
+        fields |= {"zero_in": 0, "is_wide": scatters or has_wide_sums(input_types, node.weights)}
+    else:
+        fields |= {"zero_in": input_types.zero_point, "zero_out": result.zero_point}
+    fields |= limit_fields(node)
+    if node.tables.weights_have_zeros:
+        fields["zero_with"] = weights.zero_point
+    if is_fixed_point and node.tables.sums_round_once:
+        fields["rounds_once"] = layer_rounds_once(node.layer)
+        fields["further"] = node.derived("further") if "further" in arrays else NULL
+    node.tables.sum_kinds.add((has_small_factors, has_narrow_sums))
     if node.tables.sums_are_mixed:
-        more |= {"has_small_factors": kind[0], "has_narrow_sums": kind[1]}
-    folded = _folded(node, role)
-    begin = f"FOLDED({folded}) {bias or NULL}" if node.tables.has_helium else bias or NULL
-    return {"to": {"bias": begin, **factors, **ends, **limit_fields(node), **more}}
+        fields |= {"has_small_factors": has_small_factors, "has_narrow_sums": has_narrow_sums}
+    return {"to": fields}
 
 
 def limit_fields(node: LayerNode) -> dict[str, int]:
     """Return the fields of the smallest and the largest value of the result."""
-    least, most = limits_behind(node)
+    least, most = limits_after_epilogue(node)
     return {"least": least, "most": most}
 
 
 def _has_narrow_sums(node: LayerNode, role: str, counts: Array) -> bool:
-    """Whether accumulators have 30 bits, for output channels with a nonzero factor (counts)."""
-    if given_types(node).element is not Element.INT8:
+    """Whether 30 bits hold each accumulator. counts: output channels with a nonzero multiplier."""
+    if input_types_of(node).element is not Element.INT8:
         return True
     rows = np.abs(node.weights[role].reshape(len(node.weights[role]), -1).astype(np.int64))
     # The rows of a transposed convolution are those of its input channels.
@@ -170,17 +184,17 @@ def _has_narrow_sums(node: LayerNode, role: str, counts: Array) -> bool:
 def _folded(node: LayerNode, role: str) -> str:
     """Return the symbol of initial accumulators: bias minus zero point times the sum of weights.
 
-    With them, windows inside the input accumulate products of stored values, without zero points.
+    With them, kernels of Helium accumulate products of stored values, without zero points, in windows
+    inside the input. NULL for other kernels, and where an accumulator would not fit 32 bits.
     """
-    input_types, weights = given_types(node), node.weights[role]
-    if input_types.element is not Element.INT8:
+    input_types, weights = input_types_of(node), node.weights[role]
+    has_other_kernel = is_depthwise(node) or node.layer.operator.scatters_products
+    if has_other_kernel or input_types.element is not Element.INT8 or not input_types.zero_point:
         return NULL
     rows = weights.reshape(len(weights), -1).astype(np.int64)
     bias = node.weights["bias"].astype(np.int64) if "bias" in node.weights else np.int64(0)
     begin = bias - input_types.zero_point * rows.sum(axis=1)
-    has_whole_windows = not (is_depthwise(node) or node.layer.operator.scatters_products)
-    has_sums = bool(input_types.zero_point) and np.abs(begin).max() < 2**31 and has_whole_windows
-    if not (node.tables.has_helium and has_sums):
+    if np.abs(begin).max() >= 2**31:
         return NULL
     symbol = node.computed(f"{role}_folded", begin.astype(np.int32))
     node.tables.folded.add(symbol)
@@ -192,7 +206,7 @@ def averaging(node: LayerNode, count: int, *, is_sum: bool = False) -> Fields:
 
     In fixed point, the multiplier of a mean includes the division by `count`.
     """
-    input_types, result = given_types(node), result_types(node)
+    input_types, result = input_types_of(node), result_types(node)
     if count > 2 ** (31 - 8 * input_types.element.bytes):
         raise node.refusal(f"of {count} integers, whose sum may take more than 32 bits")
     ratio: Fields = {"given": input_types.scale, "result": result.scale}
@@ -249,7 +263,7 @@ def look_up_call(node: LayerNode) -> KernelCall:
 
 def powers_of(node: LayerNode) -> Fields:
     """Return multiplier and exponent of the differences in a softmax, and the minimum that counts."""
-    scale = float(np.float32(given_types(node).scale))
+    scale = float(np.float32(input_types_of(node).scale))
     integer, exponent = multiplier(min(scale * 2**26, INT32_MAX))
     if exponent < 0:
         raise node.refusal("of quantised integers with so small a scale")
@@ -352,7 +366,7 @@ def _elementwise(node: LayerNode, operator: op.Elementwise) -> KernelCall:
     read_operands, places = operands(node, operator, symbol)
     real_operands = []
     for operand in read_operands:
-        types = None if operand.values is not None else given_types(node, operand.input)
+        types = None if operand.values is not None else input_types_of(node, operand.input)
         numbers = (types.scale, types.zero_point) if types else (0, 0)
         at = operand._replace(values=None)._asdict()
         real_operands.append(
@@ -373,7 +387,7 @@ def _elementwise(node: LayerNode, operator: op.Elementwise) -> KernelCall:
 def _activation(node: LayerNode, operator: op.Activation) -> KernelCall:
     if operator.function == "prelu":
         return _changing(node, {"slope": node.weights["slope"]})
-    if operator.is_limit and given_types(node) == result_types(node):
+    if operator.is_limit and input_types_of(node) == result_types(node):
         return KernelCall("copy_region")
     return look_up_call(node)
 
@@ -386,7 +400,7 @@ def _normalization(node: LayerNode, operator: op.BatchNormalization) -> KernelCa
 
 
 def _changing(node: LayerNode, arrays: Mapping[str, Array]) -> KernelCall:
-    input_types, result, shape = given_types(node), result_types(node), node.layer.shape
+    input_types, result, shape = input_types_of(node), result_types(node), node.layer.shape
     symbols: list[str | None] = []
     for role, array in arrays.items():
         if array.dtype != np.float32:
@@ -400,12 +414,13 @@ def _changing(node: LayerNode, arrays: Mapping[str, Array]) -> KernelCall:
 
 def _matrix_product(node: LayerNode, operator: op.MatrixProduct) -> KernelCall:
     """A product with integer accumulators, and the factors that round as floating-point sums do."""
-    input_types, result = given_types(node), result_types(node)
+    input_types, result = input_types_of(node), result_types(node)
     if result.element is not Element.INT8:
         raise node.refusal("of integers of 16 bits")
-    fields, matrix, bias = product_fields(node, operator.units), None, None
+    fields, matrix, bias, largest_bias = product_fields(node, operator.units), None, None, 0
+    # most: the largest magnitude of a factor, for the bound on rounding errors of the sum.
     if operator.units is None:
-        factors = given_types(node, 1)
+        factors = input_types_of(node, 1)
         most = max(127 - factors.zero_point, 128 + factors.zero_point)
     else:
         factors, turned = stored_types(node, "matrix"), by_columns(node).weights["matrix"]
@@ -413,8 +428,9 @@ def _matrix_product(node: LayerNode, operator: op.MatrixProduct) -> KernelCall:
         most = int(np.abs(turned.astype(np.int64) - factors.zero_point).max())
         if operator.has_bias:
             bias = node.symbol("bias", node.weights["bias"].astype(np.int32))
+            largest_bias = int(np.abs(node.weights["bias"]).max())
     inner = node.inputs[0].dims[-1]
-    if (inner + 1) * 2**16 + (0 if bias is None else np.abs(node.weights["bias"]).max()) >= 2**31:
+    if (inner + 1) * 2**16 + largest_bias >= 2**31:  # a product is below 2**16
         raise node.refusal(f"of {inner} integers, whose sum may take more than 32 bits")
     return node.call(
         "multiply_as_reals",
@@ -444,7 +460,7 @@ def attending(
 
 
 def _attention(node: LayerNode, operator: op.AttentionProduct) -> KernelCall:
-    result, kinds = result_types(node), (given_types(node), given_types(node, 1))
+    result, kinds = result_types(node), (input_types_of(node), input_types_of(node, 1))
     if result.element is not Element.INT8:
         raise node.refusal("of integers of 16 bits")
     fields = attention_fields(node, operator)
@@ -471,7 +487,7 @@ def product_convolution(
     """Return the call for a convolution that is a product of matrices in the file."""
     types, input_types, kernel = (
         stored_types(node, "kernel"),
-        given_types(node),
+        input_types_of(node),
         node.weights["kernel"],
     )
     filters = packed_rows(kernel, 1) if packed is None else packed
@@ -491,7 +507,7 @@ def product_convolution(
 
 
 def _layer_normalization(node: LayerNode, operator: op.LayerNormalization) -> KernelCall:
-    input_types, result = given_types(node), result_types(node)
+    input_types, result = input_types_of(node), result_types(node)
     rank = len(node.layer.shape.dims)
     axes = range(operator.axis, rank if operator.last is None else operator.last + 1)
     return node.call(
