@@ -15,6 +15,8 @@ from planners.code.schedule import Schedule
 from planners.code.status import init_declared, status_declared, with_checksum
 from planners.plan.plan import Memory, StreamingPlan
 
+INTERFACE = 2  # 1 until csdf 1.0
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeaderWriter:
@@ -77,6 +79,7 @@ extern "C" {{
 #endif
 
 {version_macro(name, self.version)}
+#define {capitals}_INTERFACE {INTERFACE} /* version of the functions below */
 {self._memories()}
 {self.interface.ports.macros()}{self._scratch_declared()}
 typedef {self._element()} {name}_element;

@@ -18,6 +18,9 @@ WORDS = (
     "advance",
     "advance_in_order",
     "begin_frame",
+    "bytes",
+    "checksum",
+    "checksum_of",
     "copy_shifted_bytes",
     "copy_shifted_halves",
     "dequantised",
@@ -72,7 +75,9 @@ SYMBOLS = (
     "test",
     "yield",
 )
-CHECKSUM_BYTES = 4  # of the library, at the end of a saved state
+WORD_BYTES = (
+    4  # at the end of a saved state: the checksum of the library, and that of all bytes before
+)
 # Of a library, in macros that a port of that name would define again: NAME_ARENA_ELEMENTS, and the
 # status NAME_WRONG_NUMBER beside the NAME_INPUT_NUMBER of each input.
 MACRO_STEMS = ("arena", "kept", "saved", "scratch", "wrong")
@@ -126,11 +131,11 @@ class Interface:
 
     @property
     def _saved_bytes(self) -> int:
-        """Size of a saved state: persistent bytes of the arena, an index for each variable, a checksum.
+        """Size of a saved state: persistent bytes of the arena, an index for each variable, checksums.
 
-        The index refers to the oldest row in the ring of the variable, the checksum to the library.
+        The index refers to the oldest row in the ring of the variable.
         """
-        return self.schedule.plan.kept_bytes + 2 * len(self.network.variables) + CHECKSUM_BYTES
+        return self.schedule.plan.kept_bytes + 2 * len(self.network.variables) + 2 * WORD_BYTES
 
     @property
     def memories(self) -> tuple[str, ...]:
@@ -147,11 +152,12 @@ class Interface:
 #define {capitals}_KEPT_BYTES {self.schedule.plan.kept_bytes}
 #define {capitals}_SAVED_BYTES {self._saved_bytes}
 
-/* Save the retained part to {capitals}_SAVED_BYTES bytes of your memory, between frames; restore it, in
-   this instance or another, also instead of a frame in progress.
-   {capitals}_WRONG_STATE for a state saved by another library or version. */
-{name}_status {name}_save(const {name}_state *state, void *to);
-{name}_status {name}_restore({name}_state *state, const void *from);
+/* Save the retained part to your memory, between frames; restore it, in this instance or another, also
+   instead of a frame in progress. bytes: size of your memory; {capitals}_TOO_SMALL for fewer than
+   {capitals}_SAVED_BYTES. {capitals}_WRONG_STATE for a state saved by another library or version,
+   {capitals}_CORRUPT for other bytes than {name}_save wrote (CRC-32). */
+{name}_status {name}_save(const {name}_state *state, void *to, size_t bytes);
+{name}_status {name}_restore({name}_state *state, const void *from, size_t bytes);
 """
 
     def reset_declared(self) -> str:
@@ -176,29 +182,48 @@ class Interface:
             return text
         saved = "    save_kept(state, to);\n"
         restored = "    restore_kept(state, from);\n"
-        missing = [refuse(name, f"IS_MISSING({at})", "NULL_POINTER") for at in ("to", "from")]
+        capitals, checksum_at = name.upper(), self._saved_bytes - WORD_BYTES
+        library_at = checksum_at - WORD_BYTES
+        size = f"""#ifdef {capitals}_UNCHECKED
+    (void)bytes;
+#else
+{refuse(name, f"(bytes < {capitals}_SAVED_BYTES)", "TOO_SMALL")}#endif
+"""
+        missing = [
+            f"{refuse(name, f'IS_MISSING({at})', 'NULL_POINTER')}{size}" for at in ("to", "from")
+        ]
         missing[0] += self._refuse_busy_c
-        capitals, checksum_at = name.upper(), self._saved_bytes - CHECKSUM_BYTES
-        saved = f"    const uint32_t saved_by = {capitals}_HEADER;\n{saved}"
+        saved = f"    const uint32_t saved_by = {capitals}_HEADER;\n    uint32_t checksum;\n{saved}"
         if self.network.variables:
             oldest, size = "state->oldest", "sizeof state->oldest"
             saved += f"    (void)memcpy(&((char *)to)[{kept}], {oldest}, {size});\n"
             restored += f"    (void)memcpy({oldest}, &((const char *)from)[{kept}], {size});\n"
-        saved += f"    (void)memcpy(&((char *)to)[{checksum_at}], &saved_by, sizeof saved_by);\n"
+        saved += f"""    (void)memcpy(&((char *)to)[{library_at}], &saved_by, sizeof saved_by);
+    checksum = checksum_of(to, {checksum_at});
+    (void)memcpy(&((char *)to)[{checksum_at}], &checksum, sizeof checksum);
+"""
         missing[1] += f"""#ifndef {capitals}_UNCHECKED
     if (status == {capitals}_OK) {{
         uint32_t saved_by;
-        (void)memcpy(&saved_by, &((const char *)from)[{checksum_at}], sizeof saved_by);
-        status = (saved_by == {capitals}_HEADER) ? {capitals}_OK : {capitals}_WRONG_STATE;
+        uint32_t checksum;
+        (void)memcpy(&saved_by, &((const char *)from)[{library_at}], sizeof saved_by);
+        (void)memcpy(&checksum, &((const char *)from)[{checksum_at}], sizeof checksum);
+        if (saved_by != {capitals}_HEADER) {{
+            status = {capitals}_WRONG_STATE;
+        }} else if (checksum != checksum_of(from, {checksum_at})) {{
+            status = {capitals}_CORRUPT;
+        }} else {{
+            /* as NAME_save wrote it */
+        }}
     }}
 #endif
-"""
+""".replace("NAME", name)
         return f"""{text}
-{name}_status {name}_save(const instance *state, void *to)
+{name}_status {name}_save(const instance *state, void *to, size_t bytes)
 {{
 {checked(name, saved, missing[0])}}}
 
-{name}_status {name}_restore(instance *state, const void *from)
+{name}_status {name}_restore(instance *state, const void *from, size_t bytes)
 {{
 {checked(name, f"{restored}    end_frame(state);{chr(10)}", missing[1])}}}
 """

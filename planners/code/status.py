@@ -32,13 +32,14 @@ typedef enum {{
     {capitals}_OK = 0,
     {capitals}_DONE = 1,          /* a frame is complete, and its outputs are valid */
     {capitals}_NULL_POINTER = -1, /* a pointer is NULL */
-    {capitals}_TOO_SMALL = -2,    /* a memory has fewer bytes than the plan needs */
+    {capitals}_TOO_SMALL = -2,    /* a memory has fewer bytes than it needs */
     {capitals}_MISALIGNED = -3,   /* a memory is not aligned to its elements */
     {capitals}_WRONG_STATE = -4,  /* the state is not of this library, or {name}_init was not called */
     {capitals}_WRONG_HEADER = -5, /* the library was compiled with another header */
     {capitals}_WRONG_NUMBER = -6, /* no input or output has this number, or this size */
     {capitals}_BUSY = -7,         /* a frame is in progress: complete it, or call {name}_reset */
-    {capitals}_NO_FRAME = -8      /* no frame is in progress */
+    {capitals}_NO_FRAME = -8,     /* no frame is in progress */
+    {capitals}_CORRUPT = -9       /* a saved state has changed since {name}_save */
 }} {name}_status;
 
 /* Checksum of this header and the weights: identifies the library in a state. */

@@ -236,9 +236,9 @@ def _saving(written: Written, vectors: Sequence[TestVector]) -> str:
 """
     for number, vector in enumerate(vectors):
         if number:
-            again += f"""    failed |= {name}_save(&state, saved) != {capitals}_OK;
+            again += f"""    failed |= {name}_save(&state, saved, sizeof saved) != {capitals}_OK;
 {spoilt}    failed |= {_begun(written)};
-    failed |= {name}_restore(&state, saved) != {capitals}_OK;
+    failed |= {name}_restore(&state, saved, sizeof saved) != {capitals}_OK;
 """
         again += f"{_check(written, number, vector)}\n"
     return f"""

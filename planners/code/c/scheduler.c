@@ -411,6 +411,21 @@ static void restore_kept(const instance *state, const char *from)
     }
 }
 
+/* CRC-32 of IEEE 802.3, bit by bit: without a table in flash. */
+static uint32_t checksum_of(const uint8_t *bytes, size_t count)
+{
+    uint32_t checksum = 0xFFFFFFFFU;
+    size_t number;
+    int32_t bit;
+    for (number = 0; number < count; number++) {
+        checksum ^= bytes[number];
+        for (bit = 0; bit < 8; bit++) {
+            checksum = (checksum >> 1U) ^ (((checksum & 1U) != 0U) ? 0xEDB88320U : 0U);
+        }
+    }
+    return ~checksum;
+}
+
 /* Start a group: none of its stages has fired. */
 static void begin_group(instance *state)
 {
