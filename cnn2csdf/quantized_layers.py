@@ -1,14 +1,15 @@
-"""Layers between integers: they dequantise, compute, and quantise the result.
+"""Layers between integers: nodes that dequantise, compute and quantise become one layer.
 
 Files often contain three nodes for such a layer. Merged into one layer, buffers hold only integers, and
-convolutions and fully connected layers have integer accumulators.
+convolutions and fully connected layers have integer accumulators. Elementwise functions without an
+integer kernel are computed by a lookup table of all 256 integers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,77 +19,10 @@ from cnn2csdf.dtypes import Element, Quantization, Stored
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.weights import Model
 
+Weights = dict[str, Mapping[str, Array]]  # by layer and role, changed in place
+
 PAIR = 2
 FUNCTIONS_OF_PAIRS = ("add", "subtract", "multiply", "divide", "maximum", "minimum")
-
-
-def stored_at_run_time(network: Network) -> frozenset[str]:
-    """Return the tensors of 8-bit integers whose scale is found in the frame, and their zero points."""
-    quantized_names: set[str] = set()
-    for layer in network.layers:
-        is_moved = layer.operator.moves and quantized_names.intersection(layer.inputs)
-        if is_moved or layer.operator.run_time_result in ("integers", "zero point"):
-            quantized_names.add(layer.name)
-    return frozenset(quantized_names)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredAs:
-    """Memory layout of an input or output of a network, for the caller that fills or reads it."""
-
-    name: str
-    element: Element
-    shape: tuple[int, ...]  # of a map rows, columns, channels
-    layout: str
-    quantization: Quantization | None
-
-    def to_json(self) -> dict[str, Any]:
-        """Return this as a JSON value; scale and zero point where integers stand for real numbers."""
-        quantization = self.quantization
-        scaled = (
-            {}
-            if quantization is None
-            else {"scale": quantization.scale, "zero_point": quantization.zero_point}
-        )
-        shape = list(self.shape)
-        fields = {"name": self.name, "element": self.element.value, "shape": shape}
-        return {**fields, "layout": self.layout, **scaled}
-
-    def in_words(self) -> str:
-        """Return this in one line."""
-        size = "x".join(map(str, self.shape))
-        text = f"{self.name}: {self.element.value} {size} ({self.layout})"
-        real = self.real_in_words()
-        return f"{text}, real = {real}" if real else text
-
-    def real_in_words(self) -> str:
-        """Return the real number that an integer stands for; nothing where none is meant."""
-        if self.quantization is None:
-            return ""
-        zero, limits = self.quantization.zero_point, np.iinfo(self.element.value)
-        less = f"- {zero}" if zero >= 0 else f"+ {-zero}"
-        least, most = (
-            self.quantization.scale * (limit - zero) for limit in (limits.min, limits.max)
-        )
-        return f"{self.quantization.scale:.9g} * (integer {less}), from {least:.4g} to {most:.4g}"
-
-
-def stored_as(layer: Layer) -> StoredAs:
-    """Return the memory layout of the tensor of an input or output: maps are rows of pixels."""
-    shape = layer.shape
-    return StoredAs(
-        name=layer.name,
-        element=layer.element,
-        shape=(shape.height, shape.width, shape.channels) if shape.is_map else shape.dims,
-        layout="HWC" if shape.is_map else "as in the file",
-        quantization=layer.quantization,
-    )
-
-
-def stores_integers(network: Network) -> bool:
-    """Whether any tensor is stored as quantised integers."""
-    is_quantised = any(layer.quantization is not None for layer in network.layers)
-    return is_quantised or bool(stored_at_run_time(network))
 
 
 def with_integers(model: Model) -> Model:
@@ -98,57 +32,40 @@ def with_integers(model: Model) -> Model:
     not, is only quantised again. A dequantisation with further readers stays. So does a layer without
     an integer form: it computes in floating point, as in ONNX Runtime.
     """
-    consumers = model.network.consumers
-    merged = {
-        layer.name: (layer, *behind)
-        for layer in model.network.layers
-        if (behind := _behind(model.network, consumers, layer))
+    network, consumers = model.network, model.network.consumers
+    chains = {
+        layer.name: (layer, *following)
+        for layer in network.layers
+        if (following := _merged_layers(network, consumers, layer))
     }
-    moved = {layer.name: first for first, chain in merged.items() for layer in chain[1:]}
+    merged_into = {layer.name: first for first, chain in chains.items() for layer in chain[1:]}
     weights = None if model.weights is None else dict(model.weights)
-    layers = []
-    for original in model.network.layers:
-        if original.name in moved:
+    layers: list[Layer] = []
+    for layer in network.layers:
+        if layer.name in merged_into:
             continue
-        layer = original
-        if original.name in merged:
-            layer = _merged(model.network, merged[original.name])
-            if weights is not None:
-                weights[original.name] = _stored_arrays(layer, weights.get(original.name, {})) | {
-                    f"{place}.{role}": array
-                    for place, moved_layer in enumerate(merged[original.name][1:])
-                    for role, array in weights.pop(moved_layer.name, {}).items()
-                }
-            # A bias is added to sums, and has no scale of its own.
-            layer = replace(
-                layer,
-                stored=tuple(
-                    [_real(stored) if stored.role == "bias" else stored for stored in layer.stored]
-                ),
-            )
-        elif original.operator.index_limit is not None and _is_of_bytes(
-            original.stored_as("table")
-        ):
-            # Rows are looked up as integers, and made real behind.
-            types = original.stored_as("table").quantization
-            assert types is not None
-            name = f"{original.name} integers"
-            layers.append(replace(original, name=name, element=types.element, quantization=types))
-            if weights is not None:
-                weights[name] = _stored_arrays(original, weights.pop(original.name))
-            layer = replace(original, operator=op.Conversion(), inputs=(name,), stored=())
+        if layer.name in chains:
+            new_layers = [_merged(network, chains[layer.name], weights)]
+        elif layer.operator.index_limit is not None and _is_of_bytes(layer.stored_as("table")):
+            new_layers = _looked_up_as_integers(layer, weights)
         else:
-            layer = replace(original, stored=tuple(map(_real, original.stored)))
-        inputs = tuple(moved.get(name, name) for name in layer.inputs)
-        layers.append(replace(layer, inputs=inputs))
-    network = _without_unread(Network(name=model.network.name, layers=tuple(layers)))
-    return Model(network=network, weights=weights)
+            new_layers = [replace(layer, stored=tuple(map(_real, layer.stored)))]
+        layers += [
+            replace(new, inputs=tuple(merged_into.get(name, name) for name in new.inputs))
+            for new in new_layers
+        ]
+    merged_network = _without_unread(Network(name=network.name, layers=tuple(layers)))
+    return Model(network=merged_network, weights=weights)
 
 
-def _behind(
+def _merged_layers(
     network: Network, consumers: Mapping[str, Sequence[str]], layer: Layer
 ) -> tuple[Layer, ...]:
-    """Return the layers after a layer that are merged into it: limits and its quantisation."""
+    """The layers after a layer that are merged into it: functions and its quantisation.
+
+    They are a chain in which each layer has one consumer. Without a quantisation at its end, or with
+    a layer that has no integer form, none is merged.
+    """
     if layer.operator.converts or layer.is_end or layer.quantization is not None:
         return ()
     if not all(_is_made_real(network, network.layer(name)) for name in layer.inputs):
@@ -157,23 +74,37 @@ def _behind(
     last = layer
     while len(readers := consumers[last.name]) == 1:
         last = network.layer(readers[0])
-        chain.append(last)
         if last.operator.converts and last.quantization is not None:
-            # How the integers are stored that a layer makes real.
-            source_types = [
-                network.layer(network.layer(name).inputs[0]).quantization for name in layer.inputs
-            ]
-            is_merged = _has_integer_form(layer, source_types, last.quantization)
-            is_short = any(
-                types_of_source and types_of_source.element.bytes > 1
-                for types_of_source in (*source_types, last.quantization)
+            dequantised = [network.layer(network.layer(name).inputs[0]) for name in layer.inputs]
+            input_types = [source.quantization for source in dequantised]
+            is_table = is_of_one_element(layer) and not _are_short(
+                (*input_types, last.quantization)
             )
-            is_table = is_of_one_element(layer) and not is_short
-            has_limits = all(member.operator.is_limit for member in chain[:-1])
-            return tuple(chain) if is_table or (is_merged and has_limits) else ()
+            has_limits = all(function.operator.is_limit for function in chain)
+            has_kernel = has_limits and _has_integer_form(layer, input_types, last.quantization)
+            return (*chain, last) if is_table or has_kernel else ()
+        chain.append(last)
         if not (last.operator.is_limit or all(map(is_of_one_element, (layer, *chain)))):
             break
     return ()
+
+
+def _are_short(types: Sequence[Quantization | None]) -> bool:
+    """Whether some of the tensors are integers of more than 8 bits."""
+    return any(kind is not None and kind.element.bytes > 1 for kind in types)
+
+
+def _looked_up_as_integers(layer: Layer, weights: Weights | None) -> list[Layer]:
+    """A lookup of rows in integers, and the conversion of the rows to floating point."""
+    types = layer.stored_as("table").quantization
+    assert types is not None
+    name = f"{layer.name} integers"
+    if weights is not None:
+        weights[name] = _stored_arrays(layer, weights.pop(layer.name))
+    return [
+        replace(layer, name=name, element=types.element, quantization=types),
+        replace(layer, operator=op.Conversion(), inputs=(name,), stored=()),
+    ]
 
 
 def _has_integer_form(
@@ -181,10 +112,7 @@ def _has_integer_form(
 ) -> bool:
     """Whether a layer has an integer form; 16-bit layers have no lookup tables."""
     is_alike = set(input_types) == {result}
-    is_short = any(
-        types_of_source is not None and types_of_source.element.bytes > 1
-        for types_of_source in (*input_types, result)
-    )
+    is_short = _are_short((*input_types, result))
     match layer.operator:
         case op.Convolution() | op.FullyConnected() | op.MatrixProduct(units=int()):
             return _is_summed(layer)
@@ -284,21 +212,36 @@ def _is_made_real(network: Network, layer: Layer) -> bool:
     )
 
 
-def _merged(network: Network, chain: Sequence[Layer]) -> Layer:
-    first, *behind, last = chain
-    moved = [
-        replace(stored, role=f"{place}.{stored.role}", quantization=None)
-        for place, layer in enumerate(behind)
+def _merged(network: Network, chain: Sequence[Layer], weights: Weights | None) -> Layer:
+    """The layer that replaces a chain: its first layer, on integers, with functions as epilogue.
+
+    weights: of the network; those of the chain become those of the merged layer.
+    """
+    first, *functions, last = chain
+    arrays_of_functions = [
+        replace(stored, role=f"{position}.{stored.role}", quantization=None)
+        for position, layer in enumerate(functions)
         for stored in layer.stored
     ]
-    return replace(
+    merged = replace(
         first,
         inputs=tuple(network.layer(source).inputs[0] for source in first.inputs),
-        epilogue=(*first.epilogue, *(layer_behind.operator for layer_behind in behind)),
+        epilogue=(*first.epilogue, *(layer.operator for layer in functions)),
         element=last.element,
         quantization=last.quantization,
-        stored=first.stored if _is_summed(first) else (*map(_real, first.stored), *moved),
+        stored=first.stored
+        if _is_summed(first)
+        else (*map(_real, first.stored), *arrays_of_functions),
     )
+    if weights is not None:
+        weights[first.name] = _stored_arrays(merged, weights.get(first.name, {})) | {
+            f"{position}.{role}": array
+            for position, layer in enumerate(chain[1:])
+            for role, array in weights.pop(layer.name, {}).items()
+        }
+    # A bias is added to sums, and has no scale of its own.
+    stored = [_real(array) if array.role == "bias" else array for array in merged.stored]
+    return replace(merged, stored=tuple(stored))
 
 
 def _is_of_bytes(stored: Stored) -> bool:

@@ -15,7 +15,7 @@ from cnn2csdf.parameters import (
     parameter_bytes,
     stored_arrays,
 )
-from cnn2csdf.quantized_layers import stored_as
+from cnn2csdf.stored_tensors import stored_as
 from cnn2csdf.readers.supported import GENERAL, supported
 from csdf.cli import answers
 from csdf.cli.frame import terminal
