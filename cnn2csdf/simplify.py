@@ -17,7 +17,7 @@ import numpy as np
 from cnn2csdf import operators as op
 from cnn2csdf.dtypes import Stored
 from cnn2csdf.network import Layer, Network, Shape
-from cnn2csdf.rewrites import STEPS
+from cnn2csdf.rewrite_names import REWRITE_NAMES
 from cnn2csdf.rewriting import Draft, Edit, Rule, rewritten
 from cnn2csdf.tokens import tokens_as_rows
 from cnn2csdf.weights import Array, Model
@@ -334,17 +334,17 @@ def _with_swapped_axes(model: Model) -> Model:
     return rewritten(model, partial(swap_first_axes, tensors_to_swap(model.network)))
 
 
-_REWRITES = (  # in the order of STEPS
+_REWRITES = (  # in the order of REWRITE_NAMES
     _repeated(drop_layer_that_moves_nothing),
     _with_swapped_axes,
     tokens_as_rows,
     *map(_repeated, (fold_padding, fold_batch_normalization, absorb_bias, fuse_activation)),
 )
-REWRITES: Mapping[str, Callable[[Model], Model]] = dict(zip(STEPS, _REWRITES, strict=True))
+REWRITES: Mapping[str, Callable[[Model], Model]] = dict(zip(REWRITE_NAMES, _REWRITES, strict=True))
 
 
 @public
-def simplified(model: Model, names: tuple[str, ...] = STEPS) -> Model:
+def simplified(model: Model, names: tuple[str, ...] = REWRITE_NAMES) -> Model:
     """Return the model after the rewrites of these names, in the order of REWRITES.
 
     Raises InvalidNetwork for a name that no rewrite has.

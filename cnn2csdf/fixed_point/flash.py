@@ -13,8 +13,8 @@ from cnn2csdf.network import Layer, Network
 from cnn2csdf.parameters import parameter_shapes, stored_arrays
 from cnn2csdf.part import Types
 from cnn2csdf.quantized_layers import goes_by_table, lookup_tables
-from cnn2csdf.stored_tensors import stores_integers
 from cnn2csdf.shape import Shape
+from cnn2csdf.stored_tensors import stores_integers
 from csdf.units import bytes_in_words
 
 HALF_BYTES, SINGLE_BYTES, WIDE_BYTES = 2, 4, 8

@@ -42,7 +42,7 @@ def power_table(scale: float) -> Integers:
     return whole
 
 
-def shares(
+def softmax_by_table(
     values: Integers, axes: Sequence[int], source: Quantization, result: Quantization
 ) -> Array:
     """Return a softmax of 8-bit integers along axes, as stored."""
@@ -52,7 +52,7 @@ def shares(
 
 
 UNIT_ROUNDOFF = 2.0**-24
-FEW = 10  # roundings beside those of the sum: of operands, bias, scales and the result
+OTHER_ROUNDINGS = 10  # an upper limit: of operands, bias, scales and the result
 STRIDE = 128  # rows and columns of a block of the second matrix, where neither is few
 
 
@@ -67,7 +67,7 @@ def columns_at_once(columns: int, results: int) -> int:
     return block
 
 
-def fused(left: Array, right: Array, added: Array) -> Array:
+def fused_multiply_add(left: Array, right: Array, added: Array) -> Array:
     """Return left * right + added, rounded once to single precision.
 
     The product is exact in double precision; the sum there is rounded to odd, so that rounding it
@@ -92,7 +92,7 @@ def products_in_order(left: Array, right: Array, bias: Array | None, block: int)
     for first in range(0, columns, block):
         total = np.zeros(len(left), np.float32)
         for column in range(first, min(first + block, columns)):
-            total = fused(left[:, column], right[:, column], total)
+            total = fused_multiply_add(left[:, column], right[:, column], total)
         if first:
             total = summed + total
         elif bias is not None:
@@ -104,9 +104,9 @@ def products_in_order(left: Array, right: Array, bias: Array | None, block: int)
 def product_factors(
     source: Quantization, factors: Quantization, result: Quantization
 ) -> tuple[Array, Array]:
-    """Return what one of the second factors is worth, and one of a sum in steps of the result.
+    """Return the scales of the second matrix, and the value of a sum of 1 in steps of the result.
 
-    For each column, or for all; in double precision.
+    One for each column, or one for all; in double precision.
     """
     steps = np.array(factors.scales)
     return steps, source.scale * steps / result.scale
@@ -125,34 +125,38 @@ def multiplied(
     column. types: of both, and of the result. block: columns that the runtime sums at once, by default
     as for these matrices.
     """
-    operand_types, factors, result = types
-    scales, ratio = product_factors(operand_types, factors, result)
+    left_types, right_types, result = types
+    steps, ratios = product_factors(left_types, right_types, result)
     sums = np.matmul(left, right) + (0 if bias is None else bias)
-    values = sums * ratio
-    sizes = np.abs(left).sum(axis=-1, keepdims=True) * np.abs(right).max(initial=0)
-    sizes = sizes + (0 if bias is None else np.abs(bias))
-    error = (left.shape[-1] + FEW) * UNIT_ROUNDOFF * ratio * sizes
-    quantized_values = stored(np.rint(values).astype(np.int64), result)
-    places = np.nonzero(np.rint(values - error) != np.rint(values + error))
-    if places[0].size:
-        *batch, row, column = places
+    values = sums * ratios
+    magnitudes = np.abs(left).sum(axis=-1, keepdims=True) * np.abs(right).max(initial=0)
+    magnitudes = magnitudes + (0 if bias is None else np.abs(bias))
+    error = (left.shape[-1] + OTHER_ROUNDINGS) * UNIT_ROUNDOFF * ratios * magnitudes
+    products = stored(np.rint(values).astype(np.int64), result)
+    # Where the rounding error may change the integer, the sum of the runtime decides.
+    uncertain = np.nonzero(np.rint(values - error) != np.rint(values + error))
+    if uncertain[0].size:
+        *batch, row, column = uncertain
         rows = np.broadcast_to(left, (*sums.shape[:-1], left.shape[-1]))[(*batch, row)]
-        turned = np.swapaxes(right, -1, -2)
-        columns = np.broadcast_to(turned, (*sums.shape[:-2], *turned.shape[-2:]))[(*batch, column)]
-        step, steps = np.float32(operand_types.scale), scales.astype(np.float32)
-        steps = np.broadcast_to(steps, sums.shape[-1:])[column]
-        added = None if bias is None else bias[column].astype(np.float32) * (step * steps)
+        transposed = np.swapaxes(right, -1, -2)
+        transposed = np.broadcast_to(transposed, (*sums.shape[:-2], *transposed.shape[-2:]))
+        columns = transposed[(*batch, column)]
+        left_step = np.float32(left_types.scale)
+        right_steps = np.broadcast_to(steps.astype(np.float32), sums.shape[-1:])[column]
+        real_bias = None
+        if bias is not None:
+            real_bias = bias[column].astype(np.float32) * (left_step * right_steps)
         real = products_in_order(
-            rows.astype(np.float32) * step,
-            columns.astype(np.float32) * steps[:, None],
-            added,
+            rows.astype(np.float32) * left_step,
+            columns.astype(np.float32) * right_steps[:, None],
+            real_bias,
             block or columns_at_once(left.shape[-1], sums.shape[-1]),
         )
-        quantized_values[places] = quantized(real, result)
-    return quantized_values
+        products[uncertain] = quantized(real, result)
+    return products
 
 
-LANES = 8  # partial sums that are added up at the end, halves to halves
+LANES = 8  # partial sums of a row; at the end halves are added to halves: 8, 4, 2, 1
 
 
 def standardised(values: Array, scale: Array, shift: Array | None, epsilon: float) -> Array:
@@ -162,16 +166,16 @@ def standardised(values: Array, scale: Array, shift: Array | None, epsilon: floa
     """
     count, single = values.shape[-1], np.float32
     mean = values.astype(np.float64).sum(axis=-1, keepdims=True) / count
-    apart = values - mean.astype(np.float32)
-    padded = np.zeros((*apart.shape[:-1], -(-count // LANES) * LANES), np.float32)
-    padded[..., :count] = apart
-    sums = np.zeros((*apart.shape[:-1], LANES), np.float32)
+    deviations = values - mean.astype(np.float32)
+    padded = np.zeros((*deviations.shape[:-1], -(-count // LANES) * LANES), np.float32)
+    padded[..., :count] = deviations
+    sums = np.zeros((*deviations.shape[:-1], LANES), np.float32)
     for first in range(0, count, LANES):
         piece = padded[..., first : first + LANES]
-        sums = fused(piece, piece, sums)
+        sums = fused_multiply_add(piece, piece, sums)
     while sums.shape[-1] > 1:
         half = sums.shape[-1] // 2
         sums = sums[..., :half] + sums[..., half:]
     inverse = single(1) / np.sqrt(sums / single(count) + single(epsilon))
-    normalised: Array = apart * inverse * scale
+    normalised: Array = deviations * inverse * scale
     return normalised if shift is None else normalised + shift

@@ -1,4 +1,9 @@
-"""Loops of the kernels of emitted C: windows by their taps inside, filters in blocks, pooling."""
+"""Loops of the kernels of emitted C: windows by their taps inside, filters in blocks, pooling.
+
+The loops of a kernel are counted over one frame, by names that cnn2csdf.instructions lists. A tap is
+an element of a kernel; taps in the padding are skipped, so windows at the border have fewer. Windows
+with the same number of taps inside are counted together.
+"""
 
 from __future__ import annotations
 
@@ -69,8 +74,10 @@ def taps_of_windows(
 ) -> Counter[tuple[int, bool]]:
     """Return the number of windows by their taps inside, and by whether they wrap around the ring.
 
-    The first and last tap inside are constant between breakpoints, one for each tap at each border;
-    between two breakpoints windows that wrap are counted as a sum of floors. O(min(kernel, outputs)).
+    For a length of 5, 3 taps and a padding of 1 on both sides: 3 windows have 3 taps inside, and 2
+    have 2. The first and last tap inside are constant between breakpoints, one for each tap at each
+    border; between two breakpoints windows that wrap are counted as a sum of floors.
+    O(min(kernel, outputs)).
     """
     limit = length + min(axis.after, 0)
     breakpoints = {0, outputs} if axis.kernel < outputs else set(range(outputs + 1))
@@ -118,7 +125,7 @@ def _sum_of_floors(count: int, divisor: int, factor: int, offset: int) -> int:
     return total
 
 
-class _Windows(NamedTuple):
+class _AlikeWindows(NamedTuple):
     """Windows with the same number of taps inside the tensor.
 
     pixels: the number of these windows, one for each output pixel. down, across: taps inside, by axis.
@@ -136,12 +143,12 @@ class _Windows(NamedTuple):
         return self.down * (1 + self.wraps)
 
 
-def _windows(window: Window, source: Shape, shape: Shape, ring: int) -> list[_Windows]:
+def _alike_windows(window: Window, source: Shape, shape: Shape, ring: int) -> list[_AlikeWindows]:
     """The windows over a tensor, grouped by their taps inside."""
     down_taps = taps_of_windows(window.rows, source.height, shape.height)
     across_taps = taps_of_windows(window.columns, source.width, shape.width, ring)
     return [
-        _Windows(down_taps[down, False] * across_taps[across, wraps], down, across, wraps)
+        _AlikeWindows(down_taps[down, False] * across_taps[across, wraps], down, across, wraps)
         for (down, _), (across, wraps) in product(down_taps, across_taps)
     ]
 
@@ -152,7 +159,7 @@ def convolution_loops(bank: FilterBank, use: KernelUse) -> KernelLoops:
     inputs = source.channels // groups
     counts_of: Counter[str] = Counter()
     is_depthwise = groups > 1 and groups == source.channels == bank.filters
-    for windows in _windows(window, source, use.output, use.ring):
+    for windows in _alike_windows(window, source, use.output, use.ring):
         if is_depthwise:
             counts_of.update(_depthwise_loops(windows, groups))
         elif use.is_real:
@@ -185,7 +192,7 @@ def _is_gathered(bank: FilterBank, source: Shape) -> bool:
     )
 
 
-def _gathered_loops(windows: _Windows, bank: FilterBank, inputs: int) -> Counter[str]:
+def _gathered_loops(windows: _AlikeWindows, bank: FilterBank, inputs: int) -> Counter[str]:
     """The loops over windows that are copied to scratch; filters left over read the tensor."""
     pixels, down, across = windows.pixels, windows.down, windows.across
     taps = prod(bank.window.kernel)
@@ -201,7 +208,7 @@ def _gathered_loops(windows: _Windows, bank: FilterBank, inputs: int) -> Counter
     return counts_of
 
 
-def _direct_loops(windows: _Windows, bank: FilterBank, inputs: int) -> Counter[str]:
+def _direct_loops(windows: _AlikeWindows, bank: FilterBank, inputs: int) -> Counter[str]:
     """The loops over windows of integers that are read where the tensor is stored."""
     pixels, down, across, wraps = windows
     values, filters = across * inputs // (1 + wraps), bank.filters // bank.groups
@@ -211,7 +218,9 @@ def _direct_loops(windows: _Windows, bank: FilterBank, inputs: int) -> Counter[s
     if wraps or down * across < prod(bank.window.kernel):
         runs = windows.runs if wraps or across < bank.window.kernel[1] else 1
         blocks = pixels * (bank.filters // FILTER_BLOCK)
-        counts_of.update(_bare(blocks, runs, -(-down * across * inputs // max(runs, 1))))
+        counts_of.update(
+            _weight_sum_loops(blocks, runs, -(-down * across * inputs // max(runs, 1)))
+        )
         counts_of["cut rows"] = blocks * windows.runs
         counts_of["cut vectors"] = blocks * windows.runs * -(-values // VALUES_IN_VECTOR)
     return counts_of
@@ -290,7 +299,7 @@ def real_filter_loops(places: int, rows: int, count: int, filters: int) -> Count
     }
 
 
-def _bare(blocks: int, runs: int, count: int) -> Counts:
+def _weight_sum_loops(blocks: int, runs: int, count: int) -> Counts:
     """The loops that sum weights for the zero point of the input, in runs of this many weights."""
     return {
         "bare blocks": blocks,
@@ -299,7 +308,7 @@ def _bare(blocks: int, runs: int, count: int) -> Counts:
     }
 
 
-def _depthwise_loops(windows: _Windows, channels: int) -> Counts:
+def _depthwise_loops(windows: _AlikeWindows, channels: int) -> Counts:
     """The loops of a depthwise convolution, in blocks of four, and of eight or sixteen, channels.
 
     Channels left over by the blocks are computed singly.

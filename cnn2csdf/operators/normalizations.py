@@ -17,7 +17,7 @@ from cnn2csdf.fixed_point.functions import (
     short_softmax,
     softmax_of,
 )
-from cnn2csdf.fixed_point.single_precision import power_table, shares, standardised
+from cnn2csdf.fixed_point.single_precision import power_table, softmax_by_table, standardised
 from cnn2csdf.integers import centred, dequantized, quantized, rescaled
 from cnn2csdf.operators.operator import (
     Pointwise,
@@ -315,7 +315,7 @@ class Softmax(SameDims):
         by_rows = self.rows_needed(0, [part.inputs[0].shape], part.shape) is not None
         values = (same_rows(part) if by_rows else whole_tensor(part.inputs[0])).astype(np.int64)
         if not result.is_fixed_point:
-            probabilities = shares(values, axes, input_types, result)
+            probabilities = softmax_by_table(values, axes, input_types, result)
         elif input_types.element is Element.INT16:
             probabilities = short_softmax(values, input_types.scale, axes)
         else:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from cnn2csdf.quantized_layers import StoredAs
+from cnn2csdf.stored_tensors import StoredAs
 from planners.code.c_text import number as number_text
 from planners.code.parts import comment, source
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from cnn2csdf.network import Layer, Network
-from cnn2csdf.quantized_layers import stored_as, stored_at_run_time
+from cnn2csdf.stored_tensors import stored_as, stored_at_run_time
 from cnn2csdf.weights import Model
 from csdf.errors import InvalidNetwork, InvalidPlan, UnsupportedOperator
 from planners.code.c_text import TYPES, Tables, array_items, identifier, short_lines, wrapped

@@ -22,9 +22,9 @@ from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from cnn2csdf.quantized_layers import stores_integers
 from cnn2csdf.readers.model_files import read_model
 from cnn2csdf.simplify import simplified
+from cnn2csdf.stored_tensors import stores_integers
 from csdf.errors import CsdfError
 from planners.code.library import write_library
 from planners.memory.answer import ROWS

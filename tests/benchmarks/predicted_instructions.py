@@ -17,9 +17,9 @@ from fractions import Fraction
 from pathlib import Path
 
 from cnn2csdf.platforms import NANOSECONDS, Core, core_platform
-from cnn2csdf.quantized_layers import stores_integers
 from cnn2csdf.readers.model_files import read_model
 from cnn2csdf.simplify import simplified
+from cnn2csdf.stored_tensors import stores_integers
 from csdf.errors import CsdfError
 from csdf.time_limit import Stop
 from planners.code.command.work import as_computed

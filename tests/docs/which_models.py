@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from cnn2csdf.fixed_point.flash import flash_bytes
-from cnn2csdf.quantized_layers import stores_integers
 from cnn2csdf.readers.model_files import read_model
 from cnn2csdf.simplify import simplified
+from cnn2csdf.stored_tensors import stores_integers
 from cnn2csdf.weights import Model
 from csdf.errors import CsdfError
 from csdf.time_limit import Stop

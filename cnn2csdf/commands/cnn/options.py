@@ -15,7 +15,7 @@ from typing import Any
 from cnn2csdf.catalogue.networks import CATALOGUE
 from cnn2csdf.dtypes import USUAL_RUNTIME, Element, Runtime
 from cnn2csdf.platforms import USUAL_PLATFORM, Platform, PlatformNames, platform_named
-from cnn2csdf.rewrites import STEPS
+from cnn2csdf.rewrite_names import REWRITE_NAMES
 from csdf.cli import option_values, parsers
 from csdf.cli.frame.output import remark
 
@@ -82,9 +82,9 @@ def add_reading_options(parser: argparse.ArgumentParser) -> None:
         "--simplify",
         type=_rewrites,
         metavar="STEPS",
-        default=STEPS,
-        help=f"none, all, or some of {','.join(STEPS)} (eliminate-nop: dropout and reshapes that "
-        "move nothing; convert-layout: swap rows and columns between transpositions, to run row "
+        default=REWRITE_NAMES,
+        help=f"none, all, or some of {','.join(REWRITE_NAMES)} (eliminate-nop: dropout and reshapes "
+        "that move nothing; convert-layout: swap rows and columns between transpositions, to run row "
         "by row; tokens-as-rows: attention on maps whose rows are tokens, head by head; fuse-pad: "
         "padding with zeros before a convolution; fuse-bn: batch normalisation into weights; "
         "fuse-activation: activations into the layer that they follow; fuse-bias: constants added "
@@ -297,11 +297,11 @@ def _named_number(text: str) -> tuple[str, float]:
 
 def _rewrites(text: str) -> tuple[str, ...]:
     if text in ("all", "none"):
-        return STEPS if text == "all" else ()
+        return REWRITE_NAMES if text == "all" else ()
     names = tuple(text.split(","))
-    unknown = [name for name in names if name not in STEPS]
+    unknown = [name for name in names if name not in REWRITE_NAMES]
     if unknown:
         raise argparse.ArgumentTypeError(
-            f"there is no step {unknown[0]!r}; none, all, or some of {','.join(STEPS)}"
+            f"there is no step {unknown[0]!r}; none, all, or some of {','.join(REWRITE_NAMES)}"
         )
     return names

@@ -19,7 +19,7 @@ from cnn2csdf import operators as op
 from cnn2csdf.dtypes import Element
 from cnn2csdf.fixed_point.flash import parameters_in_flash
 from cnn2csdf.network import Layer, Network
-from cnn2csdf.quantized_layers import stored_at_run_time
+from cnn2csdf.stored_tensors import stored_at_run_time
 from cnn2csdf.weights import Array, Model
 from csdf.errors import UnsupportedOperator
 from planners.code.c_text import NULL, Tables

@@ -20,7 +20,7 @@ from cnn2csdf.dtypes import Element
 from cnn2csdf.granularity import require_few_parts
 from cnn2csdf.network import Network
 from cnn2csdf.platforms import BoardMemory, platform_named
-from cnn2csdf.quantized_layers import stored_at_run_time, stores_integers
+from cnn2csdf.stored_tensors import stored_at_run_time, stores_integers
 from cnn2csdf.streams import as_stream
 from cnn2csdf.weights import Model
 from csdf.cli import answers

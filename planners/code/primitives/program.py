@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from cnn2csdf.network import Layer
-from cnn2csdf.quantized_layers import stored_as
+from cnn2csdf.stored_tensors import stored_as
 from cnn2csdf.weights import Model
 from csdf.errors import InvalidNetwork, InvalidPlan
 from planners.code.c_text import identifier, short_lines

@@ -12,7 +12,7 @@ from cnn2csdf.execution.compare import Difference, difference, random_frames, wo
 from cnn2csdf.execution.layer_by_layer import first_states, run_layer_by_layer
 from cnn2csdf.network import Network
 from cnn2csdf.platforms import STACK, Platform
-from cnn2csdf.quantized_layers import stores_integers
+from cnn2csdf.stored_tensors import stores_integers
 from cnn2csdf.weights import Model
 from csdf.cli import answers
 from csdf.status import Status

@@ -20,7 +20,7 @@ from cnn2csdf.execution.calibration import calibrated_weights
 from cnn2csdf.execution.compare import difference, random_frames
 from cnn2csdf.execution.layer_by_layer import run_layer_by_layer
 from cnn2csdf.platforms import NANOSECONDS, platform_named
-from cnn2csdf.rewrites import STEPS
+from cnn2csdf.rewrite_names import REWRITE_NAMES
 from cnn2csdf.weights import Model
 from csdf.cli import answers
 from csdf.cli.frame import long_work, output
@@ -164,7 +164,7 @@ def _application_read(options: argparse.Namespace) -> Application:
         if len(options.models) > 1:
             raise CsdfError(f"{described[0]} is an application of its own; give it alone")
         of_files = (options.shape, options.constant, options.begin, options.until, options.repair)
-        if any(of_files) or options.simplify != STEPS:
+        if any(of_files) or options.simplify != REWRITE_NAMES:
             raise CsdfError(f"{described[0]}: {OF_MODELS}")
         if options.entry:
             return read_published_application(described[0], options.entry)

@@ -16,7 +16,7 @@ from cnn2csdf.lowering import lower
 from cnn2csdf.onnx_files.reader import read_onnx
 from cnn2csdf.onnx_files.writer import onnx_bytes
 from cnn2csdf.parameters import parameter_bytes
-from cnn2csdf.rewrites import STEPS
+from cnn2csdf.rewrite_names import REWRITE_NAMES
 from cnn2csdf.simplify import REWRITES, simplified
 from cnn2csdf.weights import Model
 from csdf.analysis.bound_channels import with_capacities
@@ -322,7 +322,7 @@ def test_zero_points_of_weights_are_one_or_one_for_each_channel(tmp_path):
 ATTENTION = SHARED / "networks" / "attention"
 
 
-@pytest.mark.parametrize("steps", [(), STEPS], ids=["as in the file", "tokens as rows"])
+@pytest.mark.parametrize("steps", [(), REWRITE_NAMES], ids=["as in the file", "tokens as rows"])
 @each("file", sorted(path.name for path in ATTENTION.glob("*_int8.onnx")))
 def test_attention_in_integers_gives_the_bits_of_the_unoptimised_runtime(file, steps):
     read = read_onnx(str(ATTENTION / file), with_weights=True)

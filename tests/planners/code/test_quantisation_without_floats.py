@@ -9,7 +9,7 @@ import pytest
 
 from cnn2csdf.catalogue.networks import from_catalogue
 from cnn2csdf.dtypes import Element, Quantization
-from cnn2csdf.quantized_layers import StoredAs
+from cnn2csdf.stored_tensors import StoredAs
 from planners.code.c_text import TYPES
 from planners.code.library import library
 from planners.code.machines import CORTEX_M0PLUS, CORTEX_M4

@@ -12,7 +12,7 @@ from cnn2csdf.execution.layer_by_layer import run_layer_by_layer
 from cnn2csdf.network import Network
 from cnn2csdf.operators.moves import from_memory_order
 from cnn2csdf.readers.model_files import read_model
-from cnn2csdf.rewrites import STEPS
+from cnn2csdf.rewrite_names import REWRITE_NAMES
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model, random_weights
 from csdf.errors import ExecutionError, UnsupportedOperator
@@ -82,8 +82,8 @@ def attention_library(file, number, steps):
 
 
 TWO_FORMS = ("encoder_d64_h8_t256_int8.onnx", "encoder_d96_h4_t128_int8.tflite")
-FORMS = [(one.name, STEPS) for one in sorted(ATTENTION.glob("[cm]*_int8.onnx"))]
-FORMS += [(name, steps) for name in TWO_FORMS for steps in ((), STEPS)]
+FORMS = [(one.name, REWRITE_NAMES) for one in sorted(ATTENTION.glob("[cm]*_int8.onnx"))]
+FORMS += [(name, steps) for name in TWO_FORMS for steps in ((), REWRITE_NAMES)]
 
 
 @needs_compiler

@@ -15,8 +15,8 @@ from cnn2csdf.parameters import (
     parameter_bytes,
     stored_arrays,
 )
-from cnn2csdf.stored_tensors import stored_as
 from cnn2csdf.readers.supported import GENERAL, supported
+from cnn2csdf.stored_tensors import stored_as
 from csdf.cli import answers
 from csdf.cli.frame import terminal
 from csdf.units import bytes_in_words

@@ -16,7 +16,7 @@ from cnn2csdf.fixed_point.flash import and_in_flash, flash_bytes
 from cnn2csdf.granularity import WHOLE, Granularity
 from cnn2csdf.lowering import Durations
 from cnn2csdf.network import Network
-from cnn2csdf.rewrites import STEPS
+from cnn2csdf.rewrite_names import REWRITE_NAMES
 from csdf.cli import answers, loading
 from csdf.cli.frame import output, terminal
 from csdf.cli.frame.long_work import stop_after
@@ -164,7 +164,7 @@ def work(options: argparse.Namespace) -> int:
     """Print the comparison; return the exit code."""
     if options.accounting == PUBLISHED:
         return _as_published(options)
-    options.simplify = STEPS if options.simplify is None else options.simplify
+    options.simplify = REWRITE_NAMES if options.simplify is None else options.simplify
     rows = [_answered(model, options) for model in [options.model, *options.more]]
     shared.remark_on_platform("csdf cnn memory", options)
     if options.json:

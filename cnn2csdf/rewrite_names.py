@@ -1,6 +1,6 @@
-"""The names of all rewrites of a network, in the order in which they are done."""
+"""The names of the rewrites of `cnn2csdf.simplify` in their order, for options of commands."""
 
-STEPS = (
+REWRITE_NAMES = (
     "eliminate-nop",
     "convert-layout",
     "tokens-as-rows",
