@@ -136,7 +136,6 @@ class EventGraph:
         self._largest = {-1: 0}  # absolute value in each table
         self.events = [sequence.events for sequence in sequences]
         gap_at = [self._table(sequence.gaps) for sequence in sequences]
-        self.columns_of_sequences = self.events, [sequence.gap for sequence in sequences], gap_at
         self.waits = sorted(
             [*self._inner_waits(), *self._fifo_waits()], key=lambda wait: (wait.waiter, wait.kind)
         )
@@ -153,12 +152,20 @@ class EventGraph:
             max(1, count) * pause for count, pause in zip(self.events, pauses, strict=True)
         )
         self.most_tokens = max(self.events, default=0) + max(self._largest.values())
-        _, *columns = zip(*self.waits, strict=True) if self.waits else [()] * len(_Wait._fields)
-        self._columns = [*accumulate(counts, initial=0)], *columns[:6], np.concatenate(self._tables)
-        self._arrays: dict[bool, tuple[Any, ...]] = {}
-        kinds, fifos = np.array([*columns[6], INSIDE, INSIDE]), np.array([*columns[7], -1, -1])
-        # Two waits more: for the order of a sequence, and for its beginning.
-        self.space_of = np.where(kinds >= SPACE, fifos, -1)
+        columns = zip(*self.waits, strict=True) if self.waits else [()] * len(_Wait._fields)
+        of_waits = dict(zip(_Wait._fields, columns, strict=True))
+        self._columns: dict[str, Any] = {
+            **of_waits,
+            "events": self.events,
+            "gap": [sequence.gap for sequence in sequences],
+            "gap_at": gap_at,
+            "wait_start": [*accumulate(counts, initial=0)],
+            "tables": np.concatenate(self._tables),
+        }
+        self._arrays: dict[bool, dict[str, Any]] = {}
+        # By number of the wait; the last two entries are those of event_times.UNDECIDED and PRECEDING.
+        kinds = np.array([*of_waits["kind"], INSIDE, INSIDE])
+        self.space_of = np.where(kinds >= SPACE, [*of_waits["fifo"], -1, -1], -1)
         self.is_lock = kinds == LOCK
         passes = [is_word_by_word(cluster) for cluster in clusters]
         self.is_passing = np.array([passes[owner] for owner in self.owner], dtype=bool)
@@ -219,12 +226,12 @@ class EventGraph:
         """Return the number of the event sequence of a layer's port."""
         return self._first[layer] + port.sequence
 
-    def arrays(self, backend: compiler.Backend) -> tuple[Any, ...]:
-        """Return the first wait of each sequence, the columns of the waits, and all tables."""
+    def arrays(self, backend: compiler.Backend) -> dict[str, Any]:
+        """Return the arrays of the sequences and the waits, by their names in the kernel."""
         if backend.is_compiled not in self._arrays:
-            self._arrays[backend.is_compiled] = tuple(
-                _array(backend, column) for column in self._columns
-            )
+            self._arrays[backend.is_compiled] = {
+                name: _array(backend, column) for name, column in self._columns.items()
+            }
         return self._arrays[backend.is_compiled]
 
     def restricted(self, layers: Iterable[int], depths: Sequence[int | None]) -> Subgraph:
@@ -282,9 +289,8 @@ class Subgraph:
                 distance = depth + (0 if lock is None else lock.held)
                 self._back = max(self._back, -(-distance // fifo.words))
         self._most_tokens = whole.most_tokens - min(shift, default=0)
-        self._columns = active, base, enabled, shift, *whole.columns_of_sequences
-        self._backend: compiler.Backend = compiler.PLAIN
-        self._fixed: tuple[Any, ...] = ()  # arguments of the kernels, once there is a question
+        self._columns = active, base, enabled, shift
+        self._backend: compiler.Backend | None = None  # once there is a question
         # A ring of frames: an event refers at most `_back` frames back; further slots serve the
         # search for a repeated state.
         self._slots = max(
@@ -298,59 +304,73 @@ class Subgraph:
         self._settled: tuple[int, Any] | None = None
         self.simulated = 0  # events so far
 
-    def _begin(self, period: Fraction, frames: int) -> Any:
-        """Return memory for times, and choose the backend for this number of frames."""
+    def _begin(self, period: Fraction, frames: int) -> None:
+        """Choose the backend for this number of frames, and make memory for their times."""
         whole = self._whole
         largest = ranges.event_times(
             frames, period.numerator, period.denominator, whole.longest, self._most_tokens
         )
         # Times are scaled by the denominator of the period, which may exceed 64 bits.
         backend = compiler.backend(fits=largest <= compiler.INT64_SUM_LIMIT)
-        if backend is not self._backend or not self._fixed:
+        if backend is not self._backend:
             self._backend = backend
-            self._active, self._base, enabled, shift, self._events, gap, gap_at = (
+            self._active, self._base, enabled, shift = (
                 _array(backend, column) for column in self._columns
             )
-            self._scratch = [_array(backend, [0] * len(self._base)) for _ in range(5)]
-            self._answer = _array(backend, [0] * 4)
-            start, source, token_at, *rest = whole.arrays(backend)
-            self._fixed = (
-                self._events, self._base, gap, gap_at, start, enabled, source, token_at, shift, *rest
+            arrays = whole.arrays(backend)
+            self._sequences = backend.kernel(event_times.EventSequences)(
+                arrays["events"], self._base, arrays["gap"], arrays["gap_at"], arrays["wait_start"]
+            )
+            self._waits = backend.kernel(event_times.TokenWaits)(
+                enabled, arrays["source"], arrays["token_at"], shift, arrays["tokens"],
+                arrays["event_at"], arrays["delay"], arrays["delay_at"], arrays["tables"],
             )  # fmt: skip
-        return self._blank(self._slots * self.events)
+            scratch = [_array(backend, [0] * len(self._base)) for _ in range(5)]
+            _, self._stack, _, _, self._cause = scratch
+            self._scratch = backend.kernel(event_times.SequenceStack)(*scratch)
+            self._answer = _array(backend, [0] * 4)
+        self._times = self._blank(self._slots * self.events)
+        frame_times = backend.kernel(event_times.FrameTimes)
+        self._kept = frame_times(self._slots, self.events, self._times)
+
+    @property
+    def _kernels(self) -> compiler.Backend:
+        """The backend of the question. Raises AssertionError before `_begin`."""
+        assert self._backend is not None
+        return self._backend
 
     @property
     def _kind(self) -> Any:
         """The numpy type of times: int64, or Python integers if 64 bits are too few."""
-        return np.int64 if self._backend.is_compiled else object
+        return np.int64 if self._kernels.is_compiled else object
 
     def deadlock(self, spend: Spend = spend_nothing) -> EventCycle | None:
         """Return the cycle of a deadlock, or None."""
         # A deadlock shows in the first frame: later frames repeat its waits.
-        times = self._begin(Fraction(0), 1)
-        return self._stuck() if self._frame(0, Fraction(0), times, spend) else None
+        self._begin(Fraction(0), 1)
+        return self._stuck() if self._frame(0, Fraction(0), spend) else None
 
     def cycle_above(self, period: Fraction, spend: Spend = spend_nothing) -> EventCycle | None:
         """Return a cycle with a period above this one; None if no such cycle exists.
 
         Both answers are exact: None is proved by times that repeat, a cycle by its events.
         """
-        times = self._begin(period, MOST_FRAMES)
-        if self._frame(0, period, times, spend):
+        self._begin(period, MOST_FRAMES)
+        if self._frame(0, period, spend):
             return self._stuck()
+        growth = self._kernels.kernel(event_times.growth)
         settled = 0
         for frame in range(1, MOST_FRAMES):
-            self._frame(frame, period, times, spend)
-            maximum = self._backend.kernel(event_times.growth)(
-                frame, period.numerator, self._slots, self.events, self._active, self._events,
-                self._base, times, self._answer,
-            )  # fmt: skip
+            self._frame(frame, period, spend)
+            maximum = growth(
+                frame, period.numerator, self._active, self._sequences, self._kept, self._answer
+            )
             settled = settled + 1 if maximum == 0 and int(self._answer[2]) == 0 else 0
             if settled >= self._back:
-                self._settled = frame, times
+                self._settled = frame, self._times
                 return None
             if settled == 0 and (frame in LOOKS or frame % LOOKS[-1] == 0):
-                cycle = self._traced(frame, period, times)
+                cycle = self._traced(frame, period)
                 if cycle is not None and cycle.period is not None and cycle.period > period:
                     return cycle
         raise GaveUp(f"no steady state in {MOST_FRAMES} frames of {self._whole.design.name}")
@@ -370,7 +390,7 @@ class Subgraph:
 
         def happened(sequence: int, events: Numbers | None) -> Numbers:
             begin = frame % self._slots * self.events + int(self._base[sequence])
-            end = begin + int(self._events[sequence])
+            end = begin + self._whole.events[sequence]
             times_of_events = np.asarray(times[begin:end], dtype=self._kind)
             return times_of_events if events is None else times_of_events[events]
 
@@ -388,55 +408,59 @@ class Subgraph:
         self, period: Fraction, frames: int, spend: Spend = spend_nothing
     ) -> dict[int, Numbers]:
         """Return the times of events by sequence, one row per frame, for frames at this distance."""
-        times = self._begin(period, frames)
+        self._begin(period, frames)
         for frame in range(frames):
-            if self._frame(frame, period, times, spend):
+            if self._frame(frame, period, spend):
                 raise GaveUp(f"{self._whole.design.name} deadlocks in these depths")
-        table = np.asarray(times, dtype=self._kind).reshape(self._slots, self.events)
+        table = np.asarray(self._times, dtype=self._kind).reshape(self._slots, self.events)
         table = table[:frames] // period.denominator
+        begins = {int(number): int(self._base[number]) for number in self._active}
         return {
-            int(number): table[
-                :, int(self._base[number]) : int(self._base[number] + self._events[number])
-            ]
-            for number in self._active
+            number: table[:, begin : begin + self._whole.events[number]]
+            for number, begin in begins.items()
         }
 
     def _blank(self, length: int) -> Any:
-        return np.empty(length, dtype=np.int64) if self._backend.is_compiled else [0] * length
+        return np.empty(length, dtype=np.int64) if self._kernels.is_compiled else [0] * length
 
-    def _frame(self, frame: int, period: Fraction, times: Any, spend: Spend) -> bool:
+    def _frame(self, frame: int, period: Fraction, spend: Spend) -> bool:
         """Compute the times of a frame; return whether an event waits for itself."""
         spend(self.events // EVENTS + 1)
         self.simulated += self.events
-        status = self._backend.kernel(event_times.advance)(
-            frame, period.numerator, period.denominator, self._slots, self.events, self._active,
-            *self._fixed, times, *self._scratch, self._answer,
+        status = self._kernels.kernel(event_times.advance)(
+            frame, period.numerator, period.denominator, self._active, self._sequences,
+            self._waits, self._kept, self._scratch, self._answer,
         )  # fmt: skip
         return bool(status == event_times.STUCK)
 
     def _stuck(self) -> EventCycle:
+        """Return the cycle of the events that wait for themselves, after `_frame` found it."""
         begin, end = int(self._answer[0]), int(self._answer[1])
-        sequences = np.asarray(self._scratch[1][begin:end])
-        return self._cycle(None, sequences, np.asarray(self._scratch[4])[sequences])
+        sequences = np.asarray(self._stack[begin:end])
+        return self._cycle(None, sequences, np.asarray(self._cause)[sequences])
 
-    def _traced(self, frame: int, period: Fraction, times: Any) -> EventCycle | None:
-        index = int(self._answer[0]), int(self._answer[1])
-        path = [self._blank(self.events + 1) for _ in range(4)]
-        met = _array(self._backend, [-1] * self.events)
+    def _traced(self, frame: int, period: Fraction) -> EventCycle | None:
+        """Return the critical cycle of the event that grew the most in a frame, if it closes."""
+        sequence, event = int(self._answer[0]), int(self._answer[1])
+        met_at = _array(self._kernels, [-1] * self.events)
+        sequences, events, frames, waits = (self._blank(self.events + 1) for _ in range(4))
+        path = self._kernels.kernel(event_times.EventPath)(met_at, sequences, events, frames, waits)
         # Following the waits backwards from an event closes the critical cycle.
-        status = self._backend.kernel(event_times.trace)(
-            frame, period.denominator, self._slots, self.events, *self._fixed, times, *index,
-            met, *path, self._answer,
+        status = self._kernels.kernel(event_times.trace)(
+            frame, period.denominator, sequence, event, self._sequences, self._waits, self._kept,
+            path, self._answer,
         )  # fmt: skip
         if status != event_times.CYCLE:
             return None
-        length, first, frames, units = (int(number) for number in self._answer)
-        period_found = Fraction(units, frames * period.denominator)
-        sequences, waits = (np.asarray(column[first:length]) for column in (path[0], path[3]))
-        return self._cycle(period_found, sequences, waits)
+        length, first, cycle_frames, units = (int(number) for number in self._answer)
+        cycle_period = Fraction(units, cycle_frames * period.denominator)
+        of_cycle = slice(first, length)
+        return self._cycle(
+            cycle_period, np.asarray(sequences[of_cycle]), np.asarray(waits[of_cycle])
+        )
 
     def _cycle(self, period: Fraction | None, sequences: Any, waits: Any) -> EventCycle:
-        """The cycle of some steps: sequences and the wait of each, by numbers; the order is -1."""
+        """Return the cycle of these steps. sequences, waits: of each step, as in EventPath."""
         whole = self._whole
         space = whole.space_of[waits]
         distinct, indices = np.unique(sequences, return_index=True)

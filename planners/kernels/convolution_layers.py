@@ -1,14 +1,16 @@
-"""Layers between convolutions, and what is copied and added up around products of matrices.
+"""Layers between convolutions, and the copies and sums around convolutions by matrix products.
 
-Maps of float32: by channels (channels, rows, columns), or by places (rows, columns, channels). Layers
-work in place or straight into their output, without scratch.
+Maps are float32: by channels (channels, rows, columns), or by places, a place for each pixel (rows,
+columns, channels). Layers compute in place or directly into their output, without scratch.
 
-Convolution by products of matrices: windows are copied out as a matrix. steps: stride down and across,
-dilation down and across, padding at the top and on the left. Outside the map there are zeros. first:
-the output row that is row 0 of `lowered`. Products of one position of a kernel are added to the output
-where they belong. part: from and up to which output row, from and up to which output column, and how
-far below and to the right of an output element its product lies among the rows and columns of
-`products`.
+Two convolutions use matrix products. With im2col, `columns` and `rows` copy the windows of the output
+pixels into a matrix, `lowered`, whose row 0 is output row `first`. With kn2row, each kernel position
+(tap) is a matrix product with the whole map, and `add_by_*` adds its `products` to the output. part:
+first and end of the output rows, first and end of the output columns, and the offset from the row and
+from the column of an output element to those of its product.
+
+steps: stride down and across, dilation down and across, padding at the top and on the left. Window
+elements outside the map are zero.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ MEAN = 1
 
 
 def finish_by_channels(output, bias, slope, low, high):
-    """Add its bias to each map, scale what is below zero by the slope, clip to low .. high."""
+    """Add the bias to each map, multiply negative elements by the slope, and clip to low .. high."""
     for f in range(output.shape[0]):
         # Bias, leaky ReLU and clipping are fused into one pass over the map.
         shift = bias[f]
@@ -30,7 +32,7 @@ def finish_by_channels(output, bias, slope, low, high):
 
 
 def finish_by_places(output, bias, slope, low, high):
-    """Finish all maps of one place after another, as by channels."""
+    """Compute `finish_by_channels` for a map by places."""
     for y in range(output.shape[0]):
         for x in range(output.shape[1]):
             for f in range(output.shape[2]):
@@ -48,7 +50,7 @@ def scale_by_channels(source, factor, shift, output):
 
 
 def scale_by_places(source, factor, shift, output):
-    """Scale all maps of one place after another, as by channels."""
+    """Compute `scale_by_channels` for a map by places."""
     for y in range(output.shape[0]):
         for x in range(output.shape[1]):
             for c in range(output.shape[2]):
@@ -56,10 +58,10 @@ def scale_by_places(source, factor, shift, output):
 
 
 def pool_by_channels(source, kernel, steps, function, outside, counts, output):
-    """Fold what each window covers of its map; `outside` is what it starts from.
+    """Pool each window of each map.
 
-    steps: stride down and across, dilation down and across, padding at the top and on the left.
-    function: MAXIMUM or MEAN. counts: (rows, columns) of the output, what a mean is divided by.
+    function: MAXIMUM or MEAN. outside: the initial value of each window. counts: (rows, columns) of the
+    output, the divisor of each mean.
     """
     down, across, row_dilation, column_dilation, top, left = steps
     height, width = source.shape[1], source.shape[2]
@@ -90,7 +92,7 @@ def pool_by_channels(source, kernel, steps, function, outside, counts, output):
 
 
 def pool_by_places(source, kernel, steps, function, outside, counts, output):
-    """Fold what each window covers of all maps at a time; as by channels."""
+    """Compute `pool_by_channels` for a map by places."""
     down, across, row_dilation, column_dilation, top, left = steps
     height, width = source.shape[0], source.shape[1]
     for y in range(output.shape[0]):
@@ -152,7 +154,7 @@ def transpose(source, output, block):
 
 
 def columns(source, steps, first, lowered):
-    """Copy along the columns of the output.
+    """Copy the windows of a map by channels into a matrix with a column for each output pixel (im2col).
 
     source: (channels, rows, columns). lowered: out, (channels, kernel rows, kernel columns, output
     rows, output columns).
@@ -183,7 +185,7 @@ def columns(source, steps, first, lowered):
 
 
 def rows(source, steps, first, lowered):
-    """Copy along the channels.
+    """Copy the windows of a map by places into a matrix with a row for each output pixel (im2row).
 
     source: (rows, columns, channels). lowered: out, (output rows, output columns, kernel rows, kernel
     columns, channels).
@@ -208,7 +210,7 @@ def rows(source, steps, first, lowered):
 
 
 def add_by_channels(products, tap, part, output):
-    """Add products of one place; products: (positions of the kernel, filters, rows, columns).
+    """Add the products of one tap; products: (taps, filters, rows, columns).
 
     output: (filters, rows, columns).
     """
@@ -220,7 +222,7 @@ def add_by_channels(products, tap, part, output):
 
 
 def add_by_places(products, tap, part, output):
-    """Add products of one place; products: (rows, columns, positions of the kernel, filters).
+    """Add the products of one tap; products: (rows, columns, taps, filters).
 
     output: (rows, columns, filters).
     """

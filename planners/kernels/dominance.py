@@ -9,7 +9,7 @@ from __future__ import annotations
 
 
 def undominated(first, second, order, firsts, seconds, kept):
-    """Write the numbers of the points that no point before them dominates; return how many there are.
+    """Write the numbers of the points that no preceding point dominates; return their number.
 
     first, second: (P,). order: (P,) point numbers, by their third, first and second number. firsts,
     seconds: (P,) room for the staircase. kept: (P,) point numbers, in their order. O(P log P) for short
@@ -22,7 +22,7 @@ def undominated(first, second, order, firsts, seconds, kept):
         value = first[point]
         place = 0
         high = steps
-        while place < high:  # behind the last step that is at most as high
+        while place < high:  # bisection: after the last step whose first number is at most `value`
             middle = (place + high) // 2
             if value < firsts[middle]:
                 high = middle

@@ -1,28 +1,38 @@
-"""The least traffic of a convolution over the tiles of its loop nests, for one order of the arrays.
+"""Minimum traffic of a convolution over the tiles of its loop nests, for one order of the arrays.
 
-Everything is of one group; what is moved and held is counted in bytes, and each of the three arrays
-has elements of its own size. Of filters and of channels an option is LOOP_OPTION numbers: tile sizes
-in the two arrays that the loop moves, and rounds of the third. Of rows and of columns it is AXIS_OPTION
-numbers, as named below.
+A nest moves tiles of three arrays, input, weights and output, between a slow memory and a buffer. The
+order of the arrays decides which loops are around which tile. The search chooses a tile size for each
+of four axes: filters, channels, rows and columns. Traffic and buffer are counted in bytes, for one
+group of the convolution; each array has its own element size.
 """
 
 from __future__ import annotations
 
-LOOP_OPTION = 3  # of filters: held of output, of weights, rounds of input; of channels: held of
-# input, of weights, rounds of output
-HELD_OUTPUT = 0
+# Numbers of an option for filters, or for channels. A filter tile has a size in the output and in the
+# weights, and repeats the input; a channel tile has a size in the input and in the weights, and repeats
+# the output.
+TILE = 0  # elements in the output, or in the input
+WEIGHT_TILE = 1  # elements in the weights
+ROUNDS = 2  # times that the third array is moved
+LOOP_OPTION = 3
+# Numbers of an option for rows, or for columns.
+HELD_OUTPUT = 0  # elements in the buffer
 HELD_WEIGHTS = 1
 HELD_INPUT = 2
-READ = 3
+READ = 3  # input elements that are moved, with repetition
 WEIGHT_ROUNDS = 4
 OUTPUT_ROUNDS = 5
 AXIS_OPTION = 6
+# The answer: minimum traffic, then the index of the option of filters, channels, rows and columns.
 TOTAL = 0
-ANSWER = 5  # the least traffic; places of filters, channels, rows, columns
+ANSWER = 5
 
 
 class TileChoices:
-    """Tiles to choose from: (options * numbers of an option,); filters and channels fall."""
+    """The options of each axis, LOOP_OPTION or AXIS_OPTION numbers each, one after another.
+
+    Filter and channel tiles are listed in decreasing size.
+    """
 
     def __init__(self, filters, channels, rows, columns):
         """Keep these arrays."""
@@ -33,10 +43,10 @@ class TileChoices:
 
 
 class ConvolutionShape:
-    """A convolution, of one group.
+    """A group of a convolution.
 
-    depth: channels of the input. weights, outputs, room: bytes of the weights, of the output, of the
-    buffer. input_bytes, weight_bytes, output_bytes: of one element.
+    depth: input channels. weights, outputs: bytes of the weights and of the output. room: bytes of the
+    buffer. input_bytes, weight_bytes, output_bytes: of an element.
     """
 
     def __init__(self, depth, weights, outputs, room, input_bytes, weight_bytes, output_bytes):
@@ -51,14 +61,15 @@ class ConvolutionShape:
 
 
 class TileSearch:
-    """The choice at hand, and the best choice so far.
+    """The chosen tiles of rows and columns, and the best traffic so far.
 
-    inputs, weights: bytes that are moved; visits of the output; bytes that a tile of each array holds
-    of one channel and one filter.
+    inputs, weights: bytes that are moved in one round of the filters; visits: times that each output
+    tile is moved, in one round of the channels. held_input, held_weights, held_output: bytes of a tile
+    of one channel and one filter. best: minimum traffic so far; filter, channel: its options.
     """
 
     def __init__(self):
-        """Wait for the first choice."""
+        """Begin without a choice."""
         self.best = 0
         self.inputs = 0
         self.weights = 0
@@ -71,9 +82,10 @@ class TileSearch:
 
 
 def minimum_traffic(choices, layer, answer):
-    """Write the least traffic below answer[TOTAL], and the options that have it, into `answer`.
+    """Write the minimum traffic, if it is below answer[TOTAL], and its options into `answer`.
 
-    answer: (ANSWER,).
+    answer: (ANSWER,). The output is written in each visit and read in each visit except the first:
+    2 * visits - 1 moves.
     """
     rows = choices.rows
     columns = choices.columns
@@ -89,7 +101,7 @@ def minimum_traffic(choices, layer, answer):
         least = depth * rows[here + READ] * least_read
         least += layer.weights * rows[here + WEIGHT_ROUNDS]
         if least + layer.outputs * (2 * rows[here + OUTPUT_ROUNDS] - 1) >= search.best:
-            continue  # whatever the columns: they repeat nothing less than once
+            continue  # columns repeat weights and output at least once
         for column in range(len(columns) // AXIS_OPTION):
             there = column * AXIS_OPTION
             search.inputs = depth * rows[here + READ] * columns[there + READ]
@@ -116,41 +128,29 @@ def minimum_traffic(choices, layer, answer):
 
 
 def choose_loops(choices, layer, search):
-    """Choose the tiles of filters and channels; whether that is better than what was known.
+    """Choose the tiles of filters and channels; return whether they have less traffic than the best.
 
-    For a tile of filters the tile of channels is the largest that fits: it holds more and moves less
-    than a smaller one, and only shrinks as the tile of filters grows.
+    For each filter tile the largest channel tile that fits is best, because a larger tile moves less.
+    As filter tiles decrease, this channel tile increases.
     """
     channel = len(choices.channels) // LOOP_OPTION - 1
     is_better = False
     for choice in range(len(choices.filters) // LOOP_OPTION):
         at = choice * LOOP_OPTION
-        moved = search.inputs * choices.filters[at + 2] + search.weights
+        moved = search.inputs * choices.filters[at + ROUNDS] + search.weights
         # Filter tiles fall, so later tiles reread the input at least as often: none can be better.
         if moved + layer.outputs * (2 * search.visits - 1) >= search.best:
             break
-        fixed = search.held_output * choices.filters[at]
-        filter_weights = search.held_weights * choices.filters[at + 1]
-        first = channel * LOOP_OPTION
-        if (
-            fixed
-            + filter_weights * choices.channels[first + 1]
-            + search.held_input * choices.channels[first]
-            > layer.room
-        ):
+        output = search.held_output * choices.filters[at + TILE]
+        filter_weights = search.held_weights * choices.filters[at + WEIGHT_TILE]
+        if output + held_of(choices, search, channel, filter_weights) > layer.room:
             continue
         # Two pointers over falling tile sizes: as the filter tile shrinks, the channel tile grows.
         while channel > 0:
-            first = (channel - 1) * LOOP_OPTION
-            held = (
-                fixed
-                + filter_weights * choices.channels[first + 1]
-                + search.held_input * choices.channels[first]
-            )
-            if held > layer.room:
+            if output + held_of(choices, search, channel - 1, filter_weights) > layer.room:
                 break
             channel -= 1
-        repeated = search.visits * choices.channels[channel * LOOP_OPTION + 2]
+        repeated = search.visits * choices.channels[channel * LOOP_OPTION + ROUNDS]
         total = moved + layer.outputs * (2 * repeated - 1)
         if total < search.best:
             search.best = total
@@ -158,3 +158,13 @@ def choose_loops(choices, layer, search):
             search.channel = channel
             is_better = True
     return is_better
+
+
+def held_of(choices, search, channel, filter_weights):
+    """Return the bytes of the weights and of the input in the buffer, for an option of the channels.
+
+    filter_weights: bytes of the weights of one channel, with the chosen filter tile.
+    """
+    at = channel * LOOP_OPTION
+    weights = filter_weights * choices.channels[at + WEIGHT_TILE]
+    return weights + search.held_input * choices.channels[at + TILE]

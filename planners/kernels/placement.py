@@ -1,6 +1,7 @@
-"""Offsets for blocks of memory: which blocks conflict, and a place for each in turn.
+"""Conflicts of blocks of memory, and their placement in a given order: first fit, and best fit.
 
-Here B blocks are numbered from 0; times, sizes and offsets are integers.
+B blocks are numbered from 0; times, sizes and offsets are integers. Two blocks conflict if their
+lifetimes meet. First fit places each block at the lowest free offset, best fit in the smallest gap.
 """
 
 from __future__ import annotations
@@ -9,9 +10,9 @@ from __future__ import annotations
 class Conflicts:
     """Which blocks conflict, in both directions.
 
-    The conflicts of block b are entries start[b] : start[b + 1] of `neighbour`; beside each stand
-    `rise`, how far above the offset of b the neighbour must begin if it lies higher, and `lift`, how
-    far above the neighbour b must begin in the other case.
+    The conflicts of block b are entries start[b] : start[b + 1] of `neighbour`, `rise` and `lift`. The
+    neighbour begins at least `rise` above the offset of b if it is above b; b begins at least `lift`
+    above the offset of the neighbour in the other case.
     """
 
     def __init__(self, start, neighbour, rise, lift):
@@ -35,8 +36,8 @@ class Lifetimes:
 def overlaps(lifetimes, order, active, fill, conflicts):
     """Write the conflicts between lifetimes that meet.
 
-    order: (B,) by start. active: (B,) scratch. fill: (B,) where the next neighbour of each block
-    goes. conflicts: out, but for the starts. Time: O(conflicts).
+    order: (B,) by start. active: (B,) scratch, the live blocks. fill: (B,) the entry of the next
+    conflict of each block. conflicts: out, except its starts. Time: O(conflicts).
     """
     actives = 0
     for position in range(len(order)):
@@ -55,7 +56,7 @@ def overlaps(lifetimes, order, active, fill, conflicts):
 
 
 def write_conflict(conflicts, fill, block, neighbour, lifetimes):
-    """Write down for a block that it conflicts with another."""
+    """Write the conflict of a block with a neighbour."""
     entry = fill[block]
     conflicts.neighbour[entry] = neighbour
     conflicts.rise[entry] = lifetimes.size[block]
@@ -64,9 +65,10 @@ def write_conflict(conflicts, fill, block, neighbour, lifetimes):
 
 
 class Ground:
-    """The positions of blocks: multiples of `alignment` from `lowest` on, itself a multiple. Both (B,).
+    """The permitted offsets of blocks: multiples of `alignment` from `lowest` on, itself a multiple.
 
-    gap_begin, gap_end: scratch for the conflicts of one block.
+    Both are (B,). gap_begin, gap_end: scratch, intervals of offsets in which a block would overlap a
+    placed block.
     """
 
     def __init__(self, alignment, lowest, gap_begin, gap_end):
@@ -78,7 +80,7 @@ class Ground:
 
 
 class Placed:
-    """Which blocks are placed (0 or 1), and where. Both (B,)."""
+    """Whether blocks are placed (0 or 1), and their offsets. Both (B,)."""
 
     def __init__(self, is_placed, offset):
         """Keep these arrays."""
@@ -87,9 +89,9 @@ class Placed:
 
 
 def lowest_fit(order, ground, conflicts, placed):
-    """Place the blocks in this order, each as low as those before it leave room.
+    """First fit: place the blocks in this order, each at the lowest offset free of placed blocks.
 
-    order: (P,) blocks. placed: changed; what is placed stays.
+    order: (P,) blocks. placed: changed; placed blocks keep their offsets.
     """
     for position in range(len(order)):
         block = order[position]
@@ -107,7 +109,7 @@ def lowest_fit(order, ground, conflicts, placed):
 
 
 def sort_gaps(ground, taken):
-    """Sort what is taken by where it begins. A Shell sort."""
+    """Sort the first `taken` intervals by their begin. A Shell sort."""
     step = taken // 2
     while step > 0:
         for k in range(step, taken):
@@ -124,7 +126,7 @@ def sort_gaps(ground, taken):
 
 
 def first_room(ground, block, taken):
-    """Return the lowest offset of a block outside of what is taken."""
+    """Return the lowest offset of a block outside the first `taken` intervals, sorted by begin."""
     place = ground.lowest[block]
     unit = ground.alignment[block]
     for k in range(taken):
@@ -137,11 +139,11 @@ def first_room(ground, block, taken):
 
 
 class Stack:
-    """Placed blocks by windows of time, in each window in ascending order of where they begin.
+    """Placed blocks by windows of time, in each window by ascending offset.
 
-    A window is `width` times long, at least as long as any lifetime, so that a block is in at most two
-    windows. The blocks of window w are the first count[w] entries from first[w] on. start, end, begin,
-    top: the lifetimes and places; room for each block in each of its windows.
+    A window is `width` times long, at least as long as any lifetime, so a block is in at most two
+    windows. The blocks of window w are the first count[w] entries from first[w] on. start, end: of the
+    lifetime of each entry; begin, top: offset and end in memory.
     """
 
     def __init__(self, start, end, begin, top, first, count, width):
@@ -156,11 +158,10 @@ class Stack:
 
 
 def fit_by_time(order, lifetimes, ground, stack, offset, is_tight):
-    """Place the blocks in this order where no placed block with an overlapping lifetime conflicts.
+    """Place the blocks in this order, without a list of conflicts, which may exceed memory.
 
-    The same places as by `lowest_fit`, or with `is_tight` the smallest gap that holds the block; but no
-    list of conflicts is needed, which would not fit into memory. offset: (B,) out. Time: O(P * placed
-    blocks of a window).
+    First fit, with the offsets of `lowest_fit`; with `is_tight` best fit. offset: (B,) out. Time: O(P *
+    placed blocks of a window).
     """
     for position in range(len(order)):
         block = order[position]
@@ -179,10 +180,10 @@ def fit_by_time(order, lifetimes, ground, stack, offset, is_tight):
 
 
 def room_by_time(starts, ends, begins, tops, stack, lifetimes, ground, block, is_tight):
-    """Return the lowest, or the tightest, offset for a block.
+    """Return the offset of first fit for a block, or of best fit.
 
-    The blocks of its two windows are merged; a block that is in both is looked at twice, which changes
-    nothing.
+    The blocks of its two windows are merged by offset; a block in both windows is visited twice without
+    effect.
     """
     start = lifetimes.start[block]
     end = lifetimes.end[block]
@@ -222,7 +223,7 @@ def room_by_time(starts, ends, begins, tops, stack, lifetimes, ground, block, is
 
 
 def put_by_time(stack, lifetimes, block, place):
-    """Add a block at this place, which may be fixed, in each of its windows."""
+    """Insert a block at this offset, which may be fixed, in each of its windows."""
     first_window = lifetimes.start[block] // stack.width
     last_window = (lifetimes.end[block] - 1) // stack.width
     for window in range(first_window, last_window + 1):

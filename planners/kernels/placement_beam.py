@@ -1,26 +1,27 @@
-"""A search for offsets within a capacity: of all beginnings with equally many blocks, the best go on.
+"""Beam search for offsets within a capacity.
 
-B blocks are numbered from 0. Part and Cliques are those of planners/kernels/placement_search.py,
-Conflicts those of planners/kernels/placement.py. A row is a beginning of a plan: some blocks are
-placed, from below.
+B blocks are numbered from 0. SearchBlocks and Cliques are those of
+planners/kernels/placement_search.py, Conflicts those of planners/kernels/placement.py. A row of the
+beam is a partial plan: some blocks are placed, from below. All rows of a level have the same number of
+placed blocks. A step places a further block in a row; the best steps are the rows of the next level.
 """
 
 from __future__ import annotations
 
-UNDECIDED = 0  # the limit was reached: call again to go on
+UNDECIDED = 0  # the limit was reached: call again to continue
 FOUND = 1  # `low` holds the offsets
-LOST = 2  # no row can go on; a plan may exist all the same
+LOST = 2  # no row can be extended; a plan may exist nevertheless
 
-MASK = 2**62 - 1  # of the sums that tell rows apart
+MASK = 2**62 - 1  # of the hashes of rows
 
 
 class Guide:
-    """The worth of a row: how little room is lost for how much that is placed.
+    """The numbers that rank rows: the weighted bytes that a row wastes, per area that it places.
 
-    The room that a clique has lost counts by scale / (room left + soft), less `spare`, which is the
-    same for all its room. share: (B,) of the sum of all sizes and lifetimes, in parts of `whole`.
-    twin: (B,) a block that is alike and comes first, or -1. key: (B,) large random numbers.
-    spare: (cliques,).
+    The waste of a clique with `room` free bytes is scale / (room + soft) - spare, where `spare` is the
+    first term for a clique without waste. share: (B,) area of a block, its size times the number of its
+    cliques, as a fraction of all in units of 1 / `whole`. twin: (B,) an earlier interchangeable block,
+    or -1. key: (B,) large random numbers for hashes. spare: (cliques,).
     """
 
     def __init__(self, share, twin, key, spare, scale, soft, whole):
@@ -35,10 +36,11 @@ class Guide:
 
 
 class Rows:
-    """The rows of a beam, in sequence.
+    """The rows of a level.
 
-    low: (rows * B,) the offset of a placed block, the smallest one of another. order: (rows * B,) first
-    the blocks left to place, by `low`. share: (rows,) of the blocks that are placed.
+    low: (rows * B,) offset of a placed block, smallest possible offset of an unplaced block. order:
+    (rows * B,) of each row first the unplaced blocks, by `low`. share: (rows,) sum of the shares of the
+    placed blocks.
     """
 
     def __init__(self, low, order, share):
@@ -49,11 +51,12 @@ class Rows:
 
 
 class BestSteps:
-    """The best steps to the next level, a heap with the worst on top.
+    """The best steps to the next level, as a binary heap with the worst step on top.
 
-    heap: (width,) steps. worth: (width,) smaller is better. parent: row that is gone on from. raises:
-    how often its lowest group was raised before. block: what is placed then. seen: what was kept, by
-    the lower bits of its sum; the length is a power of 2.
+    heap: (width,) steps. worth: (width,) of each step; smaller is better. parent: the row that the step
+    extends. raises: number of times that the lowest group of the row was raised before. block: the
+    block that is placed. seen: hash table of the rows of kept steps, by the lower bits; its length is a
+    power of 2.
     """
 
     def __init__(self, width, seen, array):
@@ -69,16 +72,19 @@ class BestSteps:
 
 
 class Beam:
-    """How far a search has come; it goes on from there.
+    """The state of a search, from which it continues.
 
-    rows: of this level, `count` of them; next: of the level above. left: blocks left to place. low,
-    order: (B,) of the row at hand, `raised` times, which has `lost` so much room. group: the lowest
-    blocks that conflict, `members` of them, tried up to `turn`. try_low, try_order, risen: (B,)
-    scratch, the row with one block more.
+    rows: the `count` rows of this level; next: of the next level. left: number of unplaced blocks.
+    kept: the best steps so far.
+
+    The current row is `parent`. low, order: (B,) of the current row after `raised` raises; lost: its
+    weighted waste. group: `members` conflicting blocks at the lowest offset, of which the first `turn`
+    were tried. try_low, try_order, risen: (B,) scratch, the row with a further block. stamps, stamp:
+    marks of the members of the group.
     """
 
     def __init__(self, low, order, rows, following, kept, array):
-        """Begin with the first of these rows, the row of low and order. array: as in Kept."""
+        """Begin with the first of these rows, the row of low and order. array: as in BestSteps."""
         blocks = len(low)
         self.rows = rows
         self.next = following
@@ -102,14 +108,16 @@ class Beam:
 
 
 def search(part, conflicts, cliques, guide, beam, limit):
-    """Look for offsets of at most `highest` each; return FOUND, LOST or UNDECIDED.
+    """Search for offsets of at most `highest` each; return FOUND, LOST or UNDECIDED.
 
-    Found, they are in `low` of the beam. limit: blocks to try, and groups to raise, in this call.
+    FOUND: the offsets are in `low` of the beam. limit: blocks to try, and groups to raise, in this
+    call.
 
-    Of the lowest blocks a group that conflicts is chosen by rank. One of it is placed there, or all lie
-    higher: each upon a block outside of the group. A row is worth the more, the less room its cliques
-    lose where the blocks left are stacked one upon another by their smallest offsets, and the more of
-    all sizes and lifetimes is placed. The best rows of each level go on, all with equally many blocks.
+    In a row, the group is the unplaced block of smallest rank at the lowest offset, with the blocks at
+    this offset that conflicts connect with it. Either a block of the group is placed there, or the
+    group is raised: all of its blocks rest on blocks outside of it. A row is ranked by its waste per
+    placed area. The waste of a clique follows from a stack of its unplaced blocks in order of their
+    smallest offsets.
 
     Sources: Moffitt, MiniMalloc, ASPLOS 2023 (plans from below); Jackson's rule for one machine with
     release dates (the stacks); Libralesso et al., Tree search for the sequential ordering problem,
@@ -142,7 +150,7 @@ def search(part, conflicts, cliques, guide, beam, limit):
 
 
 def open_row(beam, row):
-    """Take a row of this level at hand."""
+    """Make a row of this level the current row."""
     blocks = len(beam.low)
     first = row * blocks
     beam.parent = row
@@ -157,7 +165,7 @@ def open_row(beam, row):
 
 
 def gather(part, conflicts, beam):
-    """Write down a group of the lowest blocks: the one of the smallest rank, and its conflicts."""
+    """Set the group of the current row (see `search`)."""
     bottom = beam.low[beam.order[0]]
     first = beam.order[0]
     k = 1
@@ -185,7 +193,7 @@ def gather(part, conflicts, beam):
 
 
 def raise_group(part, conflicts, beam):
-    """Let the group lie upon the lowest of the blocks around it; False if that cannot be."""
+    """Raise the group onto the lowest of the blocks around it; False if a block becomes too high."""
     rest = part.capacity + 1
     for k in range(beam.members):
         block = beam.group[k]
@@ -219,7 +227,7 @@ def insert(order, low, count, block):
 
 
 def can_be_kept(part, cliques, guide, beam):
-    """Whether the row at hand, with the largest block more, would be among the best."""
+    """Whether the current row with its largest unplaced block would be among the best."""
     most = 0
     for k in range(beam.left):
         most = max(most, guide.share[beam.order[k]])
@@ -228,7 +236,7 @@ def can_be_kept(part, cliques, guide, beam):
 
 
 def is_among_the_best(guide, beam, lost, share):
-    """Whether a step may be kept that loses so much room, and places this share of the blocks more."""
+    """Whether a step with this waste, which places a block of this share, may be kept."""
     kept = beam.kept
     if kept.count < len(kept.heap):
         return True
@@ -241,9 +249,10 @@ def is_among_the_best(guide, beam, lost, share):
 
 
 def try_block(part, conflicts, cliques, guide, beam, block):
-    """Place a block of the row at hand, and keep that if it is among the best."""
+    """Place a block of the current row, and keep the step if it is among the best."""
     share = guide.share[block]
-    if not is_among_the_best(guide, beam, beam.lost, share):  # mostly more is lost, and hardly less
+    # A step rarely reduces the waste of its row, so most steps are rejected before their evaluation.
+    if not is_among_the_best(guide, beam, beam.lost, share):
         return
     if not stack(part, conflicts, beam, block):
         return
@@ -282,7 +291,7 @@ def try_block(part, conflicts, cliques, guide, beam, block):
 
 
 def stack(part, conflicts, beam, block):
-    """Write down the row at hand with a block at its smallest offset; False if others find no room."""
+    """Write the current row with a block at its smallest offset; False if a block becomes too high."""
     for k in range(beam.left):
         beam.try_low[beam.order[k]] = beam.low[beam.order[k]]
     for entry in range(conflicts.start[block], conflicts.start[block + 1]):
@@ -299,7 +308,7 @@ def stack(part, conflicts, beam, block):
 
 
 def merge(beam, block):
-    """Write down the order of the blocks left to place but this one, possibly raised."""
+    """Write the order of the unplaced blocks without this one, after some were raised."""
     count = 0
     risen = 0
     for k in range(beam.left):
@@ -322,9 +331,9 @@ def merge(beam, block):
 
 
 def room_lost(part, cliques, guide, order, low, count):
-    """Return what the cliques lose at the least, as the guide counts; -1 if one does not fit.
+    """Return the weighted waste of all cliques, at least 1; -1 if a clique exceeds the capacity.
 
-    order: blocks left to place, by `low`.
+    order: the `count` unplaced blocks, by `low`.
     """
     for clique in range(len(cliques.level)):
         cliques.level[clique] = 0
@@ -350,7 +359,7 @@ def room_lost(part, cliques, guide, order, low, count):
 
 
 def rise(kept, place):
-    """Move a step of the heap up to where it belongs."""
+    """Restore the heap after a step was added at this position (sift up)."""
     step = kept.heap[place] = place
     while place > 0:
         above = (place - 1) // 2
@@ -362,7 +371,7 @@ def rise(kept, place):
 
 
 def sink(kept, place, count):
-    """Move a step of a heap of this many down to where it belongs."""
+    """Restore a heap of `count` steps after the step at this position became better (sift down)."""
     step = kept.heap[place]
     while 2 * place + 1 < count:
         below = 2 * place + 1
@@ -376,7 +385,7 @@ def sink(kept, place, count):
 
 
 def climb(part, conflicts, guide, beam):
-    """Go on to the next level with the rows that were kept, the best first."""
+    """Build the rows of the next level from the kept steps, the best first."""
     kept = beam.kept
     blocks = len(beam.low)
     for last in range(kept.count - 1, 0, -1):  # sort the heap

@@ -1,36 +1,38 @@
-"""Exact search of offsets for blocks of memory.
+"""Exact search of offsets for blocks of memory: depth-first search over canonical plans.
 
-B blocks are numbered from 0; sizes and offsets are whole numbers. The conflicts are those of
-planners/kernels/placement.py. Cliques are sets of blocks that all conflict with one another, as blocks
-do that live at one time.
+B blocks are numbered from 0; sizes and offsets are integers. The conflicts are those of
+planners/kernels/placement.py. A clique is a set of blocks of which each pair conflicts, such as the
+blocks that are live at one time. In a canonical plan no block can be lowered: each block is at offset 0
+or rests on another block. Such a plan is built from below, by increasing offsets. Blocks at the same
+offset are placed in order of their heat (see PlacementTree), then of their rank.
 """
 
 from __future__ import annotations
 
-UNDECIDED = 0  # the limit was reached: call again to go on
+UNDECIDED = 0  # the limit was reached: call again to continue
 FOUND = 1  # `low` holds the offsets
 NONE = 2  # every placement was excluded
 
-# The numbers that describe one open choice of the search, FRAME of them side by side.
-FIRST = 0  # its blocks are order[FIRST:LAST], all connected by conflicts
+# Fields of a frame, a node of the depth-first search: the choice of the block that is placed next.
+FIRST = 0  # the choice is among order[FIRST:LAST], a component connected by conflicts
 LAST = 1
-PENDING = 2  # order[LAST:PENDING] is left for afterwards, apart from these
-OFFSET = 3  # offset, heat and rank of the block placed last, which all others follow
+PENDING = 2  # order[LAST:PENDING] are the other components, which are searched afterwards
+OFFSET = 3  # offset, heat and rank of the last choice of this node; later choices follow it
 HEAT = 4
 RANK = 5
-OLD_OFFSET = 6  # the same of the choice above
+OLD_OFFSET = 6  # offset, heat and rank of the choice of the parent node
 OLD_HEAT = 7
 OLD_RANK = 8
-TRAIL = 9  # length of the trail when it was opened
-IS_FINAL = 10  # whether what was placed last stands in no one's way
-FRAME = 11
+TRAIL = 9  # length of the undo trail when the node was opened
+IS_FINAL = 10  # 1 if the last choice conflicts with no unplaced block: no other choice is needed
+FRAME = 11  # the number of fields
 
 
 class SearchBlocks:
-    """The blocks of a search. All (B,) but the capacity.
+    """The blocks of a search. All (B,) except the capacity.
 
-    highest: largest offset. rank: smaller is tried first, all different. capacity: no clique may
-    reach above.
+    highest: largest permitted offset. rank: blocks of smaller rank are tried first; all ranks differ.
+    capacity: the height that no clique may exceed.
     """
 
     def __init__(self, size, alignment, highest, rank, capacity):
@@ -43,9 +45,10 @@ class SearchBlocks:
 
 
 class Cliques:
-    """The cliques of blocks: those of block b are `clique`[start[b] : start[b + 1]], `weight` of each.
+    """The cliques of each block: entries start[b] : start[b + 1] of `clique` for block b.
 
-    level: (cliques,) scratch.
+    weight: of each entry, the height that the block adds to a stack of the clique. level: (cliques,)
+    scratch, the height of such a stack.
     """
 
     def __init__(self, start, clique, weight, level):
@@ -57,14 +60,18 @@ class Cliques:
 
 
 class PlacementTree:
-    """How far a search has come; it goes on from there.
+    """The state of a search, from which it continues.
 
-    low: (B,) smallest offset, a multiple of the alignment. heat: (B,) larger is tried before any rank;
-    if follows_heat it becomes, whenever the rest falls apart, the largest weight of what is left in a
-    clique of the block. is_placed: (B,). order, place_of: (B,) a permutation and its inverse. settled,
-    queue, seen: (B,) scratch. frames: (FRAME * (B + 2),), open choices, the last one at `depth`.
-    tried: placements so far; shifted: blocks passed over in sorting for them. trail: the changes along
-    the path from the root; room for len(neighbour) and 2 * B, and more for changes of heat.
+    low: (B,) offset of a placed block; smallest possible offset of an unplaced block. heat: (B,) blocks
+    with more heat are tried first, then by rank. If follows_heat is 1, heat is renewed whenever the
+    unplaced blocks split into components: it is then the largest weight of the unplaced blocks in a
+    clique of the block. is_placed: (B,). order, place_of: (B,) a permutation of the blocks and its
+    inverse. settled, queue, seen: (B,) scratch. frames: (FRAME * (B + 2),) frames by depth; `depth` is
+    that of the current frame. tried: placements so far. shifted: blocks passed over in sorting.
+
+    trail: pairs to undo the changes on the path from the root, `length` numbers so far. A pair is a
+    code and an old value: code b is `low` of block b, B + b is `is_placed`, 2 * B + b is `heat`. The
+    trail has room for len(neighbour) + 2 * B numbers, and more for changes of heat.
     """
 
     def __init__(self, low, heat, trail, follows_heat, array):
@@ -87,23 +94,23 @@ class PlacementTree:
         self.shifted = 0
         self.depth = 0
         self.length = 0  # of the trail
-        self.stamp = 0
-        self.missing = 0  # blocks that are marked as seen, and not met yet
+        self.stamp = 0  # of the present graph search; marks blocks in `seen`
+        self.missing = 0  # blocks marked by -stamp that the graph search has not reached yet
         self.follows_heat = follows_heat
 
 
 def search(part, conflicts, cliques, tree, limit):
-    """Look for offsets of at most `highest` each; return FOUND, NONE or UNDECIDED.
+    """Search for offsets of at most `highest` each; return FOUND, NONE or UNDECIDED.
 
     limit: placements to try in this call.
 
-    Blocks are placed from below: by offset, then heat, then rank, each as low as those placed before
-    allow; every plan can be pushed down to one that comes about so. A choice is not tried
-    - beyond the end that some block could still have below it: that block could be pushed there;
-    - twice where the placed block conflicts with no other;
-    - where a clique does not fit: its blocks in order of their smallest offsets, one upon another. A
-      block that was passed over must come to rest on another that is placed from now on.
-    What falls apart, as no conflict connects it any more, is searched part by part.
+    Each block is placed at the smallest offset that the placed blocks permit. Every plan can be lowered
+    to a canonical plan, so the search is complete. Four rules prune:
+    - Dominance: no block is placed at or above an offset below which another unplaced block still fits.
+    - If the placed block conflicts with no unplaced block, no other choice of the node is tried.
+    - Cliques: the unplaced blocks of a clique, stacked in order of their smallest offsets, have to fit
+      the capacity. A block that was passed over has to rest on a block that is placed later.
+    - Decomposition: components of unplaced blocks that no conflict connects are searched separately.
 
     Source: Moffitt, MiniMalloc, ASPLOS 2023 (canonical solutions, section inference, dominance,
     dynamic decomposition); Jackson's rule for one machine with release dates (the cliques).
@@ -135,7 +142,7 @@ def search(part, conflicts, cliques, tree, limit):
 
 
 def enter_rest(conflicts, cliques, tree):
-    """All of a part is placed: begin the next part that was left for afterwards; False if none is."""
+    """Open a frame for the next pending component; False if there is none, so the plan is complete."""
     depth = tree.depth
     while depth >= 0:
         frame = depth * FRAME
@@ -172,9 +179,9 @@ def enter_rest(conflicts, cliques, tree):
 
 
 def reach(conflicts, tree):
-    """Add to the queue what is connected with its first block, and not placed; return its length.
+    """Queue the unplaced blocks that are connected with the first queued block; return their number.
 
-    Ends early when all blocks marked with -stamp are met: `missing` counts down.
+    The search ends as soon as all blocks marked by -stamp are reached, which `missing` counts down.
     """
     tree.seen[tree.queue[0]] = tree.stamp
     reached = 1
@@ -205,7 +212,7 @@ def move(tree, block, place):
 
 
 def renew_heat(cliques, tree, first, last):
-    """Set the heat of order[first:last] by what these blocks weigh together in their cliques."""
+    """Set the heat of each block of order[first:last] to the weight of these blocks in its cliques."""
     for k in range(len(cliques.level)):
         cliques.level[k] = 0
     for position in range(first, last):
@@ -225,7 +232,7 @@ def renew_heat(cliques, tree, first, last):
 
 
 def undo(tree, length):
-    """Take back what changed since the trail had this length."""
+    """Undo the changes since the trail had this length."""
     blocks = len(tree.low)
     at = tree.length
     while at > length:
@@ -278,9 +285,9 @@ def choose(part, tree, frame):
 
 
 def place(part, conflicts, tree, frame, chosen):
-    """Place a block as low as it may lie, and raise and queue the conflicting blocks.
+    """Place a block at its smallest offset, and raise and queue the unplaced conflicting blocks.
 
-    Returns how many blocks are queued, or -1 if a block would lie too high.
+    Returns the number of queued blocks, or -1 if a block exceeds its highest offset.
     """
     bottom = tree.low[chosen]
     tree.frames[frame + OFFSET] = bottom
@@ -318,7 +325,7 @@ def place(part, conflicts, tree, frame, chosen):
 
 
 def has_fallen_apart(conflicts, tree, frame, near):
-    """Whether the queued neighbours of the block just placed are not all connected any more."""
+    """Whether the queued neighbours of the block just placed are in several components now."""
     tree.stamp += 1
     remaining = tree.frames[frame + LAST] - tree.frames[frame + FIRST] - 1
     if near == 0 or near >= remaining:
@@ -331,9 +338,9 @@ def has_fallen_apart(conflicts, tree, frame, near):
 
 
 def settle(part, conflicts, tree, frame):
-    """Queue the blocks left to place by where they can begin at the least.
+    """Queue the unplaced blocks of a frame by their smallest offset in a canonical plan.
 
-    Returns how many blocks are queued, or -1 if a block would lie too high.
+    Returns the number of queued blocks, or -1 if a block exceeds its highest offset.
     """
     bottom = tree.frames[frame + OFFSET]
     warmth = tree.frames[frame + HEAT]
@@ -363,7 +370,7 @@ def settle(part, conflicts, tree, frame):
 
 
 def least_rest(part, conflicts, tree, block, bottom):
-    """Return where a block that was passed over can begin: on another that is placed from now on."""
+    """Return the smallest offset of a block that was passed over: on a block that is placed later."""
     least = part.highest[block] + 1
     for entry in range(conflicts.start[block], conflicts.start[block + 1]):
         neighbour = conflicts.neighbour[entry]
@@ -375,7 +382,7 @@ def least_rest(part, conflicts, tree, block, bottom):
 
 
 def cliques_fit(part, cliques, tree, settled):
-    """Whether the queued blocks, one upon another, stay within the capacity in every clique."""
+    """Whether the queued blocks, stacked in their order, fit the capacity in each clique."""
     for k in range(len(cliques.level)):
         cliques.level[k] = 0
     for k in range(settled):
@@ -395,7 +402,7 @@ def cliques_fit(part, cliques, tree, settled):
 
 
 def descend(tree, frame, settled, falls_apart):
-    """Open the next choice, among the queued blocks, below the block that was placed."""
+    """Open the child frame of a placement: the choice among the queued blocks."""
     first = tree.frames[frame + FIRST] + 1
     last = tree.frames[frame + LAST]
     # Only the order by smallest offset is kept, so that the next sort has little to do.

@@ -1,27 +1,28 @@
-"""The range of inputs of each kernel of plans: within it the compiled form computes nothing too large.
+"""Upper bounds on the numbers in each kernel of plans, so that compiled kernels never overflow.
 
-Every bound is made in Python integers from all that a kernel adds, multiplies and counts. Callers
-choose the compiled form only where it is at most INT64_SUM_LIMIT of csdf/kernels/compile.py; beyond,
-the plain form runs on unbounded integers.
+Each bound is an upper bound on all sums, products and counters of a kernel, computed in Python
+integers. Callers choose the compiled kernel only if the bound is at most INT64_SUM_LIMIT of
+csdf/kernels/compile.py; otherwise the plain kernel runs on unbounded integers.
 
-| kernel | what has to be at most INT64_SUM_LIMIT |
+| kernel | bound, by its function here |
 |---|---|
 | placement.overlaps | `overlaps`: it copies sizes |
 | placement.lowest_fit, fit_by_time, put_by_time | `lowest_fit` |
 | placement_search.search | `placement_search` |
-| placement_beam.search | `placement_beam`; sums that tell rows apart are made modulo 2^64 |
+| placement_beam.search | `placement_beam`; hashes of rows wrap around modulo 2^64 |
 | placement_ejection.search, put, eject_above_highest | `placement_ejection` |
 | placement_corners.search | `placement_corners` |
 | loop_nests.minimum_traffic | `loop_nests` |
 | event_times.advance, growth, trace | `event_times` |
-| stage_times.advance | `stage_times`; sets of places and processes have 62 bits |
+| stage_times.advance | `stage_times`; sets of FIFOs and processes have 62 bits |
 | dominance.undominated | any numbers of 64 bits: it compares them |
 | convolution_direct, all; convolution_tiles.forwards_* | `windows` |
 | convolution_layers.pool_*, columns, rows | `windows` |
 | convolution_layers and convolution_tiles, the others | any arrays that fit into memory |
 
-Placement: an offset is a number of units; of a conflict the rise is at most the size of the lower block
-and the lift at most the size of the other; the weight of a block in a clique is at most its size.
+Placement: an offset is a number of units. The rise of a conflict is at most the size of the lower
+block, and its lift at most the size of the other block; the weight of a block in a clique is at most
+its size.
 """
 
 from __future__ import annotations
@@ -49,8 +50,8 @@ def overlaps(sizes: Sequence[int]) -> int:
 def lowest_fit(sizes: Sequence[int], alignments: Sequence[int], lowest: Sequence[int]) -> int:
     """Return the largest number of `placement.lowest_fit`.
 
-    A block rests on a block that was placed before it, and so on down to one at its lowest offset.
-    Every block of this stack adds its size, and what is lost to round up the next, at most once.
+    A block rests on a block that was placed earlier, and so on down to a block at its lowest offset.
+    Each block of this stack adds its size and the rounding to an alignment, at most once.
     """
     return sum(sizes) + sum(alignments) + max(lowest, default=0)
 
@@ -58,15 +59,15 @@ def lowest_fit(sizes: Sequence[int], alignments: Sequence[int], lowest: Sequence
 def placement_search(
     sizes: Sequence[int], alignments: Sequence[int], lowest: Sequence[int], capacity: int
 ) -> int:
-    """Return the largest number of `placement_search.search`. capacity: the largest asked for.
+    """Return the largest number of `placement_search.search`. capacity: the maximum over all searches.
 
-    A block that is placed lies at its lowest offset, or within the capacity: no other is chosen. One
-    raised above it begins a size and a rounding higher, which is looked at before it is taken back. On
-    that there may be one more size: an end, a place to rest, a level of a clique, which is within the
-    capacity before a weight is added. The heat is a sum of weights.
+    A placed block is at its lowest offset, or within the capacity. A block raised above it begins a
+    size and a rounding higher; the raised offset is compared with the highest offset before it is
+    undone. A further size is added for the end of a block, for a block that rests on it, or for a level
+    of a clique. The heat is a sum of weights.
     """
     highest = max(capacity + 1, *lowest, 0)
-    # A size and a rounding for the raised offset, and one more size on top of it.
+    # A size and a rounding for the raised offset, and a further size on top of it.
     raised = highest + 2 * max(sizes, default=0) + max(alignments, default=0)
     return max(raised, sum(sizes))
 
@@ -81,9 +82,9 @@ def placement_beam(
 ) -> int:
     """Return the largest number of `placement_beam.search`.
 
-    losses: what all cliques can lose, times `whole`. A block lies at its lowest offset, within the
-    capacity, or upon the base, which is no higher than all sizes. What is raised or stacked upon it
-    in a clique adds at most all sizes, and is rounded up once.
+    losses: upper bound on the weighted waste of all cliques, times `whole`. A block is at its lowest
+    offset, within the capacity, or on the base, which is no higher than all sizes. Blocks that are
+    raised or stacked on it in a clique add at most all sizes, and are rounded up once.
     """
     total = sum(sizes)
     return max(max(capacity + 1, *lowest, total) + total + max(alignments, default=0), losses)
@@ -94,19 +95,18 @@ def placement_ejection(
 ) -> int:
     """Return the largest number of `placement_ejection.search`. capacity: of the first plan.
 
-    Beside a neighbour within the capacity a block begins a size and a rounding higher or lower, and
-    ends a size above. The prices of all conflicting blocks are below the price of one fixed block more
-    than there are: others are raised once a push, and 2^35 pushes take hours. Random numbers stay
-    below 2^61.
+    Next to a neighbour within the capacity, a block begins a size and a rounding higher or lower, and
+    ends a size above. The sum of all prices is below the price of `count` + 1 fixed blocks: the price
+    of a free block rises once in a push, and 2^35 pushes take hours. Random numbers are below 2^61.
     """
-    beside = capacity + 2 * max(sizes, default=0) + max(alignments, default=0)
-    return max(beside, (count + 1) * FIXED_PRICE)
+    highest = capacity + 2 * max(sizes, default=0) + max(alignments, default=0)
+    return max(highest, (count + 1) * FIXED_PRICE)
 
 
 def placement_corners(sizes: Sequence[int], capacity: int) -> int:
     """Return the largest number of `placement_corners.search`.
 
-    No block is placed above the capacity, and what is looked at is counted up to 2^60 in one try.
+    No block is placed above the capacity; columns and blocks are counted up to 2^60 in each try.
     """
     return max(capacity + max(sizes, default=0), 2**60)
 
@@ -114,10 +114,10 @@ def placement_corners(sizes: Sequence[int], capacity: int) -> int:
 def loop_nests(lengths: Sequence[int], element_bytes: Sequence[int], room: int) -> int:
     """Return the largest number of `loop_nests`. lengths: of the six loops.
 
-    Tiles move, and hold, an element of an array at most once for each multiplication of the layer: a
-    tile of the input touches no more places along an axis than it has pairs of output places and kernel
-    places, and a loop goes round no more often than it is long. The output moves twice. So no sum is
-    above four times the product of all lengths, in the largest elements.
+    Tiles move, and hold, an element of an array at most once for each multiplication of the layer:
+    along an axis a tile of the input has at most as many positions as pairs of an output position and a
+    kernel position, and a loop has at most as many rounds as its length. The output moves twice. So no
+    sum exceeds four times the product of all lengths, in the largest elements.
     """
     most = 4 * max(element_bytes)
     # The multiplications of the layer bound the elements that tiles move and hold.
@@ -138,11 +138,10 @@ def stage_times(stages: Sequence[int], events: int) -> int:
 def event_times(frames: int, period: int, scale: int, longest: int, tokens: int) -> int:
     """Return the largest number of `event_times` in this many frames.
 
-    period: of a frame, in units of 1/`scale` of the gaps and delays. longest: what all events
-    of a frame take in sequence, each the longest gap or delay before it. A chain of waits meets
-    each event of a frame at most once, so the frame ends no later than that after its beginning, or
-    after the end of the frame before. tokens: the largest number of a token, with the depths of FIFOs
-    that it is behind.
+    period: of a frame, in units of 1/`scale` of the gaps and delays. longest: the time of all events of
+    a frame in sequence, each with its longest gap or delay. A chain of waits has each event of a frame
+    at most once, so a frame ends at most `longest` after its beginning, or after the end of the
+    preceding frame. tokens: the largest number of a token, plus the depth of its FIFO.
     """
     return max(frames * (period + scale * longest), tokens)
 

@@ -1,42 +1,45 @@
 """Times of the stages in which pipelined processes read and write FIFOs: one call of a whole design.
 
-A process goes through its stages in order, one cycle each at least. What it does in one stage happens
-at once, in the first cycle in which all of it can: a word that is read was written at least `latency`
-cycles before, and a word that is written has the position of a word that was read a cycle before.
+A process executes its stages in order, in at least one cycle each. All accesses of a stage happen in
+the first cycle in which all of them can: a word that is read was written at least `latency` cycles
+before, and a written word takes the space of a word that was read at least a cycle before.
 
-The accesses of a process are tracks: each is a program of nested loops whose positions are stages, so
-memory does not depend on how often a loop runs. A process takes the nearest stage of its tracks. It
-runs until a word or a place has no time yet; the process at the other end of the FIFO goes on then.
-The times are the least of a (max, +) system (Baccelli, Cohen, Olsder, Quadrat, Synchronization and
-Linearity, 1992), so the order in which processes are looked at changes nothing.
+The accesses of a process are tracks. A track is a program of nested loops: EVENT executes a set of
+accesses, BEGIN and END enclose a loop, STOP ends the track. Memory therefore does not depend on the
+number of iterations. The next stage of a process is the earliest event of its tracks. A process runs
+until the time of a word or of a space is not known yet; then the process at the other end of the FIFO
+continues. The times are the least solution of a (max, +) system (Baccelli, Cohen, Olsder, Quadrat,
+Synchronization and Linearity, 1992), so the order in which processes run has no effect.
 
-Where a state comes back (the same positions in all programs, and the same times but for a shift), what
-happened in between is skipped as often as all loops allow: steady parts cost no time, as in a
-self-timed execution. A snapshot is kept for twice as long each time (Brent's method).
+If a state recurs (the same positions in all programs, and the same times except for a shift), its
+period is skipped as often as all loops allow, so steady parts cost no time. Snapshots for the
+comparison are kept for windows of doubling length (Brent's cycle detection).
 
-Each time carries what it came from: sets, of 62 bits, of the FIFOs whose place was waited for, of the
+Each time has a reason: sets, as 62 bits of an integer, of the FIFOs whose space was waited for, of the
 FIFOs in memory whose word was waited for, and of the processes on the longest path.
 """
 
 from __future__ import annotations
 
 EVENT, BEGIN, END, STOP = 0, 1, 2, 3  # operations of a track
-READ, NEED, RELEASE, WRITE = 0, 1, 2, 3  # kinds of access; READ is NEED and RELEASE in one stage
+# Kinds of access. A read may be stretched over several stages: its word has to be there at NEED, and
+# its space is free after RELEASE. READ is both in one stage.
+READ, NEED, RELEASE, WRITE = 0, 1, 2, 3
 DONE, STUCK, PAUSED, LATE = 0, 1, 2, 3
 FAR = 2**60  # the stage of a track that has ended
-NOWHERE = -1
+NOWHERE = -1  # instead of a process, a FIFO, a record or a time
 
 
 class Programs:
     """The processes of a design and their FIFOs: P processes, T tracks, F FIFOs.
 
-    track_start: (P + 1,) the tracks of each process; first: (T,) the first operation of each.
-    operation, gap, argument: of each operation, how many stages it comes after the one before, and the
-    set of an EVENT, the count of a BEGIN, the position of the BEGIN of an END.
-    set_start: where the accesses of each set begin; fifo, kind: of each access; in a set a FIFO comes
-    once for each kind. stages: (P,) the last stage. after_start, after: (P + 1,) and the processes
-    that have to end first. writer, reader: (F,) processes. process_bit, space_bit, memory_bit: sets
-    of one, by process and by FIFO.
+    track_start: (P + 1,) the tracks of process p are track_start[p] : track_start[p + 1]. first: (T,)
+    first operation of each track. operation: EVENT, BEGIN, END or STOP. gap: stages from the preceding
+    operation. argument: the set of an EVENT, the iterations of a BEGIN, the index of the BEGIN of an
+    END. set_start: the accesses of set n are set_start[n] : set_start[n + 1]; fifo, kind: of each
+    access, each pair once in a set. stages: (P,) the last stage. after_start, after: likewise the
+    processes that have to end before a process begins. writer, reader: (F,) processes. process_bit:
+    (P,), space_bit, memory_bit: (F,) sets of one element.
     """
 
     def __init__(
@@ -63,14 +66,16 @@ class Programs:
 
 
 class Fifos:
-    """Depths, and what passed each FIFO.
+    """Depths of the FIFOs, and the words that passed each FIFO.
 
-    is_bounded: (F,) whether a write may wait; latency: (F,) cycles from a write to its read. ring,
-    length: (F,) the positions of the FIFO in the arrays of times. size: (F,) the depth where it is
-    bounded, else the length, which is larger than the size only where the times of all words are kept.
-    written, needed, released: (F,) words so far; *_at: (F,) the same, round the ring.
-    write_time, read_time, and *_space, *_memory, *_process, *_record: what is known of each word.
-    was_full: (F,) whether a write came later for lack of a place.
+    is_bounded: (F,) whether a write may wait. latency: (F,) cycles from a write to its read. ring,
+    length: (F,) begin and length of the ring of the FIFO in the arrays of words. size: (F,) the depth
+    if bounded, else the length. The length exceeds the size only if the times of all words are kept.
+    written, needed, released: (F,) words so far; *_at: (F,) the position of the next word in the ring.
+    was_full: (F,) whether a write waited for space.
+
+    write_time, read_time: of each word in a ring; *_space, *_memory, *_process: the reasons of the
+    time, as sets; *_record: the last record on its path.
     """
 
     def __init__(
@@ -103,9 +108,9 @@ class Fifos:
 
 
 class Records:
-    """The last waits that decided a time: the process, its time, the access, and the wait before.
+    """The last waits that decided a time: process, time, FIFO, kind of access, and preceding wait.
 
-    room: how many are kept, 0 for none; each lies at its number modulo the room.
+    room: number of waits that are kept, 0 for none. Wait n is at index n % room.
     """
 
     def __init__(self, room, process, time, fifo, kind, before):
@@ -120,13 +125,14 @@ class Records:
 
 
 class Snapshot:
-    """The state after an event of one process, kept until it comes back or its window ends.
+    """The state after an event of one process, the anchor; kept until it recurs or its window ends.
 
-    Of the FIFOs only those that come first in the arrays of times are kept; words that pass others make
-    states different.
+    The snapshot has the first words of the arrays of words. If words pass a FIFO beyond them, the
+    states differ.
 
-    is_on: whether states are compared at all. The arrays are copies of those of Run and Fifos by
-    name; entered, entered_then: (operations,) how often each loop began, so far and then.
+    is_on: whether states are compared at all. The arrays are copies of the arrays of ProcessProgress
+    and Fifos by name. entered: (operations,) how often each loop began so far; entered_then: at the
+    snapshot.
     """
 
     def __init__(
@@ -135,7 +141,7 @@ class Snapshot:
         released_at, write_time, write_space, write_memory, write_process, read_time, read_space,
         read_memory, read_process,
     ):  # fmt: skip
-        """Keep these arrays; nothing is taken yet."""
+        """Keep these arrays, without a state."""
         self.is_on = is_on
         self.time = time
         self.stage = stage
@@ -170,30 +176,32 @@ class Snapshot:
         self.anchor_pc = NOWHERE
         self.taken_at = 0
         self.waiting = 0
-        # In events, which take some 16 times as long as to keep a number.
-        kept = (
+        # A window in events: an event takes about 16 times as long as the copy of a number.
+        numbers = (
             8 * len(write_time) + 2 * len(counter) + 3 * len(pc) + 5 * len(written) + 10 * len(time)
         )
-        self.least_window = max(16, kept // 16)
-        self.window = self.least_window
+        self.window = max(16, numbers // 16)
         self.skipped = 0
 
 
 class ProcessProgress:
     """Progress of the processes.
 
-    time, stage: (P,) of the last stage with an access; end: (P,) the last cycle, NOWHERE before it is
-    known. space, memory, process, record: (P,) what the time came from. blocked, blocked_kind: (P,) the
-    FIFO waited for, or NOWHERE. pc, position, pending: (T,) next operation, its stage, its set;
-    counter: of each BEGIN. queue, is_queued: (P,) processes that can go on. limit: cycles; late: a
-    process that will end after them.
+    time, stage: (P,) of the last stage with an access. end: (P,) the last cycle, NOWHERE before it is
+    known. space, memory, process, record: (P,) the reasons of the time. blocked, blocked_kind: (P,) the
+    FIFO that the process waits for, and the kind of access, or NOWHERE.
+
+    pc: (T,) the operation after the next event of a track; position, pending: (T,) the stage and the
+    set of this event. counter: (operations,) iterations left of each BEGIN. queue, is_queued: (P,) a
+    ring of processes that can continue, from `head` on, `waiting` in number. events: stages with
+    accesses so far. limit: of cycles. late: a process that will end after the limit, or NOWHERE.
     """
 
     def __init__(
         self, time, stage, end, is_started, space, memory, process, record, blocked, blocked_kind,
         pc, position, pending, counter, queue, is_queued,
     ):  # fmt: skip
-        """Keep these arrays; all processes are to be looked at."""
+        """Keep these arrays; the caller sets `waiting` to the number of queued processes."""
         self.time = time
         self.stage = stage
         self.end = end
@@ -219,9 +227,9 @@ class ProcessProgress:
 
 
 def advance(programs, fifos, records, snapshot, run, fuel):
-    """Go on; return DONE, STUCK if no process can, or PAUSED after this many stages.
+    """Continue the call; return DONE, STUCK in a deadlock, or PAUSED after `fuel` stages with accesses.
 
-    LATE: process `run.late` will end after the limit, whatever happens from here.
+    LATE: process `run.late` will end after the limit.
     """
     processes = len(run.time)
     goal = run.events + fuel
@@ -231,7 +239,7 @@ def advance(programs, fifos, records, snapshot, run, fuel):
         run.head = (run.head + 1) % processes
         run.waiting -= 1
         run.is_queued[process] = 0
-        if run.is_started[process] == 0 and (start(programs, records, snapshot, run, process) == 0):
+        if run.is_started[process] == 0 and start(programs, records, snapshot, run, process) == 0:
             continue
         proceed(programs, fifos, records, snapshot, run, process, goal)
         if run.late != NOWHERE:
@@ -242,7 +250,7 @@ def advance(programs, fifos, records, snapshot, run, fuel):
 
 
 def call(run, process):
-    """Queue a process."""
+    """Queue a process, unless it is queued or has ended."""
     processes = len(run.time)
     if run.is_queued[process] == 0 and run.end[process] == NOWHERE:
         run.is_queued[process] = 1
@@ -251,7 +259,7 @@ def call(run, process):
 
 
 def start(programs, records, snapshot, run, process):
-    """Begin a process once those before it have ended; return whether it has begun."""
+    """Begin a process once its predecessors have ended; return whether it has begun."""
     begin = 0
     last = NOWHERE
     for place in range(programs.after_start[process], programs.after_start[process + 1]):
@@ -280,7 +288,7 @@ def start(programs, records, snapshot, run, process):
 
 
 def note(records, run, process, fifo, kind):
-    """Record why a process is as late as it is."""
+    """Record the wait that decided the time of a process."""
     if records.room == 0:
         return
     at = records.count % records.room
@@ -321,7 +329,10 @@ def step(programs, snapshot, run, track):
 
 
 def proceed(programs, fifos, records, snapshot, run, process, goal):
-    """Let a process go on until it waits for something without a time, ends, or the goal is met."""
+    """Execute stages of a process until it is blocked, ends, or `run.events` reaches the goal.
+
+    A process is blocked if the time of a word or a space that it waits for is not known.
+    """
     first_track = programs.track_start[process]
     last_track = programs.track_start[process + 1]
     bit = programs.process_bit[process]
@@ -341,7 +352,7 @@ def proceed(programs, fifos, records, snapshot, run, process, goal):
         best = begin
         space = run.space[process]
         memory = run.memory[process]
-        among = run.process[process]
+        on_path = run.process[process]
         cause = NOWHERE
         cause_kind = NOWHERE
         record = run.record[process]
@@ -370,7 +381,7 @@ def proceed(programs, fifos, records, snapshot, run, process, goal):
                         best = time
                         space = fifos.read_space[at] | programs.space_bit[fifo]
                         memory = fifos.read_memory[at]
-                        among = fifos.read_process[at]
+                        on_path = fifos.read_process[at]
                         record = fifos.read_record[at]
                         cause = fifo
                         cause_kind = kind
@@ -388,7 +399,7 @@ def proceed(programs, fifos, records, snapshot, run, process, goal):
                         memory = fifos.write_memory[at]
                         if fifos.latency[fifo] > 1:
                             memory |= programs.memory_bit[fifo]
-                        among = fifos.write_process[at]
+                        on_path = fifos.write_process[at]
                         record = fifos.write_record[at]
                         cause = fifo
                         cause_kind = kind
@@ -399,68 +410,78 @@ def proceed(programs, fifos, records, snapshot, run, process, goal):
         if cause != NOWHERE:
             run.space[process] = space
             run.memory[process] = memory
-            run.process[process] = among | bit
+            run.process[process] = on_path | bit
             run.record[process] = record
             note(records, run, process, cause, cause_kind)
             if best + programs.stages[process] - following > run.limit:
                 run.late = process
                 return
         for track in range(first_track, last_track):
-            if run.position[track] != following:
-                continue
-            pending = run.pending[track]
-            for place in range(programs.set_start[pending], programs.set_start[pending + 1]):
-                fifo = programs.fifo[place]
-                kind = programs.kind[place]
-                # The time of the stage is known: publish it in each FIFO, and wake the peer that
-                # waits.
-                last = fifos.length[fifo] - 1
-                if kind == WRITE:
-                    at = fifos.written_at[fifo]
-                    fifos.written_at[fifo] = at + 1 if at < last else 0
-                    fifos.written[fifo] += 1
-                    at += fifos.ring[fifo]
-                    fifos.write_time[at] = best
-                    fifos.write_space[at] = run.space[process]
-                    fifos.write_memory[at] = run.memory[process]
-                    fifos.write_process[at] = run.process[process]
-                    fifos.write_record[at] = run.record[process]
-                    peer = programs.reader[fifo]
-                    if run.blocked[peer] == fifo:
-                        run.blocked[peer] = NOWHERE
-                        call(run, peer)
-                    continue
-                if kind != RELEASE:
-                    at = fifos.needed_at[fifo]
-                    fifos.needed_at[fifo] = at + 1 if at < last else 0
-                    fifos.needed[fifo] += 1
-                if kind != NEED:
-                    at = fifos.released_at[fifo]
-                    fifos.released_at[fifo] = at + 1 if at < last else 0
-                    fifos.released[fifo] += 1
-                    at += fifos.ring[fifo]
-                    fifos.read_time[at] = best
-                    fifos.read_space[at] = run.space[process]
-                    fifos.read_memory[at] = run.memory[process]
-                    fifos.read_process[at] = run.process[process]
-                    fifos.read_record[at] = run.record[process]
-                    peer = programs.writer[fifo]
-                    if run.blocked[peer] == fifo:
-                        run.blocked[peer] = NOWHERE
-                        call(run, peer)
-            step(programs, snapshot, run, track)
+            if run.position[track] == following:
+                publish(programs, fifos, run, process, run.pending[track])
+                step(programs, snapshot, run, track)
         if snapshot.is_on:
-            if snapshot.anchor == NOWHERE or run.events - snapshot.taken_at > snapshot.window:
-                take(fifos, snapshot, run, process, run.pc[first_track])
-            elif process == snapshot.anchor and run.pc[first_track] == snapshot.anchor_pc:
-                periods = recurrence(programs, fifos, snapshot, run, process)
-                if periods > 0:
-                    skip(programs, fifos, snapshot, run, process, periods)
+            compare(programs, fifos, snapshot, run, process, first_track)
     call(run, process)
 
 
+def publish(programs, fifos, run, process, accesses):
+    """Write the time of a stage to the FIFOs of a set of accesses, and wake blocked processes."""
+    time = run.time[process]
+    for place in range(programs.set_start[accesses], programs.set_start[accesses + 1]):
+        fifo = programs.fifo[place]
+        kind = programs.kind[place]
+        last = fifos.length[fifo] - 1
+        if kind == WRITE:
+            at = fifos.written_at[fifo]
+            fifos.written_at[fifo] = at + 1 if at < last else 0
+            fifos.written[fifo] += 1
+            at += fifos.ring[fifo]
+            fifos.write_time[at] = time
+            fifos.write_space[at] = run.space[process]
+            fifos.write_memory[at] = run.memory[process]
+            fifos.write_process[at] = run.process[process]
+            fifos.write_record[at] = run.record[process]
+            peer = programs.reader[fifo]
+            if run.blocked[peer] == fifo:
+                run.blocked[peer] = NOWHERE
+                call(run, peer)
+            continue
+        if kind != RELEASE:
+            at = fifos.needed_at[fifo]
+            fifos.needed_at[fifo] = at + 1 if at < last else 0
+            fifos.needed[fifo] += 1
+        if kind != NEED:
+            at = fifos.released_at[fifo]
+            fifos.released_at[fifo] = at + 1 if at < last else 0
+            fifos.released[fifo] += 1
+            at += fifos.ring[fifo]
+            fifos.read_time[at] = time
+            fifos.read_space[at] = run.space[process]
+            fifos.read_memory[at] = run.memory[process]
+            fifos.read_process[at] = run.process[process]
+            fifos.read_record[at] = run.record[process]
+            peer = programs.writer[fifo]
+            if run.blocked[peer] == fifo:
+                run.blocked[peer] = NOWHERE
+                call(run, peer)
+
+
+def compare(programs, fifos, snapshot, run, process, track):
+    """Compare the state with the snapshot; skip periods if it recurs, or take a new snapshot.
+
+    track: the first track of the process that executed the last event.
+    """
+    if snapshot.anchor == NOWHERE or run.events - snapshot.taken_at > snapshot.window:
+        take(fifos, snapshot, run, process, run.pc[track])
+    elif process == snapshot.anchor and run.pc[track] == snapshot.anchor_pc:
+        periods = recurrence(programs, fifos, snapshot, run, process)
+        if periods > 0:
+            skip(programs, fifos, snapshot, run, process, periods)
+
+
 def take(fifos, snapshot, run, process, pc):
-    """Keep the state after an event of a process; the next window is twice as long."""
+    """Keep the state after an event of a process as the snapshot; the next window is twice as long."""
     if snapshot.anchor != NOWHERE:
         # Brent's method: windows of doubling length detect a period of any length.
         snapshot.window *= 2
@@ -504,7 +525,7 @@ def take(fifos, snapshot, run, process, pc):
 
 
 def recurrence(programs, fifos, snapshot, run, anchor):
-    """Return how often what happened since the snapshot may be skipped, 0 in another state."""
+    """Return the number of periods since the snapshot that may be skipped; 0 if the states differ."""
     shift = run.time[anchor] - snapshot.time[anchor]
     most = FAR
     if run.waiting != snapshot.waiting:
@@ -565,7 +586,7 @@ def recurrence(programs, fifos, snapshot, run, anchor):
         if written == needed:
             if not is_shifted(programs, fifos, snapshot, run, fifo, shift):
                 return 0
-            if fifos.is_bounded[fifo] == 0:  # its words go on to places that are not used yet
+            if fifos.is_bounded[fifo] == 0:  # the ring has a position for each word of the call
                 most = min(most, (last - fifos.written[fifo]) // written)
             continue
         at = fifos.written_at[fifo] - 1 if fifos.written_at[fifo] > 0 else last
@@ -575,13 +596,13 @@ def recurrence(programs, fifos, snapshot, run, anchor):
             or fifos.write_time[fifos.ring[fifo] + at] + fifos.latency[fifo] > snapshot.time[reader]
         ):
             return 0
-        # All words are there since before the snapshot: its reader never waits for them.
+        # All words were readable before the snapshot: the reader never waits for them.
         most = min(most, (fifos.written[fifo] - fifos.needed[fifo]) // needed)
     return most
 
 
 def is_shifted(programs, fifos, snapshot, run, fifo, shift):
-    """Whether the times in a FIFO that matter are those of the snapshot, all later by the same."""
+    """Whether the times in a FIFO that may decide later times are those of the snapshot, shifted."""
     size = fifos.size[fifo]
     ring = fifos.ring[fifo]
     if ring + size > len(snapshot.write_time):
@@ -627,7 +648,7 @@ def is_shifted(programs, fifos, snapshot, run, fifo, shift):
 
 
 def skip(programs, fifos, snapshot, run, anchor, periods):
-    """Let what happened since the snapshot happen this many times more."""
+    """Repeat the events since the snapshot this number of times, without executing them."""
     shift = periods * (run.time[anchor] - snapshot.time[anchor])
     for index in range(len(run.time)):
         stages = run.stage[index] - snapshot.stage[index]
@@ -649,15 +670,14 @@ def skip(programs, fifos, snapshot, run, anchor, periods):
             continue
         if written != 0 and fifos.is_bounded[fifo] == 0:
             for back in range(1, fifos.written[fifo] - fifos.needed[fifo] + 1):
-                now = (
-                    ring + fifos.written_at[fifo] - back
-                )  # the last index first: places may overlap
+                # The last index first: old and new positions may overlap.
+                now = ring + fifos.written_at[fifo] - back
                 fifos.write_time[now + written] = fifos.write_time[now] + shift
                 fifos.write_space[now + written] = fifos.write_space[now]
                 fifos.write_memory[now + written] = fifos.write_memory[now]
                 fifos.write_process[now + written] = fifos.write_process[now]
             fifos.written_at[fifo] += written
-        elif written != 0:  # places go round, so all stay where they are
+        elif written != 0:  # words keep their positions in the ring, and their times shift
             for at in range(ring, ring + size):
                 fifos.write_time[at] += shift
                 fifos.read_time[at] += shift
@@ -668,5 +688,5 @@ def skip(programs, fifos, snapshot, run, anchor, periods):
         fifos.needed[fifo] += needed
         fifos.released[fifo] += needed
     snapshot.anchor = NOWHERE
-    snapshot.window *= 2  # for the loop around, which is met again after more
+    snapshot.window *= 2  # the period of an outer loop is longer
     snapshot.skipped += periods

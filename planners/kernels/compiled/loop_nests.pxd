@@ -1,8 +1,8 @@
 cimport cython
 from libc.stdint cimport int64_t
 
-cdef int64_t LOOP_OPTION, HELD_OUTPUT, HELD_WEIGHTS, HELD_INPUT, READ, WEIGHT_ROUNDS, OUTPUT_ROUNDS
-cdef int64_t AXIS_OPTION, TOTAL, ANSWER
+cdef int64_t TILE, WEIGHT_TILE, ROUNDS, LOOP_OPTION, HELD_OUTPUT, HELD_WEIGHTS, HELD_INPUT
+cdef int64_t READ, WEIGHT_ROUNDS, OUTPUT_ROUNDS, AXIS_OPTION, TOTAL, ANSWER
 
 
 cdef class TileChoices:
@@ -26,7 +26,12 @@ cpdef int64_t minimum_traffic(TileChoices choices, ConvolutionShape layer, int64
 
 @cython.locals(
     channel=int64_t, is_better=cython.bint,
-    choice=int64_t, at=int64_t, moved=int64_t, fixed=int64_t, filter_weights=int64_t, first=int64_t,
-    held=int64_t, repeated=int64_t, total=int64_t,
+    choice=int64_t, at=int64_t, moved=int64_t, output=int64_t, filter_weights=int64_t,
+    repeated=int64_t, total=int64_t,
 )
 cdef bint choose_loops(TileChoices choices, ConvolutionShape layer, TileSearch search) noexcept
+
+@cython.locals(at=int64_t, weights=int64_t)
+cdef int64_t held_of(
+    TileChoices choices, TileSearch search, int64_t channel, int64_t filter_weights
+) noexcept

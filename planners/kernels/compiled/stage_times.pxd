@@ -29,7 +29,7 @@ cdef class Snapshot:
     cdef int64_t[::1] needed, released, written_at, released_at, write_time, write_space
     cdef int64_t[::1] write_memory, write_process, read_time, read_space, read_memory
     cdef int64_t[::1] read_process
-    cdef int64_t is_on, anchor, anchor_pc, taken_at, waiting, least_window, window
+    cdef int64_t is_on, anchor, anchor_pc, taken_at, waiting, window
     cdef readonly int64_t skipped
 
 
@@ -62,13 +62,27 @@ cdef void step(Programs programs, Snapshot snapshot, ProcessProgress run, int64_
 
 @cython.locals(
     first_track=int64_t, last_track=int64_t, bit=int64_t, following=int64_t, track=int64_t,
-    peer=int64_t, begin=int64_t, best=int64_t, space=int64_t, memory=int64_t, among=int64_t,
+    peer=int64_t, begin=int64_t, best=int64_t, space=int64_t, memory=int64_t, on_path=int64_t,
     cause=int64_t, cause_kind=int64_t, record=int64_t, pending=int64_t, place=int64_t,
-    fifo=int64_t, kind=int64_t, at=int64_t, time=int64_t, last=int64_t, periods=int64_t,
+    fifo=int64_t, kind=int64_t, at=int64_t, time=int64_t,
 )
 cdef void proceed(
     Programs programs, Fifos fifos, Records records, Snapshot snapshot, ProcessProgress run,
     int64_t process, int64_t goal,
+) noexcept
+
+@cython.locals(
+    time=int64_t, place=int64_t, fifo=int64_t, kind=int64_t, last=int64_t, at=int64_t,
+    peer=int64_t,
+)
+cdef void publish(
+    Programs programs, Fifos fifos, ProcessProgress run, int64_t process, int64_t accesses
+) noexcept
+
+@cython.locals(periods=int64_t)
+cdef void compare(
+    Programs programs, Fifos fifos, Snapshot snapshot, ProcessProgress run, int64_t process,
+    int64_t track,
 ) noexcept
 
 @cython.locals(index=int64_t, track=int64_t, place=int64_t, fifo=int64_t, at=int64_t)
