@@ -9,6 +9,7 @@ from pathlib import PurePath
 from cnn2csdf.parameters import network_multiply_accumulates
 from cnn2csdf.weights import Model
 from planners.code.c_text import identifier
+from planners.code.frames import TestVector, constant_outputs, from_initial_state
 from planners.code.machines import (
     CORTEX_M4,
     CORTEX_M55,
@@ -27,7 +28,7 @@ from planners.code.packaging import (
     ZEPHYR,
     Package,
 )
-from planners.code.parts import COMMIT, SOURCE, source
+from planners.code.parts import COMMIT, SOURCE, comment, source
 from planners.code.ports import LibraryPort
 from planners.code.sources import Written
 from planners.plan.plan import Kind, StreamingPlan
@@ -288,8 +289,14 @@ def target_files() -> dict[str, str]:
     return {f"target/{name}": source(name) for name in names}
 
 
-def readme(written: Written, model: Model, plan: StreamingPlan, package: Package) -> str:
-    """Return the README of a library."""
+def readme(
+    written: Written,
+    model: Model,
+    plan: StreamingPlan,
+    package: Package,
+    vectors: Sequence[TestVector],
+) -> str:
+    """Return the README of a library. vectors: of its test program."""
     network = model.network
     once = network_multiply_accumulates(network)
     work = f"{plan.multiply_accumulates:,} multiply-accumulates per frame"
@@ -333,9 +340,25 @@ firing of a stage, with `-D{capitals}_YIELD` your `{name}_yield()` after each. F
   linked with `-lm`. `src/csdf_*.h` are the kernels, those with instructions of a processor in
   files of their own. `test/` and `target/` are its test program and what that needs on a bare
   Cortex-M; a product leaves them out.
-{_projects(name, package)}- Source files name their licence, which `LICENSE` explains: {LICENSE}.
+{_testing(vectors)}{_projects(name, package)}\
+- Source files name their licence, which `LICENSE` explains: {LICENSE}.
   `{name.upper()}_VERSION` is the version of the library, "{package.version}".{_with_cmsis_nn(written)}
 {_making(written) if MAKE in package.projects else ""}"""
+
+
+def _testing(vectors: Sequence[TestVector]) -> str:
+    """Return the lines on the frames of the test program."""
+    count, begun = len(vectors), from_initial_state(vectors)
+    frames = f"{count} random frame{'s' if count > 1 else ''}"
+    states = f", {count - begun} of them from a random state" if begun < count else ""
+    text = f"""\
+- `{MAIN}` runs {frames}{states},
+  and compares with the outputs of the model layer by layer."""
+    if constant := constant_outputs(vectors):
+        listed = ", ".join(f"`{comment(output)}`" for output in constant)
+        text += f"""
+  All of them give the same {listed}: wrong weights may pass, so add frames of your own."""
+    return f"{text}\n"
 
 
 def target_in_words(target: str | None) -> str:

@@ -24,6 +24,13 @@ from planners.code.building import (
     target_files,
 )
 from planners.code.calls.cmsis_nn import ANY, ScratchLimit
+from planners.code.frames import (
+    Frame,
+    TestVector,
+    chosen_vectors,
+    constant_outputs,
+    vectors_of,
+)
 from planners.code.names import require_renamed
 from planners.code.packaging import (
     MAKE,
@@ -39,28 +46,25 @@ from planners.code.parts import KERNELS, OWN, comment
 from planners.code.primitives.program import is_selection, selection_sources
 from planners.code.programs import bench_program, example_program, proof_program
 from planners.code.sources import Written, library_sources
-from planners.code.vectors import (
-    Frame,
-    TestVector,
-    random_frame,
-    test_program,
-    vectors_of,
-)
+from planners.code.vectors import test_program
 from planners.plan.carried_out import require_carried_out
 from planners.plan.plan import StreamingPlan
 from planners.primitives.library.winograd import ROUNDING
 
-FRAMES = 4  # of the test program of a network that keeps a state
 KERNEL_HEADERS = "src/csdf_*.h"
 MAKEFILE_PATHS = ("build", "frames.txt")  # output folder and input of the Makefile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Library:
-    """A C library for a network: files by their paths in a folder, and the facts about them."""
+    """A C library for a network: files by their paths in a folder, and the facts about them.
+
+    constant_outputs: those that no frame of the test program changes.
+    """
 
     written: Written
     files: Mapping[str, str]
+    constant_outputs: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -131,8 +135,12 @@ def library(
         package=package,
         cmsis_nn=written.cmsis_nn is not None,
     )
-    files["README.md"] = readme(written, model, plan, package)
-    return Library(written=written, files=with_banners(files, package))
+    files["README.md"] = readme(written, model, plan, package, vectors)
+    return Library(
+        written=written,
+        files=with_banners(files, package),
+        constant_outputs=constant_outputs(vectors),
+    )
 
 
 def written_sources(
@@ -173,14 +181,11 @@ def written_sources(
 def frames_of(
     model: Model, plan: StreamingPlan, frames: Sequence[Frame] | None
 ) -> tuple[TestVector, ...]:
-    """Return the test vectors of some frames, or of a random one where none are given.
+    """Return the test vectors of some frames, or of chosen ones where none are given.
 
     Outputs of a selection may differ by ROUNDING of the largest, as transforms of tiles round.
     """
-    if frames is None:
-        count = FRAMES if model.network.keeps_state else 1
-        frames = [random_frame(model.network, seed) for seed in range(count)]
-    vectors = vectors_of(model, frames)
+    vectors = chosen_vectors(model) if frames is None else vectors_of(model, frames)
     if not is_selection(plan):
         return vectors
     return tuple(

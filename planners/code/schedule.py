@@ -202,16 +202,32 @@ class Schedule:
 
     def _variable_rows(self) -> list[str]:
         """Initialisers of state variables: target, source, and the group after which C copies."""
-        updates = state_updates(self.network, self.plan)
-        ends = {variable: (group, source) for group, variable, source in updates}
         lines = []
+        for name, (group, source) in self._updates().items():
+            kept, made = (f"&tensors[{self._numbers[tensor]}]" for tensor in (name, source))
+            lines.append(table_row(name, kept=kept, made=made, group=group))
+        return lines
+
+    def _updates(self) -> dict[str, tuple[int, str]]:
+        """The group after which each state variable is updated, and the tensor with its new rows."""
+        ends = {
+            variable: (group, source)
+            for group, variable, source in state_updates(self.network, self.plan)
+        }
+        updates = {}
         for previous, _ in self.network.variables:
             group, source = ends[previous.name]
             ring = self._rings.get(source)
-            source = source if ring is None else ring.new
-            kept, made = (f"&tensors[{self._numbers[name]}]" for name in (previous.name, source))
-            lines.append(table_row(previous.name, kept=kept, made=made, group=group))
-        return lines
+            updates[previous.name] = (group, source if ring is None else ring.new)
+        return updates
+
+    def fresh_elements(self) -> dict[str, int]:
+        """Return the elements of each state variable that a frame writes over its oldest rows."""
+        shape_of = {layer.name: layer.shape for layer in self.network.layers}
+        return {
+            name: min(shape_of[source].rows, shape_of[name].rows) * shape_of[name].row_elements
+            for name, (_, source) in self._updates().items()
+        }
 
     def _initial_contents(self, model: Model) -> Iterator[str]:
         """Initialisers of initial state: offset, length of a pattern, its repetitions, the pattern.

@@ -19,6 +19,7 @@ from planners.code.building import (
 )
 from planners.code.c_text import identifier
 from planners.code.calls.cmsis_nn import ANY, ScratchLimit
+from planners.code.frames import Frame, constant_outputs
 from planners.code.library import (
     c_files_in,
     frames_of,
@@ -38,7 +39,7 @@ from planners.code.packaging import (
 )
 from planners.code.parts import OWN, source
 from planners.code.sources import Written, with_shared_kernels
-from planners.code.vectors import Frame, shared_test, test_parameters
+from planners.code.vectors import shared_test, test_parameters
 from planners.memory.several_networks import require_same_memories
 from planners.plan.checker import require_apart
 from planners.plan.plan import StreamingPlan
@@ -64,6 +65,7 @@ class Libraries:
     members: tuple[Written, ...]
     arena_bytes: int
     files: Mapping[str, str]
+    constant_outputs: tuple[str, ...] = ()  # those that no frame of the test program changes
 
     @property
     def weight_bytes(self) -> int:
@@ -96,6 +98,7 @@ def combined_libraries(
     taken = [identifier(name)]
     libraries: list[Written] = []
     files: dict[str, str] = {}
+    constant: tuple[str, ...] = ()
     for member in members:
         taken.append(_apart(member.name or member.model.network.name, taken))
         written = written_sources(
@@ -108,9 +111,9 @@ def combined_libraries(
             package=package,
         )
         libraries.append(written)
-        files[f"test/{written.name}_test.c"] = shared_test(
-            written, frames_of(member.model, member.plan, member.frames)
-        )
+        vectors = frames_of(member.model, member.plan, member.frames)
+        files[f"test/{written.name}_test.c"] = shared_test(written, vectors)
+        constant += constant_outputs(vectors)
     libraries = list(with_shared_kernels(libraries, target))
     for written in libraries:
         files |= source_files(written)
@@ -136,6 +139,7 @@ def combined_libraries(
         members=tuple(libraries),
         arena_bytes=arena,
         files=with_banners(files, replace(package, target=target)),
+        constant_outputs=constant,
     )
 
 

@@ -82,6 +82,7 @@ class Written:
     has_integers: bool = False  # whether a port has quantised integers
     stages: tuple[str, ...] = ()  # the result of each stage
     kept_rows: tuple[int, ...] = ()  # rows of each state variable
+    fresh_elements: Mapping[str, int] = field(default_factory=dict)  # of them, that a frame writes
     persistent_accumulators: tuple[PersistentAccumulators, ...] = ()
     cmsis_nn: CmsisNN | None = None  # the share of CMSIS-NN, if it is used
     headers: Mapping[str, str] = field(default_factory=dict)  # of kernels, by file name
@@ -293,6 +294,7 @@ class _SourceWriter:
             kernels=tuple(sorted(wanted & functions)),
             stages=tuple(stage.running.result for stage in self.schedule.stages),
             kept_rows=tuple(previous.shape.rows for previous, _ in self.network.variables),
+            fresh_elements=self.schedule.fresh_elements(),
             persistent_accumulators=tuple(self.schedule.persistent_accumulators()),
             memories=self.interface.memories,
             arrays=(

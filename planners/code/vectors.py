@@ -1,76 +1,23 @@
-"""Test vectors: frames, reference outputs, and a C program that compares.
-
-Outputs get a tolerance where computed floating-point numbers are rounded to integers. Another order
-of summation or another mathematical library changes the last bits of such a number. Near a rounding
-boundary the integer then differs by one step, and so do the layers after it. The network is
-therefore executed twice more: with all these numbers slightly larger, and slightly smaller. The
-change of an output bounds its tolerance.
-"""
+"""Test vectors in C: a program that executes frames, and compares outputs and states."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from cnn2csdf import operators as op
-from cnn2csdf.dtypes import Element
-from cnn2csdf.execution.compare import random_tensor, table_entries
-from cnn2csdf.execution.layer_by_layer import first_states, run_layer_by_layer
-from cnn2csdf.network import Layer, Network
-from cnn2csdf.weights import Array, Model
+from cnn2csdf.execution.layer_by_layer import States
+from cnn2csdf.operators.moves import to_memory_order
+from cnn2csdf.weights import Array
 from planners.code.building import arrays_of, end_of_main
+from planners.code.c_text import TYPES, numbers, wrapped
 from planners.code.c_text import number as number_text
-from planners.code.c_text import numbers, wrapped
-from planners.code.parts import source
+from planners.code.frames import TestVector, from_initial_state
+from planners.code.parts import comment, source
 from planners.code.ports import LibraryPort
 from planners.code.sources import Written
 from planners.code.status import init_call
 from planners.code.unsigned_as_signed import as_signed_array
-
-Frame = Mapping[str, Array]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TestVector:
-    """A frame and its reference outputs, by the names of the layers.
-
-    tolerance: permitted difference from the reference, in addition to rounding errors of float.
-    """
-
-    frame: Frame
-    outputs: Frame
-    tolerance: Mapping[str, float] = field(default_factory=dict)
-
-
-def random_frame(network: Network, seed: int) -> dict[str, Array]:
-    """Return random numbers for each input; integers if it is quantised."""
-    generator = np.random.default_rng(seed)
-    entries = table_entries(network)
-    return {
-        layer.name: random_tensor(layer, generator, entries.get(layer.name, 128))
-        if layer.quantization is None
-        else _random_integers(generator, layer)
-        for layer in network.inputs
-    }
-
-
-def _random_integers(generator: np.random.Generator, layer: Layer) -> Array:
-    if layer.element is Element.INT32:
-        return generator.integers(-128, 128, layer.shape.dims, layer.array_type)
-    limits = np.iinfo(layer.element.value)
-    return generator.integers(limits.min, limits.max + 1, layer.shape.dims, layer.array_type)
-
-
-def vectors_of(model: Model, frames: Sequence[Frame]) -> tuple[TestVector, ...]:
-    """Return the frames with their reference outputs, computed layer by layer."""
-    vectors, states = [], first_states(model)
-    for frame in frames:
-        outputs = run_layer_by_layer(model, frame, states)
-        tolerance = {} if states else tolerances(model, frame, outputs)
-        vectors.append(TestVector(frame=frame, outputs=outputs, tolerance=tolerance))
-    return tuple(vectors)
 
 
 def placed(array: Array) -> Array:
@@ -145,9 +92,13 @@ def _tested(written: Written, vectors: Sequence[TestVector], parameters: str) ->
             (written.outputs, vector.outputs),
         ):
             arrays += [_array(port, number, arrays_of_ports[port.layer]) for port in ports]
-    checks = "\n".join(_check(written, number, vector) for number, vector in enumerate(vectors))
+    begun = from_initial_state(vectors)
+    lines = [_check(written, number, vector) for number, vector in enumerate(vectors)]
+    checks = "\n".join(lines[:begun])
     if written.keeps_state:
-        checks += _saving(written, vectors)
+        arrays += _states(written, vectors)
+        checks += _saving(written, lines[:begun])
+        checks += _from_written_state(written, vectors, lines[begun:])
     else:
         checks = _twice(written, checks)
     results = "\n".join(
@@ -166,7 +117,8 @@ static {name}_state state;
 
 {_counting(written)}int {name}_test({parameters})
 {{
-    int failed = 0{"" if written.keeps_state else ", turn"};
+    {"static uint8_t saved[" + name.upper() + "_SAVED_BYTES];" if written.keeps_state else "int turn;"}
+    int failed = 0;
     failed |= {_begun(written)};
 {_counted(written)}{checks}
     return failed;
@@ -224,28 +176,99 @@ def _twice(written: Written, checks: str) -> str:
     }}"""
 
 
-def _saving(written: Written, vectors: Sequence[TestVector]) -> str:
-    """Return C that executes the frames again, each but the first from a saved state."""
+def _saving(written: Written, lines: Sequence[str]) -> str:
+    """Return C that executes the frames again, and saves and restores the state after each.
+
+    lines: C of each frame.
+    """
     name, capitals = written.name, written.name.upper()
     spoilt = "".join(
         f"    memset({array}, 85, sizeof *{array} * {capitals}_{memory.upper()}_ELEMENTS);\n"
         for array, memory in zip(written.arrays, written.memories, strict=True)
     )
-    again = f"""
-    failed |= {name}_reset(&state) != {capitals}_OK;
-"""
-    for number, vector in enumerate(vectors):
-        if number:
-            again += f"""    failed |= {name}_save(&state, saved, sizeof saved) != {capitals}_OK;
+    resumed = f"""    failed |= {name}_save(&state, saved, sizeof saved) != {capitals}_OK;
 {spoilt}    failed |= {_begun(written)};
     failed |= {name}_restore(&state, saved, sizeof saved) != {capitals}_OK;
 """
-        again += f"{_check(written, number, vector)}\n"
     return f"""
-    {{
-        static char saved[{capitals}_SAVED_BYTES];
-{again}    (void)saved;
-    }}"""
+    failed |= {name}_reset(&state) != {capitals}_OK;
+{"".join(f"{line}{chr(10)}{resumed}" for line in lines)}"""
+
+
+def _from_written_state(
+    written: Written, vectors: Sequence[TestVector], lines: Sequence[str]
+) -> str:
+    """Return C that executes frames from a state of the test, and compares the last state."""
+    if not lines:
+        return ""
+    name, capitals = written.name, written.name.upper()
+    places = list(_places(vectors[-1].after or {}))
+    put = "\n".join(f"    memcpy(&saved[{at}], before_{n}, sizeof before_{n});" for n, at in places)
+    same = "\n".join(
+        f"    failed |= memcmp(&saved[{at}], after_{n}, sizeof after_{n}) != 0;" for n, at in places
+    )
+    return f"""
+    failed |= {name}_reset(&state) != {capitals}_OK;
+    failed |= {name}_save(&state, saved, sizeof saved) != {capitals}_OK;
+{put}
+    seal(saved, sizeof saved - 4);
+    failed |= {name}_restore(&state, saved, sizeof saved) != {capitals}_OK;
+{chr(10).join(lines)}
+    failed |= {name}_save(&state, saved, sizeof saved) != {capitals}_OK;
+{same}
+"""
+
+
+def _states(written: Written, vectors: Sequence[TestVector]) -> list[str]:
+    """Return arrays of C with the state that the test writes, and with the state after its last frame.
+
+    Rows of variables are in rings: each frame writes its rows over the oldest.
+    """
+    begun, texts = from_initial_state(vectors), []
+    if begun == len(vectors):
+        return []
+    for word, states, frames in (
+        ("before", vectors[begun].before, 0),
+        ("after", vectors[-1].after, len(vectors) - begun),
+    ):
+        for number, (name, role, array) in enumerate(_arrays_of(states or {})):
+            elements = to_memory_order(as_signed_array(array))
+            elements = np.roll(elements, frames * written.fresh_elements.get(name, 0))
+            head = f"static const {TYPES[elements.dtype.name]} {word}_{number}[{elements.size}]"
+            items = wrapped(map(_shown, elements))
+            texts.append(f"/* {comment(f'{name}: {role}')} */\n{head} = {{\n{items}\n}};")
+    return [*texts, _SEAL]
+
+
+_SEAL = """/* Write the checksum of a saved state, a CRC-32, behind its bytes. */
+static void seal(uint8_t *bytes, size_t count)
+{
+    uint32_t checksum = ~(uint32_t)0, bit;
+    size_t number;
+    for (number = 0; number < count; number++) {
+        checksum ^= bytes[number];
+        for (bit = 0; bit < 8; bit++) {
+            checksum = (checksum >> 1) ^ (0xEDB88320u & (0 - (checksum & 1)));
+        }
+    }
+    checksum = ~checksum;
+    memcpy(&bytes[count], &checksum, sizeof checksum);
+}"""
+
+
+def _arrays_of(states: States) -> Iterator[tuple[str, str, Array]]:
+    """Yield each array of a state in the order in which C saves it."""
+    for name, roles in states.items():
+        for role, array in roles.items():
+            yield name, role, array
+
+
+def _places(states: States) -> Iterator[tuple[int, int]]:
+    """Yield the number of each array of a state, and its first byte in a saved state."""
+    at = 0
+    for number, (_, _, array) in enumerate(_arrays_of(states)):
+        yield number, at
+        at += array.nbytes
 
 
 def _test_of(port: LibraryPort, vector: TestVector) -> str:
@@ -367,97 +390,3 @@ def _by_rows(written: Written, number: int, vector: TestVector) -> list[str]:
         ),
         "    }",
     ]
-
-
-SHARE = 2.0**-20  # error of sums in single precision, relative to the range of a tensor
-SIGMOID_ERROR = 2.0**-23  # half the difference of two tangents near -1, each off by 1 or 2 steps
-TINY = 1e5 * SIGMOID_ERROR  # below this output, SIGMOID_ERROR exceeds the relative tolerance
-
-
-def tolerances(
-    model: Model, frame: Mapping[str, Array], outputs: Mapping[str, Array]
-) -> dict[str, float]:
-    """Return the permitted difference of each output from its reference; zero for most outputs."""
-    tolerances = _behind_sigmoids(model, outputs)
-    if not _rounded(model.network):
-        return tolerances
-    for sign in (-1, 1):
-        # Insert a layer before each rounding of computed numbers that shifts them all in the
-        # direction of the sign.
-        share = sign * SHARE
-        layers, weights = [], dict(model.weights or {})
-        rounded = _rounded(model.network)
-        for layer in model.network.layers:
-            if layer.name not in rounded:
-                layers.append(layer)
-                continue
-            before = model.network.layer(layer.inputs[0])
-            moved = _moved(layer, before, model.network)
-            layers += [moved, replace(layer, inputs=(moved.name, *layer.inputs[1:]))]
-            # With a known scale, shift by a share of the full range; otherwise multiply.
-            types = layer.quantization
-            weights[moved.name] = {
-                "constant": np.array(
-                    [
-                        1 + share
-                        if types is None
-                        else types.scale * 2 ** (8 * types.element.bytes) * share
-                    ],
-                    np.float32,
-                )
-            }
-        for name, array in run_layer_by_layer(
-            Model(network=replace(model.network, layers=tuple(layers)), weights=weights), frame
-        ).items():
-            away = np.abs(array.astype(np.float64) - outputs[name].astype(np.float64))
-            tolerances[name] = max(tolerances[name], 2 * float(np.nan_to_num(away).max(initial=0)))
-    return tolerances
-
-
-def _behind_sigmoids(model: Model, outputs: Mapping[str, Array]) -> dict[str, float]:
-    """Return the permitted absolute error of tiny sigmoids; zero for all other outputs.
-
-    A sigmoid is computed from a hyperbolic tangent near -1, so its absolute error does not shrink
-    with its value.
-    """
-    errors = dict.fromkeys(outputs, 0.0)
-    for name, array in outputs.items():
-        layer = model.network.layer(model.network.layer(name).inputs[0])
-        last = (layer.operator, *layer.epilogue)[-1]
-        is_tiny = array.dtype.kind == "f" and float(np.abs(array).max(initial=0)) < TINY
-        if is_tiny and last == op.Activation(function="sigmoid"):
-            errors[name] = SIGMOID_ERROR
-    return errors
-
-
-def _rounded(network: Network) -> set[str]:
-    """The layers that round floating-point numbers computed by other layers."""
-    computed: set[str] = set()
-    fed_layers: set[str] = set()
-    for layer in network.layers:
-        is_fed = bool(layer.inputs) and layer.inputs[0] in computed
-        makes_integers = layer.operator.run_time_result == "integers" or (
-            layer.operator.converts and layer.quantization is not None
-        )
-        if makes_integers:
-            fed_layers |= {layer.name} if is_fed else set()
-        elif layer.quantization is None and layer.inputs:
-            is_exact = layer.operator.converts or layer.operator.moves
-            computed |= {layer.name} if is_fed or layer.epilogue or not is_exact else set()
-    return fed_layers
-
-
-def _moved(layer: Layer, before: Layer, network: Network) -> Layer:
-    names = {layer.name for layer in network.layers}
-    name = f"before {layer.name}"
-    while name in names:
-        name += "'"
-    function = "multiply" if layer.quantization is None else "add"
-    operator = op.Elementwise(function=function, constant=(1,))
-    return Layer(
-        name=name,
-        operator=operator,
-        inputs=(before.name,),
-        shape=before.shape,
-        element=before.element,
-    )

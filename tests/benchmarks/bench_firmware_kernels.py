@@ -32,9 +32,10 @@ from cnn2csdf.readers.model_files import read_model
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model
 from csdf.errors import UnsupportedOperator
+from planners.code.frames import random_frame
 from planners.code.library import write_library
 from planners.code.parts import CMSIS_NN, OWN
-from planners.code.vectors import placed, random_frame
+from planners.code.vectors import placed
 from planners.memory.fit import fit
 from tests.benchmarks.comparing import onnx2c, runtimes, tflite_micro
 from tests.benchmarks.comparing.firmware import (

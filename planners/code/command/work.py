@@ -32,14 +32,14 @@ from csdf.io.files import STANDARD_INPUT, require_writable, write_texts
 from csdf.status import Status
 from csdf.units import needed_bytes_in_words
 from planners.code.calls.cmsis_nn import TARGET_OF, ScratchLimit
-from planners.code.library import c_files_in, replaced_origin, write_folder
+from planners.code.library import Library, c_files_in, replaced_origin, write_folder
 from planners.code.library import library as library_of
 from planners.code.machines import HOST, TARGETS, target_of_platform
 from planners.code.misra import deviations_in, record, require_cppcheck, summary
 from planners.code.packaging import MAKE, Package, source_of
 from planners.code.parts import OWN
 from planners.code.primitives.bench import bench
-from planners.code.several import Member, combined_libraries
+from planners.code.several import Libraries, Member, combined_libraries
 from planners.code.sources import Written, cmsis_nn_of
 from planners.code.supported import require_c
 from planners.memory.alternatives import answer_with_alternatives
@@ -366,7 +366,7 @@ def _single(planned: Planned, options: argparse.Namespace) -> Answer:
         package=_package(options),
     )
     _require_flash(library.written.weight_bytes, options)
-    _store(library.files, options)
+    _store(library, options)
     document = {
         **_planned_json(planned, library.written, options),
         "library": library.name,
@@ -384,14 +384,19 @@ def _single(planned: Planned, options: argparse.Namespace) -> Answer:
     return Answer(document, lines)
 
 
-def _store(files: Mapping[str, str], options: argparse.Namespace) -> None:
-    """Write the files of a library; say if they replace a library of other models or another target."""
-    replaced = replaced_origin(options.output, files)
-    write_folder(options.output, files)
+def _store(library: Library | Libraries, options: argparse.Namespace) -> None:
+    """Write the files of a library; say what its test cannot show, and which library it replaces."""
+    replaced = replaced_origin(options.output, library.files)
+    write_folder(options.output, library.files)
     if replaced is not None:
         remark(
             "csdf deploy",
             f"{options.output}: replaced a library of another model or target ({replaced})",
+        )
+    for output in library.constant_outputs:
+        remark(
+            "csdf deploy",
+            f"output {output!r}: equal in all frames of the test, which may miss wrong weights",
         )
 
 
@@ -410,7 +415,7 @@ def _several(planned: Sequence[Planned], options: argparse.Namespace) -> Answer:
         package=_package(options),
     )
     _require_flash(package.weight_bytes, options)
-    _store(package.files, options)
+    _store(package, options)
     answer = {
         "library": package.name,
         "target": _target(options),

@@ -15,7 +15,7 @@ from cnn2csdf.execution.layer_by_layer import run_layers
 from cnn2csdf.network import Network
 from cnn2csdf.simplify import REWRITES, simplified
 from cnn2csdf.weights import Model
-from planners.code.vectors import random_frame
+from planners.code.frames import random_frame
 
 ROLES = {op.Convolution: "kernel", op.FullyConnected: "matrix"}
 UNFUSED = tuple(name for name in REWRITES if name != "fuse-activation")

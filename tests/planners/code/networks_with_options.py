@@ -22,9 +22,9 @@ from cnn2csdf.simplify import simplified
 from cnn2csdf.streams import as_stream
 from cnn2csdf.weights import Model, random_weights
 from csdf.errors import CsdfError, InternalError
+from planners.code.frames import random_frame
 from planners.code.library import library
 from planners.code.several import Member
-from planners.code.vectors import random_frame
 from planners.memory.answer import INPUTS, OUTPUT_MEMORIES, SEARCHED
 from planners.memory.fit import fit
 from planners.memory.several_networks import with_states_apart

@@ -9,6 +9,7 @@ from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.dtypes import Arithmetic, Element
 from cnn2csdf.execution.layer_by_layer import run_layer_by_layer
 from cnn2csdf.simplify import simplified
+from planners.code.frames import random_frame, tolerances
 from planners.code.library import library, write_library
 from planners.code.parts import (
     INTEGERS,
@@ -20,7 +21,6 @@ from planners.code.parts import (
     as_real,
     defined_names,
 )
-from planners.code.vectors import random_frame, tolerances
 from planners.memory.answer import INPUTS
 from planners.memory.fit import fit
 from tests.cnn2csdf.execution.random_networks import models

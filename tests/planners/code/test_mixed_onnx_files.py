@@ -6,8 +6,8 @@ import pytest
 from cnn2csdf.execution.layer_by_layer import run_layer_by_layer
 from cnn2csdf.onnx_files.reader import read_onnx
 from cnn2csdf.simplify import simplified
+from planners.code.frames import random_frame
 from planners.code.library import library
-from planners.code.vectors import random_frame
 from planners.memory.fit import fit
 from tests.cnn2csdf.onnx_models import runtime_outputs, saved
 from tests.planners.code.compiling import needs_compiler, run_all

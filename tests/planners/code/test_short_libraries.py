@@ -13,8 +13,8 @@ from cnn2csdf.readers.tflite.reader import parse_tflite
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model, random_weights
 from csdf.errors import UnsupportedOperator
+from planners.code.frames import random_frame
 from planners.code.library import library
-from planners.code.vectors import random_frame
 from planners.memory.answer import INPUTS
 from planners.memory.fit import fit
 from tests.cnn2csdf.readers.tflite_cases import NAMES, case

@@ -15,9 +15,10 @@ from cnn2csdf.onnx_files.reader import read_onnx
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model, random_weights
 from planners.code.building import MAIN
+from planners.code.frames import random_frame
 from planners.code.library import library
 from planners.code.unsigned_as_signed import as_signed
-from planners.code.vectors import placed, random_frame
+from planners.code.vectors import placed
 from planners.memory.answer import INPUTS
 from planners.memory.fit import fit
 from tests.planners.code.compiling import needs_compiler, run_all

@@ -14,9 +14,10 @@ from cnn2csdf.dtypes import Arithmetic
 from csdf.errors import InvalidPlan
 from planners.code.building import MAIN
 from planners.code.c_text import Tables
+from planners.code.frames import random_frame
 from planners.code.library import write_folder, write_library
 from planners.code.schedule import tiling_of
-from planners.code.vectors import placed, random_frame
+from planners.code.vectors import placed
 from planners.fusion.planning import fusion_plan
 from planners.fusion.search import configuration
 from planners.memory.answer import GroupMode, ScratchCount

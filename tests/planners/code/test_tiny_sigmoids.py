@@ -7,7 +7,7 @@ from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.execution.layer_by_layer import run_layer_by_layer
 from cnn2csdf.weights import Model
-from planners.code.vectors import tolerances
+from planners.code.frames import tolerances
 
 
 @pytest.mark.parametrize("is_fused", [False, True])

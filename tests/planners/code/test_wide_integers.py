@@ -11,8 +11,8 @@ from cnn2csdf.dtypes import Element, Quantization, Stored
 from cnn2csdf.network import Network
 from cnn2csdf.weights import Model, random_weights
 from csdf.errors import UnsupportedOperator
+from planners.code.frames import random_frame
 from planners.code.library import library
-from planners.code.vectors import random_frame
 from planners.memory.answer import INPUTS
 from planners.memory.fit import fit
 from tests.planners.code.compiling import needs_compiler, run_all

@@ -18,6 +18,7 @@ from cnn2csdf.weights import Model, random_weights
 from csdf.errors import InvalidNetwork, InvalidPlan, UnwritableFile
 from planners.code.building import MAIN
 from planners.code.c_text import TOGETHER, Tables, identifier, number, numbers, unlike
+from planners.code.frames import random_frame
 from planners.code.layer_descriptor import LayerNode
 from planners.code.library import library, write_folder, write_library
 from planners.code.parts import (
@@ -33,7 +34,6 @@ from planners.code.parts import (
 )
 from planners.code.placed_stages import look_ahead
 from planners.code.rules import rule_of
-from planners.code.vectors import random_frame
 from planners.memory.fit import fit
 from tests.planners.code.compiling import COMPILER, FLAGS, inlined, needs_compiler, program, run_all
 from tests.planners.memory.streamed import random_plan

@@ -14,9 +14,9 @@ import pytest
 from cnn2csdf.execution.compare import difference
 from cnn2csdf.execution.layer_by_layer import first_states, run_layer_by_layer
 from csdf.errors import CsdfError
+from planners.code.frames import random_frame
 from planners.code.library import library
 from planners.code.several import Member
-from planners.code.vectors import random_frame
 from planners.memory.answer import EXTERNAL, RESIDENT
 from planners.memory.fit import fit_of
 from planners.memory.several_networks import Together, run_frames

@@ -20,10 +20,10 @@ from csdf.cli.main import main
 from csdf.errors import ExecutionError, InvalidPlan
 from csdf.status import Status
 from csdf.units import bytes_in_words
+from planners.code.frames import random_frame
 from planners.code.library import write_library
 from planners.code.several import Member, combined_libraries
 from planners.code.sources import library_sources
-from planners.code.vectors import random_frame
 from planners.memory.alternatives import fit_with_alternatives
 from planners.memory.fit import fit, fit_of
 from planners.memory.several_networks import run_frames, with_states_apart
