@@ -21,6 +21,7 @@ from csdf.errors import counted
 
 OPSET = {"": 17}
 STATISTICS = (3, 4)  # inputs of a batch normalisation: mean and variance
+SUMS = ("ReduceL1", "ReduceLogSum", "ReduceSumSquare")
 FUNCTIONS = ("GroupNormalization", "MeanVarianceNormalization", "RMSNormalization", "Shrink")
 
 
@@ -85,30 +86,27 @@ def _one_hot(node: OnnxNode, values: GraphValues) -> list[OnnxNode]:
     return steps.nodes
 
 
-def _sum_of(before: str, after: str = "") -> Callable[[OnnxNode, GraphValues], list[OnnxNode]]:
-    """Return the composition of a sum of a function of elements, and a function of the sum."""
-
-    def compose(node: OnnxNode, values: GraphValues) -> list[OnnxNode]:
-        steps, source = _Composition(node, values), node.required(0)
-        if before:
-            operands = (source, source) if before == "Mul" else (source,)
-            source = steps.add(before, *operands)
-        axes = node.integers("axes")
-        listed = node.input(1)
-        if axes is not None:
-            listed = steps.constant(np.array(axes))
-        attributes = {
-            name: node.integer(name, default)
-            for name, default in (("keepdims", 1), ("noop_with_empty_axes", 0))
-        }
-        names = (source,) if listed is None else (source, listed)
-        output = "" if after else node.outputs[0]
-        total = steps.add("ReduceSum", *names, output=output, **attributes)
-        if after:
-            steps.add(after, total, output=node.outputs[0])
-        return steps.nodes
-
-    return compose
+def _sum(node: OnnxNode, values: GraphValues) -> list[OnnxNode]:
+    """A sum of a function of elements, or a function of the sum."""
+    steps, source = _Composition(node, values), node.required(0)
+    if node.op_type == "ReduceL1":
+        source = steps.add("Abs", source)
+    elif node.op_type == "ReduceSumSquare":
+        source = steps.add("Mul", source, source)
+    axes, listed = node.integers("axes"), node.input(1)
+    if axes is not None:
+        listed = steps.constant(np.array(axes))
+    attributes = {
+        name: node.integer(name, default)
+        for name, default in (("keepdims", 1), ("noop_with_empty_axes", 0))
+    }
+    names = (source,) if listed is None else (source, listed)
+    is_logarithm = node.op_type == "ReduceLogSum"
+    output = "" if is_logarithm else node.outputs[0]
+    total = steps.add("ReduceSum", *names, output=output, **attributes)
+    if is_logarithm:
+        steps.add("Log", total, output=node.outputs[0])
+    return steps.nodes
 
 
 def _normalised_by_frame(node: OnnxNode, values: GraphValues) -> list[OnnxNode]:
@@ -295,9 +293,7 @@ COMPOSITIONS: Mapping[str, Callable[[OnnxNode, GraphValues], list[OnnxNode] | No
     "Einsum": _matrix_product,
     "LpNormalization": _normalised_by_length,
     "OneHot": _one_hot,
-    "ReduceL1": _sum_of("Abs"),
-    "ReduceLogSum": _sum_of("", "Log"),
-    "ReduceSumSquare": _sum_of("Mul"),
+    **dict.fromkeys(SUMS, _sum),
     "Trilu": _triangle,
     **dict.fromkeys(FUNCTIONS, _function),
 }

@@ -200,6 +200,4 @@ def refusal_of_all(refusals: Sequence[NodeRefusal]) -> RefusedNodes:
         more = f" and {counted(len(names) - 1, 'other')}" if len(names) > 1 else ""
         listed.append(f"{kind} (node {names[0]!r}{more})")
     said = f"{len(refusals)} nodes are not supported: {'; '.join(listed)}"
-    if any(refusal.node.domain.startswith("finn.") for refusal in refusals):
-        said = f"found hardware layers of FINN, a design that csdf fifo finn reads; {said}"
     return RefusedNodes(said, nodes)

@@ -180,9 +180,25 @@ def _network(
     folder = os.path.dirname(os.path.abspath(path))
     values = GraphValues(graph.initializer, folder=folder, opsets=opsets)
     frame_inputs = _frame_inputs(graph, values, shapes, constants)
-    nodes = _ordered_nodes(graph, opsets)
-    inputs = _used_inputs(frame_inputs, nodes, outputs)
-    _add_inputs(inputs, nodes, shapes, values)
+    if not frame_inputs:
+        raise UnreadableFile("the graph has no input")
+    nodes = [
+        with_captured(node_of(proto, opsets_of(proto, opsets)))
+        for graph_node in graph.node
+        for proto in standard_nodes(graph_node)
+    ]
+    available = {value_info.name for value_info in (*graph.input, *graph.initializer)}
+    nodes = ordered_nodes(nodes, available, outputs)
+    names_read = {name for node in nodes for name in node.inputs} | set(outputs)
+    inputs = [value_info for value_info in frame_inputs if value_info.name in names_read]
+    if not inputs:
+        raise UnreadableFile("no output depends on an input")
+    recurrent = [node for node in nodes if node.op_type in products.KINDS]
+    sequences = {name for node in recurrent for name in node.inputs[:1]}
+    dims = inputs_dims(inputs, shapes, sequences)
+    for value_info in inputs:
+        element_type = value_info.type.tensor_type.elem_type
+        values.add_input(value_info.name, element_type, dims[value_info.name])
     nodes, untyped = infer_types(nodes, values, opsets)
     layers, read = layer_nodes(nodes, outputs, values, finds_patterns=not untyped)
     name = os.path.basename(path).removesuffix(".onnx") or "network"
@@ -216,46 +232,6 @@ def _frame_inputs(
         listed = ", ".join(repr(value_info.name) for value_info in inputs) or "none"
         raise UnreadableFile(f"there is no input {name!r} to be a constant; inputs: {listed}")
     return [value_info for value_info in inputs if value_info.name not in constants]
-
-
-def _ordered_nodes(graph: onnx.GraphProto, opsets: Mapping[str, int]) -> list[OnnxNode]:
-    """The nodes of a graph in topological order, with operators of ONNX Runtime expanded."""
-    nodes = [
-        with_captured(node_of(proto, opsets_of(proto, opsets)))
-        for graph_node in graph.node
-        for proto in standard_nodes(graph_node)
-    ]
-    available = {value_info.name for value_info in (*graph.input, *graph.initializer)}
-    return ordered_nodes(nodes, available, [output.name for output in graph.output])
-
-
-def _used_inputs(
-    inputs: Sequence[onnx.ValueInfoProto], nodes: Sequence[OnnxNode], outputs: Sequence[str]
-) -> list[onnx.ValueInfoProto]:
-    """The inputs that an output needs. Raises UnreadableFile where there is none."""
-    if not inputs:
-        raise UnreadableFile("the graph has no input")
-    read = {name for node in nodes for name in node.inputs} | set(outputs)
-    used = [value_info for value_info in inputs if value_info.name in read]
-    if not used:
-        raise UnreadableFile("no output depends on an input")
-    return used
-
-
-def _add_inputs(
-    inputs: Sequence[onnx.ValueInfoProto],
-    nodes: Sequence[OnnxNode],
-    shapes: Mapping[str, Dims],
-    values: GraphValues,
-) -> None:
-    """Add types and dims of the inputs to the values."""
-    sequences = {
-        name for node in nodes if node.op_type in products.KINDS for name in node.inputs[:1]
-    }
-    dims = inputs_dims(inputs, shapes, sequences)
-    for value_info in inputs:
-        element_type = value_info.type.tensor_type.elem_type
-        values.add_input(value_info.name, element_type, dims[value_info.name])
 
 
 # Operators whose outputs have known types, although none of these operators is a layer alone.

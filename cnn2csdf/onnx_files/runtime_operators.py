@@ -136,20 +136,14 @@ def _as_standard(expansion: _Expansion) -> Iterator[onnx.NodeProto]:
     yield copy
 
 
-def _with_activation(kind: str) -> Callable[[_Expansion], Iterator[onnx.NodeProto]]:
-    """Return the expansion of an activation after an optional bias."""
-
-    def expand(expansion: _Expansion) -> Iterator[onnx.NodeProto]:
-        source = expansion.input(0)
-        if expansion.input(1):
-            source = expansion.name("sum")
-            yield helper.make_node("Add", [expansion.input(0), expansion.input(1)], [source])
-        attributes = {"approximate": "tanh"} if kind == "FastGelu" else {}
-        yield helper.make_node(
-            "Gelu", [source], [expansion.output], expansion.node.name, **attributes
-        )
-
-    return expand
+def _gelu_of_sum(expansion: _Expansion) -> Iterator[onnx.NodeProto]:
+    """A GELU after an optional bias; FastGelu is the approximation by tanh."""
+    source = expansion.input(0)
+    if expansion.input(1):
+        source = expansion.name("sum")
+        yield helper.make_node("Add", [expansion.input(0), expansion.input(1)], [source])
+    attributes = {"approximate": "tanh"} if expansion.node.op_type == "FastGelu" else {}
+    yield helper.make_node("Gelu", [source], [expansion.output], expansion.node.name, **attributes)
 
 
 def _quick_gelu(expansion: _Expansion) -> Iterator[onnx.NodeProto]:
@@ -222,8 +216,8 @@ EXPANSIONS: Mapping[tuple[str, str], Callable[[_Expansion], Iterator[onnx.NodePr
     (RUNTIME, "QuantizeLinear"): _as_standard,
     (RUNTIME, "DequantizeLinear"): _as_standard,
     (RUNTIME, "Gelu"): _as_standard,
-    (RUNTIME, "BiasGelu"): _with_activation("Gelu"),
-    (RUNTIME, "FastGelu"): _with_activation("FastGelu"),
+    (RUNTIME, "BiasGelu"): _gelu_of_sum,
+    (RUNTIME, "FastGelu"): _gelu_of_sum,
     (RUNTIME, "QuickGelu"): _quick_gelu,
     (RUNTIME, "SkipLayerNormalization"): _skip_normalization,
     (RUNTIME, "DynamicQuantizeMatMul"): _dynamic_product,

@@ -315,22 +315,17 @@ def _cast(kind: int) -> WrittenNode:
 
 
 def _trained(
-    constants: Constants, operands: _Operands, *, batch: bool
+    constants: Constants, operands: _Operands
 ) -> tuple[tuple[Constant, ...], tuple[int, ...]]:
-    """Constant operands, with a batch axis if `batch`, and the order of the node for all operands."""
-    positions = [position for position, _ in constants]
-    arrays = [(role, operands.weights[role]) for role in map(constant_role, positions)]
-    trained = tuple((role, array[None] if batch else array) for role, array in arrays)
-    return trained, _operand_order(positions, len(operands.inputs) + len(positions))
-
-
-def _operand_order(constants: Sequence[int], total: int) -> tuple[int, ...]:
-    """The order of a node whose operands at these positions are constants, all others tensors.
+    """Constant operands, and the order of the node for all operands.
 
     A node lists its tensors before its constants: a constant as operand 0 of 3 has the order (2, 0, 1).
     """
-    tensors = [position for position in range(total) if position not in constants]
-    return tuple([*tensors, *constants].index(position) for position in range(total))
+    positions = [position for position, _ in constants]
+    total = len(operands.inputs) + len(positions)
+    tensors = [position for position in range(total) if position not in positions]
+    order = tuple([*tensors, *positions].index(position) for position in range(total))
+    return tuple((role, operands.weights[role]) for role in map(constant_role, positions)), order
 
 
 def _activation(operator: op.Activation, operands: _Operands) -> Nodes:
@@ -404,19 +399,15 @@ def _elementwise(operator: op.Elementwise, operands: _Operands) -> Nodes:
 
 def _choice(operator: op.Choice, operands: _Operands) -> Nodes:
     """The condition is cast to a truth value; a trained condition is a truth value already."""
-    positions = [position for position, _ in operator.constants]
+    is_trained = [position == 0 for position, _ in operator.constants]
+    trained, order = _trained(operator.constants, operands)
     constants = [
-        (role, operands.with_batch(operands.weights[role]))
-        for role in map(constant_role, positions)
+        (role, operands.with_batch(array) != 0 if is_condition else operands.with_batch(array))
+        for (role, array), is_condition in zip(trained, is_trained, strict=True)
     ]
-    has_condition = 0 in positions
-    if has_condition:
-        first = positions.index(0)
-        constants[first] = (constants[first][0], constants[first][1] != 0)
-    order = _operand_order(positions, 3)
-    if has_condition:
+    if any(is_trained):
         return [node("Where", *constants, order=order)]
-    reads = tuple(range(1, 3 - len(positions)))
+    reads = tuple(range(1, 3 - len(constants)))
     return [node("Cast", to=BOOL, reads=(0,)), node("Where", *constants, order=order, reads=reads)]
 
 
@@ -424,7 +415,7 @@ def _tensor_product(operator: op.TensorProduct, operands: _Operands) -> Nodes:
     """The batch of one is a letter of its own."""
     letters = set("".join(operator.terms))
     batch = next(ascii_letter for ascii_letter in ascii_letters if ascii_letter not in letters)
-    constants, order = _trained(operator.constants, operands, batch=False)
+    constants, order = _trained(operator.constants, operands)
     trained = [index for index, _ in operator.constants]
     terms = ",".join(
         term if index in trained else batch + term for index, term in enumerate(operator.terms)
@@ -435,7 +426,8 @@ def _tensor_product(operator: op.TensorProduct, operands: _Operands) -> Nodes:
 
 
 def _constant_concatenation(operator: op.ConstantConcatenation, operands: _Operands) -> Nodes:
-    constants, order = _trained(operator.constants, operands, batch=True)
+    trained, order = _trained(operator.constants, operands)
+    constants = [(role, array[None]) for role, array in trained]
     return [node("Concat", *constants, order=order, axis=operator.axis + 1)]
 
 

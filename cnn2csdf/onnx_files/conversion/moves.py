@@ -6,8 +6,7 @@ axis, unless it is the only axis. Axes of the file are converted by `OnnxAssembl
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from math import prod
 from typing import Literal
 
@@ -25,10 +24,9 @@ Range = tuple[int, int, int]  # start, stop, step
 def reshape(node: OnnxNode, assembly: OnnxAssembly) -> None:
     """Add a reshape to the dims of the output, without the batch axis."""
     dims = assembly.values.dims(node.outputs[0])
-    frame = dims[1:] if len(dims) > 1 and dims[0] == 1 else dims
-    if not frame:
+    if not dims:
         raise unsupported(node, "a tensor without axes is not supported")
-    assembly.add(node, op.Reshape(dims=frame))
+    assembly.add(node, op.Reshape(dims=frame_dims(dims)))
 
 
 def transpose(node: OnnxNode, assembly: OnnxAssembly) -> None:
@@ -55,34 +53,14 @@ def concatenation(node: OnnxNode, assembly: OnnxAssembly) -> None:
     """Add a concatenation; constants among its inputs are parameters."""
     operands = [node.required(index) for index in range(len(node.inputs))]
     tensors = [name for name in operands if not assembly.is_static(name)]
-    wanted = node.integer("axis", 1)
+    wanted, dims = node.integer("axis", 1), assembly.values.dims
     axes = {assembly.frame_axis_or_batch(node, name, wanted) for name in tensors}
-    if None in axes or len(axes) > 1:
+    axis, batched = axes.pop() if len(axes) == 1 else None, assembly.batch_axes(tensors[0])
+    if axis is None:
         # A concatenation along the batch axis, such as of two states: this becomes a frame axis.
-        _concatenate_with_batch(node, assembly, operands)
-        return
-    if len(tensors) == len(operands):
-        assembly.add(node, op.Concatenation(axis=axes.pop() or 0), inputs=tensors)
-        return
-    batched = assembly.batch_axes(tensors[0])
-    constants, weights = assembly.constant_operands(
-        operands, lambda name: assembly.values.dims(name)[batched:]
-    )
-    operator = op.ConstantConcatenation(axis=axes.pop() or 0, constants=constants)
-    assembly.add(node, Weighted(operator, weights), inputs=tensors)
-
-
-def _concatenate_with_batch(
-    node: OnnxNode, assembly: OnnxAssembly, operands: Sequence[str]
-) -> None:
-    """Add a concatenation of tensors whose batch axis is an axis of the frame."""
-    axis = node.integer("axis", 1) % len(assembly.values.dims(operands[0]))
-    constants, weights = assembly.constant_operands(operands, assembly.values.dims)
-    tensors = [
-        assembly.with_dims(node, name, assembly.values.dims(name))
-        for name in operands
-        if not assembly.is_static(name)
-    ]
+        axis, batched = wanted % len(dims(operands[0])), 0
+        tensors = [assembly.with_dims(node, name, dims(name)) for name in tensors]
+    constants, weights = assembly.constant_operands(operands, lambda name: dims(name)[batched:])
     if not constants:
         assembly.add(node, op.Concatenation(axis=axis), inputs=tensors)
         return
@@ -95,14 +73,12 @@ def split(node: OnnxNode, assembly: OnnxAssembly) -> None:
     tensor = assembly.dynamic(node, 0)
     wanted = node.integer("axis", 0)
     axis = assembly.frame_axis(node, tensor, wanted)
-    start = 0
-    for output in node.outputs:
-        if not output:
-            raise unsupported(node, "an output left out is not supported")
-        stop = start + assembly.values.dims(output)[wanted]
+    if "" in node.outputs:
+        raise unsupported(node, "an output left out is not supported")
+    stops = [0, *accumulate(assembly.values.dims(output)[wanted] for output in node.outputs)]
+    for output, (start, stop) in zip(node.outputs, pairwise(stops), strict=True):
         step = op.Slice(axis=axis, start=start, stop=stop)
         assembly.add(node, step, output=output, name=output)
-        start = stop
 
 
 def slices(node: OnnxNode, assembly: OnnxAssembly) -> None:
@@ -245,7 +221,7 @@ def _embedding(node: OnnxNode, assembly: OnnxAssembly) -> None:
         op.Reshape(dims=(1, count, 1)),
         Weighted(op.Embedding(entries=entries, width=width), {"table": assembly.numbers(table)}),
         op.Transpose(permutation=(1, 2, 0)),
-        op.Reshape(dims=frame_of(assembly.values.dims(node.outputs[0])).dims),
+        op.Reshape(dims=frame_dims(assembly.values.dims(node.outputs[0]))),
     ]
     assembly.add(node, *steps, inputs=[numbers])
 
@@ -270,7 +246,7 @@ def gather_nd(node: OnnxNode, assembly: OnnxAssembly) -> None:
     steps: list[Step] = [op.Reshape(dims=(pieces, width))]
     if rows.tolist() != list(range(pieces)):
         steps.append(picked(0, tuple(rows.tolist())))
-    assembly.add(node, *steps, op.Reshape(dims=frame_of(out).dims))
+    assembly.add(node, *steps, op.Reshape(dims=frame_dims(out)))
 
 
 def _gather_points(node: OnnxNode, assembly: OnnxAssembly, tensor: str, indices: str) -> None:
@@ -282,7 +258,7 @@ def _gather_points(node: OnnxNode, assembly: OnnxAssembly, tensor: str, indices:
     if not 0 < shape.dims[-1] <= len(assembly.shape(tensor).dims):
         raise UnreadableFile(f"{node}: indices of {shape.dims[-1]} coordinates")
     steps: list[Step] = [op.GatherPoints()]
-    wanted = frame_of(assembly.values.dims(node.outputs[0])).dims
+    wanted = frame_dims(assembly.values.dims(node.outputs[0]))
     if op.GatherPoints().output_dims([assembly.shape(tensor), shape]) != wanted:
         steps.append(op.Reshape(dims=wanted))
     assembly.add(node, *steps, inputs=(tensor, indices))
@@ -331,6 +307,6 @@ def _repeat(node: OnnxNode, assembly: OnnxAssembly, tensor: str, dims: Dims, tim
     assembly.add(node, *(steps or [op.Identity()]), inputs=(tensor,))
 
 
-def frame_of(dims: Dims) -> Shape:
-    """Return the shape of a frame of a tensor with these dims: without a batch axis of size 1."""
-    return Shape(dims=(dims[1:] if len(dims) > 1 and dims[0] == 1 else dims) or (1,))
+def frame_dims(dims: Dims) -> Dims:
+    """Return the dims of a frame of a tensor with these dims: without a batch axis of size 1."""
+    return (dims[1:] if len(dims) > 1 and dims[0] == 1 else dims) or (1,)

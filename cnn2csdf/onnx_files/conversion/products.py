@@ -7,7 +7,8 @@ from math import prod
 import numpy as np
 
 from cnn2csdf import operators as op
-from cnn2csdf.onnx_files.conversion.assembly import Numbers, OnnxAssembly, Weighted
+from cnn2csdf.onnx_files.conversion.assembly import Numbers, OnnxAssembly, Step, Weighted
+from cnn2csdf.onnx_files.conversion.moves import frame_dims
 from cnn2csdf.onnx_files.nodes import OnnxNode, unsupported
 from cnn2csdf.weights import Array
 from csdf.errors import UnreadableFile, counted
@@ -18,7 +19,8 @@ def gemm(node: OnnxNode, assembly: OnnxAssembly) -> None:
     tensor = assembly.dynamic(node, 0)
     matrix, dims = assembly.trained(node, 1, "the matrix")
     vectors, units = assembly.values.dims(node.outputs[0])
-    alpha, is_by_units = node.real("alpha", 1.0), bool(node.integer("transB", 0))
+    alpha, beta = node.real("alpha", 1.0), node.real("beta", 1.0)
+    is_by_units = bool(node.integer("transB", 0))
     if dims[is_by_units] * vectors != assembly.shape(tensor).elements:
         raise UnreadableFile(
             f"{node}: a matrix for {counted(dims[is_by_units], 'input')}, "
@@ -30,39 +32,26 @@ def gemm(node: OnnxNode, assembly: OnnxAssembly) -> None:
         scaled = value if alpha == 1 else value * np.float32(alpha)
         return scaled.T if is_by_units else scaled
 
-    axis = 0 if is_by_units else 1
-    if vectors == 1:
-        weights: dict[str, Numbers] = {
-            "matrix": Numbers(matrix, lambda: by_inputs().T, axis, is_scaled=alpha != 1)
-        }
-        if node.input(2) is not None:
-            numbers = assembly.vector(node, 2, "the bias", units)
-            beta = node.real("beta", 1.0)
-            weights["bias"] = Numbers(
-                numbers.tensor, lambda: np.asarray(beta * numbers.read(), dtype=np.float32)
-            )
-        operator = op.FullyConnected(units=units, has_bias="bias" in weights)
-        assembly.add(node, Weighted(operator, weights))
-        return
-    if node.integer("transA", 0):
+    def times_beta(numbers: Numbers) -> Numbers:
+        return Numbers(numbers.tensor, lambda: np.asarray(beta * numbers.read(), dtype=np.float32))
+
+    is_vector, axis, steps = vectors == 1, 0 if is_by_units else 1, []
+    if node.integer("transA", 0) and not is_vector:
         raise unsupported(node, "transA is not supported for a matrix that is not a vector")
-    weights = {"matrix": Numbers(matrix, by_inputs, axis, is_scaled=alpha != 1)}
-    beta, steps = node.real("beta", 1.0), []
+    read_matrix = (lambda: by_inputs().T) if is_vector else by_inputs
+    weights = {"matrix": Numbers(matrix, read_matrix, axis, is_scaled=alpha != 1)}
     if node.input(2) is not None:
         tensor, dims = assembly.trained(node, 2, "the bias")
-        added = Numbers(
-            tensor, lambda: np.asarray(beta * assembly.values.value(tensor), dtype=np.float32)
-        )
-        if prod(dims) == prod(dims[-1:]) and prod(dims) in (1, units):  # one for each column
-            vector = assembly.vector(node, 2, "the bias", units)
-            weights["bias"] = Numbers(
-                tensor, lambda: np.asarray(beta * vector.read(), dtype=np.float32)
-            )
+        is_by_column = prod(dims) == prod(dims[-1:]) and prod(dims) in (1, units)
+        if is_vector or is_by_column:
+            weights["bias"] = times_beta(assembly.vector(node, 2, "the bias", units))
         else:
             addition = op.Elementwise(function="add", constant=dims)
+            added = times_beta(assembly.numbers(tensor))
             steps.append(Weighted(addition, {"constant": added}))
-    product = op.MatrixProduct(units=units, has_bias="bias" in weights)
-    assembly.add(node, Weighted(product, weights), *steps)
+    product = op.FullyConnected if is_vector else op.MatrixProduct
+    operator = product(units=units, has_bias="bias" in weights)
+    assembly.add(node, Weighted(operator, weights), *steps)
 
 
 def matrix_product(node: OnnxNode, assembly: OnnxAssembly) -> None:
@@ -110,9 +99,7 @@ def einsum(node: OnnxNode, assembly: OnnxAssembly) -> None:
     left = "".join(letter for letter in result if letter in "".join(ours))
     operator = op.TensorProduct(terms=tuple(ours), result=left, constants=constants)
     output_dims = assembly.values.dims(node.outputs[0])
-    frame = (output_dims[1:] if len(output_dims) > 1 and output_dims[0] == 1 else output_dims) or (
-        1,
-    )
+    frame = frame_dims(output_dims)
     made = operator.output_dims([assembly.shape(name) for name in tensors])
     ends = () if made in (frame, output_dims) else (op.Reshape(dims=frame),)
     assembly.add(node, Weighted(operator, weights), *ends, inputs=tensors)
@@ -127,15 +114,11 @@ def _letters(node: OnnxNode) -> tuple[list[str], str]:
     terms = before.split(",")
     if len(terms) != len(node.inputs):
         raise unsupported(node, f"equation {equation!r} for {counted(len(node.inputs), 'input')}")
+    letters = "".join(terms)
     if not arrow:
-        everything = "".join(terms)
-        result = "".join(
-            sorted(letter for letter in set(everything) if everything.count(letter) == 1)
-        )
-    for term in (*terms, result):
-        if len(set(term)) != len(term) or (not term.isalpha() and term):
-            raise unsupported(node, f"equation {equation!r} is not supported")
-    if not set(result) <= set("".join(terms)):
+        result = "".join(sorted(letter for letter in set(letters) if letters.count(letter) == 1))
+    is_plain = all(len(set(term)) == len(term) for term in (*terms, result))
+    if not is_plain or not set(result) <= set(letters) or not all(map(str.isalpha, letters)):
         raise unsupported(node, f"equation {equation!r} is not supported")
     return terms, result
 
@@ -193,11 +176,8 @@ def recurrence(node: OnnxNode, assembly: OnnxAssembly) -> None:
                 has_cell="cell" in weights,
                 given=tuple(roles_given),
             )
-            layer = Weighted(operator, weights)
+            steps: list[Step] = [Weighted(operator, weights)]
             output_dims = assembly.values.dims(output)
-            ends = (
-                (op.Reshape(dims=output_dims[1:]),)
-                if output_dims[0] == 1 and gives == "all"
-                else ()
-            )
-            assembly.add(node, layer, *ends, inputs=inputs, output=output, name=name)
+            if output_dims[0] == 1 and gives == "all":
+                steps.append(op.Reshape(dims=output_dims[1:]))
+            assembly.add(node, *steps, inputs=inputs, output=output, name=name)
