@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
-from cnn2csdf.network import Network
+from cnn2csdf.network import Network, Shape
 from csdf.errors import InvalidNetwork, UnreadableFile, UnsupportedOperator, counted
 
 
@@ -30,7 +30,10 @@ def parse_darknet(text: str, name: str) -> Network:
     """
     sections = parse_sections(text, name)
     builder = NetworkBuilder(PurePath(name).name.removesuffix(".cfg") or "network")
-    image = builder.input(_image_dims(sections[0]))
+    if sections[0].kind not in ("net", "network"):
+        raise UnreadableFile(f"{sections[0].where}: the first section is not [net]")
+    # The dims of the input; other options of [net] are about training.
+    image = builder.input(tuple(map(sections[0].size, ("channels", "height", "width"))))
     if len(sections) < 2:
         raise UnreadableFile(f"{sections[0].where}: no layer follows")
     results: list[str | None] = []
@@ -45,18 +48,14 @@ def parse_darknet(text: str, name: str) -> Network:
             kind = KINDS[section.kind]
             if kind.options is not None:
                 section.require_only({*kind.options, *TRAINING_OPTIONS})
-            last = kind.add(builder, section, sources, f"{kind.word}{number}")
+            name = f"{kind.word}{number}"
+            last = kind.add(
+                SectionLayers(builder=builder, section=section, sources=sources, name=name)
+            )
         except InvalidNetwork as error:
             raise InvalidNetwork(f"{section.where}: {error}") from None
         results.append(None if section.kind in DETECTIONS else last)
     return _with_outputs(builder)
-
-
-def _image_dims(section: DarknetSection) -> tuple[int, int, int]:
-    """The dims of the input; other options of [net] are about training."""
-    if section.kind not in ("net", "network"):
-        raise UnreadableFile(f"{section.where}: the first section is not [net]")
-    return (section.size("channels"), section.size("height"), section.size("width"))
 
 
 def _sources(section: DarknetSection, results: Sequence[str | None], image: str) -> tuple[str, ...]:
@@ -224,8 +223,27 @@ def parse_sections(text: str, name: str) -> list[DarknetSection]:
     return sections
 
 
-Addition = Callable[[NetworkBuilder, DarknetSection, Sequence[str], str], str]
-"""Adds the layers of a section that reads some layers, under a name; returns the last one."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SectionLayers:
+    """Adds the layers of a section. sources: the layers that it reads. name: of its first layer."""
+
+    builder: NetworkBuilder
+    section: DarknetSection
+    sources: Sequence[str]
+    name: str
+
+    @property
+    def shape(self) -> Shape:
+        """The shape of the first source."""
+        return self.builder.shape(self.sources[0])
+
+    def add(self, operator: op.Operator, *sources: str, suffix: str = "") -> str:
+        """Add a layer, by default of the sources of the section, and return its name."""
+        return self.builder.add(operator, *(sources or self.sources), name=self.name + suffix)
+
+
+Addition = Callable[[SectionLayers], str]
+"""Adds the layers of a section; returns the name of the last layer."""
 
 ACTIVATIONS: dict[str, op.Activation | None] = {
     "linear": None,
@@ -255,9 +273,8 @@ TRAINING_OPTIONS = (
 )
 
 
-def _convolutional(
-    builder: NetworkBuilder, section: DarknetSection, sources: Sequence[str], name: str
-) -> str:
+def _convolutional(layers: SectionLayers) -> str:
+    section = layers.section
     window = _square_window(section, dilated=True)
     convolution = op.Convolution(
         filters=section.integer("filters", 1, least=1),
@@ -267,18 +284,17 @@ def _convolutional(
     )
     for key in ("binary", "xnor", "flipped"):
         section.require_neutral(key, "0")
-    return _weighted(builder, section, convolution, sources[0], name)
+    return _weighted(layers, convolution)
 
 
-def _deconvolutional(
-    builder: NetworkBuilder, section: DarknetSection, sources: Sequence[str], name: str
-) -> str:
+def _deconvolutional(layers: SectionLayers) -> str:
+    section = layers.section
     convolution = op.TransposedConvolution(
         filters=section.integer("filters", 1, least=1),
         window=_square_window(section, dilated=False),
         has_bias=not section.integer("batch_normalize", 0),
     )
-    return _weighted(builder, section, convolution, sources[0], name)
+    return _weighted(layers, convolution)
 
 
 def _square_window(section: DarknetSection, *, dilated: bool) -> op.Window:
@@ -299,64 +315,50 @@ def _square_window(section: DarknetSection, *, dilated: bool) -> op.Window:
     )
 
 
-def _connected(
-    builder: NetworkBuilder, section: DarknetSection, sources: Sequence[str], name: str
-) -> str:
-    connected = op.FullyConnected(
-        units=section.integer("output", 1, least=1),
-        has_bias=not section.integer("batch_normalize", 0),
-    )
-    return _weighted(builder, section, connected, sources[0], name)
+def _connected(layers: SectionLayers) -> str:
+    units = layers.section.integer("output", 1, least=1)
+    has_bias = not layers.section.integer("batch_normalize", 0)
+    return _weighted(layers, op.FullyConnected(units=units, has_bias=has_bias))
 
 
-def _weighted(
-    builder: NetworkBuilder, section: DarknetSection, operator: op.Operator, source: str, name: str
-) -> str:
+def _weighted(layers: SectionLayers, operator: op.Operator) -> str:
     """The operator, its normalisation if it asks for one, its activation."""
-    last = builder.add(operator, source, name=name)
-    if section.integer("batch_normalize", 0):
-        last = builder.add(op.BatchNormalization(epsilon=1e-6), last, name=f"{name}_normalization")
-    return _activated(builder, section, last, name, "logistic")
+    last = layers.add(operator)
+    if layers.section.integer("batch_normalize", 0):
+        last = layers.add(op.BatchNormalization(epsilon=1e-6), last, suffix="_normalization")
+    return _activated(layers, last, "logistic")
 
 
-def _activated(
-    builder: NetworkBuilder, section: DarknetSection, source: str, name: str, default: str
-) -> str:
-    word = section.choice("activation", default, ACTIVATIONS)
+def _activated(layers: SectionLayers, source: str, default: str) -> str:
+    word = layers.section.choice("activation", default, ACTIVATIONS)
     activation = ACTIVATIONS[word]
-    return builder.add(activation, source, name=f"{name}_{word}") if activation else source
+    return layers.add(activation, source, suffix=f"_{word}") if activation else source
 
 
-def _maxpool(
-    builder: NetworkBuilder, section: DarknetSection, sources: Sequence[str], name: str
-) -> str:
+def _maxpool(layers: SectionLayers) -> str:
     """Darknet pads by size - 1 in all, the smaller half in front, and rounds down."""
-    stride = section.integer("stride", 1, least=1)
-    size = section.integer("size", stride, least=1)
-    padding = section.integer("padding", size - 1)
+    stride = layers.section.integer("stride", 1, least=1)
+    size = layers.section.integer("size", stride, least=1)
+    padding = layers.section.integer("padding", size - 1)
     front, back = padding // 2, padding - padding // 2
     window = op.Window(
         kernel=(size, size), stride=(stride, stride), padding=(front, front, back, back)
     )
-    return builder.add(op.Pooling(function="max", window=window), sources[0], name=name)
+    return layers.add(op.Pooling(function="max", window=window))
 
 
-def _avgpool(builder: NetworkBuilder, _: DarknetSection, sources: Sequence[str], name: str) -> str:
-    return builder.add(op.GlobalPooling(function="average"), sources[0], name=name)
-
-
-def _route(
-    builder: NetworkBuilder, section: DarknetSection, sources: Sequence[str], name: str
-) -> str:
+def _route(layers: SectionLayers) -> str:
     """Return a layer that takes a group of the feature maps of each source, source by source."""
-    groups = section.integer("groups", 1, least=1)
-    group = section.integer("group_id", 0)
+    groups = layers.section.integer("groups", 1, least=1)
+    group = layers.section.integer("group_id", 0)
+    sources = layers.sources
     if groups > 1:
+        pieces = [_group(layers.builder, source, groups, group) for source in sources]
         sources = [
-            builder.add(_group(builder, source, groups, group), source, name=f"{name}_group{place}")
-            for place, source in enumerate(sources)
+            layers.add(piece, source, suffix=f"_group{place}")
+            for place, (piece, source) in enumerate(zip(pieces, sources, strict=True))
         ]
-    return sources[0] if len(sources) == 1 else builder.add(op.Concatenation(), *sources, name=name)
+    return sources[0] if len(sources) == 1 else layers.add(op.Concatenation(), *sources)
 
 
 def _group(builder: NetworkBuilder, source: str, groups: int, group: int) -> op.Slice:
@@ -370,71 +372,48 @@ def _group(builder: NetworkBuilder, source: str, groups: int, group: int) -> op.
     return op.Slice(axis=0, start=group * size, stop=(group + 1) * size)
 
 
-def _shortcut(
-    builder: NetworkBuilder, section: DarknetSection, sources: Sequence[str], name: str
-) -> str:
-    section.require_neutral("weights_type", "none")
-    section.require_neutral("alpha", "1", "1.0")
-    section.require_neutral("beta", "1", "1.0")
-    shapes = {builder.shape(source) for source in sources}
-    if len(shapes) > 1:
-        listed = " and ".join(str(builder.shape(source)) for source in sources)
-        raise InvalidNetwork(f"layer {name!r} adds shapes {listed}, which differ")
-    total = builder.add(op.Elementwise(function="add"), *sources, name=name)
-    return _activated(builder, section, total, name, "linear")
+def _shortcut(layers: SectionLayers) -> str:
+    layers.section.require_neutral("weights_type", "none")
+    layers.section.require_neutral("alpha", "1", "1.0")
+    layers.section.require_neutral("beta", "1", "1.0")
+    shapes = [layers.builder.shape(source) for source in layers.sources]
+    if len(set(shapes)) > 1:
+        listed = " and ".join(map(str, shapes))
+        raise InvalidNetwork(f"layer {layers.name!r} adds shapes {listed}, which differ")
+    return _activated(layers, layers.add(op.Elementwise(function="add")), "linear")
 
 
-def _upsample(
-    builder: NetworkBuilder, section: DarknetSection, sources: Sequence[str], name: str
-) -> str:
-    section.require_neutral("scale", "1", "1.0", "1.")
-    stride = section.integer("stride", 2, least=1)
-    shape = builder.shape(sources[0])
-    size = (shape.height * stride, shape.width * stride)
-    return builder.add(op.Resize(size=size, function="nearest"), sources[0], name=name)
+def _upsample(layers: SectionLayers) -> str:
+    layers.section.require_neutral("scale", "1", "1.0", "1.")
+    stride = layers.section.integer("stride", 2, least=1)
+    size = (layers.shape.height * stride, layers.shape.width * stride)
+    return layers.add(op.Resize(size=size, function="nearest"))
 
 
-def _reorg(
-    builder: NetworkBuilder, section: DarknetSection, sources: Sequence[str], name: str
-) -> str:
+def _reorg(layers: SectionLayers) -> str:
     """Darknet's order takes the channels as stride * stride groups of finer maps."""
     for key in ("reverse", "flatten", "extra"):
-        section.require_neutral(key, "0")
-    stride = section.integer("stride", 1, least=1)
-    channels = builder.shape(sources[0]).channels
+        layers.section.require_neutral(key, "0")
+    stride = layers.section.integer("stride", 1, least=1)
+    channels = layers.shape.channels
     if channels % (stride * stride):
         raise InvalidNetwork(
             f"{stride} * {stride} does not divide the {counted(channels, 'channel')}"
         )
-    return builder.add(op.SpaceToDepth(block=stride, order="darknet"), sources[0], name=name)
+    return layers.add(op.SpaceToDepth(block=stride, order="darknet"))
 
 
-def _softmax(
-    builder: NetworkBuilder, section: DarknetSection, sources: Sequence[str], name: str
-) -> str:
-    section.require_neutral("groups", "1")
-    section.require_neutral("spatial", "0")
-    section.require_neutral("temperature", "1", "1.0", "1.")
-    last = len(builder.shape(sources[0]).dims) - 1  # one softmax over all axes: all elements
-    return builder.add(op.Softmax(axis=0, last=last), sources[0], name=name)
+def _softmax(layers: SectionLayers) -> str:
+    layers.section.require_neutral("groups", "1")
+    layers.section.require_neutral("spatial", "0")
+    layers.section.require_neutral("temperature", "1", "1.0", "1.")
+    last = len(layers.shape.dims) - 1  # one softmax over all axes: all elements
+    return layers.add(op.Softmax(axis=0, last=last))
 
 
-def _activation(
-    builder: NetworkBuilder, section: DarknetSection, sources: Sequence[str], name: str
-) -> str:
-    return _activated(builder, section, sources[0], name, "linear")
-
-
-def _batchnorm(
-    builder: NetworkBuilder, _: DarknetSection, sources: Sequence[str], name: str
-) -> str:
-    return builder.add(op.BatchNormalization(epsilon=1e-6), sources[0], name=name)
-
-
-def _normalization(
-    builder: NetworkBuilder, section: DarknetSection, sources: Sequence[str], name: str
-) -> str:
+def _normalization(layers: SectionLayers) -> str:
     """Darknet multiplies the sum of squares by alpha, the published form by alpha / size."""
+    section = layers.section
     size = section.integer("size", 5, least=1)
     normalization = op.LocalResponseNormalization(
         size=size,
@@ -442,20 +421,16 @@ def _normalization(
         beta=section.number("beta", 0.75),
         bias=section.number("kappa", 1.0),
     )
-    return builder.add(normalization, sources[0], name=name)
+    return layers.add(normalization)
 
 
-def _nothing(
-    builder: NetworkBuilder, section: DarknetSection, sources: Sequence[str], name: str
-) -> str:
-    return builder.add(op.Identity(kind=section.kind), sources[0], name=name)
+def _nothing(layers: SectionLayers) -> str:
+    return layers.add(op.Identity(kind=layers.section.kind))
 
 
-def _detection(
-    builder: NetworkBuilder, _: DarknetSection, sources: Sequence[str], name: str
-) -> str:
+def _detection(layers: SectionLayers) -> str:
     """The boxes as they come: what a detection computes from them is left to the application."""
-    return builder.output(sources[0], name=name)
+    return layers.builder.output(layers.sources[0], name=layers.name)
 
 
 class LayerKind(NamedTuple):
@@ -474,6 +449,7 @@ _CONVOLUTIONAL = LayerKind(_convolutional, "conv", (*_WEIGHTED, *_WINDOW, *_CONV
 _DECONVOLUTIONAL = LayerKind(_deconvolutional, "deconv", (*_WEIGHTED, *_WINDOW))
 _CONNECTED = LayerKind(_connected, "connected", ("output", *_WEIGHTED))
 _MAXPOOL = LayerKind(_maxpool, "pool", ("size", "stride", "padding"))
+_AVGPOOL = LayerKind(lambda layers: layers.add(op.GlobalPooling(function="average")), "pool")
 _SHORTCUT = ("from", "activation", "weights_type", "alpha", "beta")
 KINDS = {
     "convolutional": _CONVOLUTIONAL,
@@ -484,16 +460,22 @@ KINDS = {
     "conn": _CONNECTED,
     "maxpool": _MAXPOOL,
     "max": _MAXPOOL,
-    "avgpool": LayerKind(_avgpool, "pool"),
-    "avg": LayerKind(_avgpool, "pool"),
+    "avgpool": _AVGPOOL,
+    "avg": _AVGPOOL,
     "route": LayerKind(_route, "route", ("layers", "groups", "group_id")),
     "shortcut": LayerKind(_shortcut, "shortcut", _SHORTCUT),
     "upsample": LayerKind(_upsample, "upsample", ("stride", "scale")),
     "reorg": LayerKind(_reorg, "reorg", ("stride", "reverse", "flatten", "extra")),
     "softmax": LayerKind(_softmax, "softmax", ("groups", "spatial", "temperature")),
     "soft": LayerKind(_softmax, "softmax", ("groups", "spatial", "temperature")),
-    "activation": LayerKind(_activation, "activation", ("activation",)),
-    "batchnorm": LayerKind(_batchnorm, "normalization"),
+    "activation": LayerKind(
+        lambda layers: _activated(layers, layers.sources[0], "linear"),
+        "activation",
+        ("activation",),
+    ),
+    "batchnorm": LayerKind(
+        lambda layers: layers.add(op.BatchNormalization(epsilon=1e-6)), "normalization"
+    ),
     "normalization": LayerKind(_normalization, "lrn", ("size", "alpha", "beta", "kappa")),
     "lrn": LayerKind(_normalization, "lrn", ("size", "alpha", "beta", "kappa")),
     "dropout": LayerKind(_nothing, "dropout", None),
