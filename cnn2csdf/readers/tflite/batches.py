@@ -21,15 +21,14 @@ from cnn2csdf import operators as op
 from cnn2csdf.dtypes import Element
 from cnn2csdf.readers.tflite.assembly import (
     RESHAPES,
-    TO_MAP,
     TO_MATRIX,
     Converter,
     TfliteAssembly,
-    frame_dims,
     layer_axes,
     refusal,
 )
 from cnn2csdf.readers.tflite.model_file import Tensor, TfliteGraph, TfliteNode
+from cnn2csdf.readers.tflite.moves import to_output
 from cnn2csdf.readers.tflite.options import PADDING, SAME
 from csdf.errors import UnreadableFile
 
@@ -223,11 +222,9 @@ def _axes_of_blocks(
         outside = [
             graph.tensors[number] for number in node.inputs if number >= 0 and number not in axes
         ]
-        if any(axes[number] != positions for number in inside) or len(node.outputs) != 1:
-            raise _NotExactError
-        if not all(tensor.is_constant for tensor in outside):
-            raise _NotExactError
-        if node.kind not in POINTWISE and inside != [node.inputs[0]]:
+        is_plain = len(node.outputs) == 1 and all(tensor.is_constant for tensor in outside)
+        is_alone = node.kind in POINTWISE or inside == [node.inputs[0]]
+        if not (is_plain and is_alone) or any(axes[number] != positions for number in inside):
             raise _NotExactError
         if node.kind in RESHAPES:
             positions = _reshaped_axes(graph, node, positions)
@@ -240,9 +237,8 @@ def _axes_of_blocks(
         if max(positions) >= len(graph.tensors[node.outputs[0]].dims):
             raise _NotExactError
         axes[node.outputs[0]] = positions
-    if any(join.inputs[0] not in axes for join in section.joins):
-        raise _NotExactError
-    if any(axes[join.inputs[0]] != axes[section.split.outputs[0]] for join in section.joins):
+    first = axes[section.split.outputs[0]]
+    if any(axes.get(join.inputs[0]) != first for join in section.joins):
         raise _NotExactError
     return axes
 
@@ -423,7 +419,7 @@ def space_to_batch(node: TfliteNode, assembly: TfliteAssembly) -> None:
     order = [*range(2, 2 + 2 * count, 2), 0, *range(1, 1 + 2 * count, 2)]
     order += range(1 + 2 * count, len(dims) + count)
     moved = [op.Reshape(dims=(*sizes, *dims[1 + count :])), op.Transpose(permutation=tuple(order))]
-    _add_moved(node, assembly, source, moved)
+    assembly.add(node, *moved, *to_output(node, assembly), sources=[source], turns=False)
 
 
 def batch_to_space(node: TfliteNode, assembly: TfliteAssembly) -> None:
@@ -458,7 +454,7 @@ def batch_to_space(node: TfliteNode, assembly: TfliteAssembly) -> None:
         op.Reshape(dims=(batch, *whole, *dims[1 + count :])),
         *slices,
     ]
-    _add_moved(node, assembly, source, moved)
+    assembly.add(node, *moved, *to_output(node, assembly), sources=[source], turns=False)
 
 
 def _constant_blocks(node: TfliteNode, assembly: TfliteAssembly) -> _Blocks:
@@ -466,17 +462,6 @@ def _constant_blocks(node: TfliteNode, assembly: TfliteAssembly) -> _Blocks:
         return _blocks_of(assembly.graph, node)
     except _NotExactError:
         raise refusal(node, "its blocks are computed from the frame") from None
-
-
-def _add_moved(
-    node: TfliteNode, assembly: TfliteAssembly, source: str, steps: Sequence[op.Operator]
-) -> None:
-    """Add steps with the batch and the axes of the file, and the result as layers have it."""
-    dims = assembly.output(node).dims
-    last: list[op.Operator] = [op.Reshape(dims=frame_dims(dims, is_map=False))]
-    if assembly.is_map(node.outputs[0]):
-        last.append(op.Transpose(permutation=TO_MAP))
-    assembly.add(node, *steps, *last, sources=[source], turns=False)
 
 
 CONVERTERS: Mapping[str, Converter] = {JOIN: batch_to_space, SPLIT: space_to_batch}

@@ -132,9 +132,8 @@ class Tensor:
 
     def quantization(self) -> Quantization | None:
         """Return how the tensor is quantised; None if it has no scale or real numbers."""
-        if self.element in (None, Element.BOOL) or not self.scales.size:
-            return None
-        if self.element is None or not self.element.is_integer:
+        is_real = self.element is None or not self.element.is_integer
+        if self.element is None or is_real or self.element is Element.BOOL or not self.scales.size:
             return None
         if self.zero_points.size and self.zero_points.min() != self.zero_points.max():
             raise UnreadableFile(f"tensor {self.name!r} has several zero points; expected one")

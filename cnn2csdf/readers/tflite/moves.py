@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from math import prod
 
 import numpy as np
@@ -105,12 +106,9 @@ def _add_concatenation(
     sources, constants, trained = [], [], []
     for index in range(len(node.inputs)):
         if index in dynamic:
-            source = assembly.source(node, index)
+            source, input_dims = assembly.source(node, index), assembly.tensor(node, index).dims
             if dims is not None:
-                shape, input_dims = (
-                    assembly.builder.shape(source),
-                    assembly.tensor(node, index).dims,
-                )
+                shape = assembly.builder.shape(source)
                 steps = with_axes_of(node, assembly, shape, input_dims, dims)
                 source = assembly.prepared(node, source, *steps)
             sources.append(source)
@@ -178,7 +176,7 @@ def embedding(
     operator = op.Embedding(entries=entries, width=width)
     if scales:
         operator = op.ScaledEmbedding(entries=entries, width=width, scales=scales)
-    steps = [operator, op.Transpose(permutation=(1, 2, 0)), *_to_output(node, assembly)]
+    steps = [operator, op.Transpose(permutation=(1, 2, 0)), *to_output(node, assembly)]
     trained = [assembly.trained(node, table, "table", rows.reshape(entries, width))]
     assembly.add(node, *steps, sources=[source], trained=trained, turns=False)
 
@@ -199,10 +197,10 @@ def _scales_of_rows(
     return types.scales if len(types.scales) == 1 or by_row else ()
 
 
-def _to_output(
+def to_output(
     node: TfliteNode, assembly: TfliteAssembly, dims: Dims | None = None
 ) -> list[op.Operator]:
-    """Return the steps from rows in the order of the file to the output of a node.
+    """Return the steps from elements in the order of the file to the output of a node.
 
     dims: of the output in the file, where the file leaves them to an input.
     """
@@ -230,7 +228,7 @@ def one_hot(node: TfliteNode, assembly: TfliteAssembly) -> None:
     count = assembly.builder.shape(numbers).elements
     source = assembly.prepared(node, numbers, op.Reshape(dims=(count, 1)))
     steps: list[op.Operator] = [op.Elementwise(function="equal", constant=(1, depth))]
-    steps += _to_output(node, assembly)
+    steps += to_output(node, assembly)
     places = np.arange(depth, dtype=np.float32).reshape(1, depth)
     trained = [Trained(array=places, stored=Stored(role="constant"))]
     assembly.add(node, *steps, sources=[source], trained=trained, turns=False)
@@ -238,11 +236,8 @@ def one_hot(node: TfliteNode, assembly: TfliteAssembly) -> None:
 
 def gather(node: TfliteNode, assembly: TfliteAssembly) -> None:
     """Add a selection of positions along an axis, or of rows of a constant table by index."""
-    options = options_of(node)
-    file_axis, batch_dims = (
-        options.integer(GATHER_AXIS, "i"),
-        options.integer(GATHER_BATCH_DIMS, "i"),
-    )
+    fields = (GATHER_AXIS, GATHER_BATCH_DIMS)
+    file_axis, batch_dims = (options_of(node).integer(field, "i") for field in fields)
     if assembly.tensor(node, 0).is_constant and assembly.is_dynamic(node, 1):
         if file_axis or batch_dims:
             raise refusal(node, "a choice in a constant along another axis than the first")
@@ -293,7 +288,7 @@ def scatter(node: TfliteNode, assembly: TfliteAssembly) -> None:
         rows = [(0, 1), (0, 0)]
         steps += op.padding_steps((count, width), rows, mode="constant", value=0.0)
     steps.append(op.Gather(axis=0, places=tuple(places.tolist())))
-    steps += _to_output(node, assembly, tuple(dims))
+    steps += to_output(node, assembly, tuple(dims))
     assembly.add(node, *steps, sources=[assembly.as_in_file(node, 1)], turns=False)
 
 
@@ -318,7 +313,7 @@ def gather_points(node: TfliteNode, assembly: TfliteAssembly) -> None:
         rest = dims[positions[-1] :] or (1,)
         steps.append(op.Reshape(dims=(prod(lead), *rest)))
         steps.append(op.Gather(axis=0, places=tuple(places.tolist())))
-    steps += _to_output(node, assembly)
+    steps += to_output(node, assembly)
     assembly.add(node, *steps, sources=sources, turns=False)
 
 
@@ -392,19 +387,9 @@ def concatenation(node: TfliteNode, assembly: TfliteAssembly) -> None:
     _add_concatenation(node, assembly, axis, fused=fused)
 
 
-def split(node: TfliteNode, assembly: TfliteAssembly) -> None:
-    """Add a slice for each output; the axis is the first input."""
-    _add_pieces(node, assembly, source=1, axis=assembly.integers(node, 0)[:1])
-
-
-def split_by_sizes(node: TfliteNode, assembly: TfliteAssembly) -> None:
-    """Add a slice for each output; the axis is the third input."""
-    _add_pieces(node, assembly, source=0, axis=assembly.integers(node, 2)[:1])
-
-
-def _add_pieces(
-    node: TfliteNode, assembly: TfliteAssembly, *, source: int, axis: tuple[int, ...]
-) -> None:
+def split(node: TfliteNode, assembly: TfliteAssembly, *, source: int, axis_input: int) -> None:
+    """Add a slice for each output; source, axis_input: the inputs that are cut, and where."""
+    axis = assembly.integers(node, axis_input)[:1]
     input_dims, begin = assembly.tensor(node, source).dims, 0
     rank = len(input_dims)
     if len(node.outputs) == 1:  # the batch of one may be split too
@@ -487,15 +472,15 @@ def _add_slices(
     """spans: begin, end and step along each axis of the tensor. keeps_axes: none goes, none is new."""
     dims, shape = assembly.tensor(node, 0).dims, assembly.shape(node, 0)
     operators: list[op.Operator] = []
-    for axis, (span, size) in enumerate(zip(spans, dims, strict=True)):
-        if span != (0, size, 1) and not (size == 1 and span[:2] == (0, 1)):
-            begin, end, step = span
-            place = our_axis(node, assembly, dims, axis)
-            if step > 0:
-                operators.append(op.Slice(axis=place, start=begin, stop=end, step=step))
-            else:
-                operators.append(op.Gather(axis=place, places=tuple(range(begin, end, step))))
-            shape = operators[-1].output_shape([shape])
+    for axis, ((begin, end, step), size) in enumerate(zip(spans, dims, strict=True)):
+        if (begin, end, step) == (0, size, 1) or (size == 1 and (begin, end) == (0, 1)):
+            continue
+        place = our_axis(node, assembly, dims, axis)
+        if step > 0:
+            operators.append(op.Slice(axis=place, start=begin, stop=end, step=step))
+        else:
+            operators.append(op.Gather(axis=place, places=tuple(range(begin, end, step))))
+        shape = operators[-1].output_shape([shape])
     wanted = assembly.output(node).dims
     if not keeps_axes or len(wanted) != len(dims):
         operators += with_axes_of(node, assembly, shape, dims, wanted)
@@ -515,8 +500,8 @@ CONVERTERS: Mapping[str, Converter] = {
     "REVERSE_V2": reverse,
     "SCATTER_ND": scatter,
     "SLICE": slices,
-    "SPLIT": split,
-    "SPLIT_V": split_by_sizes,
+    "SPLIT": partial(split, source=1, axis_input=0),
+    "SPLIT_V": partial(split, source=0, axis_input=2),
     "SQUEEZE": reshape,
     "STRIDED_SLICE": strided_slice,
     "TILE": tile,

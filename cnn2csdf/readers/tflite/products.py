@@ -11,7 +11,6 @@ import numpy as np
 from cnn2csdf import operators as op
 from cnn2csdf.dtypes import Arithmetic, Element, Runtime
 from cnn2csdf.readers.tflite.assembly import (
-    TO_MAP,
     Converter,
     TfliteAssembly,
     Trained,
@@ -19,6 +18,7 @@ from cnn2csdf.readers.tflite.assembly import (
     refusal,
 )
 from cnn2csdf.readers.tflite.model_file import TfliteNode
+from cnn2csdf.readers.tflite.moves import to_output
 from cnn2csdf.readers.tflite.options import (
     fused_behind,
     is_hybrid,
@@ -141,12 +141,11 @@ def _add(
 ) -> None:
     """Add a product whose result has the axes of the file. fused: ActivationFunctionType."""
     output_dims = operator.output_shape([assembly.builder.shape(source) for source in sources]).dims
+    reshape, *turn = to_output(node, assembly)
     wanted = frame_dims(assembly.output(node).dims, is_map=False)
-    steps: list[op.Operator] = [operator]
+    steps = [operator, *turn]
     if output_dims != wanted and prod(output_dims) == prod(wanted):
-        steps.append(op.Reshape(dims=wanted))
-    if assembly.is_map(node.outputs[0]):
-        steps.append(op.Transpose(permutation=TO_MAP))
+        steps.insert(1, reshape)
     # turns=False: `steps` already end with the order of axes of the result.
     assembly.add(node, *steps, sources=sources, trained=trained, fused=fused, turns=False)
 

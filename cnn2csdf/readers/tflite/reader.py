@@ -166,20 +166,10 @@ def nothing(node: TfliteNode, assembly: TfliteAssembly) -> None:
     """Add no layer: what the node says was read with the graph."""
 
 
-def read_variable(node: TfliteNode, assembly: TfliteAssembly) -> None:
-    """Read what a variable holds."""
-    assembly.read_variable(node)
-
-
-def assign_variable(node: TfliteNode, assembly: TfliteAssembly) -> None:
-    """Let a variable hold another tensor."""
-    assembly.assign_variable(node)
-
-
 CONVERTERS: Mapping[str, Converter] = {
-    "ASSIGN_VARIABLE": assign_variable,
+    "ASSIGN_VARIABLE": lambda node, assembly: assembly.assign_variable(node),
     "CALL_ONCE": nothing,
-    "READ_VARIABLE": read_variable,
+    "READ_VARIABLE": lambda node, assembly: assembly.read_variable(node),
     "VAR_HANDLE": nothing,
     **batches.CONVERTERS,
     **detections.CONVERTERS,

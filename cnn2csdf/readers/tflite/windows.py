@@ -74,47 +74,25 @@ def _require_bias_type(node: TfliteNode, assembly: TfliteAssembly, bias: Trained
 
 
 def convolution(node: TfliteNode, assembly: TfliteAssembly) -> None:
-    """Add a convolution; the filters are (filters, rows, columns, channels of a group)."""
-    kernel, shape = assembly.constant(node, 1), assembly.map_shape(node, 0)
+    """Add a convolution.
+
+    The filters are (filters, rows, columns, channels of a group), those of a depthwise convolution
+    (1, rows, columns, filters).
+    """
+    stored, shape = assembly.constant(node, 1), assembly.map_shape(node, 0)
     is_hybrid(node, assembly)
-    if kernel.ndim != 4 or not kernel.size or shape.channels % kernel.shape[3]:
-        raise UnreadableFile(f"{node}: a kernel of {kernel.shape} for an input of {shape}")
-    _add_convolution(
-        node,
-        assembly,
-        np.moveaxis(kernel, 3, 1),
-        groups=shape.channels // kernel.shape[3],
-        fused=fused_behind(node, 3),
-        dilations=4,
-    )
-
-
-def depthwise_convolution(node: TfliteNode, assembly: TfliteAssembly) -> None:
-    """Add a depthwise convolution; the filters are (1, rows, columns, filters)."""
-    kernel, shape = assembly.constant(node, 1), assembly.map_shape(node, 0)
-    is_hybrid(node, assembly)
-    if kernel.ndim != 4 or not kernel.size or kernel.shape[3] % shape.channels:
-        raise UnreadableFile(f"{node}: a kernel of {kernel.shape} for an input of {shape}")
-    _add_convolution(
-        node,
-        assembly,
-        np.moveaxis(kernel, 3, 0),
-        groups=shape.channels,
-        fused=fused_behind(node, 4),
-        dilations=5,
-    )
-
-
-def _add_convolution(
-    node: TfliteNode,
-    assembly: TfliteAssembly,
-    kernel: np.ndarray,
-    *,
-    groups: int,
-    fused: int,
-    dilations: int,
-) -> None:
-    filters, rows, columns = kernel.shape[0], kernel.shape[2], kernel.shape[3]
+    is_depthwise = node.kind == "DEPTHWISE_CONV_2D"
+    misfit = UnreadableFile(f"{node}: a kernel of {stored.shape} for an input of {shape}")
+    if stored.ndim != MAP_AXES or not stored.size:
+        raise misfit
+    last, channels = stored.shape[3], shape.channels
+    if last % channels if is_depthwise else channels % last:
+        raise misfit
+    groups = channels if is_depthwise else channels // last
+    kernel = np.moveaxis(stored, 3, 0 if is_depthwise else 1)
+    # The multiplier of a depthwise convolution is a field in front of the activation.
+    fused, dilations = fused_behind(node, 3 + is_depthwise), 4 + is_depthwise
+    filters, _, rows, columns = kernel.shape
     trained = assembly.trained(node, 1, "kernel", kernel)
     require_centred(node, trained, filters)
     bias = biases(node, assembly, filters)
@@ -212,11 +190,20 @@ def _add_transposed(
     assembly.add(node, operator, sources=[layer], trained=[*trained, *bias], fused=fused)
 
 
-def pooling(node: TfliteNode, assembly: TfliteAssembly, *, function: str) -> None:
-    """Add a pooling; padding does not count in a mean."""
+def _pooled_window(node: TfliteNode, assembly: TfliteAssembly) -> op.Window:
     options, shape = options_of(node), assembly.map_shape(node, 0)
     kernel = (options.integer(4, "i"), options.integer(3, "i"))
-    window = padded(node, window_of(node, kernel, dilations=None), shape)
+    return padded(node, window_of(node, kernel, dilations=None), shape)
+
+
+def _require_real(node: TfliteNode, assembly: TfliteAssembly) -> None:
+    if assembly.tensor(node, 0).quantization() is not None:
+        raise refusal(node, "quantised integers; its kernel computes floating point")
+
+
+def pooling(node: TfliteNode, assembly: TfliteAssembly, *, function: str) -> None:
+    """Add a pooling; padding does not count in a mean."""
+    window = _pooled_window(node, assembly)
     rounds_up = function == "average" and assembly.tensor(node, 0).element is Element.UINT8
     operator = op.Pooling(function=function, window=window, rounds_up=rounds_up)
     assembly.add(node, operator, sources=[assembly.source(node, 0)], fused=fused_behind(node, 5))
@@ -224,12 +211,8 @@ def pooling(node: TfliteNode, assembly: TfliteAssembly, *, function: str) -> Non
 
 def pooling_of_squares(node: TfliteNode, assembly: TfliteAssembly) -> None:
     """Add the square root of the mean of squares of each window."""
-    options, shape = options_of(node), assembly.map_shape(node, 0)
-    if assembly.tensor(node, 0).quantization() is not None:
-        raise refusal(node, "quantised integers; its kernel computes floating point")
-    kernel = (options.integer(4, "i"), options.integer(3, "i"))
-    window = padded(node, window_of(node, kernel, dilations=None), shape)
-    source = assembly.source(node, 0)
+    _require_real(node, assembly)
+    window, source = _pooled_window(node, assembly), assembly.source(node, 0)
     squares = assembly.computed(node, op.Elementwise(function="multiply"), [source, source], [])
     mean = assembly.computed(node, op.Pooling(function="average", window=window), [squares], [])
     root = op.Activation(function="sqrt")
@@ -268,18 +251,12 @@ def _custom_window(node: TfliteNode, assembly: TfliteAssembly) -> tuple[op.Windo
     numbers = (across, down, width, height)
     if padding not in (CUSTOM_SAME, CUSTOM_VALID) or not 0 < min(numbers) <= max(numbers) < 2**12:
         raise UnreadableFile(f"{node}: padding {padding}, strides and sizes {numbers}")
-    if assembly.tensor(node, 0).quantization() is not None:
-        raise refusal(node, "quantised integers; its kernel computes floating point")
+    _require_real(node, assembly)
     window = op.Window(kernel=(height, width), stride=(down, across))
     if padding == CUSTOM_SAME:
         padded_by = same_padding((shape.height, shape.width), window)
         window = replace(window, padding=padded_by)
     return window, fused
-
-
-def pad(node: TfliteNode, assembly: TfliteAssembly) -> None:
-    """Add zeros around a tensor, along any axis."""
-    _add_padding(node, assembly, "constant", 0.0)
 
 
 def pad_with(node: TfliteNode, assembly: TfliteAssembly) -> None:
@@ -291,7 +268,7 @@ def pad_with(node: TfliteNode, assembly: TfliteAssembly) -> None:
     number = float(value.reshape(-1)[0])
     if quantization is not None:
         number = quantization.scale * (number - quantization.zero_point)
-    _add_padding(node, assembly, "constant", number)
+    pad(node, assembly, value=number)
 
 
 def mirrored_pad(node: TfliteNode, assembly: TfliteAssembly) -> None:
@@ -299,10 +276,13 @@ def mirrored_pad(node: TfliteNode, assembly: TfliteAssembly) -> None:
     number = options_of(node).integer(0, "b")
     if number not in MIRRORS:
         raise UnreadableFile(f"{node}: mode {number}; expected 0 or 1")
-    _add_padding(node, assembly, MIRRORS[number], 0.0)
+    pad(node, assembly, mode=MIRRORS[number])
 
 
-def _add_padding(node: TfliteNode, assembly: TfliteAssembly, mode: str, value: float) -> None:
+def pad(
+    node: TfliteNode, assembly: TfliteAssembly, *, mode: str = "constant", value: float = 0.0
+) -> None:
+    """Add padding around a tensor, along any axis: zeros, if not stated otherwise."""
     dims, listed = assembly.tensor(node, 0).dims, assembly.integers(node, 1)
     axes, amounts = assembly.axes(node, dims), list(zip(listed[::2], listed[1::2], strict=False))
     if len(listed) != 2 * len(dims) or min(listed, default=0) < 0:
@@ -314,25 +294,14 @@ def _add_padding(node: TfliteNode, assembly: TfliteAssembly, mode: str, value: f
     assembly.add(node, *steps, sources=[assembly.source(node, 0)])
 
 
-def space_to_depth(node: TfliteNode, assembly: TfliteAssembly) -> None:
-    """Add blocks of places that become channels."""
+def blocks_and_channels(node: TfliteNode, assembly: TfliteAssembly) -> None:
+    """Add blocks of places that become channels, or channels that become blocks of places."""
     assembly.map_shape(node, 0)
-    operator = op.SpaceToDepth(block=_block(node))
-    assembly.add(node, operator, sources=[assembly.source(node, 0)])
-
-
-def depth_to_space(node: TfliteNode, assembly: TfliteAssembly) -> None:
-    """Add channels that become blocks of places."""
-    assembly.map_shape(node, 0)
-    operator = op.DepthToSpace(block=_block(node))
-    assembly.add(node, operator, sources=[assembly.source(node, 0)])
-
-
-def _block(node: TfliteNode) -> int:
     block = options_of(node).integer(0, "i")
     if block < 1:
         raise UnreadableFile(f"{node}: blocks of {block}")
-    return block
+    move = op.SpaceToDepth if node.kind == "SPACE_TO_DEPTH" else op.DepthToSpace
+    assembly.add(node, move(block=block), sources=[assembly.source(node, 0)])
 
 
 def resize(node: TfliteNode, assembly: TfliteAssembly, *, function: str, corners: int) -> None:
@@ -365,8 +334,8 @@ CONVERTERS: Mapping[str, Converter] = {
     "CUSTOM:'Convolution2DTransposeBias'": transposed_convolution_of_mediapipe,
     "CUSTOM:'MaxPoolingWithArgmax2D'": pooling_with_places,
     "CUSTOM:'MaxUnpooling2D'": unpooling,
-    "DEPTHWISE_CONV_2D": depthwise_convolution,
-    "DEPTH_TO_SPACE": depth_to_space,
+    "DEPTHWISE_CONV_2D": convolution,
+    "DEPTH_TO_SPACE": blocks_and_channels,
     "L2_POOL_2D": pooling_of_squares,
     "MAX_POOL_2D": partial(pooling, function="max"),
     "MIRROR_PAD": mirrored_pad,
@@ -374,6 +343,6 @@ CONVERTERS: Mapping[str, Converter] = {
     "PADV2": pad_with,
     "RESIZE_BILINEAR": partial(resize, function="linear", corners=2),
     "RESIZE_NEAREST_NEIGHBOR": partial(resize, function="nearest", corners=0),
-    "SPACE_TO_DEPTH": space_to_depth,
+    "SPACE_TO_DEPTH": blocks_and_channels,
     "TRANSPOSE_CONV": transposed_convolution,
 }
