@@ -82,8 +82,8 @@ class GraphValues:
         self._stored: dict[str, onnx.TensorProto] = {}
         self._types: dict[str, onnx.TypeProto] = {}
         self.add_constants({tensor.name: tensor for tensor in initializers})
-        self._makers: dict[str, OnnxNode] = {}  # of the static tensors that a node makes
-        self._places: dict[tuple[str, ...], int] = {}  # of static nodes in running order
+        self._makers: dict[str, OnnxNode] = {}  # nodes of static tensors, by output
+        self._static_order: dict[tuple[str, ...], int] = {}  # of static nodes: execution order
         self._values: dict[str, Value] = {}
 
     def add_input(self, name: str, element_type: int, dims: Dims) -> None:
@@ -116,7 +116,7 @@ class GraphValues:
             self._values[node.outputs[0]] = np.asarray(measured, dtype=np.int64)
         elif not is_random and all(self.is_static(name) for name in node.inputs if name):
             self._makers.update(dict.fromkeys(filter(None, node.outputs), node))
-            self._places[node.outputs] = len(self._places)
+            self._static_order[node.outputs] = len(self._static_order)
 
     def is_static(self, name: str) -> bool:
         """Whether the tensor is the same for every frame."""
@@ -386,7 +386,7 @@ class GraphValues:
                 if maker is not None and maker.outputs not in chain:
                     chain[maker.outputs] = maker
                     frontier.append(maker)
-        return sorted(chain.values(), key=lambda node: self._places[node.outputs])
+        return sorted(chain.values(), key=lambda node: self._static_order[node.outputs])
 
     def _loaded(self, tensor: onnx.TensorProto) -> Value:
         _require_size(tensor.name, tuple(tensor.dims))

@@ -42,17 +42,21 @@ __all__ = ["QuantizedLstm", "QuantizedSvdf", "Recurrence"]
 
 GATES = {"lstm": 4, "gru": 3, "rnn": 1}
 DIRECTIONS = {"forward": (1,), "reverse": (-1,), "bidirectional": (1, -1)}
-State = tuple[Array, Array]  # what it gives, what an LSTM keeps besides
+State = tuple[
+    Array, Array
+]  # hidden state, which is the output of a time step, and cells of an LSTM
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recurrence(Operator):
-    """A recurrent layer: each frame of a sequence is computed with the state left by the frame before.
+    """A recurrent layer: each time step of a sequence is computed with the state after the step before.
 
-    Reads (frames, sequences, elements). gives: "all" (frames, directions, sequences, units), "last"
-    or "cell" (directions, sequences, units). resets_after: whether a GRU's reset is
-    applied behind the matrix. cell_limit: largest size of what an LSTM keeps. given: which of
-    "state" and "cell" come in behind the sequence, as first states of the frame.
+    Reads (steps, sequences, elements). gives: the output; "all" are the hidden states of all steps
+    (steps, directions, sequences, units), "last" is the last hidden state, "cell" are the last cells
+    (directions, sequences, units). resets_after: whether a GRU applies its reset gate after the product
+    with the recurrent matrix. cell_limit: largest magnitude of a cell. has_state, has_cell: whether the
+    initial hidden state, and the initial cells, are trained. given: which of "state" and "cell" are
+    inputs after the sequence instead.
     """
 
     depends_on_all = True
@@ -86,7 +90,7 @@ class Recurrence(Operator):
 
     @property
     def directions(self) -> int:
-        """How often the sequence is gone through."""
+        """The number of passes over the sequence."""
         return len(DIRECTIONS[self.direction])
 
     def output_dims(self, inputs: Sequence[Shape]) -> Dims:
@@ -99,7 +103,7 @@ class Recurrence(Operator):
         return (shape.dims[0], *state) if self.gives == "all" else state
 
     def trained(self, inputs: Sequence[Shape]) -> Mapping[str, Dims]:
-        """Return the matrices of the input and of the state, the bias of both, and first states."""
+        """Return the matrices of the input and of the state, the bias of both, and initial states."""
         directions, rows = self.directions, GATES[self.kind] * self.units
         dims_of_weights: dict[str, Dims] = {
             "matrix": (directions, rows, inputs[0].dims[-1]),
@@ -118,53 +122,51 @@ class Recurrence(Operator):
     def formula(self, tensors: Sequence[Array], part: OutputRows) -> Array:
         states = dict(zip(self.given, tensors[1:], strict=True))
         part = part._replace(weights={**part.weights, **states})
-        gone = [self._gone_through(place, tensors[0], part) for place in range(self.directions)]
+        passes = [self._pass(number, tensors[0], part) for number in range(self.directions)]
         if self.gives == "all":
-            return np.stack([outputs for outputs, _, _ in gone], axis=1)
-        return np.stack([cell if self.gives == "cell" else last for _, last, cell in gone])
+            return np.stack([outputs for outputs, _ in passes], axis=1)
+        return np.stack([cell if self.gives == "cell" else hidden for _, (hidden, cell) in passes])
 
-    def _gone_through(
-        self, place: int, frames: Array, part: OutputRows
-    ) -> tuple[Array, Array, Array]:
-        """Return the outputs of a direction for every frame, in order, and its last state."""
-        sense = DIRECTIONS[self.direction][place]
-        weights = {role: array[place] for role, array in part.weights.items()}
-        zeros = np.zeros((frames.shape[1], self.units), np.float32)
+    def _pass(self, direction: int, steps: Array, part: OutputRows) -> tuple[Array, State]:
+        """The output of each time step, in their order, and the last state of one direction."""
+        weights = {role: array[direction] for role, array in part.weights.items()}
+        zeros = np.zeros((steps.shape[1], self.units), np.float32)
         state = (
             weights["state"] if self.has_state or "state" in self.given else zeros,
             weights["cell"] if self.has_cell or "cell" in self.given else zeros,
         )
         rows = GATES[self.kind] * self.units
         bias = weights["bias"] if self.has_bias else np.zeros(2 * rows, np.float32)
-        entering = frames @ weights["matrix"].T + bias[:rows]
-        outputs = np.empty((*frames.shape[:2], self.units), np.float32)
-        for frame in range(len(frames))[::sense]:
-            state = self._next(entering[frame], state, weights["recurrent matrix"], bias[rows:])
-            outputs[frame] = state[0]
-        return outputs, state[0], state[1]
+        input_sums = steps @ weights["matrix"].T + bias[:rows]
+        outputs = np.empty((*steps.shape[:2], self.units), np.float32)
+        for step in range(len(steps))[:: DIRECTIONS[self.direction][direction]]:
+            state = self._next(input_sums[step], state, weights["recurrent matrix"], bias[rows:])
+            outputs[step] = state[0]
+        return outputs, state
 
-    def _next(self, entering: Array, state: State, matrix: Array, bias: Array) -> State:
+    def _next(self, input_sums: Array, state: State, matrix: Array, bias: Array) -> State:
+        """The state after a time step. input_sums: products of its input with the input matrix."""
         hidden, cell = state
         if self.kind == "gru":
-            return self._next_gru(entering, hidden, matrix, bias), cell
-        sums = entering + hidden @ matrix.T + bias
+            return self._next_gru(input_sums, hidden, matrix, bias), cell
+        sums = input_sums + hidden @ matrix.T + bias
         if self.kind == "rnn":
             return np.tanh(sums), cell
-        enters, leaves, forgets, new = np.split(sums, 4, axis=1)
-        cell = sigmoid(forgets) * cell + sigmoid(enters) * np.tanh(new)
+        input_gate, output_gate, forget_gate, candidate = np.split(sums, 4, axis=1)
+        cell = sigmoid(forget_gate) * cell + sigmoid(input_gate) * np.tanh(candidate)
         if self.cell_limit is not None:
             cell = np.clip(cell, -self.cell_limit, self.cell_limit)
-        return sigmoid(leaves) * np.tanh(cell), cell
+        return sigmoid(output_gate) * np.tanh(cell), cell
 
-    def _next_gru(self, entering: Array, hidden: Array, matrix: Array, bias: Array) -> Array:
-        units = self.units
-        gates = entering[:, : 2 * units] + hidden @ matrix[: 2 * units].T + bias[: 2 * units]
+    def _next_gru(self, input_sums: Array, hidden: Array, matrix: Array, bias: Array) -> Array:
+        two_gates = 2 * self.units  # rows of the update gate and of the reset gate
+        gates = input_sums[:, :two_gates] + hidden @ matrix[:two_gates].T + bias[:two_gates]
         update, reset = np.split(sigmoid(gates), 2, axis=1)
-        gate_matrix, shift = matrix[2 * units :], bias[2 * units :]
+        sums, matrix, bias = input_sums[:, two_gates:], matrix[two_gates:], bias[two_gates:]
         if self.resets_after:
-            new = np.tanh(entering[:, 2 * units :] + reset * (hidden @ gate_matrix.T + shift))
+            new = np.tanh(sums + reset * (hidden @ matrix.T + bias))
         else:
-            new = np.tanh(entering[:, 2 * units :] + (reset * hidden) @ gate_matrix.T + shift)
+            new = np.tanh(sums + (reset * hidden) @ matrix.T + bias)
         result: Array = (1 - update) * new + update * hidden
         return result
 
@@ -173,7 +175,7 @@ class Recurrence(Operator):
 
 
 CELL_GATES = ("input", "forget", "cell", "output")
-SUM_POWER, GATE_POWER = -12, -15  # of two: scales of what enters a gate, and of what leaves it
+SUM_POWER, GATE_POWER = -12, -15  # of two: scales of the sums that a gate reads, and of its result
 SHORT = 2**15
 CELL_BYTES = 2  # of a cell of 16 bits
 
@@ -197,11 +199,11 @@ class _InIntegers(Operator):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuantizedLstm(_InIntegers):
-    """An LSTM over the rows of (frames, elements) or of a map of one column; its cells have 16 bits.
+    """An LSTM over the rows of (steps, elements) or of a map of one column; its cells have 16 bits.
 
-    cell_scale: a power of two. clip: largest size of a cell in its steps; None for no limit.
-    keeps: the number that the hidden state begins with, where it and the cells stay from frame to
-    frame; None where each frame begins at rest.
+    cell_scale: a power of two. clip: largest magnitude of a cell in its steps; None for no limit.
+    keeps: if the hidden state and the cells are retained from inference to inference, the initial
+    number of the hidden state; None if each inference begins with a state of zero.
     """
 
     depends_on_all = True
@@ -226,7 +228,7 @@ class QuantizedLstm(_InIntegers):
         return {"curve": sigmoid_table().astype(np.int32)}
 
     def scratch_elements(self, inputs: Sequence[Shape]) -> int:
-        """The cells, in elements of one byte, where they do not stay from frame to frame."""
+        """The cells, in elements of one byte, where they are not retained."""
         return self.units * CELL_BYTES if self.keeps is None else 0
 
     def scratch_bytes(self, inputs: Sequence[Shape], element_bytes: int) -> int:
@@ -270,17 +272,17 @@ class QuantizedLstm(_InIntegers):
         return frames * len(CELL_GATES) * self.units * (elements + self.units)
 
     def computed_in_integers(self, part: OutputRows, types: Types) -> Array:
-        """Return what it gives for every frame."""
+        """Return the hidden state after each time step."""
         input_types, result = quantized_types(self, types)
-        frames = centred(same_rows(part), input_types)
-        frames = frames[:, :, 0].T if part.shape.is_map else frames
+        steps = centred(same_rows(part), input_types)
+        steps = steps[:, :, 0].T if part.shape.is_map else steps
         hidden = np.zeros(self.units, np.int64)
         cell = np.zeros(self.units, np.int64)
         if part.kept is not None:
             hidden, cell = centred(part.kept["hidden"], result), part.kept["cell"].astype(np.int64)
         outputs = []
-        for frame in frames:
-            gates = {gate: self._gate(gate, frame, hidden, part, types) for gate in CELL_GATES}
+        for step in steps:
+            gates = {gate: self._gate(gate, step, hidden, part, types) for gate in CELL_GATES}
             cell = self._next_cell(cell, gates)
             ratio = 2.0 ** (2 * GATE_POWER) / result.scale
             bounded = power_hyperbolic_tangent(cell, round(log2(self.cell_scale)))
@@ -293,14 +295,14 @@ class QuantizedLstm(_InIntegers):
         return stacked.T[:, :, None] if part.shape.is_map else stacked
 
     def _gate(
-        self, gate: str, frame: Integers, hidden: Integers, part: OutputRows, types: Types
+        self, gate: str, step: Integers, hidden: Integers, part: OutputRows, types: Types
     ) -> Integers:
         input_types, result = quantized_types(self, types)
         bias = part.weights[f"{gate} bias"].astype(np.int64)
         matrix, recurrent = (f"{gate} matrix", f"{gate} recurrent matrix")
-        entering = _sums(frame, part.weights[matrix], bias, input_types, types.weights[matrix])
-        again = _sums(hidden, part.weights[recurrent], 0, result, types.weights[recurrent])
-        sums = _short(entering + again)
+        input_sums = _sums(step, part.weights[matrix], bias, input_types, types.weights[matrix])
+        state_sums = _sums(hidden, part.weights[recurrent], 0, result, types.weights[recurrent])
+        sums = _short(input_sums + state_sums)
         if gate == "cell":
             return power_hyperbolic_tangent(sums, SUM_POWER)
         return short_sigmoid(sums, 2.0**SUM_POWER)
@@ -316,22 +318,24 @@ class QuantizedLstm(_InIntegers):
 def _sums(
     vector: Integers, matrix: Array, bias: Array | int, source: Quantization, trained: Quantization
 ) -> Integers:
-    """A product of integers in the steps that enter a gate."""
+    """A product of a matrix and a vector of integers, plus a bias, in steps of 2 ** SUM_POWER."""
     sums = matrix.astype(np.int64) @ vector + bias
     return _short(rescaled(sums, *sum_multiplier(source, trained)))
 
 
 def sum_multiplier(source: Quantization, trained: Quantization) -> tuple[int, int]:
-    """Return the factor from sums to the steps that enter a gate."""
+    """Return the factor from sums of products to steps of 2 ** SUM_POWER."""
     return multiplier(source.scale * trained.scale / 2.0**SUM_POWER)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuantizedSvdf(_InIntegers):
-    """A filter over time in low rank: each frame gives the newest of a given number of positions.
+    """SVDF: a matrix gives features, and filters over time sum the features of the last inferences.
 
-    state: how the places are quantised. keeps: whether those before the newest stay from frame to
-    frame; otherwise each frame comes after a pause, and only the newest counts.
+    The product of matrix and filters is a filter over features and time of low rank. places: the
+    inferences that a filter spans, the newest last. rank: filters of a unit, which are added. state:
+    how the features are quantised. keeps: whether the features of earlier inferences are retained;
+    otherwise they are zero, and only the newest counts.
     """
 
     words = "svdf"
@@ -372,7 +376,7 @@ class QuantizedSvdf(_InIntegers):
         return self.units * self.rank * (inputs[0].elements + self.places)
 
     def kept(self, inputs: Sequence[Shape]) -> Mapping[str, KeptState]:
-        """Return the places before the newest, from the oldest on."""
+        """Return the features of earlier inferences, from the oldest on."""
         if not self.keeps or self.places == 1:
             return {}
         dims = self.units * self.rank, self.places - 1
@@ -387,7 +391,7 @@ class QuantizedSvdf(_InIntegers):
         limits = np.iinfo(self.state.element.value)
         ratio = multiplier(svdf_ratio(input_types, matrix, self.state))
         features = np.clip(rescaled(sums, *ratio), limits.min, limits.max)
-        # a place is stored with a zero point, and may wrap around
+        # A feature is stored with a zero point, and may wrap around.
         newest = (features + self.state.zero_point).astype(limits.dtype)
         places = np.full((len(newest), self.places), self.state.zero_point, limits.dtype)
         if part.kept is not None and self.places > 1:
