@@ -1,4 +1,9 @@
-"""Granularity of each layer's output (whole, some rows a firing), and the rates that follow from it."""
+"""Granularity of each layer's output, whole or a number of rows a phase, and the rates that follow.
+
+A part is the rows of an output that one phase of the layer writes. The row rule of an operator
+(`rows_needed`) gives the input rows that a part needs: its phase consumes them, and releases the rows
+that no later phase needs.
+"""
 
 from __future__ import annotations
 
@@ -14,12 +19,11 @@ from csdf.errors import InvalidNetwork
 @public
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Granularity:
-    """Rows of a part: one number for all layers, other numbers for some. None is the whole tensor.
+    """Rows of a part: `rows` for all layers but those in `layers`. None is the whole tensor.
 
-    A layer that needs all of an input at once is executed whole, whatever is said here.
-    joins_wait: additions and concatenations write their whole output with their last part, as in
-    the published accounting of SAMOS 2020; a graph for counting, not one that can run, since the
-    rows in between would be nowhere.
+    A layer that needs all of an input at once has a single part. joins_wait: additions and
+    concatenations write their whole output with their last part, as in the published accounting of
+    SAMOS 2020. Such a graph counts buffers and cannot run: earlier parts would have no space.
     """
 
     rows: int | None = 1
@@ -32,7 +36,7 @@ class Granularity:
                 raise InvalidNetwork(f"parts of {rows} rows; expected at least 1, or the whole")
 
     def check_names(self, network: Network) -> None:
-        """Raise InvalidNetwork if a layer it speaks of does not exist."""
+        """Raise InvalidNetwork for a name in `layers` that no layer has."""
         for name in self.layers:
             network.layer(name)
 
@@ -51,7 +55,7 @@ def parts(layer: Layer, inputs: Sequence[Shape], granularity: Granularity) -> tu
     """Return where each part of the layer's output ends: rows written after each phase."""
     height = layer.shape.rows
     rows = granularity.layers.get(layer.name, granularity.rows)
-    if rows is None or not _works_by_rows(layer, inputs):
+    if rows is None or not _is_row_by_row(layer, inputs):
         return (height,)
     return (*range(rows, height, rows), height)
 
@@ -64,7 +68,7 @@ def require_few_parts(network: Network, granularity: Granularity = ROWS) -> None
     count, most, largest = 0, 0, ""
     for layer in network.layers:
         rows = granularity.layers.get(layer.name, granularity.rows)
-        if rows is not None and _works_by_rows(layer, network.input_shapes(layer)):
+        if rows is not None and _is_row_by_row(layer, network.input_shapes(layer)):
             parts = -(-layer.shape.rows // rows)
             count += parts
             if parts > most:
@@ -88,7 +92,7 @@ def require_few_columns(network: Network) -> None:
         )
 
 
-def _works_by_rows(layer: Layer, inputs: Sequence[Shape]) -> bool:
+def _is_row_by_row(layer: Layer, inputs: Sequence[Shape]) -> bool:
     return all(
         layer.operator.rows_needed(index, inputs, layer.shape) is not None
         for index in range(len(inputs))
@@ -100,8 +104,8 @@ def written_rows(
 ) -> tuple[int, ...]:
     """Return the rows that each phase of the layer writes."""
     ends = parts(layer, inputs, granularity)
-    # Whether the layer brings several branches together.
-    if granularity.joins_wait and (layer.operator.reads_once and len(layer.inputs) > 1):
+    joins_branches = layer.operator.reads_once and len(layer.inputs) > 1
+    if granularity.joins_wait and joins_branches:
         return (0,) * (len(ends) - 1) + (ends[-1],)
     return differences(ends)
 
@@ -134,26 +138,28 @@ def reading_rates(
 ) -> ReadingRates:
     """Return the rates at which the layer reads its input of that index.
 
-    The general row rule: consumed and released rows are running totals, clipped to the input, so
-    that any kernel, stride, padding and dilation gives rates that are never negative and add up.
+    Both are differences of running totals, clipped to the input and never decreasing, so that rates
+    are never negative and their sum is the height of the input. For 5 rows and a kernel of 3 rows with
+    a padding of 1, phases of one row consume 2 1 1 1 0 rows, and release 0 1 1 1 2.
     """
     height = inputs[index].rows
     ends = parts(layer, inputs, granularity)
     needed = layer.operator.rows_needed(index, inputs, layer.shape)
     if needed is None or len(ends) == 1:
         return ReadingRates(consumed=(height,), released=(height,), kept=(0,))
-    # The last phase also takes, and gives back, the rows that no window needs.
-    starts = (0, *ends[:-1])
-    first = [min(max(needed(start)[0], 0), height) for start in starts]
-    through: list[int] = []
+    # Running totals after each phase; the last phase also consumes and releases unneeded rows.
+    consumed: list[int] = []
     for end in ends[:-1]:
-        before = through[-1] if through else 0
-        through.append(min(height, max(before, needed(end - 1)[1])))
-    through.append(height)
-    freed = [min(after, here) for after, here in zip(first[1:], through[:-1], strict=True)]
-    freed.append(height)
+        before = consumed[-1] if consumed else 0
+        consumed.append(min(height, max(before, needed(end - 1)[1])))
+    released = [
+        min(max(needed(end)[0], 0), height, total)
+        for end, total in zip(ends[:-1], consumed, strict=True)
+    ]
+    consumed.append(height)
+    released.append(height)
     return ReadingRates(
-        consumed=differences(through),
-        released=differences(freed),
-        kept=tuple(here - gone for here, gone in zip(through, freed, strict=True)),
+        consumed=differences(consumed),
+        released=differences(released),
+        kept=tuple(total - free for total, free in zip(consumed, released, strict=True)),
     )

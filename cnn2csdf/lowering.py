@@ -1,4 +1,9 @@
-"""A network and a granularity become a CSDF graph: the assembly, no arithmetic of its own."""
+"""Conversion of a network to a CSDF graph, with rates by the row rule of `cnn2csdf.granularity`.
+
+`lower` makes an actor for each layer, a phase for each part of its output, and a channel for each
+input, whose tokens are elements. A network that keeps a state becomes a graph of whole frames, in which
+each actor fires once a frame (`frame_graph`).
+"""
 
 from __future__ import annotations
 
@@ -37,13 +42,10 @@ def lower(
 ) -> Graph:
     """Return the graph of a network that runs row by row.
 
-    One actor a layer, one phase a part, never two firings of a layer at once (a self-loop with one
-    token); one channel for each input of each layer, whose token is one element of the tensor it
-    carries. durations: by default every phase takes one time unit. element_bytes: of all tensors;
-    by default each has elements of its own type.
-
-    Of a network that keeps a state an iteration is a frame,
-    in which each layer fires once; see frame_graph.
+    A self-loop with one token serialises the firings of a layer. durations: by default every phase
+    takes one time unit. overlap: the channel that stores the rows that neighbouring windows share.
+    element_bytes: of all tensors; by default each has elements of its own type. A network that keeps a
+    state is lowered by frame_graph, whatever the granularity and the overlap.
 
     Raises InvalidNetwork where durations do not fit the phases, and for too many parts.
     """
@@ -76,55 +78,59 @@ def lower(
 def frame_graph(
     network: Network, *, durations: Durations | None = None, element_bytes: int | None = None
 ) -> Graph:
-    """Return the graph of a network that keeps a state: kept rows are initial tokens.
+    """Return the graph of a network that keeps a state: the state of a frame is initial tokens.
 
-    One actor a layer, which fires once a frame. The rows of a ring are in a self-loop of each layer
-    that reads its window; what a layer itself keeps is in a self-loop too. Variables that are no rings
-    come back to the layer that gives them from the one that takes them. durations: of the phases of
-    each layer, which are added up; by default a time unit a layer.
+    One actor a layer, which fires once a frame. State is in three kinds of channels with initial
+    tokens: self-loops of the layers that read the window of a ring, self-loops of layers with a state
+    of their own, and for any other variable a channel from the layer that writes it back to the layer
+    that reads it. durations: of the phases of each layer, which are added up; by default a time unit a
+    layer.
     """
     rings = rings_of(network)
-    gone = {
+    without_actor = {
         name for ring in rings.values() for name in (ring.previous, ring.window, ring.following)
     }
-    layers = [layer for layer in network.layers if layer.name not in gone]
+    layers = [layer for layer in network.layers if layer.name not in without_actor]
     channels: list[Channel] = []
     taken: set[str] = set()
 
     def add(
-        name: str, producer: str, consumer: str, tokens: int, size: int, initial: int = 0
+        name: str, ends: tuple[str, str], tokens: int, *, token_size: int, is_state: bool
     ) -> None:
+        """Add a channel from a producer to a consumer. is_state: whether its tokens are initial."""
         taken.add(free := free_name(name, taken))
         channels.append(
             Channel(
                 name=free,
-                producer=producer,
-                consumer=consumer,
+                producer=ends[0],
+                consumer=ends[1],
                 production=(tokens,),
                 consumption=(tokens,),
-                initial_tokens=initial,
-                token_size=size,
+                initial_tokens=tokens if is_state else 0,
+                token_size=token_size,
             )
         )
 
     for layer in layers:
-        add(f"{layer.name} state", layer.name, layer.name, 1, 1, 1)
+        loop = layer.name, layer.name
+        add(f"{layer.name} state", loop, 1, token_size=1, is_state=True)
         for role, kept in layer.operator.kept(network.input_shapes(layer)).items():
-            count = prod(kept.dims)
-            add(f"{layer.name} {role}", layer.name, layer.name, count, kept.element.bytes, count)
+            size = kept.element.bytes
+            add(f"{layer.name} {role}", loop, prod(kept.dims), token_size=size, is_state=True)
         for source in layer.inputs:
             ring = rings.get(source)
             producer = network.layer(source if ring is None else ring.new)
             size = element_bytes or producer.element_bytes
-            name = f"{producer.name} to {layer.name}"
-            add(name, producer.name, layer.name, producer.shape.elements, size)
+            name, ends = f"{producer.name} to {layer.name}", (producer.name, layer.name)
+            add(name, ends, producer.shape.elements, token_size=size, is_state=False)
             if ring is not None:
                 count = network.layer(ring.previous).shape.elements
-                add(f"{name} kept", layer.name, layer.name, count, size, count)
+                add(f"{name} kept", loop, count, token_size=size, is_state=True)
     for previous, following in network.variables:
-        if previous.name not in gone:
+        if previous.name not in without_actor:
             count, size = previous.shape.elements, element_bytes or previous.element_bytes
-            add(f"{previous.name} kept", following.name, previous.name, count, size, count)
+            ends = following.name, previous.name
+            add(f"{previous.name} kept", ends, count, token_size=size, is_state=True)
     actors = tuple(
         Actor(
             name=layer.name,
