@@ -16,6 +16,12 @@ from planners.code.status import init_declared, status_declared, with_checksum
 from planners.plan.plan import Memory, StreamingPlan
 
 INTERFACE = 2  # 1 until csdf 1.0
+STAGED = """    int32_t staged_offset;
+    int16_t staged;
+    uint16_t is_bottom_staged;
+    uint16_t staged_first;
+    uint16_t staged_end;
+"""  # fields of the state for the rows in the staging buffer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,12 +96,7 @@ typedef {self._element()} {name}_element;
 typedef struct {{
     {name}_element *arena;
     uint32_t library;
-    int32_t staged_offset;
-    int16_t staged;
-    uint16_t is_bottom_staged;
-    uint16_t staged_first;
-    uint16_t staged_end;
-    uint16_t group;
+{STAGED if self._schedule.can_stage else ""}    uint16_t group;
     uint16_t last;
     uint16_t fired[{self.counters}];
 {turn}{scratch}{outside}}} {name}_state;

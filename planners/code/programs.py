@@ -112,6 +112,7 @@ def proof_program(written: Written) -> str:
     arrays += [(port.array, str(port.elements), port.kind) for port in written.inputs]
     accumulators = written.persistent_accumulators
     unknown = "".join(_unknown(*array) for array in arrays)
+    first = "staged_offset" if " staged_offset;" in written.header else "group"
     counter = "    int i;\n" if "float" in unknown else ""
     oldest, within = "", ""
     for number, rows in enumerate(written.kept_rows):
@@ -138,7 +139,7 @@ def proof_program(written: Written) -> str:
 {{
 {counter}    Frama_C_make_unknown((char *)&state, sizeof state);
     (void){init_call(name, written.memories, written.arrays)};
-    Frama_C_make_unknown((char *)&state.staged_offset, {end} - offsetof({name}_state, staged_offset));
+    Frama_C_make_unknown((char *)&state.{first}, {end} - offsetof({name}_state, {first}));
 {oldest}{unknown}    {_call(written)}
 {within}    return 0;
 }}

@@ -85,7 +85,7 @@ class MacroWriter:
             "HAS_TILES": schedule.has_tiles,
             "HAS_TURNS": bool(schedule.order.turns),
             "HAS_VARIABLES": bool(self.interface.network.variables),
-            "CAN_STAGE": not schedule.order.turns,
+            "CAN_STAGE": schedule.can_stage,
             "MOVES_WEIGHTS": bool(schedule.moved.lines),
         }
 

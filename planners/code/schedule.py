@@ -297,7 +297,7 @@ class Schedule:
             ("layer", "layers", self._layers),
             ("stage", "stages", self._stages),
             ("tiling", "tilings", self._tilings),
-            ("reader", "readers", self._readers or [table_row(stage=0, local=0, looks_ahead=0)]),
+            ("reader", "readers", self._reader_rows()),
             ("group", "groups", groups),
             ("duplicate", "duplicates", self._duplicate_rows()),
             ("joint", "joints", self._ring_rows()),
@@ -345,6 +345,27 @@ class Schedule:
                     )
             self._first_reader[name] = first, len(self._readers) - first
 
+    @property
+    def can_stage(self) -> bool:
+        """Whether a firing may write rows for which their line buffer has no space yet."""
+        lines = [
+            self._offset_and_rows(name)[1] < self.network.layer(name).shape.rows
+            for name in self._producers
+        ]
+        lines += [copy.rows < self.network.layer(copy.tensor).shape.rows for copy in self.copies]
+        return any(lines) and not self.order.turns
+
+    def _reader_rows(self) -> list[str]:
+        """Initialisers of readers; none where no rows are staged."""
+        if not self.can_stage:
+            return []
+        return self._readers or [table_row(stage=0, local=0, looks_ahead=0)]
+
+    def _readers_of(self, name: str | None) -> dict[str, int]:
+        """The fields of a tensor, if any, for its readers; none where no rows are staged."""
+        first, count = self._first_reader.get(name or "", (0, 0))
+        return {"first_reader": first, "readers": count} if self.can_stage else {}
+
     def _tensor_row(self, name: str) -> str:
         """The initialiser of a tensor: offset, rows and strides of its buffer, shape, neighbours.
 
@@ -359,7 +380,6 @@ class Schedule:
             offset, rows = self._offset_and_rows(name)
         host_shape = self.network.layer(self._alias(name).host).shape
         row = host_shape.row_elements * self.width_of(name)
-        first_reader, readers = self._first_reader[name]
         return table_row(
             name,
             offset=offset,
@@ -370,8 +390,7 @@ class Schedule:
             width=shape.width,
             channels=self._pixel_elements(name),
             producer=-1 if producer is None else producer.number,
-            first_reader=first_reader,
-            readers=readers,
+            **self._readers_of(name),
         )
 
     def _alias(self, name: str) -> Alias:
@@ -393,8 +412,7 @@ class Schedule:
             width=shape.width,
             channels=row // shape.width,
             producer=-1,
-            first_reader=0,
-            readers=0,
+            **self._readers_of(None),
         )
 
     def _duplicate_rows(self) -> list[str]:

@@ -335,8 +335,9 @@ class _SourceWriter:
         switches = frozenset(self.macros.switches.items())
         structures = structures_of(self._files(), frozenset(name for name, on in switches if on))
         tables = self.schedule.text(structures)
-        wanted = self.tables.wanted | {"tensor", "argument", "layer", "stage", "reader", "group"}
+        wanted = self.tables.wanted | {"tensor", "argument", "layer", "stage", "group"}
         wanted |= {"step"} | ({self.macros.sweep} if self.schedule.most_layers > 1 else set())
+        wanted |= {"reader"} if self.schedule.can_stage else set()
         wanted |= {"turns"} if self.schedule.order.turns else set()
         wanted |= {"duplicate"} if self.schedule.duplicates else set()
         kept = []

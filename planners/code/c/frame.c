@@ -27,8 +27,10 @@ typedef struct {
     int32_t width;
     int32_t channels;
     int32_t producer; /* stage, or -1 */
+#if CAN_STAGE
     int32_t first_reader;
     int32_t readers;
+#endif
 } tensor;
 
 struct layer;
@@ -186,7 +188,9 @@ typedef struct run {
     int32_t firing;
     int32_t buffers; /* offset of the row buffers of fused layers */
     int32_t part;    /* number of the channel block */
+#if CAN_STAGE
     batch read;
+#endif
     batch made;
     slot *scratch; /* of the state, for intermediate results of a layer */
     const joint *joints;
@@ -316,10 +320,15 @@ static void in_block(const run *r, const tensor *t, view *v)
 static view tensor_view(const run *r, const tensor *t)
 {
     view v;
+#if CAN_STAGE
     const batch *in_pool = (r->made.of == t) ? &r->made : (r->read.of == t) ? &r->read : NULL;
-    v.base = (element *)(void *)BASE(r, t);
     v.staged = in_pool ? (element *)(void *)AT(r, in_pool->offset) : NULL;
     v.staged_from = in_pool ? in_pool->first : 0;
+#else
+    v.staged = NULL;
+    v.staged_from = 0;
+#endif
+    v.base = (element *)(void *)BASE(r, t);
     v.left = 0;
     v.origin = 0;
     v.rows = larger(t->rows, 1);

@@ -284,18 +284,21 @@ INLINED static void fire_stage(instance *state, int32_t number, const element *r
     const stage *s = &stages[number];
     int32_t firing = state->fired[number - g->first_stage];
     int32_t made = rows_after(s, firing);
+    run r;
+#if CAN_STAGE
     int32_t rows = rows_after(s, firing + 1) - made;
     int32_t bottom = 0;
     int32_t staged;
     int is_bottom = 0;
     range before;
-    run r;
+#endif
 #if MOVES_WEIGHTS
     stage own_stage;
     layer own_layers[MOST_LAYERS];
     movable own_numbers[MOST_MOVED];
     s = with_copies(state, s, &own_stage, own_layers, own_numbers);
 #endif
+#if CAN_STAGE
     if ((state->staged >= 0) && !is_read(s, tensor_at(state->staged))) {
         flush_staged(state);
     }
@@ -305,6 +308,7 @@ INLINED static void fire_stage(instance *state, int32_t number, const element *r
     if (state->is_bottom_staged != 0U) {
         bottom = (before.end - before.first) * tensors[staged].stride;
     }
+#endif
     find_ranges(s, firing, ranges);
     r.arena = state->arena;
     r.outside = OUTSIDE(state);
@@ -315,15 +319,16 @@ INLINED static void fire_stage(instance *state, int32_t number, const element *r
     r.stage = s;
     r.ranges = ranges;
     r.firing = firing;
+    r.made.of = NULL;
+    r.made.first = made;
+    r.made.end = rows_after(s, firing + 1);
+    r.made.offset = 0;
+    r.buffers = g->pool;
+#if CAN_STAGE
     r.read.of = tensor_at(staged);
     r.read.first = before.first;
     r.read.end = before.end;
     r.read.offset = state->staged_offset;
-    r.made.of = NULL;
-    r.made.first = made;
-    r.made.end = made + rows;
-    r.made.offset = 0;
-#if CAN_STAGE
     if ((rows > 0) && (s->result->rows < s->result->height) &&
         ((made - first_needed_row(state, s->result, made) + rows) > s->result->rows)) {
         int32_t size = rows * s->result->stride;
@@ -332,8 +337,8 @@ INLINED static void fire_stage(instance *state, int32_t number, const element *r
         is_bottom = (bottom == 0);
         bottom = bottom ? bottom : size;
     }
+    r.buffers += bottom;
 #endif
-    r.buffers = g->pool + bottom;
     PROFILE_BEGIN((int)number);
     compute_stage(&r, row);
 #if HAS_DUPLICATES
@@ -342,10 +347,12 @@ INLINED static void fire_stage(instance *state, int32_t number, const element *r
     PROFILE_END((int)number);
     YIELD();
     state->fired[number - g->first_stage]++;
+#if CAN_STAGE
     if (staged >= 0) {
         flush_rows(state, staged, before, r.read.offset);
     }
     set_staged(state, &r, is_bottom);
+#endif
 }
 
 /* Update the state variables of the group that has ended: write the new rows over the oldest rows. */
@@ -431,7 +438,9 @@ static void begin_group(instance *state)
 {
     (void)memset(state->fired, 0, sizeof state->fired);
     state->last = (uint16_t)(((int32_t)state->group < GROUPS) ? groups[state->group].stages : 0);
+#if CAN_STAGE
     clear_staged(state);
+#endif
 #if HAS_TURNS
     state->turn = 0;
     state->position = 0;
