@@ -1,7 +1,8 @@
 """Offsets for the buffers of a problem: the minimum peak, or a plan within a capacity.
 
-A choice is a set of `in_place` pairs that share their offsets. The choices are searched round robin.
-Hints, as from an older plan, are followed where that costs no byte.
+An `in_place` pair, an input and the result that may overwrite it, may share an offset. A choice is a
+set of pairs that do; the choices are searched round robin. Hints, as from an older plan, are followed
+where that costs no byte.
 """
 
 from __future__ import annotations
@@ -100,16 +101,16 @@ class _Allocation:
         self._blocks = [
             blocks for group in groups if (blocks := blocks_of(problem, group)).fixed_offsets_agree
         ]
-        self._portfolios = [_started(blocks, capacity) for blocks in self._blocks]
+        self._portfolios = [_portfolio_of(blocks, capacity) for blocks in self._blocks]
         self._best = min(self._portfolios, key=lambda portfolio: portfolio.peak)
         self._open = list(range(len(self._blocks)))
         # The choices that are left out have the bound of the relaxation.
         self._relaxed: tuple[Blocks, Bound] | None = None
         if not is_complete:
             blocks = blocks_of(relaxed(problem))
-            self._relaxed = blocks, _started(blocks, capacity).bound
+            self._relaxed = blocks, _portfolio_of(blocks, capacity).bound
         self._turn = 0
-        self._close()
+        self._drop_hopeless()
 
     @property
     def peak(self) -> int:
@@ -138,10 +139,10 @@ class _Allocation:
         self._turn += 1
         effort = self._portfolios[number].step(self._capacity)
         self._best = min(self._best, self._portfolios[number], key=lambda portfolio: portfolio.peak)
-        self._close()
+        self._drop_hopeless()
         return effort
 
-    def _close(self) -> None:
+    def _drop_hopeless(self) -> None:
         """Drop the choices whose lower bound excludes a better plan."""
         maximum = self.peak - 1 if self._capacity is None else self._capacity
         self._open = [
@@ -207,7 +208,7 @@ def _proof(bound: Bound) -> str:
     return " in any order, with alignments and fixed offsets" if bound.is_stacked else ""
 
 
-def _started(blocks: Blocks, capacity: int | None) -> Portfolio:
+def _portfolio_of(blocks: Blocks, capacity: int | None) -> Portfolio:
     """Return a portfolio that begins with the best plan of the standard orders."""
     greedy = Greedy(blocks)
     best: list[int] = []
@@ -238,30 +239,38 @@ def with_hints(plan: MemoryPlan) -> MemoryPlan:
     problem, peak = plan.problem, plan.peak if plan.has_offsets else 0
     if not plan.has_offsets or all(b.hint is None or not b.takes_bytes for b in problem.buffers):
         return plan
-    plain = blocks_of(problem)
-    single = [buffer for (buffer,) in plain.members]
-    taken = {  # begin and end of the fixed and the hinted blocks, by number
-        n: (b.offset, b.offset + b.size) for n, b in enumerate(single) if b.offset is not None
-    }
-    for number, buffer in enumerate(single):
-        if buffer.hint is None or number in taken or buffer.hint + buffer.size > peak:
-            continue
-        begin, end = buffer.hint, buffer.hint + buffer.size
-        near = (taken[neighbour] for neighbour in plain.neighbours(number) if neighbour in taken)
-        if all(end <= low or high <= begin for low, high in near):
-            taken[number] = begin, end
-    places = {single[number].name: begin for number, (begin, _) in taken.items()}
-    # Hints become fixed offsets of a second problem; its plan is used if its peak is no higher.
-    hinted = (replace(b, offset=places.get(b.name, b.offset)) for b in problem.buffers)
-    blocks = blocks_of(replace(problem, buffers=tuple(hinted)))
+    hinted = _with_hints_fixed(problem, peak)
+    # The plan of the second problem is used if its peak is no higher.
+    blocks = blocks_of(hinted)
     for offsets in (
         islice(Greedy(blocks).standard_plans(), FOR_HINTS) if blocks.fixed_offsets_agree else ()
     ):
         if blocks.peak(offsets) <= peak:
-            lies = zip(blocks.members, offsets, strict=True)
-            settled = {buffer.name: at * blocks.unit for (buffer,), at in lies}
-            return replace(plan, offsets={**plan.offsets, **settled})
+            pairs = zip(blocks.members, offsets, strict=True)
+            offset_of = {buffer.name: offset * blocks.unit for (buffer,), offset in pairs}
+            return replace(plan, offsets={**plan.offsets, **offset_of})
     return plan
+
+
+def _with_hints_fixed(problem: Problem, peak: int) -> Problem:
+    """Return the problem with each hint as a fixed offset, unless it collides or exceeds the peak."""
+    blocks = blocks_of(problem)
+    buffers = [buffer for (buffer,) in blocks.members]
+    spans = {  # begin and end of the fixed and the hinted blocks, by number
+        number: (buffer.offset, buffer.offset + buffer.size)
+        for number, buffer in enumerate(buffers)
+        if buffer.offset is not None
+    }
+    for number, buffer in enumerate(buffers):
+        if buffer.hint is None or number in spans or buffer.hint + buffer.size > peak:
+            continue
+        begin, end = buffer.hint, buffer.hint + buffer.size
+        neighbours = (spans[near] for near in blocks.neighbours(number) if near in spans)
+        if all(end <= low or high <= begin for low, high in neighbours):
+            spans[number] = begin, end
+    fixed = {buffers[number].name: begin for number, (begin, _) in spans.items()}
+    hinted = (replace(b, offset=fixed.get(b.name, b.offset)) for b in problem.buffers)
+    return replace(problem, buffers=tuple(hinted))
 
 
 def choices(problem: Problem) -> tuple[list[Groups], bool]:
@@ -283,8 +292,8 @@ def choices(problem: Problem) -> tuple[list[Groups], bool]:
             if _is_allowed(problem, _groups([*(pairs[k] for k in subset), pair]))
         ]
         if len(subsets) > MOST_CHOICES:
-            as_many = (_maximal(problem, pairs), _maximal(problem, pairs[::-1]), ())
-            return list(dict.fromkeys(as_many)), False
+            maximal = _maximal(problem, pairs), _maximal(problem, pairs[::-1])
+            return list(dict.fromkeys((*maximal, ()))), False
     subsets.sort(key=lambda subset: (-len(subset), subset))
     return list(dict.fromkeys(_groups([pairs[k] for k in subset]) for subset in subsets)), True
 

@@ -1,17 +1,14 @@
-"""Placement of blocks in an order: greedy by first fit or best fit, and by exact search in slices.
+"""Placement of blocks in an order: greedy by first fit or best fit, and by exact search.
 
-A block is a set of buffers at fixed distances (planners.arena.blocks). Of a pair of blocks in
-conflict, `rise` is the least distance from the offset of the first to the offset of the second, if
-the second is above; `lift` the distance if the first is above. Offsets and sizes are counted in a unit
-of `unit` bytes, and `room` is the size of a block in bytes.
-
-A generator "in slices" yields [] as a pause between two long calls of a kernel, so that its caller can
-stop, and a plan as soon as the plan is complete.
+A block is a set of buffers at one offset (planners.arena.blocks). Offsets and sizes are counted in a
+unit of `unit` bytes. A generator "in slices" yields [] as a pause between two long calls of a kernel,
+so that its caller can stop, and a plan as soon as the plan is complete.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from enum import Enum
 from itertools import accumulate
 from random import Random
 from typing import NamedTuple
@@ -23,10 +20,6 @@ from planners.kernels import placement, placement_search, ranges
 
 TRIES = 32  # failures of hill climbing, after which it restarts from the best order
 HEAT_ROOM = 32  # entries of the undo trail for each block: changes of heat on one branch
-# How the heat of a block (the largest load of its cliques) is computed during exact search.
-FOLLOWED = 1  # updated when the remaining blocks fall into independent parts
-KEPT = 2  # constant, from the start
-COLD = 3  # zero
 COMPARISONS = 10**8  # of lifetimes in one call of a kernel, about a tenth of a second
 PLAIN_COMPARISONS = 10**6
 # Of a placement, in a microsecond of a typical machine, measured on problems of 130 to 3000 blocks.
@@ -51,7 +44,7 @@ class Greedy:
             backend.blank(maximum),
             backend.blank(maximum),
         )
-        # Coordinate compression: only the order of times decides conflicts.
+        # Coordinate compression: conflicts depend only on the order of times.
         times = {time: rank for rank, time in enumerate(sorted({*blocks.starts, *blocks.ends}))}
         self._starts = [times[time] for time in blocks.starts]
         self._ends = [times[time] for time in blocks.ends]
@@ -139,17 +132,22 @@ class Greedy:
         load = loads(zip(starts, ends, size, strict=True))
         peak = max(load, key=load.__getitem__)
         lives = list(zip(starts, ends, strict=True))
-        near = [-max(start - peak, peak + 1 - end, 0) for start, end in lives]
+        # The distance of each lifetime from the time of the peak; 0 for blocks live at the peak.
+        distance = [max(start - peak, peak + 1 - end, 0) for start, end in lives]
+        near = [-steps for steps in distance]
         length, early = [end - start for start, end in lives], [-start for start in starts]
         area = [a * b for a, b in zip(length, size, strict=True)]
-        for first in (length, size, ends, early):
-            for then in (size, near, length, area):
-                keys = zip(near, first, then, size, strict=True)
-                key = [
-                    (distance < 0, -at_peak if distance == 0 else -elsewhere, -block_size)
-                    for distance, at_peak, elsewhere, block_size in keys
-                ]
-                yield sorted(self._free, key=key.__getitem__)
+        # At the peak by the first feature, elsewhere by the second; larger values are placed first.
+        for at_peak in (length, size, ends, early):
+            for elsewhere in (size, near, length, area):
+                yield sorted(
+                    self._free,
+                    key=lambda block: (
+                        distance[block] > 0,
+                        -(elsewhere if distance[block] else at_peak)[block],
+                        -size[block],
+                    ),
+                )
 
     def improvements(self, offsets: Sequence[int], random: Random) -> Iterator[list[int]]:
         """Yield plans without end, in slices: the standard plans, then hill climbing over orders.
@@ -209,11 +207,19 @@ def _windows(starts: Sequence[int], ends: Sequence[int]) -> tuple[int, list[int]
     return width, list(accumulate(counts, initial=0))
 
 
+class Heat(Enum):
+    """How exact search computes the heat of a block: the largest load of its cliques, or zero."""
+
+    RENEWED = "whenever the unplaced blocks split into components"
+    CONSTANT = "once, for all blocks"
+    ZERO = "not at all: the rank alone decides"
+
+
 class TrialOrder(NamedTuple):
-    """The branching order of blocks at the same offset, and the mode of their heat."""
+    """The order in which exact search tries blocks at the same offset: by heat, then by rank."""
 
     rank: Sequence[int]
-    mode: int
+    heat: Heat
 
 
 class SearchInput:
@@ -256,7 +262,7 @@ class PlacementSearch:
         self._search_input = search_input
         self._run = backend.kernel(placement_search.search)
         self._low = backend.array(blocks.lowest)
-        self._part = backend.kernel(placement_search.SearchBlocks)(
+        self._blocks = backend.kernel(placement_search.SearchBlocks)(
             *search_input.sizes,
             backend.array(blocks.highest(capacity)),
             backend.array(order.rank),
@@ -264,9 +270,9 @@ class PlacementSearch:
         )
         self._tree = backend.kernel(placement_search.PlacementTree)(
             self._low,
-            backend.array([0] * count if order.mode == COLD else search_input.heat),
+            backend.array([0] * count if order.heat is Heat.ZERO else search_input.heat),
             backend.blank(len(blocks.neighbour) + (2 + HEAT_ROOM) * count),
-            int(order.mode == FOLLOWED),
+            int(order.heat is Heat.RENEWED),
             backend.array,
         )
 
@@ -274,7 +280,7 @@ class PlacementSearch:
         """Try at most this many placements; return FOUND, NONE or UNDECIDED."""
         search_input = self._search_input
         return int(
-            self._run(self._part, search_input.conflicts, search_input.cliques, self._tree, limit)
+            self._run(self._blocks, search_input.conflicts, search_input.cliques, self._tree, limit)
         )
 
     @property
@@ -300,12 +306,12 @@ def standard_orders(search_input: SearchInput) -> list[TrialOrder]:
     cliques = search_input.cliques_each
     length, area, size, conflicts = _features(search_input.blocks)
     return [
-        TrialOrder(ranks(length, area), FOLLOWED),
-        TrialOrder(ranks(cliques, area), FOLLOWED),
-        TrialOrder(ranks(area), FOLLOWED),
-        TrialOrder(ranks(size), FOLLOWED),
-        TrialOrder(ranks(length, area), KEPT),
-        TrialOrder(ranks(conflicts, area), COLD),
+        TrialOrder(ranks(length, area), Heat.RENEWED),
+        TrialOrder(ranks(cliques, area), Heat.RENEWED),
+        TrialOrder(ranks(area), Heat.RENEWED),
+        TrialOrder(ranks(size), Heat.RENEWED),
+        TrialOrder(ranks(length, area), Heat.CONSTANT),
+        TrialOrder(ranks(conflicts, area), Heat.ZERO),
     ]
 
 
@@ -323,11 +329,11 @@ def random_order(search_input: SearchInput, random: Random) -> TrialOrder:
         - random.randrange(noise)
         for block in range(count)
     ]
-    return TrialOrder(ranks(scores), random.choice((FOLLOWED, KEPT, COLD)))
+    return TrialOrder(ranks(scores), random.choice((Heat.RENEWED, Heat.CONSTANT, Heat.ZERO)))
 
 
 def _features(blocks: Blocks) -> tuple[list[int], ...]:
-    """Return length, area, size and number of conflicts of the blocks."""
+    """Return the features by which blocks are ranked: length, area, size, number of conflicts."""
     length = [end - start for end, start in zip(blocks.ends, blocks.starts, strict=True)]
     area = [a * b for a, b in zip(length, blocks.size, strict=True)]
     return length, area, list(blocks.size), blocks.conflicts_each

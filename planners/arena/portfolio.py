@@ -2,8 +2,9 @@
 
 Blocks that no chain of conflicts connects are separate parts (`PartSearch`); the part with the highest
 peak is searched next. Exact search places blocks in a branching order. An ejection chain removes the
-blocks that overlap a newly placed block, and places them again. Each further beam is twice as wide. A
-slice is a number of search steps, so that no result depends on the clock.
+blocks that overlap a newly placed block, and places them again (planners.arena.pushing). Beams retain
+the best partial plans (planners.arena.widening). A slice is a number of search steps, so that no result
+depends on the clock.
 """
 
 from __future__ import annotations
@@ -20,13 +21,12 @@ from planners.arena.orders import (
     PlacementSearch,
     SearchInput,
     random_order,
-    ranks,
     standard_orders,
 )
 from planners.arena.pushing import PushingSearch
+from planners.arena.widening import WideningSearch, most_lost
 from planners.arena.windows import WindowSearch
-from planners.kernels import placement_beam as beam_kernel
-from planners.kernels import placement_search, ranges
+from planners.kernels import ranges
 from planners.kernels.placement_search import FOUND, NONE
 
 # Exact search: placements in a slice. A longer slice would delay the end of a search.
@@ -39,11 +39,11 @@ RESTARTS = 6  # random orders between two rounds of the standard orders
 # Tuned on MiniMalloc's problems: D is proved in 28 s of a processor, in 35 s with half of this
 # value, and in 47 s with twice as much. A to I and K without D are proved before these searches matter.
 PROOFS_FIRST = 2**13
-# A push places one block and ejects the blocks that it overlaps.
+# A push places a block and ejects the blocks that it overlaps.
 MOST_PUSHES = 16000  # in a slice; more would delay the end of a search
 PLAIN_PUSHES = 50  # MOST_PUSHES of kernels that are not compiled
-# Ejection is frequent for PATIENCE pushes after its last better plan, and for twice the pushes that led
-# to that plan. After that it is rare: one slice in RARELY.
+# Ejection is frequent until PATIENCE pushes plus twice the pushes that led to its last better plan.
+# After that it is rare: one slice in RARELY.
 PATIENCE = 300_000
 RARELY = 24
 # From this number of blocks on only a window of time is rearranged, not the whole plan.
@@ -108,7 +108,7 @@ class PartSearch:
     """The searches for a plan of blocks that conflicts connect, with the best plan and the lower bound.
 
     Each call of `step` runs one search for a slice. A large part is searched greedily. In any other
-    part the first rule that applies chooses the search of slice t:
+    part the first of these rules that applies chooses the search of slice t:
 
     - t even, and the same bytes are live at every time: `CornerSearch` for a plan without gaps.
     - t % 3 == 2, large, by lifetimes: windows of time (`WindowSearch`).
@@ -160,34 +160,43 @@ class PartSearch:
         return STEP_EFFORT + self._spent
 
     def _step(self, goal: int | None) -> None:
+        target = self.lower_bound if goal is None else goal
         if not self._is_exact:
-            self._target = self.lower_bound if goal is None else goal
-            if not self.blocks.by_lifetime:
-                self._spent += USUAL_EFFORT * len(self.blocks)
-            offsets = next(self._improvements)
-            if offsets:
-                self._take(offsets)
+            self._improve_greedily(target)
             return
         # A fixed rotation, not the clock, divides the effort: the same problem has the same answer
         # under any load.
         self._slices += 1
+        turn = self._slices % 3
         if self._corners is not None and self._slices % 2 == 0:
             self._fill(self._corners)
-            return
-        search_input = self._search_input()
-        if self._slices % 3 == 2 and self._has_windows:
-            self._target = self.lower_bound if goal is None else goal
-            for offsets in islice(self._improvements, WINDOW_STEPS):
-                if offsets:
-                    self._take(offsets)
-            return
-        if self._slices % 3 == 2 and (self._may_push or self._slices % RARELY == 2):
-            self._push(search_input, goal)
-            return
-        if self._slices % 3 != 1:
-            self._widen(search_input, goal)
-            return
-        target = self.lower_bound if goal is None else goal
+        elif turn == 2 and self._has_windows:
+            self._improve_windows(target)
+        elif turn == 2 and (self._may_push or self._slices % RARELY == 2):
+            self._push(self._search_input(), goal)
+        elif turn != 1:
+            self._widen(self._search_input(), goal)
+        else:
+            self._prove(self._search_input(), target)
+
+    def _improve_greedily(self, target: int) -> None:
+        """Take the next plan of the greedy search in a large part."""
+        self._target = target
+        if not self.blocks.by_lifetime:
+            self._spent += USUAL_EFFORT * len(self.blocks)
+        offsets = next(self._improvements)
+        if offsets:
+            self._take(offsets)
+
+    def _improve_windows(self, target: int) -> None:
+        """Take the next plans of the search in windows of time."""
+        self._target = target
+        for offsets in islice(self._improvements, WINDOW_STEPS):
+            if offsets:
+                self._take(offsets)
+
+    def _prove(self, search_input: SearchInput, target: int) -> None:
+        """Search a slice for a plan within the target, exactly; without a plan the bound rises."""
         attempt = self._attempt
         if (
             attempt is None
@@ -367,201 +376,3 @@ def _parts(blocks: Blocks) -> list[list[int]]:
                     part.append(int(neighbour))
         parts.append(sorted(part))
     return sorted(parts)
-
-
-MOST_ROWS = 2**22  # numbers in the rows of a level; a wider beam restarts in another order
-NARROWER = 4  # divisor of the beam width after a better plan
-WORK = 2**27  # blocks and cliques updated in one slice, after which a search can end
-PLAIN_WORK = 2**18  # WORK of kernels that are not compiled
-# The guide of the beam, in fixed point: it weighs the bytes that a partial plan wastes in each clique.
-WASTE_BITS = 17  # fraction bits of the weight of wasted bytes
-WHOLE_AREA = 2**20  # the area of all blocks
-# A clique with slack s weighs a wasted byte by 1 / (s + capacity / SOFTNESS): finite for no slack.
-SOFTNESS = 1024
-
-
-class WideningSearch:
-    """Beam search for a plan within a capacity, and for a plan halfway from the best plan to it.
-
-    A row of the beam is a partial plan: offsets of the placed blocks, and the blocks left to place. A
-    beam of width w retains the w rows that waste the fewest bytes for the area that they place. The
-    search is a heuristic: if it finds no plan, a plan may exist.
-    """
-
-    def __init__(self, search_input: SearchInput, seed: int) -> None:
-        backend, blocks = search_input.backend, search_input.blocks
-        self.search_input = search_input
-        self.offsets: list[int] = []  # the latest plan, in units
-        self._random = Random(seed)
-        self._search = backend.kernel(beam_kernel.search)
-        self._twin = backend.array(_twins(blocks))
-        areas = [
-            size * cliques
-            for size, cliques in zip(blocks.size, search_input.cliques_each, strict=True)
-        ]
-        total = sum(areas)
-        # The share of each block in the area of all: its size times the number of its cliques.
-        self._share = backend.array(max(1, area * WHOLE_AREA // total) for area in areas)
-        starts, ends = blocks.starts, blocks.ends
-        self._ranks = [ranks([-start for start in starts]), ranks(ends)]
-        self._side = 0  # index of `_ranks`: blocks by start, or from the last end backwards
-        self._start = _start(blocks)
-        self._width = 1
-        self._is_too_narrow = False  # whether rows were discarded that may lead to a plan
-        self._capacity = -1  # of the present beam
-        self._wanted = -1
-        self._failed = -1  # the largest capacity without a plan so far
-        self.entries = len(blocks) + sum(search_input.cliques_each)
-        self.slice = max(1, (WORK if backend.is_compiled else PLAIN_WORK) // self.entries)  # steps
-
-    def run(self, limit: int, *, wanted: int, peak: int) -> int:
-        """Run this many steps for a plan below the peak; return FOUND or UNDECIDED.
-
-        wanted: the capacity of the goal; any plan within it is equally good.
-        """
-        if wanted != self._wanted:
-            self._wanted = self._failed = wanted
-            self._begin(wanted, self._width)
-        elif self._capacity >= peak:  # another search has a plan as good
-            self._begin_half_way(peak)
-        search_input = self.search_input
-        outcome = int(
-            self._search(
-                self._part,
-                search_input.conflicts,
-                search_input.cliques,
-                self._guide,
-                self._beam,
-                limit,
-            )
-        )
-        if outcome == beam_kernel.UNDECIDED:
-            return outcome
-        if outcome == beam_kernel.FOUND:
-            self.offsets = search_input.backend.take(self._low, range(len(search_input.blocks)))
-            self._failed = wanted
-            self._widen()
-            return outcome
-        if self._capacity == wanted:
-            self._is_too_narrow = bool(self._beam.kept.has_overflowed)
-            if self._side == 0:
-                self._widen()
-            else:
-                self._begin_half_way(peak)
-        else:
-            self._failed = self._capacity
-            self._widen()
-        return beam_kernel.UNDECIDED
-
-    def _begin_half_way(self, peak: int) -> None:
-        """Restart halfway between the best plan and the last capacity that failed."""
-        if self._failed >= peak:
-            self._failed = self._wanted
-        unit = self.search_input.blocks.unit
-        # Bisection between the capacity that failed and the best plan, in whole units.
-        half = (peak - self._failed) // 2 // unit * unit
-        if half:
-            self._begin(self._failed + half, max(1, self._width // NARROWER))
-        else:
-            self._widen()
-
-    def _widen(self) -> None:
-        """Restart within the wanted capacity in the other direction of time; after both, wider."""
-        self._side = 1 - self._side
-        # Both directions of time failed at this width, and states were dropped: a wider beam may
-        # succeed.
-        if self._side == 0 and self._is_too_narrow:
-            self._width *= 2
-        # The beam no longer fits memory: restart narrow, with ties broken at random.
-        if self._width * len(self.search_input.blocks) > MOST_ROWS:
-            self._width = 1
-            for rank in self._ranks:
-                self._random.shuffle(rank)
-        self._begin(self._wanted, self._width)
-
-    def _begin(self, capacity: int, width: int) -> None:
-        """Restart within this capacity, with no block placed except the base (see `_start`)."""
-        self._capacity = capacity
-        search_input, backend, blocks = (
-            self.search_input,
-            self.search_input.backend,
-            self.search_input.blocks,
-        )
-        room = (capacity + blocks.grain - 1) // blocks.unit
-        self._part = backend.kernel(placement_search.SearchBlocks)(
-            *search_input.sizes,
-            backend.array(blocks.highest(capacity)),
-            backend.array(self._ranks[self._side]),
-            room,
-        )
-        scale = min(room << WASTE_BITS, compiler.INT64_SUM_LIMIT)
-        soft = max(1, room // SOFTNESS)
-        self._guide = backend.kernel(beam_kernel.Guide)(
-            self._share,
-            self._twin,
-            backend.array(self._random.randrange(1, 2**60, 2) for _ in range(len(blocks))),
-            backend.array(scale // (max(0, room - total) + soft) for total in search_input.totals),
-            scale,
-            soft,
-            WHOLE_AREA,
-        )
-        count, (low, order) = len(blocks), self._start
-        lows, orders, shares = (backend.blank(width * maximum) for maximum in (count, count, 1))
-        for block in range(count):
-            lows[block] = low[block]
-        for index, block in enumerate(order):
-            orders[index] = block
-        shares[0] = 1 + sum(self._share) - sum(self._share[block] for block in order)
-        rows = backend.kernel(beam_kernel.Rows)
-        following = (backend.blank(width * maximum) for maximum in (count, count, 1))
-        kept = backend.kernel(beam_kernel.BestSteps)(width, backend.blank(8 * width), backend.array)
-        self._low = backend.array(low)
-        self._beam = backend.kernel(beam_kernel.Beam)(
-            self._low, order, rows(lows, orders, shares), rows(*following), kept, backend.array
-        )
-
-
-def most_lost(cliques: int) -> int:
-    """Return an upper bound on the weighted waste of this number of cliques, times WHOLE_AREA.
-
-    A clique without slack has the largest weight: room << WASTE_BITS over room // SOFTNESS, of which
-    the quotient of rooms is below 2 * SOFTNESS.
-    """
-    return (1 + cliques * (2 * SOFTNESS << WASTE_BITS)) * WHOLE_AREA
-
-
-def _start(blocks: Blocks) -> tuple[list[int], list[int]]:
-    """Return the smallest offset of each block, and the blocks left to place, by increasing offset.
-
-    Blocks that conflict with all others are stacked at the bottom, the base, without loss of plans.
-    """
-    count, low = len(blocks), list(blocks.lowest)
-    base = [block for block, met in enumerate(blocks.conflicts_each) if met == count - 1]
-    is_whole = blocks.room == [size * blocks.unit for size in blocks.size]
-    if not (blocks.by_lifetime and is_whole) or any(blocks.is_fixed) or max(blocks.alignment) > 1:
-        # With alignments, fixed offsets or partial conflicts the order at the bottom matters.
-        base = []
-    height = 0
-    for block in base[: count - 1]:
-        low[block] = height
-        height += blocks.size[block]
-    placed = set(base[: count - 1])
-    order = [block for block in range(count) if block not in placed]
-    for block in order:
-        low[block] = max(low[block], height)
-    return low, sorted(order, key=low.__getitem__)
-
-
-def _twins(blocks: Blocks) -> list[int]:
-    """Return for each block the last earlier block that may exchange offsets with it, or -1."""
-    last: dict[tuple[int, ...], int] = {}
-    twins = []
-    for block, members in enumerate(blocks.members):
-        (buffer, *rest) = members
-        alike = buffer.start, buffer.end, buffer.size, blocks.alignment[block]
-        # Symmetry breaking: interchangeable blocks are tried in one order only.
-        is_interchangeable = blocks.by_lifetime and not rest and not blocks.is_fixed[block]
-        twins.append(last.get(alike, -1) if is_interchangeable else -1)
-        if is_interchangeable:
-            last[alike] = block
-    return twins

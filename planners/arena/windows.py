@@ -18,8 +18,8 @@ from planners.arena.pushing import PushingSearch
 from planners.kernels import ranges
 from planners.kernels.placement_ejection import FOUND
 
-LEAST_WINDOW = 1000  # blocks in a window; 2 and 4 times this number after a failure
-SIZES = 3  # sizes of windows that are tried, until one succeeds
+LEAST_WINDOW = 1000  # free blocks in a window; 2 and 4 times this number after failures
+SIZES = 3  # of windows, which are tried until a window succeeds
 MOST_ENTRIES = 6_000_000  # conflicts of blocks in a window; each takes 24 bytes
 PARTS_OF_GAP = 6  # a window is lowered by this part of the gap to the bound, then the next window
 PUSHES = 8000  # in a window, plus PUSHES_EACH for each of its blocks
@@ -86,13 +86,13 @@ class WindowSearch:
         return max(zip(ends, range(len(blocks)), strict=True))[1]
 
     def _around(self, block: int, minimum: int) -> _Window:
-        """Return a window with the lifetime of a block, of at least this many blocks, if available.
+        """Return a window around the lifetime of a block, of `minimum` free blocks if possible.
 
-        In it more blocks are free than held, unless too many conflict.
+        It has at least as many free blocks as held blocks, unless its blocks have too many conflicts.
         """
-        beside = 1
+        margin = 1  # of time, before and after the lifetime of the block
         while True:
-            begin, end = self._starts[block] - beside, self._ends[block] + beside
+            begin, end = self._starts[block] - margin, self._ends[block] + margin
             live = self._live(begin, end)
             free = [
                 block for block in live if begin <= self._starts[block] and self._ends[block] <= end
@@ -104,20 +104,21 @@ class WindowSearch:
             if is_enough or len(live) == len(self._blocks):
                 inside = set(free)
                 return _Window(free, [block for block in live if block not in inside])
-            beside = beside * 3 // 2 + 1
+            margin = margin * 3 // 2 + 1
 
     def _live(self, begin: int, end: int) -> list[int]:
-        """Return the blocks that live between two times."""
+        """Return the blocks that are live at some time between two times."""
         # A block that started earlier than the longest lifetime ago has ended.
         first = bisect_left(self._begun, begin - self._longest)
         last = bisect_left(self._begun, end)
         return [block for block in self._by_start[first:last] if self._ends[block] > begin]
 
     def _pushing(self, window: _Window, offsets: Sequence[int], turn: int) -> PushingSearch:
+        """Return the ejection search of a window; offsets: of all blocks. turn: varies the seed."""
         numbers = (*window.free, *window.held)
         part = self._blocks.around(numbers, {number: offsets[number] for number in window.held})
-        lies = [offsets[number] for number in numbers]
-        height = part.peak(lies) // part.unit + 1
+        old_offsets = [offsets[number] for number in numbers]
+        height = part.peak(old_offsets) // part.unit + 1
         largest = max(
             ranges.placement_ejection(part.size, part.alignment, height, len(part)),
             ranges.overlaps(part.size),
@@ -125,11 +126,11 @@ class WindowSearch:
         search_input = SearchInput(
             part, (), compiler.backend(fits=largest <= compiler.INT64_SUM_LIMIT)
         )
-        return PushingSearch(search_input, lies, SEED + turn)
+        return PushingSearch(search_input, old_offsets, SEED + turn)
 
 
 def _pushed(pushing: PushingSearch, goal: int, peak: int) -> Iterator[list[int]]:
-    """Yield the lowest offsets by now, down to the goal; nothing before any is below the peak."""
+    """Yield the lowest plan of the window so far, until the goal; [] until a plan is below the peak."""
     blocks = pushing.search_input.blocks
     held = (
         at * blocks.unit + room
@@ -138,9 +139,8 @@ def _pushed(pushing: PushingSearch, goal: int, peak: int) -> Iterator[list[int]]
     )
     goal = max(goal, *held, 0)
     entries = max(1, blocks.neighbour_start[-1] // len(blocks))
-    at_once = max(
-        1, (SLICE if pushing.search_input.backend.is_compiled else PLAIN_SLICE) // entries
-    )
+    is_compiled = pushing.search_input.backend.is_compiled
+    at_once = max(1, (SLICE if is_compiled else PLAIN_SLICE) // entries)
     maximum, lower = PUSHES + PUSHES_EACH * len(blocks), list[int]()
     while pushing.tried < maximum and peak > goal:
         pushing.aim(peak - 1)

@@ -18,9 +18,10 @@ from csdf.kernels import compile as compiler
 from csdf.time_limit import stop_of
 from planners.arena.blocks import blocks_of
 from planners.arena.orders import Greedy, PlacementSearch, standard_orders
-from planners.arena.portfolio import Portfolio, WideningSearch
+from planners.arena.portfolio import Portfolio
 from planners.arena.problem import Buffer, Problem
 from planners.arena.pushing import PushingSearch
+from planners.arena.widening import WideningSearch
 from planners.fifo.event_graph import EventGraph
 from planners.fifo.timing.cluster import Cluster, EventSequence, Wait, WordPort
 from planners.kernels import convolution_layers as layers

@@ -10,8 +10,8 @@ from csdf.kernels import compile as compiler
 from csdf.kernels.compile import PLAIN
 from planners.arena.blocks import blocks_of, clique_bound, cliques_of
 from planners.arena.orders import Greedy, SearchInput
-from planners.arena.portfolio import WideningSearch
 from planners.arena.problem import Buffer, Problem
+from planners.arena.widening import WideningSearch
 from planners.formats.allocation_traces import parse_buffers
 from planners.kernels.placement_beam import FOUND, UNDECIDED
 from tests.both_kernels import BOTH, needs_compiled
