@@ -31,6 +31,10 @@ if TYPE_CHECKING:
     from csdf.analysis.capacity_steps import capacity_steps as capacity_steps
     from csdf.analysis.consistency import repetition_vector as repetition_vector
     from csdf.analysis.critical import CriticalCycle as CriticalCycle
+    from csdf.analysis.cycle_lines import Parameter as Parameter
+    from csdf.analysis.cycle_lines import added_time as added_time
+    from csdf.analysis.cycle_lines import added_to_phase as added_to_phase
+    from csdf.analysis.cycle_lines import time_scale as time_scale
     from csdf.analysis.expansion import hsdf as hsdf
     from csdf.analysis.expansion import merge_parallel_channels as merge_parallel_channels
     from csdf.analysis.expansion import unfold as unfold
@@ -39,14 +43,10 @@ if TYPE_CHECKING:
     from csdf.analysis.latency import latency as latency
     from csdf.analysis.liveness import Deadlock as Deadlock
     from csdf.analysis.liveness import deadlock as deadlock
-    from csdf.analysis.parametric import Parameter as Parameter
     from csdf.analysis.parametric import ParametricPeriod as ParametricPeriod
-    from csdf.analysis.parametric import ParametricRegions as ParametricRegions
-    from csdf.analysis.parametric import added_time as added_time
-    from csdf.analysis.parametric import added_to_phase as added_to_phase
     from csdf.analysis.parametric import parametric_period as parametric_period
-    from csdf.analysis.parametric import parametric_regions as parametric_regions
-    from csdf.analysis.parametric import time_scale as time_scale
+    from csdf.analysis.parametric_regions import ParametricRegions as ParametricRegions
+    from csdf.analysis.parametric_regions import parametric_regions as parametric_regions
     from csdf.analysis.schedule_checker import check_periodic_schedule as check_periodic_schedule
     from csdf.analysis.schedule_checker import check_schedule as check_schedule
     from csdf.analysis.schedules import periodic_schedule as periodic_schedule

@@ -14,8 +14,9 @@ from math import gcd
 from typing import Any, ClassVar, NamedTuple
 
 from csdf.analysis.critical import CriticalCycle
+from csdf.analysis.cycle_lines import LineSearch, added_time, added_to_phase
 from csdf.analysis.liveness import Deadlock, Executed, deadlock
-from csdf.analysis.parametric import LineSearch, added_time, added_to_phase, line_below_nominal
+from csdf.analysis.parametric import line_below_nominal
 from csdf.analysis.periodic import Circuit, PeriodicProblem
 from csdf.analysis.varying import Critical, VaryingComponent, VaryingGraph
 from csdf.arguments import public

@@ -9,16 +9,9 @@ from fractions import Fraction
 
 from csdf.analysis.bound_channels import why_unlimited
 from csdf.analysis.capacity_steps import CapacitySteps, capacity_steps
-from csdf.analysis.parametric import (
-    Parameter,
-    ParametricPeriod,
-    ParametricRegions,
-    added_time,
-    added_to_phase,
-    parametric_period,
-    parametric_regions,
-    time_scale,
-)
+from csdf.analysis.cycle_lines import Parameter, added_time, added_to_phase, time_scale
+from csdf.analysis.parametric import ParametricPeriod, parametric_period
+from csdf.analysis.parametric_regions import ParametricRegions, parametric_regions
 from csdf.analysis.sensitivity import ActorSensitivity, Sensitivity, sensitivity
 from csdf.cli import answers, loading, option_values, parsers
 from csdf.cli.frame import terminal

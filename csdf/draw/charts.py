@@ -10,7 +10,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from csdf.analysis.capacity_steps import CapacitySteps
-from csdf.analysis.parametric import Parameter, ParametricPeriod, ParametricRegions
+from csdf.analysis.cycle_lines import Parameter
+from csdf.analysis.parametric import ParametricPeriod
+from csdf.analysis.parametric_regions import ParametricRegions
 from csdf.draw.front import plot_front
 from csdf.draw.picture import named_ticks, rendered
 from csdf.mapping.execution import MappedExecution

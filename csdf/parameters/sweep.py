@@ -15,7 +15,8 @@ from math import prod
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from csdf.analysis.consistency import repetition_vector
-from csdf.analysis.parametric import LinearSegment, Parameter, parametric_period
+from csdf.analysis.cycle_lines import Parameter
+from csdf.analysis.parametric import LinearSegment, parametric_period
 from csdf.analysis.throughput import throughput
 from csdf.arguments import public
 from csdf.errors import CsdfError, Deadlocked, GaveUp, InconsistentGraph

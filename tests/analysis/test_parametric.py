@@ -6,14 +6,9 @@ import pytest
 
 from csdf.analysis.bound_channels import with_capacities
 from csdf.analysis.capacity_steps import capacity_steps
-from csdf.analysis.parametric import (
-    _has_area,
-    added_time,
-    added_to_phase,
-    parametric_period,
-    parametric_regions,
-    time_scale,
-)
+from csdf.analysis.cycle_lines import added_time, added_to_phase, time_scale
+from csdf.analysis.parametric import parametric_period
+from csdf.analysis.parametric_regions import _has_area, parametric_regions
 from csdf.analysis.throughput import throughput
 from csdf.errors import CsdfError, NotRead
 from csdf.io.graph_files import read_graph

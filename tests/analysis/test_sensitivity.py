@@ -6,7 +6,8 @@ from fractions import Fraction
 import pytest
 
 from csdf.analysis.capacity_steps import capacity_steps
-from csdf.analysis.parametric import added_time, added_to_phase, parametric_period
+from csdf.analysis.cycle_lines import added_time, added_to_phase
+from csdf.analysis.parametric import parametric_period
 from csdf.analysis.sensitivity import sensitivity
 from csdf.analysis.throughput import throughput
 from csdf.generation import GraphShape, random_graph

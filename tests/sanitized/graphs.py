@@ -14,8 +14,9 @@ from math import gcd, lcm
 from random import Random
 
 from csdf.analysis.capacity_steps import capacity_steps
+from csdf.analysis.cycle_lines import added_time
 from csdf.analysis.latency import dependency_latency, latency
-from csdf.analysis.parametric import added_time, parametric_period
+from csdf.analysis.parametric import parametric_period
 from csdf.analysis.schedules import periodic_throughput
 from csdf.analysis.self_timed import self_timed_execution
 from csdf.analysis.sensitivity import sensitivity
