@@ -241,11 +241,11 @@ OF_THE_CHECKER = {  # all of the planners that it reaches: the form of plans, an
     *("planners.plan.plan", CHECKER, "planners.plan.executor", "planners.plan.fused_stages"),
     *("planners.plan.shadow_arena", "planners.rewrites.copied_layers"),
     *("planners.plan.checked_geometry", "planners.plan.checked_rules"),
-    "planners.plan.checked_traffic",
+    *("planners.plan.checked_states", "planners.plan.checked_traffic"),
 }
 OF_THE_CHECKER_ALONE = (
     *("planners.plan.checked_geometry", "planners.plan.checked_rules"),
-    "planners.plan.checked_traffic",
+    *("planners.plan.checked_states", "planners.plan.checked_traffic"),
 )
 
 

@@ -51,7 +51,7 @@ class PlacedStage:
 
     @property
     def is_transfer(self) -> bool:
-        """Whether the stage copies a whole tensor before its group executes."""
+        """Whether the stage copies a whole tensor or a state, before its group executes or after it."""
         return self.copied is not None and self.copied.source is not None
 
     @property
@@ -77,7 +77,10 @@ class PlacedStage:
 
 
 def placed_stages(network: Network, plan: StreamingPlan) -> list[PlacedStage]:
-    """Return the stages of all groups in order. In each group, copying stages come first."""
+    """Return the stages of all groups in order.
+
+    In each group, copying stages come first; the copies of states back to slow memory are last.
+    """
     stages: list[PlacedStage] = []
     for number, group in enumerate(plan.groups):
         running: list[tuple[RunningStage, BufferCopy | None]] = [
@@ -86,6 +89,7 @@ def placed_stages(network: Network, plan: StreamingPlan) -> list[PlacedStage]:
         if group.streamed_input is not None and not plan.is_copied(number):
             running.append((streamed_input_stage(network, group.streamed_input), None))
         running += [(RunningStage(stage, network, None), None) for stage in group.stages]
+        running += _state_copies(network, plan, number, is_back=True)
         for running_stage, copied in running:
             stages.append(
                 PlacedStage(running=running_stage, number=len(stages), group=number, copied=copied)
@@ -104,6 +108,7 @@ def _copying_stages(
         name = source.tensor
         stage = Stage(layers=(name,), rows=network.layer(name).shape.rows)
         yield RunningStage(stage, network, name), BufferCopy(source, (target,))
+    yield from _state_copies(network, plan, number, is_back=False)
     if group.streamed_input is not None and plan.is_copied(number):
         rings = tuple(
             buffer
@@ -112,6 +117,19 @@ def _copying_stages(
             and buffer.begin <= number < buffer.end
         )
         yield streamed_input_stage(network, group.streamed_input), BufferCopy(None, rings)
+
+
+def _state_copies(
+    network: Network, plan: StreamingPlan, number: int, *, is_back: bool
+) -> Iterator[tuple[RunningStage, BufferCopy]]:
+    """The stages that copy the states of layers in slow memory, to their copies or back."""
+    homes = {buffer.tensor: buffer for buffer in plan.buffers if buffer.kind is Kind.STATE}
+    for buffer in plan.buffers:
+        if buffer.kind is Kind.STATE_COPY and buffer.begin == number:
+            name, home = buffer.tensor, homes[buffer.tensor]
+            stage = Stage(layers=(name,), rows=network.layer(name).shape.rows)
+            source, target = (buffer, home) if is_back else (home, buffer)
+            yield RunningStage(stage, network, name), BufferCopy(source, (target,))
 
 
 MOST_TURNS = 65535  # stages in a repeated sequence, and repetitions: both are uint16_t in C
@@ -152,25 +170,27 @@ class OrderedStage(Protocol):
 
     @property
     def is_transfer(self) -> bool:
-        """Whether the stage copies a whole tensor before its group executes."""
+        """Whether the stage copies a whole tensor or a state, before its group executes or after it."""
 
 
 def firing_order(plan: StreamingPlan, stages: Sequence[OrderedStage]) -> ScheduleOrder:
     """Return the firing order of the stages of a plan; empty if firing is demand-driven.
 
-    stages: of all groups, copying stages first in each group. Raises InvalidPlan if some groups
+    stages: of all groups, in the order of `placed_stages`. Raises InvalidPlan if some groups
     have an order and another group of several stages has none.
     """
     order = ScheduleOrder([], [])
-    if not any(group.order or group.transfers for group in plan.groups):
+    is_ordered = any(group.order or group.transfers for group in plan.groups)
+    if not (is_ordered or any(buffer.kind is Kind.STATE_COPY for buffer in plan.buffers)):
         return order
     for number, group in enumerate(plan.groups):
         members = [stage for stage in stages if stage.group == number]
-        number_of = {stage.running.result: stage.number for stage in members}
-        for stage in members:
-            if stage.is_transfer:
-                order.append(1, [stage.number])
         fired = [stage for stage in members if not stage.is_transfer]
+        number_of = {stage.running.result: stage.number for stage in fired}
+        copying = [stage.number for stage in members if stage.is_transfer]
+        for copy in copying:
+            if copy < fired[0].number:
+                order.append(1, [copy])
         if not group.order:
             if len(fired) > 1:
                 raise InvalidPlan(
@@ -180,6 +200,9 @@ def firing_order(plan: StreamingPlan, stages: Sequence[OrderedStage]) -> Schedul
             order.append(len(fired[0].running.targets), [fired[0].number])
         for turns in group.order:
             order.append(turns.times, [number_of[name] for name in turns.results])
+        for copy in copying:
+            if copy > fired[0].number:
+                order.append(1, [copy])
     return order
 
 
@@ -206,7 +229,7 @@ class TensorBuffers(NamedTuple):
     """The buffers that hold rows of tensors.
 
     first: for each tensor, the buffer that its producer writes.
-    further: all other buffers, into which rows are copied.
+    further: all other buffers that are copied from or to: of rows, and of states of layers.
     """
 
     first: dict[str, StreamBuffer]
@@ -220,9 +243,14 @@ def tensor_buffers(plan: StreamingPlan, producing_group: Mapping[str, int]) -> T
         if written := plan.written(tensor, group):
             first[tensor] = written[0]
     holding = [buffer for buffer in plan.buffers if buffer.has_rows and buffer.tensor in first]
-    return TensorBuffers(
-        first, tuple(buffer for buffer in holding if buffer is not first[buffer.tensor])
-    )
+    further = [buffer for buffer in holding if buffer is not first[buffer.tensor]]
+    copied = {buffer.tensor for buffer in plan.buffers if buffer.kind is Kind.STATE_COPY}
+    further += [
+        buffer
+        for buffer in plan.buffers
+        if buffer.kind in (Kind.STATE, Kind.STATE_COPY) and buffer.tensor in copied
+    ]
+    return TensorBuffers(first, tuple(further))
 
 
 def look_ahead(needs: Sequence[Range], height: int) -> int:

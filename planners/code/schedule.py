@@ -398,19 +398,24 @@ class Schedule:
         return self._aliases.get(name, Alias(name, name))
 
     def _copy_row(self, buffer: StreamBuffer) -> str:
-        """The initialiser of a further buffer of a tensor, without producer and readers."""
-        name = buffer.tensor
-        shape = self.network.layer(name).shape
-        row = shape.row_elements * self.width_of(name)
+        """The initialiser of a further buffer of a tensor, without producer and readers.
+
+        The state of a layer is a row of one pixel.
+        """
+        shape = self.network.layer(buffer.tensor).shape
+        row, height, width = self.elements(buffer.size), 1, 1
+        if buffer.has_rows:
+            row = shape.row_elements * self.width_of(buffer.tensor)
+            height, width = shape.rows, shape.width
         return table_row(
             buffer.name,
             offset=self.elements(buffer.offset),
             rows=buffer.rows,
             stride=row,
-            column_stride=row // shape.width,
-            height=shape.rows,
-            width=shape.width,
-            channels=row // shape.width,
+            column_stride=row // width,
+            height=height,
+            width=width,
+            channels=row // width,
             producer=-1,
             **self._readers_of(None),
         )
@@ -463,6 +468,9 @@ class Schedule:
         """
         rows = self.network.layer(name).shape.rows
         if name in self._rings:
+            for copy in self.copies:
+                if name in copy.readers:  # of the variable, which is in slow memory
+                    return self.elements(copy.offset), copy.rows
             return self._offset_and_rows(self._rings[name].previous)
         if name in self.outside:
             return -1 - self.outside.index(name), rows
@@ -662,7 +670,9 @@ class Schedule:
         it counts from the start of the arena, and rows and columns are zero.
         """
         if state_bytes(self.network, layer):
-            return self._offset(layer.name, Kind.STATE, stage.group), 0, 0
+            copied = {copy.tensor for copy in self.copies if copy.kind is Kind.STATE_COPY}
+            kind = Kind.STATE_COPY if layer.name in copied else Kind.STATE
+            return self._offset(layer.name, kind, stage.group), 0, 0
         if stage.mode == "BY_TILES" and layer.name != stage.running.result:
             return self._offset(layer.name, Kind.TILE, stage.group), 0, 0
         offset = 0
@@ -712,7 +722,8 @@ class Schedule:
     def _group_row(self, number: int) -> str:
         """The initialiser of a group: its stages, and its staging buffer in arena elements."""
         stages = [stage for stage in self.stages if stage.group == number]
-        staging = self.buffer(stages[-1].running.result, (Kind.STAGING,), number)
+        *_, last = (stage for stage in stages if not stage.is_transfer)
+        staging = self.buffer(last.running.result, (Kind.STAGING,), number)
         return table_row(
             first_stage=stages[0].number,
             stages=len(stages),

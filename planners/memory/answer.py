@@ -97,6 +97,10 @@ class FitWhy(Why):
     TOO_LARGE_BY_THEN = "{end}; the least found by then needs {least} bytes"
     KEEPS_STATE = "layer by layer; RAM is what stays between frames and what a frame works in"
     STATE_TOO_LARGE = "what stays between frames and a frame layer by layer need {least} bytes"
+    FRAME_TOO_LARGE = (
+        "with the {kept} bytes that stay between frames in slow memory, a frame layer by layer "
+        "still needs {least} bytes of fast memory; give larger memories"
+    )
     BESIDE_STATES = (
         "beside the {kept} bytes that stay between frames of all networks, "
         "the least found needs {least} bytes in all"

@@ -15,14 +15,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from math import ceil
+from functools import partial
 from warnings import warn
 
 from cnn2csdf.fixed_point.flash import flash_bytes
 from cnn2csdf.instructions import kernels_without_counts
 from cnn2csdf.network import Network
 from cnn2csdf.platforms import (
-    NANOSECONDS,
     USUAL_PLATFORM,
     BoardMemory,
     Platform,
@@ -51,7 +50,6 @@ from planners.memory.answer import (
 )
 from planners.memory.layer_orders import SEARCHED_ORDER
 from planners.memory.memories import InMemories, planned_in_memories
-from planners.memory.memory_plans import in_fast_memory
 from planners.memory.moved_weights import layout_of
 from planners.memory.network_searches import methods_of_orders
 from planners.memory.order import topological_order
@@ -59,12 +57,12 @@ from planners.memory.plain_plans import ends_of, layer_by_layer
 from planners.memory.request import FitRequest, fit_request, plan_times
 from planners.memory.search import WIDTHS, method_of
 from planners.memory.stages import StageTable
+from planners.memory.state_in_memories import state_in_memories
 from planners.memory.stateful import stateful_plan
 from planners.plan.carried_out import require_carried_out
 from planners.plan.plan import Kind, Memory, StreamingPlan
 from planners.plan.ram import RamBeside, state_bytes
 from planners.plan.stack import stage_stack_bytes
-from planners.plan.weights import weight_bytes
 
 NEARLY_AS_FAST = Fraction(1, 100)  # no difference that a model of a platform can tell
 NEARLY_AS_SMALL = Fraction(1, 20)  # of the RAM of the method that is taken without a limit
@@ -443,16 +441,19 @@ def _fit_with_state(request: FitRequest, budget: Budget) -> Fit:
     time = None if times is None else times.of(stateful.plan)
     has_state = request.beside is not None
     method = method_of(WHOLE_LAYERS, stateful.plan, network, time, counts_state=has_state)
-    slow = None
-    is_fitting, room = request.has_room_for(method), request.room
-    if request.memories:
-        method, slow, is_fitting = _state_in_memories(request, method)
+    slow, room = None, request.room
     status, reason = Status.FEASIBLE, because(FitWhy.KEEPS_STATE)
-    if not is_fitting:
+    if request.memories:
+        plan_away = partial(
+            stateful_plan, network, element_bytes=element_bytes, external=outside, budget=budget
+        )
+        method, slow, lacking = state_in_memories(request, method, plan_away)
+        if lacking is not None:
+            status, reason = Status.UNKNOWN, lacking
+    elif not request.has_room_for(method):
         is_proved = room is not None and stateful.lower_bound > room
         status = Status.INFEASIBLE if is_proved else Status.UNKNOWN
-        least = request.needed_ram(method)
-        reason = because(FitWhy.STATE_TOO_LARGE, least=least)
+        reason = because(FitWhy.STATE_TOO_LARGE, least=request.needed_ram(method))
     return _answer_about(
         [method],
         request,
@@ -462,39 +463,6 @@ def _fit_with_state(request: FitRequest, budget: Budget) -> Fit:
         ends=(request.input, request.output),
         slow=slow,
     )
-
-
-def _state_in_memories(
-    request: FitRequest, method: FitMethod
-) -> tuple[FitMethod, SlowTraffic, bool]:
-    """Return the plan of a stateful network in several memories, its traffic, and whether it fits.
-
-    All buffers are in the nearest fast memory with enough free bytes, or else in several fast
-    memories, the state in the nearest. Plans with tensors in slow memory are not searched.
-    """
-    network, layout = request.network, layout_of(request.memories)
-    weights = sum(
-        weight_bytes(network, layer, request.element_bytes)
-        for layer in (network.layers if layout.flash else ())
-    )
-    traffic = SlowTraffic(layout.all, None, 0, weights, weights, weights)
-    table = StageTable(network, element_bytes=request.element_bytes)
-    beside = request.needed_ram(method) - method.ram_bytes
-    fast = [
-        replace(memory, size=max(0, memory.size - (beside if memory == layout.stack else 0)))
-        for memory in layout.fast
-    ]
-    plan = in_fast_memory(method.plan, table, layout._replace(fast=tuple(fast)))
-    if plan is None:
-        return replace(method, nanoseconds=None), traffic, False
-    time, platform = method.nanoseconds, request.platform
-    if platform is None or not layout.has_rates(platform):
-        time = None
-    elif time is not None and layout.flash is not None and layout.flash.read:
-        rate = layout.flash.read * (platform.hertz or 1)
-        time += ceil(plan.slow_bytes * NANOSECONDS / rate)
-    method = replace(method, plan=plan, nanoseconds=time)
-    return method, traffic._replace(moved=plan.slow_bytes, nanoseconds=time), True
 
 
 def _chosen(fitting: Sequence[FitMethod], *, is_limited: bool) -> FitMethod | None:

@@ -44,6 +44,7 @@ from planners.plan.plan import (
     StreamBuffer,
     StreamingPlan,
 )
+from planners.plan.state import state_moves
 from planners.plan.weights import bytes_of_each_weight
 from planners.plan.write_buffers import block_bytes, smallest_block
 from planners.rewrites.rematerialisation import worked_network
@@ -548,29 +549,33 @@ def in_fast_memory(
 ) -> StreamingPlan | None:
     """Return a plan of one arena in the nearest fast memory with room for it; None if none has.
 
-    The buffers of a network with a state may be in several fast memories. The only traffic is the
-    weights that layers read from flash, if flash reads count.
+    The buffers of a network with a state may be in several fast memories, and states in slow memory.
+    Otherwise the only traffic is the weights that layers read from flash, if flash reads count.
     """
     table = table.of(worked_network(table.network, plan.rematerialised))
     unit = max(table.bytes_of(layer.name) for layer in table.network.layers)
-    size = -(-plan.arena_bytes // unit) * unit
+    away = [buffer for buffer in plan.buffers if (m := plan.memory_of(buffer)) and m.is_slow]
     inside = [buffer for buffer in plan.buffers if buffer.kind is not Kind.EXTERNAL]
+    inside = [buffer for buffer in inside if buffer not in away]
+    needed = plan.memories[0].size if away else plan.arena_bytes
+    size = -(-needed // unit) * unit
     homes = (memory for memory in layout.fast if {TENSORS, SCRATCH} <= set(memory.holds))
-    home = next((memory for memory in homes if plan.arena_bytes <= memory.size), None)
-    if home is not None:
-        places = {buffer.name: buffer.offset for buffer in inside}
-        memories = tuple(
-            Memory(name=memory.name, size=size if memory == home else 0, is_slow=memory.is_slow)
-            for memory in (*layout.fast, *layout.slow)
-        )
-    elif table.network.keeps_state:
-        places, memories, excess = _placement(
-            table, layout, inside, [], lambda buffer: Fraction(buffer.persists)
-        )
-        if any(excess):
-            return None
-    else:
+    home = next((memory for memory in homes if needed <= memory.size), None)
+    if home is None and not table.network.keeps_state:
         return None
+    fast = inside if home is None else []
+    places, memories, excess = _placement(
+        table, layout, fast, away, lambda buffer: Fraction(buffer.persists)
+    )
+    if any(excess):
+        return None
+    if home is not None:
+        places = {name: size + offset for name, offset in places.items()}
+        places |= {buffer.name: buffer.offset for buffer in inside}
+        memories = tuple(
+            replace(memory, size=size) if memory.name == home.name else memory
+            for memory in memories
+        )
     end = sum(memory.size for memory in memories)
     shift = end - plan.arena_bytes // unit * unit  # of tensors outside, which remain aligned
     flash = None if layout.flash is None else layout.flash.name
@@ -580,7 +585,7 @@ def in_fast_memory(
         for stage in group.stages
         for bytes_read in table.weight_reads(table.geometry(stage)).values()
     )
-    return replace(
+    placed_plan = replace(
         plan,
         buffers=tuple(
             replace(buffer, offset=places.get(buffer.name, buffer.offset + shift))
@@ -589,11 +594,22 @@ def in_fast_memory(
         arena_bytes=end,
         memories=memories,
         flash=flash,
-        traffic=(
-            *(MemoryTraffic(memory=memory.name, read=0, written=0) for memory in layout.slow),
-            *([] if flash is None else [MemoryTraffic(memory=flash, read=read, written=0)]),
-        ),
     )
+    moved = Counter[tuple[str, str]]()
+    for buffer, from_state, to_state in state_moves(table.network, placed_plan):
+        if (memory := placed_plan.memory_of(buffer)) is not None:
+            moved[memory.name, "read"] += from_state
+            moved[memory.name, "written"] += to_state
+    traffic = [
+        MemoryTraffic(
+            memory=memory.name,
+            read=moved[memory.name, "read"],
+            written=moved[memory.name, "written"],
+        )
+        for memory in layout.slow
+    ]
+    traffic += [] if flash is None else [MemoryTraffic(memory=flash, read=read, written=0)]
+    return replace(placed_plan, traffic=tuple(traffic))
 
 
 def cost_of_tensors(group: MemoryGroup, fast: Names, table: StageTable, costs: MoveCosts) -> int:

@@ -3,6 +3,7 @@
 The buffers that later frames read are rows of ring buffers, variables, and internal state of layers.
 Their offsets stay the same from frame to frame. The tensors of the current frame are above them;
 tensors with disjoint lifetimes share bytes. A frame has few rows, so its tensors are stored whole.
+States in slow memory are copied into the arena for the groups that read them.
 """
 
 from __future__ import annotations
@@ -19,21 +20,26 @@ from csdf.status import because
 from csdf.time_limit import Budget, stop_of
 from planners.arena.allocation import ArenaWhy, plan_arena
 from planners.arena.problem import Buffer, MemoryPlan, Problem
+from planners.memory.stages import GroupGeometry, StageTable
 from planners.plan.accumulators import sums_over_rows
+from planners.plan.firing import order_in_step, turns_of
 from planners.plan.plan import (
     ACCUMULATOR_BYTES,
     Alias,
     Kind,
+    Memory,
     Mode,
     PlannedGroup,
     Stage,
     StreamBuffer,
     StreamingPlan,
+    Transfer,
 )
 from planners.plan.state import state_bytes, state_updates
 
 MOST_STEPS = 60  # steps of the search for an arena; the same plan on every machine
 SUMS = ": sums"  # suffix of the name of a layer: its accumulators
+COPY = f" {Kind.STATE_COPY.value}"  # the same: the copy of its state
 
 
 def arena_within_steps(problem: Problem, budget: Budget = None) -> MemoryPlan:
@@ -64,12 +70,15 @@ def stateful_plan(
     *,
     element_bytes: int | None = None,
     external: Collection[str] = (),
+    away: Collection[str] = (),
     budget: Budget = None,
 ) -> BoundedPlan:
     """Return the plan that executes layer by layer, with state buffers and the tensors of a frame.
 
     element_bytes: of all tensors; by default each has its own. external: inputs and results in the
-    caller's memory. Raises InvalidNetwork if states have other element sizes than those of the file.
+    caller's memory. away: variables, and layers with a state, whose states are in slow memory; the plan
+    then has a fast and a slow memory. Raises InvalidNetwork if states have other element sizes than
+    those of the file.
     """
     if element_bytes is not None and any(
         layer.operator.kept(network.input_shapes(layer)) for layer in network.layers
@@ -78,16 +87,23 @@ def stateful_plan(
             f"network {network.name!r} keeps numbers of several types from frame to frame; leave out "
             "element_bytes"
         )
-    return _StatefulPlanning(network, element_bytes, frozenset(external)).plan(budget)
+    return _StatefulPlanning(network, element_bytes, frozenset(external), frozenset(away)).plan(
+        budget
+    )
 
 
 class _StatefulPlanning:
     """The buffers of a network, before placement."""
 
     def __init__(
-        self, network: Network, element_bytes: int | None, external: frozenset[str]
+        self,
+        network: Network,
+        element_bytes: int | None,
+        external: frozenset[str],
+        away: frozenset[str],
     ) -> None:
         self._network, self._element_bytes, self._external = network, element_bytes, external
+        self._away = away
         self._windows = rings_of(network)
         self._layers = [
             layer
@@ -109,6 +125,24 @@ class _StatefulPlanning:
         self._aliases = {
             alias.tensor: alias for layer in self._layers for alias in self._channel_alias(layer)
         }
+        self._copied = {
+            layer.name: readers
+            for layer, _ in network.variables
+            if layer.name in away
+            and (readers := self._readers_in_step(network.consumers[layer.name]))
+        }
+
+    def _readers_in_step(self, readers: Collection[str]) -> dict[str, list[int]]:
+        """The layers, or windows of rings, that read a variable, with the groups of the layers."""
+        layers = {
+            name: self._network.consumers[name] if name in self._windows else (name,)
+            for name in readers
+        }
+        steps = {
+            name: [self._step[layer] for layer in inside if layer in self._step]
+            for name, inside in layers.items()
+        }
+        return {name: inside for name, inside in steps.items() if inside}
 
     def _reduced_by_row(self) -> dict[str, str]:
         """Return the layers that are computed row by row, each with the reduction that reads it.
@@ -161,10 +195,9 @@ class _StatefulPlanning:
 
     def plan(self, budget: Budget) -> BoundedPlan:
         """Return the plan, with its lower bound."""
-        groups = tuple(
-            PlannedGroup(stages=tuple(map(self._stage, group))) for group in self._groups
-        )
-        kept, top = self._kept(len(groups))
+        groups = tuple(map(self._group, range(len(self._groups))))
+        kept, top = self._kept(is_away=False)
+        away, slow_bytes = self._kept(is_away=True)
         work = sum(
             multiply_accumulates(layer, self._network.input_shapes(layer)) for layer in self._layers
         )
@@ -172,16 +205,20 @@ class _StatefulPlanning:
             network=self._network.name,
             element_bytes=self._element_bytes,
             groups=groups,
-            buffers=tuple(kept),
+            buffers=(*kept, *away),
             arena_bytes=top,
             multiply_accumulates=work,
             aliases=tuple(self._aliases.values()),
         )
         problem = self._problem(empty)
         arena = arena_within_steps(problem, budget)
-        end = top + arena.peak
+        fast = end = top + arena.peak
+        if away:
+            fast += -fast % max(map(self._unit, self._network.layers))
+            end = fast + slow_bytes
         buffers = (
             *kept,
+            *(replace(buffer, offset=fast + buffer.offset) for buffer in away),
             *(
                 self._frame_buffer(buffer, top + arena.offsets[buffer.name])
                 for buffer in problem.buffers
@@ -192,24 +229,32 @@ class _StatefulPlanning:
                 for number, (*_, last) in enumerate(self._groups)
             ),
         )
-        plan = replace(empty, buffers=buffers, arena_bytes=end)
+        memories = (
+            Memory(name="fast", size=fast),
+            Memory(name="slow", size=slow_bytes, is_slow=True),
+        )
+        plan = replace(empty, buffers=buffers, arena_bytes=end, memories=memories if away else ())
         return BoundedPlan(plan, top + arena.lower_bound, top + sum(map(self._bytes, self._layers)))
 
     def _frame_buffer(self, buffer: Buffer, offset: int) -> StreamBuffer:
         """Return the buffer of a tensor of the current frame, or of the accumulators of a reduction."""
-        layer = self._network.layer(buffer.name.removesuffix(SUMS))
-        has_accumulators = buffer.name != layer.name
-        is_line = layer.name in self._summed
-        kind = Kind.LINE if is_line else Kind.WHOLE
+        layer = self._network.layer(buffer.name.removesuffix(SUMS).removesuffix(COPY))
+        kind, rows = Kind.WHOLE, layer.shape.rows
+        if buffer.name != layer.name:
+            is_sum = buffer.name.endswith(SUMS)
+            kind, rows = (Kind.ACCUMULATORS, 1) if is_sum else (Kind.STATE_COPY, 0)
+        elif layer.name in self._summed:
+            kind, rows = Kind.LINE, 1
         return StreamBuffer(
             name=buffer.name,
-            kind=Kind.ACCUMULATORS if has_accumulators else kind,
+            kind=kind,
             tensor=layer.name,
-            rows=1 if is_line or has_accumulators else layer.shape.rows,
+            rows=rows,
             size=buffer.size,
             offset=offset,
             begin=buffer.start,
             end=buffer.end,
+            readers=tuple(self._copied.get(layer.name, ())),
         )
 
     def _external_buffers(self, end: int) -> Iterator[StreamBuffer]:
@@ -229,6 +274,24 @@ class _StatefulPlanning:
             )
             end += self._bytes(layer)
 
+    def _group(self, number: int) -> PlannedGroup:
+        """Return a group, with the copies of variables that begin with it.
+
+        C executes copies in an explicit order only: with a state in slow memory each group has one.
+        """
+        stages = tuple(map(self._stage, self._groups[number]))
+        transfers = tuple(
+            Transfer(source=f"{name} kept", target=name)
+            for name, readers in self._copied.items()
+            if min(map(min, readers.values())) == number
+        )
+        if not self._away or len(stages) == 1:
+            return PlannedGroup(stages=stages, transfers=transfers)
+        table = StageTable(self._network, element_bytes=self._element_bytes)
+        firings = GroupGeometry(table, tuple(map(table.geometry, stages)), None).firings
+        order = turns_of([firings[place].result for place in order_in_step(firings)])
+        return PlannedGroup(stages=stages, transfers=transfers, order=order)
+
     def _stage(self, layer: Layer) -> Stage:
         """Return the execution mode of a layer: whole, row by row, or accumulating rows."""
         rows = 1 if layer.name in self._summed else layer.shape.rows
@@ -237,16 +300,19 @@ class _StatefulPlanning:
             layers=(layer.name,), rows=rows, mode=Mode.ACCUMULATING if is_sum else Mode.ROWS
         )
 
-    def _kept(self, groups: int) -> tuple[list[StreamBuffer], int]:
-        """Return the buffers retained between frames, widest elements first, and their end."""
+    def _kept(self, *, is_away: bool) -> tuple[list[StreamBuffer], int]:
+        """Return the buffers retained between frames, widest elements first, and their end.
+
+        is_away: whether of the states in slow memory; otherwise of the others.
+        """
         retained: list[tuple[int, Layer, Kind, int]] = []
         for layer in self._network.layers:
+            if (layer.name in self._away) is not is_away:
+                continue
             if layer.is_input and layer.operator.is_state:
                 retained.append((self._unit(layer), layer, Kind.KEPT, self._bytes(layer)))
             elif size := state_bytes(self._network, layer):
-                kept = layer.operator.kept(self._network.input_shapes(layer)).values()
-                unit = max(variable.element.bytes for variable in kept)
-                retained.append((unit, layer, Kind.STATE, size))
+                retained.append((self._state_unit(layer), layer, Kind.STATE, size))
         buffers, end = [], 0
         for unit, layer, kind, size in sorted(retained, key=lambda entry: -entry[0]):
             end += -end % (unit if kind is Kind.KEPT else 1)
@@ -259,7 +325,7 @@ class _StatefulPlanning:
                     size=size,
                     offset=end,
                     begin=0,
-                    end=groups,
+                    end=len(self._groups),
                 )
             )
             end += size
@@ -268,6 +334,10 @@ class _StatefulPlanning:
         widest = max(map(self._unit, self._network.layers))
         widest = widest if self._element_bytes or self._is_unquantized() else 1
         return buffers, end + -end % (ACCUMULATOR_BYTES if self._summed else widest)
+
+    def _state_unit(self, layer: Layer) -> int:
+        kept = layer.operator.kept(self._network.input_shapes(layer)).values()
+        return max(variable.element.bytes for variable in kept)
 
     def _is_unquantized(self) -> bool:
         return all(layer.quantization is None for layer in self._network.layers)
@@ -316,6 +386,8 @@ class _StatefulPlanning:
                 alignment=ACCUMULATOR_BYTES,
             )
             buffers.append(sums)
+        buffers += self._copies_of_states()
+        ends |= {buffer.name: buffer.end - 1 for buffer in buffers if buffer.name in self._copied}
         whole_buffers = {buffer.name for buffer in buffers} - set(self._summed)
         pairs = [
             (layer.inputs[0], layer.name)
@@ -332,3 +404,26 @@ class _StatefulPlanning:
             in_place=tuple(pairs),
             may_overlap=tuple(over),
         )
+
+    def _copies_of_states(self) -> Iterator[Buffer]:
+        """Yield the copies of states in slow memory, for the groups that use them."""
+        for name, readers in self._copied.items():
+            layer = self._network.layer(name)
+            steps = [step for inside in readers.values() for step in inside]
+            yield Buffer(
+                name=name,
+                size=self._bytes(layer),
+                start=min(steps),
+                end=max(steps) + 1,
+                alignment=self._unit(layer),
+            )
+        for layer in self._layers:
+            if layer.name in self._away:
+                step = self._step[layer.name]
+                yield Buffer(
+                    name=f"{layer.name}{COPY}",
+                    size=state_bytes(self._network, layer),
+                    start=step,
+                    end=step + 1,
+                    alignment=self._state_unit(layer),
+                )

@@ -34,6 +34,7 @@ from planners.plan.checked_rules import (
     pixel_elements,
     works_on_blocks,
 )
+from planners.plan.checked_states import require_states
 from planners.plan.checked_traffic import require_write_buffers
 from planners.plan.executor import PlanMachine
 from planners.plan.plan import (
@@ -138,7 +139,7 @@ class _Checked:
             self._require_buffer(buffer)
         for alias in self._plan.aliases:
             self._require_alias(alias)
-        self._require_kept()
+        require_states(self._network, self._plan, self._group_of)
         self._require_arena()
         self._require_memories()
         require_write_buffers(self._needs, self._plan)
@@ -150,27 +151,6 @@ class _Checked:
         self._require_orders()
         self._require_work()
         require_layouts(self._network, self._plan)
-
-    def _require_kept(self) -> None:
-        """Require one buffer in all groups for each variable, and for the state of each layer."""
-        wanted = dict.fromkeys(self._variables, Kind.KEPT)
-        for layer in self._works.values():
-            if bytes_kept(self._network, layer):
-                wanted[layer.name] = Kind.STATE
-        counts = Counter((b.tensor, b.kind) for b in self._plan.buffers if b.persists)
-        for name, kind in wanted.items():
-            if counts[name, kind] != 1:
-                raise InvalidPlan(
-                    f"{name!r} stays from frame to frame in {counted(counts[name, kind], 'buffer')}; "
-                    "expected one"
-                )
-        for buffer in self._plan.buffers:
-            if not buffer.persists:
-                continue
-            if wanted.get(buffer.tensor) is not buffer.kind:
-                raise InvalidPlan(f"buffer {buffer.name!r} stays, but {buffer.tensor!r} does not")
-            if (buffer.begin, buffer.end) != (0, len(self._plan.groups)):
-                raise InvalidPlan(f"buffer {buffer.name!r} stays, but some groups do not have it")
 
     def _stages(self) -> Iterator[tuple[int, Stage]]:
         for number, group in enumerate(self._plan.groups):
@@ -339,6 +319,7 @@ class _Checked:
             Kind.ACCUMULATORS: shape.elements * ACCUMULATOR_BYTES,
             Kind.KEPT: shape.elements * unit,
             Kind.STATE: bytes_kept(self._network, self._network.layer(buffer.tensor)),
+            Kind.STATE_COPY: bytes_kept(self._network, self._network.layer(buffer.tensor)),
         }
         for name in buffer.readers if buffer.kind not in (Kind.SCRATCH, Kind.STATE) else ():
             if name not in self._network.consumers[buffer.tensor]:
@@ -416,7 +397,7 @@ class _Checked:
             )
 
     def _require_memories(self) -> None:
-        """Require each buffer in one memory, and only whole tensors in a slow one."""
+        """Require each buffer in one memory, and only tensors, states and weights in a slow one."""
         plan = self._plan
         if not plan.memories:
             return
@@ -431,10 +412,11 @@ class _Checked:
             memory = plan.memory_of(buffer)
             if memory is None:
                 raise InvalidPlan(f"buffer {buffer.name!r} lies in more than one memory")
-            if memory.is_slow and buffer.kind not in (Kind.WHOLE, Kind.RESIDENT):
+            is_stored = buffer.kind in (Kind.WHOLE, Kind.RESIDENT) or buffer.persists
+            if memory.is_slow and not is_stored:
                 raise InvalidPlan(
                     f"buffer {buffer.name!r} lies in {memory.name!r}; a slow memory has whole "
-                    f"tensors and weights only, and this is a {buffer.kind.value}"
+                    f"tensors, states and weights only, and this is a {buffer.kind.value}"
                 )
 
     def _require_weights(self) -> None:
@@ -568,7 +550,8 @@ class _Checked:
             at = made[buffer.tensor]
             if buffer.has_all_rows:
                 taken = {copy.target for copy in plan.groups[buffer.begin].transfers}
-                if at < buffer.begin and buffer.name not in taken:
+                is_copy = buffer.tensor in self._variables and buffer.kind is not Kind.KEPT
+                if (at < buffer.begin or is_copy) and buffer.name not in taken:
                     raise InvalidPlan(
                         f"buffer {buffer.name!r} begins with group {buffer.begin + 1}, behind the "
                         f"making of {buffer.tensor!r}, but does not take it over"
@@ -619,7 +602,8 @@ class _Checked:
                     )
                 if target.kind is Kind.EXTERNAL:
                     raise InvalidPlan(f"{named}, which is outside the arena")
-                is_there = target.tensor in self._inputs - set(self._group_of)
+                inputs = self._inputs - set(self._group_of)
+                is_there = target.tensor in inputs | self._variables
                 if made.get(target.tensor, number) >= number and not is_there:
                     raise InvalidPlan(f"{named}, before {target.tensor!r} is made")
 

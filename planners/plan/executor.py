@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from math import prod
 from typing import NamedTuple
 
 import numpy as np
@@ -40,6 +39,7 @@ from planners.plan.checked_rules import (
     joins_columns,
     variable_updates,
 )
+from planners.plan.checked_states import LayerStates
 from planners.plan.checked_traffic import CheckedWeightReads
 from planners.plan.fused_stages import FusedFiring, TileWork
 from planners.plan.plan import (
@@ -93,6 +93,7 @@ class PlanMachine:
         self.network = network
         self.plan = plan
         self.arena = MarkedArena(plan, self.network, memory)
+        self.states = LayerStates(self.arena, network, plan)
         self.computing = computing
         self.needs = InputNeeds(network)
         self.weight_reads = CheckedWeightReads(self.needs, plan.element_bytes)
@@ -118,7 +119,7 @@ class PlanMachine:
                     )
                     self.put(tensor, row, row_values)
             elif bytes_kept(self.network, layer):
-                self.keep(layer, first.get(layer.name))
+                self.states.begin(layer, first.get(layer.name))
 
     def _begin_weights(self) -> None:
         """Record the buffers of the weights of layers: the copy of a frame, and the resident copy.
@@ -184,41 +185,10 @@ class PlanMachine:
         for buffer in self.plan.buffers:
             if buffer.kind is Kind.RESIDENT:
                 self._require_weights(buffer)
-            if buffer.kind is Kind.STATE:
-                self._require_state(buffer)
+        self.states.require_all()
         with self.arena.uncounted():
             for previous, _ in self.network.variables:
                 self._all_of(previous.name, None)
-
-    def keep(self, layer: Layer, states: dict[str, Array] | None) -> None:
-        """Write the state that a layer retains for the next frame."""
-        buffer = self._buffer(layer.name, Kind.STATE, 0)
-        state_bytes = _bytes_of(buffer)
-        self.arena.fill(Content.STATE, layer.name, state_bytes)
-        if states is not None:
-            arrays = [np.ascontiguousarray(state).reshape(-1) for state in states.values()]
-            self.arena.memory[slice(*state_bytes)] = np.concatenate(
-                [row.view(np.uint8) for row in arrays]
-            )
-
-    def _require_state(self, buffer: StreamBuffer) -> None:
-        if not self.arena.holds(Content.STATE, buffer.tensor, _bytes_of(buffer)):
-            raise ExecutionError(f"what {buffer.tensor!r} keeps from frame to frame is overwritten")
-
-    def require_state(self, layer: Layer) -> None:
-        """Raise ExecutionError if the retained state of a layer is overwritten."""
-        self._require_state(self._buffer(layer.name, Kind.STATE, 0))
-
-    def kept(self, layer: Layer) -> dict[str, Array]:
-        """Return the retained state of a layer. Raises ExecutionError if it is overwritten."""
-        buffer = self._buffer(layer.name, Kind.STATE, 0)
-        self._require_state(buffer)
-        memory, states = self.arena.memory[slice(*_bytes_of(buffer))].copy(), {}
-        for role, state in layer.operator.kept(self.network.input_shapes(layer)).items():
-            size = prod(state.dims) * state.element.bytes
-            states[role] = memory[:size].view(state.element.value).reshape(state.dims)
-            memory = memory[size:]
-        return states
 
     def next_frame(self, computing: Computing | None = None) -> None:
         """Poison all bytes except resident buffers, and execute all groups on another frame."""
@@ -262,9 +232,11 @@ class PlanMachine:
             self.group = number
             self._copy_weights(number)
             self._whole |= transfer(self, group.transfers, number, self._whole)
+            self.states.copy(number, is_end=False)
             self._join()
             _GroupRun(self, group, number).run()
             self._join()
+            self.states.copy(number, is_end=True)
             for last_group, variable, source in updates:
                 if last_group == number:
                     self._update_variable(variable, source)
@@ -273,7 +245,7 @@ class PlanMachine:
     def _join(self) -> None:
         """Make the ring windows readable whose rows have all been computed."""
         for name, ring in self._rings.items():
-            if ring.new in self._whole and name not in self._whole:
+            if ring.new in self._whole:
                 pieces = self._whole[ring.previous], self._whole[ring.new]
                 layer = self.network.layer(name)
                 self._whole[name] = JoinedTensor(layer, self.arena.element_bytes(name), *pieces)
@@ -282,20 +254,26 @@ class PlanMachine:
         """Copy the last rows of a tensor to a variable, row by row as the generated C does.
 
         C writes the rows of a ring from its oldest row on, a position that moves from frame to frame.
-        So the rows computed in the frame must be intact afterwards: the source, or the new rows of the
-        ring whose window it is. A source at the offsets of the variable's rows is exempt: its copy
-        changes nothing.
+        So only the new rows move there, and the rows computed in the frame must be intact afterwards:
+        the source, or the new rows of the ring whose window it is. A source at the offsets of the
+        variable's rows is exempt: its copy changes nothing.
         """
-        source, variable = self._whole_tensor(source_name), self._whole[name]
-        height, kept_rows = source.layer.shape.rows, variable.layer.shape.rows
+        variable = self.held(name, self._buffer(name, Kind.KEPT, 0))
         ring = self._rings.get(source_name)
-        computed = source if ring is None else self._whole_tensor(ring.new)
+        computed = self._whole_tensor(source_name if ring is None else ring.new)
+        source = computed
+        if ring is not None:
+            window, unit = self.network.layer(source_name), self.arena.element_bytes(source_name)
+            source = JoinedTensor(window, unit, variable, computed)
+        height, kept_rows = source.layer.shape.rows, variable.layer.shape.rows
+        oldest = height - computed.layer.shape.rows
         is_in_place = ring is None and all(
             source.place(row) == variable.place(row - height + kept_rows)
             for row in range(height - kept_rows, height)
         )
         for row in range(height - kept_rows, height):
-            self.put(variable, row - height + kept_rows, self.get(source, row).copy())
+            with nullcontext() if row >= oldest else self.arena.uncounted():
+                self.put(variable, row - height + kept_rows, self.get(source, row).copy())
         if not is_in_place:
             end = computed.layer.shape.rows
             with self.arena.uncounted():
@@ -444,6 +422,12 @@ class _GroupRun:
                         f"group {self.number + 1}: layer {layer.name!r} reads {source!r} in buffer "
                         f"{buffer.name!r}, which groups {buffer.begin + 1} to {buffer.end} have"
                     )
+                memory = self.machine.plan.memory_of(buffer)
+                if buffer.kind is Kind.KEPT and memory is not None and memory.is_slow:
+                    raise ExecutionError(
+                        f"group {self.number + 1}: layer {layer.name!r} reads the state {source!r} in "
+                        f"slow memory {memory.name!r}; expected a copy in fast memory"
+                    )
 
     def _is_copied(self, stage: CheckedFirings) -> bool:
         """Whether a stage copies the rows of a whole tensor into a ring buffer."""
@@ -588,19 +572,19 @@ class _GroupRun:
         inputs = self.whole_rows(layer, stage.ranges[stage.fired])
         computed_region, keeps = None, bytes_kept(machine.network, layer) > 0
         if keeps:
-            machine.require_state(layer)
+            machine.states.require(layer)
         if computing is not None:
-            kept = machine.kept(layer) if keeps else None
+            kept = machine.states.kept(layer) if keeps else None
             region = Region((first, end), (0, layer.shape.width))
             computed_region = computing.region(layer, region, inputs, kept)
             if kept is not None:
-                machine.keep(layer, kept)
+                machine.states.keep(layer, kept)
         for row in range(first, end):
             machine.put(
                 tensor, row, None if computed_region is None else computed_region[row - first]
             )
         if keeps:
-            machine.require_state(layer)  # the result must not overwrite the state
+            machine.states.require(layer)  # the result must not overwrite the state
 
     def _streamed_row(self, stage: CheckedFirings, row: int) -> Array | None:
         machine = self.machine

@@ -201,6 +201,9 @@ class Kind(Enum):
     SCRATCH = "scratch"  # what a layer may write while it computes
     KEPT = "kept"  # all rows of a variable, from frame to frame
     STATE = "state"  # what a layer itself keeps from frame to frame
+    STATE_COPY = (
+        "state copy"  # of a state in slow memory: copied here for a group, and back after it
+    )
     WRITE_BUFFER = "write buffer"  # pixels of a result, before they are stored in slow memory
     WEIGHTS = "weights"  # of a layer, copied here in each frame as the first group begins
     RESIDENT = "resident weights"  # of a layer, copied here once, before the first frame

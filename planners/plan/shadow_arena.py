@@ -175,10 +175,10 @@ class MarkedArena:
 
     @contextmanager
     def uncounted(self) -> Iterator[None]:
-        """Suspend the count of reads, for reads by checks that a frame does not make."""
-        reads = self.reads.copy()
+        """Suspend the counts, for reads by checks and for moves that a frame does not make."""
+        counts = self.reads.copy(), self.writes.copy()
         yield
-        self.reads = reads
+        self.reads, self.writes = counts
 
     @property
     def slow_bytes(self) -> int:
@@ -387,10 +387,14 @@ class JoinedTensor(HeldTensor):
         return any(piece.may_overlap(begin, end) for piece in self._pieces)
 
     def place(self, row: int, reader: str | None = None) -> int:
-        """Return the position of a row."""
+        """Return the position of a row: one of the first tensor in the buffer for the window."""
         first, new = self._pieces
         kept = first.layer.shape.rows
-        return first.place(row, reader) if row < kept else new.place(row - kept, reader)
+        return first.place(row, self.layer.name) if row < kept else new.place(row - kept, reader)
+
+    def read_in(self, _reader: str | None) -> StreamBuffer:
+        """Return the buffer in which the window, and so each of its readers, reads the first rows."""
+        return self._pieces[0].read_in(self.layer.name)
 
 
 class HeldStrip(NamedTuple):

@@ -1,12 +1,13 @@
-"""State of a network in a plan: after which group each variable is updated for the next frame."""
+"""State of a network in a plan: when each variable is updated, and the bytes that a frame moves."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from math import prod
 
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.rings import rings_of
-from planners.plan.plan import StreamingPlan
+from planners.plan.plan import Kind, StreamBuffer, StreamingPlan
 
 
 def state_updates(network: Network, plan: StreamingPlan) -> list[tuple[int, str, str]]:
@@ -32,6 +33,31 @@ def state_updates(network: Network, plan: StreamingPlan) -> list[tuple[int, str,
         group = max((group_of[name] for name in names if name in group_of), default=0)
         updates.append((group, previous.name, source))
     return sorted(updates, key=lambda update: update[0])
+
+
+def state_moves(network: Network, plan: StreamingPlan) -> Iterator[tuple[StreamBuffer, int, int]]:
+    """Yield the bytes that copies of a frame read from a buffer of a state, and write to it.
+
+    A copy for the readers of a frame reads the whole buffer. An update of a variable writes the new
+    rows only. The state of a layer that has a copy is read and written whole.
+    """
+    windows = rings_of(network)
+    kept = {buffer.tensor: buffer for buffer in plan.buffers if buffer.persists}
+    named = {buffer.name: buffer for buffer in kept.values()}
+    for group in plan.groups:
+        for transfer in group.transfers:
+            if transfer.source in named:
+                yield named[transfer.source], named[transfer.source].size, 0
+    for buffer in plan.buffers:
+        if buffer.kind is Kind.STATE_COPY:
+            yield kept[buffer.tensor], buffer.size, buffer.size
+    for _, variable, source in state_updates(network, plan):
+        made = windows[source].new if source in windows else source
+        target = kept[variable]
+        size = target.size // target.rows * min(target.rows, network.layer(made).shape.rows)
+        yield target, 0, size
+        if made in kept:
+            yield kept[made], size, 0
 
 
 def state_bytes(network: Network, layer: Layer) -> int:

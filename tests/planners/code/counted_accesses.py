@@ -131,13 +131,14 @@ class MovedBytes(NamedTuple):
     written: int
 
 
-def counted_traffic(model, plan, folder, flags=INSTRUMENTED):
+def counted_traffic(model, plan, folder, flags=INSTRUMENTED, frames=None):
     """Return the bytes that each of two frames reads and writes, by memory and for the flash.
 
-    The program compares the outputs with those of the test vectors first. Raises AssertionError where
-    they differ, or where the second frame moves other bytes than the first.
+    The program compares the outputs with those of the test vectors first, of these frames or of random
+    frames. Raises AssertionError where they differ, or where the second frame moves other bytes than
+    the first.
     """
-    found = library(model, plan, name="net")
+    found = library(model, plan, name="net", frames=frames)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "include").mkdir(exist_ok=True)
     for name in ("include/net.h", "src/net.c", "src/net_weights.c", "test/main.c"):
@@ -189,9 +190,9 @@ def planned_traffic(plan):
     return {one.memory: MovedBytes(one.read, one.written) for one in plan.traffic}
 
 
-def require_counted(model, plan, folder, flags=INSTRUMENTED):
+def require_counted(model, plan, folder, flags=INSTRUMENTED, frames=None):
     """Require that the compiled library moves the bytes of the plan, in each memory and direction."""
-    counted = counted_traffic(model, plan, folder, flags)
+    counted = counted_traffic(model, plan, folder, flags, frames)
     assert {name: counted[name] for name in planned_traffic(plan)} == planned_traffic(plan)
 
 
@@ -200,19 +201,27 @@ def _weights(network, found):
     declared = re.findall(
         r"^extern (const \w+ (net_w_\w+)\[\d+\]);", found.files["src/net_weights.h"], re.M
     )
-    ends = {
-        f"net_w_{identifier(layer.name)}_{role}"
+    moved = {
+        (identifier(layer.name), role)
         for layer in network.layers
         if (role := weights_role(layer)) is not None
     }
-    return {symbol: text for text, symbol in declared if symbol in ends}
+    # The symbol has the name of the layer, or a part of it that no other layer has.
+    parts = {symbol: symbol.removeprefix("net_w_").rpartition("_")[::2] for _, symbol in declared}
+    return {
+        symbol: text
+        for text, symbol in declared
+        if any(parts[symbol][0] in name and parts[symbol][1] == role for name, role in moved)
+    }
 
 
 def _input_bytes(header):
     """The C text for the bytes of each input."""
     numbers = re.findall(r"#define (NET_\w+)_NUMBER (\d+)\n#define \w+_TYPE (\w+)", header)
     inputs = int(
-        re.search(r"_status net_run\(net_state \*state((?:, const [^,)]*)*)", header)[1].count(",")
+        re.search(r"_status net_(?:run|invoke)\(net_state \*state((?:, const [^,)]*)*)", header)[
+            1
+        ].count(",")
     )
     return [f"{name}_ELEMENTS * sizeof({kind})" for name, _, kind in numbers[:inputs]]
 

@@ -34,6 +34,7 @@ from planners.plan.ram import ram_beside
 from planners.plan.text import format_plans, parse_plans
 from tests.cnn2csdf.readers.test_states import FOLDER, NAMES, as_frame, as_in_file, golden_runs
 from tests.planners.code.compiling import libraries, needs_compiler, run_all
+from tests.planners.code.counted_accesses import require_counted
 from tests.shared_data import each
 
 OF_EACH_KIND = (  # channels of two heights, sums that stay, filters in low rank, an LSTM by rows
@@ -301,6 +302,8 @@ def test_a_state_lies_in_the_nearest_fast_memory_that_has_room(name):
             assert run.slow_bytes == plan.slow_bytes
     small = fit(model.network, memories=(*boards(9)[:1], boards(9)[2]))
     assert (small.best, small.status) == (None, Status.UNKNOWN)
+    frame = in_slow_memory(model, 0).memories[0].size
+    assert f"still needs {frame} bytes of fast memory; give larger memories" in str(small.reason)
 
 
 def in_two_fast_memories(model):
@@ -315,15 +318,62 @@ def in_two_fast_memories(model):
     return plan
 
 
+def in_slow_memory(model, part, *, unit=None):
+    """A plan beside slow memory, in fast memory for a frame and this part of what stays."""
+    arena = stateful_plan(model.network, element_bytes=unit).plan
+    kept = {one.tensor for one in arena.buffers if one.persists}
+    frame = stateful_plan(model.network, element_bytes=unit, away=kept).plan.memories[0].size
+    fast = frame + int(max(0, arena.arena_bytes - 1 - frame) * part)
+    return fit(model, element_bytes=unit, memories=(boards(fast)[0], boards(0)[2])).best.plan
+
+
 @each("name", NAMES)
-def test_a_state_in_two_fast_memories_gives_the_frames_of_the_network(name):
+def test_a_state_in_several_memories_gives_the_frames_of_the_network(name):
     model = model_of(name)
-    plan = in_two_fast_memories(model)
-    require_carried_out(model.network, plan)
     inputs, outputs = next(golden_runs(name, 4))
-    runs = run_frames(model, plan, [as_frame(model, one) for one in inputs])
-    for run, wanted in zip(runs, outputs, strict=True):
-        assert as_in_file(run.outputs).tolist() == wanted.reshape(-1).tolist()
+    for plan in (in_two_fast_memories(model), in_slow_memory(model, 0.5)):
+        require_carried_out(model.network, plan)
+        runs = run_frames(model, plan, [as_frame(model, one) for one in inputs])
+        for run, wanted in zip(runs, outputs, strict=True):
+            assert as_in_file(run.outputs).tolist() == wanted.reshape(-1).tolist()
+            assert run.slow_bytes == plan.slow_bytes
+
+
+def test_bytes_of_states_in_slow_memory_are_those_counted_by_hand():
+    # 16 bytes each: `a` and `b` are copied for their readers; `x` is stored in `a`, and `a` in `b`.
+    model = paired("kept", in_a_chain)
+    plan = in_slow_memory(model, 0, unit=4)
+    assert [(one.read, one.written) for one in plan.traffic] == [(16 + 16, 16 + 16)]
+    assert [memory.size for memory in plan.memories[:2]] == [16 + 16 + 16, 16 + 16]
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        (lambda plan: {"buffers": without_copy(plan)}, "0 buffers with all rows have the name"),
+        (lambda plan: {"groups": uncopied(plan)}, "does not take it over"),
+        (
+            lambda plan: {"buffers": without_copy(plan), "groups": uncopied(plan)},
+            "reads the state 'b' in slow memory 'sdram'; expected a copy in fast memory",
+        ),
+        (lambda plan: {"traffic": (replace(plan.traffic[0], read=16),)}, "counts 16 bytes from"),
+    ],
+)
+def test_a_state_in_slow_memory_that_is_not_copied_is_refused(changed, words):
+    model = paired("kept", in_a_chain)
+    plan = in_slow_memory(model, 0, unit=4)
+    change = {name: tuple(value) for name, value in changed(plan).items()}
+    with pytest.raises(InvalidPlan, match=words):
+        require_carried_out(model.network, replace(plan, **change))
+
+
+def without_copy(plan):
+    """The buffers without copies of the variables `a` and `b`."""
+    return [one for one in plan.buffers if one.name not in ("a", "b")]
+
+
+def uncopied(plan):
+    return [replace(one, transfers=()) for one in plan.groups]
 
 
 @pytest.mark.slow
@@ -334,6 +384,9 @@ def test_c_keeps_a_state_beside_slow_memory(name, tmp_path):
     plan = fit(model.network, memories=boards(10**5)).best.plan
     far = fit(model.network, memories=boards(9)).best.plan
     parted = in_two_fast_memories(model)
+    away = [in_slow_memory(model, part) for part in (0, 0.5)]
     frames = [random_frame(model.network, seed) for seed in range(5)]
-    plans = [(model, plan), (model, far), (model, parted)]
+    plans = [(model, one) for one in (plan, far, parted, *away)]
     assert run_all(libraries(plans, frames=frames), tmp_path) == []
+    for number, one in enumerate((plan, *away)):
+        require_counted(model, one, tmp_path / str(number), frames=frames)

@@ -30,7 +30,13 @@ from tests.planners.memory.plain import ordered_plan, whole_plan
 from tests.planners.memory.streamed import random_plan
 from tests.planners.memory.test_column_tiles import branched
 from tests.planners.memory.test_memories import memories, two_layers
-from tests.planners.memory.test_stateful import changing_places, paired, read_twice
+from tests.planners.memory.test_stateful import (
+    changing_places,
+    in_a_chain,
+    in_slow_memory,
+    paired,
+    read_twice,
+)
 from tests.planners.memory.test_weights_in_memories import chain
 from tests.planners.memory.test_weights_in_memories import memories as with_flash
 from tests.planners.primitives.execution.test_selected_networks import SMALL, plain
@@ -203,6 +209,25 @@ def hops():
             yield Case("hops", model, way.plan)
 
 
+def summed_hop():
+    """A window whose fully connected layer keeps accumulators, the state of a layer, and a ring."""
+    builder = NetworkBuilder("summed")
+    window = op.Window(kernel=(3, 2))
+    source = builder.add(op.Convolution(filters=3, window=window), builder.input((2, 10, 4)))
+    builder.output(builder.add(op.FullyConnected(units=2), source))
+    return as_stream(integer_model(builder.network()), 1)
+
+
+def slow_states():
+    """Plans of networks whose states are in slow memory: variables, rings, accumulators."""
+    models = [paired("kept", make) for make in (in_a_chain, changing_places, read_twice)]
+    models += [summed_hop(), *{id(case.model): case.model for case in hops()}.values()]
+    for model in models:
+        unit = 4 if model.network.layers[0].quantization is None else None
+        for part in (0, 0.5):
+            yield Case("slow states", model, in_slow_memory(model, part, unit=unit))
+
+
 def resident_weights():
     """Plans in which the weights of several layers stay, or are copied, beside tensors of two bytes."""
     for model in (real_model(chain(3, height=6, channels=2)), integer_model(chain(3))):
@@ -231,7 +256,7 @@ def right_plans():
     for make in (real_model, integer_model):
         found += tiled_cases(make(residual(sums=False)))
     found += [*primitive_cases(), *in_memories(), *head_by_head(), *stateful_cases()]
-    found += [*hops(), *resident_weights()]
+    found += [*hops(), *slow_states(), *resident_weights()]
     return tuple({repr((one.model.network, one.plan)): one for one in found}.values())
 
 

@@ -1,0 +1,167 @@
+"""Placement of a network with a state in several memories: a greedy choice of states in slow memory.
+
+The buffers of a plan layer by layer are in the nearest fast memory with room for all of them, or else
+in several fast memories, the state in the nearest. If the fast memories are too small, states are in
+slow memory. A frame copies such a state into fast memory for the groups that read it, and writes the
+new rows of a variable, or the state of a layer, back.
+
+Example: the rows of a window of 10 rows that advances by a row are 9 rows of state. In slow memory
+they cost 9 rows read and a row written in each frame.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
+from math import ceil
+
+from cnn2csdf.network import Network
+from cnn2csdf.platforms import NANOSECONDS
+from csdf.status import Reason, because
+from planners.memory.answer import FitMethod, FitWhy, SlowTraffic
+from planners.memory.memory_plans import in_fast_memory
+from planners.memory.moved_weights import BoardMemories, layout_of
+from planners.memory.request import FitRequest
+from planners.memory.stages import StageTable
+from planners.memory.stateful import BoundedPlan
+from planners.plan.plan import Kind, StreamingPlan
+from planners.plan.state import state_moves
+from planners.plan.weights import weight_bytes
+
+
+def state_in_memories(
+    request: FitRequest, method: FitMethod, plan_away: Callable[..., BoundedPlan]
+) -> tuple[FitMethod, SlowTraffic, Reason | None]:
+    """Return the plan of a stateful network in several memories, its traffic, and why none fits.
+
+    method: the plan in one arena. plan_away: returns the plan with the states of some layers in slow
+    memory, the argument `away`.
+    """
+    network, layout = request.network, layout_of(request.memories)
+    table = StageTable(network, element_bytes=request.element_bytes)
+    beside = request.needed_ram(method) - method.ram_bytes
+    fast = tuple(
+        replace(memory, size=max(0, memory.size - (beside if memory == layout.stack else 0)))
+        for memory in layout.fast
+    )
+    free = layout._replace(fast=fast)
+    states = frozenset(buffer.tensor for buffer in method.plan.buffers if buffer.persists)
+    everything = plan_away(away=states).plan if layout.slow else method.plan
+    plan = in_fast_memory(method.plan, table, free)
+    if plan is None and layout.slow:
+        plan = _with_states_away(
+            network,
+            lambda away: in_fast_memory(plan_away(away=away).plan, table, free),
+            everything,
+        )
+    time = _nanoseconds(request, layout, method, plan)
+    traffic = _traffic(request, layout, method.plan, everything)._replace(
+        moved=None if plan is None else plan.slow_bytes, nanoseconds=time
+    )
+    if plan is not None:
+        return replace(method, plan=plan, nanoseconds=time), traffic, None
+    frame = everything.memories[0].size + beside if everything.memories else 0
+    if not frame:
+        reason = because(FitWhy.STATE_TOO_LARGE, least=request.needed_ram(method))
+    else:
+        reason = because(FitWhy.FRAME_TOO_LARGE, least=frame, kept=everything.kept_bytes)
+    return replace(method, nanoseconds=None), traffic, reason
+
+
+def _with_states_away(
+    network: Network,
+    plan_with: Callable[[frozenset[str]], StreamingPlan | None],
+    everything: StreamingPlan,
+) -> StreamingPlan | None:
+    """Return the plan with the fewest slow bytes; None if no plan of the greedy choice fits.
+
+    All states begin in slow memory. They move to fast memory one by one, where they fit: the states
+    with most moved bytes per byte first, or those with most moved bytes first.
+
+    plan_with: returns the plan with some states in slow memory; None if it does not fit.
+    everything: the plan with all states in slow memory.
+    """
+    sizes = {buffer.tensor: buffer.size for buffer in everything.buffers if buffer.persists}
+    moved = Counter[str]()
+    for buffer, read, written in state_moves(network, everything):
+        moved[buffer.tensor] += read + written
+    plans: list[StreamingPlan] = []
+    for is_per_byte in (True, False):
+        shares = {
+            name: Fraction(moved[name], size if is_per_byte else 1) for name, size in sizes.items()
+        }
+        away = frozenset(sizes)
+        best = plan_with(away)
+        for name in sorted(sizes, key=lambda name: (-shares[name], name)):
+            candidate = plan_with(away - {name})
+            # Where nothing fits yet, slow memory may be too small for all states.
+            if candidate is not None or best is None:
+                best, away = candidate, away - {name}
+        plans += [] if best is None else [best]
+    return min(plans, key=lambda plan: plan.slow_bytes, default=None)
+
+
+def _traffic(
+    request: FitRequest, layout: BoardMemories, arena: StreamingPlan, everything: StreamingPlan
+) -> SlowTraffic:
+    """Return the lower bound and the baselines of the traffic.
+
+    Weights in flash and states that layers read cross the bus in each frame, unless they are resident
+    in fast memory. arena: the plan in one arena. everything: the plan with all states in slow memory.
+    """
+    network = request.network
+    table = StageTable(network, element_bytes=request.element_bytes)
+    weights = sum(
+        weight_bytes(network, layer, request.element_bytes)
+        for layer in (network.layers if layout.flash else ())
+    )
+    moves = list(state_moves(network, everything)) if layout.slow else []
+    tensors = sum(
+        table.tensor_bytes(name)
+        for stage in (stage for group in everything.groups for stage in group.stages)
+        for name in (stage.result, *network.layer(stage.result).inputs)
+    )
+    # A layer that reads a variable reads a tensor; the state of a layer is no tensor.
+    stored = sum(to + (read if buffer.kind is Kind.STATE else 0) for buffer, read, to in moves)
+    moved, kept = Counter[str](), {buffer.tensor: buffer.size for buffer, _, _ in moves}
+    for buffer, read, written in moves:
+        moved[buffer.tensor] += read + written
+    greedy, needed = weights, arena.arena_bytes
+    for name in sorted(kept, key=lambda name: -kept[name]):
+        if needed <= layout.capacity:
+            break
+        greedy, needed = greedy + moved[name], needed - kept[name]
+    used = {buffer.name: buffer.size for buffer, read, _ in moves if read}
+    return SlowTraffic(
+        memories=layout.all,
+        moved=None,
+        lower_bound=max(0, weights + sum(used.values()) - layout.capacity),
+        all_slow=weights + (tensors + stored if layout.slow else 0),
+        greedy=greedy,
+        weights=weights,
+    )
+
+
+def _nanoseconds(
+    request: FitRequest, layout: BoardMemories, method: FitMethod, plan: StreamingPlan | None
+) -> int | None:
+    """Return the time of a frame: that of the stages, and of the bytes that move; None if unknown."""
+    platform = request.platform
+    is_known = platform is not None and layout.has_rates(platform)
+    if plan is None or method.nanoseconds is None or platform is None or not is_known:
+        return None
+    boards = {memory.name: memory for memory in layout.all}
+    cycles = Fraction(0)
+    for traffic in plan.traffic:
+        read, write = boards[traffic.memory].read, boards[traffic.memory].write
+        cycles += Fraction(traffic.read) / (read or 1) + Fraction(traffic.written) / (write or 1)
+    copied = sum(
+        buffer.size
+        for buffer in plan.buffers
+        if buffer.kind is Kind.STATE_COPY or (buffer.kind is Kind.WHOLE and buffer.readers)
+    )
+    if copied and layout.fast[0].write:
+        cycles += Fraction(copied) / layout.fast[0].write
+    return method.nanoseconds + ceil(cycles * NANOSECONDS / (platform.hertz or 1))
