@@ -164,7 +164,7 @@ def _outputs(tables: CutTables) -> int:
 def _held(tables: CutTables, tiles: tuple[int, int]) -> tuple[int, int]:
     """Maximum over the tiles of the bytes in the buffer, in the first and in the second nest."""
     first, second = tables.group.layers
-    position_bytes = tables.sizes.position_bytes[1]  # of I2
+    position_bytes = tables.position_bytes[1]  # of I2
     # Bytes of the weights of the innermost loop, and of operands of additions.
     first_bytes = first.filters // first.groups * first.weight_bytes + sum(first.bytes_by_operand)
     second_bytes = second.channels // second.groups * second.weight_bytes

@@ -130,11 +130,6 @@ class ConvolutionLoops:
         return self.channels * self.input_rows * self.input_columns
 
     @property
-    def weight_elements(self) -> int:
-        """Elements of all filters."""
-        return self.filters * self.group_channels * self.kernel_rows * self.kernel_columns
-
-    @property
     def output_elements(self) -> int:
         """Elements of all output maps."""
         return self.filters * self.output_rows * self.output_columns

@@ -1,4 +1,8 @@
-"""`csdf plan traffic`: searches schedules with little DRAM traffic and prints them as text or JSON."""
+"""`csdf plan traffic`: searches schedules with little DRAM traffic and prints them as text or JSON.
+
+A value of --fusion is what may be fused. The answers for a buffer are by fusion: the traffic of the
+network with each value of --fusion up to the one that is requested.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +10,9 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from cnn2csdf.commands.cnn import chosen
 from cnn2csdf.network import Network
@@ -32,30 +36,31 @@ def work(options: argparse.Namespace) -> int:
     search = kind(_network(options), options.element_bytes)
     stop = stop_after(options.time_limit, _in_words, effort=options.effort)
     try:
-        points = list(_points(search, options, stop))
+        points = dict(_points(search, options, stop))
     except InvalidPlan as error:
         print(f"csdf plan traffic: infeasible: {error}", file=sys.stderr)
         return answers.NO
-    requested_point = next(
-        (point for point in points if point.buffer_bytes == options.buffer), None
-    )
     seconds = time.perf_counter() - begin
-    is_cut_short = any(map(_is_cut_short, points))
-    _print(points, requested_point, seconds, options)
+    _print(points, seconds, options)
     if options.plot:
-        _plot(options.plot, points, requested_point, options)
+        _plot(options.plot, points, options)
     _remark(points)
-    return answers.UNKNOWN if is_cut_short and not options.best_effort else answers.ANSWERED
+    is_unknown = _is_cut_short(points) and not options.best_effort
+    return answers.UNKNOWN if is_unknown else answers.ANSWERED
 
 
-def _is_cut_short(point: BufferPoint) -> bool:
-    """Whether the clock ended a search for this buffer; the answer depends on the load then."""
-    return any(answer.reason.has(Ended.TIME_LIMIT) for answer in point.by_fusion.values())
+def _is_cut_short(points: Points) -> bool:
+    """Whether the clock ended a search; the answer depends on the load then."""
+    return any(
+        traffic.reason.has(Ended.TIME_LIMIT)
+        for by_fusion in points.values()
+        for traffic in by_fusion.values()
+    )
 
 
 def _points(
     search: NetworkSearch, options: argparse.Namespace, stop: Stop
-) -> Iterator[BufferPoint]:
+) -> Iterator[tuple[int, ByFusion]]:
     """The answers for each buffer; after an early end, wider fusions repeat the best answer so far."""
     ended: Reason | None = None
     for size in _buffers(options):
@@ -71,20 +76,16 @@ def _points(
             ended = (
                 by_fusion[fusion].reason if by_fusion[fusion].status is Status.FEASIBLE else None
             )
-        yield BufferPoint(size, by_fusion)
+        yield size, by_fusion
 
 
 def _in_words(progress: Progress) -> str:
     return f"{progress.done} of {progress.total} layers"
 
 
-def _print(
-    points: Sequence[BufferPoint],
-    requested_point: BufferPoint | None,
-    seconds: float,
-    options: argparse.Namespace,
-) -> None:
-    traffic = None if requested_point is None else requested_point.by_fusion[options.fusion]
+def _print(points: Points, seconds: float, options: argparse.Namespace) -> None:
+    requested = points.get(options.buffer)
+    traffic = None if requested is None else requested[options.fusion]
     if options.json:
         answer = {} if traffic is None else as_json(traffic, shows_nest=options.nest)
         if options.sweep:
@@ -93,27 +94,23 @@ def _print(
         return
     lines = []
     if traffic is not None:
-        alone = None if requested_point is None else requested_point.by_fusion["none"]
+        alone = None if requested is None else requested["none"]
         lines += as_text(traffic, alone, shows_nest=options.nest)
     if options.sweep:
         lines += sweep_as_text(points)
-    if any(map(_is_cut_short, points)):
-        line = (
-            lines[0]
-            if requested_point is not None
-            else f"{options.model}: the points found by then"
-        )
-        lines = [answers.cut_short(line), *lines[requested_point is not None :]]
+    if _is_cut_short(points):
+        line = lines[0] if requested is not None else f"{options.model}: the points found by then"
+        lines = [answers.cut_short(line), *lines[requested is not None :]]
     lines.append(answers.Detail(f"  time                {time_in_words(seconds)}"))
     print(answers.in_words(lines, options))
 
 
-def _remark(points: Sequence[BufferPoint]) -> None:
+def _remark(points: Points) -> None:
     """Say where the search ended early."""
     remarks = dict.fromkeys(
-        f"{point.buffer_bytes} bytes: {traffic.status}: {traffic.reason}"
-        for point in points
-        for traffic in point.by_fusion.values()
+        f"{buffer_bytes} bytes: {traffic.status}: {traffic.reason}"
+        for buffer_bytes, by_fusion in points.items()
+        for traffic in by_fusion.values()
         if traffic.status == Status.FEASIBLE
     )
     for remark in remarks:
@@ -146,27 +143,22 @@ def _network(options: argparse.Namespace) -> Network:
     return network if options.layer is None else single_layer(network, options.layer)
 
 
-def _plot(
-    path: str,
-    points: Sequence[BufferPoint],
-    requested_point: BufferPoint | None,
-    options: argparse.Namespace,
-) -> None:
+def _plot(path: str, points: Points, options: argparse.Namespace) -> None:
     draw = loading.drawing("planners.traffic.command.picture")
     suffix = loading.suffix_of(path)
-    if options.sweep or requested_point is None:
+    requested = points.get(options.buffer)
+    if options.sweep or requested is None:
         picture = draw.sweep_picture(
             f"{options.model}: DRAM traffic over buffer",
-            [point.buffer_bytes for point in points],
+            list(points),
             {
-                fusion: [point.by_fusion[fusion].total_bytes for point in points]
+                fusion: [by_fusion[fusion].total_bytes for by_fusion in points.values()]
                 for fusion in _fusions(options.fusion)
             },
-            points[0].by_fusion["none"].bound_bytes,
+            _bound(points),
             suffix,
         )
     else:
-        traffic: NetworkTraffic = requested_point.by_fusion[options.fusion]
         picture = draw.bars_picture(
             f"{options.model}: DRAM traffic with a buffer of {options.buffer} bytes",
             [
@@ -180,7 +172,7 @@ def _plot(
                     group.halo_bytes,
                     group.bound_bytes,
                 )
-                for group in traffic.groups
+                for group in requested[options.fusion].groups
             ],
             suffix,
         )
@@ -192,11 +184,14 @@ COLUMNS = ("input", "weights", "output", "halo", "total", "bound", "ratio")
 PARTS = {"input": "input", "weight": "weights", "output": "output", "halo": "halo"}  # in words
 
 
-class BufferPoint(NamedTuple):
-    """The findings for one buffer, by what may be fused."""
+ByFusion = Mapping[str, NetworkTraffic]
+Points = Mapping[int, ByFusion]  # by the bytes of the buffer, in ascending order
 
-    buffer_bytes: int
-    by_fusion: Mapping[str, NetworkTraffic]
+
+def _bound(points: Points) -> int:
+    """Bytes that no schedule moves less than, with any buffer and any fusion."""
+    first_buffer = next(iter(points.values()))
+    return first_buffer["none"].bound_bytes
 
 
 def as_text(found: NetworkTraffic, alone: NetworkTraffic | None, *, shows_nest: bool) -> list[str]:
@@ -272,19 +267,17 @@ def _ratio(one: int, other: int) -> str:
     return f"{one / other:.3f}x" if other else "-"
 
 
-def sweep_as_text(points: Sequence[BufferPoint]) -> list[str]:
+def sweep_as_text(points: Points) -> list[str]:
     """Return a line a buffer, with the traffic of each --fusion and how far that is above the bound."""
-    fusions = list(points[0].by_fusion)
-    head = "  ".join(f"{TITLES[fusion]:>24}" for fusion in fusions)
+    head = "  ".join(f"{TITLES[fusion]:>24}" for fusion in next(iter(points.values())))
     lines = [f"  {'buffer':>12}  {head}"]
-    for point in points:
+    for buffer_bytes, by_fusion in points.items():
         cells = [
             f"{traffic.total_bytes} ({_ratio(traffic.total_bytes, traffic.bound_bytes)})"
-            for traffic in point.by_fusion.values()
+            for traffic in by_fusion.values()
         ]
-        lines.append(f"  {point.buffer_bytes:>12}  " + "  ".join(f"{cell:>24}" for cell in cells))
-    bound = points[0].by_fusion[fusions[0]].bound_bytes
-    return [*lines, f"  bytes, and ratio to the lower bound of {bound} bytes"]
+        lines.append(f"  {buffer_bytes:>12}  " + "  ".join(f"{cell:>24}" for cell in cells))
+    return [*lines, f"  bytes, and ratio to the lower bound of {_bound(points)} bytes"]
 
 
 def as_json(found: NetworkTraffic, *, shows_nest: bool) -> dict[str, Any]:
@@ -298,16 +291,14 @@ def as_json(found: NetworkTraffic, *, shows_nest: bool) -> dict[str, Any]:
     return {**found.to_json(), "groups": groups}
 
 
-def sweep_as_json(points: Sequence[BufferPoint]) -> list[dict[str, Any]]:
+def sweep_as_json(points: Points) -> list[dict[str, Any]]:
     """Return the traffic of each --fusion with each buffer."""
+    bound = _bound(points)
     return [
         {
-            "buffer_bytes": point.buffer_bytes,
-            "bound_bytes": next(iter(point.by_fusion.values())).bound_bytes,
-            **{
-                f"{fusion}_bytes": traffic.total_bytes
-                for fusion, traffic in point.by_fusion.items()
-            },
+            "buffer_bytes": buffer_bytes,
+            "bound_bytes": bound,
+            **{f"{fusion}_bytes": traffic.total_bytes for fusion, traffic in by_fusion.items()},
         }
-        for point in points
+        for buffer_bytes, by_fusion in points.items()
     ]

@@ -1,5 +1,8 @@
 """DRAM traffic and buffer bytes of a schedule of a fused group, counted without executing it.
 
+Takes a schedule and the tables of its group; gives the bytes moved (`moved`), the bytes in the buffer
+while each layer executes (`peak_bytes_by_layer`), and the MACs (`operations`).
+
 Tiles are products of positions along two axes, so all counts are sums of products of the numbers
 in `AxisTotals` (traffic) or of two profiles (buffer). Tiles with equal profiles need equal
 buffers; only tiles that differ are examined. `CutTables` caches the cuts of one group for all its
@@ -62,17 +65,13 @@ class WorkingBytes(NamedTuple):
     full: int
 
 
-class ScheduleAxes(NamedTuple):
-    """The outer and the inner axis of a schedule, as keys of the tables in `CutTables`."""
-
-    outer: _AxisKey
-    inner: _AxisKey
+AxisKey = tuple[int, int, Halo, Halo]  # axis, tiles, halo of maps, halo of the input
 
 
-def axes_of(schedule: FusedSchedule) -> ScheduleAxes:
-    """Return the outer and the inner axis, with the tiles and halos along each."""
+def axes_of(schedule: FusedSchedule) -> tuple[AxisKey, AxisKey]:
+    """Return the outer and the inner axis of a schedule, as keys of the tables in `CutTables`."""
     outer, inner = (ROWS, COLUMNS) if schedule.columns_first else (COLUMNS, ROWS)
-    return ScheduleAxes(
+    return (
         (outer, schedule.tiles[outer], schedule.halo[0], schedule.input_halo[0]),
         (inner, schedule.tiles[inner], schedule.halo[1], schedule.input_halo[1]),
     )
@@ -80,19 +79,17 @@ def axes_of(schedule: FusedSchedule) -> ScheduleAxes:
 
 def moved(schedule: FusedSchedule, tables: CutTables) -> DramTraffic:
     """Return the bytes that a schedule moves between buffer and DRAM."""
-    group, axes = schedule.group, axes_of(schedule)
-    outer, inner = tables.totals(*axes.outer), tables.totals(*axes.inner)
+    outer, inner = (tables.totals(*axis) for axis in axes_of(schedule))
     operand_bytes = sum(
         sum(layer.bytes_by_operand)
         * layer.filters
         * outer[number].computed
         * inner[number].computed
-        for number, layer in enumerate(group.layers, 1)
+        for number, layer in enumerate(schedule.group.layers, 1)
     )
-    written, read = _halo(schedule, tables.sizes, outer, inner)
+    written, read = _halo(schedule, tables, outer, inner)
     return DramTraffic(
-        input=tables.sizes.position_bytes[0] * outer[0].computed * inner[0].computed
-        + operand_bytes,
+        input=tables.position_bytes[0] * outer[0].computed * inner[0].computed + operand_bytes,
         weights=_weights_moved(schedule, tables),
         output=tables.outputs,
         halo_written=written,
@@ -106,7 +103,10 @@ def _weights_moved(schedule: FusedSchedule, tables: CutTables) -> int:
 
 
 def _halo(
-    schedule: FusedSchedule, sizes: Sizes, outer: Sequence[AxisTotals], inner: Sequence[AxisTotals]
+    schedule: FusedSchedule,
+    tables: CutTables,
+    outer: Sequence[AxisTotals],
+    inner: Sequence[AxisTotals],
 ) -> tuple[int, int]:
     """Bytes of halos that are spilled to DRAM, and that are read back.
 
@@ -116,8 +116,8 @@ def _halo(
     if SPILLED not in schedule.halo:
         return 0, 0
     written = read = 0
-    for number in sizes.inner:
-        position_bytes = sizes.position_bytes[number]
+    for number in tables.inner:
+        position_bytes = tables.position_bytes[number]
         outer_axis, inner_axis = outer[number], inner[number]
         if schedule.halo[1] is CACHED:
             # Along the inner axis the halo stays in the buffer: only positions shared along the outer
@@ -139,8 +139,7 @@ def _halo(
 
 def operations(schedule: FusedSchedule, tables: CutTables) -> int:
     """Return the MACs of all layers, including recomputed halos."""
-    axes = axes_of(schedule)
-    outer, inner = tables.totals(*axes.outer), tables.totals(*axes.inner)
+    outer, inner = (tables.totals(*axis) for axis in axes_of(schedule))
     return sum(
         layer.filters * layer.operations * outer[number].computed * inner[number].computed
         for number, layer in enumerate(schedule.group.layers, 1)
@@ -159,16 +158,16 @@ def minimum_working_bytes(tiles: tuple[int, int], tables: CutTables) -> int:
     rows, columns = (
         tables.cut(axis, count, CACHED, CACHED).needed for axis, count in enumerate(tiles)
     )
-    sizes, lengths = tables.sizes, tables.group.dims(tables.group.length)[1:]
+    lengths = tables.group.dims(tables.group.length)[1:]
     row, column = (
         ((length // 2 + 1) * count - 1) // length
         for length, count in zip(lengths, tiles, strict=True)
     )
-    live_bytes = [0] * (len(sizes.layers) + 1)  # while each layer executes
-    for number in (0, *sizes.inner) if sizes.input_waits else sizes.inner:
+    live_bytes = [0] * (tables.group.length + 1)  # while each layer executes
+    for number in (0, *tables.inner) if tables.input_waits else tables.inner:
         places = rows[number][row].bit_count() * columns[number][column].bit_count()
-        for step in range(max(number, 1), sizes.last_readers[number] + 1):
-            live_bytes[step] += sizes.position_bytes[number] * places
+        for step in range(max(number, 1), tables.last_readers[number] + 1):
+            live_bytes[step] += tables.position_bytes[number] * places
     return max(live_bytes)
 
 
@@ -206,11 +205,11 @@ def peak_bytes_by_layer(schedule: FusedSchedule, tables: CutTables) -> tuple[Wor
 
 def _tiles(schedule: FusedSchedule, tables: CutTables) -> Iterator[Iterator[WorkingBytes]]:
     """Working bytes of every layer, for each tile whose profiles differ from earlier tiles."""
-    axes = axes_of(schedule)
+    outer_axis, inner_axis = axes_of(schedule)
     steps = _one_map_steps if schedule.hold is Hold.ONE_MAP else _all_maps_steps
-    for outer in tables.outer(*axes.outer):
-        for inner in tables.inner(*axes.inner):
-            yield steps(tables.sizes, _Tile(schedule, outer, inner))
+    for outer in tables.outer_profiles(*outer_axis):
+        for inner in tables.inner_profiles(*inner_axis):
+            yield steps(tables, _Tile(schedule, outer, inner))
 
 
 class _Tile:
@@ -229,38 +228,38 @@ class _Tile:
         return self._across[number].computed if self._down[number].computed else 0
 
 
-def _all_maps_steps(sizes: Sizes, tile: _Tile) -> Iterator[WorkingBytes]:
+def _all_maps_steps(tables: CutTables, tile: _Tile) -> Iterator[WorkingBytes]:
     """Working bytes of each layer if all feature maps of a layer are computed at a time."""
-    for step, layer in enumerate(sizes.layers, 1):
+    for step, layer in enumerate(tables.group.layers, 1):
         fixed = tile.row(step) * layer.widest_operand
-        for number in sizes.inner:
+        for number in tables.inner:
             map_elements = tile.maps[number]
             if step < number:
                 buffered = map_elements.before
             else:
                 buffered = (
                     map_elements.during
-                    if step <= sizes.last_readers[number]
+                    if step <= tables.last_readers[number]
                     else map_elements.after
                 )
-            fixed += sizes.position_bytes[number] * buffered
+            fixed += tables.position_bytes[number] * buffered
         input_elements = tile.maps[0]
-        if sizes.input_waits:
-            fixed += sizes.position_bytes[0] * (
-                input_elements.during if step <= sizes.last_readers[0] else input_elements.after
+        if tables.input_waits:
+            fixed += tables.position_bytes[0] * (
+                input_elements.during if step <= tables.last_readers[0] else input_elements.after
             )
         elif step == 1:
-            yield _first(layer, sizes, tile, fixed)
+            yield _first(layer, tables, tile, fixed)
             continue
         else:
-            fixed += sizes.position_bytes[0] * input_elements.after
-        if sizes.last_readers[step] == step:
-            yield _end(layer, step, sizes, tile, fixed)
+            fixed += tables.position_bytes[0] * input_elements.after
+        if tables.last_readers[step] == step:
+            yield _end(layer, step, tables, tile, fixed)
         else:
-            yield WorkingBytes(fixed + sizes.kernel_bytes[step - 1], fixed)
+            yield WorkingBytes(fixed + tables.kernel_bytes[step - 1], fixed)
 
 
-def _first(layer: FusedLayer, sizes: Sizes, tile: _Tile, fixed: int) -> WorkingBytes:
+def _first(layer: FusedLayer, tables: CutTables, tile: _Tile, fixed: int) -> WorkingBytes:
     """Working bytes of the first layer, which streams the input from DRAM.
 
     The input arrives map by map, with one kernel vector at a time; or row by row, with the
@@ -268,8 +267,8 @@ def _first(layer: FusedLayer, sizes: Sizes, tile: _Tile, fixed: int) -> WorkingB
     """
     input_elements, element_bytes, vector = (
         tile.maps[0],
-        sizes.element_bytes[0],
-        sizes.kernel_bytes[0],
+        tables.element_bytes[0],
+        tables.kernel_bytes[0],
     )
     streamed_input = (
         (layer.channels - 1) * max(input_elements.before, input_elements.after)
@@ -282,13 +281,15 @@ def _first(layer: FusedLayer, sizes: Sizes, tile: _Tile, fixed: int) -> WorkingB
     return WorkingBytes(fixed + min(streamed_input + vector, by_row), fixed + row)
 
 
-def _end(layer: FusedLayer, number: int, sizes: Sizes, tile: _Tile, fixed: int) -> WorkingBytes:
+def _end(
+    layer: FusedLayer, number: int, tables: CutTables, tile: _Tile, fixed: int
+) -> WorkingBytes:
     """Working bytes of a layer whose result only goes to DRAM.
 
     The result leaves map by map, with one kernel vector at a time; or row by row, with the
     vectors of all channels that a filter reads.
     """
-    element_bytes, vector = sizes.element_bytes[number], sizes.kernel_bytes[number - 1]
+    element_bytes, vector = tables.element_bytes[number], tables.kernel_bytes[number - 1]
     row = tile.row(number) * element_bytes
     by_row = row + layer.channels // layer.groups * vector
     return WorkingBytes(
@@ -296,9 +297,9 @@ def _end(layer: FusedLayer, number: int, sizes: Sizes, tile: _Tile, fixed: int) 
     )
 
 
-def _one_map_steps(sizes: Sizes, tile: _Tile) -> Iterator[WorkingBytes]:
+def _one_map_steps(tables: CutTables, tile: _Tile) -> Iterator[WorkingBytes]:
     """Working bytes of each layer if one feature map passes through all layers at a time."""
-    last = len(sizes.layers)
+    last = len(tables.group.layers)
     maps = [
         (
             elements.before * element_bytes,
@@ -306,76 +307,60 @@ def _one_map_steps(sizes: Sizes, tile: _Tile) -> Iterator[WorkingBytes]:
             elements.after * element_bytes,
         )
         for elements, element_bytes in zip(
-            tile.maps[1:last], sizes.element_bytes[1:last], strict=True
+            tile.maps[1:last], tables.element_bytes[1:last], strict=True
         )
     ]
     other_maps = max(sum(before for before, _, _ in maps), sum(after for _, _, after in maps))
     fixed = (
-        sizes.position_bytes[0] * tile.maps[0].during
-        + sizes.position_bytes[last] * tile.maps[last].during
+        tables.position_bytes[0] * tile.maps[0].during
+        + tables.position_bytes[last] * tile.maps[last].during
     )
-    fixed += (sizes.layers[0].filters - 1) * other_maps
-    for step, layer in enumerate(sizes.layers, 1):
+    fixed += (tables.group.layers[0].filters - 1) * other_maps
+    for step, layer in enumerate(tables.group.layers, 1):
         current_map = sum(
             before if number > step else during if number >= step - 1 else after
             for number, (before, during, after) in enumerate(maps, 1)
         )
         operand_row = tile.row(last) * layer.widest_operand
         yield WorkingBytes(
-            fixed + current_map + sizes.kernel_bytes[step - 1] + operand_row,
+            fixed + current_map + tables.kernel_bytes[step - 1] + operand_row,
             fixed + current_map + operand_row,
         )
 
 
 Profile = TypeVar("Profile", OuterProfile, InnerProfile)
-_AxisKey = tuple[int, int, Halo, Halo]  # axis, tiles, halo of maps, halo of the input
 
 
-class Sizes(NamedTuple):
-    """Sizes of a group that do not depend on tiles.
+class CutTables:
+    """The axis cuts of one group with their totals and profiles, and sizes that no tiling changes.
 
-    layers: the layers.
     position_bytes: for each map, bytes of all its feature maps at one position.
     element_bytes: for each map, bytes per element.
     kernel_bytes: for each layer, bytes of the kernel over one map, without positions that only meet
     padding.
-    last_readers: for each map, the last layer that reads it.
-    inner: maps that one layer of the group produces and another reads.
-    input_waits: whether the input stays in the buffer after the first layer.
+    weights: for each layer, bytes of the weights that take part in the result.
+    outputs: bytes of the maps that are written to DRAM.
+    last_readers, inner, input_waits: those of the group.
     """
-
-    layers: tuple[FusedLayer, ...]
-    position_bytes: tuple[int, ...]
-    element_bytes: tuple[int, ...]
-    kernel_bytes: tuple[int, ...]
-    last_readers: tuple[int, ...]
-    inner: tuple[int, ...]
-    input_waits: bool
-
-
-class CutTables:
-    """Cache of the axis cuts of one group, with their totals and profiles."""
 
     def __init__(self, group: FusedGroup) -> None:
         self.group, numbers = group, range(group.length + 1)
-        self.sizes = Sizes(
-            group.layers,
-            tuple(group.dims(number)[0] * group.element_bytes(number) for number in numbers),
-            tuple(map(group.element_bytes, numbers)),
-            tuple(
-                layer.live_kernels(made) * layer.weight_bytes
-                for layer, made in zip(group.layers, computed_areas(group)[1:], strict=True)
-            ),
-            group.last_readers,
-            group.inner,
-            group.input_waits,
+        self.element_bytes = tuple(map(group.element_bytes, numbers))
+        self.position_bytes = tuple(
+            group.dims(number)[0] * self.element_bytes[number] for number in numbers
         )
+        self.kernel_bytes = tuple(
+            layer.live_kernels(computed) * layer.weight_bytes
+            for layer, computed in zip(group.layers, computed_areas(group)[1:], strict=True)
+        )
+        self.last_readers, self.inner = group.last_readers, group.inner
+        self.input_waits = group.input_waits
         self.outputs = sum(map(group.bytes, group.outputs))
         self.weights = weights_of(group)
         self._cuts: dict[tuple[int, int, bool, bool], AxisCut] = {}
         self._totals: dict[tuple[int, int, bool, bool], tuple[AxisTotals, ...]] = {}
-        self._outer: dict[_AxisKey, list[tuple[OuterProfile, ...]]] = {}
-        self._inner: dict[_AxisKey, list[tuple[InnerProfile, ...]]] = {}
+        self._outer: dict[AxisKey, list[tuple[OuterProfile, ...]]] = {}
+        self._inner: dict[AxisKey, list[tuple[InnerProfile, ...]]] = {}
 
     def cut(self, axis: int, tiles: int, halo: Halo, input_halo: Halo) -> AxisCut:
         """Return the cut of an axis into tiles."""
@@ -395,20 +380,20 @@ class CutTables:
             self._totals[key] = tuple(axis_totals(cut, number) for number in numbers)
         return self._totals[key]
 
-    def outer(self, *key: *_AxisKey) -> list[tuple[OuterProfile, ...]]:
+    def outer_profiles(self, *key: *AxisKey) -> list[tuple[OuterProfile, ...]]:
         """Return the distinct profiles of tiles along the outer axis, each for all maps."""
         if key not in self._outer:
             self._outer[key] = self._profiles(key, outer_profiles)
         return self._outer[key]
 
-    def inner(self, *key: *_AxisKey) -> list[tuple[InnerProfile, ...]]:
+    def inner_profiles(self, *key: *AxisKey) -> list[tuple[InnerProfile, ...]]:
         """Return the distinct profiles of tiles along the inner axis, each for all maps."""
         if key not in self._inner:
             self._inner[key] = self._profiles(key, inner_profiles)
         return self._inner[key]
 
     def _profiles(
-        self, key: _AxisKey, profiles_of_map: Callable[[AxisCut, int, Halo], list[Profile]]
+        self, key: AxisKey, profiles_of_map: Callable[[AxisCut, int, Halo], list[Profile]]
     ) -> list[tuple[Profile, ...]]:
         """Distinct profiles, largest sums first: these tiles probably need the most bytes."""
         cut, numbers = self.cut(*key), range(self.group.length + 1)

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import product
-from typing import Any, NamedTuple
+from typing import Any
 
 from csdf.time_limit import Budget, stop_of
 from planners.plan.regions import COLUMNS, ROWS
@@ -49,21 +49,16 @@ Tiles = tuple[int, int]  # along rows, along columns
 CUT_EFFORT = 80
 
 
-class WeightPlacement(NamedTuple):
-    """Peak buffer bytes of a schedule, and the stationary weights of each layer in bytes."""
-
-    held: int
-    kept_weights: tuple[int, ...]
-
-
 def stationary_weights(
     working_bytes: tuple[WorkingBytes, ...],
     weights: tuple[int, ...],
     buffer: int,
     tiles: int,
     sizes: tuple[int, ...] = (),
-) -> WeightPlacement | None:
-    """Return the stationary weights that save the most traffic; None if the schedule does not fit.
+) -> tuple[int, ...] | None:
+    """Return the bytes of stationary weights of each layer that save the most traffic.
+
+    None if the schedule does not fit.
 
     working_bytes: of each layer.
     weights: bytes of the weights of each layer.
@@ -78,7 +73,8 @@ def stationary_weights(
     remainder better; then all levels are tried.
     """
     sizes = sizes or (1,) * len(weights)
-    lowest, best_placement = max(layer.full for layer in working_bytes), None
+    lowest = max(layer.full for layer in working_bytes)
+    best: tuple[int, ...] | None = None
     for level in sorted({lowest, *(max(lowest, layer.streamed) for layer in working_bytes)}):
         stationary = [
             weight if layer.streamed > level else 0
@@ -88,11 +84,11 @@ def stationary_weights(
         if free < 0:
             continue
         _fill(stationary, free, weights if tiles > 1 else (), sizes)
-        if best_placement is None or sum(stationary) > sum(best_placement.kept_weights):
-            best_placement = WeightPlacement(level + sum(stationary), tuple(stationary))
+        if best is None or sum(stationary) > sum(best):
+            best = tuple(stationary)
         if len(set(sizes)) == 1:
             break
-    return best_placement
+    return best
 
 
 def _fill(
@@ -159,24 +155,24 @@ class GroupSearch:
             for candidate in self._candidates_with(tiles):
                 if least_traffic is not None and candidate.maps_moved + weights >= least_traffic:
                     break
-                placement = self._placement(candidate, buffer, least_traffic)
-                if placement is None:
+                stationary = self._stationary(candidate, buffer, least_traffic)
+                if stationary is None:
                     continue
-                streamed_weights = self._weights - sum(placement.kept_weights)
+                streamed_weights = self._weights - sum(stationary)
                 reloads = candidate.schedule.count - 1
                 total = candidate.maps_moved + self._weights + reloads * streamed_weights
                 if least_traffic is None or total < least_traffic:
                     least_traffic = total
-                    schedule = replace(candidate.schedule, kept_weights=placement.kept_weights)
+                    schedule = replace(candidate.schedule, kept_weights=stationary)
         return None if schedule is None else answer_of(schedule, self._tables, self.bound)
 
     def could_fit(self, buffer: int) -> bool:
         """Whether the maps fit with the finest tiling; if not, no longer group fits either."""
         return self._minimum_bytes(self._finest) <= buffer
 
-    def _placement(
+    def _stationary(
         self, candidate: _ScheduleCandidate, buffer: int, least_traffic: int | None
-    ) -> WeightPlacement | None:
+    ) -> tuple[int, ...] | None:
         """The stationary weights; None if the schedule does not fit, or cannot move less."""
         tiles = candidate.schedule.count
         limit, reloads = buffer, tiles - 1
@@ -402,8 +398,7 @@ def _reads(group: FusedGroup, number: int, names: Sequence[str]) -> str:
 
 def _sizes(schedule: FusedSchedule, tables: CutTables) -> Iterator[str]:
     """The largest tile's feature maps x rows x columns, for each map."""
-    axes = axes_of(schedule)
-    cuts = {key[0]: tables.cut(*key) for key in axes}
+    cuts = {axis[0]: tables.cut(*axis) for axis in axes_of(schedule)}
     for number in range(tables.group.length + 1):
         rows, columns = (
             max(positions.bit_count() for positions in cuts[axis].computed[number])
