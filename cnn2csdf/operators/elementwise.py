@@ -260,6 +260,7 @@ class Reduction(Operator):
 
     depends_on_all = True
     by_pixels = True
+    writes_by_pixels = False  # results are written in one piece
     function: str
     axes: tuple[int, ...]
     keeps: bool = True
@@ -279,11 +280,6 @@ class Reduction(Operator):
     @property
     def is_tileable(self) -> bool:
         return self.axes == (0,) and self.keeps
-
-    @property
-    def writes_by_pixels(self) -> bool:
-        """Whether results are written pixel by pixel; a reduction writes them in one piece."""
-        return False
 
     def accumulates_rows(self, source: Shape, output: Shape) -> bool:
         return self.function in ("mean", "sum", "max") and set(self.axes) == {1, 2}

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import prod
-from typing import Literal
+from typing import Literal, Self
 
 import numpy as np
 
@@ -118,55 +118,47 @@ class Output(RowMove):
         return rows_of_part(from_memory_order(elements, self.dims), part)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Identity(RowMove):
-    """Nothing, at inference: dropout and its like."""
+class SameNumbers(RowByRow):
+    """An operator that writes the numbers of its input, each at its position."""
 
+    __slots__ = ()
     swaps_with_inputs = True
     is_tileable = True
-    is_channelwise = True
-    is_view = True
     is_elementwise = True
     reads_once = True
-    can_be_fused = True
     by_pixels = True
-    keeps_order = True
-    copies_masks = True
-    kind: str = "identity"
 
-    def of_channels(self, count: int) -> Identity:
+    def of_channels(self, count: int) -> Self:
         return self
 
-    def of_head(self, axis: int, heads: int) -> Identity:
+    def of_head(self, axis: int, heads: int) -> Self:
         return self
 
     def computed(self, part: OutputRows) -> Array:
         return same_rows(part)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity(SameNumbers, RowMove):
+    """Nothing, at inference: dropout and its like."""
+
+    is_channelwise = True
+    is_view = True
+    can_be_fused = True
+    keeps_order = True
+    copies_masks = True
+    kind: str = "identity"
 
     def in_words(self) -> str:
         return self.kind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Conversion(RowByRow):
+class Conversion(SameNumbers):
     """The same numbers in elements of another type: stored as integers, or real again."""
 
-    swaps_with_inputs = True
-    is_tileable = True
-    is_elementwise = True
-    reads_once = True
-    by_pixels = True
     words = "convert"
     converts = True
-
-    def of_channels(self, count: int) -> Conversion:
-        return self
-
-    def of_head(self, axis: int, heads: int) -> Conversion:
-        return self
-
-    def computed(self, part: OutputRows) -> Array:
-        return same_rows(part)
 
     def computed_in_integers(self, part: OutputRows, types: Types) -> Array:
         """Return integers for real numbers, real numbers for integers, or integers rescaled."""

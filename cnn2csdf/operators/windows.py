@@ -87,6 +87,21 @@ class WindowsOfChannels(WindowedOperator):
         return output.elements * prod(self.window.kernel)
 
 
+class MaximumOrMean(Operator):
+    """An operator whose results are maxima ("max") or means ("average")."""
+
+    __slots__ = ()
+    function: str
+
+    @property
+    def reduction(self) -> str:
+        return "max" if self.function == "max" else "mean"
+
+    @property
+    def picks_elements(self) -> bool:
+        return self.function == "max"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Convolution(WindowOfRows):
     """Filters that slide over the feature maps; depthwise where groups equals the channels.
@@ -326,7 +341,7 @@ class TransposedConvolution(Operator):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pooling(WindowOfRows, WindowsOfChannels):
+class Pooling(MaximumOrMean, WindowOfRows, WindowsOfChannels):
     """The largest or the mean element under a window, for each feature map on its own.
 
     rounds_up: whether halves of means of integers in fixed point go up, as those of unsigned
@@ -342,14 +357,6 @@ class Pooling(WindowOfRows, WindowsOfChannels):
 
     def kernel_loops(self, use: KernelUse) -> KernelLoops:
         return f"Pooling.{self.function}", pooling_loops(self.window, use.inputs[0], use.output)
-
-    @property
-    def reduction(self) -> str:
-        return "max" if self.function == "max" else "mean"
-
-    @property
-    def picks_elements(self) -> bool:
-        return self.function == "max"
 
     @property
     def counts_zero_padding(self) -> bool:
@@ -433,7 +440,7 @@ class Pooling(WindowOfRows, WindowsOfChannels):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GlobalPooling(Operator):
+class GlobalPooling(MaximumOrMean):
     """The maximum or the average of each feature map: one element a map."""
 
     depends_on_all = True
@@ -441,16 +448,8 @@ class GlobalPooling(Operator):
     function: str  # "max" or "average"
 
     @property
-    def picks_elements(self) -> bool:
-        return self.function == "max"
-
-    @property
     def kernel(self) -> str:
         return f"Reduction.{self.reduction}"  # in C a reduction over both axes
-
-    @property
-    def reduction(self) -> str:
-        return "max" if self.function == "max" else "mean"
 
     def on_channels(self, count: int, whole: int) -> GlobalPooling:
         return self
