@@ -64,6 +64,14 @@ def unlike(name: str, taken: Iterable[str]) -> str:
     return free_name(identifier(name), set(taken), between="_")
 
 
+def unlike_each(names: Iterable[str]) -> dict[str, str]:
+    """Return an identifier for each name, all of them distinct."""
+    identifiers: dict[str, str] = {}
+    for name in names:
+        identifiers[name] = unlike(name, identifiers.values())
+    return identifiers
+
+
 def number(value: float) -> str:
     """Return a float, exact in single precision."""
     single = np.float32(value)

@@ -23,7 +23,7 @@ from csdf.model.graph import Channel, Graph
 from csdf.names import quoted
 from csdf.time_limit import Budget, Stop, stop_of
 from planners.code.building import end_of_main
-from planners.code.c_text import initialiser, unlike
+from planners.code.c_text import table_row, unlike_each
 from planners.code.graph.program import GraphTexts, table
 from planners.code.graph.storage import ALIGNMENT, MOST_BYTES, CircularBuffer, arena_bytes
 from planners.code.packaging import PLAIN, Package
@@ -98,10 +98,7 @@ class _MappedTexts(GraphTexts):
     def __init__(self, planned: MappedGraph, name: str) -> None:
         super().__init__(planned.graph, planned.rings, name)
         self._planned = planned
-        identifiers: list[str] = []
-        for core in planned.cores:
-            identifiers.append(unlike(core.name, identifiers))
-        self.cores = dict(zip((core.name for core in planned.cores), identifiers, strict=True))
+        self.cores = unlike_each(core.name for core in planned.cores)
 
     @property
     def state_bytes(self) -> int:
@@ -112,11 +109,8 @@ class _MappedTexts(GraphTexts):
     def source(self) -> str:
         """Return NAME.c."""
         name = self.name
-        starting = (
-            {"starting"}
-            if any(channel.initial_tokens for channel in self.graph.channels)
-            else set()
-        )
+        has_tokens = any(channel.initial_tokens for channel in self.graph.channels)
+        starting = {"starting"} if has_tokens else set()
         functions = [
             self.init_with("starting(state, {0}, {1})"),
             f"""uint32_t {name}_tokens(const instance *state, int channel)
@@ -151,7 +145,7 @@ void {name}_run_{core}(instance *state, uint32_t firings)
             turns = [*core.prefix, *core.periodic]
             yield table("turn", f"turns_{number}", [self.turn(*turn) for turn in turns])
             order = {"turns": f"turns_{number}", "count": len(turns), "again": len(core.prefix)}
-            lines.append(f"{initialiser(order)}, /* {comment(core.name)} */")
+            lines.append(table_row(core.name, **order))
         yield table("order", "orders", lines)
 
     def header(self) -> str:
@@ -333,15 +327,7 @@ class MappedGraph:
                 for core in self.cores
             ],
             "arena_bytes": self.arena_bytes,
-            "buffers": [
-                {
-                    "channel": ring.channel,
-                    "capacity": ring.capacity,
-                    "token_bytes": ring.token_bytes,
-                    "offset": ring.offset,
-                }
-                for ring in self.rings
-            ],
+            "buffers": [ring.to_json() for ring in self.rings],
         }
 
 

@@ -83,15 +83,7 @@ class PlannedGraph:
             "schedule": in_words(self.schedule),
             "arena_bytes": self.arena_bytes,
             "buffer_bytes": sum(ring.size for ring in self.rings),
-            "buffers": [
-                {
-                    "channel": ring.channel,
-                    "capacity": ring.capacity,
-                    "token_bytes": ring.token_bytes,
-                    "offset": ring.offset,
-                }
-                for ring in self.rings
-            ],
+            "buffers": [ring.to_json() for ring in self.rings],
         }
 
 
@@ -313,19 +305,16 @@ class _Order:
     ) -> None:
         self._pieces = pieces
         place = {name: number for number, piece in enumerate(pieces) for name in piece.actors}
+        ends = {link: (place[link.producer], place[link.consumer]) for link in inside}
         self._across = [
-            (
-                place[link.producer],
-                place[link.consumer],
-                each[link.producer] * link.made * link.weight,
-            )
-            for link in inside
-            if link.weight and place[link.producer] != place[link.consumer]
+            (producer, consumer, each[link.producer] * link.made * link.weight)
+            for link, (producer, consumer) in ends.items()
+            if link.weight and producer != consumer
         ]
         self._before = [0] * len(pieces)
-        for link in binding:
-            if place[link.producer] != place[link.consumer]:
-                self._before[place[link.consumer]] |= 1 << place[link.producer]
+        for producer, consumer in map(ends.__getitem__, binding):
+            if producer != consumer:
+                self._before[consumer] |= 1 << producer
 
     def tree(self) -> Tree:
         if len(self._pieces) <= FEW:
@@ -543,8 +532,11 @@ def short_loops(firings: Sequence[str]) -> Node | None:
     while length <= min(len(line) // 2, LONGEST_BODY):
         # Replace adjacent repetitions of bodies of that length by loops.
         shorter: list[int] = []
+        # For each index, the length of the run that equals the run `length` indices later.
+        alike = [0] * (len(line) - length + 1)
+        for place in reversed(range(len(alike) - 1)):
+            alike[place] = alike[place + 1] + 1 if line[place] == line[place + length] else 0
         place = 0
-        alike = _runs_alike(line, length)
         while place < len(line):
             times = 1 + alike[place] // length if place < len(alike) else 1
             if times == 1:
@@ -557,14 +549,8 @@ def short_loops(firings: Sequence[str]) -> Node | None:
         length = 1 if len(shorter) < len(line) and length > 1 else length + 1
         line = shorter
     nested = looped(1, *(nodes[number] for number in line))
-    places = sum(1 for _ in _places(nested))
+    places = len(list(leaves(nested)))
     return nested if places <= PLACES_EACH * len(set(firings)) + PLACES_EACH else None
-
-
-def _places(node: Node) -> list[Node]:
-    if isinstance(node, LoopedBody):
-        return [place for inner in node.body for place in _places(inner)]
-    return [node]
 
 
 def _numbered(node: Node, numbers: dict[Node, int], nodes: list[Node]) -> int:
@@ -573,16 +559,6 @@ def _numbered(node: Node, numbers: dict[Node, int], nodes: list[Node]) -> int:
         numbers[node] = len(nodes)
         nodes.append(node)
     return numbers[node]
-
-
-def _runs_alike(line: Sequence[int], length: int) -> list[int]:
-    """For each index, the length of the run that equals the run `length` indices later."""
-    runs = [0] * (len(line) - length)
-    run = 0
-    for place in reversed(range(len(runs))):
-        run = run + 1 if line[place] == line[place + length] else 0
-        runs[place] = run
-    return runs
 
 
 def downstream_first(feeds: Mapping[str, Sequence[str]]) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from csdf.errors import counted
 from csdf.model.graph import Channel, Graph
 from csdf.names import quoted
 from planners.code.building import MAIN, end_of_main, makefile, target_files
-from planners.code.c_text import identifier, initialiser, unlike, wrapped
+from planners.code.c_text import identifier, initialiser, table_row, unlike, unlike_each, wrapped
 from planners.code.graph.looped import Fire, Interleaved, LoopedBody, Node, in_words, leaves
 from planners.code.graph.planning import PlannedGraph
 from planners.code.graph.storage import CircularBuffer, arena_bytes
@@ -36,12 +36,8 @@ class GraphTexts:
         self.arena_bytes = arena_bytes(rings)
         self.channels = {channel.name: place for place, channel in enumerate(self.graph.channels)}
         self.actors = {actor.name: place for place, actor in enumerate(self.graph.actors)}
-        taken: list[str] = []
-        for actor in self.actors:
-            taken.append(unlike(actor, taken))
         self.functions = {
-            actor: f"{self.name}_fire_{short}"
-            for actor, short in zip(self.actors, taken, strict=True)
+            actor: f"{self.name}_fire_{short}" for actor, short in unlike_each(self.actors).items()
         }
         self._arrays: dict[tuple[int, ...], str] = {}
         self.definitions: list[str] = []
@@ -192,17 +188,16 @@ void {name}_initial_tokens(void *context, int channel, const {name}_port *tokens
     def ring(self, place: int) -> str:
         """Return the initialiser of the buffer of a channel."""
         channel, ring = self.graph.channels[place], self.rings[place]
-        is_bounded = channel.capacity is not None and not channel.is_self_loop
-        fields = {
-            "offset": ring.offset,
-            "capacity": ring.capacity,
-            "token_bytes": ring.token_bytes,
-            "initial_tokens": channel.initial_tokens,
-            "producer": self.actors[channel.producer],
-            "consumer": self.actors[channel.consumer],
-            "is_bounded": int(is_bounded),
-        }
-        return f"{initialiser(fields)}, /* {comment(channel.name)} */"
+        return table_row(
+            channel.name,
+            offset=ring.offset,
+            capacity=ring.capacity,
+            token_bytes=ring.token_bytes,
+            initial_tokens=channel.initial_tokens,
+            producer=self.actors[channel.producer],
+            consumer=self.actors[channel.consumer],
+            is_bounded=channel.capacity is not None and not channel.is_self_loop,
+        )
 
     def ends_and_actors(self) -> tuple[list[str], list[str]]:
         """Return the initialisers of all ends of channels, and of all actors."""
@@ -211,13 +206,13 @@ void {name}_initial_tokens(void *context, int channel, const {name}_port *tokens
         for actor in self.graph.actors:
             mine = self.ends(actor.name)
             fire = {"fire": self.functions[actor.name], "phases": actor.phases}
-            actors.append(f"{initialiser(fire | {'first_end': len(ends), 'ends': len(mine)})},")
+            actors.append(table_row(**fire, first_end=len(ends), ends=len(mine)))
             for channel, is_output in mine:
                 moved = channel.production if is_output else channel.consumption
                 released = (0,) if is_output else channel.release_rates
-                at = {"channel": self.channels[channel.name], "is_output": int(is_output)}
+                at = {"channel": self.channels[channel.name], "is_output": is_output}
                 rates = {"moved": self._rates(moved), "released": self._rates(released)}
-                ends.append(f"{initialiser(at | rates)},")
+                ends.append(table_row(**at, **rates))
         return ends, actors
 
     def _rates(self, rates: Sequence[int]) -> str:
@@ -233,7 +228,7 @@ void {name}_initial_tokens(void *context, int channel, const {name}_port *tokens
 
     def turn(self, actor: str, firings: int) -> str:
         """Return the initialiser of consecutive firings of an actor."""
-        return f"{initialiser({'actor': self.actors[actor], 'firings': f'{firings}u'})},"
+        return table_row(actor=self.actors[actor], firings=f"{firings}u")
 
 
 def table(kind: str, name: str, items: Sequence[str]) -> str:
@@ -255,7 +250,7 @@ class _GraphProgram(GraphTexts):
     def __init__(self, planned: PlannedGraph, name: str) -> None:
         super().__init__(planned.graph, planned.rings, name)
         self.planned = planned
-        self._turns: dict[Node, str] = {}
+        self._turns: dict[Interleaved, str] = {}
 
     @property
     def state_bytes(self) -> int:
@@ -294,13 +289,8 @@ class _GraphProgram(GraphTexts):
     return away == 0;
 }}"""
         tables = [
-            table(
-                "turn",
-                symbol,
-                [self.turn(*turn) for turn in zip(node.order, node.firings, strict=True)],
-            )
+            table("turn", symbol, list(map(self.turn, node.order, node.firings)))
             for node, symbol in self._turns.items()
-            if isinstance(node, Interleaved)
         ]
         return self.source_with(
             {"fire", "port_of"} | mentioned([iterate]),
@@ -504,21 +494,19 @@ REPLACEABLE void {texts.name}_initial_tokens(void *context, int channel,
 }}"""
     ]
     for actor in texts.graph.actors:
-        what = "\n".join(_port_comments(texts, actor.name)) or "   no ports"
+        ports = []
+        for place, (channel, is_output) in enumerate(texts.ends(actor.name)):
+            rates = shortest_round(channel.production if is_output else channel.consumption)
+            listed = ", ".join(map(str, rates[:12])) + (", ..." if len(rates) > 12 else "")
+            tokens = f"{'puts' if is_output else 'takes'} {listed}"
+            size = texts.rings[texts.channels[channel.name]].token_bytes
+            ports.append(f"   ports[{place}]: {tokens} of {size} bytes, {comment(channel.name)}")
+        what = "\n".join(ports) or "   no ports"
         pieces.append(
             f"/* {comment(actor.name)}\n{what} */\nREPLACEABLE {texts.signature(actor.name)}\n"
             "{\n    (void)context;\n    (void)phase;\n    (void)ports;\n}"
         )
     return "\n\n".join(pieces) + "\n"
-
-
-def _port_comments(texts: GraphTexts, actor: str) -> Iterator[str]:
-    for place, (channel, is_output) in enumerate(texts.ends(actor)):
-        rates = shortest_round(channel.production if is_output else channel.consumption)
-        listed = ", ".join(map(str, rates[:12])) + (", ..." if len(rates) > 12 else "")
-        way = "puts" if is_output else "takes"
-        size = texts.rings[texts.channels[channel.name]].token_bytes
-        yield f"   ports[{place}]: {way} {listed} of {size} bytes, {comment(channel.name)}"
 
 
 def _main(texts: _GraphProgram) -> str:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from csdf.errors import CsdfError
-from csdf.model.graph import Channel, Graph
+from csdf.model.graph import Graph
 from planners.code.graph.looped import Effects, Interleaved, LoopedBody, Node
 from planners.memory.placement import GroupBytes, placed
 
@@ -29,6 +30,10 @@ class CircularBuffer:
         """The size of the buffer in bytes."""
         return self.capacity * self.token_bytes
 
+    def to_json(self) -> dict[str, Any]:
+        """Return the channel, the sizes and the offset as a JSON value."""
+        return asdict(self)
+
 
 def rings_of(
     graph: Graph, schedule: Node, found: Effects, token_bytes: Mapping[str, int]
@@ -48,7 +53,8 @@ def rings_of(
         capacities[channel.name] = max(needed, channel.capacity or 0)
         size = capacities[channel.name] * token_bytes[channel.name]
         first, end = lives[channel.name]
-        alignment = _alignment(token_bytes[channel.name])
+        width = token_bytes[channel.name]
+        alignment = min(ALIGNMENT, width & -width) if width else 1
         pieces.append(GroupBytes(channel.name, size, first, end, alignment))
         if max(size, capacities[channel.name]) > MOST_BYTES:
             raise CsdfError(
@@ -76,21 +82,13 @@ def arena_bytes(rings: Sequence[CircularBuffer]) -> int:
     return -(-end // ALIGNMENT) * ALIGNMENT
 
 
-def _alignment(size: int) -> int:
-    return min(ALIGNMENT, size & -size) if size else 1
-
-
 def _offsets(pieces: Sequence[GroupBytes]) -> dict[str, int]:
     if len(pieces) <= MOST_PLACED:
-        moments = {piece.begin for piece in pieces}
-        live = max(
-            (
-                sum(piece.size for piece in pieces if piece.begin <= moment < piece.end)
-                for moment in moments
-            ),
-            default=0,
-        )
-        return placed(pieces, {}, enough=live)
+        live_bytes = [
+            sum(piece.size for piece in pieces if piece.begin <= moment < piece.end)
+            for moment in {piece.begin for piece in pieces}
+        ]
+        return placed(pieces, {}, enough=max(live_bytes, default=0))
     offsets, end = {}, 0
     for piece in sorted(pieces, key=lambda piece: -piece.alignment):
         offsets[piece.name] = -(-end // piece.alignment) * piece.alignment
@@ -110,9 +108,12 @@ def lifetimes(graph: Graph, schedule: Node) -> dict[str, tuple[int, int]]:
     """
     spans: list[dict[str, tuple[int, int]]] = []
     end = _find_spans(schedule, 0, spans)
-    lifetimes = {}
+    lifetimes = {channel.name: (0, end) for channel in graph.channels}
     for channel in graph.channels:
-        lifetimes[channel.name] = _lifetime(channel, spans, end)
+        if not channel.initial_tokens:
+            ends = {channel.producer, channel.consumer}
+            inside = next(span for span in spans if ends <= span.keys())
+            lifetimes[channel.name] = inside[channel.producer][0], inside[channel.consumer][1]
     return lifetimes
 
 
@@ -129,14 +130,3 @@ def _find_spans(node: Node, place: int, spans: list[dict[str, tuple[int, int]]])
         place = behind
     spans.append(inside)
     return place
-
-
-def _lifetime(
-    channel: Channel, spans: Sequence[Mapping[str, tuple[int, int]]], end: int
-) -> tuple[int, int]:
-    if channel.initial_tokens:
-        return 0, end
-    for inside in spans:
-        if channel.producer in inside and channel.consumer in inside:
-            return inside[channel.producer][0], inside[channel.consumer][1]
-    raise AssertionError(f"{channel.name} is not in the schedule")
