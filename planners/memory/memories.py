@@ -35,7 +35,7 @@ from planners.memory.memory_groups import LONGEST_RUN, GroupCandidates
 from planners.memory.memory_plans import (
     Chain,
     ChainStep,
-    MemoryGroup,
+    GroupDemand,
     Names,
     PlacedPlan,
     in_fast_memory,
@@ -379,50 +379,55 @@ class MemoriesSearch:
         for group in self._groups.at(index):
             self._groups.stop.spend(LABEL_EFFORT * len(labels))
             for fast, before in labels.items():
-                self._extend(group, fast, before)
+                self._extend(index, group, fast, before)
 
-    def _extend(self, group: MemoryGroup, fast: Names, before: tuple[int, int]) -> None:
+    def _extend(
+        self, begin: int, demand: GroupDemand, fast: Names, before: tuple[int, int]
+    ) -> None:
         """Extend the label of a set by a group. before: cost and MACs of the label."""
-        away = [name for name in group.read if name not in fast]
-        if group.streamed is not None and group.streamed not in away:
+        away = [name for name in demand.read if name not in fast]
+        streamed, results = demand.group.streamed_input, demand.blocks
+        if streamed is not None and streamed not in away:
             return
-        if any(name != group.streamed and name not in group.in_place for name in away):
+        if any(name != streamed and name not in demand.in_place for name in away):
             return
         costs, arriving = self._groups.costs, self._groups.arriving
         inside = fast
         if arriving in away:  # its rows pass through a ring of the first group, and are gone
-            if (group.begin, group.streamed) != (0, arriving):
+            if (begin, streamed) != (0, arriving):
                 return
-            if self._groups.last_read[arriving] >= group.end:
+            if self._groups.last_read[arriving] >= demand.end:
                 return
             away.remove(arriving)
             inside = fast | {arriving}
-        cost = group.busy + sum(group.read[name] for name in away) * costs.read
-        if group.streamed in away:
-            cost += group.read[group.streamed] * costs.copied
-        room = self._capacity - group.fast - self._bytes(fast)
-        settled = group.fixed | self._outside.intersection(group.results)
-        least = self._least[group.end]
-        for chosen in subsets([result for result in group.results if result not in settled]):
+        cost = demand.busy + sum(demand.read[name] for name in away) * costs.read
+        if streamed in away:
+            cost += demand.read[streamed] * costs.copied
+        room = self._capacity - demand.fast - self._bytes(fast)
+        settled = demand.fixed | self._outside.intersection(results)
+        least = self._least[demand.end]
+        for chosen in subsets([result for result in results if result not in settled]):
             here = settled | chosen
-            blocks = sum(size for name, size in group.blocks.items() if name not in here)
+            blocks = sum(size for name, size in results.items() if name not in here)
             free = room - blocks - self._bytes(here)
-            if free < 0 or not (self._has_slow or len(here) == len(group.results)):
+            if free < 0 or not (self._has_slow or len(here) == len(results)):
                 continue
-            copies = group.copies[bisect_right(group.copies, free, key=lambda copy: copy.size) - 1]
-            away_bytes = sum(self._sizes[name] for name in group.results if name not in here)
+            copies = demand.copies[
+                bisect_right(demand.copies, free, key=lambda copy: copy.size) - 1
+            ]
+            away_bytes = sum(self._sizes[name] for name in results if name not in here)
             group_cost = cost + away_bytes * costs.written - copies.saved
-            total = before[0] + group_cost, before[1] + group.work
+            total = before[0] + group_cost, before[1] + demand.work
             if self._most is not None and total >= self._most:
                 continue
             live = frozenset(
-                tensor for tensor in fast | here if self._groups.last_read[tensor] >= group.end
+                tensor for tensor in fast | here if self._groups.last_read[tensor] >= demand.end
             )
             if live not in least or total < least[live]:
                 least[live] = total
-                step = ChainStep(group, inside | here, copies.layers)
-                link = 0, (group_cost, group.work), step
-                self._labels.extend((group.begin, fast), (group.end, live), [link])
+                step = ChainStep(demand, inside | here, copies.layers)
+                link = 0, (group_cost, demand.work), step
+                self._labels.extend((begin, fast), (demand.end, live), [link])
 
     def _bytes(self, names: Iterable[str]) -> int:
         return sum(self._sizes[name] for name in names)

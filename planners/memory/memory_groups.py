@@ -23,18 +23,15 @@ from cnn2csdf.parameters import multiply_accumulates
 from cnn2csdf.weights import Array
 from csdf.search.pareto import improving
 from csdf.time_limit import Stop
-from planners.memory.build import rings_of
 from planners.memory.labels import ANY_WORK, LINES, MACS, GroupLabels
-from planners.memory.line_buffers import Keeping, kept_rows
-from planners.memory.memory_plans import MemoryGroup, Names
+from planners.memory.memory_plans import GroupDemand, Names, ring_buffers
 from planners.memory.moved_weights import MoveCosts, can_be_copied, copies_of, movable_weights
 from planners.memory.moves import LONGEST_STAGE, GroupMoves, batches
 from planners.memory.order import TopologicalOrder
 from planners.memory.slow_bounds import MOST_CHOSEN
 from planners.memory.stages import Geometry, GroupGeometry, StageTable
 from planners.plan.accumulators import sums_over_rows
-from planners.plan.firing import NOTHING, in_step
-from planners.plan.plan import ACCUMULATOR_BYTES, Mode, Stage
+from planners.plan.plan import Mode, Stage
 from planners.plan.write_buffers import block_bytes, smallest_block
 from planners.rewrites.column_tiles import ColumnTile, in_columns, part_of, stages_of_tile
 from planners.rewrites.layer_copies import Rewritten
@@ -92,11 +89,11 @@ class GroupCandidates:
         self._moves = GroupMoves(course, inner)
         self._boundaries = self._tiling_boundaries()
         self._cut_at = {place: cut for cut, place in enumerate(course.separators)}
-        self._found: dict[int, list[MemoryGroup]] = {}
+        self._demands: dict[int, list[GroupDemand]] = {}
 
-    def at(self, begin: int) -> list[MemoryGroup]:
+    def at(self, begin: int) -> list[GroupDemand]:
         """Return the groups whose first layer has this index."""
-        if begin not in self._found:
+        if begin not in self._demands:
             self.stop.look()
             if self._untiled is not None:
                 groups = [*self._untiled.at(begin), *self._column_tiled_groups(begin)]
@@ -106,9 +103,9 @@ class GroupCandidates:
                 groups += self._single_stages(begin)
                 for end, stages in self._stages_between(begin, self._fast, (True, False)):
                     groups += self._variants(begin, end, stages)
-            kept: dict[tuple[int, str | None, Names], list[MemoryGroup]] = {}
+            kept: dict[tuple[int, str | None, Names], list[GroupDemand]] = {}
             for group in sorted(groups, key=lambda group: (group.fast, group.costs)):
-                key = group.end, group.streamed, group.in_place
+                key = group.end, group.group.streamed_input, group.in_place
                 if not any(
                     all(map(le, cheaper.costs, group.costs))
                     and all(cheaper.blocks[name] <= size for name, size in group.blocks.items())
@@ -116,12 +113,12 @@ class GroupCandidates:
                     for cheaper in kept.setdefault(key, [])
                 ):
                     kept[key].append(group)
-            self._found[begin] = [
+            self._demands[begin] = [
                 group for groups_of_key in kept.values() for group in groups_of_key
             ]
-        return self._found[begin]
+        return self._demands[begin]
 
-    def _row_by_row_groups(self, begin: int) -> Iterator[MemoryGroup]:
+    def _row_by_row_groups(self, begin: int) -> Iterator[GroupDemand]:
         """Groups of layers that are executed row by row, and the first layer alone in one firing.
 
         Each layer is a stage. A run is extended layer by layer until it exceeds the fast memory.
@@ -138,7 +135,7 @@ class GroupCandidates:
 
     def _row_by_row_run(
         self, begin: int, rows: int, rows_without_weights: int
-    ) -> Iterator[MemoryGroup]:
+    ) -> Iterator[GroupDemand]:
         """Groups of layers row by row, with the same rows in each firing.
 
         rows: of a firing of a layer with weights; rows_without_weights: of a firing of another layer.
@@ -160,7 +157,7 @@ class GroupCandidates:
             if not groups:
                 return
 
-    def _single_stages(self, begin: int) -> Iterator[MemoryGroup]:
+    def _single_stages(self, begin: int) -> Iterator[GroupDemand]:
         """Several layers as one stage, with column strips or feature map by feature map."""
         for end in range(begin + 2, min(len(self.layers), begin + LONGEST_STAGE) + 1):
             layers = self.layers[begin:end]
@@ -191,7 +188,7 @@ class GroupCandidates:
                     stages = [stage for move in moves for stage in move.stages]
                     yield self.course.separators[end], stages
 
-    def _column_tiled_groups(self, begin: int) -> Iterator[MemoryGroup]:
+    def _column_tiled_groups(self, begin: int) -> Iterator[GroupDemand]:
         """Yield groups of layers in column tiles, for rows that are too long; slices are read in place.
 
         Tiling begins and ends where few bytes are live: a slice is read, and a result written, at each
@@ -251,7 +248,7 @@ class GroupCandidates:
 
     def _groups_by_tile_count(
         self, begin: int, end: int, stages: Sequence[Stage]
-    ) -> list[MemoryGroup] | None:
+    ) -> list[GroupDemand] | None:
         """Groups with the fewest tiles that fit, and with more tiles and fewer bytes.
 
         None if no tile count fits; an empty list if a group without tiles makes tiles unnecessary.
@@ -260,25 +257,23 @@ class GroupCandidates:
         if not {stage.result for stage in stages}.issuperset(results):
             return None
         part = part_of(self.course.network, inside)
-        geometries = tuple(map(self.table.geometry, stages))
-        whole = self._group(begin, end, geometries, None, results, is_limited=False)
-        assert whole is not None
+        group = self.table.group(stages)
+        whole = self._demand(end, group, results, self._fast_bytes(group, results), {})
         # A single tile of a group with one source is the same as the group without tiles.
-        minimum = 1 if len(part.inputs) > 1 or whole.fixed else 2
+        minimum, bytes_untiled = (1 if len(part.inputs) > 1 or whole.fixed else 2), whole.fast
         if minimum == 2:
             # The group without tiles copies the rows of its one source: its bytes include them.
-            source = part.inputs[0].name
-            whole = self._group(begin, end, geometries, source, results, is_limited=False)
-            assert whole is not None
+            streaming = self.table.group(stages, part.inputs[0].name)
+            bytes_untiled = self._fast_bytes(streaming, results)
         # n tiles need about 1/n of the bytes: begin at half the number of tiles that should fit.
-        tiles, wanted = max(minimum, whole.fast // (2 * self._fast)), ENOUGH_GROUPS
+        tiles, wanted = max(minimum, bytes_untiled // (2 * self._fast)), ENOUGH_GROUPS
         # A group that fits twice gains nothing from tiles, except by the single tile.
-        if 2 * whole.fast <= self._fast:
+        if 2 * bytes_untiled <= self._fast:
             wanted = 2 - minimum
         # A small network has few groups: all tile counts are tried.
         if len(self.layers) <= MOST_CHOSEN:
             tiles, wanted = 1, MOST_TILES
-        limit, groups = self._fast + 1, list[MemoryGroup]()
+        limit, groups = self._fast + 1, list[GroupDemand]()
         while tiles <= MOST_TILES and len(groups) < wanted:
             self.stop.spend(TILE_EFFORT * tiles * len(inside))
             columns = in_columns(part, inside, tiles)
@@ -290,17 +285,17 @@ class GroupCandidates:
             fast = max(part.fast for part in parts)
             if len(parts) == tiles and fast < limit:
                 limit = fast
-                groups.append(_tiled_group(whole, results, parts))
+                groups.append(_tiled(whole, parts))
             # Until a tile count fits, jump to one less than the count at which the largest tile should.
             tiles += 1 if groups else max(1, tiles * fast // self._fast - tiles - 1)
         return groups if groups or not wanted else None
 
     def _group_of_each_tile(
         self, begin: int, end: int, columns: Rewritten[ColumnTile], stages: Sequence[Stage]
-    ) -> tuple[MemoryGroup, ...] | None:
+    ) -> tuple[GroupDemand, ...] | None:
         """The groups of the tiles, up to the first that does not fit; None if tiles are impossible."""
         inside, network = self.layers[begin:end], columns.network
-        table, groups = self.table.of(network), dict[int, MemoryGroup]()
+        table, groups = self.table.of(network), dict[int, GroupDemand]()
         count = len(columns.parts)
         # From the middle, where tiles have most columns: these exceed the memory first.
         for number in sorted(range(count), key=lambda index: abs(2 * index + 1 - count)):
@@ -308,23 +303,20 @@ class GroupCandidates:
             stages_tiled = stages_of_tile(network, tile, inside, stages)
             if stages_tiled is None:
                 return None
-            geometries = tuple(map(table.geometry, stages_tiled))
-            group = self._group(
-                begin, end, geometries, None, tile.results, table=table, is_limited=False
-            )
-            assert group is not None
+            group = GroupGeometry(table, list(map(table.geometry, stages_tiled)))
+            fast = self._fast_bytes(group, tile.results)
             read = Counter[str]()
             for name in tile.slices:
                 read[network.layer(name).inputs[0]] += table.tensor_bytes(name)
-            groups[number] = group._replace(read=dict(read))
-            if group.fast > self._fast:
+            groups[number] = self._demand(end, group, tile.results, fast, dict(read))
+            if fast > self._fast:
                 break
         return tuple(groups[number] for number in sorted(groups))
 
-    def _variants(self, begin: int, end: int, stages: Sequence[Stage]) -> Iterator[MemoryGroup]:
+    def _variants(self, begin: int, end: int, stages: Sequence[Stage]) -> Iterator[GroupDemand]:
         """Variants of a group that fit: no tensor copied, or one source copied row by row."""
         table = self.table
-        geometries = tuple(table.geometry(stage) for stage in stages)
+        geometries = tuple(map(table.geometry, stages))
         inside = set(self.layers[begin:end])
         read: dict[str, int] = defaultdict(int)
         in_place = set(self.last_read)
@@ -343,15 +335,16 @@ class GroupCandidates:
             for name, stage in produced.items()
         ):
             return
-        for streamed in (None, *read):
-            group = self._group(begin, end, geometries, streamed, results)
-            if group is not None:
+        pinned = self.costs.pinned.intersection(inside)
+        for streamed in (None, *read) if pinned <= can_be_copied(geometries) else ():
+            group = GroupGeometry(table, geometries, streamed)
+            fast = self._fast_bytes(group, results)
+            if fast <= self._fast:
                 sizes = dict(read)
                 if streamed is not None:
                     sizes[streamed] = table.tensor_bytes(streamed)
-                yield group._replace(
-                    read=sizes, in_place=frozenset(in_place.intersection(read) - {streamed})
-                )
+                allowed = frozenset(in_place.intersection(read) - {streamed})
+                yield self._demand(end, group, results, fast, sizes, allowed)
 
     def _rows_read_once(self, geometry: Geometry, name: str, index: int) -> int | None:
         """Number of input rows that a stage reads, if it reads each byte once; otherwise None."""
@@ -370,74 +363,42 @@ class GroupCandidates:
         height = self.table.height(layer.inputs[index])
         return height if sum(end - first for first, end in needs) == height else None
 
-    def _group(
-        self,
-        begin: int,
-        end: int,
-        geometries: tuple[Geometry, ...],
-        streamed: str | None,
-        results: tuple[str, ...],
-        *,
-        table: StageTable | None = None,
-        is_limited: bool = True,
-    ) -> MemoryGroup | None:
-        """The group with exact bytes of its ring buffers; None if it exceeds the fast memory.
+    def _fast_bytes(self, group: GroupGeometry, results: tuple[str, ...]) -> int:
+        """Exact bytes of ring buffers, accumulators and staging buffer of a group."""
+        self.stop.spend(GROUP_EFFORT * len(group.stages))
+        rings, staging, _ = ring_buffers(group, results)
+        lines = sum(rows * group.row_bytes[name] for name, rows in rings.items())
+        return lines + sum(stage.accumulator for stage in group.stages) + staging
 
-        table: of the stages, if they are not stages of the network.
-        """
-        self.stop.spend(GROUP_EFFORT * len(geometries))
-        table, pinned = table or self.table, self.costs.pinned
-        if pinned and not pinned.intersection(self.layers[begin:end]) <= can_be_copied(geometries):
-            return None
-        group = GroupGeometry(table, geometries, streamed)
-        firings, strips, sizes = group.firings, group.strips, group.row_bytes
-        keeping = {firing.result: Keeping.RING for firing in firings} | dict.fromkeys(
-            results, Keeping.WHOLE
-        )
-        together = in_step(firings)
-        if len(together) > len(firings):
-            strips.append(0)
-            sizes[NOTHING], keeping[NOTHING] = 0, Keeping.WHOLE
-        lines, passing = kept_rows(together, sizes, strips, keeping)
-        aliases = [
-            alias for alias in table.aliases.values() if streamed not in (alias.tensor, alias.host)
-        ]
-        joint = rings_of(table.network, together, aliases, lines, sizes)
-        within = tuple(alias for _, inside in joint.values() for alias in inside)
-        rings = {**lines, **{name: rows for name, (rows, _) in joint.items()}}
-        for alias in within:
-            del rings[alias.tensor]
-        pieces = [rows * sizes[name] for name, rows in rings.items()]
-        pieces += [geometry.accumulator for geometry in geometries]
-        staging = -(-max(passing) // ACCUMULATOR_BYTES) * ACCUMULATOR_BYTES
-        fast = sum(pieces) + staging
-        if is_limited and fast > self._fast:
-            return None
-        weights = movable_weights(geometries, self.costs, table)
-        inside = {reading.tensor for firing in firings for reading in firing.readings}
-        blocks = {}  # of a result in slow memory the smallest write buffer
-        for stage in (geometry.stage for geometry in geometries):
+    def _demand(
+        self,
+        end: int,
+        group: GroupGeometry,
+        results: tuple[str, ...],
+        fast: int,
+        read: dict[str, int],
+        in_place: Names = frozenset(),
+    ) -> GroupDemand:
+        """The bytes, the cost and the traffic of a group."""
+        table, stages = group.table, group.stages
+        weights = movable_weights(stages, self.costs, table)
+        inside = {reading.tensor for firing in group.firings for reading in firing.readings}
+        blocks = {}
+        for stage in (geometry.stage for geometry in stages if geometry.stage.result in results):
             rows, columns = smallest_block(table.network, stage)
             unit = table.bytes_of(stage.result)
             blocks[stage.result] = block_bytes(table.network, stage, rows * columns, unit)
-        return MemoryGroup(
-            begin=begin,
+        return GroupDemand(
+            group=group,
             end=end,
-            geometry=geometries,
-            streamed=streamed,
-            rings=rings,
-            within=within,
-            staging=staging,
             fast=fast,
-            work=sum(geometry.work for geometry in geometries),
-            read={},
-            in_place=frozenset(),
-            results=results,
-            fixed=frozenset(inside.intersection(results)),
-            busy=self.costs.of_stages(geometries)
-            + sum(starmap(self.costs.in_place, weights.items())),
-            copies=copies_of(geometries, self.costs, table),
+            work=sum(stage.work for stage in stages),
+            busy=self.costs.of_stages(stages) + sum(starmap(self.costs.in_place, weights.items())),
+            copies=copies_of(stages, self.costs, table),
+            read=read,
+            in_place=in_place,
             blocks={name: blocks[name] for name in results},
+            fixed=frozenset(inside.intersection(results)),
         )
 
     def pinning(self, layers: Names) -> GroupCandidates:
@@ -453,21 +414,16 @@ class GroupCandidates:
         )
 
 
-def _tiled_group(
-    whole: MemoryGroup, results: tuple[str, ...], tiles: tuple[MemoryGroup, ...]
-) -> MemoryGroup:
+def _tiled(whole: GroupDemand, tiles: tuple[GroupDemand, ...]) -> GroupDemand:
     """Return the group that executes these tiles one after another, reading slices in place."""
     read = sum((Counter(tile.read) for tile in tiles), Counter[str]())
+    blocks = zip(*(tile.blocks.values() for tile in tiles), strict=True)
     return whole._replace(
-        streamed=None,
         fast=max(tile.fast for tile in tiles),
-        blocks={
-            name: max(tile.blocks[tile.results[index]] for tile in tiles)
-            for index, name in enumerate(results)
-        },
         work=sum(tile.work for tile in tiles),
         read=dict(read),
         in_place=frozenset(read),
+        blocks=dict(zip(whole.blocks, map(max, blocks), strict=True)),
         fixed=frozenset(),
         tiles=tiles,
     )

@@ -13,14 +13,17 @@ of 3 ms. Sequentially the copy adds 3 ms to the frame; as a prefetch it adds max
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from itertools import chain
 from typing import NamedTuple
 
 from cnn2csdf.network import Network
 from cnn2csdf.platforms import SCRATCH, TENSORS, WEIGHTS, BoardMemory
 from planners.arena.problem import loads
+from planners.memory.build import rings_of
+from planners.memory.line_buffers import Keeping, kept_rows
 from planners.memory.moved_weights import (
     BoardMemories,
     Copies,
@@ -30,8 +33,8 @@ from planners.memory.moved_weights import (
 )
 from planners.memory.order import TopologicalOrder, topological_order
 from planners.memory.placement import GroupBytes, placed
-from planners.memory.stages import Geometry, GroupGeometry, StageTable
-from planners.plan.firing import order_in_step, turns_of
+from planners.memory.stages import GroupGeometry, StageTable
+from planners.plan.firing import NOTHING, in_step, order_in_step, turns_of
 from planners.plan.plan import (
     ACCUMULATOR_BYTES,
     Alias,
@@ -52,45 +55,36 @@ from planners.rewrites.rematerialisation import worked_network
 Names = frozenset[str]
 
 
-class MemoryGroup(NamedTuple):
-    """Group of consecutive layers, as stages, with its use of fast memory and its traffic.
+class GroupDemand(NamedTuple):
+    """Numbers by which a search compares groups: fast memory, cost and traffic of a group.
 
-    begin, end: half-open range of indices in the layer order.
-    geometry: stages, in execution order; a group in column tiles has those of the layers untiled.
-    streamed: tensor whose rows are copied into a ring buffer; None if no tensor is.
-    rings: rows of each ring buffer.
-    staging: bytes of the staging buffer.
+    group: the stages, and the tensor whose rows are copied into a ring buffer; for a group in column
+        tiles, the stages of the layers untiled.
+    end: one past the last layer, as an index in the layer order.
     fast: bytes of ring buffers, accumulators and staging buffer.
     work: MACs of a frame.
-    read: bytes that a frame reads of each tensor from outside the group.
-    in_place: tensors of `read` that stages may read in place.
-    results: tensors that later groups need.
-    fixed: results that the group reads itself, which have to be in fast memory.
     busy: cost of the stages alone, with weights in their home memory.
     copies: sets of weights to copy into fast memory, by increasing bytes; the first set is empty.
-    blocks: minimum bytes of a write buffer for each result, if the result is in slow memory.
-    within: tensors that are stored in the ring buffers of host tensors.
+    read: bytes that a frame reads of each tensor from outside the group.
+    in_place: tensors of `read` that stages may read in place.
+    blocks: for each result, a tensor that later groups need, the minimum bytes of a write buffer if
+        the result is in slow memory. A group that joins the results of tiles in place has no result.
+    fixed: results that the group reads itself, which have to be in fast memory.
     tiles: groups of the column tiles, executed sequentially; their stages consist of copies of the
         layers. Tiles are searched only if neither weights nor stages have a cost: `busy` is 0.
     """
 
-    begin: int
+    group: GroupGeometry
     end: int
-    geometry: tuple[Geometry, ...]
-    streamed: str | None
-    rings: dict[str, int]
-    staging: int
     fast: int
     work: int
-    read: dict[str, int]
-    in_place: Names
-    results: tuple[str, ...]
-    fixed: Names
     busy: int
     copies: tuple[Copies, ...]
+    read: dict[str, int]
+    in_place: Names
     blocks: dict[str, int]
-    within: tuple[Alias, ...] = ()
-    tiles: tuple[MemoryGroup, ...] = ()
+    fixed: Names
+    tiles: tuple[GroupDemand, ...] = ()
 
     @property
     def costs(self) -> tuple[int, int, int]:
@@ -100,19 +94,19 @@ class MemoryGroup(NamedTuple):
     @property
     def span(self) -> Span:
         """The layers that are computed in tiles, by the tensors before and after them."""
-        layers = tuple(name for geometry in self.geometry for name in geometry.stage.layers)
+        layers = tuple(name for geometry in self.group.stages for name in geometry.stage.layers)
         return Span(next(iter(self.read)), layers[-1], layers=layers, tiles=len(self.tiles))
 
 
 class ChainStep(NamedTuple):
     """Group of a chain, with the contents of fast memory during its execution.
 
-    group: the group.
+    demand: the group, with its bytes and traffic.
     fast: tensors in fast memory.
     copied: layers whose weights the group copies to fast memory.
     """
 
-    group: MemoryGroup
+    demand: GroupDemand
     fast: Names
     copied: tuple[str, ...] = ()
 
@@ -163,7 +157,7 @@ class Chain:
         arriving: input that arrives row by row; None if no input does.
         """
         self._arriving = arriving
-        self._spans = tuple(step.group.span for step in steps if step.group.tiles)
+        self._spans = tuple(step.demand.span for step in steps if step.demand.tiles)
         if self._spans:
             table = table.of(worked_network(order.network, self._spans))
             order = topological_order(table.network)
@@ -171,19 +165,22 @@ class Chain:
         self._aliases = {
             name: Alias(name, joined, column=column)
             for step in steps
-            for joined in (step.group.results if step.group.tiles else ())
+            for joined in (step.demand.blocks if step.demand.tiles else ())
             for name, column in _columns(table.network, joined)
         }
         self._steps = steps = [
             tile_step for step in steps for tile_step in _tile_by_tile(table, step)
         ]
-        self._geometries = [
-            GroupGeometry(table, step.group.geometry, step.group.streamed) for step in steps
+        self._rings = [
+            ring_buffers(step.demand.group, step.demand.blocks)
+            if step.demand.blocks
+            else ({}, 0, ())
+            for step in steps
         ]
         self._weights = {  # of each layer with weights, its group and the bytes that a frame reads
             layer: (number, read)
             for number, step in enumerate(steps)
-            for layer, read in movable_weights(step.group.geometry, costs, table).items()
+            for layer, read in movable_weights(step.demand.group.stages, costs, table).items()
         }
         self._lives = self._lives_of_tensors()
         self._write_bytes = 0
@@ -194,10 +191,10 @@ class Chain:
         begin = dict.fromkeys((order.at(0), *order.others), 0)
         begin.pop(self._arriving or "", None)
         end: dict[str, int] = {}
-        for number, (group, _, _) in enumerate(self._steps):
-            for name in group.results:
+        for number, step in enumerate(self._steps):
+            for name in step.demand.blocks:
                 begin.setdefault(aliases[name].host if name in aliases else name, number)
-            read = (aliases[name].host if name in aliases else name for name in group.read)
+            read = (aliases[name].host if name in aliases else name for name in step.demand.read)
             end |= dict.fromkeys(read, number + 1)
         end |= dict.fromkeys(order.results, len(self._steps))
         return {name: (first, end.get(name, first + 1)) for name, first in begin.items()}
@@ -307,14 +304,13 @@ class Chain:
 
     def _allowed(self) -> Names:
         """Layers whose weights may be in fast memory."""
-        return can_be_copied([geometry for step in self._steps for geometry in step.group.geometry])
+        return can_be_copied([stage for step in self._steps for stage in step.demand.group.stages])
 
     def cost(self, begins: Mapping[str, int | None]) -> int:
         """Return the cost of a frame: sum over groups of max(group cost, concurrent copies)."""
         costs = self._costs
         works = [
-            step.group.busy + cost_of_tensors(step.group, step.fast, self._table, costs)
-            for step in self._steps
+            step.demand.busy + cost_of_tensors(step, self._table, costs) for step in self._steps
         ]
         meanwhile = [0] * len(works)
         for name, (number, read) in self._weights.items():
@@ -332,25 +328,25 @@ class Chain:
         """The plan with weights copied into fast memory in these groups."""
         table, steps, layout = self._table, self._steps, self._layout
         fast, slow = self._buffers(begins)
-        placement = _placement(table, layout, fast, slow, self._touches)
-        places, arena_bytes = placement.offsets, sum(one.size for one in placement.memories)
+        places, memories, excess = _placement(table, layout, fast, slow, self._touches)
+        arena_bytes = sum(memory.size for memory in memories)
         plan = StreamingPlan(
             network=self._order.network.name,
             element_bytes=table.element_bytes,
-            groups=tuple(map(_planned, self._geometries)),
+            groups=tuple(_planned(step.demand.group) for step in steps),
             buffers=(
                 *(replace(buffer, offset=places[buffer.name]) for buffer in (*fast, *slow)),
                 *self._external(arena_bytes),
             ),
             arena_bytes=arena_bytes,
-            multiply_accumulates=sum(step.group.work for step in steps),
+            multiply_accumulates=sum(step.demand.work for step in steps),
             rematerialised=self._spans,
-            aliases=(*self._aliases.values(), *(alias for s in steps for alias in s.group.within)),
-            memories=placement.memories,
+            aliases=(*self._aliases.values(), *chain.from_iterable(r[2] for r in self._rings)),
+            memories=memories,
             flash=None if layout.flash is None else layout.flash.name,
         )
         plan = replace(plan, traffic=self._traffic(plan, begins))
-        return PlacedPlan(plan, self.cost(begins), *placement.excess, begins)
+        return PlacedPlan(plan, self.cost(begins), *excess, begins)
 
     def _buffers(
         self, begins: Mapping[str, int | None]
@@ -397,8 +393,8 @@ class Chain:
     def _write_buffers(self, step: ChainStep, number: int) -> Iterator[StreamBuffer]:
         """The write buffers of results that a group stores in slow memory."""
         table = self._table
-        stages = {geometry.stage.result: geometry.stage for geometry in step.group.geometry}
-        for name in step.group.results:
+        stages = {geometry.stage.result: geometry.stage for geometry in step.demand.group.stages}
+        for name in step.demand.blocks:
             if name in step.fast:
                 continue
             network, stage = table.network, stages[name]
@@ -410,18 +406,19 @@ class Chain:
 
     def _inside(self, number: int) -> Iterator[StreamBuffer]:
         """Ring buffers, accumulators and staging buffer of a group."""
-        table, group, geometry = self._table, self._steps[number].group, self._geometries[number]
+        table, group = self._table, self._steps[number].demand.group
+        rings, staging, _ = self._rings[number]
         layers = [
-            table.network.layer(name) for stage in group.geometry for name in stage.stage.layers
+            table.network.layer(name) for stage in group.stages for name in stage.stage.layers
         ]
-        for tensor, rows in group.rings.items():
+        for tensor, rows in rings.items():
             size = rows * table.row_bytes(tensor)
             ring = StreamBuffer.of_group(Kind.RING, tensor, number, rows=rows, size=size)
             readers = tuple(layer.name for layer in layers if tensor in layer.inputs)
-            readers = readers if tensor == group.streamed else ()
+            readers = readers if tensor == group.streamed_input else ()
             yield replace(ring, name=f"{tensor} ring {number + 1}", readers=readers)
-        yield from geometry.accumulators(number)
-        yield StreamBuffer.of_group(Kind.STAGING, geometry.result, number, size=group.staging)
+        yield from group.accumulators(number)
+        yield StreamBuffer.of_group(Kind.STAGING, group.result, number, size=staging)
 
     def _touches(self, buffer: StreamBuffer) -> Fraction:
         """Estimate of the accesses per byte of a buffer in a frame, to rank buffers by."""
@@ -443,10 +440,10 @@ class Chain:
             if (memory := plan.memory_of(buffer)) is not None and memory.is_slow
         }
         for step in self._steps:
-            for name, size in step.group.read.items():
+            for name, size in step.demand.read.items():
                 if name not in step.fast:
                     reads[named.get((name, Kind.WHOLE), "")] += size
-            for name in step.group.results:
+            for name in step.demand.blocks:
                 if name not in step.fast:
                     host = self._aliases[name].host if name in self._aliases else name
                     writes[named.get((host, Kind.WHOLE), "")] += self._table.tensor_bytes(name)
@@ -462,22 +459,17 @@ class Chain:
         )
 
 
-class _Placement(NamedTuple):
-    """Offsets of buffers by name, the memories of a plan, and excess bytes of fast and slow memory."""
-
-    offsets: dict[str, int]
-    memories: tuple[Memory, ...]
-    excess: tuple[int, int]
-
-
 def _placement(
     table: StageTable,
     layout: BoardMemories,
     fast: Sequence[StreamBuffer],
     slow: Sequence[StreamBuffer],
     rank: Callable[[StreamBuffer], Fraction],
-) -> _Placement:
-    """Place each buffer in the nearest memory of its kind with free bytes; highest ranks first."""
+) -> tuple[dict[str, int], tuple[Memory, ...], tuple[int, int]]:
+    """Place each buffer in the nearest memory of its kind with free bytes; highest ranks first.
+
+    Returns offsets by buffer, the memories of the plan, and the bytes beyond fast and slow memory.
+    """
     element = max(table.bytes_of(layer.name) for layer in table.network.layers)
     places: dict[str, int] = {}
     taken: list[Memory] = []
@@ -499,7 +491,7 @@ def _placement(
         excess.append(over + sum(buffer.size for buffer in rest))
         for buffer in rest:  # which no memory may hold
             places[buffer.name] = sum(preceding.size for preceding in taken)
-    return _Placement(places, tuple(taken), (excess[0], excess[1]))
+    return places, tuple(taken), (excess[0], excess[1])
 
 
 def _in_memory(
@@ -612,14 +604,42 @@ def in_fast_memory(
     return replace(placed_plan, traffic=tuple(traffic))
 
 
-def cost_of_tensors(group: MemoryGroup, fast: Names, table: StageTable, costs: MoveCosts) -> int:
+def cost_of_tensors(step: ChainStep, table: StageTable, costs: MoveCosts) -> int:
     """Return the cost of the rows that a group reads from slow memory, and writes to it."""
-    total = 0
-    for name, size in group.read.items():
-        if name not in fast:
-            total += size * (costs.read + (costs.copied if name == group.streamed else 0))
-    away = (table.tensor_bytes(name) for name in group.results if name not in fast)
+    total, demand = 0, step.demand
+    for name, size in demand.read.items():
+        if name not in step.fast:
+            is_streamed = name == demand.group.streamed_input
+            total += size * (costs.read + (costs.copied if is_streamed else 0))
+    away = (table.tensor_bytes(name) for name in demand.blocks if name not in step.fast)
     return total + sum(away) * costs.written
+
+
+def ring_buffers(
+    group: GroupGeometry, results: Collection[str]
+) -> tuple[dict[str, int], int, tuple[Alias, ...]]:
+    """Return the rows of each ring buffer of a group, its staging bytes, and tensors inside rings.
+
+    results: tensors that are stored whole.
+    """
+    table, firings, sizes = group.table, group.firings, dict(group.row_bytes)
+    keeping = {firing.result: Keeping.RING for firing in firings} | dict.fromkeys(
+        results, Keeping.WHOLE
+    )
+    together, strips = in_step(firings), group.strips
+    if len(together) > len(firings):
+        strips, sizes[NOTHING], keeping[NOTHING] = [*strips, 0], 0, Keeping.WHOLE
+    rings, passing = kept_rows(together, sizes, strips, keeping)
+    streamed = group.streamed_input
+    aliases = [
+        alias for alias in table.aliases.values() if streamed not in (alias.tensor, alias.host)
+    ]
+    joint = rings_of(table.network, together, aliases, rings, sizes)
+    within = tuple(alias for _, inside in joint.values() for alias in inside)
+    rings |= {name: rows for name, (rows, _) in joint.items()}
+    for alias in within:
+        del rings[alias.tensor]
+    return rings, -(-max(passing) // ACCUMULATOR_BYTES) * ACCUMULATOR_BYTES, within
 
 
 def _kind(buffer: StreamBuffer) -> str:
@@ -646,23 +666,20 @@ def _columns(network: Network, joined: str) -> Iterator[tuple[str, int]]:
 
 def _tile_by_tile(table: StageTable, step: ChainStep) -> Iterator[ChainStep]:
     """The groups of the tiles of a group, and a group that joins their results in place."""
-    group = step.group
-    if not group.tiles:
+    demand = step.demand
+    if not demand.tiles:
         yield step
         return
-    for tile in group.tiles:
-        pairs = zip(tile.results, group.results, strict=True)
+    for tile in demand.tiles:
+        pairs = zip(tile.blocks, demand.blocks, strict=True)
         yield ChainStep(tile, step.fast | {name for name, joined in pairs if joined in step.fast})
-    stages = [Stage(layers=(result,), rows=table.height(result)) for result in group.results]
+    stages = [Stage(layers=(result,), rows=table.height(result)) for result in demand.blocks]
     # Without costs of weights and stages, as here, `busy` is 0 and `copies` is the empty set alone.
-    joining = group._replace(
-        geometry=tuple(map(table.geometry, stages)),
-        rings={},
-        within=(),
-        staging=0,
+    joining = demand._replace(
+        group=table.group(stages),
         work=0,
-        read=dict.fromkeys((name for tile in group.tiles for name in tile.results), 0),
-        results=(),
+        read=dict.fromkeys((name for tile in demand.tiles for name in tile.blocks), 0),
+        blocks={},
         tiles=(),
     )
     yield ChainStep(joining, step.fast)

@@ -458,6 +458,7 @@ class StageTable:
 class GroupGeometry:
     """Fused stages that fire interleaved: their firings, bytes of a row, and the rows that they keep.
 
+    table: of the stages.
     stages: geometry of each stage, in execution order; empty if the group only collects an input.
     streamed_input: tensor that arrives, or is copied, row by row; None if no tensor is.
     firings, strips: row needs, and bytes of strips, of the streamed input and then of each stage.
@@ -472,7 +473,7 @@ class GroupGeometry:
         rows: int = 1,
     ) -> None:
         """Set the stages. rows: of the streamed input in each firing."""
-        self.stages, self.streamed_input = tuple(stages), streamed_input
+        self.table, self.stages, self.streamed_input = table, tuple(stages), streamed_input
         self.firings = [stage.firings for stage in stages]
         self.strips = [stage.strip_bytes for stage in stages]
         if streamed_input is not None:
