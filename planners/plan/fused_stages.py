@@ -16,7 +16,7 @@ blocks of 6 channels:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from itertools import pairwise
+from itertools import pairwise, starmap
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -332,19 +332,20 @@ class Rectangle(NamedTuple):
             part = None if values is None else values[row - region.rows[0]]
             self.arena.write(at, self.layer.name, first, part, region.width * self._channels)
 
-    def meets(self, other: Rectangle) -> bool:
-        """Whether bytes of both are the same."""
-        return self.offset < other.offset + other._size and other.offset < self.offset + self._size
+    def may_overlap(self, begin: int, end: int) -> bool:
+        """Whether bytes from begin to end may belong to the region."""
+        ((first, last),) = self.spans
+        return first < end and begin < last
+
+    @property
+    def spans(self) -> list[Range]:
+        """Byte ranges of the region in the arena."""
+        unit = self.arena.element_bytes(self.layer.name) * self._channels
+        return [(self.offset, self.offset + self.region.pixels * unit)]
 
     @property
     def _channels(self) -> int:
         return self.layer.shape.channels
-
-    @property
-    def _size(self) -> int:
-        """Bytes."""
-        unit = self.arena.element_bytes(self.layer.name) * self._channels
-        return self.region.pixels * unit
 
     def _places(self, row: int, columns: Range) -> tuple[int, int]:
         """The offset of a range of columns of a row, and the index of its first element."""
@@ -359,10 +360,37 @@ class Rectangle(NamedTuple):
         return at, (row * self.layer.shape.width + columns[0]) * self._channels
 
 
-def _require_intact(reads: Iterable[tuple[Rectangle, Region]], written: Rectangle) -> None:
-    """Raise ExecutionError if the written rectangle overwrote a region that was read."""
+class WholeInTiles:
+    """A whole tensor whose regions tiles read or write, wherever its rows and pixels are."""
+
+    def __init__(self, arena: MarkedArena, held: HeldTensor, reader: str | None) -> None:
+        """Set the tensor, in the buffer of this reader; a result is written to all its buffers."""
+        self._arena, self._held, self._reader = arena, held, reader
+        self.spans = [(buffer.offset, buffer.offset + buffer.size) for buffer in held.buffers]
+        self.may_overlap = held.may_overlap
+
+    def read(self, region: Region) -> Array:
+        """Return a region, (rows, columns, channels). Raises ExecutionError where it is gone."""
+        return rows_read(self._arena, self._held, region.rows, self._reader, region.columns)
+
+    def write(self, region: Region, values: Array | None) -> None:
+        """Write a region."""
+        held, layer = self._held, self._held.layer
+        channels, left = layer.shape.row_elements // layer.shape.width, region.columns[0]
+        for row in range(*region.rows):
+            part = None if values is None else values[row - region.rows[0]]
+            first = (row * layer.shape.width + left) * channels
+            for place in held.places(row):
+                at = place + left * held.place_bytes
+                self._arena.write(at, layer.name, first, part, region.width * channels)
+
+
+def _require_intact(
+    reads: Iterable[tuple[Rectangle | WholeInTiles, Region]], written: Rectangle | WholeInTiles
+) -> None:
+    """Raise ExecutionError if what was written overwrote a region that was read."""
     for source, region in reads:
-        if source.meets(written):
+        if any(starmap(source.may_overlap, written.spans)):
             source.read(region)
 
 
@@ -430,19 +458,23 @@ class TileWork:
             self._cache_halo(tile, down, across)
 
     def _compute(
-        self, layer: Layer, target: Region, tiles: Mapping[str, Rectangle], out: Rectangle
+        self,
+        layer: Layer,
+        target: Region,
+        tiles: Mapping[str, Rectangle],
+        out: Rectangle | WholeInTiles,
     ) -> None:
         """Compute a region of a layer from its inputs, which must be intact after the write."""
         context = self._context
         context.spoil_scratch(layer.name, self._group)
-        reads = []
+        reads: list[tuple[Rectangle | WholeInTiles, Region]] = []
         for index, source in enumerate(layer.inputs):
             # As for columns: if all rows are padding, the nearest row, since a tile is not empty.
             rows = context.needs.tile_rows(layer, index, target.rows)
             columns = context.needs.columns(layer, index, target.columns)
-            rectangle = tiles[source] if source in tiles else self._whole(source, layer.name)
-            reads.append((rectangle, Region(rows, columns)))
-        inputs = [(region, rectangle.read(region)) for rectangle, region in reads]
+            tensor = tiles[source] if source in tiles else self._whole(source, layer.name)
+            reads.append((tensor, Region(rows, columns)))
+        inputs = [(region, tensor.read(region)) for tensor, region in reads]
         computed_region = None
         if context.computing is not None:
             computed_region = context.computing.region(layer, target, inputs)
@@ -450,15 +482,12 @@ class TileWork:
         context.spoil_scratch(layer.name, self._group)
         _require_intact(reads, out)
 
-    def _whole(self, name: str, reader: str | None) -> Rectangle:
+    def _whole(self, name: str, reader: str | None) -> WholeInTiles:
         """Return a tensor in the buffer in which a layer reads it; by default in the first."""
         held = self._tensors[name]
-        buffer = held.read_in(reader)
-        if not buffer.has_all_rows:
+        if not held.read_in(reader).has_all_rows:
             raise ExecutionError(f"tiles need tensor {name!r} whole")
-        shape = held.layer.shape
-        region = Region((0, shape.height), (0, shape.width))
-        return Rectangle(self._context.arena, held.layer, region, buffer.offset)
+        return WholeInTiles(self._context.arena, held, reader)
 
     def _tile(self, layer: Layer, down: int, across: int) -> Rectangle:
         return self._placed(layer, Kind.TILE, self._regions.held(layer.name, down, across))

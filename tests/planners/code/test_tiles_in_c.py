@@ -11,6 +11,7 @@ from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.catalogue.networks import from_catalogue
 from cnn2csdf.dtypes import Arithmetic
+from cnn2csdf.streams import as_stream
 from csdf.errors import InvalidPlan
 from planners.code.building import MAIN
 from planners.code.c_text import Tables
@@ -22,6 +23,9 @@ from planners.fusion.planning import fusion_plan
 from planners.fusion.search import configuration
 from planners.memory.answer import GroupMode, ScratchCount
 from planners.memory.order import chain_of
+from planners.memory.stateful import stateful_plan
+from planners.memory.tiles import even_tiles
+from planners.plan.carried_out import require_carried_out
 from planners.plan.computing import ModelComputing
 from planners.plan.executor import PlanMachine
 from planners.plan.plan import Kind, Mode, Stage, Tiles
@@ -40,6 +44,7 @@ from tests.planners.code.drawing import same_in_each_run
 from tests.planners.code.mixed_networks import Mixing
 from tests.planners.code.test_library_on_target import TEST_STACK, make, needs_target, printed
 from tests.planners.fusion.chains import TERMS, model_of, plain_chain, planned
+from tests.planners.memory.test_inlays import whole_layers
 
 DIRECT = replace(TERMS, scratch=ScratchCount.NONE, element_bytes=None)  # as C computes
 OF_TILES = (Kind.TILE, Kind.TILE_ROWS, Kind.TILE_COLUMNS)
@@ -101,6 +106,88 @@ def drawn(count):
 
     collect()
     return found
+
+
+def convolutions(builder, source, *filters, padding=(1,) * 4):
+    window = op.Window(kernel=(3, 3), padding=padding)
+    return [builder.add(op.Convolution(filters=one, window=window), source) for one in filters]
+
+
+def joined(axis):
+    """Two convolutions inside their concatenation; one is also read alone."""
+    builder = NetworkBuilder("joined")
+    (source,) = convolutions(builder, builder.input((3, 8, 6)), 3)
+    first, second = convolutions(builder, source, 3 if axis else 2, 3)
+    whole = builder.add(op.Concatenation(axis=axis), first, second)
+    for name in (whole, second):
+        builder.output(*convolutions(builder, name, 2), f"output {name}")
+    network = builder.network()
+    return model_of(network), whole_layers(network)
+
+
+def windowed():
+    """Convolutions whose inputs are windows of rings: rows of the frame before, and new rows."""
+    builder = NetworkBuilder("windowed")
+    (source,) = convolutions(builder, builder.input((3, 12, 6)), 3, padding=(0, 1, 0, 1))
+    builder.output(*convolutions(builder, source, 4, padding=(0, 1, 0, 1)))
+    model = as_stream(model_of(builder.network()), 4)
+    return model, stateful_plan(model.network).plan
+
+
+def each_layer_in_tiles(model, plan):
+    """The plan with one convolution in tiles, for each."""
+    for layer in model.network.layers:
+        if layer.operator.filter_bank is not None:
+            tiles = even_tiles(layer, 2, 2)
+            tiled = {"mode": Mode.TILES, "rows": layer.shape.rows, "tiles": tiles}
+            yield replace(
+                plan,
+                groups=tuple(
+                    replace(group, stages=(replace(group.stages[0], **tiled), *group.stages[1:]))
+                    if group.stages[0].layers == (layer.name,)
+                    else group
+                    for group in plan.groups
+                ),
+            )
+
+
+IN_HOSTS = (lambda: joined(0), lambda: joined(1), lambda: joined(2), windowed)
+
+
+@pytest.mark.parametrize("made", IN_HOSTS, ids=["channels", "rows", "columns", "windows"])
+def test_tiles_read_and_write_tensors_inside_others(made):
+    model, plan = made()
+    for tiled in each_layer_in_tiles(model, plan):
+        require_carried_out(model.network, tiled)
+    assert plan.aliases or model.network.keeps_state
+
+
+def test_tiles_over_the_host_of_their_input_are_refused():
+    model, plan = joined(0)
+    *_, tiled = each_layer_in_tiles(model, plan)
+    ((result, host),) = (
+        (made, host)
+        for made in tiled.buffers
+        for host in tiled.buffers
+        if (made.kind, made.tensor) == (Kind.WHOLE, tiled.groups[-1].stages[0].result)
+        and (host.kind, host.tensor) == (Kind.WHOLE, "concatenation")
+    )
+    over = replace(result, offset=host.offset)
+    buffers = tuple(over if one is result else one for one in tiled.buffers)
+    with pytest.raises(InvalidPlan, match="do not hold elements"):
+        require_carried_out(model.network, replace(tiled, buffers=buffers))
+
+
+@pytest.mark.slow
+@needs_compiler
+def test_tiles_of_tensors_inside_others_give_in_c_what_the_whole_gives(tmp_path):
+    cases = [
+        (model, tiled)
+        for model, plan in (made() for made in IN_HOSTS)
+        for tiled in each_layer_in_tiles(model, plan)
+    ]
+    assert len(cases) == 17
+    assert run_all(libraries(cases), tmp_path, FLAGS) == []
 
 
 @needs_compiler
