@@ -1,4 +1,4 @@
-"""Names: as they may be shown, so that nothing in them moves a cursor or hides text; and free ones."""
+"""Names in output, without characters that move a cursor or hide text; free and similar names."""
 
 from __future__ import annotations
 
@@ -7,16 +7,17 @@ from collections.abc import Container, Iterable
 from importlib import import_module
 from itertools import count
 
-ACTING = ("Cc", "Cf", "Cs", "Zl", "Zp")  # categories: controls, marks, halves, breaks of lines
+# Unicode categories: controls, format marks, surrogates, line and paragraph separators.
+INVISIBLE = ("Cc", "Cf", "Cs", "Zl", "Zp")
 NO_CHARACTER = 0xFFFE  # the last two numbers of each plane, which XML cannot hold
 MOST_LISTED = 8  # names in an error
 
 
 def quoted(text: str) -> str:
-    r"""Return the text with what acts instead of being seen as Python writes it.
+    r"""Return the text with invisible characters escaped as in Python; letters of any script stay.
 
-    These are controls (`\x1b`, `\n`, `\x9b`), marks of direction (`\u202e`), characters without width,
-    halves of characters and numbers that are none; letters of any script stay.
+    Invisible are controls (`\x1b`, `\n`, `\x9b`), marks of direction (`\u202e`), characters without
+    width, surrogates, and numbers that stand for no character.
     """
     if text.isprintable():
         return text
@@ -24,14 +25,14 @@ def quoted(text: str) -> str:
 
 
 def quoted_lines(text: str) -> str:
-    """Return the text with every line of it quoted; the breaks between the lines stay."""
+    """Return the text with each of its lines quoted; the line breaks stay."""
     if text.isascii() and text.isprintable():
         return text
     return "\n".join(map(quoted, text.split("\n")))
 
 
 def free_name(wanted: str, taken: Container[str], *, between: str = " ") -> str:
-    """Return the name, with the first number from 2 on after it where it is taken."""
+    """Return the name; if it is taken, with the first free number from 2 on after it."""
     numbered = (f"{wanted}{between}{number}" for number in count(2))
     return wanted if wanted not in taken else next(name for name in numbered if name not in taken)
 
@@ -44,10 +45,10 @@ def longer_name(wanted: str, taken: Container[str], *, by: str = "_") -> str:
 
 
 def meant(wrong: str, known: Iterable[str]) -> str:
-    """Return a question after the name that a wrong one may have meant; empty where none is near.
+    """Return the end of an error that suggests a similar name; empty if no known name is similar.
 
-    A name is near that is alike but for a few letters and their case, or the only one that contains the
-    wrong one, as cortex-m4 contains m4.
+    A name is similar if a few letters or their case differ, or if it alone contains the wrong name, as
+    cortex-m4 contains m4.
     """
     names = {name.casefold(): name for name in known}
     lower = wrong.casefold()
@@ -57,7 +58,7 @@ def meant(wrong: str, known: Iterable[str]) -> str:
 
 
 def expected_names(wrong: str, known: Iterable[str]) -> str:
-    """Return the rest of an error about an unknown name: the name that is near, or the first known."""
+    """Return the end of an error about an unknown name: a similar name, or the first known names."""
     names = list(known)
     if near := meant(wrong, names):
         return near
@@ -67,6 +68,6 @@ def expected_names(wrong: str, known: Iterable[str]) -> str:
 
 def _shown(character: str) -> str:
     is_none = ord(character) & NO_CHARACTER == NO_CHARACTER
-    if is_none or unicodedata.category(character) in ACTING:
+    if is_none or unicodedata.category(character) in INVISIBLE:
         return character.encode("unicode_escape").decode()
     return character

@@ -24,9 +24,8 @@ from csdf.model.shown import Shown
 class CriticalCycle(Shown):
     """A cycle of firings that no schedule can pass faster: the proof of a period.
 
-    actors: the actors it visits; channels: the channels that lead from one to the next, in order,
-    each named once. It holds `time` time units of firings and spans `tokens` iterations, so that
-    time / tokens is the period.
+    actors, channels: on the cycle, in its order, each named once. time: of the firings of the cycle;
+    tokens: the iterations that it spans. The period is time / tokens.
     """
 
     actors: tuple[str, ...]
@@ -45,8 +44,8 @@ def named_cycle(
     graph: IndexedGraph, component: Component, circuit: Circuit, time: Fraction
 ) -> CriticalCycle:
     """Return a circuit of the component by the names of the graph; time: of its firings."""
-    # `repeats` iterations of the component alone make one of the graph; go round often enough
-    # to span whole iterations.
+    # `repeats` iterations of the component are an iteration of the graph. The circuit is repeated
+    # until it spans whole iterations: by the denominator of `tokens`.
     tokens = circuit.height / component.repeats
     names = graph.actor_names, graph.channel_names
     actors = dict.fromkeys(names[0][component.actors[actor]] for actor in circuit.actors)
@@ -62,11 +61,12 @@ def named_cycle(
 
 
 def critical_circuit(graph: IndexedGraph, state: SteadyState) -> Circuit:
-    """Return a cycle of firings in which each started as soon as its predecessor ended.
+    """Return a cycle of firings in which each firing starts at the end of its predecessor.
 
-    graph: the one that was executed. Such a cycle exists, since every start has a cause, and its time
-    over its iterations is the period. Actors and channels are named once each.
-    O(firings in the steady part) at worst.
+    graph: the executed graph. Such a cycle exists, since every start has a cause: the walk from a
+    firing to its cause, backwards in time, ends in a cycle. Brent's cycle detection gives its length,
+    and two walkers at that distance meet at its begin. The time of the cycle over its iterations is the
+    period. Actors and channels are named once each. O(firings in the steady state).
     """
     recorded = state.causes
     largest = ranges.largest_in_causes(
@@ -100,6 +100,6 @@ def critical_circuit(graph: IndexedGraph, state: SteadyState) -> Circuit:
 
 
 def _visited(steps: Sequence[int]) -> tuple[int, ...]:
-    """Return who was visited, in the order of time: the walk goes backwards."""
+    """Return the visited nodes in the order of time. steps: of a walk backwards; 0: not visited."""
     visited = [node for node, step in enumerate(steps) if step]
     return tuple(sorted(visited, key=lambda node: -steps[node]))

@@ -1,9 +1,10 @@
 """Period of a strongly connected graph by K-periodic schedules: maximum cycle ratio, refined.
 
-A schedule that starts `copies` cycles of each actor freely and then repeats them has a smallest
-period, an upper bound on the period of the graph, and a critical cycle that sets it. Where that
-cycle's actors already have as many copies as the cycle alone would need, the bound is exact; if
-not, they get them, and the search goes on. What is not critical is never expanded.
+A K-periodic schedule chooses the start times of K phase cycles of each actor, its copies, and repeats
+them. The smallest period of such schedules is the maximum cycle ratio of a constraint graph whose
+nodes are the phases of all copies. It is an upper bound on the period of the graph, and its critical
+cycle proves it. If the actors on this cycle have as many copies as the cycle alone needs, the bound is
+exact; otherwise they get more copies, and the search continues. Actors that are not critical keep one.
 
 Source: Bodin, Munier-Kordon, Dupont de Dinechin, Optimal and fast throughput evaluation of CSDF,
 DAC 2016, sections 3 and 4.
@@ -45,12 +46,12 @@ class Circuit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PeriodicSolution:
-    """The smallest period of a schedule with the given copies, or None where there is no schedule.
+    """The smallest period of a schedule with these copies, or None without a schedule.
 
-    starts: scaled start times of each phase of each copy, actor by actor: divide by `scale`.
-    separated: the actors of further obstructing cycles, unless it is exact. circuits: further
-    cycles above the lower bound, where they are asked for.
-    is_exact: whether its period, or its lack of one, is exact for the graph.
+    circuit: the critical cycle, or a cycle that no schedule allows. starts: scaled start times of each
+    phase of each copy, actor by actor: divide by `scale`. separated: unless the solution is exact, the
+    actors of further cycles above the lower bound; circuits: these cycles, if requested. is_exact:
+    whether the period, or its absence, is that of the graph.
     """
 
     copies: tuple[int, ...]
@@ -67,12 +68,11 @@ class PeriodicSolution:
 
 
 class PeriodicProblem:
-    """The constraints of one graph, ready to be expanded for any number of copies.
+    """The constraints of one graph, expanded for any number of copies.
 
-    Arrays that depend on the copies of each actor are made once for the latest copies; constraints are
-    expanded from them for any tokens.
-    graph: strongly connected, without capacities. cycles: of each actor in one iteration.
-    has_one_timing: False if it is to be solved with other durations than those of the graph.
+    Arrays that depend on the copies alone are cached for the latest copies; constraints are expanded
+    from them for any tokens. graph: strongly connected, without capacities. cycles: of each actor in
+    one iteration. has_one_timing: False if the problem is solved with other durations too.
     """
 
     def __init__(
@@ -115,21 +115,20 @@ class PeriodicProblem:
         with_circuits.
         tokens: initial tokens of each channel, durations: of each phase, actor by actor; instead of
         the graph's own.
-        unit_times: every firing lasts one unit, whatever the graph says.
-        nearby: a solution with as many copies, for other tokens or durations, to begin with: the
-        period is the same, and found sooner if little has changed.
-        budget: a stop, or seconds. Raises GaveUp with it, and for numbers that nothing holds.
+        unit_times: every firing lasts one unit.
+        nearby: a solution with as many copies, for other tokens or durations, at which the search
+        begins: the period is the same, and computed faster if little has changed.
+        budget: a stop, or seconds. Raises GaveUp with it, and for numbers of too many bits.
         """
         tokens = self.graph.initial_tokens if tokens is None else tokens
         times = () if unit_times else durations or self.graph.duration
         largest = max((self.scale, int(low), *times))
         if nearby is not None:
-            told = nearby.starts if isinstance(nearby.starts, list) else ()
-            largest = max(largest, nearby.scale, max(told, default=0))
+            unbounded = nearby.starts if isinstance(nearby.starts, list) else ()
+            largest = max(largest, nearby.scale, max(unbounded, default=0))
         fits = largest <= compiler.INT64_SUM_LIMIT and self._fits(copies, tokens)
         stop = stop_of(budget)
-        # int64 first; where a sum overflows the kernel says so
-        # and Python integers repeat the search.
+        # int64 first; if a sum overflows, the search is repeated with Python integers.
         for backend in dict.fromkeys((compiler.backend(fits=fits), compiler.PLAIN)):
             has_others = durations is not None  # the graph's own may be too large for the backend
             layout = self._layout(copies, backend, unit_times=unit_times or has_others)
@@ -258,7 +257,7 @@ class PeriodicProblem:
     def _layout(
         self, copies: Sequence[int], backend: compiler.Backend, *, unit_times: bool
     ) -> NodeArrays:
-        """Return the arrays that do not depend on tokens; those of the latest copies are kept."""
+        """Return the arrays that do not depend on tokens; those of the latest copies are cached."""
         key = (tuple(copies), backend, unit_times)
         if self._latest is not None and self._latest[0] == key:
             return self._latest[1]
@@ -316,8 +315,8 @@ class PeriodicProblem:
             listed = make(start, source, height, channel)
             while not expand(layout.columns, initial_tokens, listed, backend.fuel):
                 stop.look()
-            # The room is a guess; where it is too small the kernel has counted the edges, and the
-            # second run fits.
+            # The room is an estimate; if it is too small, the kernel counts the edges, and the second
+            # expansion fits.
             if listed.number <= layout.room[0]:
                 return EdgeArrays(listed.number, start, source, height, channel, listed)
             layout.room[0] = listed.number
@@ -437,11 +436,11 @@ class NodeArrays(NamedTuple):
 
 
 class _ConstraintSteps:
-    """How far apart the constraints of each channel are, for the latest copies.
+    """The distance between the constraints of each channel, for the latest copies.
 
-    tokens: of each channel, the greatest common divisor of what the copies of both ends move;
-    height: the same in iterations, times `scale`. most_tokens: of any channel, for 64 bits to hold its
-    constraints, or -1.
+    tokens: of each channel, the greatest common divisor of the tokens that the copies of both ends
+    move; height: this distance in iterations, times `scale`. most_tokens: the maximum number of initial
+    tokens of a channel at which 64 bits hold all constraints, or -1.
     """
 
     def __init__(

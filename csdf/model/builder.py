@@ -12,7 +12,6 @@ from csdf.errors import InvalidGraph, Suspicious
 from csdf.model.exact import Exact, exact
 from csdf.model.graph import Actor, Channel, Graph, short_sequences
 
-Time = int | str | Fraction
 Rates = int | Sequence[int]
 
 

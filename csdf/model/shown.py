@@ -1,10 +1,8 @@
-"""Values that a notebook shows; what they look like is said above them, not here.
+"""Base classes of answers: HTML in notebooks, JSON, and rows for data frames.
 
-All are shown as tables, unless their package has a module `views` that registers another function for
-their type with `html`. It is imported when the first value is shown.
-
-JSON of such values, with fractions and reasons as texts; rows for data frames, with floats that can
-be plotted and the exact numbers next to them as texts.
+HTML is a table by default. The module `views` of a package registers other functions for its types with
+`html`; that module is imported when the first value is shown, so that analyses do not load it. In JSON
+fractions and reasons are strings. Rows have floats for plots, and exact numbers as strings as well.
 """
 
 from __future__ import annotations
@@ -46,7 +44,7 @@ def _load_views(value: object) -> None:
 
 
 def as_json(value: Any) -> Any:
-    """Return a JSON value: of a value with `to_json` what that says, of fractions and reasons texts."""
+    """Return a value as JSON: by its `to_json` if it has one; fractions and reasons as strings."""
     if value is None or isinstance(value, bool | int | float):
         return value
     if isinstance(value, tuple | list):
@@ -124,20 +122,20 @@ def with_floats(rows: Iterable[Row], *columns: str) -> list[Row]:
     """
     shown_rows = []
     for row in rows:
-        told = {}
+        new_row = {}
         for name, value in row.items():
-            told[name] = value
+            new_row[name] = value
             if name in columns:
-                told |= {name: _each(value, _float), name + EXACT: _each(value, str)}
-        shown_rows.append(told)
+                new_row |= {name: _each(value, _float), name + EXACT: _each(value, str)}
+        shown_rows.append(new_row)
     return shown_rows
 
 
-def _each(value: Any, told: Callable[[Fraction], float | str]) -> Any:
-    """Return the value with each of its numbers as it is to be told."""
+def _each(value: Any, convert: Callable[[Fraction], float | str]) -> Any:
+    """Return a number, or a nested tuple of numbers, with each number converted; None stays."""
     if isinstance(value, tuple):
-        return tuple(_each(part, told) for part in value)
-    return None if value is None else told(value)
+        return tuple(_each(part, convert) for part in value)
+    return None if value is None else convert(value)
 
 
 def _float(value: Fraction) -> float:

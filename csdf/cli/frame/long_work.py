@@ -1,4 +1,8 @@
-"""Stops of commands: a budget, Ctrl-C, and progress on a terminal."""
+"""Stops of commands: time limits, Ctrl-C, and progress on a terminal.
+
+A limit is either seconds of the clock, or an effort: seconds that the counted steps of the work take
+on a usual machine, so that the answer does not depend on how busy the machine is.
+"""
 
 from __future__ import annotations
 
@@ -12,13 +16,15 @@ from csdf.cli.frame.streams import Remarks
 from csdf.cli.frame.terminal import progress_line
 from csdf.time_limit import NOTHING_KNOWN, Progress, Report, Stop, now_and_then
 
-FAR = 20  # times the effort: seconds of the clock; a machine with eight busy processes takes 5 to 8
-LEAST_FAR = 60.0  # seconds, however small the effort: what comes before a search takes time too
+# Without a limit in seconds, the clock ends work after this many times its effort; on a machine with
+# eight busy processes, work takes 5 to 8 times its effort.
+CLOCK_FACTOR = 20
+LEAST_CLOCK_SECONDS = 60.0  # for a small effort: reading and preparing a graph take time too
 PATIENCE = 0.5  # seconds before progress is shown
-EVERY = 0.1  # seconds between two states of it
-SILENCE = 1.0  # seconds between signs of life from work that knows no progress
-GRACE = 0.3  # seconds that one question of many may take to end by itself
-AGAIN = 2.0  # seconds until it is ended once more
+EVERY = 0.1  # seconds between two lines of progress
+SILENCE = 1.0  # seconds between two lines of work that cannot tell its progress
+GRACE = 0.3  # seconds after its limit that a part of a command may take to end by itself
+AGAIN = 2.0  # seconds until the part is interrupted a second time
 
 Describe = Callable[[Progress], str]
 
@@ -28,11 +34,11 @@ def stop_after(
 ) -> Stop:
     """Return the stop of a command's work.
 
-    what: is being done; with it, progress is shown on a terminal. effort: seconds that the work takes
-    on a usual machine, counted by its steps; without `seconds` the clock ends it much later.
+    what: the text of the progress on a terminal; None shows no progress. effort: see the module;
+    without `seconds` the clock ends the work much later.
     """
     if effort is not None and seconds is None:
-        seconds = max(FAR * effort, LEAST_FAR)
+        seconds = max(CLOCK_FACTOR * effort, LEAST_CLOCK_SECONDS)
     return Stop(
         seconds,
         effort=effort,
@@ -41,10 +47,10 @@ def stop_after(
 
 
 def stops_of_searches(seconds: float | None, what: str, *, effort: float) -> Callable[[], Stop]:
-    """Return what gives a stop to each search of a command: an effort of its own.
+    """Return a function that gives a stop, with this effort, to each search of a command.
 
-    seconds: of the clock, for all searches together; without them each has its own far limit. what: is
-    being done, shown on a terminal.
+    seconds: of the clock, for all searches together; None: a separate, late limit for each search.
+    what: the text of the progress on a terminal.
     """
     if seconds is None:
         return lambda: stop_after(None, what, effort=effort)
@@ -58,9 +64,9 @@ def telling(stop: Stop, what: str | Describe) -> Stop:
 
 
 def shown(what: str | Describe, budget: float | None = None) -> Report:
-    """Return a report that shows in one line of a terminal how far work has come.
+    """Return a report that shows progress in one line of a terminal.
 
-    what: is being done, where the progress says no more. budget: seconds that it has.
+    what: the text, or a function that makes it from the progress. budget: seconds of the work.
     """
 
     def say(seconds: float, progress: Progress) -> None:
@@ -73,7 +79,7 @@ def shown(what: str | Describe, budget: float | None = None) -> Report:
 
 @contextmanager
 def limited(seconds: float | None, *, effort: float | None = None) -> Iterator[Stop]:
-    """Give a stop to all that a command does; what does not look at it is ended soon after."""
+    """Give a stop to a whole command; work that does not look at the stop is interrupted after it."""
     stop = stop_after(seconds, effort=effort)
     with stop.enforced():
         yield stop
@@ -81,7 +87,7 @@ def limited(seconds: float | None, *, effort: float | None = None) -> Iterator[S
 
 @contextmanager
 def limited_part(stop: Stop, share: float, what: str | Describe) -> Iterator[Stop]:
-    """Give one question of many its share of the seconds that are left."""
+    """Give a part of a command its share of the seconds that are left."""
     left = stop.seconds_left
     part = stop.part(share=share, report=shown(what, None if left is None else share * left))
     with part.enforced(grace=GRACE, again=AGAIN):
@@ -90,23 +96,23 @@ def limited_part(stop: Stop, share: float, what: str | Describe) -> Iterator[Sto
 
 @contextmanager
 def working(what: str) -> Iterator[None]:
-    """Show on a terminal that work goes on which cannot say itself how far it has come."""
+    """Show on a terminal, from a thread, the elapsed time of work that cannot tell its progress."""
     ended = threading.Event()
     begin = time.perf_counter()
 
-    def speak() -> None:
+    def show_elapsed_time() -> None:
         pause = PATIENCE
         while not ended.wait(pause):
             pause = SILENCE
             _show(progress_line(what, NOTHING_KNOWN, time.perf_counter() - begin, None))
 
-    speaker = threading.Thread(target=speak, daemon=True)
-    speaker.start()
+    thread = threading.Thread(target=show_elapsed_time, daemon=True)
+    thread.start()
     try:
         yield
     finally:
         ended.set()
-        speaker.join()
+        thread.join()
 
 
 def _show(line: str) -> None:
