@@ -19,7 +19,6 @@ from planners.code.rules import Rule
 NULL = "NULL"
 WIDTH = 100
 LONGEST = 200  # letters of a name, whole as a rule: names of files end at 255
-_HEAD = re.compile(r"(?:static |inline )*\w[\w ]*\**\w+\([^()]*\);?")  # of a function
 TOGETHER = 2**16  # numbers that become text at once
 KEYWORDS = frozenset({  # of C up to C23, and of C++ up to C++23, whose programs include headers
     "alignas", "alignof", "and", "and_eq", "asm", "auto", "bitand", "bitor", "bool", "break", "case",
@@ -120,21 +119,27 @@ def table_row(note: str = "", /, **fields: object) -> str:
 
 
 def short_lines(text: str) -> str:
-    """Return C whose heads of functions are broken between parameters, to at most 100 columns."""
-    return "\n".join(_short_head(line) for line in text.split("\n"))
+    """Return C whose lines are broken between parameters, to at most 100 columns where possible."""
+    lines: list[str] = []
+    in_comment = False
+    for line in text.split("\n"):
+        in_comment = in_comment or line.lstrip().startswith("/*")
+        lines.append(line)
+        if not (in_comment or line.startswith("#") or '"' in line or line.endswith("\\")):
+            _break_last(lines)
+        in_comment = in_comment and "*/" not in line
+    return "\n".join(lines)
 
 
-def _short_head(line: str) -> str:
-    head, bracket, parameters = line.partition("(")
-    if len(line) <= WIDTH or not _HEAD.fullmatch(line):
-        return line
-    lines = [head + bracket]
-    for parameter in parameters.split(", "):
-        if len(lines[-1]) + len(parameter) + 3 > WIDTH:
-            lines[-1] = lines[-1].rstrip()
-            lines.append("    ")
-        lines[-1] += f"{parameter}, "
-    return "\n".join(lines).removesuffix(", ")
+def _break_last(lines: list[str]) -> None:
+    """Break the last line after commas, or else brackets, while it is too long."""
+    indent = " " * (len(lines[-1]) - len(lines[-1].lstrip()) + 4)
+    while len(lines[-1]) > WIDTH:
+        ends = (lines[-1].rfind(sign, len(indent), WIDTH) for sign in (", ", "("))
+        end = next((end for end in ends if end > 0), None)
+        if end is None:
+            break
+        lines[-1:] = [lines[-1][: end + 1], indent + lines[-1][end + 1 :].lstrip()]
 
 
 def wrapped(items: Iterable[str]) -> str:

@@ -11,6 +11,7 @@ Their fields are those of the type without the suffix in the floating-point C fi
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -113,7 +114,8 @@ class Structures:
         end = next(place for place, depth in enumerate(depths) if depth == 0) + 1
         comment = text[end:].removeprefix(",").strip()
         row = self.designated(kind, text[:end]) + ","
-        lines = [] if not comment else [comment]
+        lines = textwrap.wrap(comment, WIDTH - 7, break_long_words=False, break_on_hyphens=False)
+        lines[1:] = [f"   {line}" for line in lines[1:]]
         return "\n    ".join([*lines, *_wrapped(row)])
 
 

@@ -292,6 +292,14 @@ void *{name}_input({name}_state *state, int number);
         init = init_defined(name, self.memories, body, is_wide=is_wide)
         text = f"""{checks_defined(name)}
 
+#ifdef {name.upper()}_UNCHECKED
+#define IS_BUSY(state) 0
+#define IS_IDLE(state) 0
+#else
+#define IS_BUSY(state) ((int32_t)(state)->group < GROUPS)
+#define IS_IDLE(state) ((int32_t)(state)->group >= GROUPS)
+#endif
+
 static element *tensor_in(const instance *state, int32_t number)
 {{
     return BASE(state, &tensors[number]);

@@ -16,6 +16,7 @@ from functools import cache
 from itertools import groupby
 from typing import NamedTuple
 
+from planners.code.c_text import short_lines
 from planners.code.layer_descriptor import is_of_reals
 from planners.code.machines import (
     NO_SWITCHES,
@@ -205,7 +206,8 @@ class KernelFiles:
                 lines.append("#else" if lines else "")
             else:
                 topic = f"Inner loops of {elements} with {machine.instructions}."
-                lines.append(f"{'#elif' if lines else '#if'} {machine.condition}")
+                condition = machine.condition.replace(" && ", " && \\\n    ")
+                lines.append(f"{'#elif' if lines else '#if'} {condition}")
                 included = [f"#include <{header}>" for header in machine.headers]
                 pieces = [*included, *([ASSEMBLY] if machine.has_assembly else []), *pieces]
             self._add(file, topic, pieces)
@@ -224,7 +226,7 @@ class KernelFiles:
                 continue
             places = {part for part in reachable(use.reals, parts) if is_of_reals(parts[part])}
             for place in places | reachable(use.conversions, conversions):
-                texts[place] = as_real(parts[place].text)
+                texts[place] = short_lines(as_real(parts[place].text))
                 users.setdefault(place, set()).add(name)
             self._included[name].append(f'#include "{AMONG_INTEGERS}"')
         if texts:

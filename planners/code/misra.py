@@ -112,7 +112,7 @@ ASSESSMENTS = {
     "10.1": Assessment(
         _REQUIRED,
         "Fixed-point scaling shifts signed integers to the right, as the reference does.",
-        "Another result on a compiler that does not keep the sign. Such a compiler stops with #error.",
+        "Another result on a compiler that does not keep the sign. An array of negative size stops it.",
     ),
     "10.3": Assessment(
         _REQUIRED,
@@ -191,7 +191,9 @@ ASSESSMENTS = {
         _BOUNDS,
     ),
     "19.2": Assessment(
-        _ADVISORY, "Networks that take turns share one arena.", "None: one is live at a time."
+        _ADVISORY,
+        "Networks in turns use the same bytes, or copies of the parameters of one layer do.",
+        "None: a member is written before it is read.",
     ),
     "20.1": Assessment(
         _ADVISORY,
@@ -217,7 +219,7 @@ ASSESSMENTS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deviation:
-    """A place of a library that deviates from a rule."""
+    """A line of a library that deviates from a rule."""
 
     rule: str
     file: str

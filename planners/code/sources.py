@@ -7,7 +7,7 @@ share their headers (`with_shared_kernels`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from cnn2csdf.network import Layer, Network
@@ -22,6 +22,7 @@ from planners.code.interface import Interface, memory_parameters, reserved
 from planners.code.kernel_files import KernelFiles, KernelUse
 from planners.code.layer_descriptor import shared_with_reals
 from planners.code.machines import (
+    HELIUM,
     Target,
     has_floating_point,
     has_helium,
@@ -411,19 +412,31 @@ def weights_text(name: str, tables: Tables) -> str:
         kind = f"const {TYPES[array.dtype.name]} {symbol}[{len(array)}]"
         text = f"{kind} = {{\n{wrapped(array_items(array))}\n}};"
         if symbol in tables.folded:
-            text = f"#if defined(__ARM_FEATURE_MVE)\n{text}\n#endif"
+            text = f"#if {HELIUM.condition}\n{text}\n#endif"
         pieces.append(text)
     if any("INFINITY" in piece for piece in pieces):
         pieces[0] = f"#include <math.h>\n\n{pieces[0]}"
     return "\n\n".join(pieces) + "\n"
 
 
+def _declarations(tables: Tables) -> Iterator[tuple[bool, str]]:
+    """Yield declarations of parameters: for all targets, then the folded sums for Helium."""
+    for is_folded in (False, True):
+        lines = "".join(
+            f"extern const {TYPES[array.dtype.name]} {symbol}[{len(array)}];\n"
+            for symbol, array in tables.arrays.items()
+            if (symbol in tables.folded) == is_folded
+        )
+        if lines:
+            yield is_folded, lines
+
+
 def weights_header(name: str, tables: Tables) -> str:
     """Return NAME_weights.h: the declarations of all parameters."""
     guard = f"{name.upper()}_WEIGHTS_H"
     declarations = "".join(
-        f"extern const {TYPES[array.dtype.name]} {symbol}[{len(array)}];\n"
-        for symbol, array in tables.arrays.items()
+        f"#if {HELIUM.condition}\n{lines}#endif\n" if is_folded else lines
+        for is_folded, lines in _declarations(tables)
     )
     return f"""/* Parameters of the network, for {name}.c and {name}_weights.c alone. */
 #ifndef {guard}

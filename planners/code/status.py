@@ -37,7 +37,7 @@ typedef enum {{
     {capitals}_WRONG_STATE = -4,  /* the state is not of this library, or {name}_init was not called */
     {capitals}_WRONG_HEADER = -5, /* the library was compiled with another header */
     {capitals}_WRONG_NUMBER = -6, /* no input or output has this number, or this size */
-    {capitals}_BUSY = -7,         /* a frame is in progress: complete it, or call {name}_reset */
+    {capitals}_BUSY = -7,         /* a frame is in progress */
     {capitals}_NO_FRAME = -8,     /* no frame is in progress */
     {capitals}_CORRUPT = -9       /* a saved state has changed since {name}_save */
 }} {name}_status;
@@ -76,13 +76,9 @@ def checks_defined(name: str) -> str:
     return f"""#ifdef {capitals}_UNCHECKED
 #define IS_MISSING(pointer) 0
 #define IS_OUTSIDE(number, count) 0
-#define IS_BUSY(state) 0
-#define IS_IDLE(state) 0
 #else
 #define IS_MISSING(pointer) ((pointer) == NULL)
 #define IS_OUTSIDE(number, count) (((number) < 0) || ((number) >= (count)))
-#define IS_BUSY(state) ((int32_t)(state)->group < GROUPS)
-#define IS_IDLE(state) ((int32_t)(state)->group >= GROUPS)
 #endif
 
 static {name}_status state_status(const {name}_state *state)

@@ -1,4 +1,4 @@
-/* Apply to what became real numbers what is fused behind it. */
+/* Apply the fused elementwise functions to values that became real numbers. */
 static void finish_behind(const run *r, const layer *l, range rows, range columns)
 {
     view out = output_view(r, l);

@@ -45,7 +45,7 @@ static uint64_t nanoseconds(void)
 
 static float arena[ARENA_ELEMENTS];
 #ifdef ON_HOST
-static unsigned char caches[1 << 22]; /* written between runs, so that weights are far, as in a network */
+static unsigned char caches[1 << 22]; /* written between runs: weights are not cached */
 #endif
 
 /* Inputs are near, as the layer before has written them; numbers that no sum makes large or tiny. */

@@ -263,9 +263,9 @@ NAKED static void make_sixteen(element *to UNREAD, const patch *p UNREAD,
 #if defined(WORDS_MEET) && SUMS_ARE_NARROW
 /* A loop over blocks of four channels, for a Cortex-M4. Registers: r0 values, r1 weights, r2 and r3
    from a tap to the next, r9 the end of the values, r8 the zero point. On the stack: 0 the next row,
-   4 behind the last, 8 weights of a row, 12 of a block, 16 the first value, 20 the bias, 52 and 56 rows,
-   60 values before the bend and 64 behind it, 68 from the bend to the first behind it,
-   72 and 76 what r2 and r3 are. */
+   4 the end of the rows, 8 weights of a row, 12 of a block, 16 the first value, 20 the bias, 52 and 56
+   rows, 60 values before the end of the ring of columns and 64 after it, 68 from that end to the first
+   value after it, 72 and 76 the strides in r2 and r3. */
 #define TAP_MEETS                                                                                 \
     "ldr r10, [r0]\n\t"                                                                           \
     "ldr r12, [r1]\n\t"                                                                           \

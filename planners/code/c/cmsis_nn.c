@@ -1,6 +1,7 @@
-/* A layer that CMSIS-NN computes where rows lie one behind the other, and the kernel for all other rows,
-   with its numbers. bias, exponents: of channels, as CMSIS-NN reads them; without exponents all units of
-   a matrix have those of the first. gathers: whether rows that do not are copied to the scratch. */
+/* A layer that CMSIS-NN computes where rows are contiguous; `own` is the kernel for other rows, with
+   its parameters `numbers`. bias, exponents: of channels, as CMSIS-NN reads them; without exponents
+   all units of a matrix have the exponent of the first. gathers: whether other rows are copied to
+   the scratch. */
 typedef struct {
     kernel own;
     const void *numbers;
@@ -20,7 +21,7 @@ typedef struct {
     cmsis_nn_dims out;
 } row_block;
 
-/* Whether rows of a tensor lie one behind the other, position by position. */
+/* Whether rows of a tensor are contiguous, position by position. */
 static int lie_together(const view *v, range rows)
 {
     const element *first = row_at(v, rows.first);
@@ -44,7 +45,7 @@ static cmsis_nn_dims dims_of(const view *v, range rows)
     return found;
 }
 
-/* Copy rows to the scratch, one behind the other; whether it has room. */
+/* Copy rows to the scratch, contiguously; return whether the scratch is large enough. */
 static int gather_rows(const run *r, const view *v, range rows, row_block *b)
 {
     int32_t y;
@@ -163,7 +164,7 @@ static void cmsis_convolve(const run *r, const layer *l, range rows, range colum
         p.dilation = tile_of(c->at.dilation);
         p.activation = limits_within(to->least, to->most);
         if (c->at.taps[0] * c->at.taps[1] == 1 && !p.padding.w && !p.padding.h) {
-            /* Without scratch; for larger windows this function would choose another way for one row. */
+            /* Without scratch; for larger windows this function would compute one row differently. */
             p.dilation.w = p.dilation.h = 1; /* of one position: nothing */
             is_made = !arm_convolve_wrapper_s8(&scratch, &p, &by, &b.in, b.from, &with, c->weights,
                                                &bias, s->bias, &b.out, b.to);

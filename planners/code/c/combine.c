@@ -188,7 +188,7 @@ static void ranking_fold(const cube *c, const view *in, const view *out, const i
 
 LAYER(rank_elements, for_each_fold, ranking_fold)
 
-/* The second operand where the first is not zero, the third one where it is. */
+/* The second operand where the first is not zero, else the third. */
 static void choose(const run *r, const layer *l, range rows, range columns)
 {
     const combining *p = l->parameters;
@@ -290,8 +290,8 @@ static void standardise_fold(const cube *c, const view *in, const view *out, con
 
 LAYER(standardise, for_each_fold, standardise_fold)
 
-/* Define a function over axes: `found`, first `start`, becomes `next` with each value; `result` at
-   the end. */
+/* Define a reduction over axes: `found` is `start` at first, then `next` for each value; the result
+   is `result`. */
 #define FOLD(name, start, next, result) \
     static void name(const cube *c, const view *in, const view *out, const int32_t *index, \
                      range rows) \
@@ -358,7 +358,7 @@ static void multiply_matrices(const run *r, const layer *l, range rows, range co
     finish_region(l, &out, rows, columns);
 }
 
-/* The query of a token and head times each of its keys. */
+/* The products of the query of a token and head with its keys. */
 static void attention_scores(const run *r, const layer *l, range rows, range columns)
 {
     const attention *a = l->parameters;
@@ -387,7 +387,7 @@ static void attention_scores(const run *r, const layer *l, range rows, range col
     finish_region(l, &out, rows, columns);
 }
 
-/* The sum of the values of a head, each times its score. */
+/* The sum of the values of a head, each multiplied by its score. */
 static void attention_values(const run *r, const layer *l, range rows, range columns)
 {
     const attention *a = l->parameters;
@@ -456,12 +456,12 @@ static void look_up_rows(const run *r, const layer *l, range rows, range columns
     finish_region(l, &out, rows, columns);
 }
 
-/* Gates: of an LSTM in, out, forget, new; of a GRU update, reset, new. What is given: all that is
-   found, what is found last, or the cell behind it. */
+/* Gates of an LSTM: in, out, forget, new; of a GRU: update, reset, new. gives: the output is the
+   whole sequence, the last state, or the last cell. */
 enum { LSTM, GRU, PLAIN };
 enum { GIVES_ALL, GIVES_LAST, GIVES_CELL };
 
-/* One frame of a sequence after another, in one direction or in two. limit: largest size of a cell. */
+/* The steps of a sequence in one direction or in both. limit: largest magnitude of a cell. */
 typedef struct {
     int32_t kind;
     int32_t gives;
@@ -482,7 +482,8 @@ typedef struct {
     int32_t inputs[2]; /* of state and cell, where they come in; 0 where not */
 } recurrence;
 
-/* What a gate adds up, by rows of the matrices: of the input with its bias, of the state with its. */
+/* The sums of gates, by rows of the matrices: of the input with its bias, of the state with its
+   bias. */
 static element entering(const recurrence *p, const view *in, int32_t direction, int32_t sequence,
                         int32_t frame, int32_t row)
 {
@@ -491,7 +492,8 @@ static element entering(const recurrence *p, const view *in, int32_t direction, 
     int32_t i;
     element sum = p->bias ? p->bias[(direction * 2 * all) + row] : 0;
     for (i = 0; i < p->elements; i++) {
-        sum += weight_at(p->matrix, (at * p->elements) + i) * row_at(in, sequence)[column_at(in, i) + frame];
+        sum += weight_at(p->matrix, (at * p->elements) + i) *
+               row_at(in, sequence)[column_at(in, i) + frame];
     }
     return sum;
 }
@@ -504,7 +506,8 @@ static element returning(const recurrence *p, int32_t direction, int32_t row,
     int32_t i;
     element sum = p->bias ? p->bias[(direction * 2 * all) + all + row] : 0;
     for (i = 0; i < p->units; i++) {
-        sum += weight_at(p->recurrent, (at * p->units) + i) * (share ? (share[i] * hidden[i]) : hidden[i]);
+        sum += weight_at(p->recurrent, (at * p->units) + i) *
+               (share ? (share[i] * hidden[i]) : hidden[i]);
     }
     return sum;
 }
@@ -528,7 +531,8 @@ static void recur_once(const recurrence *p, const view *in, int32_t direction, i
         gates[row] = ((p->kind == PLAIN) || (row >= (3 * n))) ? tanhf(gates[row]) : sigmoid(gates[row]);
     }
     for (u = 0; (p->kind == GRU) && (u < n); u++) {
-        element back = returning(p, direction, (2 * n) + u, hidden, p->resets_after ? NULL : (gates + n));
+        element back = returning(p, direction, (2 * n) + u, hidden,
+                                 p->resets_after ? NULL : (gates + n));
         gates[(2 * n) + u] = tanhf(entering(p, in, direction, sequence, frame, (2 * n) + u) +
                                  ((p->resets_after ? gates[n + u] : 1) * back));
     }
@@ -545,7 +549,7 @@ static void recur_once(const recurrence *p, const view *in, int32_t direction, i
     }
 }
 
-/* What a state, or a cell, begins with. */
+/* The initial value of a state or cell. */
 static element first_state(const run *r, const layer *l, int32_t input, const element *values,
                            const int32_t *at)
 {
@@ -590,7 +594,8 @@ static void recur(const run *r, const layer *l, range rows, range columns)
                 }
             }
             for (u = 0; (p->gives != GIVES_ALL) && (u < p->units); u++) {
-                row_at(&out, s)[column_at(&out, u) + d] = (p->gives == GIVES_CELL) ? cell[u] : hidden[u];
+                row_at(&out, s)[column_at(&out, u) + d] =
+                    (p->gives == GIVES_CELL) ? cell[u] : hidden[u];
             }
         }
     }

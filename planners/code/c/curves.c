@@ -14,7 +14,8 @@ static int32_t sigmoid_at(const curve *p, int32_t value)
     int32_t position = size >> 9;
     int32_t result = 32767 * 1024;
     if (position < 255) {
-        result = (p->values[position] * 512) + ((size & 511) * (p->values[position + 1] - p->values[position]));
+        result = (p->values[position] * 512) +
+                 ((size & 511) * (p->values[position + 1] - p->values[position]));
     }
     return ((value >= 0) ? (result + 512) : ((INT32_C(1) << 25) - result + 511)) >> 10;
 }
@@ -25,7 +26,8 @@ static int32_t tangent_at(const curve *p, int32_t value)
     int32_t position = size >> 8;
     int32_t result = 65535 * 256;
     if (position < 255) {
-        result = (p->values[position] * 256) + ((size & 255) * (p->values[position + 1] - p->values[position]));
+        result = (p->values[position] * 256) +
+                 ((size & 255) * (p->values[position + 1] - p->values[position]));
     }
     result -= INT32_C(1) << 23;
     return ((value >= 0) ? (result + 128) : (127 - result)) >> 8;

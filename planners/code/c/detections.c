@@ -1,12 +1,12 @@
-/* Numbers of the boxes and scores of anchors: so many of each anchor, and what integers stand for. */
+/* Elements of boxes and scores per anchor, and the scales and zero points of integers. */
 typedef struct {
     int32_t width;
     int32_t zero;
     float scale;
 } detected;
 
-/* anchors: row, column, height and width of each, as integers or as real numbers. by_class: boxes of
-   each class at most, or zero where a box has the score of its best class. */
+/* anchors: row, column, height and width of each, as integers or as real numbers. by_class: maximum
+   number of boxes of a class, or zero where each box has the score of its best class. */
 typedef struct {
     detected boxes;
     detected scores;
@@ -23,7 +23,7 @@ typedef struct {
     const float *real_centres;
 } detecting;
 
-/* Of a firing: where boxes, scores and results are; the largest score of each anchor. */
+/* The tensors of a firing: boxes, scores and results; the largest score of each anchor. */
 typedef struct {
     const detecting *of;
     const element *boxes;
@@ -33,15 +33,15 @@ typedef struct {
     int32_t rows;
 } detection;
 
-/* The last of the candidates that have been looked at: those behind it have a smaller score, or the
-   same and a larger number. */
+/* The last candidate that was considered. The candidates after it have a smaller score, or the same
+   score and a larger number. */
 typedef struct {
     int32_t number;
     int32_t is_first;
     element score;
 } candidate;
 
-/* The next candidate of so many scores, which are so far apart; 0 if there is none. */
+/* The next candidate among `count` scores at a stride; 0 if there is none. */
 static int next_candidate(candidate *at, const element *scores, int32_t count, int32_t apart)
 {
     int32_t i;
@@ -96,7 +96,7 @@ static float area_of(const float *box)
     return (box[2] - box[0]) * (box[3] - box[1]);
 }
 
-/* Whether two boxes share more than the limit of the area of both together. */
+/* Whether the intersection over union of two boxes exceeds the limit. */
 static int overlaps(const detection *d, const float *box, int32_t row)
 {
     float with[4];
@@ -137,7 +137,7 @@ static void store_detection(const detection *d, int32_t row, const float *box, i
     store_real(d->to, (5 * d->rows) + row, score);
 }
 
-/* Boxes with the scores of their best classes; returns how many. */
+/* Select boxes by the scores of their best classes; return their number. */
 static int32_t detect_by_best_class(const detection *d)
 {
     const detecting *p = d->of;
@@ -171,7 +171,7 @@ static int32_t detect_by_best_class(const detection *d)
     return chosen;
 }
 
-/* The row of a score behind all that are at least as large. */
+/* The insertion position of a score: after all scores that are at least as large. */
 static int32_t row_for(const detection *d, int32_t chosen, float score)
 {
     int32_t row = chosen;
@@ -195,8 +195,8 @@ static void move_down(const detection *d, int32_t row, int32_t chosen)
     }
 }
 
-/* Boxes of one class, among those of the classes before; returns how many there are now. A box that
-   is no longer among the best of all ends its class: those behind it have no larger score. */
+/* Select boxes of a class, among those of the classes before; return the number of boxes. A class
+   ends at the first box that is no longer among the best: the boxes after it have no larger score. */
 static int32_t detect_class(const detection *d, int32_t kind, int32_t chosen)
 {
     const detecting *p = d->of;
@@ -228,7 +228,7 @@ static int32_t detect_class(const detection *d, int32_t kind, int32_t chosen)
     return chosen;
 }
 
-/* Boxes, then classes, scores and the count of the detections, the best first. */
+/* Outputs: boxes, classes, scores and number of the detections, in the order of falling scores. */
 static void detect(const run *r, const layer *l, range rows, range columns)
 {
     const detecting *p = l->parameters;

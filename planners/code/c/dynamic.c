@@ -109,8 +109,8 @@ static void convolve_by_range(const run *r, const layer *l, range rows, range co
     }
 }
 
-/* A product of matrices of integers; zero points are inputs, or of trained integers a number. The result
-   has real numbers, and steps in elements of integers. */
+/* A product of integer matrices. Zero points are inputs, or a constant for constant weights. The
+   result has real numbers; steps count integers. */
 typedef struct {
     axes_of_product axes;
     const trained *values;

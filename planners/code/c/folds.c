@@ -1,5 +1,7 @@
-/* A tensor as three axes, and the same for the result; of a map they are channels, rows and
-   columns, and a step along the rows is zero. */
+/* An input and a result as three axes each. sizes: of the input; of a map the axes are channels,
+   rows and columns, and the step along the rows is zero. steps: elements between positions of an
+   axis; to_steps is zero along a reduced axis. is_reduced: whether all positions of an axis become
+   one. */
 typedef struct {
     int32_t sizes[3];
     int32_t is_reduced[3];
@@ -22,7 +24,7 @@ static element *cell_at(const view *v, int32_t is_map, const int32_t *steps, con
     return &row[(index[0] * steps[0]) + (index[1] * steps[1]) + (index[2] * steps[2])];
 }
 
-/* The positions that go together with a position: all along the reduced axes. */
+/* The first of the input positions that one result depends on; next_inside() iterates over them. */
 static void begin_fold(const cube *c, const int32_t *index, int32_t *inner)
 {
     int32_t axis;
@@ -65,7 +67,7 @@ static element *to_cell(const cube *c, const view *out, const int32_t *index)
     return cell_at(out, c->to_is_map, c->to_steps, index);
 }
 
-/* The largest element of the positions that go together, from the first of them on. */
+/* The largest of the elements that one result depends on. */
 static element largest_inside(const cube *c, const view *in, int32_t *inner)
 {
     element most = LEAST;
@@ -76,7 +78,7 @@ static element largest_inside(const cube *c, const view *in, int32_t *inner)
     return most;
 }
 
-/* Whether a position is in rows that are wanted: a function over all rows is asked for some of them. */
+/* Whether a position is within the wanted rows of the result. */
 static int is_wanted(range rows, const int32_t *index)
 {
     return (index[1] >= rows.first) && (index[1] < rows.end);
@@ -116,7 +118,7 @@ static void for_each_fold(const run *r, const layer *l, range rows, range column
     finish_region(l, &out, rows, columns);
 }
 
-/* Where along its axis the largest or the smallest element is, and of equal ones the first or the
+/* The position of the largest or smallest element along an axis; of equal elements the first or the
    last. */
 typedef struct {
     cube axes; /* first, as for all functions over axes */
@@ -145,8 +147,8 @@ static int32_t extreme_at(const cube *c, const view *in, const int32_t *index)
     return found;
 }
 
-/* A product over the last axis of the first input: with the last but one of the second input, or with
-   trained numbers, column by column. Axes: batch, rows, columns. */
+/* A matrix product over the last axis of the first input, by the last axis but one of the second
+   input or by constants, column by column. Axes: batch, rows, columns. */
 typedef struct {
     int32_t batches;
     int32_t rows;
@@ -160,7 +162,7 @@ typedef struct {
     int32_t to_is_map;
 } axes_of_product;
 
-/* An element of the first input in a row, and one of the second in a column. */
+/* An element of the first input in a row, and an element of the second input in a column. */
 static const element *left_cell(const axes_of_product *p, const view *left, const int32_t *at,
                                 int32_t k)
 {

@@ -107,9 +107,9 @@ typedef struct {
     int32_t pool_size;
 } group;
 
-/* The tiles of a stage. held: for each layer pairs (first, end) of the rows in each tile downwards, then
-   of the columns in each tile across. kept: for each layer the offsets of the rows retained for the
-   tile below and of the columns retained for the next tile; NULL if tiles recompute them. */
+/* The tiles of a stage. held: for each layer the pairs (first, end) of rows for each tile downwards,
+   then of columns for each tile across. kept: for each layer the offsets of the rows retained for
+   the tile below and of the columns retained for the next tile; NULL if tiles recompute them. */
 typedef struct {
     int32_t down;
     int32_t across;
@@ -161,7 +161,7 @@ typedef struct {
     const tensor *to;
 } duplicate;
 
-/* The window of a state variable that is a ring buffer: the rows of the ring, the oldest first, then the
+/* The window of a state variable in a ring buffer: the rows of the ring from the oldest, then the
    new rows of `made`. */
 typedef struct {
     const tensor *window;
@@ -232,12 +232,14 @@ static int32_t larger(int32_t a, int32_t b)
 
 static int32_t first_of(const rule *r, int32_t row)
 {
-    return r->pairs ? (int32_t)r->pairs[2 * row] : floor_quotient((r->slope * row) + r->first, r->divisor);
+    return r->pairs ? (int32_t)r->pairs[2 * row]
+                    : floor_quotient((r->slope * row) + r->first, r->divisor);
 }
 
 static int32_t last_of(const rule *r, int32_t row)
 {
-    return r->pairs ? (int32_t)r->pairs[(2 * row) + 1] : floor_quotient((r->slope * row) + r->last, r->divisor);
+    return r->pairs ? (int32_t)r->pairs[(2 * row) + 1]
+                    : floor_quotient((r->slope * row) + r->last, r->divisor);
 }
 
 static int32_t clamped(int32_t position, int32_t limit)
@@ -492,8 +494,8 @@ static void finish(const layer *l, element *pixel, int32_t count, int32_t channe
     }
 }
 
-/* Apply the fused elementwise functions of a layer to all channels of a region; integers, whose channels
-   have the same function, in runs of contiguous pixels. */
+/* Apply the fused elementwise functions of a layer to all channels of a region. Integer channels
+   have the same function: contiguous pixels are processed together. */
 static void finish_region(const layer *l, const view *out, range rows, range columns)
 {
     int32_t y;

@@ -1,6 +1,6 @@
-/* Products of real numbers with weights of int8. The numbers become integers by their own range, as they
-   are read. sums_first: whether sums are multiplied with the scales of weights before that of the
-   numbers. scales: one, or one for each channel. */
+/* Products of real numbers with int8 weights. The real numbers are quantised by their own range at
+   run time. sums_first: whether sums are multiplied by the scales of the weights before that of the
+   numbers. scales: one for all channels, or one for each. */
 typedef struct {
     int32_t has_offset;
     int32_t sums_first;
@@ -10,7 +10,7 @@ typedef struct {
     const element *bias;
 } hybrid;
 
-/* How numbers become integers: within limits, less a zero point. */
+/* Quantisation at run time: limits and zero point. */
 typedef struct {
     float low;
     float high;
@@ -21,14 +21,14 @@ typedef struct {
     int32_t most;
 } quantizer;
 
-/* A result in single precision: no compiler makes one operation of this one and the next. */
+/* A result rounded to single precision: the compiler does not contract it with the next operation. */
 static float single_result(float value)
 {
     volatile float kept = value;
     return kept;
 }
 
-/* The nearest whole number; halves go away from zero. */
+/* Round to the nearest integer, halves away from zero. */
 static int32_t nearest_away(float value)
 {
     int32_t whole = (int32_t)value;
@@ -69,7 +69,7 @@ static void range_with_offset(quantizer *q)
     }
 }
 
-/* Numbers of the range that has been found become integers. */
+/* Quantise numbers by the range that was measured. */
 static void end_range(quantizer *q, const hybrid *h)
 {
     float limit = (-q->low > q->high) ? -q->low : q->high;
@@ -125,9 +125,9 @@ typedef struct {
     hybrid with;
 } hybrid_convolution;
 
-/* The numbers of a group under a window as integers, tap by tap. */
-static void gather_integers(const hybrid_convolution *c, const quantizer *q, const receptive_field *field,
-                            int32_t number, int8_t *to)
+/* Quantise the inputs of a group in a window, tap by tap. */
+static void gather_integers(const hybrid_convolution *c, const quantizer *q,
+                            const receptive_field *field, int32_t number, int8_t *to)
 {
     int32_t i;
     int32_t j;
@@ -190,7 +190,7 @@ static void convolve_hybrid(const run *r, const layer *l, range rows, range colu
     }
 }
 
-/* weights: unit by unit, in the order in which the input lies. */
+/* weights: unit by unit, each in the memory order of the input. */
 typedef struct {
     int32_t units;
     hybrid with;
@@ -226,7 +226,7 @@ static void fully_connected_hybrid(const run *r, const layer *l, range rows, ran
     finish(l, pixel, m->units, 0, 0);
 }
 
-/* A product of each row of matrices and trained columns, which lie one after another. */
+/* Multiply each row of the matrices by constant columns, which are contiguous. */
 typedef struct {
     axes_of_product axes;
     hybrid with;

@@ -1,5 +1,6 @@
-/* An elementwise function of two operands. zero: their zero points. multiplier, exponent: of both operands
-   and of the result for sums, with `sign` for the second operand; of the result for products. */
+/* An elementwise function of two operands. zero: their zero points. multiplier, exponent: for sums,
+   of both operands and of the result, with `sign` for the second operand; for products, of the
+   result. */
 typedef struct {
     operand each[2];
     int32_t pixels;
@@ -89,7 +90,8 @@ static int32_t in_fours(const int32_t *steps, int32_t count)
 #endif
 
 #if defined(HELIUM)
-/* Add `count` elements in groups of four. A factor of a half, with exponent 0, multiplies twice the value. */
+/* Add `count` elements in groups of four. With exponent 0, a factor of a half multiplies twice the
+   value. */
 static void add_in_fours(const combining *p, element *to, const element *one, const element *other,
                          int32_t count)
 {

@@ -179,7 +179,8 @@ APART static void convolve_by_blocks(const convolution *c, const receptive_field
 static const bias_sum *sums_before(const convolution *c, patch *p)
 {
 #if defined(HELIUM) && !WEIGHTS_HAVE_ZEROS
-    if (c->to.folded && ((p->row_count * p->count) == (c->at.taps[0] * c->at.taps[1] * c->group_inputs))) {
+    if (c->to.folded &&
+        ((p->row_count * p->count) == (c->at.taps[0] * c->at.taps[1] * c->group_inputs))) {
         p->zero = 0;
         return c->to.folded;
     }

@@ -1,5 +1,5 @@
-/* Inputs one after another along channels (0), rows (1), columns (2), or in pieces (3) of a tensor
-   that is no map. */
+/* Concatenation of inputs along channels (0), rows (1) or columns (2); or in pieces (3), for a
+   tensor that is no map. */
 typedef struct {
     int32_t axis;
     int32_t pieces;
@@ -36,7 +36,7 @@ static void join_maps(const run *r, const layer *l, range rows, range columns)
     finish_region(l, &out, rows, columns);
 }
 
-/* An operand of a concatenation of maps: constants, or an input, and its size along the axis. */
+/* An operand of a concatenation: constants or an input, and its size along the axis. */
 typedef struct {
     const element *values;
     int32_t input;
@@ -49,7 +49,7 @@ typedef struct {
     const piece *pieces;
 } mending;
 
-/* Inputs and constants one after another along channels (0), rows (1) or columns (2). */
+/* Concatenate inputs and constants along channels (0), rows (1) or columns (2). */
 static void join_constants(const run *r, const layer *l, range rows, range columns)
 {
     const mending *m = l->parameters;
@@ -199,14 +199,16 @@ static void depth_to_space(const run *r, const layer *l, range rows, range colum
             element *to = row_at(&out, y) + column_at(&out, x);
             int32_t position = (y % b->size * b->size) + (x % b->size);
             for (c = 0; c < out.channels; c++) {
-                to[c] = from[b->is_block_first ? ((position * out.channels) + c) : ((c * all) + position)];
+                to[c] = from[b->is_block_first ? ((position * out.channels) + c)
+                                               : ((c * all) + position)];
             }
         }
     }
     finish_region(l, &out, rows, columns);
 }
 
-/* Padding of rows and columns by a value, the nearest pixel or mirrored pixels; of channels by a value. */
+/* Padding of rows and columns by a value, the nearest pixel or mirrored pixels, and of channels by a
+   value. */
 typedef struct {
     int32_t top;
     int32_t left;
@@ -288,7 +290,7 @@ static void resize_nearest(const run *r, const layer *l, range rows, range colum
     finish_region(l, &out, rows, columns);
 }
 
-/* For each row and column the position of the input before it, and how far it is from there. */
+/* Bilinear interpolation: for each row and column the input position before it, and the fraction. */
 typedef struct {
     const uint16_t *above;
     const element *down;
@@ -323,7 +325,7 @@ static void resize_linear(const run *r, const layer *l, range rows, range column
     finish_region(l, &out, rows, columns);
 }
 
-/* Inputs and constants one after another in so many pieces of a tensor that is no map: the first field. */
+/* Concatenate inputs and constants of a tensor that is no map, in `axis` pieces. */
 static void join_constant_pieces(const run *r, const layer *l, range rows, range columns)
 {
     const mending *m = l->parameters;
@@ -342,7 +344,7 @@ static void join_constant_pieces(const run *r, const layer *l, range rows, range
     finish_region(l, &out, rows, columns);
 }
 
-/* For each row and column the four positions around it, and what each weighs. */
+/* Bicubic interpolation: for each row and column four input positions and their weights. */
 typedef struct {
     const uint16_t *above;
     const element *down;
@@ -380,8 +382,9 @@ static void resize_cubic(const run *r, const layer *l, range rows, range columns
     finish_region(l, &out, rows, columns);
 }
 
-/* Elements in another order: the digits of an element's number, by `sizes`, times `strides`
-   and `first` give the number of the element of the input. Numbers count columns, then rows, then channels. */
+/* A permutation of elements. The digits of an element's number in the mixed radix of `sizes`, times
+   `strides`, plus `first` are the number of the input element. Numbers count columns, then rows,
+   then channels. */
 typedef struct {
     int32_t digits;
     int32_t first;
@@ -423,8 +426,8 @@ static void move_elements(const run *r, const layer *l, range rows, range column
     finish_region(l, &out, rows, columns);
 }
 
-/* Elements at listed positions along channels (0), rows (1) or columns (2); where none are listed all
-   positions, over and over. */
+/* Gather along channels (0), rows (1) or columns (2) at listed positions; without a list, the input
+   is repeated. */
 typedef struct {
     int32_t axis;
     const uint16_t *positions;
@@ -460,7 +463,7 @@ static void gather_maps(const run *r, const layer *l, range rows, range columns)
     finish_region(l, &out, rows, columns);
 }
 
-/* Listed positions of a tensor that is no map: pieces before the axis, positions along it, elements behind. */
+/* Gather in a tensor that is no map. pieces: before the axis; behind: elements after the axis. */
 typedef struct {
     int32_t pieces;
     int32_t size;
@@ -507,7 +510,7 @@ static const element *operand_at(const operand *o, const view *in, int32_t y, in
     return o->column ? (from + column_at(in, x)) : from;
 }
 
-/* View a vector as `pixels` blocks, along which operands repeat; 1: as it is. */
+/* View a vector as `pixels` blocks along which operands are repeated; 1: unchanged. */
 static void cut_row(view *out, range *columns, int32_t pixels)
 {
     if (pixels > 1) {
@@ -574,8 +577,8 @@ static void scatter_places(const run *r, const layer *l, range rows, range colum
     }
 }
 
-/* Attention: tokens of a group, the keys that they meet, and numbers of a token and head in the second
-   input, whose heads are columns or one behind the other. */
+/* Attention. tokens: of a group; keys: of each token; width: elements of a token and head in the
+   second input, whose heads are columns, or contiguous in a row. */
 typedef struct {
     int32_t tokens;
     int32_t keys;

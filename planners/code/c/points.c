@@ -1,5 +1,5 @@
-/* Elements, or slices behind the first axes, at positions that an input has; of positions and sizes,
-   the last axis has a coordinate for each of so many axes. */
+/* Gather elements, or slices of the trailing axes, by an input of indices; in the form with
+   coordinates, the last axis of the indices has a coordinate for each leading axis. */
 typedef struct {
     int32_t axes;
     int32_t inner;
@@ -9,7 +9,7 @@ typedef struct {
     int32_t result_is_map;
 } gathering_points;
 
-/* The element of that number in the order of axes. unit: slots of an element. */
+/* The element with a number in row-major order of the axes. unit: slots of an element. */
 static element *numbered(const view *v, int32_t is_map, int32_t height, int32_t number,
                          int32_t unit)
 {
@@ -70,8 +70,9 @@ static void gather_by(const run *r, const layer *l, range rows, range columns, i
 
 LAYER(gather_points, gather_by, COORDINATE)
 
-/* The number of the pixel under a window where the maximum is, and a tenth. */
-static void position_under(const void *numbers, const receptive_field *field, element *to, range channels)
+/* The index of the pixel of a window that has the maximum, plus a tenth: truncation is exact. */
+static void position_under(const void *numbers, const receptive_field *field, element *to,
+                           range channels)
 {
     const pooling *p = numbers;
     int32_t i;
@@ -125,8 +126,8 @@ static void unpool(const run *r, const layer *l, range rows, range columns)
     finish_region(l, &out, rows, columns);
 }
 
-/* Rows of a table of integers by their numbers, which are real: negative ones from its end on; beyond
-   its ends that of the end. */
+/* Look up rows of an integer table by indices that are real numbers. Negative indices count from the
+   end; indices outside of the table are clamped. */
 typedef struct {
     int32_t entries;
     const element *table;

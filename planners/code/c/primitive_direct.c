@@ -262,7 +262,8 @@ static void finish_places(const work *w, element *arena, int32_t y, int32_t x, i
             }
             for (place = 0; place < places; place++, column += c->stride[1]) {
                 if (column >= 0 && column < in->width) {
-                    add_filters(c, arena + from + place * apart, in, weight, to + place * filters, filters);
+                    add_filters(c, arena + from + place * apart, in, weight,
+                                to + place * filters, filters);
                 }
             }
         }

@@ -141,7 +141,8 @@ static void combine_flat(const work *w, element *arena)
     }
 }
 
-/* An element of an input for a place of the output; an input of one channel, row or column is spread. */
+/* An element of an input for a place of the output; an input of one channel, row or column is
+   repeated. */
 static element spread(const element *arena, const map *m, int32_t c, int32_t y, int32_t x)
 {
     return arena[m->offset + (m->channels == 1 ? 0 : c) * m->channel +

@@ -89,8 +89,8 @@ static INLINED void multiply_blocks(int32_t rows, int32_t columns, int32_t depth
 }
 
 /* c = a b. Columns of c lie side by side, or rows: then the transposed product is the same. */
-static void multiply_matrices(int32_t rows, int32_t columns, int32_t depth, matrix a, matrix b, element *c,
-                     int32_t down, int32_t across)
+static void multiply_matrices(int32_t rows, int32_t columns, int32_t depth, matrix a, matrix b,
+                              element *c, int32_t down, int32_t across)
 {
     if (across != 1) {
         matrix other = matrix_at(a.at, a.across, a.down);

@@ -145,7 +145,8 @@ static void transform_all_back(const work *w, element *arena, range rows, int32_
     for (ty = rows.first; ty < rows.end; ty++) {
         int32_t top = ty * n->down.results;
         element *to = arena + out->offset + top * out->row;
-        const element *from = products + (ty - rows.first) * count * (out->column == 1 ? 1 : out->channels);
+        const element *from =
+            products + (ty - rows.first) * count * (out->column == 1 ? 1 : out->channels);
         for (f = 0; out->column == 1 && f < out->channels; f++) {
             transform_back(n, out, from + f * tiles, by_point, count, line, to + f * out->channel,
                            out->height - top, out->width);

@@ -2,7 +2,7 @@
 typedef void (*making)(const void *, const view *left, const view *right, const view *out,
                        const int32_t *at);
 
-/* Whether elements along the last axis lie side by side. */
+/* Whether elements along the last axis are contiguous. */
 static int is_dense(const int32_t *steps, int32_t is_map)
 {
     return !is_map && (steps[2] == 1);
@@ -32,7 +32,7 @@ typedef struct {
     scaling to;
 } trained_product;
 
-/* A row of the result; where values lie side by side, as a fully connected layer. */
+/* Compute a row of the result; contiguous values are multiplied as in a fully connected layer. */
 static void multiply_row(const void *numbers, const view *left, const view *right, const view *out,
                          const int32_t *from)
 {
@@ -104,8 +104,8 @@ static void multiply_two(const void *numbers, const view *left, const view *righ
 
 LAYER(multiply_both, multiply_rows, multiply_two)
 
-/* Attention between integers: a token and head with what it meets. Scores are products with keys, row by
-   row of the second input; values are sums over its rows, each times a score. */
+/* Attention between integers: a token and head with its keys or values. Scores are products with
+   keys, row by row of the second input; values are sums over its rows, each times a score. */
 typedef struct {
     attention at;
     int32_t sums_rows;

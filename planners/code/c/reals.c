@@ -292,8 +292,8 @@ BY_LANES static void add_eight_lanes(const convolution *of, const receptive_fiel
     EIGHT(STORE_SUM)
 }
 
-static void add_few_lanes(const convolution *c, const receptive_field *field, int32_t from, int32_t first,
-                          int32_t lanes, element *restrict sums)
+static void add_few_lanes(const convolution *c, const receptive_field *field, int32_t from,
+                          int32_t first, int32_t lanes, element *restrict sums)
 {
     int32_t i;
     int32_t j;

@@ -24,7 +24,8 @@ static int32_t rows_after(const stage *s, int32_t firings)
     return rows;
 }
 
-/* The rows that a firing computes of each layer of a stage, then the rows that it reads of each source. */
+/* The rows of each layer of a stage that a firing computes, then the rows of each source that it
+   reads. */
 static void find_ranges(const stage *s, int32_t firing, range *ranges)
 {
     int32_t number;

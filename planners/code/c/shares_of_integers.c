@@ -3,8 +3,8 @@ static const trained *from_weight(const trained *weights, int32_t position)
     return weights + position;
 }
 
-/* Add the products of a block of input channels to the sums of a pixel, from a word on; to: where the
-   result goes behind the last share. Sums begin at a word. */
+/* Add the products of a block of input channels to the sums of a pixel, which begin at a multiple of
+   four bytes. to: of the result, after the last block. */
 static void sum_part(const run *r, const convolution *c, const receptive_field *field, int32_t at,
                      element *to)
 {

@@ -50,8 +50,9 @@ static float product_in_order(const product_in_single *t, const view *left, cons
     return found;
 }
 
-/* Whether a sum of integers in steps of the result is farther from a half than all roundings together may
-   lead: then the nearest is that of the runtime too. size: what no sum of sizes of products exceeds. */
+/* Whether the distance of a sum, in steps of the result, from a half exceeds all rounding errors, so
+   that the nearest integer is that of the runtime. size: an upper bound on the sum of magnitudes of
+   products. */
 static int is_certain(int32_t sum, float size, float ratio, int32_t inner, int32_t *even)
 {
     float value = (float)sum * ratio;
@@ -170,7 +171,8 @@ static float filter_in_order(const product_convolution *p, const receptive_field
     return found;
 }
 
-static void product_pixel(const void *numbers, const receptive_field *field, element *to, range channels)
+static void product_pixel(const void *numbers, const receptive_field *field, element *to,
+                          range channels)
 {
     const product_convolution *p = numbers;
     const scaling *s = &p->of.to;

@@ -108,8 +108,8 @@ typedef struct {
 
 /* Depthwise convolution; weights[taps][channels]. from: the first channel in the window, first: of the
    weights. */
-static void add_few_lanes(const convolution *c, const receptive_field *field, int32_t from, int32_t first,
-                          int32_t lanes, total *sums)
+static void add_few_lanes(const convolution *c, const receptive_field *field, int32_t from,
+                          int32_t first, int32_t lanes, total *sums)
 {
     int32_t i;
     int32_t j;

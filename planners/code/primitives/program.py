@@ -218,7 +218,7 @@ typedef float {name}_element;
 /* The execution state. The fields are private. */
 typedef struct {{
     {name}_element *arena;
-    uint16_t library;
+    uint32_t library;
 }} {name}_state;
 
 /* Begin with an arena of {capitals}_ARENA_ELEMENTS elements, which stays in use as long as the
