@@ -128,7 +128,7 @@ class _DepthSearch:
         self._period, self._stop = period, stop
         self._weights = [fifo.bits for fifo in fifos] if weights is None else list(weights)
         self._evaluator = DesignEvaluator(
-            graph, required=period, only_live=period is None, spend=self._spend_whatever
+            graph, required=period, only_live=period is None, spend=self._spend_beyond_limit
         )
         self._best, self._has_begun = known, bool(known)
         self._finishing = self._stop.finishing()
@@ -191,7 +191,7 @@ class _DepthSearch:
     def _spend(self, microseconds: int) -> None:
         self._stop.charge(microseconds)
 
-    def _spend_whatever(self, microseconds: int) -> None:
+    def _spend_beyond_limit(self, microseconds: int) -> None:
         """Count the effort of a step that may exceed the limit."""
         self._stop.spend(microseconds)
         self._finishing.look()

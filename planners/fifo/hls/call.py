@@ -1,4 +1,4 @@
-"""Cycles of one call of a design for given depths of its FIFOs, its longest path, and deadlocks.
+"""Simulation of a call of an HLS design at given depths: cycles, longest path, and deadlocks.
 
 The FIFOs of an array of streams have one depth in the source; such a *group* of FIFOs shares one entry
 of the depths. More depth may be slower in one case: a deep FIFO is a memory, whose words are read 2
@@ -27,9 +27,11 @@ from planners.kernels.stage_times import BEGIN, END, EVENT, NOWHERE, STOP, WRITE
 # Vitis HLS builds a FIFO as a shift register up to 2 words, or up to 1024 bits.
 SHIFTED = 2
 SHIFTED_BITS = 1024
+# Widths and depths that a block RAM of 18 kbit can have.
+BLOCK_RAM_RATIOS = ((18, 1024), (9, 2048), (4, 4096), (2, 8192), (1, 16384))
 # Bits of a set of groups in the kernel. Further groups share a bit: reasons are weaker, not wrong.
 SETS = 62
-KEPT_SHARE = 16  # minimum number of events of a call for each word in a snapshot
+SNAPSHOT_SHARE = 16  # minimum number of events of a call for each word in a snapshot
 # Effort of a call in microseconds of a usual machine: least squares over 64 calls of 16 designs, which
 # take from 0.6 to 1.5 times of it each.
 CALL_EFFORT = 100
@@ -67,20 +69,15 @@ def cost(depth: int, bits: int, kind: str, objective: str) -> int:
 
 def block_rams(depth: int, bits: int) -> int:
     """Return the block RAMs of 18 kbit of a FIFO in memory."""
-    # Greedy slicing of the width: the widest aspect ratio of a block RAM first (18 x 1024, then 9 x
-    # 2048, 4 x 4096, 2 x 8192, 1 x 16384).
-    count, remainder = bits // 18 * -(-depth // 1024), bits % 18
-    if depth <= 1024:
-        return count + (remainder > 0)
-    count, remainder = count + remainder // 9 * -(-depth // 2048), remainder % 9
-    if depth <= 2048:
-        return count + (remainder > 0)
-    if depth <= 4096 and bits > 18 and remainder == 3:
-        return count + 2
-    count, remainder = count + remainder // 4 * -(-depth // 4096), remainder % 4
-    if depth <= 4096:
-        return count + (remainder > 0)
-    return count + remainder // 2 * -(-depth // 8192) + remainder % 2 * -(-depth // 16384)
+    # Greedy slicing of the width: the widest aspect ratio of a block RAM first.
+    count, remainder = 0, bits
+    for width, words in BLOCK_RAM_RATIOS:
+        if width == 4 and depth <= words and bits > 18 and remainder == 3:
+            return count + 2  # an exception in the count of LightningSim
+        count, remainder = count + remainder // width * -(-depth // words), remainder % width
+        if depth <= words:
+            return count + (remainder > 0)
+    return count
 
 
 class BlockedProcess(NamedTuple):
@@ -117,6 +114,15 @@ class Outcome:
     blocked: tuple[BlockedProcess, ...] = ()
     full: tuple[int, ...] = ()
     path: tuple[Waited, ...] = ()
+
+
+class _CallRun(NamedTuple):
+    """The arrays of a simulated call, by their names in the kernel, and its status."""
+
+    processes: dict[str, Any]
+    fifos: dict[str, Any]
+    records: dict[str, Any]
+    status: int
 
 
 class CallModel:
@@ -312,7 +318,12 @@ class CallModel:
         has_words: bool = False,
         spend: Spend = spend_nothing,
         limit: int | None = None,
-    ) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any], int]:
+    ) -> _CallRun:
+        """Simulate a call. has_path: record the waits of the longest path.
+
+        is_whole: simulate all events, without skipping repeated states. has_words: keep the times of
+        all words.
+        """
         backend = compiler.backend(fits=self._largest <= compiler.INT64_SUM_LIMIT)
         bounded, latencies, sizes, lengths = self._fifo_settings(
             depths, memories, has_words=has_words
@@ -335,14 +346,14 @@ class CallModel:
         spend(CALL_EFFORT + len(sizes) // FIFOS + words // WORDS)
         programs = self._programs_for(backend)
         status = self._simulate(backend, (programs, fifos, records, snapshot, run), spend)
-        return (
-            columns | {"late": run.late},
-            {
+        return _CallRun(
+            processes=columns | {"late": run.late},
+            fifos={
                 "ring": rings, "written": counts[0], "released": counts[2],
                 "was_full": counts[6], "write_time": times[0], "read_time": times[5],
             },
-            {"waits": waits, "count": records.count, "room": room},
-            status,
+            records={"waits": waits, "count": records.count, "room": room},
+            status=status,
         )  # fmt: skip
 
     def _simulate(self, backend: Any, state: Sequence[Any], spend: Spend) -> int:
@@ -395,7 +406,7 @@ class CallModel:
         # fit.
         for number in sorted(range(len(lengths)), key=lengths.__getitem__):
             rings[number], total = total, total + lengths[number]
-            if total * KEPT_SHARE <= self.events:
+            if total * SNAPSHOT_SHARE <= self.events:
                 snapshot_words = total
         return rings, total, snapshot_words
 
@@ -534,7 +545,10 @@ def _alike(design: StagedDesign, group_of: Sequence[int]) -> list[int]:
 def _columns(
     design: StagedDesign, group_of: Sequence[int], is_first: Sequence[bool]
 ) -> list[list[int]]:
-    """The arguments of the kernel's Programs; of FIFOs with equal times only the first is included."""
+    """Return the arguments of the kernel's Programs.
+
+    is_first: FIFOs with equal times are simulated once; all others of them have no accesses.
+    """
     track_start, first = [0], list[int]()
     operation, gap, argument = list[int](), list[int](), list[int]()
     set_start, set_fifo, set_kind = [0], list[int](), list[int]()
@@ -545,38 +559,32 @@ def _columns(
         gap.append(stages)
         argument.append(value)
 
-    def write(items: Track) -> None:
+    def write(items: Track) -> int:
+        """Write the operations of items; return the stages after the last operation."""
         pause = 0
         for item in items:
             if isinstance(item, Event):
                 if item.accesses not in sets:
                     sets[item.accesses] = len(sets)
-                    own_accesses = [access for access in item.accesses if is_first[access[0]]]
-                    set_fifo.extend(fifo for fifo, _ in own_accesses)
-                    set_kind.extend(kind for _, kind in own_accesses)
+                    simulated = [access for access in item.accesses if is_first[access[0]]]
+                    set_fifo.extend(fifo for fifo, _ in simulated)
+                    set_kind.extend(kind for _, kind in simulated)
                     set_start.append(len(set_fifo))
                 emit(EVENT, pause, sets[item.accesses])
                 pause = 0
             elif isinstance(item, Again):
                 begin = len(operation)
                 emit(BEGIN, pause, item.times)
-                remainder = write_inner(item.items)
-                emit(END, remainder, begin)
+                emit(END, write(item.items), begin)
                 pause = 0
             else:
                 pause += item
-        rests.append(pause)
-
-    rests: list[int] = []
-
-    def write_inner(items: Track) -> int:
-        write(items)
-        return rests.pop()
+        return pause
 
     for process in design.processes:
         for track in process.tracks:
             first.append(len(operation))
-            write_inner(track)
+            write(track)
             emit(STOP, 0, 0)
         track_start.append(len(first))
     after_start, after = [0], list[int]()

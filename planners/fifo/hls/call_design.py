@@ -1,4 +1,8 @@
-"""Model of a call of a design in HLS as a design of planners.fifo, for its searches."""
+"""A call of an HLS design in the form that the searches of planners.fifo take.
+
+Each group of FIFOs with a common depth is a FIFO, and each process a layer; the period is the cycles of
+the call. The FIFOs and layers have no timing of their own: CallModel simulates the whole call.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +16,7 @@ from planners.fifo.timing.cluster import Cluster, EventSequence, WordPort
 
 
 class _CallQuestion:
-    """A question to a call, in the words of planners.fifo.evaluator."""
+    """A call at given depths, as a TimedPart of planners.fifo.evaluator."""
 
     def __init__(self, model: CallModel, depths: Sequence[int | None], memories: Memories) -> None:
         self._model, self._depths, self._memories = model, depths, memories
@@ -27,45 +31,43 @@ class _CallQuestion:
         return outcome
 
     def deadlock(self, spend: Spend = spend_nothing) -> EventCycle | None:
-        """Return the processes and FIFOs that wait for one another, or None."""
+        """Return the cycle of a deadlock, or None."""
         outcome = self._outcome(spend)
         return None if outcome.cycles is not None else self._cycle(outcome)
 
     def cycle_above(self, period: Fraction, spend: Spend = spend_nothing) -> EventCycle | None:
-        """Return the longest path if it takes more cycles, or a deadlock."""
+        """Return the longest path if it has more cycles than the period, or the cycle of a deadlock."""
         outcome = self._outcome(spend, int(period))
-        return (
-            None
-            if outcome.cycles is not None and outcome.cycles <= period
-            else self._cycle(outcome)
-        )
+        is_reached = outcome.cycles is not None and outcome.cycles <= period
+        return None if is_reached else self._cycle(outcome)
 
-    def _cycle(self, found: Outcome) -> EventCycle:
+    def _cycle(self, outcome: Outcome) -> EventCycle:
+        """Return the path of an outcome; the call gets faster only if one of its FIFOs gets deeper."""
         limits: dict[Chain, int] = {
-            ((index, 1),): self._depths[index] or 0 for index in found.holding
+            ((index, 1),): self._depths[index] or 0 for index in outcome.holding
         }
         return EventCycle(
-            period=None if found.cycles is None else Fraction(found.cycles),
-            fifos=found.holding,
-            layers=found.processes or (0,),
+            period=None if outcome.cycles is None else Fraction(outcome.cycles),
+            fifos=outcome.holding,
+            layers=outcome.processes or (0,),
             infeasible=Infeasible(limits),
         )
 
     def max_occupancy(
         self,
         number: int,
-        period: Fraction,  # noqa: ARG002 -- of the words
+        period: Fraction,  # noqa: ARG002 -- a call has no steady state
         spend: Spend = spend_nothing,
     ) -> int:
-        """Return a depth with which no write to a place waits."""
+        """Return a depth with which no write to a group of FIFOs waits."""
         occupancy = self._model.occupancy(self._depths, number, self._memories, spend=spend)
         return max(LEAST_DEPTH, occupancy)
 
 
 class CallGraph:
-    """A call as a design of planners.fifo: one FIFO for each place, one layer for each process.
+    """A call as a TimedDesign of planners.fifo.evaluator.
 
-    memories: the places that are memories whatever their depths.
+    memories: the groups of FIFOs that are memories at any depth.
     """
 
     def __init__(self, model: CallModel, memories: Sequence[bool]) -> None:
@@ -77,16 +79,16 @@ class CallGraph:
         }
 
     def components(self, depths: Sequence[int | None]) -> list[list[int]]:  # noqa: ARG002
-        """All processes: the cycles of a call are those of the last one to end."""
+        """Return all processes as a single component: a call ends with its last process."""
         return [list(range(len(self._model.design.processes)))]
 
     def restricted(self, layers: Iterable[int], depths: Sequence[int | None]) -> _CallQuestion:  # noqa: ARG002
-        """Return the question of the whole call in some depths."""
+        """Return the whole call at these depths."""
         return _CallQuestion(self._model, depths, self._memories)
 
 
 def _design(model: CallModel) -> Design:
-    """The places as FIFOs; ports only have words, for times come from the stages."""
+    """Return the groups as FIFOs and the processes as layers, whose ports only have words."""
     bits = [sum(model.design.fifos[number].bits for number in row) for row in model.members]
     outputs: list[list[WordPort]] = [[] for _ in model.design.processes]
     inputs: list[list[WordPort]] = [[] for _ in model.design.processes]
@@ -110,7 +112,7 @@ def _design(model: CallModel) -> Design:
         inputs[first.reader].append(port)
     layers = []
     for process, process_outputs, read in zip(model.design.processes, outputs, inputs, strict=True):
-        # One more input, of no FIFO: rules about layers of which all events are known do not hold.
+        # A further input without a FIFO: the dominance rules then skip the layer.
         ports = (*read, WordPort(sequence=0, words=0, bits=0))
         sequence = EventSequence(name="stages", events=sum(map(events, process.tracks)))
         cluster = Cluster(

@@ -14,7 +14,7 @@ from operator import add
 from csdf.errors import InvalidGraph
 from csdf.model.graph import Actor, Channel, Graph
 from planners.fifo.hls.call import CallModel, is_memory
-from planners.fifo.hls.pipelines import Again, Event, StagedFifo, Track
+from planners.fifo.hls.pipelines import Again, Event, StagedFifo, Track, stages_of
 from planners.kernels.stage_times import NEED, READ, RELEASE, WRITE
 
 # Phases of all processes above which the graph is rejected: rates are written phase
@@ -149,20 +149,9 @@ def _events(track: Track, begin: int) -> Iterator[tuple[int, Event]]:
         if isinstance(item, Event):
             yield stage, item
         elif isinstance(item, Again):
-            length = _length(item.items)
+            length = stages_of(item.items)
             for _ in range(item.times):
                 yield from _events(item.items, stage)
                 stage += length
         else:
             stage += item
-
-
-def _length(items: Track) -> int:
-    return sum(
-        item
-        if isinstance(item, int)
-        else 0
-        if isinstance(item, Event)
-        else item.times * _length(item.items)
-        for item in items
-    )

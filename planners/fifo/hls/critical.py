@@ -23,9 +23,9 @@ class ProcessWait:
 class CycleLimit:
     """Cycles of the longest path by process.
 
-    shares: cycles on the path by process, the most first. repeated: the waits that repeat most on it,
-    in the order of time, and in how many cycles they come again; empty if none repeat.
-    is_whole: whether the whole path was kept, or only its end.
+    shares: process and its cycles on the path, in decreasing order. repeated: a period of waits on the
+    path, in the order of time; empty if none repeats. repeats_after: cycles of this period. is_whole:
+    whether the whole path was recorded, or only its end.
     """
 
     shares: tuple[tuple[int, int], ...]
@@ -35,7 +35,10 @@ class CycleLimit:
 
 
 def limit(model: CallModel, outcome: Outcome) -> CycleLimit:
-    """Return where the cycles of a call go; the outcome has its path."""
+    """Return the cycles of each process on the longest path, and the cycle of waits on it.
+
+    outcome: with its path.
+    """
     cycles = outcome.cycles or 0
     path = tuple(reversed(outcome.path))
     shares: Counter[int] = Counter()
@@ -70,7 +73,7 @@ def _before(model: CallModel, wait: Waited) -> int:
 def _repeated(
     model: CallModel, path: tuple[Waited, ...]
 ) -> tuple[tuple[ProcessWait, ...], int | None]:
-    """The waits between the two latest visits of the wait that comes most often."""
+    """Return the waits between two occurrences of the most frequent wait, and their cycles."""
     keys = [
         (step.process, None if step.fifo is None else model.group_of[step.fifo], step.is_writing)
         for step in path

@@ -145,7 +145,7 @@ class _FewestBits:
         self._model, self._goal, self._objective, self._stop = model, goal, objective, stop
         self._finishing = stop.finishing()
         self._is_full_rate = is_full_rate
-        self._begin: list[Depths] = []  # without a search, from the first that was found on
+        self._initial: list[Depths] = []  # depths found without a search
         self._best: Depths | None = None
         self._bound, self._evaluations = 0, 0
         self._reason = because(SizingWhy.NO_DEPTHS)
@@ -154,18 +154,18 @@ class _FewestBits:
         """Return the smallest depths, or the best depths when the stop ends the search."""
         is_possible = True
         try:
-            self._without_search()
+            self._find_initial_depths()
             is_possible = self._search()
         except ENDS as end:
             self._reason = reason_of(end)
         if not is_possible:
             return self._unanswered(Status.INFEASIBLE)
-        if self._best is None and not self._stop_at_slower():
+        if self._best is None and not self._settle_for_slower():
             return self._unanswered(Status.UNKNOWN)
         return self._answered()
 
-    def _spend_whatever(self, microseconds: int) -> None:
-        """Count work that is finished whatever the effort."""
+    def _spend_beyond_limit(self, microseconds: int) -> None:
+        """Count the effort of a step that may exceed the limit."""
         self._stop.spend(microseconds)
         self._finishing.look()
 
@@ -183,7 +183,7 @@ class _FewestBits:
         """Store depths that reach the goal and cost less; return whether they reach it."""
         if not depths:
             return False
-        spend = self._spend_whatever
+        spend = self._spend_beyond_limit
         cycles = self._model.outcome(depths, limit=self._goal, spend=spend).cycles
         if not self._is_enough(cycles):
             return False
@@ -191,44 +191,44 @@ class _FewestBits:
             self._best = depths
         return True
 
-    def _without_search(self) -> None:
+    def _find_initial_depths(self) -> None:
         """Reduce the occupancies of all FIFOs, ignoring the limit on effort.
 
         If the latencies of memories miss full rate, the goal becomes the cycles that the
         occupancies reach.
         """
-        model, spend = self._model, self._spend_whatever
+        model, spend = self._model, self._spend_beyond_limit
         # Room for all words of a call: the depths without any wait for space, whatever the kind of
         # memory.
         ample = tuple(max(LEAST_DEPTH, words) for words in model.words)
         for depths in (occupied_depths(model, spend), ample, model.given):
-            if self._begin:
+            if self._initial:
                 spend = self._stop.part(share=FIRST).charge
-            with suppress(*(ENDS if self._begin else ())):
+            with suppress(*(ENDS if self._initial else ())):
                 cycles = model.outcome(depths, spend=spend).cycles
                 is_enough = self._is_enough(cycles)
                 if cycles is None or not (is_enough or self._is_full_rate):
                     continue
                 goal = self._goal if is_enough else cycles
-                self._begin.append(depths)
+                self._initial.append(depths)
                 for smaller in reductions(model, depths, goal, spend):
-                    self._begin[-1] = smaller
+                    self._initial[-1] = smaller
 
     def _search(self) -> bool:
         """Search for the fewest bits, raising the goal at full rate; return whether depths suffice."""
         model, memories = self._model, list(self._model.fixed_memories)
         for _ in range(MOST_ROUNDS):
-            for depths in self._begin:
+            for depths in self._initial:
                 self._take(depths)
             self._take(self._with_few_memories())
-            # Places that are memories in every answer may be treated so in the relaxation: a
-            # tighter bound.
+            # Groups that are memories in every answer are memories in the relaxation too: a tighter
+            # bound.
             forced = _forced_memories(model, self._goal, self._stop.part(share=FIRST))
-            fewest = self._fewest_with(forced)
-            if not self._is_enough(fewest):
-                if not self._is_full_rate or fewest is None:
+            cycles = self._fewest_cycles_with(forced)
+            if not self._is_enough(cycles):
+                if not self._is_full_rate or cycles is None:
                     return False
-                self._goal = fewest
+                self._goal = cycles
                 continue
             # Relaxation: shift registers are faster than memories, so these bits are a lower bound.
             bounding = self._sized_with(forced, SHARE)
@@ -239,13 +239,13 @@ class _FewestBits:
             deep = model.memories(bounding.depths) if bounding.depths else memories
             # Memories are only added, so the rounds end.
             memories = [old or new for old, new in zip(memories, deep, strict=True)]
-            fewest = self._fewest_with(memories)
-            if self._is_enough(fewest):
+            cycles = self._fewest_cycles_with(memories)
+            if self._is_enough(cycles):
                 self._take(self._sized_with(memories, SHARE).depths)
             if self._best is not None:
                 break
             if self._is_full_rate and self._goal is not None:
-                self._goal = self._goal + 1 if fewest is None else max(self._goal + 1, fewest)
+                self._goal = self._goal + 1 if cycles is None else max(self._goal + 1, cycles)
         return True
 
     def _with_few_memories(self) -> Depths | None:
@@ -257,16 +257,16 @@ class _FewestBits:
             return None
         return cheapest and _reduced_in_time(self._model, cheapest, self._goal, stop)
 
-    def _fewest_with(self, memories: Sequence[bool]) -> int | None:
-        """The fewest cycles with these places as memories."""
+    def _fewest_cycles_with(self, memories: Sequence[bool]) -> int | None:
+        """Return the fewest cycles with these groups as memories; None for a deadlock."""
         unbounded = [None] * len(memories)
         spend = self._stop.charge
         return self._model.outcome(unbounded, memories=memories, spend=spend).cycles
 
     def _sized_with(self, memories: Sequence[bool], share: float) -> Sizing:
-        """The fewest bits with these places as memories and all others as shift registers."""
+        """Return the fewest bits with these groups as memories and all others as shift registers."""
         model = self._model
-        start = self._best or (self._begin[0] if self._begin else None)
+        start = self._best or (self._initial[0] if self._initial else None)
         if start is not None:
             spend = self._stop.charge
             cycles = model.outcome(start, memories=memories, limit=self._goal, spend=spend).cycles
@@ -281,12 +281,12 @@ class _FewestBits:
         self._evaluations += sizing.evaluations
         return sizing
 
-    def _stop_at_slower(self) -> bool:
+    def _settle_for_slower(self) -> bool:
         """Raise the goal to the fastest depths found so far, if any."""
-        if not self._begin or not self._is_full_rate:
+        if not self._initial or not self._is_full_rate:
             return False
         model = self._model
-        reached = {depths: model.outcome(depths).cycles or 0 for depths in self._begin}
+        reached = {depths: model.outcome(depths).cycles or 0 for depths in self._initial}
         self._best = min(reached, key=lambda depths: (reached[depths], self._cost(depths)))
         self._goal = reached[self._best]
         self._bound = self._cost((LEAST_DEPTH,) * len(model.members))
@@ -297,7 +297,7 @@ class _FewestBits:
         best = self._best or ()
         if self._cost(best) > self._bound:
             try:
-                spend = self._spend_whatever
+                spend = self._spend_beyond_limit
                 for smaller in reductions(self._model, best, self._goal, spend):
                     best = smaller
             except ENDS as end:
@@ -373,20 +373,18 @@ class _CallSearch:
         return self._search.lower_bound
 
     def _price(self, index: int, depth: int) -> int:
-        """Cost of a place; more than it ever holds costs more, so that nothing grows without end."""
+        """Return the cost of a group at a depth, plus 1 for each word that a call never uses."""
         # Words beyond those of a call are never used, but a rising price keeps the queue finite.
         maximum = max(LEAST_DEPTH, self._model.words[index])
-        return self._model.price(index, min(depth, maximum), self._objective) + max(
-            0, depth - maximum
-        )
+        price = self._model.price(index, min(depth, maximum), self._objective)
+        return price + max(0, depth - maximum)
 
     def evaluate(self, capacities: tuple[int | None, ...]) -> PeriodEvaluation:
         """Return the cycles in these depths, and what they rest on."""
         depths = tuple(capacity or 0 for capacity in capacities)
         if depths not in self._known:
             outcome = self._model.outcome(depths, limit=self._goal, spend=self._stop.charge)
-            # A reason that rests on a memory's latency holds only from the depth on at which it is
-            # a memory.
+            # A cut by the latency of a memory holds only from the depth on at which it is a memory.
             deep = tuple((index, self._model.first_memory(index)) for index in outcome.slowed)
             period = None if outcome.cycles is None else Fraction(outcome.cycles)
             self._known[depths] = PeriodEvaluation(period, outcome.holding, deep=deep)

@@ -337,7 +337,7 @@ class _Builder:
             if any(not isinstance(part, int) for part in track):
                 tracks.append(track)
         if not ranks:
-            total = sum(_length(self._sequence(body, 0)[0]) for body in self._bodies)
+            total = sum(stages_of(self._sequence(body, 0)[0]) for body in self._bodies)
         return tuple(tracks), max(0, total - LOOP_GAP)
 
     # Which loops are pipelines.
@@ -656,14 +656,14 @@ def _unrolled(body: Body) -> Iterator[Access]:
             yield from _accesses(part)
 
 
-def _length(items: Sequence[Item]) -> int:
-    """The number of stages of items."""
+def stages_of(items: Sequence[Item]) -> int:
+    """Return the number of stages of items."""
     total = 0
     for item in items:
         if isinstance(item, int):
             total += item
         elif isinstance(item, Again):
-            total += item.times * _length(item.items)
+            total += item.times * stages_of(item.items)
     return total
 
 

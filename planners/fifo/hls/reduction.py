@@ -1,11 +1,12 @@
-"""Depths of one call without a search: the occupancy of each FIFO, and reduction one by one.
+"""Depths of a call without a search: the occupancy of each FIFO, then the reduction of single depths.
 
-Occupancy takes one simulation, or a few; reduction takes some for each FIFO. So an answer never has the
-depths of the source, however soon the effort for a proof is spent.
+The occupancies need a few simulations, and the reduction a few for each FIFO. So these depths are
+available however small the effort of a search is.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Sequence
 
 from planners.fifo.design import LEAST_DEPTH
@@ -16,15 +17,15 @@ Depths = tuple[int, ...]
 
 
 def total_cost(model: CallModel, depths: Sequence[int], objective: str) -> int:
-    """Return what depths cost."""
+    """Return the cost of depths in the unit of the objective."""
     return sum(model.price(index, depth, objective) for index, depth in enumerate(depths))
 
 
 def occupied_depths(model: CallModel, spend: Spend = spend_nothing) -> Depths:
-    """Return the most words that each FIFO holds where none is ever full.
+    """Return the maximum occupancy of each FIFO if all FIFOs are unbounded.
 
-    Depths above those of shift registers are memories, which are read later and may hold more: the
-    simulation is repeated with these memories until no more are added.
+    A FIFO that is deeper than a shift register is a memory. Its words are read later, which may raise
+    occupancies: the simulation is repeated with these memories until no memory is added.
     """
     memories = model.fixed_memories
     while True:
@@ -32,7 +33,7 @@ def occupied_depths(model: CallModel, spend: Spend = spend_nothing) -> Depths:
         depths = tuple(max(LEAST_DEPTH, words) for words in held)
         deep = model.memories(depths)
         added = tuple(old or new for old, new in zip(memories, deep, strict=True))
-        # Fixed point: memories are only added, so there are at most as many rounds as places.
+        # Fixed point: memories are only added, so there are at most as many rounds as FIFOs.
         if added == memories:
             return depths
         memories = added
@@ -41,35 +42,35 @@ def occupied_depths(model: CallModel, spend: Spend = spend_nothing) -> Depths:
 def reduced(
     model: CallModel, depths: Depths, goal: int | None, spend: Spend = spend_nothing
 ) -> Depths:
-    """Return depths that reach the goal, that are minimal one by one."""
+    """Return depths that reach the goal, of which no single depth can be reduced."""
     return [depths, *reductions(model, depths, goal, spend)][-1]
 
 
 def reductions(
     model: CallModel, depths: Depths, goal: int | None, spend: Spend = spend_nothing
 ) -> Iterator[Depths]:
-    """Yield ever smaller depths that reach the goal; of the last ones no single one can be less.
+    """Yield decreasing depths that reach the goal; no single depth of the last can be reduced.
 
-    A place that becomes a shift register is read earlier, and others may then be less: places are
-    bisected in sequence, the largest first, until none has changed since it was tried.
+    If a FIFO becomes a shift register, its words are read earlier, and other depths may become
+    reducible. So the depths are bisected cyclically, the largest FIFO first, until a whole round
+    changes none of them.
     """
-    current, trials = depths, 0
-    in_turn = sorted(
-        range(len(depths)), key=lambda index: -model.price(index, depths[index], "bits")
+    current, unchanged = depths, 0  # FIFOs tried since the last change
+    order = deque(
+        sorted(range(len(depths)), key=lambda index: -model.price(index, depths[index], "bits"))
     )
-    while trials < len(in_turn):
-        index = in_turn[0]
-        in_turn = [*in_turn[1:], index]
-        trials += 1
-        minimum = _least_of_place(model, current, index, goal, spend)
+    while unchanged < len(order):
+        index = order[0]
+        order.rotate(-1)
+        unchanged += 1
+        minimum = _minimum_depth(model, current, index, goal, spend)
         if minimum < current[index]:
             current = (*current[:index], minimum, *current[index + 1 :])
-            # A change of one place can make others reducible: all are tried again.
-            trials = 1
+            unchanged = 1
             yield current
 
 
-def _least_of_place(
+def _minimum_depth(
     model: CallModel, depths: Depths, index: int, goal: int | None, spend: Spend
 ) -> int:
     """Return the minimum depth at one index that reaches the goal, with these depths at all others.

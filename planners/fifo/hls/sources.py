@@ -1,6 +1,7 @@
-"""C++ sources of a dataflow design: functions, regions, and who writes and reads the variables of one.
+"""C++ sources of a dataflow design: functions, regions, and which processes write and read variables.
 
-It stores both branches of an `#if` and follows the tokens of the branch that C simulation takes.
+The text of both branches of an `#if` is stored; only the branch that C simulation compiles is
+tokenised.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from planners.fifo.hls.cpp_tokens import (
     OPEN,
@@ -23,6 +25,8 @@ from planners.fifo.hls.cpp_tokens import (
     split,
 )
 
+# The argument that functions of the standard library write.
+WRITTEN_ARGUMENT = {"memcpy": 0, "memset": 0, "memmove": 0, "copy": 2}
 INCLUDE = re.compile(r'#\s*include\s*(["<])([^">]+)[">]')
 TOP_SITE = 1  # number of the top function among the sites that start a process
 FIRST_SITE = 2  # number of the first statement among the sites
@@ -89,6 +93,13 @@ class RegionVariable:
     at: int
 
 
+class _OpenBracket(NamedTuple):
+    """An open bracket: the function that it calls, or "", and the index of the current argument."""
+
+    callee: str
+    argument: int
+
+
 class SourceDesign:
     """All sources of a design: functions, regions, processes, loops; and the insertions for a trace."""
 
@@ -115,10 +126,11 @@ class SourceDesign:
     # -- reading --------------------------------------------------------------------------------------
 
     def read(self, path: Path, text: str, *, is_bench: bool = False) -> TokenisedFile:
-        """Take in a source and the user's headers that it includes; a test bench is only copied."""
+        """Add a source and the user's headers that it includes; a test bench is only copied."""
         source = TokenisedFile(path, text, len(self.sources), is_bench=is_bench)
         self.sources[path] = source
-        open_conditions: list[tuple[bool, bool, bool]] = []  # active before, active now, taken
+        # Of each open #if: whether it is compiled, whether its branch is, whether a branch was so far.
+        open_conditions: list[tuple[bool, bool, bool]] = []
         is_active = True
         for match in TOKEN.finditer(text):
             kind = match.lastgroup or ""
@@ -142,7 +154,6 @@ class SourceDesign:
     ) -> bool:
         """Follow a directive; return whether the code after it is compiled."""
         text = found[0].replace("\\\n", " ")
-        name, _, suffix = text[1:].strip().partition(" ")
         word = re.match(r"\w*", text[1:].strip())
         name = word[0] if word else ""
         suffix = text[1:].strip()[len(name) :]
@@ -216,67 +227,61 @@ class SourceDesign:
             self.unbalanced.append((source.number, source.line(opened[-1].start), opened[-1].text))
         return not opened
 
-    def _scope(self, source: TokenisedFile, i: int, scope: str) -> int:
-        """Read a namespace, a class or a file from its first token; return the place after it."""
+    def _scope(self, source: TokenisedFile, first: int, scope: str) -> int:
+        """Read the declarations of a file, a namespace or a class; return the position after it."""
         tokens = source.tokens
-        head = i
+        head = i = first  # head: the first token of the current declaration
         while i < len(tokens):
             text = tokens[i].text
             if text == "}":
                 return i + 1
             if text in "([":
                 i = after(tokens, i)
-                continue
-            if text == ";":
-                self._global(source, head, i, scope)
-                head = i + 1
-            elif text == ":" and tokens[i - 1].text in ("public", "private", "protected"):
-                head = i + 1
             elif text == "{":
-                i = self._braces(source, head, i, scope)
-                if i < len(tokens) and tokens[i - 1].text == "}" and self._ends_head:
-                    head = i
-                continue
-            i += 1
+                i, is_complete = self._braces(source, head, i, scope)
+                head = i if is_complete else head
+            else:
+                if text == ";":
+                    self._global(source, head, i, scope)
+                    head = i + 1
+                elif text == ":" and tokens[i - 1].text in ("public", "private", "protected"):
+                    head = i + 1
+                i += 1
         return i
 
-    _ends_head = True
+    def _braces(self, source: TokenisedFile, head: int, brace: int, scope: str) -> tuple[int, bool]:
+        """Read a block in braces; return the position after it, and whether it ends the declaration.
 
-    def _braces(self, source: TokenisedFile, head: int, i: int, scope: str) -> int:
-        """Classify a brace by the tokens before it; return the place after its end."""
+        The tokens from `head` on tell the block: of a namespace, a function, a class, or a value.
+        """
         tokens = source.tokens
-        words = [t for t in tokens[head:i] if t.kind != "pragma"]
-        texts = [t.text for t in words]
-        self._ends_head = True
-        has_call = "(" in texts
+        texts = [t.text for t in tokens[head:brace] if t.kind != "pragma"]
         if "namespace" in texts[:2] or (texts[:1] == ["extern"] and len(texts) == 2):
-            return self._scope(
-                source, i + 1, "" if "extern" in texts else "::".join([scope, texts[-1]])
-            )
+            inner = "" if "extern" in texts else "::".join([scope, texts[-1]])
+            return self._scope(source, brace + 1, inner), True
         start = head
-        while start < i and tokens[start].text == "template":
+        while start < brace and tokens[start].text == "template":
             start = max(qualified(tokens, start), start + 1)
-        before = [t.text for t in tokens[start:i]]
+        before = [t.text for t in tokens[start:brace]]
         before = before[: before.index("(")] if "(" in before else before
         is_value = "=" in before and "operator" not in before
         opening = next(
             (
                 k
-                for k in range(start, i)
+                for k in range(start, brace)
                 if tokens[k].text == "("
                 and not (k and tokens[k - 1].text in ("__attribute__", "alignas"))
             ),
             None,
         )
-        if has_call and opening is not None and not is_value:
-            close = after(tokens, opening)
+        end = after(tokens, brace)
+        if "(" in texts and opening is not None and not is_value:
             name = tokens[opening - 1]
-            end = after(tokens, i)
             if name.kind == "word":
                 function = Function(
                     name=name.text,
-                    parameters=split(tokens, opening + 1, close - 1),
-                    body=(i, end - 1),
+                    parameters=split(tokens, opening + 1, after(tokens, opening) - 1),
+                    body=(brace, end - 1),
                     tokens=tokens,
                     file=source.number,
                     line=source.line(name.start),
@@ -285,19 +290,15 @@ class SourceDesign:
                     scope=scope,
                 )
                 self.functions.setdefault(name.text, []).append(function)
-            return end
-        if (
-            {"class", "struct", "union"}.intersection(texts)
-            and not is_value
-            and "enum" not in texts
-        ):
-            self._ends_head = False
-            return self._scope(source, i + 1, scope + "::class")
-        self._ends_head = False
-        return after(tokens, i)
+            return end, True
+        is_class = not {"class", "struct", "union"}.isdisjoint(texts) and "enum" not in texts
+        if is_class and not is_value:
+            return self._scope(source, brace + 1, scope + "::class"), False
+        return end, False
 
-    def _global(self, source: TokenisedFile, head: int, i: int, scope: str) -> None:
-        tokens = source.tokens[head:i]
+    def _global(self, source: TokenisedFile, head: int, end: int, scope: str) -> None:
+        """Record the streams that a statement outside of functions and classes declares."""
+        tokens = source.tokens[head:end]
         if scope.endswith("class") or not self.stream_types.intersection(t.text for t in tokens):
             return
         for name, _ in declared(tokens):
@@ -305,10 +306,10 @@ class SourceDesign:
                 (scope + "::" + name.text, source.number, source.line(name.start))
             )
 
-    # -- what the text says ----------------------------------------------------------------------------
+    # -- top functions, and users of variables --------------------------------------------------------
 
     def tops(self) -> list[Function]:
-        """The functions with a region, or tasks, that no other function of the sources calls."""
+        """Return the functions with a region, or tasks, that no other function of the sources calls."""
         called: set[str] = set()
         candidates = []
         for functions in self.functions.values():
@@ -325,66 +326,76 @@ class SourceDesign:
         return [function for function in candidates if function.name not in called] or candidates
 
     def users(self, variable: RegionVariable) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """The numbers of the sites that write a variable of a region, and of the readers."""
+        """Return the numbers of the sites that write a variable of a region, and of its readers."""
         if variable.name not in self._users.setdefault(variable.region, {}):
             writers, readers = [], []
             for site in self.sites:
                 if site.region == variable.region:
-                    how = self._usage(site.tokens, variable.name, 0)
-                    writers += [site.number] if "w" in how else []
-                    readers += [site.number] if "r" in how else []
+                    usage = self._usage(site.tokens, variable.name, 0)
+                    writers += [site.number] if "w" in usage else []
+                    readers += [site.number] if "r" in usage else []
             self._users[variable.region][variable.name] = tuple(writers), tuple(readers)
         return self._users[variable.region][variable.name]
 
     def _usage(self, tokens: Sequence[Token], name: str, depth: int) -> str:
-        """How tokens use a variable: some of r and w."""
-        directions = set()
-        calls: list[tuple[str, int]] = []
-        stored_to = 0  # up to here stands the address of what is written, as in *(x + i) = 1
+        """Return how tokens use a variable: "r" if they read it, "w" if they write it, "rw", or "".
+
+        depth: of the calls through which the variable is followed.
+        """
+        directions = set[str]()
+        opened: list[_OpenBracket] = []
+        target_end = 0  # the end of a bracket with the address that is written, as in *(x + i) = 1
         for i, token in enumerate(tokens):
-            text = token.text
             before = tokens[i - 1].text if i else ""
-            if text in OPEN and token.kind == "sign":
-                calls.append((self._callee(tokens, i) if text == "(" else "", 0))
+            if token.text in OPEN and token.kind == "sign":
+                callee = self._callee(tokens, i) if token.text == "(" else ""
+                opened.append(_OpenBracket(callee, 0))
                 close = after(tokens, i)
                 if before == "*" and close < len(tokens) and tokens[close].text == "=":
-                    stored_to = close
-            elif text in (")", "]", "}") and calls:
-                calls.pop()
-            elif text == "," and calls:
-                calls[-1] = calls[-1][0], calls[-1][1] + 1
-            elif text == name and token.kind == "word" and before not in (".", "->"):
-                k = i + 1
-                while k < len(tokens) and tokens[k].text in ("[", ".", "->"):
-                    k = after(tokens, k) if tokens[k].text == "[" else k + 2
-                    if k < len(tokens) and tokens[k].text == "(":
-                        k = after(tokens, k)
-                following = tokens[k].text if k < len(tokens) else ""
-                callee, argument = calls[-1] if calls else ("", 0)
-                behind = tokens[k + 1].text if k + 1 < len(tokens) else ""
-                is_stepped = before == "*" and following in ("++", "--") and behind == "="
-                if following == "=" or i < stored_to or is_stepped:
-                    directions.add("w")
-                elif (
-                    following in ("++", "--")
-                    or before in ("++", "--")
-                    or re.fullmatch(r"(?:[-+*/%&|^]|<<|>>)=", following)
-                ):
-                    directions.update("rw")
-                elif callee in self.functions:
-                    directions.update(self._direction(callee, argument, depth))
-                elif (
-                    (
-                        callee in ("memcpy", "memset", "memmove", "copy")
-                        and argument == (2 if callee == "copy" else 0)
-                    )
-                    or (callee.startswith(("read", "try_read")) and argument == 0)
-                    or (before == ">" and i > 1 and tokens[i - 2].text == ">")
-                ):
-                    directions.add("w")
-                else:
-                    directions.add("r")
+                    target_end = close
+            elif token.text in (")", "]", "}") and opened:
+                opened.pop()
+            elif token.text == "," and opened:
+                opened[-1] = _OpenBracket(opened[-1].callee, opened[-1].argument + 1)
+            elif token.text == name and token.kind == "word" and before not in (".", "->"):
+                bracket = opened[-1] if opened else _OpenBracket("", 0)
+                is_target = i < target_end
+                directions.update(self._access(tokens, i, bracket, depth, is_target=is_target))
         return "".join(sorted(directions))
+
+    def _access(
+        self,
+        tokens: Sequence[Token],
+        i: int,
+        bracket: _OpenBracket,
+        depth: int,
+        *,
+        is_target: bool,
+    ) -> str:
+        """Return how the variable at token i is used there; bracket: the innermost around it.
+
+        is_target: whether the variable is part of an address that is written.
+        """
+        end = i + 1  # after the subscripts, members and calls that follow the variable
+        while end < len(tokens) and tokens[end].text in ("[", ".", "->"):
+            end = after(tokens, end) if tokens[end].text == "[" else end + 2
+            if end < len(tokens) and tokens[end].text == "(":
+                end = after(tokens, end)
+        before = tokens[i - 1].text if i else ""
+        following, second = ([t.text for t in tokens[end : end + 2]] + ["", ""])[:2]
+        is_stepped = before == "*" and following in ("++", "--") and second == "="
+        if following == "=" or is_target or is_stepped:
+            return "w"
+        is_updated = re.fullmatch(r"(?:[-+*/%&|^]|<<|>>)=", following)
+        if following in ("++", "--") or before in ("++", "--") or is_updated:
+            return "rw"
+        callee, argument = bracket
+        if callee in self.functions:
+            return self._direction(callee, argument, depth)
+        destination = WRITTEN_ARGUMENT.get(callee)
+        is_read_into = callee.startswith(("read", "try_read")) and argument == 0
+        is_shifted_into = before == ">" and i > 1 and tokens[i - 2].text == ">"
+        return "w" if argument == destination or is_read_into or is_shifted_into else "r"
 
     def _callee(self, tokens: Sequence[Token], i: int) -> str:
         """The name before an opening parenthesis, template arguments passed over."""
@@ -399,22 +410,22 @@ class SourceDesign:
         return tokens[k].text if k >= 0 and tokens[k].kind == "word" else ""
 
     def _direction(self, name: str, argument: int, depth: int) -> str:
-        """How a function uses its parameter at `argument`."""
+        """Return how a function uses its parameter at `argument`, as `_usage`."""
         key = name, argument
         if key not in self._directions:
-            self._directions[key] = ""  # where it calls itself
-            how: set[str] = set()
+            self._directions[key] = ""  # for a function that calls itself
+            usage: set[str] = set()
             for function in self.functions[name]:
                 if argument < len(function.parameters) and depth < 32:
                     parameter = function.parameters[argument]
                     texts = {t.text for t in parameter}
                     names = [t.text for t, _ in declared(parameter)]
                     if texts.isdisjoint("*&[") or not names:
-                        how.add("r")
+                        usage.add("r")
                     else:
                         first, last = function.body
-                        how.update(
+                        usage.update(
                             self._usage(function.tokens[first : last + 1], names[0], depth + 1)
                         )
-            self._directions[key] = "".join(sorted(how))
+            self._directions[key] = "".join(sorted(usage))
         return self._directions[key]

@@ -95,6 +95,15 @@ def test_the_branch_of_an_if_follows_the_macros(condition, holds):
     assert set(design.functions) == {"yes" if holds else "no"}
 
 
+@pytest.mark.parametrize(
+    "inner", ["struct word { int x; };", "const int table[] = {1, 2};", "enum kind { a, b };"]
+)
+def test_a_function_after_a_namespace_is_found(inner):
+    # A declaration that ends with a semicolon, not with its brace, does not continue past its scope.
+    design, _ = design_of(f"namespace n {{ {inner} }}\nvoid top(int a) {{}}\n")
+    assert set(design.functions) == {"top"}
+
+
 def test_who_writes_and_who_reads_an_array_is_followed_through_calls():
     design, _ = design_of(
         "template <class T, int N = 8> void fill(unsigned int* x) {\n"
