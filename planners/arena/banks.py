@@ -384,8 +384,8 @@ class CostSearch:
     def _children(self, at: int, inside: Names, outside: Names) -> list[tuple[Names, Names]]:
         """The children of a node: sets of buffers inside the cheaper bank, and outside.
 
-        at: index of a time at which too many bytes are live, of which the largest undecided buffer is
-        decided; ALL_FIT if all loads fit: then a plan with all undecided buffers inside is tried first.
+        at: index of a time at which too many bytes are live; its largest undecided buffer is decided
+        next. ALL_FIT if all loads fit: then a plan with all undecided buffers inside is tried first.
         """
         if at != ALL_FIT:
             undecided = [

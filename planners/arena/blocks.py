@@ -1,7 +1,7 @@
 """A problem as numbers: blocks, their conflicts, the unit of offsets, and bounds by cliques.
 
 A block is a buffer, or several buffers at the same offset, because a layer computes in place. Buffers
-without bytes are omitted. A clique is a set of blocks of which each pair conflicts: the blocks are
+without bytes are omitted. A clique is a set of blocks in which each pair conflicts: the blocks are
 stacked in any plan, so the sum of their sizes is a lower bound on the peak.
 """
 

@@ -180,8 +180,8 @@ class WideningSearch:
 def most_lost(cliques: int) -> int:
     """Return an upper bound on the weighted waste of this number of cliques, times WHOLE_AREA.
 
-    A clique without slack has the largest weight: room << WASTE_BITS over room // SOFTNESS, of which
-    the quotient of rooms is below 2 * SOFTNESS.
+    A clique without slack has the largest weight: room << WASTE_BITS over room // SOFTNESS, and the
+    quotient of the rooms is below 2 * SOFTNESS.
     """
     return (1 + cliques * (2 * SOFTNESS << WASTE_BITS)) * WHOLE_AREA
 

@@ -185,7 +185,7 @@ class DepthProof:
         self._add_subset(inside | short, bound)
 
     def _irreducible(self, group: Sequence[int], depths: Depths) -> list[int]:
-        """FIFOs of a group that are too small together, of which none can be left out.
+        """Return an irreducible subset of a group that is too small: without any FIFO it suffices.
 
         A deletion filter: FIFOs are unbounded one by one, the expensive ones first.
         """
@@ -315,7 +315,7 @@ class _FifoSubset:
         return region
 
     def _irreducible(self, depths: Trial, region: Infeasible) -> tuple[list[int], Infeasible]:
-        """FIFOs that are too small together, of which none can be left out, and their region."""
+        """Return an irreducible subset of FIFOs that are too small together, and their region."""
 
         def fifos_of(region: Infeasible) -> list[int]:
             return sorted({fifo for chain in self._chains(region) for fifo in chain})

@@ -1,7 +1,7 @@
 """Points that no other point dominates, by a staircase.
 
-P points of three numbers, of which less is better, come in the order of the third. The staircase holds
-the first two numbers of the points kept so far, by growing first and falling second number.
+Smaller numbers are better. The P points have three numbers, and are sorted by the third. The staircase
+holds the first two numbers of the points kept so far, by growing first and falling second number.
 Source: Kung, Luccio and Preparata, On Finding the Maxima of a Set of Vectors, J. ACM 22(4), 1975.
 """
 

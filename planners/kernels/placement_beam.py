@@ -78,7 +78,7 @@ class Beam:
     kept: the best steps so far.
 
     The current row is `parent`. low, order: (B,) of the current row after `raised` raises; lost: its
-    weighted waste. group: `members` conflicting blocks at the lowest offset, of which the first `turn`
+    weighted waste. group: `members` conflicting blocks at the lowest offset; the first `turn` of them
     were tried. try_low, try_order, risen: (B,) scratch, the row with a further block. stamps, stamp:
     marks of the members of the group.
     """

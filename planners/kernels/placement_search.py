@@ -1,7 +1,7 @@
 """Exact search of offsets for blocks of memory: depth-first search over canonical plans.
 
 B blocks are numbered from 0; sizes and offsets are integers. The conflicts are those of
-planners/kernels/placement.py. A clique is a set of blocks of which each pair conflicts, such as the
+planners/kernels/placement.py. A clique is a set of blocks in which each pair conflicts, such as the
 blocks that are live at one time. In a canonical plan no block can be lowered: each block is at offset 0
 or rests on another block. Such a plan is built from below, by increasing offsets. Blocks at the same
 offset are placed in order of their heat (see PlacementTree), then of their rank.

@@ -34,8 +34,8 @@ class Step:
 
     overwrites: inputs that the single result may overwrite, if no other step reads them later. scratch:
     further bytes while the step runs. earliest, latest: the first and last position in the order, from
-    0. alternatives: implementations, of which each order uses one. repeat_price: of each run after the
-    first; None for a step that runs once.
+    0. alternatives: implementations; each order uses a single implementation. repeat_price: of each run
+    after the first; None for a step that runs once.
     """
 
     name: str

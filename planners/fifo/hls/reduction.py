@@ -42,7 +42,7 @@ def occupied_depths(model: CallModel, spend: Spend = spend_nothing) -> Depths:
 def reduced(
     model: CallModel, depths: Depths, goal: int | None, spend: Spend = spend_nothing
 ) -> Depths:
-    """Return depths that reach the goal, of which no single depth can be reduced."""
+    """Return depths that reach the goal; no single depth can be reduced."""
     return [depths, *reductions(model, depths, goal, spend)][-1]
 
 
