@@ -62,7 +62,13 @@ class Trained:
 
 
 class TfliteAssembly:
-    """Turns nodes into layers, in the order of the file."""
+    """Turns nodes into layers, in the order of the file.
+
+    A converter asks for an input by `source` (the axes as its node reads them), `source_in_file_axes`
+    or `source_as_stored` (the axes of the layer). It adds the layers before the output by `add_moves`
+    (elements of one tensor, moved) and `add_inner` (floating point), and the layers of the output by
+    `add`. A node that works on maps reads four-axis tensors channels first.
+    """
 
     def __init__(self, graph: TfliteGraph, name: str, runtime: Runtime = USUAL_RUNTIME) -> None:
         self.graph = graph
@@ -81,15 +87,11 @@ class TfliteAssembly:
 
     def works_on_maps(self, node: TfliteNode) -> bool:
         """Whether a node reads four-axis tensors channels first."""
-        tensors = (*node.inputs, *node.outputs)
-        wide = [
-            tensor
-            for tensor in tensors
-            if tensor >= 0 and len(self.graph.tensors[tensor].dims) >= 4
-        ]
-        is_free = node.kind in WITH_ANY_AXES
-        dynamic = [tensor for tensor in wide if not self.graph.tensors[tensor].is_constant]
-        return node.kind != MATRICES and not (is_free and not all(map(self.is_map, dynamic)))
+        if node.kind not in WITH_ANY_AXES:
+            return node.kind != MATRICES
+        numbers = [number for number in (*node.inputs, *node.outputs) if number >= 0]
+        dynamic = [number for number in numbers if not self.graph.tensors[number].is_constant]
+        return all(self.is_map(n) for n in dynamic if len(self.graph.tensors[n].dims) >= 4)
 
     def axes(self, node: TfliteNode, dims: Dims) -> tuple[int, ...]:
         """Return the axes of a tensor of the file, in the order in which a node reads them."""
@@ -118,31 +120,28 @@ class TfliteAssembly:
     def read_variable(self, node: TfliteNode) -> None:
         """Let a node read a variable; the first read adds the layer of its value before the frame."""
         name = self._variable(node)
-        tensor, initial = self.output(node), self.graph.initial[name]
-        quantization = quantization_of(tensor)
-        self._require_alike(node, name, tensor)
+        self._require_alike(node, name, self.output(node))
         if name not in self._variables:
-            value = initial.array()
-            is_map = self.is_map(node.outputs[0])
-            dims = frame_dims(tensor.dims, is_map=is_map)
-            if is_map:
-                value = np.moveaxis(value[0], 2, 0)
-            value = np.ascontiguousarray(value.reshape(dims))
-            first = float(value.flat[0]) if value.size else 0.0
-            is_uniform = first.is_integer() and bool((value == value.flat[0]).all())
-            begin = int(first) if is_uniform else None
-            operator = op.Previous(dims=dims, variable=name, begin=begin)
-            layer = self.builder.add(
-                operator,
-                name=self.builder.free_name(tensor.name or name),
-                element=_element(tensor),
-                quantization=quantization,
-                stored=() if is_uniform else (Stored(role="initial", element=_element(tensor)),),
-            )
-            if not is_uniform:
-                self.weights[layer] = {"initial": value}
-            self._variables[name] = layer
+            self._variables[name] = self._first_read(name, node.outputs[0])
         self._layers[node.outputs[0]] = self._variables[name]
+
+    def _first_read(self, variable: str, number: int) -> str:
+        """Add the layer of a variable's value before the frame, as the tensor that reads it."""
+        tensor, value = self.graph.tensors[number], self.graph.initial[variable].array()
+        dims = self.frame_dims(number)
+        if self.is_map(number):
+            value = np.moveaxis(value[0], 2, 0)
+        value = np.ascontiguousarray(value.reshape(dims))
+        first = float(value.flat[0]) if value.size else 0.0
+        is_uniform = first.is_integer() and bool((value == value.flat[0]).all())
+        stored = Stored(role="initial", element=_element(tensor))
+        return self._add_layer(
+            op.Previous(dims=dims, variable=variable, begin=int(first) if is_uniform else None),
+            name=self.builder.free_name(tensor.name or variable),
+            element=_element(tensor),
+            quantization=quantization_of(tensor),
+            trained=() if is_uniform else (Trained(array=value, stored=stored),),
+        )
 
     def assign_variable(self, node: TfliteNode) -> None:
         """Assign a tensor to a variable; later reads return this tensor."""
@@ -150,7 +149,7 @@ class TfliteAssembly:
         self._require_alike(node, name, self.tensor(node, 1))
         self._variables[name] = self.source(node, 1)
 
-    def written(self, node: TfliteNode) -> str:
+    def layer_of_output(self, node: TfliteNode) -> str:
         """Return the layer that writes the output of a node."""
         return self._layers[node.outputs[0]]
 
@@ -181,11 +180,9 @@ class TfliteAssembly:
         operator = self.builder.layer(before).operator
         assert isinstance(operator, op.Previous)
         name = self.builder.free_name(f"{operator.variable} after")
-        stored = tuple(array.stored for array in trained)
-        layer = self.builder.add(step, *sources, name=name, stored=stored)
-        if trained:
-            self.weights[layer] = {array.stored.role: array.array for array in trained}
-        self._variables[operator.variable] = layer
+        self._variables[operator.variable] = self._add_layer(
+            step, *sources, name=name, trained=trained
+        )
 
     def _variable(self, node: TfliteNode) -> str:
         handle = node.inputs[0] if node.inputs else -1
@@ -270,23 +267,23 @@ class TfliteAssembly:
         return self.shape(node, index)
 
     def source(self, node: TfliteNode, index: int) -> str:
-        """Return the layer that writes an input, with the axes as the node sees them."""
-        tensor, layer = self.tensor(node, index), self.as_written(node, index)
+        """Return the layer that holds an input with the axes as the node reads them."""
+        tensor, layer = self.tensor(node, index), self.source_as_stored(node, index)
         has_channels_first = self.is_map(node.inputs[index])
         if len(tensor.dims) != 4 or has_channels_first == self.works_on_maps(node):
             return layer
         turn = op.Transpose(permutation=TO_MATRIX if has_channels_first else TO_MAP)
-        return self.prepared(node, layer, turn)
+        return self.add_moves(node, layer, turn)
 
-    def as_in_file(self, node: TfliteNode, index: int) -> str:
+    def source_in_file_axes(self, node: TfliteNode, index: int) -> str:
         """Return the layer that holds an input with the axes of the file."""
-        source = self.as_written(node, index)
+        source = self.source_as_stored(node, index)
         if not self.is_map(node.inputs[index]):
             return source
-        return self.prepared(node, source, op.Transpose(permutation=TO_MATRIX))
+        return self.add_moves(node, source, op.Transpose(permutation=TO_MATRIX))
 
-    def as_written(self, node: TfliteNode, index: int) -> str:
-        """Return the layer that writes an input."""
+    def source_as_stored(self, node: TfliteNode, index: int) -> str:
+        """Return the layer that writes an input, in whatever axes."""
         tensor = self.tensor(node, index)
         if node.inputs[index] not in self._layers:
             what = "a constant" if tensor.is_constant else "written by no operator before it"
@@ -328,40 +325,65 @@ class TfliteAssembly:
         first layer. turns: whether the axes have the order of the node, so that the result may need a
         transposition. dims: of the result, if the file leaves them open.
         """
-        tensor, names = self.output(node, output), list(sources)
+        tensor, number, inputs = self.output(node, output), node.outputs[output], list(sources)
         quantization = quantization_of(tensor)
         if fused not in FUSED or (fused == TANH and quantization is not None):
             raise refusal(node, f"the activation {fused} behind it is not supported")
-        self._require_types(node, [quantization, *map(self._quantization, names)])
-        number = node.outputs[output]
-        wanted = self.frame_dims(number) if dims is None else dims
-        shapes = [self.builder.shape(name) for name in names]
+        self._require_types(
+            node, [quantization, *(self.builder.layer(name).quantization for name in inputs)]
+        )
         if turns and len(tensor.dims) == 4 and self.is_map(number) != self.works_on_maps(node):
             turn = TO_MAP if self.is_map(number) else TO_MATRIX
             steps = (*steps, op.Transpose(permutation=turn))
-        computed = dims_after(steps, shapes)
+        wanted = self.frame_dims(number) if dims is None else dims
+        computed = dims_after(steps, [self.builder.shape(name) for name in inputs])
         if computed != wanted:
             # Only axes of size one may differ: then a reshape preserves the order of elements.
             if [size for size in computed if size > 1] != [size for size in wanted if size > 1]:
                 raise refusal(node, f"its output would be {computed}, but the file says {wanted}")
             steps = (*steps, op.Reshape(dims=wanted))
-        for place, step in enumerate(steps):
-            is_first = place == 0
-            name = self.builder.add(
+        for position, step in enumerate(steps):
+            is_first, is_last = position == 0, position == len(steps) - 1
+            layer = self._add_layer(
                 step,
-                *names,
-                name=tensor.name if place == len(steps) - 1 else f"{tensor.name} {step.in_words()}",
+                *inputs,
+                name=tensor.name if is_last else f"{tensor.name} {step.in_words()}",
                 element=_element(tensor),
-                stored=tuple(array.stored for array in trained) if is_first else (),
+                trained=trained if is_first else (),
                 quantization=quantization,
                 epilogue=FUSED[fused] if is_first else (),
             )
-            if is_first and trained:
-                self.weights[name] = {array.stored.role: array.array for array in trained}
-            names = [name]
-        self._layers[node.outputs[output]] = names[0]
+            inputs = [layer]
+        self._layers[number] = inputs[0]
 
-    def computed(
+    def _add_layer(
+        self,
+        operator: op.Operator,
+        *sources: str,
+        name: str,
+        trained: Sequence[Trained],
+        element: Element | None = None,
+        quantization: Quantization | None = None,
+        epilogue: tuple[op.Operator, ...] = (),
+    ) -> str:
+        """Add a layer and its parameters; the arguments are those of `NetworkBuilder.add`."""
+        stored = tuple(parameters.stored for parameters in trained)
+        layer = self.builder.add(
+            operator,
+            *sources,
+            name=name,
+            element=element,
+            stored=stored,
+            quantization=quantization,
+            epilogue=epilogue,
+        )
+        if trained:
+            self.weights[layer] = {
+                parameters.stored.role: parameters.array for parameters in trained
+            }
+        return layer
+
+    def add_inner(
         self,
         node: TfliteNode,
         operator: op.Operator,
@@ -369,20 +391,14 @@ class TfliteAssembly:
         trained: Sequence[Trained],
         what: str = "",
     ) -> str:
-        """Return a layer of floating point before the layers that write outputs of a node."""
-        name = self.builder.add(
-            operator,
-            *sources,
-            name=f"{self.output(node).name} {what or operator.in_words()}",
-            element=Element.FLOAT32,
-            stored=tuple(array.stored for array in trained),
+        """Add a layer of floating point before the layers that write outputs of a node."""
+        name = f"{self.output(node).name} {what or operator.in_words()}"
+        return self._add_layer(
+            operator, *sources, name=name, trained=trained, element=Element.FLOAT32
         )
-        if trained:
-            self.weights[name] = {array.stored.role: array.array for array in trained}
-        return name
 
-    def prepared(self, node: TfliteNode, source: str, *steps: op.Operator) -> str:
-        """Return the last layer of steps that move the elements of a layer before the node."""
+    def add_moves(self, node: TfliteNode, source: str, *steps: op.Operator) -> str:
+        """Add steps that move the elements of a layer before the node; return the last layer."""
         layer = self.builder.layer(source)
         for step in steps:
             if step == op.Reshape(dims=self.builder.shape(source).dims):
@@ -396,29 +412,24 @@ class TfliteAssembly:
             )
         return source
 
-    def _quantization(self, layer: str) -> Quantization | None:
-        return self.builder.layer(layer).quantization
-
     def _require_types(self, node: TfliteNode, found: Sequence[Quantization | None]) -> None:
         """Raise UnsupportedOperator if a node computes integers that only conversions may read."""
         if node.kind in CONVERSIONS:
             return
         for quantization in found:
-            if quantization is not None and quantization.element in CONVERSION_ONLY:
+            if quantization is None:
+                continue
+            if quantization.element in CONVERSION_ONLY:
                 raise refusal(
                     node,
                     f"quantised {quantization.element.value}; int8 and int16 are supported, as "
                     "converters of TensorFlow 2 write",
                 )
-            if (
-                quantization is not None
-                and quantization.element is Element.INT16
-                and quantization.zero_point
-            ):
-                if node.kind != "SOFTMAX":
-                    raise refusal(
-                        node, f"int16 with a zero point of {quantization.zero_point}; expected 0"
-                    )
+            is_int16 = quantization.element is Element.INT16
+            if is_int16 and quantization.zero_point and node.kind != "SOFTMAX":
+                raise refusal(
+                    node, f"int16 with a zero point of {quantization.zero_point}; expected 0"
+                )
 
 
 def layer_axes(dims: Dims, *, is_map: bool) -> tuple[int, ...]:
@@ -438,22 +449,22 @@ def _batches_of_matrices(graph: TfliteGraph) -> frozenset[int]:
 
     All nodes at such a tensor are matrix products, reshapes, or kinds that support any axes.
     """
-    around: dict[int, list[TfliteNode]] = {}
+    nodes_at: dict[int, list[TfliteNode]] = {}  # number of a tensor: its writer and readers
     for node in graph.nodes:
         for number in (*node.inputs, *node.outputs):
-            around.setdefault(number, []).append(node)
+            nodes_at.setdefault(number, []).append(node)
     ends = {*graph.inputs, *graph.outputs}
     waiting = [node for node in graph.nodes if node.kind == MATRICES]
-    numbers_found: set[int] = set()
+    matrices: set[int] = set()
     while waiting:
         node = waiting.pop()
-        for number in {*node.inputs, *node.outputs} - numbers_found - ends:
-            kinds = {node.kind for node in around[number]}
+        for number in {*node.inputs, *node.outputs} - matrices - ends:
+            kinds = {neighbour.kind for neighbour in nodes_at[number]}
             is_wide = number >= 0 and len(graph.tensors[number].dims) == 4
             if is_wide and kinds <= WITH_ANY_AXES | RESHAPES | {MATRICES}:
-                numbers_found.add(number)
-                waiting += [node for node in around[number] if node.kind in WITH_ANY_AXES]
-    return frozenset(numbers_found)
+                matrices.add(number)
+                waiting += [node for node in nodes_at[number] if node.kind in WITH_ANY_AXES]
+    return frozenset(matrices)
 
 
 def quantization_of(tensor: Tensor) -> Quantization | None:

@@ -390,13 +390,13 @@ def space_to_batch(node: TfliteNode, assembly: TfliteAssembly) -> None:
     """Add phases of pixels as a batch, or as a tensor for each phase."""
     blocks, dims = _constant_blocks(node, assembly), assembly.tensor(node, 0).dims
     is_map = assembly.is_map(node.inputs[0])
-    axes, source = layer_axes(dims, is_map=is_map), assembly.as_written(node, 0)
+    axes, source = layer_axes(dims, is_map=is_map), assembly.source_as_stored(node, 0)
     if any(map(any, blocks.ends)):
         ends = [(0, 0) for _ in axes]
         for axis, end in enumerate(blocks.ends, 1):
             ends[axes.index(axis)] = end
         steps = op.padding_steps(assembly.builder.shape(source).dims, ends)
-        source = assembly.prepared(node, source, *steps)
+        source = assembly.add_moves(node, source, *steps)
     if len(node.outputs) > 1:
         padded = assembly.builder.shape(source).dims
         # An output for each phase: each size-th row and column from the phase on.
@@ -410,7 +410,7 @@ def space_to_batch(node: TfliteNode, assembly: TfliteAssembly) -> None:
             assembly.add(node, *slices, sources=[source], output=phase, turns=False)
         return
     if is_map:
-        source = assembly.prepared(node, source, op.Transpose(permutation=TO_MATRIX))
+        source = assembly.add_moves(node, source, op.Transpose(permutation=TO_MATRIX))
     # Split each spatial axis into blocks and phases; the phases become the batch.
     count = len(blocks.sizes)
     sizes = [dims[0]]
@@ -425,14 +425,14 @@ def space_to_batch(node: TfliteNode, assembly: TfliteAssembly) -> None:
 def batch_to_space(node: TfliteNode, assembly: TfliteAssembly) -> None:
     """Add a map from its phases, which are a batch or a tensor each."""
     blocks, dims = _constant_blocks(node, assembly), assembly.tensor(node, 0).dims
-    source, count = assembly.as_in_file(node, 0), len(blocks.sizes)
+    source, count = assembly.source_in_file_axes(node, 0), len(blocks.sizes)
     pieces = [0, *range(3, len(node.inputs))]
     if len(pieces) > 1:
         layer, wide = assembly.builder.layer(source), op.Reshape(dims=dims)
-        written = [assembly.as_in_file(node, index) for index in pieces]
+        written = [assembly.source_in_file_axes(node, index) for index in pieces]
         source = assembly.builder.add(
             op.Concatenation(axis=0),
-            *(assembly.prepared(node, piece, wide) for piece in written),
+            *(assembly.add_moves(node, piece, wide) for piece in written),
             name=f"{assembly.output(node).name} phases",
             element=layer.element,
             quantization=layer.quantization,

@@ -58,7 +58,7 @@ def detections(node: TfliteNode, assembly: TfliteAssembly) -> None:
         ),
     )
     sources = [assembly.source(node, index) for index in (0, 1)]
-    joined = assembly.computed(node, operator, sources, [trained])
+    joined = assembly.add_inner(node, operator, sources, [trained])
     for number, (begin, dims) in enumerate(operator.pieces.values()):
         piece = op.Slice(axis=0, start=begin, stop=begin + prod(dims))
         steps = [piece] if len(dims) == 1 else [piece, op.Reshape(dims=dims)]

@@ -101,7 +101,7 @@ def _operands(
                 from_map=False,
                 to_map=assembly.works_on_maps(node),
             )
-            source = assembly.prepared(node, source, *steps)
+            source = assembly.add_moves(node, source, *steps)
         sources.append(source)
     places = [index for index in range(count) if index not in dynamic]
     return sources, {place: _constant_operand(node, assembly, place) for place in places}
@@ -169,10 +169,10 @@ def _add_slopes(node: TfliteNode, assembly: TfliteAssembly) -> None:
     smaller = op.Elementwise(function="minimum", constant=(1,))
     trained = assembly.trained(node, 1, "constant", slope)
     product = op.Elementwise(function="multiply", constant=slope.shape)
-    scaled = assembly.computed(
-        node, product, [assembly.computed(node, smaller, [source], [zero])], [trained]
+    scaled = assembly.add_inner(
+        node, product, [assembly.add_inner(node, smaller, [source], [zero])], [trained]
     )
-    positive = assembly.computed(node, op.Activation(function="relu"), [source], [])
+    positive = assembly.add_inner(node, op.Activation(function="relu"), [source], [])
     assembly.add(node, op.Elementwise(function="add"), sources=[positive, scaled])
 
 
@@ -186,7 +186,7 @@ def softmax(node: TfliteNode, assembly: TfliteAssembly, *, is_logarithm: bool = 
         if assembly.tensor(node, 0).quantization() is not None:
             raise refusal(node, f"beta is {beta}, expected 1 for quantised integers")
         factor = np.full((1,) * len(assembly.builder.shape(source).dims), beta, np.float32)
-        source = assembly.computed(
+        source = assembly.add_inner(
             node,
             op.Elementwise(function="multiply", constant=factor.shape),
             [source],
@@ -280,7 +280,7 @@ def unit_length(node: TfliteNode, assembly: TfliteAssembly) -> None:
         return
     length = op.Reduction(function="l2", axes=(axis,), keeps=True)
     limit = op.Activation(function="clip", parameters=(SMALLEST_LENGTH, inf))
-    lengths = assembly.prepared(node, source, length, limit)
+    lengths = assembly.add_moves(node, source, length, limit)
     assembly.add(
         node,
         op.Elementwise(function="divide"),

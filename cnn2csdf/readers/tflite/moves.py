@@ -74,7 +74,7 @@ def with_axes_of(
 
 def reshape(node: TfliteNode, assembly: TfliteAssembly) -> None:
     """Add a reshape of elements in the order of the file."""
-    source = assembly.as_written(node, 0)
+    source = assembly.source_as_stored(node, 0)
     steps = reshape_steps(
         assembly.builder.shape(source),
         assembly.output(node).dims,
@@ -110,7 +110,7 @@ def _add_concatenation(
             if dims is not None:
                 shape = assembly.builder.shape(source)
                 steps = with_axes_of(node, assembly, shape, input_dims, dims)
-                source = assembly.prepared(node, source, *steps)
+                source = assembly.add_moves(node, source, *steps)
             sources.append(source)
             continue
         value = assembly.constant(node, index)
@@ -170,9 +170,9 @@ def embedding(
             f"a table of {stored.element and stored.element.value}; expected float32, int8 for a "
             "result in real numbers, or quantised integers with the scale of the result",
         )
-    places = assembly.as_in_file(node, numbers)
+    places = assembly.source_in_file_axes(node, numbers)
     count = assembly.builder.shape(places).elements
-    source = assembly.prepared(node, places, op.Reshape(dims=(1, count, 1)))
+    source = assembly.add_moves(node, places, op.Reshape(dims=(1, count, 1)))
     operator = op.Embedding(entries=entries, width=width)
     if scales:
         operator = op.ScaledEmbedding(entries=entries, width=width, scales=scales)
@@ -224,9 +224,9 @@ def one_hot(node: TfliteNode, assembly: TfliteAssembly) -> None:
         raise refusal(node, f"values of {values[0]:g} and {values[1]:g}, expected 1 and 0")
     if options_of(node).integer(ONE_HOT_AXIS, "i") not in (-1, len(dims)):
         raise refusal(node, "a new axis that is not the last one")
-    numbers = assembly.as_in_file(node, 0)
+    numbers = assembly.source_in_file_axes(node, 0)
     count = assembly.builder.shape(numbers).elements
-    source = assembly.prepared(node, numbers, op.Reshape(dims=(count, 1)))
+    source = assembly.add_moves(node, numbers, op.Reshape(dims=(count, 1)))
     steps: list[op.Operator] = [op.Elementwise(function="equal", constant=(1, depth))]
     steps += to_output(node, assembly)
     places = np.arange(depth, dtype=np.float32).reshape(1, depth)
@@ -289,7 +289,7 @@ def scatter(node: TfliteNode, assembly: TfliteAssembly) -> None:
         steps += op.padding_steps((count, width), rows, mode="constant", value=0.0)
     steps.append(op.Gather(axis=0, places=tuple(places.tolist())))
     steps += to_output(node, assembly, tuple(dims))
-    assembly.add(node, *steps, sources=[assembly.as_in_file(node, 1)], turns=False)
+    assembly.add(node, *steps, sources=[assembly.source_in_file_axes(node, 1)], turns=False)
 
 
 def gather_points(node: TfliteNode, assembly: TfliteAssembly) -> None:
@@ -298,7 +298,7 @@ def gather_points(node: TfliteNode, assembly: TfliteAssembly) -> None:
     positions = assembly.tensor(node, 1).dims
     if not positions or not 0 < positions[-1] <= len(dims):
         raise UnreadableFile(f"{node}: positions of shape {positions} in a tensor of {dims}")
-    source, steps = assembly.as_in_file(node, 0), list[op.Operator]()
+    source, steps = assembly.source_in_file_axes(node, 0), list[op.Operator]()
     sources = [source]
     if assembly.is_dynamic(node, 1):
         sources.append(_without_batch(node, assembly, dims, positions))
@@ -319,14 +319,14 @@ def gather_points(node: TfliteNode, assembly: TfliteAssembly) -> None:
 
 def _without_batch(node: TfliteNode, assembly: TfliteAssembly, dims: Dims, positions: Dims) -> str:
     """Return the layer of the positions, without coordinates of axes that a layer does not have."""
-    source, count = assembly.as_in_file(node, 1), positions[-1]
+    source, count = assembly.source_in_file_axes(node, 1), positions[-1]
     skipped = len(dims) - len(frame_dims(dims, is_map=False))
     if not skipped:
         return source
     if skipped == count:
         raise refusal(node, "positions along the batch only")
     axis = len(assembly.builder.shape(source).dims) - 1
-    return assembly.prepared(node, source, op.Slice(axis=axis, start=skipped, stop=count))
+    return assembly.add_moves(node, source, op.Slice(axis=axis, start=skipped, stop=count))
 
 
 def tile(node: TfliteNode, assembly: TfliteAssembly) -> None:
@@ -348,7 +348,7 @@ def broadcast(node: TfliteNode, assembly: TfliteAssembly) -> None:
     source = assembly.source(node, 0)
     steps = with_axes_of(node, assembly, assembly.builder.shape(source), dims, full)
     if len(full) != len(dims):
-        source = assembly.prepared(node, source, *steps)
+        source = assembly.add_moves(node, source, *steps)
     times = [target // size for size, target in zip(full, wanted, strict=True)]
     _add_repeats(node, assembly, source, full, times)
 
@@ -377,7 +377,7 @@ def transpose(node: TfliteNode, assembly: TfliteAssembly) -> None:
     input_axes = layer_axes(dims, is_map=assembly.is_map(node.inputs[0]))
     made = layer_axes(result, is_map=assembly.is_map(node.outputs[0]))
     operator = op.Transpose(permutation=tuple(input_axes.index(order[axis]) for axis in made))
-    assembly.add(node, operator, sources=[assembly.as_written(node, 0)], turns=False)
+    assembly.add(node, operator, sources=[assembly.source_as_stored(node, 0)], turns=False)
 
 
 def concatenation(node: TfliteNode, assembly: TfliteAssembly) -> None:

@@ -64,10 +64,10 @@ def fully_connected(node: TfliteNode, assembly: TfliteAssembly) -> None:
 def _add_of_vectors(node: TfliteNode, assembly: TfliteAssembly, matrix: np.ndarray) -> None:
     """Add the product of each vector of the input, in the order of the file, with a matrix."""
     units, columns = matrix.shape
-    source = assembly.as_in_file(node, 0)
+    source = assembly.source_in_file_axes(node, 0)
     if assembly.builder.shape(source).dims[-1] != columns:
         vectors = assembly.builder.shape(source).elements // columns
-        source = assembly.prepared(node, source, op.Reshape(dims=(vectors, columns)))
+        source = assembly.add_moves(node, source, op.Reshape(dims=(vectors, columns)))
     weights = _of_fully_connected(node, assembly, matrix.T)
     require_scales(node, weights, units)
     bias = biases(node, assembly, units)
@@ -122,11 +122,11 @@ def batch_product(node: TfliteNode, assembly: TfliteAssembly) -> None:
             require_one_type(node, assembly)
             require_scales(node, trained[0], 1)
             continue
-        source = assembly.as_in_file(node, index)
+        source = assembly.source_in_file_axes(node, index)
         rank = len(assembly.builder.shape(source).dims)
         if is_transposed and rank > 1:
             order = (*range(rank - 2), rank - 1, rank - 2)
-            source = assembly.prepared(node, source, op.Transpose(permutation=order))
+            source = assembly.add_moves(node, source, op.Transpose(permutation=order))
         sources.append(source)
     _add(node, assembly, op.MatrixProduct(units=units), sources, trained)
 

@@ -102,7 +102,7 @@ def _add_real(node: TfliteNode, assembly: TfliteAssembly, units: int, *, keeps: 
     frames = assembly.shape(node, 0).dims[0]
     matrix, recurrent, bias = _onnx_arrays(node, assembly)
     dims = (frames, 1, matrix.array.shape[2])
-    sequence = assembly.prepared(node, assembly.source(node, 0), op.Reshape(dims=dims))
+    sequence = assembly.add_moves(node, assembly.source(node, 0), op.Reshape(dims=dims))
     trained = [matrix, recurrent, bias]
     states = []
     if keeps:
@@ -120,7 +120,7 @@ def _add_real(node: TfliteNode, assembly: TfliteAssembly, units: int, *, keeps: 
     if states:
         hidden, cells = states
         last = op.Slice(axis=0, start=frames - 1, stop=frames)
-        output = assembly.prepared(node, assembly.written(node), last)
+        output = assembly.add_moves(node, assembly.layer_of_output(node), last)
         assembly.state_after(hidden, op.Reshape(dims=(1, 1, units)), [output])
         # A layer has one output: a second LSTM of the same inputs returns the last cells.
         assembly.state_after(cells, replace(operator, gives="cell"), sources, trained)

@@ -34,7 +34,7 @@ class _RecurrentLayers:
         self, operator: op.Operator, *sources: str, trained: Sequence[Trained] = (), what: str = ""
     ) -> str:
         """Add a layer; return its name."""
-        return self.assembly.computed(self.node, operator, sources, trained, what)
+        return self.assembly.add_inner(self.node, operator, sources, trained, what)
 
     def combined(self, function: str, *sources: str) -> str:
         """Add a function of the elements at one position of all sources."""

@@ -213,8 +213,8 @@ def pooling_of_squares(node: TfliteNode, assembly: TfliteAssembly) -> None:
     """Add the square root of the mean of squares of each window."""
     _require_real(node, assembly)
     window, source = _pooled_window(node, assembly), assembly.source(node, 0)
-    squares = assembly.computed(node, op.Elementwise(function="multiply"), [source, source], [])
-    mean = assembly.computed(node, op.Pooling(function="average", window=window), [squares], [])
+    squares = assembly.add_inner(node, op.Elementwise(function="multiply"), [source, source], [])
+    mean = assembly.add_inner(node, op.Pooling(function="average", window=window), [squares], [])
     root = op.Activation(function="sqrt")
     assembly.add(node, root, sources=[mean], fused=fused_behind(node, 5))
 
