@@ -58,7 +58,7 @@ class Tiles:
     """The groups of tiles and of upright strips between two cuts."""
 
     def __init__(self, moves: GroupMoves) -> None:
-        self._moves, self._table, self._course = moves, moves.table, moves.course
+        self._moves, self._table, self._layer_order = moves, moves.table, moves.layer_order
         self._needs = Needs(moves.table.network)
         self._known: dict[int, dict[int, list[Candidate]]] = {}
         self.count = 0
@@ -67,9 +67,12 @@ class Tiles:
         """The groups behind a cut, by their end."""
         if begin not in self._known:
             found: dict[int, list[Candidate]] = defaultdict(list)
-            for end in range(begin + 1, len(self._course.separators)):
-                first, last = self._course.separators[begin] + 1, self._course.separators[end] + 1
-                layers = self._course.layers[first:last]
+            for end in range(begin + 1, len(self._layer_order.separators)):
+                first, last = (
+                    self._layer_order.separators[begin] + 1,
+                    self._layer_order.separators[end] + 1,
+                )
+                layers = self._layer_order.layers[first:last]
                 if len(layers) > MOST_LAYERS:
                     break
                 if len(layers) > 1 and self._can_be_tiled(layers):
@@ -79,7 +82,7 @@ class Tiles:
         return self._known[begin]
 
     def _can_be_tiled(self, layers: Sequence[str]) -> bool:
-        results = self._course.results & set(layers[:-1])
+        results = self._layer_order.results & set(layers[:-1])
         return not results and self._table.can_be_stage(layers)
 
     def _groups(self, begin: int, end: int, layers: tuple[str, ...]) -> Iterator[Candidate]:
@@ -113,7 +116,7 @@ class Tiles:
         source, result = self._moves.whole_bytes(begin), self._moves.whole_bytes(end)
         pace = self._moves.pace(GroupMove(begin, end, (stage,)))
         row = self._table.row_bytes
-        lead = least_lead([pace], row(self._course.at(begin)), row(self._course.at(end)))
+        lead = least_lead([pace], row(self._layer_order.at(begin)), row(self._layer_order.at(end)))
         return max(source + min(lead, result), result)
 
     def _along(
@@ -183,13 +186,13 @@ def compared(title: str, network: Network, *, is_outside: bool, labels: int = LA
 
     is_outside: whether input and result lie outside the arena, where tiles may read them again.
     """
-    course = topological_order(network)
-    ends = {course.at(0), *course.others, *course.results} if is_outside else ()
+    layer_order = topological_order(network)
+    ends = {layer_order.at(0), *layer_order.others, *layer_order.results} if is_outside else ()
     table = StageTable(network, element_bytes=1, outside=frozenset(ends))
-    moves = GroupMoves(course, table)
+    moves = GroupMoves(layer_order, table)
     tiles = Tiles(moves)
-    limit = most_bytes(course, table)
-    spaces = [moves, GroupMoves(course, table, PARTS), TwiceMoves(course, table)]
+    limit = most_bytes(layer_order, table)
+    spaces = [moves, GroupMoves(layer_order, table, PARTS), TwiceMoves(layer_order, table)]
     without = [plan for one in spaces for plan in points(one, limit, labels, None)]
     beside = points(moves, limit, labels, tiles)
     saved = [1 - memory / least for memory, work, _ in beside if (least := _least(without, work))]
@@ -198,9 +201,9 @@ def compared(title: str, network: Network, *, is_outside: bool, labels: int = LA
     return Compared(title, where, tiles.count, len(beside), len(better), max(better, default=0.0))
 
 
-def most_bytes(course: TopologicalOrder, table: StageTable) -> int:
+def most_bytes(layer_order: TopologicalOrder, table: StageTable) -> int:
     """Bytes with which each network can be worked by lines alone."""
-    plans = front(OnceMoves(course, table), ANY, is_streamed=False, labels=LABELS).plans
+    plans = front(OnceMoves(layer_order, table), ANY, is_streamed=False, labels=LABELS).plans
     return min(memory for memory, _, _ in plans)
 
 

@@ -77,7 +77,7 @@ Configuration = tuple[SectionRange, ...]
 
 
 def group_of(
-    course: TopologicalOrder,
+    layer_order: TopologicalOrder,
     first: int,
     upto: int,
     mode: GroupMode,
@@ -85,12 +85,12 @@ def group_of(
 ) -> SectionRange:
     """Return sections with tiles of nearly equal size. tiles: numbers down and across."""
     is_cached = mode is GroupMode.CACHED
-    result = course.network.layer(course.at(upto))
+    result = layer_order.network.layer(layer_order.at(upto))
     return SectionRange(first, upto, mode, even_tiles(result, *tiles, halo_cached=is_cached))
 
 
 def configuration(
-    course: TopologicalOrder,
+    layer_order: TopologicalOrder,
     cuts: Sequence[int],
     tiles: Sequence[tuple[int, int]],
     mode: GroupMode = GroupMode.RECOMPUTED,
@@ -100,25 +100,25 @@ def configuration(
     tiles: for each group, tiles down and across; a single tile is the mode WHOLE. Raises InvalidPlan if
     the numbers of tilings and groups differ.
     """
-    ends = (0, *cuts, course.sections)
+    ends = (0, *cuts, layer_order.sections)
     if len(tiles) != len(ends) - 1:
         raise InvalidPlan(f"{len(tiles)} grids for {len(ends) - 1} groups")
     groups = tuple(
-        group_of(course, first, upto, GroupMode.WHOLE if tile == (1, 1) else mode, tile)
+        group_of(layer_order, first, upto, GroupMode.WHOLE if tile == (1, 1) else mode, tile)
         for (first, upto), tile in zip(pairwise(ends), tiles, strict=True)
     )
-    require_covering(course, groups)
+    require_covering(layer_order, groups)
     return groups
 
 
-def require_covering(course: TopologicalOrder, groups: Sequence[SectionRange]) -> None:
+def require_covering(layer_order: TopologicalOrder, groups: Sequence[SectionRange]) -> None:
     """Raise InvalidPlan unless the groups cover the sections of the chain, each once, in order."""
     ends = [0, *(group.upto for group in groups)]
-    firsts = [*(group.first for group in groups), course.sections]
+    firsts = [*(group.first for group in groups), layer_order.sections]
     if ends != firsts or ends != sorted(set(ends)):
         sections = ", ".join(f"{group.first}:{group.upto}" for group in groups)
         raise InvalidPlan(
-            f"groups of sections {sections}; expected each of 0:{course.sections} once, in order"
+            f"groups of sections {sections}; expected each of 0:{layer_order.sections} once, in order"
         )
 
 
@@ -154,35 +154,37 @@ class FusionPoint(NamedTuple):
         return FusionCost(self.nanoseconds, self.multiply_accumulates)
 
 
-def options(course: TopologicalOrder, terms: Terms, budget: Budget = None) -> Iterator[FusionPoint]:
+def options(
+    layer_order: TopologicalOrder, terms: Terms, budget: Budget = None
+) -> Iterator[FusionPoint]:
     """Yield all options for all groups, the layer-by-layer options first.
 
     Options of the first group include the time around all groups of a frame. budget: a stop, or
     seconds; raises GaveUp when it is spent.
     """
-    table = StageTable(course.network, element_bytes=terms.element_bytes)
+    table = StageTable(layer_order.network, element_bytes=terms.element_bytes)
     times = PlanTimes(table, terms.platform, terms.element_bytes, terms.measured)
     start = times.around_groups()
-    for option in _options(course, terms, table, times, stop_of(budget)):
+    for option in _options(layer_order, terms, table, times, stop_of(budget)):
         is_first = option.groups[0].first == 0
         yield option._replace(nanoseconds=option.nanoseconds + start) if is_first else option
 
 
 def _options(
-    course: TopologicalOrder, terms: Terms, table: StageTable, times: PlanTimes, stop: Stop
+    layer_order: TopologicalOrder, terms: Terms, table: StageTable, times: PlanTimes, stop: Stop
 ) -> Iterator[FusionPoint]:
-    for section in range(course.sections) if GroupMode.WHOLE in terms.modes else ():
-        stages = list(whole_stages(course.between(section, section + 1)))
+    for section in range(layer_order.sections) if GroupMode.WHOLE in terms.modes else ():
+        stages = list(whole_stages(layer_order.between(section, section + 1)))
         yield FusionPoint(
-            whole_memory(course, terms, table, section),
+            whole_memory(layer_order, terms, table, section),
             sum(map(times.of_stage, stages)),
             sum(table.geometry(stage).work for stage in stages),
-            (group_of(course, section, section + 1, GroupMode.WHOLE),),
+            (group_of(layer_order, section, section + 1, GroupMode.WHOLE),),
         )
     if GroupMode.ROWS in terms.modes:
-        rows = _RowGroups(course, terms, table, times)
-        for upto in range(1, course.sections + 1):
-            layers = sum(course.layers_between(first, upto) for first in range(upto))
+        rows = _RowGroups(layer_order, terms, table, times)
+        for upto in range(1, layer_order.sections + 1):
+            layers = sum(layer_order.layers_between(first, upto) for first in range(upto))
             stop.spend(ROW_EFFORT * layers)
             stop.look()
             yield from reversed(list(rows.ending(upto)))
@@ -191,14 +193,14 @@ def _options(
         for candidate in (GroupMode.RECOMPUTED, GroupMode.CACHED)
         if candidate in terms.modes
     ]
-    tiled = TiledGroups(course, terms.tilings, times.tile_times, terms.scratch)
-    for upto in range(1, course.sections + 1) if modes else ():
+    tiled = TiledGroups(layer_order, terms.tilings, times.tile_times, terms.scratch)
+    for upto in range(1, layer_order.sections + 1) if modes else ():
         for mode in modes:
             options_ending = tiled.ending(upto, halo_cached=mode is GroupMode.CACHED)
             for first, tiles, (inner, nanoseconds, work) in options_ending:
-                stop.spend(TILE_EFFORT * course.layers_between(first, first + 1))
+                stop.spend(TILE_EFFORT * layer_order.layers_between(first, first + 1))
                 stop.look()
-                ends = sum(table.tensor_bytes(course.at(section)) for section in (first, upto))
+                ends = sum(table.tensor_bytes(layer_order.at(section)) for section in (first, upto))
                 group = SectionRange(first, upto, mode, tiles)
                 yield FusionPoint(ends + inner, nanoseconds, work, (group,))
 
@@ -209,16 +211,18 @@ def whole_stages(layers: Sequence[Layer]) -> Iterator[Stage]:
         yield Stage(layers=(layer.name,), rows=layer.shape.rows)
 
 
-def whole_memory(course: TopologicalOrder, terms: Terms, table: StageTable, section: int) -> int:
+def whole_memory(
+    layer_order: TopologicalOrder, terms: Terms, table: StageTable, section: int
+) -> int:
     """Return the peak bytes of a section layer by layer; a longer group needs the maximum of these."""
-    layers = course.between(section, section + 1)
-    names = (course.at(section), *(layer.name for layer in layers))
+    layers = layer_order.between(section, section + 1)
+    names = (layer_order.at(section), *(layer.name for layer in layers))
     sizes = {name: table.tensor_bytes(name) for name in names}
     return max(
         int(tensors)
         + scratch_bytes(
             terms.scratch,
-            course.network,
+            layer_order.network,
             layer,
             layer.shape.height * layer.shape.width,
             terms.element_bytes,
@@ -227,38 +231,43 @@ def whole_memory(course: TopologicalOrder, terms: Terms, table: StageTable, sect
     )
 
 
-def least_memory(course: TopologicalOrder, terms: Terms) -> int:
+def least_memory(layer_order: TopologicalOrder, terms: Terms) -> int:
     """Return a lower bound on the memory of all configurations, without costing rows or tiles.
 
     A section executes layer by layer, or in a fused group that contains the section. The group holds
     its whole input, the tensor at a separator at or before the begin of the section, and its whole
     result, at a separator at or after the end: at least the smallest of each.
     """
-    table = StageTable(course.network, element_bytes=terms.element_bytes)
-    sizes = [table.tensor_bytes(course.at(separator)) for separator in range(course.sections + 1)]
+    table = StageTable(layer_order.network, element_bytes=terms.element_bytes)
+    sizes = [
+        table.tensor_bytes(layer_order.at(separator))
+        for separator in range(layer_order.sections + 1)
+    ]
     smallest_inputs = list(accumulate(sizes[:-1], min))  # by section
     smallest_results = list(accumulate(reversed(sizes[1:]), min))[::-1]
     pairs = zip(smallest_inputs, smallest_results, strict=True)
     least = [source + result for source, result in pairs]
     if GroupMode.WHOLE in terms.modes:
-        wholes = [whole_memory(course, terms, table, first) for first in range(len(least))]
+        wholes = [whole_memory(layer_order, terms, table, first) for first in range(len(least))]
         least = list(map(min, least, wholes)) if len(terms.modes) > 1 else wholes
     return max(least)
 
 
-def row_stages(course: TopologicalOrder, first: int, upto: int) -> Iterator[Stage]:
+def row_stages(layer_order: TopologicalOrder, first: int, upto: int) -> Iterator[Stage]:
     """Yield a row-by-row stage for each layer of some sections; a reduction accumulates."""
-    for layer in course.between(first, upto):
-        is_fold = sums_over_rows(course.network, layer)
+    for layer in layer_order.between(first, upto):
+        is_fold = sums_over_rows(layer_order.network, layer)
         yield Stage(layers=(layer.name,), mode=Mode.ACCUMULATING if is_fold else Mode.ROWS)
 
 
 def row_scratch(
-    course: TopologicalOrder, layers: Sequence[Layer], terms: Terms
+    layer_order: TopologicalOrder, layers: Sequence[Layer], terms: Terms
 ) -> tuple[int, Layer]:
     """Return the maximum scratch bytes for one row over the layers, and the layer that attains it."""
     sizes = [
-        scratch_bytes(terms.scratch, course.network, layer, layer.shape.width, terms.element_bytes)
+        scratch_bytes(
+            terms.scratch, layer_order.network, layer, layer.shape.width, terms.element_bytes
+        )
         for layer in layers
     ]
     return max(sizes), layers[sizes.index(max(sizes))]
@@ -271,11 +280,11 @@ class _RowGroups:
     """
 
     def __init__(
-        self, course: TopologicalOrder, terms: Terms, table: StageTable, times: PlanTimes
+        self, layer_order: TopologicalOrder, terms: Terms, table: StageTable, times: PlanTimes
     ) -> None:
-        self._course, self._terms, self._table, self._times = course, terms, table, times
-        self._moves = GroupMoves(course, table)
-        self._largest_element = max(map(table.bytes_of, course.layers))
+        self._layer_order, self._terms, self._table, self._times = layer_order, terms, table, times
+        self._moves = GroupMoves(layer_order, table)
+        self._largest_element = max(map(table.bytes_of, layer_order.layers))
         self._costs: dict[tuple[int, int], MoveCost] = {}
         self._time: dict[int, int] = {}
 
@@ -289,18 +298,18 @@ class _RowGroups:
         the staging of its last stage without its result, MoveCost.passing the maximum of its other
         stages.
         """
-        course, table = self._course, self._table
-        result = table.tensor_bytes(course.at(upto))
+        layer_order, table = self._layer_order, self._table
+        result = table.tensor_bytes(layer_order.at(upto))
         # lines, staging: of the sections after `first`; the others include `first`.
         lines = staging = scratch = nanoseconds = work = 0
         stages: list[Stage] = []
         for first in reversed(range(upto)):
-            stages = [*row_stages(course, first, first + 1), *stages]
+            stages = [*row_stages(layer_order, first, first + 1), *stages]
             at_begin, inside = (self._cost(first, entry) for entry in (WHOLE, 1))
             # The row that the section passes to the next section; the result of the group is whole.
-            row_bytes = 0 if first + 1 == upto else table.row_bytes(course.at(first + 1))
+            row_bytes = 0 if first + 1 == upto else table.row_bytes(layer_order.at(first + 1))
             scratch_of_section, _ = row_scratch(
-                course, course.between(first, first + 1), self._terms
+                layer_order, layer_order.between(first, first + 1), self._terms
             )
             scratch = max(scratch, scratch_of_section)
             nanoseconds += self._section_time(first)
@@ -308,9 +317,9 @@ class _RowGroups:
             pool = max(staging, at_begin.passing, at_begin.last + row_bytes)
             # Rounded as the plan rounds it: the staging buffer has the alignment of the widest element.
             pool = -(-pool // self._largest_element) * self._largest_element
-            whole_tensors = table.tensor_bytes(course.at(first)) + result
+            whole_tensors = table.tensor_bytes(layer_order.at(first)) + result
             memory = whole_tensors + lines + at_begin.lines + pool + scratch
-            group = group_of(course, first, upto, GroupMode.ROWS)
+            group = group_of(layer_order, first, upto, GroupMode.ROWS)
             time = nanoseconds + self._times.interleaving(stages)
             yield FusionPoint(memory, time, work, (group,))
             lines += inside.lines
@@ -319,7 +328,7 @@ class _RowGroups:
     def _cost(self, section: int, entry: int) -> MoveCost:
         """The cost of a section. entry: WHOLE for a whole input in memory, else rows per firing."""
         if (section, entry) not in self._costs:
-            stages = tuple(row_stages(self._course, section, section + 1))
+            stages = tuple(row_stages(self._layer_order, section, section + 1))
             move = GroupMove(section, section + 1, stages)
             self._costs[section, entry] = self._moves.cost(move, entry)
         return self._costs[section, entry]
@@ -327,7 +336,7 @@ class _RowGroups:
     def _section_time(self, section: int) -> int:
         """The nanoseconds of the stages of a section."""
         if section not in self._time:
-            stages = row_stages(self._course, section, section + 1)
+            stages = row_stages(self._layer_order, section, section + 1)
             self._time[section] = sum(map(self._times.of_stage, stages))
         return self._time[section]
 

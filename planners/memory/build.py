@@ -44,7 +44,7 @@ EXTERNAL_ALIGNMENT = 8  # bytes
 
 
 def bounded_plan(
-    course: TopologicalOrder,
+    layer_order: TopologicalOrder,
     table: StageTable,
     groups: Sequence[JoinedMoves],
     *,
@@ -57,13 +57,15 @@ def bounded_plan(
         Default: offsets are searched, and a result may overlap dead rows of the input of its group.
     """
     is_joined = offsets is None
-    builders, again = _builders(course, table, groups, is_streamed=is_streamed, is_joined=is_joined)
+    builders, again = _builders(
+        layer_order, table, groups, is_streamed=is_streamed, is_joined=is_joined
+    )
     plan, least = min(_improving(builders, offsets=offsets), key=_arena_bytes)
     return replace(plan, rematerialised=again), least
 
 
 def smaller_plan(
-    course: TopologicalOrder,
+    layer_order: TopologicalOrder,
     table: StageTable,
     groups: Sequence[JoinedMoves],
     *,
@@ -71,7 +73,7 @@ def smaller_plan(
     below_bytes: int,
 ) -> StreamingPlan | None:
     """Return the smallest plan of a chain of groups; None if no lower bound is below `below_bytes`."""
-    builders, again = _builders(course, table, groups, is_streamed=is_streamed, is_joined=True)
+    builders, again = _builders(layer_order, table, groups, is_streamed=is_streamed, is_joined=True)
     smallest = min(_improving(builders, below_bytes=below_bytes), key=_arena_bytes, default=None)
     return None if smallest is None else replace(smallest[0], rematerialised=again)
 
@@ -112,7 +114,7 @@ class GroupBlock(NamedTuple):
 
 
 def plan_with_blocks(
-    course: TopologicalOrder,
+    layer_order: TopologicalOrder,
     table: StageTable,
     groups: Sequence[GroupGeometry],
     blocks: Mapping[int, GroupBlock],
@@ -122,12 +124,12 @@ def plan_with_blocks(
     blocks: block of a group, by the number of the group, in addition to line buffers, accumulators
         and staging buffer.
     """
-    builder = _PlanBuilder(course, table, groups, {}, blocks=blocks, has_leads=False)
+    builder = _PlanBuilder(layer_order, table, groups, {}, blocks=blocks, has_leads=False)
     return builder.plan(None), builder.least
 
 
 def _builders(
-    course: TopologicalOrder,
+    layer_order: TopologicalOrder,
     table: StageTable,
     groups: Sequence[JoinedMoves],
     *,
@@ -140,15 +142,15 @@ def _builders(
     """
     again = tuple(move.span for moves in groups for move in moves if move.span is not None)
     if again:
-        course = topological_order(worked_network(course.network, again), carries=True)
-        table = table.of(course.network)
-    made = list(_groups(course, table, groups, is_streamed=is_streamed))
+        layer_order = topological_order(worked_network(layer_order.network, again), carries=True)
+        table = table.of(layer_order.network)
+    made = list(_groups(layer_order, table, groups, is_streamed=is_streamed))
     aliases = table.aliases if is_joined else {}
-    return _tried(course, table, made, aliases), again
+    return _tried(layer_order, table, made, aliases), again
 
 
 def _tried(
-    course: TopologicalOrder,
+    layer_order: TopologicalOrder,
     table: StageTable,
     groups: Sequence[GroupGeometry],
     aliases: Mapping[str, Alias],
@@ -162,14 +164,14 @@ def _tried(
     for candidates, is_eager in ((aliases, True), (aliases, False), ({}, False)):
         if not candidates and () in aliases_before:
             return
-        builder = _PlanBuilder(course, table, groups, candidates, is_eager=is_eager)
+        builder = _PlanBuilder(layer_order, table, groups, candidates, is_eager=is_eager)
         if builder.aliases not in aliases_before:
             aliases_before.add(builder.aliases)
             yield builder
 
 
 def _groups(
-    course: TopologicalOrder,
+    layer_order: TopologicalOrder,
     table: StageTable,
     groups: Sequence[JoinedMoves],
     *,
@@ -181,7 +183,7 @@ def _groups(
             left = iter(stages)
             yield from (table.group(tuple(islice(left, count))) for count in moves[0].in_turn)
         else:
-            yield table.group(stages, course.at(0) if is_streamed and number == 0 else None)
+            yield table.group(stages, layer_order.at(0) if is_streamed and number == 0 else None)
 
 
 class _PlanBuilder:
@@ -192,7 +194,7 @@ class _PlanBuilder:
 
     def __init__(
         self,
-        course: TopologicalOrder,
+        layer_order: TopologicalOrder,
         table: StageTable,
         groups: Sequence[GroupGeometry],
         aliases: Mapping[str, Alias],
@@ -212,10 +214,10 @@ class _PlanBuilder:
         has_leads: whether results may overlap dead rows.
         """
         self._blocks = blocks or {}
-        self._course = course
+        self._layer_order = layer_order
         self._table = table
         self._groups = groups
-        lives = lifetimes(course, groups)
+        lives = lifetimes(layer_order, groups)
         hosts = set(lives)
         sizes = {name: table.arena_bytes(name) for name in lives}
         if is_eager:
@@ -229,12 +231,12 @@ class _PlanBuilder:
         self._whole = {
             name: life for name, life in joint_lives(self._aliases, lives).items() if name in hosts
         }
-        self._widest = max(table.bytes_of(name) for name in course.layers)
+        self._widest = max(table.bytes_of(name) for name in layer_order.layers)
         left = [alias for name, alias in aliases.items() if name not in self._aliases]
         self._kept = [self._kept_in(group, left) for group in groups]
         self._buffers = tuple(self._sized())
         self._inner = [buffer for buffer in self._buffers if buffer.kind is not Kind.EXTERNAL]
-        leads = leads_of(course, table, groups, whole=self._whole, aliases=self._aliases)
+        leads = leads_of(layer_order, table, groups, whole=self._whole, aliases=self._aliases)
         self._leads = dict(leads) if has_leads else {}
         self.least = least_arena(groups, self._inner, self._leads)
 
@@ -257,7 +259,7 @@ class _PlanBuilder:
             for part in (blocks[buffer.name].parts if buffer.name in blocks else (buffer,))
         )
         return StreamingPlan(
-            network=self._course.network.name,
+            network=self._layer_order.network.name,
             element_bytes=self._table.element_bytes,
             groups=tuple(group.planned() for group in self._groups),
             buffers=done,
@@ -309,7 +311,7 @@ class _PlanBuilder:
             for firing in group.firings
         }
         lines, passing = group.kept(keeping)
-        rings = rings_of(self._course.network, group.firings, aliases, lines, group.row_bytes)
+        rings = rings_of(self._layer_order.network, group.firings, aliases, lines, group.row_bytes)
         for host, (_, inside) in rings.items():
             keeping |= dict.fromkeys((host, *(alias.tensor for alias in inside)), Keeping.WHOLE)
         if rings:
@@ -342,7 +344,7 @@ def behind(arena: int, buffers: Sequence[StreamBuffer]) -> dict[str, int]:
 
 
 def leads_of(
-    course: TopologicalOrder,
+    layer_order: TopologicalOrder,
     table: StageTable,
     groups: Sequence[GroupGeometry],
     *,
@@ -359,7 +361,7 @@ def leads_of(
     """
     hosts = {name: alias.host for name, alias in aliases.items()}
     inside = {name for name in whole if name not in table.outside}
-    for name in sorted(inside - course.results, key=list(whole).index):
+    for name in sorted(inside - layer_order.results, key=list(whole).index):
         end = whole[name][1]
         last = groups[end - 1]
         read = {
@@ -370,7 +372,7 @@ def leads_of(
         result = hosts.get(last.result, last.result)
         if name in read and result in inside and result != name:
             span = range(whole[result][0], end)
-            lead = _lead_over(course.network, table, groups, span, (result, name), aliases)
+            lead = _lead_over(layer_order.network, table, groups, span, (result, name), aliases)
             if lead is not None:
                 yield (result, name), lead
 
@@ -560,7 +562,7 @@ def _overlap(network: Network, one: Alias, other: Alias) -> bool:
 
 
 def lifetimes(
-    course: TopologicalOrder, groups: Sequence[GroupGeometry]
+    layer_order: TopologicalOrder, groups: Sequence[GroupGeometry]
 ) -> dict[str, tuple[int, int]]:
     """Return the lifetime of each whole tensor: its first group and one past its last group.
 
@@ -576,7 +578,7 @@ def lifetimes(
         for number, group in enumerate(groups)
         for geometry in group.stages
     }
-    for name in (course.at(0), *course.others):
+    for name in (layer_order.at(0), *layer_order.others):
         if name not in made and name != passing:  # else a stage of its own brings it
             begin[name] = 0
     end: dict[str, int] = {}
@@ -587,11 +589,11 @@ def lifetimes(
                     end[reading.tensor] = number + 1
     for name, number in made.items():
         is_last = name == groups[number].result
-        if name in end or name in course.results or is_last:
+        if name in end or name in layer_order.results or is_last:
             begin[name] = number
     last = len(groups)
     return {
-        name: (number, last if name in course.results else end.get(name, number + 1))
+        name: (number, last if name in layer_order.results else end.get(name, number + 1))
         for name, number in begin.items()
         if name != passing
     }

@@ -220,11 +220,11 @@ def _ends(request: FitRequest, *, is_streamed: bool) -> tuple[str, str]:
 def _fit_in_one_memory(request: FitRequest, stop: Stop) -> Fit:
     """Return the answer for one memory: the plans of all searches, and the best that fits."""
     network, beside = request.network, request.beside
-    course = topological_order(network, carries=True)
-    is_streamed, external = ends_of(course, request.input, request.output)
+    layer_order = topological_order(network, carries=True)
+    is_streamed, external = ends_of(layer_order, request.input, request.output)
     table = StageTable(network, element_bytes=request.element_bytes, outside=external)
-    inputs = () if is_streamed else (course.at(0), *course.others)
-    lower_bound = max(sum(map(table.arena_bytes, names)) for names in (inputs, course.results))
+    inputs = () if is_streamed else (layer_order.at(0), *layer_order.others)
+    lower_bound = max(sum(map(table.arena_bytes, names)) for names in (inputs, layer_order.results))
     # Where the ends alone are too large, no search changes the answer.
     is_hopeless = request.room is not None and lower_bound > request.room
     methods_found, ended = methods_of_orders(
@@ -363,10 +363,10 @@ def _fit_in_memories(request: FitRequest, budget: Budget) -> Fit:
             "for an element; weights in memories have the bytes of elements"
         )
     planned = _planned_beside_stack(request, stop_of(budget))
-    course = topological_order(network)
-    is_streamed, external = ends_of(course, request.input, request.output)
+    layer_order = topological_order(network)
+    is_streamed, external = ends_of(layer_order, request.input, request.output)
     table = StageTable(network, element_bytes=element_bytes, outside=external)
-    plan = planned.plan or layer_by_layer(course, table, budget=budget).plan
+    plan = planned.plan or layer_by_layer(layer_order, table, budget=budget).plan
     name = TWO_MEMORIES if planned.plan else WHOLE_LAYERS
     method = method_of(
         name,
@@ -375,8 +375,8 @@ def _fit_in_memories(request: FitRequest, budget: Budget) -> Fit:
         planned.traffic.nanoseconds,
         counts_state=request.beside is not None,
     )
-    inputs = () if is_streamed else (course.at(0), *course.others)
-    ends = max(sum(map(table.arena_bytes, names)) for names in (inputs, course.results))
+    inputs = () if is_streamed else (layer_order.at(0), *layer_order.others)
+    ends = max(sum(map(table.arena_bytes, names)) for names in (inputs, layer_order.results))
     status, reason = (Status.FEASIBLE if planned.plan else Status.UNKNOWN), planned.reason
     home, beside = layout_of(memories).stack, request.beside
     if ends > sum(memory.size for memory in memories):

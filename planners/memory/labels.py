@@ -109,12 +109,12 @@ class _GroupSearch:
         self._stop = stop
         self._others = others
         self._is_complete = True
-        last = len(moves.course.separators)
+        last = len(moves.layer_order.separators)
         self._chains = PlacedChains(tuple(moves.whole_bytes(cut) for cut in range(last)), {})
 
     def front(self) -> PlanFront:
         """Return the plans from the first separator to the last."""
-        last = len(self._moves.course.separators) - 1
+        last = len(self._moves.layer_order.separators) - 1
         chains = self._begun()
         for cut in range(last):
             self._stop.look()
@@ -211,14 +211,14 @@ class _GroupSearch:
 
     def _lead(self, begin: int, end: int, moves: JoinedMoves) -> int:
         """Minimum of source offset minus result offset at which the result may overlap the source."""
-        table, course = self._moves.table, self._moves.course
-        source, around = course.at(begin), course.carried[begin + 1 : end + 1]
-        if source in course.results or source in around:  # it is not overwritten
+        table, layer_order = self._moves.table, self._moves.layer_order
+        source, around = layer_order.at(begin), layer_order.carried[begin + 1 : end + 1]
+        if source in layer_order.results or source in around:  # it is not overwritten
             return self._moves.whole_bytes(end)
         paces = [pace for pace in map(self._moves.pace, moves) if pace is not None]
         if len(paces) < len(moves):  # a tensor between the moves that they do not read
             return self._moves.whole_bytes(end)
-        return least_lead(paces, table.row_bytes(source), table.row_bytes(course.at(end)))
+        return least_lead(paces, table.row_bytes(source), table.row_bytes(layer_order.at(end)))
 
 
 # Rows of an array with a label of one state in each column: bytes of line buffers, with the result of
@@ -264,7 +264,7 @@ class GroupLabels:
         LINES of these labels is the peak of the whole group. Of its source and its result it counts
         only the larger tensor, as if they overlapped completely.
         """
-        last = len(self._moves.course.separators) - 1
+        last = len(self._moves.layer_order.separators) - 1
         for cut in range(self._begin, last):
             for rows, labels in sorted(self._open.pop(cut, {}).items()):
                 yield from self._follow(cut, rows, self._pruned(labels))
@@ -290,7 +290,7 @@ class GroupLabels:
         is_done = (memory <= self._memory) & is_cheap
         yield from _by_target(choices.end, is_done, number, memory, passing, work)
         passing = np.maximum(labels[STAGING], choices.onward[:, None])
-        last = len(self._moves.course.separators) - 1
+        last = len(self._moves.layer_order.separators) - 1
         goes_on = is_cheap & (choices.end < last)[:, None]
         goes_on &= self._beside + lines + passing <= self._memory
         for key, reached in _by_target(choices.key, goes_on, number, lines, passing, work):

@@ -85,8 +85,8 @@ def canonical_orders(
 
 def _has_long_section(network: Network, order: Sequence[str]) -> bool:
     """Whether a section between two separators has many layers with several inputs."""
-    course = topological_order(in_order(network, order))
-    sections = (course.between(number, number + 1) for number in range(course.sections))
+    layer_order = topological_order(in_order(network, order))
+    sections = (layer_order.between(number, number + 1) for number in range(layer_order.sections))
     return any(
         len(layers) >= max(LONG_SECTION, len(order) // LONG_PART)
         and sum(len(set(layer.inputs)) - 1 for layer in layers) >= FEWEST_JOINS

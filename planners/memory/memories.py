@@ -107,22 +107,22 @@ def planned_in_memories(request: FitRequest, budget: Budget) -> InMemories:
     with a state.
     """
     network, platform, layout = request.network, request.platform, layout_of(request.memories)
-    course, stop = topological_order(network), stop_of(budget)
-    is_streamed, external = ends_of(course, request.input, request.output)
-    arriving = course.at(0) if is_streamed else None
+    layer_order, stop = topological_order(network), stop_of(budget)
+    is_streamed, external = ends_of(layer_order, request.input, request.output)
+    arriving = layer_order.at(0) if is_streamed else None
     table = StageTable(network, element_bytes=request.element_bytes, outside=external)
     times = plan_times(table, platform, request.durations, None)
-    costs = costs_of(layout, course, table, platform, times)
-    sizes = {name: table.arena_bytes(name) for name in (*course.layers, *course.others)}
+    costs = costs_of(layout, layer_order, table, platform, times)
+    sizes = {name: table.arena_bytes(name) for name in (*layer_order.layers, *layer_order.others)}
     sizes |= {} if arriving is None else {arriving: 0}
     fast, trained = layout.capacity, sum(costs.sizes.values())
-    bound = least_slow_bytes(course, table, fast, without={*external, arriving})
+    bound = least_slow_bytes(layer_order, table, fast, without={*external, arriving})
     bound += max(0, trained - fast)
     if not (external or is_streamed):  # of these, layers may read an input again at no cost
-        bound += least_waiting_bytes(course, table, fast)
+        bound += least_waiting_bytes(layer_order, table, fast)
     once = network_multiply_accumulates(network)
     candidates = partial(GroupCandidates, fast=fast, costs=costs, arriving=arriving, stop=stop)
-    spaces = _spaces(candidates, course, table)
+    spaces = _spaces(candidates, layer_order, table)
     best, reason = _planned_within(next(spaces), layout, sizes, None)
     least = (bound, once) if costs.scale is None else (0, 0)
     alone, ended = None, None
@@ -139,7 +139,7 @@ def planned_in_memories(request: FitRequest, budget: Budget) -> InMemories:
         best = candidate or best
     improved = None
     if best is not None:
-        groups = candidates(course, table)
+        groups = candidates(layer_order, table)
         improved, reason = _improved(groups, layout, sizes, best, reason, bound=bound)
     if ended is not None and not ended.has(Ended.EFFORT):
         reason = because(MemoriesWhy.BY_THEN, end=ended)
@@ -157,8 +157,8 @@ def planned_in_memories(request: FitRequest, budget: Budget) -> InMemories:
         memories=layout.all,
         moved=None if plan is None else plan.slow_bytes,
         lower_bound=bound,
-        all_slow=slow_bytes_of_whole_layers(course, sizes, frozenset()) + trained,
-        greedy=greedy_split(course, table, sizes, fast) + trained,
+        all_slow=slow_bytes_of_whole_layers(layer_order, sizes, frozenset()) + trained,
+        greedy=greedy_split(layer_order, table, sizes, fast) + trained,
         weights=trained,
         nanoseconds=None if improved is None else costs.nanoseconds(improved.cost),
     )
@@ -257,12 +257,12 @@ def slow_front(request: FitRequest, stop_for: Callable[[int], Stop]) -> list[Slo
 
 
 def _spaces(
-    candidates: Callable[..., GroupCandidates], course: TopologicalOrder, table: StageTable
+    candidates: Callable[..., GroupCandidates], layer_order: TopologicalOrder, table: StageTable
 ) -> Iterator[GroupCandidates]:
     """Growing sets of groups: single layers, rows, strips; then tiles; for several layer orders."""
-    yield candidates(course, table, longest=1)
-    yield candidates(course, table, longest=LONGEST_RUN)
-    for order in few_orders(course.network):
+    yield candidates(layer_order, table, longest=1)
+    yield candidates(layer_order, table, longest=LONGEST_RUN)
+    for order in few_orders(layer_order.network):
         ordered = topological_order(order), table.of(order)
         plain = candidates(*ordered)
         yield plain
@@ -296,7 +296,9 @@ def _planned_within(
                 elif most is None:
                     reason = because(MemoriesWhy.NONE, layer=search.stuck_at, fast=capacity)
                 break
-            tried = Chain(groups.course, groups.table, layout, groups.costs, steps, groups.arriving)
+            tried = Chain(
+                groups.layer_order, groups.table, layout, groups.costs, steps, groups.arriving
+            )
             plan = tried.plan()
             first = plan.cost if first is None else first
             if not plan.fast_excess:
@@ -345,10 +347,12 @@ class MemoriesSearch:
 
     def _first_sets(self) -> Iterator[tuple[int, Names]]:
         """The sets of inputs that fit into fast memory before the first layer."""
-        course = self._groups.course
-        inputs = {course.at(0), *course.others} - {self._groups.arriving}
+        layer_order = self._groups.layer_order
+        inputs = {layer_order.at(0), *layer_order.others} - {self._groups.arriving}
         outside = inputs & self._outside
-        inside = [name for name in course.layers + course.others if name in inputs - outside]
+        inside = [
+            name for name in layer_order.layers + layer_order.others if name in inputs - outside
+        ]
         for fast in subsets(inside):
             is_whole = len(fast) == len(inside)
             if self._bytes(fast) <= self._capacity and (is_whole or self._has_slow):

@@ -55,7 +55,7 @@ class GroupCandidates:
 
     def __init__(
         self,
-        course: TopologicalOrder,
+        layer_order: TopologicalOrder,
         table: StageTable,
         *,
         fast: int,
@@ -75,20 +75,20 @@ class GroupCandidates:
         untiled: groups to which tiles of columns are added.
         """
         self._untiled, self.has_tiles = untiled, untiled is not None
-        self.course, self.table, self._fast = course, table, fast
+        self.layer_order, self.table, self._fast = layer_order, table, fast
         self.costs, self.arriving, self.stop = costs, arriving, stop
-        self.layers = course.layers[1:]
+        self.layers = layer_order.layers[1:]
         self._longest = longest
-        self.last_read = dict.fromkeys((*course.layers, *course.others), -1)
+        self.last_read = dict.fromkeys((*layer_order.layers, *layer_order.others), -1)
         for number, name in enumerate(self.layers):
-            for source in course.network.layer(name).inputs:
+            for source in layer_order.network.layer(name).inputs:
                 self.last_read[source] = number
-        self.last_read |= dict.fromkeys(course.results, len(self.layers))
-        outside = frozenset(course.at(cut) for cut in range(len(course.separators)))
-        inner = StageTable(course.network, element_bytes=table.element_bytes, outside=outside)
-        self._moves = GroupMoves(course, inner)
+        self.last_read |= dict.fromkeys(layer_order.results, len(self.layers))
+        outside = frozenset(layer_order.at(cut) for cut in range(len(layer_order.separators)))
+        inner = StageTable(layer_order.network, element_bytes=table.element_bytes, outside=outside)
+        self._moves = GroupMoves(layer_order, inner)
         self._boundaries = self._tiling_boundaries()
-        self._cut_at = {place: cut for cut, place in enumerate(course.separators)}
+        self._cut_at = {place: cut for cut, place in enumerate(layer_order.separators)}
         self._demands: dict[int, list[GroupDemand]] = {}
 
     def at(self, begin: int) -> list[GroupDemand]:
@@ -140,7 +140,7 @@ class GroupCandidates:
 
         rows: of a firing of a layer with weights; rows_without_weights: of a firing of another layer.
         """
-        network = self.course.network
+        network = self.layer_order.network
         stages: list[Stage] = []
         last = min(len(self.layers), begin + (self._longest or LONGEST_RUN))
         for end in range(begin + 1, last + 1):
@@ -186,7 +186,7 @@ class GroupCandidates:
                 for _, _, labels, number in best[:: -(-len(best) // MOST_VARIANTS)]:
                     moves = search.moves_of(labels, number)
                     stages = [stage for move in moves for stage in move.stages]
-                    yield self.course.separators[end], stages
+                    yield self.layer_order.separators[end], stages
 
     def _column_tiled_groups(self, begin: int) -> Iterator[GroupDemand]:
         """Yield groups of layers in column tiles, for rows that are too long; slices are read in place.
@@ -256,7 +256,7 @@ class GroupCandidates:
         inside, results = self.layers[begin:end], self._results(begin, end)
         if not {stage.result for stage in stages}.issuperset(results):
             return None
-        part = part_of(self.course.network, inside)
+        part = part_of(self.layer_order.network, inside)
         group = self.table.group(stages)
         whole = self._demand(end, group, results, self._fast_bytes(group, results), {})
         # A single tile of a group with one source is the same as the group without tiles.
@@ -404,7 +404,7 @@ class GroupCandidates:
     def pinning(self, layers: Names) -> GroupCandidates:
         """Return the groups where the weights of some layers are resident in fast memory."""
         return GroupCandidates(
-            self.course,
+            self.layer_order,
             self.table,
             fast=self._fast,
             costs=self.costs.pinning(layers),

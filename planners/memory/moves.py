@@ -167,23 +167,23 @@ class GroupMoves:
     most_partitions = MOST_PARTITIONS
 
     def __init__(
-        self, course: TopologicalOrder, table: StageTable, parts: Sequence[int] = ()
+        self, layer_order: TopologicalOrder, table: StageTable, parts: Sequence[int] = ()
     ) -> None:
         """Set the execution order and the table of stage geometries.
 
         parts: numbers of channel blocks, in addition to 1, into which a stage may be divided.
         """
-        self.course = course
+        self.layer_order = layer_order
         self.table = table
         self._parts = parts
         self.computed = 0  # moves whose costs were computed, for the effort of a search
-        works = list(map(table.work_of, course.layers))
+        works = list(map(table.work_of, layer_order.layers))
         # MACs after each separator without recomputation: a lower bound for the search.
-        self._left = tuple(sum(works[place + 1 :]) for place in course.separators)
+        self._left = tuple(sum(works[place + 1 :]) for place in layer_order.separators)
         self._whole_bytes = [
-            table.arena_bytes(course.at(cut)) for cut in range(len(course.separators))
+            table.arena_bytes(layer_order.at(cut)) for cut in range(len(layer_order.separators))
         ]
-        self._all_bytes = sum(map(table.tensor_bytes, course.layers))
+        self._all_bytes = sum(map(table.tensor_bytes, layer_order.layers))
         self._arrays: dict[tuple[int, int], MoveArrays] = {}
         self._paces: dict[int, tuple[GroupMove, Pace | None]] = {}  # by identity
         self._sections: dict[int, tuple[GroupMove, int]] = {}
@@ -193,15 +193,17 @@ class GroupMoves:
 
     def from_cut(self, begin: int, entry: int) -> Iterator[GroupMove]:
         """Yield the moves from a separator. entry: rows of a batch of its tensor, or WHOLE."""
-        course = self.course
-        first = course.separators[begin] + 1
-        for end in range(begin + 1, len(course.separators)):
-            if entry != WHOLE and course.carried[end] == course.at(begin):
+        layer_order = self.layer_order
+        first = layer_order.separators[begin] + 1
+        for end in range(begin + 1, len(layer_order.separators)):
+            if entry != WHOLE and layer_order.carried[end] == layer_order.at(begin):
                 continue  # a tensor carried past the move has to be stored whole
-            layers = course.layers[first : course.separators[end] + 1]
+            layers = layer_order.layers[first : layer_order.separators[end] + 1]
             if len(layers) > self.longest_stage and end > begin + 1:
                 return
-            if len(layers) == 1 and takes_rows(course.network, course.network.layer(layers[0])):
+            if len(layers) == 1 and takes_rows(
+                layer_order.network, layer_order.network.layer(layers[0])
+            ):
                 yield GroupMove(begin, end, (Stage(layers=layers, mode=Mode.ACCUMULATING),))
             if entry == WHOLE and self.table.can_go_by_channels(layers):
                 yield GroupMove(begin, end, (Stage(layers=layers, mode=Mode.CHANNELS),))
@@ -305,8 +307,8 @@ class GroupMoves:
 
     def carried_bytes(self, cut: int) -> int:
         """Return the arena bytes of the tensor carried past a separator and of later inputs."""
-        around = [tensor for tensor in (self.course.carried[cut],) if tensor is not None]
-        return sum(map(self.table.arena_bytes, (*around, *self.course.others_behind(cut))))
+        around = [tensor for tensor in (self.layer_order.carried[cut],) if tensor is not None]
+        return sum(map(self.table.arena_bytes, (*around, *self.layer_order.others_behind(cut))))
 
     def whole_bytes(self, cut: int) -> int:
         """Return the arena bytes of the tensor at a separator if the tensor is stored whole."""
@@ -327,17 +329,17 @@ class GroupMoves:
         ]
         rows = []
         for key, cost, move in choices_all:
-            batch = move.rows * self.table.row_bytes(self.course.at(move.end))
+            batch = move.rows * self.table.row_bytes(self.layer_order.at(move.end))
             most = max(cost.passing, cost.last)
             onward = max(cost.passing, cost.last + batch)
-            last = self.table.network.layer(self.course.at(move.end))
+            last = self.table.network.layer(self.layer_order.at(move.end))
             if last.operator.scatters_rows and move.stages[-1].mode is Mode.ACCUMULATING:
                 onward = self._all_bytes  # more than any plan has: the group ends
             whole, left = self.whole_bytes(move.end), self._left[move.end]
             rows.append((key, move.end, cost.lines, cost.work, most, onward, whole, left))
         largest = max((number for row in rows for number in row), default=0)
         # A label sums one row for each separator, and its numbers are added as well.
-        kind = ranges.number_type(4 * largest * (len(self.course.separators) + 1))
+        kind = ranges.number_type(4 * largest * (len(self.layer_order.separators) + 1))
         columns = np.array(rows, kind).reshape(-1, 8).T
         return MoveArrays(tuple(move for _, _, move in choices_all), keys, *columns)
 
@@ -351,14 +353,14 @@ class GroupMoves:
         if len(move.stages) == 1:
             return self._single(move, entry, table)
         geometries = [table.geometry(stage) for stage in move.stages]
-        source = self.course.at(move.begin)
+        source = self.layer_order.at(move.begin)
         group = GroupGeometry(table, geometries, None if entry == WHOLE else source, entry)
         kept = {stage.result: Keeping.LINE for stage in move.stages}
-        kept |= {name: Keeping.WHOLE for name in kept if name in self.course.results}
+        kept |= {name: Keeping.WHOLE for name in kept if name in self.layer_order.results}
         result = move.stages[-1].result
         kept[result] = kept[""] = Keeping.WHOLE
         if entry != WHOLE:
-            kept[source] = Keeping.WHOLE if source in self.course.results else Keeping.LINE
+            kept[source] = Keeping.WHOLE if source in self.layer_order.results else Keeping.LINE
         rows, passing = group.kept(kept)
         return MoveCost(
             sum(count * group.row_bytes[name] for name, count in rows.items())
@@ -372,9 +374,9 @@ class GroupMoves:
     def _single(self, move: GroupMove, entry: int, table: StageTable) -> MoveCost:
         """Return the cost of a move of a single stage, from the stage's row needs."""
         geometry = table.geometry(move.stages[0])
-        source = self.course.at(move.begin)
+        source = self.layer_order.at(move.begin)
         beside = geometry.accumulator + self._beside(move, entry)
-        if entry == WHOLE or source in self.course.results:
+        if entry == WHOLE or source in self.layer_order.results:
             return MoveCost(beside, 0, geometry.strip_bytes, geometry.work)
         size = self.table.row_bytes(source)
         height = self.table.height(source)
@@ -402,8 +404,8 @@ class GroupMoves:
         """
         inside = {stage.result for stage in move.stages[:-1]}
         if entry != WHOLE:
-            inside.add(self.course.at(move.begin))
-        return sum(map(self.table.arena_bytes, sorted(self.course.results & inside)))
+            inside.add(self.layer_order.at(move.begin))
+        return sum(map(self.table.arena_bytes, sorted(self.layer_order.results & inside)))
 
     def apart(self, section: int) -> tuple[GroupMove, int]:
         """Return the layer-by-layer move between a separator and the next one, and its peak bytes."""
@@ -417,15 +419,15 @@ class GroupMoves:
         The peak is the maximum of live bytes over the layers, including the tensors at both
         separators. Concatenations between the separators are in place where this lowers the peak.
         """
-        course, table = self.course, self.table
-        first, upto = course.separators[section] + 1, course.separators[section + 1] + 1
-        layers = course.layers[first:upto]
-        before = course.at(section)
-        goes_around = before in course.results or course.carried[section + 1] == before
+        layer_order, table = self.layer_order, self.table
+        first, upto = layer_order.separators[section] + 1, layer_order.separators[section + 1] + 1
+        layers = layer_order.layers[first:upto]
+        before = layer_order.at(section)
+        goes_around = before in layer_order.results or layer_order.carried[section + 1] == before
         last_read = {before: len(layers) if goes_around else 0}
         for number, name in enumerate(layers):
-            last_read[name] = len(layers) if name in course.results else number
-            for source in course.network.layer(name).inputs:
+            last_read[name] = len(layers) if name in layer_order.results else number
+            for source in layer_order.network.layer(name).inputs:
                 last_read[source] = max(last_read.get(source, 0), number)
         begun = {name: number for number, name in enumerate(layers)}
         lives = {name: (begun.get(name, 0), end + 1) for name, end in last_read.items()}
@@ -433,8 +435,8 @@ class GroupMoves:
         aliases = {
             name: alias for name, alias in table.aliases.items() if {name, alias.host} <= set(begun)
         }
-        around = course.carried[section]
-        for name in (*course.others_behind(section + 1), *((around,) if around else ())):
+        around = layer_order.carried[section]
+        for name in (*layer_order.others_behind(section + 1), *((around,) if around else ())):
             sizes[name] = table.arena_bytes(name)
             lives[name] = (0, len(layers))
         peak = most_bytes(without_costly_aliases(aliases, lives, sizes), lives, sizes)
@@ -450,7 +452,7 @@ class GroupMoves:
         if id(move) not in self._paces:  # whose hash would cost more than the search of a pace
             table = self.table_of(move)
             firings = [table.geometry(stage).firings for stage in move.stages]
-            source = self.course.at(move.begin)
+            source = self.layer_order.at(move.begin)
             is_read = any(
                 reading.tensor == source for stage in firings for reading in stage.readings
             )

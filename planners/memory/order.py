@@ -141,13 +141,13 @@ def chain_of(network: Network) -> TopologicalOrder:
             f"network {network.name!r} has {counted(len(network.inputs), 'input')} and "
             f"{counted(len(network.outputs), 'output')}; fused tiles need one of each"
         )
-    course = topological_order(network)
-    if network.outputs[0].inputs != (course.layers[-1],):
+    layer_order = topological_order(network)
+    if network.outputs[0].inputs != (layer_order.layers[-1],):
         raise InvalidNetwork(
             f"network {network.name!r}: its output is not that of its last layer, "
-            f"{course.layers[-1]!r}"
+            f"{layer_order.layers[-1]!r}"
         )
-    for name in course.layers:
+    for name in layer_order.layers:
         if not network.consumers[name]:
             raise InvalidNetwork(f"layer {name!r} is read by nobody")
-    return course
+    return layer_order

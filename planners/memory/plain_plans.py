@@ -44,7 +44,7 @@ ROWS_ARENA = "row by row, one arena"
 ROWS_SEPARATE = "row by row, separate buffers"
 
 
-def ends_of(course: TopologicalOrder, source: str, output: str) -> tuple[bool, frozenset[str]]:
+def ends_of(layer_order: TopologicalOrder, source: str, output: str) -> tuple[bool, frozenset[str]]:
     """Return whether the input arrives row by row, and the tensors in the caller's memory.
 
     source: of INPUTS, output: of OUTPUT_MEMORIES.
@@ -52,10 +52,12 @@ def ends_of(course: TopologicalOrder, source: str, output: str) -> tuple[bool, f
     Only a single input that is not an output as well can arrive row by row; otherwise inputs are
     resident. Outputs that layers read are resident.
     """
-    read = {name for layer in course.layers for name in course.network.layer(layer).inputs}
-    can_stream = not course.others and course.at(0) not in course.results
-    inputs = {course.at(0), *course.others} if source == EXTERNAL else set()
-    outputs = course.results - read if output == EXTERNAL else set()
+    read = {
+        name for layer in layer_order.layers for name in layer_order.network.layer(layer).inputs
+    }
+    can_stream = not layer_order.others and layer_order.at(0) not in layer_order.results
+    inputs = {layer_order.at(0), *layer_order.others} if source == EXTERNAL else set()
+    outputs = layer_order.results - read if output == EXTERNAL else set()
     return source == ROWS and can_stream, frozenset(inputs | outputs)
 
 
@@ -105,20 +107,26 @@ def whole_arena(
 
 
 def layer_by_layer(
-    course: TopologicalOrder, table: StageTable, *, is_streamed: bool = False, budget: Budget = None
+    layer_order: TopologicalOrder,
+    table: StageTable,
+    *,
+    is_streamed: bool = False,
+    budget: Budget = None,
 ) -> BoundedPlan:
     """Return the plan that executes layer by layer, in the arena of `whole_arena`.
 
     is_streamed: the input arrives row by row, and is collected before the first layer is computed.
     """
     size, external = table.element_bytes, table.outside
-    arena = whole_arena(course.network, element_bytes=size, external=external, budget=budget)
+    arena = whole_arena(layer_order.network, element_bytes=size, external=external, budget=budget)
     groups: list[JoinedMoves] = [()] if is_streamed else []
-    for cut in range(course.sections):
-        layers = course.between(cut, cut + 1)
+    for cut in range(layer_order.sections):
+        layers = layer_order.between(cut, cut + 1)
         stages = tuple(Stage(layers=(layer.name,), rows=layer.shape.rows) for layer in layers)
         groups.append((GroupMove(cut, cut + 1, stages, in_turn=(1,) * len(stages)),))
-    plan, _ = bounded_plan(course, table, groups, is_streamed=is_streamed, offsets=arena.offsets)
+    plan, _ = bounded_plan(
+        layer_order, table, groups, is_streamed=is_streamed, offsets=arena.offsets
+    )
     return BoundedPlan(
         plan, arena.lower_bound, sum(buffer.size for buffer in arena.problem.buffers)
     )
@@ -131,10 +139,10 @@ class RowMoves(GroupMoves):
     most_partitions = 1
 
     def __init__(
-        self, course: TopologicalOrder, table: StageTable, granularity: Granularity
+        self, layer_order: TopologicalOrder, table: StageTable, granularity: Granularity
     ) -> None:
         """Take the rows that each layer computes in a firing."""
-        super().__init__(course, table)
+        super().__init__(layer_order, table)
         self._granularity = granularity
 
     def from_cut(self, begin: int, entry: int) -> Iterator[GroupMove]:
@@ -156,19 +164,21 @@ class RowMoves(GroupMoves):
         streams_all: each of several inputs is a stage of its own, which delivers it row by row.
         accumulates: reductions accumulate row by row instead of reading a whole tensor.
         """
-        course, groups = self.course, list[JoinedMoves]()
+        layer_order, groups = self.layer_order, list[JoinedMoves]()
         cuts = (
             separator
-            for separator in range(1, course.sections)
-            if self.table.height(course.at(separator)) == 1
+            for separator in range(1, layer_order.sections)
+            if self.table.height(layer_order.at(separator)) == 1
         )
-        for begin, end in pairwise((0, *cuts, course.sections)):
+        for begin, end in pairwise((0, *cuts, layer_order.sections)):
             stages = []
-            if begin == 0 and streams_all and course.others:
-                stages += [Stage(layers=(name,)) for name in (course.at(0), *course.others)]
-            for layer in course.between(begin, end):
+            if begin == 0 and streams_all and layer_order.others:
+                stages += [
+                    Stage(layers=(name,)) for name in (layer_order.at(0), *layer_order.others)
+                ]
+            for layer in layer_order.between(begin, end):
                 stage = self.with_rows(Stage(layers=(layer.name,)))
-                if accumulates and stage.rows == 1 and sums_over_rows(course.network, layer):
+                if accumulates and stage.rows == 1 and sums_over_rows(layer_order.network, layer):
                     stage = replace(stage, mode=Mode.ACCUMULATING)
                 stages.append(stage)
             groups.append((GroupMove(begin, end, tuple(stages)),))
@@ -176,7 +186,7 @@ class RowMoves(GroupMoves):
 
 
 def row_by_row(
-    course: TopologicalOrder,
+    layer_order: TopologicalOrder,
     table: StageTable,
     granularity: Granularity = BY_ROWS,
     *,
@@ -190,16 +200,16 @@ def row_by_row(
     groups with whole tensors between them are searched, and used if they need less. budget: a stop, or
     seconds; it ends the search.
     """
-    moves = RowMoves(course, table, granularity)
-    is_single = is_streamed and not course.others
+    moves = RowMoves(layer_order, table, granularity)
+    is_single = is_streamed and not layer_order.others
     plans: list[tuple[list[JoinedMoves], tuple[StreamingPlan, int]]] = []
     for accumulates in (True, False):
         groups = moves.plain(streams_all=is_streamed, accumulates=accumulates)
         if not plans or groups != plans[0][0]:
-            plans.append((groups, bounded_plan(course, table, groups, is_streamed=is_single)))
+            plans.append((groups, bounded_plan(layer_order, table, groups, is_streamed=is_single)))
     groups, (plan, least) = min(plans, key=lambda plan: plan[1][0].arena_bytes)
     stages = [stage for (move,) in groups for stage in move.stages]
-    whole_network = table.group(stages, course.at(0) if is_single else None)
+    whole_network = table.group(stages, layer_order.at(0) if is_single else None)
     keeping = dict.fromkeys(whole_network.row_bytes, Keeping.RING)
     rings = kept_places(whole_network.firings, keeping)
     whole = {buffer.tensor for buffer in plan.buffers if buffer.has_all_rows}
@@ -212,7 +222,7 @@ def row_by_row(
         with suppress(*ENDS):
             front_found = front(moves, limit, is_streamed=is_single, labels=LABELS, budget=stop)
             for _, _, chain in front_found.plans:
-                bounded = bounded_plan(course, table, chain, is_streamed=is_single)
+                bounded = bounded_plan(layer_order, table, chain, is_streamed=is_single)
                 plan, least = min((plan, least), bounded, key=lambda pair: pair[0].arena_bytes)
     return BoundedPlan(plan, least, separate)
 
@@ -367,9 +377,9 @@ def memory_comparison(
     """
     if network.keeps_state:
         return _stateful_comparison(network, durations, element_bytes, budget)
-    course = topological_order(network)
-    _, outside = ends_of(course, ROWS, EXTERNAL)
-    is_streamed = not course.results & {course.at(0), *course.others}
+    layer_order = topological_order(network)
+    _, outside = ends_of(layer_order, ROWS, EXTERNAL)
+    is_streamed = not layer_order.results & {layer_order.at(0), *layer_order.others}
     resident, streamed = (
         StageTable(network, element_bytes=element_bytes, outside=external)
         for external in (frozenset(), outside)
@@ -389,9 +399,14 @@ def memory_comparison(
     return MemoryComparison(
         network=network,
         element_bytes=element_bytes,
-        whole=layer_by_layer(course, resident, budget=budget),
+        whole=layer_by_layer(layer_order, resident, budget=budget),
         rows=row_by_row(
-            course, streamed, granularity, is_streamed=is_streamed, is_searched=True, budget=budget
+            layer_order,
+            streamed,
+            granularity,
+            is_streamed=is_streamed,
+            is_searched=True,
+            budget=budget,
         ),
         nanoseconds=(sum(works[0]), sum(works[1])),
         pipelined=max(works[1]),

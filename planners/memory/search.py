@@ -103,7 +103,7 @@ class PlanSearch:
 
     def __init__(
         self,
-        course: TopologicalOrder,
+        layer_order: TopologicalOrder,
         table: StageTable,
         *,
         is_streamed: bool,
@@ -129,7 +129,7 @@ class PlanSearch:
         # Of plans in `methods`, by their identity.
         self._chains: dict[int, tuple[JoinedMoves, ...]] = {}
         self.ended: Reason | None = None
-        self._course, self._table = course, table
+        self._layer_order, self._table = layer_order, table
         self._is_streamed = is_streamed
         self._spaces = {name: moves for name, moves in self._all_spaces() if name in searched}
         self._widths = labels
@@ -141,15 +141,15 @@ class PlanSearch:
 
     def _all_spaces(self) -> Iterator[tuple[str, GroupMoves]]:
         """The sets of moves with strips; rematerialisation only if there are spans to recompute."""
-        yield STRIPS, GroupMoves(self._course, self._table)
-        twice = TwiceMoves(self._course, self._table)
+        yield STRIPS, GroupMoves(self._layer_order, self._table)
+        twice = TwiceMoves(self._layer_order, self._table)
         if twice.has_spans:
             yield TWICE, twice
-        yield IN_PARTS, GroupMoves(self._course, self._table, PARTS)
+        yield IN_PARTS, GroupMoves(self._layer_order, self._table, PARTS)
 
     def plan_baselines(self) -> None:
         """Add the two baseline plans."""
-        where = self._course, self._table
+        where = self._layer_order, self._table
         self._add(WHOLE_LAYERS, layer_by_layer(*where, is_streamed=self._is_streamed).plan)
         self._add(BY_ROWS, row_by_row(*where, is_streamed=self._is_streamed).plan)
 
@@ -172,7 +172,7 @@ class PlanSearch:
         front_methods = improving(
             known, lambda method: (method.ram_bytes, method.plan.multiply_accumulates)
         )
-        moves = [OnceMoves(self._course, self._table), *self._spaces.values()]
+        moves = [OnceMoves(self._layer_order, self._table), *self._spaces.values()]
         most_work = ANY_WORK
         try:
             for method in front_methods:
@@ -213,7 +213,7 @@ class PlanSearch:
         chain = self._chains.get(id(method.plan))
         if chain is None:
             return
-        orders = StageOrders(self._course, self._table, stop, is_streamed=self._is_streamed)
+        orders = StageOrders(self._layer_order, self._table, stop, is_streamed=self._is_streamed)
         plan = orders.improve(chain, method.plan)
         if plan.arena_bytes < method.ram_bytes:
             self._add(method.name, plan)
@@ -222,17 +222,19 @@ class PlanSearch:
         if name == LINES and plan.rematerialised:
             name = HEADS if any(span.by_heads for span in plan.rematerialised) else LINES_AGAIN
         time = None if self._times is None else self._times.of(plan)
-        method = method_of(name, plan, self._course.network, time, counts_state=self._counts_state)
+        method = method_of(
+            name, plan, self._layer_order.network, time, counts_state=self._counts_state
+        )
         work, groups = float(method.mac_ratio), counted(len(plan.groups), "group")
         LOG.info("%s: arena of %d bytes, %.4gx MACs, %s", name, plan.arena_bytes, work, groups)
         self.methods.append(method)
 
     def _search(self) -> None:
         """Search line buffers first and then strips, with a growing number of labels for each state."""
-        once = OnceMoves(self._course, self._table)
+        once = OnceMoves(self._layer_order, self._table)
         heads = HeadGroups(once)
         most = min(way.ram_bytes for way in self.methods)
-        self._take(LINES, PlainMoves(self._course, self._table), most, self._widths[0])
+        self._take(LINES, PlainMoves(self._layer_order, self._table), most, self._widths[0])
         for labels in self._widths:
             most = min(way.ram_bytes for way in self.methods if way.name in PLAIN)
             is_complete = self._take(LINES, once, most, labels)
@@ -335,7 +337,7 @@ class PlanSearch:
         stages = sum(len(move.stages) for moves in groups for move in moves)
         self._stop.spend(PLAN_EFFORT * stages)
         plan = smaller_plan(
-            self._course,
+            self._layer_order,
             self._table,
             groups,
             is_streamed=self._is_streamed,
@@ -388,8 +390,8 @@ class TwiceMoves(GroupMoves):
     spans_are_free = False  # whether only layers without MACs are recomputed
     longest_way = 3  # separators that may end a span
 
-    def __init__(self, course: TopologicalOrder, table: StageTable) -> None:
-        super().__init__(course, table)
+    def __init__(self, layer_order: TopologicalOrder, table: StageTable) -> None:
+        super().__init__(layer_order, table)
         self._spans: dict[
             tuple[int, int], tuple[Rewritten[tuple[str, ...]], StageTable] | None
         ] = {}
@@ -399,7 +401,7 @@ class TwiceMoves(GroupMoves):
         """Whether layers between two separators can be recomputed."""
         return any(
             self._span(begin, end) is not None
-            for begin in range(len(self.course.separators))
+            for begin in range(len(self.layer_order.separators))
             for end in self._ends(begin)
         )
 
@@ -410,15 +412,15 @@ class TwiceMoves(GroupMoves):
             rewritten = self._span(begin, end)
             if rewritten is not None:
                 again, table = rewritten
-                span = Span(self.course.at(begin), self.course.at(end))
+                span = Span(self.layer_order.at(begin), self.layer_order.at(end))
                 section = OrderSection(begin, end, again.parts[0], table, span)
                 yield from self.partitions(section)
 
     def _ends(self, begin: int) -> Iterator[int]:
         """Separators that end a span worth recomputing from this separator on."""
         left = self.longest_way
-        for end in range(begin + 1, len(self.course.separators)):
-            length = self.course.separators[end] - self.course.separators[begin]
+        for end in range(begin + 1, len(self.layer_order.separators)):
+            length = self.layer_order.separators[end] - self.layer_order.separators[begin]
             if length > TIMES_LONGER * LONGEST_SPAN or not left:
                 return
             left -= self._span(begin, end) is not None
@@ -427,7 +429,7 @@ class TwiceMoves(GroupMoves):
     def _span(self, begin: int, end: int) -> tuple[Rewritten[tuple[str, ...]], StageTable] | None:
         """The layers between two separators with copies of recomputed layers; None if not worth it."""
         if (begin, end) not in self._spans:
-            repeated = done_twice(self.course, begin, end)
+            repeated = done_twice(self.layer_order, begin, end)
             is_worth_it = repeated is not None and self._is_worth_it(begin, repeated)
             self._spans[begin, end] = (
                 (repeated, self.table.of(repeated.network))
@@ -444,7 +446,7 @@ class TwiceMoves(GroupMoves):
         """
         copied = {copy.layer for copy in again.copies.values()}
         widest = max(map(self.table.tensor_bytes, copied))
-        readers = set(again.network.consumers[self.course.at(begin)])
+        readers = set(again.network.consumers[self.layer_order.at(begin)])
         stays = bool(readers - set(again.copies) - copied)
         copies = map(again.network.layer, again.copies)
         work = sum(multiply_accumulates(copy, again.network.input_shapes(copy)) for copy in copies)
@@ -481,17 +483,17 @@ class HeadGroups:
 
     def __init__(self, moves: GroupMoves) -> None:
         """Set the moves of the network, which do not include groups by heads."""
-        self._moves, self._course, self._table = moves, moves.course, moves.table
-        course = self._course
+        self._moves, self._layer_order, self._table = moves, moves.layer_order, moves.table
+        layer_order = self._layer_order
         self._known: dict[int, dict[int, list[Candidate]]] = {}
-        operators = (course.network.layer(name).operator for name in course.layers)
+        operators = (layer_order.network.layer(name).operator for name in layer_order.layers)
         places = [
             number for number, operator in enumerate(operators) if operator.attention is not None
         ]
-        for begin, place in enumerate(course.separators):
+        for begin, place in enumerate(layer_order.separators):
             product = next((later for later in places if later > place), None)
             if product is not None:
-                end = bisect_left(course.separators, product)
+                end = bisect_left(layer_order.separators, product)
                 group = self._by_heads(begin, end)
                 self._known |= {} if group is None else {begin: {end: [group]}}
 
@@ -505,18 +507,18 @@ class HeadGroups:
 
     def _by_heads(self, begin: int, end: int) -> Candidate | None:
         """Return the groups between two separators around attention: each head, then the rest."""
-        course, moves = self._course, self._moves
-        heads_found = heads_between(course, begin, end)
+        layer_order, moves = self._layer_order, self._moves
+        heads_found = heads_between(layer_order, begin, end)
         if heads_found is None:
             return None
-        span = Span(course.at(begin), course.at(end), by_heads=True)
+        span = Span(layer_order.at(begin), layer_order.at(end), by_heads=True)
         table = self._table.of(heads_found.network)
         part, *further = heads_found.parts
         first, peak = self._least(OrderSection(begin, end, part.heads[0], table, span))
         last, inner = (
             self._least(OrderSection(begin, end, part.rest, table, span)) if part.rest else ((), 0)
         )
-        ends = self._ends_bytes(begin, end, (*part.slices, course.at(begin)), last, table)
+        ends = self._ends_bytes(begin, end, (*part.slices, layer_order.at(begin)), last, table)
         peak = max(peak + (ends if further else moves.whole_bytes(begin)), inner + ends)
         stages: list[Stage] = []
         in_turn: list[int] = []
@@ -528,7 +530,7 @@ class HeadGroups:
             stages += (stage for run in runs for stage in run)
             in_turn += map(len, runs)
         if further:  # the groups of tokens are joined
-            stages += _at_once(course.at(end), table)
+            stages += _at_once(layer_order.at(end), table)
             in_turn.append(1)
         whole = moves.carried_bytes(begin) + table.arena_bytes(part.joined)
         work = sum(table.geometry(stage).work for stage in stages)
@@ -559,12 +561,16 @@ class HeadGroups:
 
         sources: names under which the stages after the heads may read the source, or rows of it.
         """
-        course = self._course
-        name, result = course.at(begin), course.at(end)
+        layer_order = self._layer_order
+        name, result = layer_order.at(begin), layer_order.at(end)
         source, size = self._moves.whole_bytes(begin), self._moves.whole_bytes(end)
         firings = [table.geometry(stage).firings for stage in stages]
         read = {reading.tensor for firing in firings for reading in firing.readings} & set(sources)
-        if name in course.results or name in course.carried[begin + 1 : end + 1] or len(read) > 1:
+        if (
+            name in layer_order.results
+            or name in layer_order.carried[begin + 1 : end + 1]
+            or len(read) > 1
+        ):
             return source + size
         rows = table.row_bytes(name), table.row_bytes(result)
         lead = max((least_lead([pace_of(firings, reading)], *rows) for reading in read), default=0)

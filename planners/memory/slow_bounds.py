@@ -57,7 +57,11 @@ def subsets(names: Sequence[str]) -> Iterator[Names]:
 
 
 def least_slow_bytes(
-    course: TopologicalOrder, table: StageTable, fast: int, *, without: Collection[str | None] = ()
+    layer_order: TopologicalOrder,
+    table: StageTable,
+    fast: int,
+    *,
+    without: Collection[str | None] = (),
 ) -> int:
     """Return a lower bound on the slow-memory bytes of any schedule that moves rows or parts of rows.
 
@@ -65,8 +69,8 @@ def least_slow_bytes(
     first layer is computed, and all results after the last. without: tensors in no memory of the plan.
     """
     total = 0
-    needed = _needed_bytes(course, table)
-    for ends in ((course.at(0), *course.others), tuple(course.results)):
+    needed = _needed_bytes(layer_order, table)
+    for ends in ((layer_order.at(0), *layer_order.others), tuple(layer_order.results)):
         names = tuple(name for name in ends if name not in without)
         if len(names) > MOST_CHOSEN:
             total += max(0, sum(needed[name] for name in names) - fast)
@@ -79,18 +83,20 @@ def least_slow_bytes(
     return total
 
 
-def _needed_bytes(course: TopologicalOrder, table: StageTable) -> dict[str, int]:
+def _needed_bytes(layer_order: TopologicalOrder, table: StageTable) -> dict[str, int]:
     """Bytes of the pixels of each tensor that the results of the network need.
 
     A row of a result needs all rows of its inputs from the first needed row to the last; the same
     holds for columns, if the layer can be computed column by column.
     """
-    network, needs = course.network, Needs(course.network)
-    shapes = {name: network.layer(name).shape for name in (*course.layers, *course.others)}
+    network, needs = layer_order.network, Needs(layer_order.network)
+    shapes = {
+        name: network.layer(name).shape for name in (*layer_order.layers, *layer_order.others)
+    }
     masks = {name: np.zeros((shape.rows, shape.width), bool) for name, shape in shapes.items()}
-    for name in course.results:
+    for name in layer_order.results:
         masks[name][:] = True
-    for name in reversed(course.layers):
+    for name in reversed(layer_order.layers):
         layer = network.layer(name)
         is_by_columns = can_be_tiled(network, layer) and works_by_columns(network, layer)
         across = needs.of(layer, COLUMNS) if is_by_columns else ()
@@ -113,57 +119,61 @@ def _spans(spans: Sequence[Range], limit: int) -> Array:
     return np.array([(first <= places) & (places < end) for first, end in spans], bool)
 
 
-def slow_bytes_of_whole_layers(course: TopologicalOrder, sizes: dict[str, int], fast: Names) -> int:
+def slow_bytes_of_whole_layers(
+    layer_order: TopologicalOrder, sizes: dict[str, int], fast: Names
+) -> int:
     """Return the traffic layer by layer: each tensor moves once when written and once per read."""
     total = 0
-    for name in course.layers[1:]:
-        for tensor in (name, *course.network.layer(name).inputs):
+    for name in layer_order.layers[1:]:
+        for tensor in (name, *layer_order.network.layer(name).inputs):
             total += 0 if tensor in fast else sizes[tensor]
     return total
 
 
 def greedy_split(
-    course: TopologicalOrder, table: StageTable, sizes: dict[str, int], fast: int
+    layer_order: TopologicalOrder, table: StageTable, sizes: dict[str, int], fast: int
 ) -> int:
     """Return the traffic of whole layers with the largest tensors in slow memory until the rest fits.
 
     The rest fits if its peak of live bytes does. This is an optimistic baseline: placement may need
     more.
     """
-    whole = whole_tensors(course.network, element_bytes=table.element_bytes)
+    whole = whole_tensors(layer_order.network, element_bytes=table.element_bytes)
     inside = sorted(whole.buffers, key=lambda buffer: buffer.size)
     while max(loads([(b.start, b.end, b.size) for b in inside]).values(), default=0) > fast:
         inside.pop()
-    return slow_bytes_of_whole_layers(course, sizes, frozenset(buffer.name for buffer in inside))
+    return slow_bytes_of_whole_layers(
+        layer_order, sizes, frozenset(buffer.name for buffer in inside)
+    )
 
 
 SOURCE, SINK = "source", "sink"
 Node = tuple[str, str]
 
 
-def least_waiting_bytes(course: TopologicalOrder, table: StageTable, fast: int) -> int:
+def least_waiting_bytes(layer_order: TopologicalOrder, table: StageTable, fast: int) -> int:
     """Return a lower bound on traffic beyond moving inputs and results once."""
-    if course.others:
+    if layer_order.others:
         return 0
     bound, seen = 0, set[frozenset[str]]()
-    for gate in _gates(course):
-        behind = _behind(course, gate)
+    for gate in _gates(layer_order):
+        behind = _behind(layer_order, gate)
         if behind in seen:
             continue
         seen.add(behind)
-        ways = _Ways(course, table, gate, behind)
+        ways = _Ways(layer_order, table, gate, behind)
         for most in (1, 2):  # how often a byte of the cut counts at most
             if ways.targets:
                 bound = max(bound, _flow(ways.capacities(most)) - most * fast)
     return bound
 
 
-def _gates(course: TopologicalOrder) -> Iterator[str]:
+def _gates(layer_order: TopologicalOrder) -> Iterator[str]:
     """Tensors whose elements all depend on all of the input, along at least one chain of layers."""
-    network, source = course.network, course.at(0)
+    network, source = layer_order.network, layer_order.at(0)
     shape = network.layer(source).shape
     reach = {source: (np.eye(shape.rows, dtype=bool), np.eye(shape.width, dtype=bool), False)}
-    for name in course.layers[1:]:
+    for name in layer_order.layers[1:]:
         layer = network.layer(name)
         ways = []
         for index, operand in enumerate(_operands(network, layer)):
@@ -178,11 +188,11 @@ def _gates(course: TopologicalOrder) -> Iterator[str]:
                 yield name
 
 
-def _behind(course: TopologicalOrder, gate: str) -> frozenset[str]:
+def _behind(layer_order: TopologicalOrder, gate: str) -> frozenset[str]:
     """The tensors that depend on a gate."""
     gated = {gate}
-    for name in course.layers[1:]:
-        if gated.intersection(course.network.layer(name).inputs):
+    for name in layer_order.layers[1:]:
+        if gated.intersection(layer_order.network.layer(name).inputs):
             gated.add(name)
     return frozenset(gated - {gate})
 
@@ -250,15 +260,15 @@ class _Ways:
     """The paths from the input to tensors that depend on a gate, as a flow network between tensors."""
 
     def __init__(
-        self, course: TopologicalOrder, table: StageTable, gate: str, behind: frozenset[str]
+        self, layer_order: TopologicalOrder, table: StageTable, gate: str, behind: frozenset[str]
     ) -> None:
         """Take the gate, and all tensors that depend on it."""
-        self._course, self._table, self._behind = course, table, behind
-        network = self._network = course.network
-        self._shown = _shown(course)
+        self._layer_order, self._table, self._behind = layer_order, table, behind
+        network = self._network = layer_order.network
+        self._shown = _shown(layer_order)
         self._edges: list[tuple[str, str]] = []
         late, self.targets = {gate}, list[str]()
-        for name in course.layers[1:]:
+        for name in layer_order.layers[1:]:
             layer = network.layer(name)
             if name == gate:
                 continue
@@ -338,7 +348,7 @@ class _Ways:
 
     def capacities(self, most: int) -> dict[Node, dict[Node, int]]:
         """Return the flow network; a tensor has its bytes as capacity, at most `most` times."""
-        source = self._course.at(0)
+        source = self._layer_order.at(0)
         edges = defaultdict[Node, dict[Node, int]](dict)
         nodes = {node for edge in self._edges for node in edge}
         total = 0
@@ -354,14 +364,14 @@ class _Ways:
         return edges
 
 
-def _shown(course: TopologicalOrder) -> set[str]:
+def _shown(layer_order: TopologicalOrder) -> set[str]:
     """Tensors with elements that are, or may be, those of a result, through data movement alone."""
-    network, names = course.network, set(course.results)
-    for name in reversed(course.layers):
+    network, names = layer_order.network, set(layer_order.results)
+    for name in reversed(layer_order.layers):
         layer = network.layer(name)
         if name in names and layer.operator.is_view:
             names |= set(layer.inputs)
-    for name in course.layers:
+    for name in layer_order.layers:
         layer = network.layer(name)
         if layer.operator.is_view and names.intersection(layer.inputs):
             names.add(name)

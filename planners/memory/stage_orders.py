@@ -43,10 +43,10 @@ class StageOrders:
     """Local search over chains of groups of a network, with other orders of their stages."""
 
     def __init__(
-        self, course: TopologicalOrder, table: StageTable, stop: Stop, *, is_streamed: bool
+        self, layer_order: TopologicalOrder, table: StageTable, stop: Stop, *, is_streamed: bool
     ) -> None:
         """Set the network. is_streamed: whether its input arrives row by row."""
-        self._course, self._table, self._is_streamed = course, table, is_streamed
+        self._layer_order, self._table, self._is_streamed = layer_order, table, is_streamed
         self._stop, self._random = stop, Random(SEED)
 
     def improve(self, chain: tuple[JoinedMoves, ...], plan: StreamingPlan) -> StreamingPlan:
@@ -103,7 +103,7 @@ class StageOrders:
         count = sum(len(move.stages) for moves in chain for move in moves)
         self._stop.spend(PLAN_EFFORT * count)
         plan = smaller_plan(
-            self._course,
+            self._layer_order,
             self._table,
             chain,
             is_streamed=self._is_streamed,
@@ -177,7 +177,7 @@ class StageOrders:
         return (*stages[:number], *pieces, *stages[number + 1 :])
 
     def _is_stage(self, layers: tuple[str, ...]) -> bool:
-        return not self._course.results & set(layers[:-1]) and self._table.can_be_stage(layers)
+        return not self._layer_order.results & set(layers[:-1]) and self._table.can_be_stage(layers)
 
 
 def _is_by_rows(stage: Stage) -> bool:

@@ -152,15 +152,15 @@ class TiledGroups:
 
     def __init__(
         self,
-        course: TopologicalOrder,
+        layer_order: TopologicalOrder,
         tilings: Sequence[tuple[int, int]],
         times: TileTimes,
         scratch: ScratchCount,
     ) -> None:
         """Set the tilings, as numbers of tiles down and across; (1, 1) is no tiling."""
-        self._course, self._times, self._scratch = course, times, scratch
-        self._network, self._element_bytes = course.network, times.element_bytes
-        self._needs = Needs(course.network)
+        self._layer_order, self._times, self._scratch = layer_order, times, scratch
+        self._network, self._element_bytes = layer_order.network, times.element_bytes
+        self._needs = Needs(layer_order.network)
         self._pairs = sorted(set(tilings) - {(1, 1)})
 
     def ending(
@@ -171,17 +171,17 @@ class TiledGroups:
         Each group is a triple: index of the first section; tiles; and bytes in addition to its two
         ends, nanoseconds and MACs.
         """
-        course, first = self._course, upto
+        layer_order, first = self._layer_order, upto
         while first and all(
-            can_be_tiled(self._network, layer) for layer in course.between(first - 1, first)
+            can_be_tiled(self._network, layer) for layer in layer_order.between(first - 1, first)
         ):
             first -= 1
-        result = self._network.layer(course.at(upto))
+        result = self._network.layer(layer_order.at(upto))
         shape = result.shape
         pairs = [pair for pair in self._pairs if pair[0] <= shape.height and pair[1] <= shape.width]
         if first == upto or not pairs:
             return
-        layers = course.between(first, upto)
+        layers = layer_order.between(first, upto)
         counts = [sorted({pair[axis] for pair in pairs}) for axis in (ROWS, COLUMNS)]
         tilings = [
             (
@@ -218,7 +218,7 @@ class TiledGroups:
 
         result: of the whole group, which has no tile buffer.
         """
-        layers, source = self._course.between(number, number + 1), self._course.at(number)
+        layers, source = self._layer_order.between(number, number + 1), self._layer_order.at(number)
         names = (source, *(layer.name for layer in layers))
         along = [
             {
@@ -284,7 +284,7 @@ class TiledGroups:
             )
             for layer in layers
         )
-        return ranges.number_type((ring_bytes + spent) * 2 * self._course.sections)
+        return ranges.number_type((ring_bytes + spent) * 2 * self._layer_order.sections)
 
     def _nanoseconds(
         self, layer: Layer, held: tuple[list[Bands], ...], *, halo_cached: bool

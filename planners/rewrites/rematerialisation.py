@@ -37,7 +37,9 @@ LONGEST_SPAN = 14  # layers between the two tensors, each counted once
 TIMES_LONGER = 3  # with attention: a normalisation that is written out has ten layers
 
 
-def done_twice(course: TopologicalOrder, begin: int, end: int) -> Rewritten[tuple[str, ...]] | None:
+def done_twice(
+    layer_order: TopologicalOrder, begin: int, end: int
+) -> Rewritten[tuple[str, ...]] | None:
     """Return the network where the reductions between two separators have producers of their own.
 
     Its one part is the span in execution order, all copies and reductions first. None where no map
@@ -45,11 +47,11 @@ def done_twice(course: TopologicalOrder, begin: int, end: int) -> Rewritten[tupl
     on the result of another reduction, where a producer is a part of a layer, or where the span exceeds
     LONGEST_SPAN and MOST_AGAIN.
     """
-    network = course.network
-    inside = course.layers[course.separators[begin] + 1 : course.separators[end] + 1]
+    network = layer_order.network
+    inside = layer_order.layers[layer_order.separators[begin] + 1 : layer_order.separators[end] + 1]
     has_attention = any(network.layer(name).operator.rereads_rows for name in inside)
     times = TIMES_LONGER if has_attention else 1
-    if len(inside) > times * LONGEST_SPAN or course.results & set(inside[:-1]):
+    if len(inside) > times * LONGEST_SPAN or layer_order.results & set(inside[:-1]):
         return None
     groups = _sums(network, inside)
     sums = set().union(*groups)
@@ -57,7 +59,7 @@ def done_twice(course: TopologicalOrder, begin: int, end: int) -> Rewritten[tupl
     after = needed_for(network, inside, {inside[-1]})
     if not 0 < len(before) <= times * MOST_AGAIN or not before <= after or inside[-1] in sums:
         return None
-    if before & course.parts:
+    if before & layer_order.parts:
         return None
     if any(sums & set(network.layer(name).inputs) for name in before):
         return None
@@ -87,15 +89,17 @@ def done_twice(course: TopologicalOrder, begin: int, end: int) -> Rewritten[tupl
     return Rewritten(network=rewritten, copies=copies, parts=(order,))
 
 
-def heads_between(course: TopologicalOrder, begin: int, end: int) -> Rewritten[HeadLayers] | None:
+def heads_between(
+    layer_order: TopologicalOrder, begin: int, end: int
+) -> Rewritten[HeadLayers] | None:
     """Return the network where the attention heads between two separators have their own layers."""
-    inside = course.layers[course.separators[begin] + 1 : course.separators[end] + 1]
-    names_of_layers = {layer.name for layer in course.network.layers}
-    if course.results & set(inside[:-1]) or not names_of_layers.issuperset(inside):
+    inside = layer_order.layers[layer_order.separators[begin] + 1 : layer_order.separators[end] + 1]
+    names_of_layers = {layer.name for layer in layer_order.network.layers}
+    if layer_order.results & set(inside[:-1]) or not names_of_layers.issuperset(inside):
         return None
-    if course.parts & set(inside):
+    if layer_order.parts & set(inside):
         return None
-    return head_by_head(course.network, inside)
+    return head_by_head(layer_order.network, inside)
 
 
 def worked_network(network: Network, spans: tuple[Span, ...]) -> Network:
@@ -140,8 +144,8 @@ def worked_layers(network: Network, spans: tuple[Span, ...]) -> tuple[Network, M
             )
         network, copies = by_inputs.network, copies | dict(by_inputs.copies)
     parts = layers_in_parts(original, network)
-    course = replace(topological_order(network, carries=True), parts=parts)
-    cuts = {course.at(cut): cut for cut in range(len(course.separators))}
+    layer_order = replace(topological_order(network, carries=True), parts=parts)
+    cuts = {layer_order.at(cut): cut for cut in range(len(layer_order.separators))}
     for span in (span for span in spans if not span.by_inputs):
         recomputed: Rewritten[Any] | None = None
         if span.layers:
@@ -149,7 +153,10 @@ def worked_layers(network: Network, spans: tuple[Span, ...]) -> tuple[Network, M
             recomputed = None if has_parts else in_columns(network, span.layers, span.tiles)
         elif span.source in cuts and cuts[span.source] < cuts.get(span.result, 0):
             # The spans of a plan follow one another, so none changes the cuts of the next.
-            part, ends = replace(course, network=network), (cuts[span.source], cuts[span.result])
+            part, ends = (
+                replace(layer_order, network=network),
+                (cuts[span.source], cuts[span.result]),
+            )
             recomputed = (heads_between if span.by_heads else done_twice)(part, *ends)
         if recomputed is None:
             what, deed = ("sums of a map", "be computed twice")

@@ -16,9 +16,9 @@ from planners.reuse.evaluation import Costs, Evaluator
 from planners.reuse.placement import tensor_places
 
 
-def plan_of(course, table, groups, *, is_streamed):
+def plan_of(layer_order, table, groups, *, is_streamed):
     """The plan of a chain of groups."""
-    return bounded_plan(course, table, groups, is_streamed=is_streamed)[0]
+    return bounded_plan(layer_order, table, groups, is_streamed=is_streamed)[0]
 
 
 def whole_plan(network):

@@ -15,12 +15,12 @@ from tests.planners.memory.plain import plan_of
 
 def space(network, *, element_bytes=4, ends=(), parts=()):
     """The moves of a network. ends: inputs and results that lie outside, where no layer reads them."""
-    course = topological_order(network)
-    read = {source for name in course.layers for source in network.layer(name).inputs}
+    layer_order = topological_order(network)
+    read = {source for name in layer_order.layers for source in network.layer(name).inputs}
     inputs = {layer.name for layer in network.inputs}
     outside = frozenset(name for name in ends if name in inputs or name not in read)
     table = StageTable(network, element_bytes=element_bytes, outside=outside)
-    return GroupMoves(course, table, parts)
+    return GroupMoves(layer_order, table, parts)
 
 
 def random_groups(moves, source: Random, *, is_streamed):
@@ -28,7 +28,7 @@ def random_groups(moves, source: Random, *, is_streamed):
 
     An input that comes row by row is collected first now and then.
     """
-    groups, cut, last = [], 0, len(moves.course.separators) - 1
+    groups, cut, last = [], 0, len(moves.layer_order.separators) - 1
     if is_streamed and source.random() < 0.3:
         groups.append(())
         is_streamed = False
@@ -64,7 +64,7 @@ def random_plan(network, seed, *, is_streamed, element_bytes=4, is_outside=False
     ends = results | inputs if is_outside else ()
     moves = space(network, element_bytes=element_bytes, ends=ends, parts=parts)
     groups = random_groups(moves, Random(seed), is_streamed=is_streamed)
-    return plan_of(moves.course, moves.table, groups, is_streamed=is_streamed)
+    return plan_of(moves.layer_order, moves.table, groups, is_streamed=is_streamed)
 
 
 def outputs(model, plan, frame):

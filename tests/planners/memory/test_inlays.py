@@ -164,9 +164,11 @@ def whole_layers(network, element_bytes=4):
     """A plan of layers one after the other, each whole."""
     moves = space(network, element_bytes=element_bytes)
     groups = [
-        (move,) for cut in range(len(moves.course.separators) - 1) for move, _ in [moves.apart(cut)]
+        (move,)
+        for cut in range(len(moves.layer_order.separators) - 1)
+        for move, _ in [moves.apart(cut)]
     ]
-    return plan_of(moves.course, moves.table, groups, is_streamed=False)
+    return plan_of(moves.layer_order, moves.table, groups, is_streamed=False)
 
 
 @pytest.mark.usefixtures("everywhere")
@@ -223,10 +225,10 @@ def test_by_rows_densenet_has_a_ring_for_each_block():
     # concatenation of a block normalises what it joins, so it copies.
     network = simplified(Model(network=from_catalogue("densenet121"))).network
     moves = space(network, element_bytes=1)
-    stages = tuple(Stage(layers=(name,)) for name in moves.course.layers[1:])
-    last = len(moves.course.separators) - 1
+    stages = tuple(Stage(layers=(name,)) for name in moves.layer_order.layers[1:])
+    last = len(moves.layer_order.separators) - 1
     group = (GroupMove(0, last, stages),)
-    plan = plan_of(moves.course, moves.table, [group], is_streamed=False)
+    plan = plan_of(moves.layer_order, moves.table, [group], is_streamed=False)
     hosts = {one.host for one in plan.aliases}
     rows = {one.tensor: one.rows for one in plan.buffers if one.tensor in hosts}
     assert rows == {
@@ -272,7 +274,7 @@ def test_the_search_counts_sections_as_the_best_choice_of_places_has_it():
     counted = []
     for seed in range(80):
         moves = space(joined_network(seed), element_bytes=1)
-        for cut in range(len(moves.course.separators) - 1):
+        for cut in range(len(moves.layer_order.separators) - 1):
             move, peak = moves.apart(cut)
             names = [stage.result for stage in move.stages]
             aliases = [one for one in moves.table.aliases.values() if {*one[:2]} <= set(names)]
@@ -293,8 +295,8 @@ def subsets(things):
 
 def least_alive(moves, cut, names, aliases):
     """The most bytes alive at a step, step by step, layer by layer."""
-    network, hosts = moves.course.network, {one.tensor: one.host for one in aliases}
-    results, first = moves.course.results, moves.course.at(cut)
+    network, hosts = moves.layer_order.network, {one.tensor: one.host for one in aliases}
+    results, first = moves.layer_order.results, moves.layer_order.at(cut)
     alive_at = []
     for step in range(len(names)):
         alive = set()

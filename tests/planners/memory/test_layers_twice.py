@@ -35,14 +35,14 @@ def twice_space(network, element_bytes=4):
 def plan_with_copies(network, seed):
     """A plan drawn at random that computes layers twice, or None where no gate allows for it."""
     moves, source = twice_space(network), Random(seed)
-    groups, cut, last = [], 0, len(moves.course.separators) - 1
+    groups, cut, last = [], 0, len(moves.layer_order.separators) - 1
     while cut < last:
         known = list(moves.from_cut(cut, WHOLE))
         twice = [move for move in known if move.is_rematerialised]
         move = source.choice(twice or known)
         groups.append((move,))
         cut = move.end
-    plan = plan_of(moves.course, moves.table, groups, is_streamed=False)
+    plan = plan_of(moves.layer_order, moves.table, groups, is_streamed=False)
     return plan if plan.rematerialised else None
 
 

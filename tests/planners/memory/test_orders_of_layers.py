@@ -161,9 +161,9 @@ def pooled(builder, source, name):
 
 def test_stages_of_branches_begin_behind_the_tensors_that_two_layers_read():
     network = in_order(residual_branches(), depth_first_order(residual_branches()))
-    course = topological_order(network)
-    moves = GroupMoves(course, StageTable(network, element_bytes=1))
-    layers = course.between(0, 1)
+    layer_order = topological_order(network)
+    moves = GroupMoves(layer_order, StageTable(network, element_bytes=1))
+    layers = layer_order.between(0, 1)
     section = OrderSection(0, 1, tuple(layer.name for layer in layers), moves.table)
     assert len(layers) == 14
     partitions = [

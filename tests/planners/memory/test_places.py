@@ -104,7 +104,7 @@ def test_where_the_counted_plan_leaves_gaps_another_chain_is_placed_in_its_bytes
     moves = space(network, element_bytes=1)
     plans = front(moves, 10_000, is_streamed=True).plans
     counted, _, groups = min(plans, key=lambda plan: plan[0])
-    plan = plan_of(moves.course, moves.table, groups, is_streamed=True)
+    plan = plan_of(moves.layer_order, moves.table, groups, is_streamed=True)
     assert plan.arena_bytes > counted
     assert fit(network, element_bytes=1, input=ROWS).least.ram_bytes == counted
 

@@ -128,7 +128,7 @@ def plans_in_parts(network, *, rows, parts):
     for move in moves.from_cut(0, WHOLE):
         stage = move.stages[0]
         if len(stage.layers) == 3 and (stage.rows, stage.channel_blocks) == (rows, parts):
-            yield plan_of(moves.course, moves.table, [(move,)], is_streamed=False)
+            yield plan_of(moves.layer_order, moves.table, [(move,)], is_streamed=False)
 
 
 @pytest.mark.parametrize("rows", [1, 2])

@@ -62,7 +62,7 @@ def every_group(moves, begin, end, entry):
 
 def counted(moves, group, begin, end, *, is_streamed):
     """Bytes of a group added up move by move, with its ends laid over each other, and its work."""
-    course, table = moves.course, moves.table
+    layer_order, table = moves.layer_order, moves.table
     entry = 1 if is_streamed and begin == 0 else WHOLE
     lines = passing = work = 0
     for number, move in enumerate(group):
@@ -72,22 +72,25 @@ def counted(moves, group, begin, end, *, is_streamed):
         lines, work = lines + cost.lines, work + cost.work
         passing = max(passing, cost.passing, cost.last + own)
         entry = move.rows
-    source, result = table.tensor_bytes(course.at(begin)), table.tensor_bytes(course.at(end))
+    source, result = (
+        table.tensor_bytes(layer_order.at(begin)),
+        table.tensor_bytes(layer_order.at(end)),
+    )
     if is_streamed and begin == 0:
         return lines + passing + result, work
-    if course.at(begin) in course.results:  # it goes out, so nothing may lie over it
+    if layer_order.at(begin) in layer_order.results:  # it goes out, so nothing may lie over it
         return lines + passing + source + result, work
     lead = least_lead(
         [moves.pace(move) for move in group],
-        table.row_bytes(course.at(begin)),
-        table.row_bytes(course.at(end)),
+        table.row_bytes(layer_order.at(begin)),
+        table.row_bytes(layer_order.at(end)),
     )
     return lines + passing + max(result, source + min(lead, result)), work
 
 
 def every_plan(moves, *, is_streamed):
     """Memory and work of all chains of groups; the input is not collected."""
-    last = len(moves.course.separators) - 1
+    last = len(moves.layer_order.separators) - 1
     groups = {}
     for begin in range(last):
         entry = 1 if is_streamed and begin == 0 else WHOLE
@@ -134,9 +137,9 @@ def test_the_front_is_that_of_all_groups_and_moves(network, is_streamed, parts):
 @given(network=small_chains(), is_streamed=st.booleans())
 def test_results_and_what_lies_inside_a_group_never_take_more_than_is_counted(network, is_streamed):
     moves = space(network, element_bytes=1)
-    results = moves.course.results
+    results = moves.layer_order.results
     for memory, _, groups in front(moves, 10**9, is_streamed=is_streamed).plans:
-        plan = plan_of(moves.course, moves.table, groups, is_streamed=is_streamed)
+        plan = plan_of(moves.layer_order, moves.table, groups, is_streamed=is_streamed)
         for number in range(len(plan.groups)):
             alive = [one for one in plan.buffers if one.begin <= number < one.end]
             apart = [one for one in alive if one.kind is not Kind.WHOLE or one.tensor in results]
@@ -149,23 +152,23 @@ def test_results_and_what_lies_inside_a_group_never_take_more_than_is_counted(ne
 def test_bytes_counted_move_by_move_are_never_below_those_of_the_group(name):
     network = simplified(Model(network=from_catalogue(name))).network
     moves = space(network, element_bytes=1)
-    table, course = moves.table, moves.course
+    table, layer_order = moves.table, moves.layer_order
     source = Random(0)
     for _ in range(60):
-        begin, end = sorted(source.sample(range(len(course.separators)), 2))
+        begin, end = sorted(source.sample(range(len(layer_order.separators)), 2))
         entry = 1 if begin == 0 else WHOLE
         group = random_moves(moves, source, begin, end, entry)
         found = [table.geometry(stage) for move in group for stage in move.stages]
         firings, strips = [one.firings for one in found], [one.strip_bytes for one in found]
         if begin == 0:
-            firings.insert(0, made_by_rows(course.at(0), table.height(course.at(0)), 1))
+            firings.insert(0, made_by_rows(layer_order.at(0), table.height(layer_order.at(0)), 1))
             strips.insert(0, 0)
         keeping = {one.result: Keeping.LINE for one in firings}
-        keeping[course.at(end)] = Keeping.WHOLE
+        keeping[layer_order.at(end)] = Keeping.WHOLE
         sizes = {one.result: table.row_bytes(one.result) for one in firings}
         lines, passing = kept_rows(firings, sizes, strips, keeping)
         exact = sum(rows * sizes[name] for name, rows in lines.items()) + max(passing)
-        exact += sum(one.accumulator for one in found) + table.tensor_bytes(course.at(end))
+        exact += sum(one.accumulator for one in found) + table.tensor_bytes(layer_order.at(end))
         if begin == 0:
             assert counted(moves, group, begin, end, is_streamed=True)[0] >= exact
 
@@ -175,7 +178,7 @@ def test_dead_rows_of_all_tensors_that_a_group_reads_are_those_of_each_tensor_al
     moves = space(network, element_bytes=1)
     table, source = moves.table, Random(1)
     for _ in range(20):
-        begin, end = sorted(source.sample(range(len(moves.course.separators)), 2))
+        begin, end = sorted(source.sample(range(len(moves.layer_order.separators)), 2))
         group = random_moves(moves, source, begin, end, WHOLE)
         stages = [stage for move in group for stage in move.stages]
         firings = [table.geometry(stage).firings for stage in stages]
