@@ -260,16 +260,8 @@ ACTIVATIONS: dict[str, op.Activation | None] = {
     "swish": op.Activation(function="silu"),
 }
 TRAINING_OPTIONS = (
-    "learning_rate",
-    "momentum",
-    "decay",
-    "stopbackward",
-    "onlyforward",
-    "dontload",
-    "dontloadscales",
-    "numload",
-    "burnin_update",
-    "train_only_bn",
+    *("learning_rate", "momentum", "decay", "stopbackward", "onlyforward", "dontload"),
+    *("dontloadscales", "numload", "burnin_update", "train_only_bn"),
 )
 
 

@@ -312,7 +312,7 @@ class TfliteAssembly:
         self,
         node: TfliteNode,
         *steps: op.Operator,
-        sources: Sequence[str],
+        sources: Sequence[str] | None = None,
         trained: Sequence[Trained] = (),
         fused: int = 0,
         output: int = 0,
@@ -321,11 +321,13 @@ class TfliteAssembly:
     ) -> None:
         """Add a chain of layers; the last layer writes an output of the node.
 
+        sources: layers that the first layer reads, by default that of input 0 as the node sees it.
         trained: weights of the first layer. fused: ActivationFunctionType of the activation after the
         first layer. turns: whether the axes have the order of the node, so that the result may need a
         transposition. dims: of the result, if the file leaves them open.
         """
-        tensor, number, inputs = self.output(node, output), node.outputs[output], list(sources)
+        tensor, number = self.output(node, output), node.outputs[output]
+        inputs = [self.source(node, 0)] if sources is None else list(sources)
         quantization = quantization_of(tensor)
         if fused not in FUSED or (fused == TANH and quantization is not None):
             raise refusal(node, f"the activation {fused} behind it is not supported")

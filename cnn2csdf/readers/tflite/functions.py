@@ -127,7 +127,7 @@ def activation(
 ) -> None:
     """Add a function of single elements."""
     operator = op.Activation(function=function, parameters=parameters)
-    assembly.add(node, operator, sources=[assembly.source(node, 0)])
+    assembly.add(node, operator)
 
 
 def leaky_relu(node: TfliteNode, assembly: TfliteAssembly) -> None:
@@ -156,7 +156,7 @@ def prelu(node: TfliteNode, assembly: TfliteAssembly) -> None:
         return
     trained = [assembly.trained(node, 1, "slope", slope.reshape(-1))]
     operator = op.Activation(function="prelu")
-    assembly.add(node, operator, sources=[assembly.source(node, 0)], trained=trained)
+    assembly.add(node, operator, trained=trained)
 
 
 def _add_slopes(node: TfliteNode, assembly: TfliteAssembly) -> None:
@@ -199,7 +199,7 @@ def softmax(node: TfliteNode, assembly: TfliteAssembly, *, is_logarithm: bool = 
 
 def conversion(node: TfliteNode, assembly: TfliteAssembly) -> None:
     """Add a conversion of the data type or the quantisation."""
-    assembly.add(node, op.Conversion(), sources=[assembly.source(node, 0)])
+    assembly.add(node, op.Conversion())
 
 
 def reduction(node: TfliteNode, assembly: TfliteAssembly, *, function: str) -> None:
@@ -225,7 +225,7 @@ def reduction(node: TfliteNode, assembly: TfliteAssembly, *, function: str) -> N
     left = [axis for axis in assembly.axes(node, tensor.dims) if axis not in reduced]
     if not keeps and left != sorted(left):
         steps.append(op.Transpose(permutation=tuple(map(left.index, sorted(left)))))
-    assembly.add(node, *steps, sources=[assembly.source(node, 0)])
+    assembly.add(node, *steps)
 
 
 def extreme_place(node: TfliteNode, assembly: TfliteAssembly, *, function: str) -> None:
@@ -237,7 +237,7 @@ def extreme_place(node: TfliteNode, assembly: TfliteAssembly, *, function: str) 
     operator = op.ExtremePlace(function=function, axis=our_axis(node, assembly, dims, axes[0]))
     shape = operator.output_shape([assembly.shape(node, 0)])
     steps = with_axes_of(node, assembly, shape, dims, assembly.output(node).dims)
-    assembly.add(node, operator, *steps, sources=[assembly.source(node, 0)])
+    assembly.add(node, operator, *steps)
 
 
 def cast(node: TfliteNode, assembly: TfliteAssembly) -> None:
@@ -252,7 +252,7 @@ def cast(node: TfliteNode, assembly: TfliteAssembly) -> None:
         step = op.Activation(function="is not zero")
     elif is_cut and is_real:
         step = op.Activation(function="truncate")
-    assembly.add(node, step, sources=[assembly.source(node, 0)])
+    assembly.add(node, step)
 
 
 def running_sum(node: TfliteNode, assembly: TfliteAssembly) -> None:
@@ -265,7 +265,7 @@ def running_sum(node: TfliteNode, assembly: TfliteAssembly) -> None:
         is_exclusive=bool(options_of(node).integer(0, "b")),
         is_reversed=bool(options_of(node).integer(1, "b")),
     )
-    assembly.add(node, operator, sources=[assembly.source(node, 0)])
+    assembly.add(node, operator)
 
 
 SMALLEST_LENGTH = 1e-6  # lower bound on the norm by which a vector is divided
@@ -297,7 +297,7 @@ def largest(node: TfliteNode, assembly: TfliteAssembly) -> None:
     axis = our_axis(node, assembly, dims, -1) if len(dims) > 1 else 0
     for number in range(len(node.outputs)):
         operator = op.Ranking(axis=axis, count=counts[0], gives_places=number == 1)
-        assembly.add(node, operator, sources=[assembly.source(node, 0)], output=number)
+        assembly.add(node, operator, output=number)
 
 
 CONVERTERS: Mapping[str, Converter] = {

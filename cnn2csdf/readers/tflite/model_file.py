@@ -34,23 +34,8 @@ ELEMENTS = {
     9: Element.INT8,
     10: Element.FLOAT64,
 }
-WIDTHS = {
-    0: 4,
-    1: 2,
-    2: 4,
-    3: 1,
-    4: 8,
-    6: 1,
-    7: 2,
-    8: 8,
-    9: 1,
-    10: 8,
-    11: 16,
-    12: 8,
-    13: 4,
-    15: 4,
-    16: 2,
-}
+WIDTHS = {kind: element.bytes for kind, element in ELEMENTS.items()}
+WIDTHS |= {8: 8, 11: 16, 12: 8, 13: 4, 15: 4, 16: 2}  # of types that no layer has
 POSITIONS = {1: "i4", 2: "u2", 3: "u1"}  # types of the positions of sparse constants
 NAMES = {  # numbers of BuiltinOperator
     0: "ADD", 1: "AVERAGE_POOL_2D", 2: "CONCATENATION", 3: "CONV_2D", 4: "DEPTHWISE_CONV_2D",

@@ -139,7 +139,7 @@ def unpack(node: TfliteNode, assembly: TfliteAssembly) -> None:
         piece = op.Slice(axis=place, start=number, stop=number + 1)
         shape = piece.output_shape([assembly.shape(node, 0)])
         steps = with_axes_of(node, assembly, shape, dims, assembly.output(node, number).dims)
-        assembly.add(node, piece, *steps, sources=[assembly.source(node, 0)], output=number)
+        assembly.add(node, piece, *steps, output=number)
 
 
 def reverse(node: TfliteNode, assembly: TfliteAssembly) -> None:
@@ -150,7 +150,7 @@ def reverse(node: TfliteNode, assembly: TfliteAssembly) -> None:
     for axis in axes:
         place = our_axis(node, assembly, dims, axis)
         steps.append(op.Gather(axis=place, places=tuple(range(sizes[place] - 1, -1, -1))))
-    assembly.add(node, *steps, sources=[assembly.source(node, 0)])
+    assembly.add(node, *steps)
 
 
 def embedding(
@@ -256,7 +256,7 @@ def gather(node: TfliteNode, assembly: TfliteAssembly) -> None:
     shape = operator.output_shape([assembly.shape(node, 0)])
     wanted = assembly.output(node).dims
     steps = [] if places.ndim == 1 else with_axes_of(node, assembly, shape, dims, wanted)
-    assembly.add(node, operator, *steps, sources=[assembly.source(node, 0)])
+    assembly.add(node, operator, *steps)
 
 
 def scatter(node: TfliteNode, assembly: TfliteAssembly) -> None:
@@ -484,7 +484,7 @@ def _add_slices(
     wanted = assembly.output(node).dims
     if not keeps_axes or len(wanted) != len(dims):
         operators += with_axes_of(node, assembly, shape, dims, wanted)
-    assembly.add(node, *(operators or [op.Identity()]), sources=[assembly.source(node, 0)])
+    assembly.add(node, *(operators or [op.Identity()]))
 
 
 CONVERTERS: Mapping[str, Converter] = {

@@ -206,7 +206,7 @@ def _add_quantized(node: TfliteNode, assembly: TfliteAssembly, units: int, *, ke
             require_centred(node, weights)
             trained.append(weights)
         trained.append(_array(node, assembly, FIRST_BIAS + number, f"{gate} bias"))
-    assembly.add(node, operator, sources=[assembly.source(node, 0)], trained=trained)
+    assembly.add(node, operator, trained=trained)
 
 
 def _array(node: TfliteNode, assembly: TfliteAssembly, index: int, role: str) -> Trained:
@@ -260,7 +260,7 @@ def svdf(node: TfliteNode, assembly: TfliteAssembly) -> None:
         _scaled(node, assembly, 2, "filters"),
         _array(node, assembly, 3, "bias"),
     ]
-    assembly.add(node, operator, sources=[assembly.source(node, 0)], trained=trained)
+    assembly.add(node, operator, trained=trained)
 
 
 CONVERTERS: Mapping[str, Converter] = {

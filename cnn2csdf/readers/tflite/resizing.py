@@ -233,13 +233,14 @@ class _DimsOfNode(TfliteAssembly):
         self,
         node: TfliteNode,
         *steps: Operator,
-        sources: Sequence[str],
+        sources: Sequence[str] | None = None,
         output: int = 0,
         dims: Dims | None = None,
         **_: object,
     ) -> None:
         """Record the dims after these layers, with the axes of the file and a batch of one."""
-        shapes, rank = list(map(self.builder.shape, sources)), len(self.output(node, output).dims)
+        names = [self.source(node, 0)] if sources is None else sources
+        shapes, rank = list(map(self.builder.shape, names)), len(self.output(node, output).dims)
         computed = dims or dims_after(steps, shapes)
         if len(computed) == 3 and rank == IMAGE_AXES and self.works_on_maps(node):
             computed = (*computed[1:], computed[0])

@@ -110,7 +110,6 @@ def convolution(node: TfliteNode, assembly: TfliteAssembly) -> None:
     assembly.add(
         node,
         operator,
-        sources=[assembly.source(node, 0)],
         trained=[trained, *bias],
         fused=fused,
     )
@@ -206,7 +205,7 @@ def pooling(node: TfliteNode, assembly: TfliteAssembly, *, function: str) -> Non
     window = _pooled_window(node, assembly)
     rounds_up = function == "average" and assembly.tensor(node, 0).element is Element.UINT8
     operator = op.Pooling(function=function, window=window, rounds_up=rounds_up)
-    assembly.add(node, operator, sources=[assembly.source(node, 0)], fused=fused_behind(node, 5))
+    assembly.add(node, operator, fused=fused_behind(node, 5))
 
 
 def pooling_of_squares(node: TfliteNode, assembly: TfliteAssembly) -> None:
@@ -291,7 +290,7 @@ def pad(
         raise refusal(node, f"padding of the batch by {amounts[0]}")
     amounts = [amounts[axis] for axis in axes]
     steps = op.padding_steps(assembly.shape(node, 0).dims, amounts, mode=mode, value=value)
-    assembly.add(node, *steps, sources=[assembly.source(node, 0)])
+    assembly.add(node, *steps)
 
 
 def blocks_and_channels(node: TfliteNode, assembly: TfliteAssembly) -> None:
@@ -301,7 +300,7 @@ def blocks_and_channels(node: TfliteNode, assembly: TfliteAssembly) -> None:
     if block < 1:
         raise UnreadableFile(f"{node}: blocks of {block}")
     move = op.SpaceToDepth if node.kind == "SPACE_TO_DEPTH" else op.DepthToSpace
-    assembly.add(node, move(block=block), sources=[assembly.source(node, 0)])
+    assembly.add(node, move(block=block))
 
 
 def resize(node: TfliteNode, assembly: TfliteAssembly, *, function: str, corners: int) -> None:
@@ -325,7 +324,7 @@ def resize(node: TfliteNode, assembly: TfliteAssembly, *, function: str, corners
     operator = op.Resize(
         size=(size[0], size[1]), function=function, coordinates=coordinates, rounding=rounding
     )
-    assembly.add(node, operator, sources=[assembly.source(node, 0)])
+    assembly.add(node, operator)
 
 
 CONVERTERS: Mapping[str, Converter] = {
