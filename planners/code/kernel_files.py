@@ -145,14 +145,12 @@ class KernelFiles:
     def _add_frame(self) -> None:
         """Add the header of rows, windows and ranges, which do not depend on the element type."""
         texts: dict[Place, str] = {}
-        users: dict[Place, set[str]] = {}
+        users: dict[str, set[Place]] = {}
         for name, use in self._uses.items():
-            for place in self._reached(use, None):
-                if place.file in SHARED:
-                    texts[place] = _part_of(place, self._build, None).text
-                    users.setdefault(place, set()).add(name)
+            users[name] = {place for place in self._reached(use, None) if place.file in SHARED}
+            texts |= {place: _part_of(place, self._build, None).text for place in users[name]}
             self._included[name].append(f'#include "{FRAME}"')
-        pieces = self._guarded(_ordered(texts, SHARED), texts, users)
+        pieces = self._of_networks(SHARED, texts, users)
         self._add(FRAME, "Rows, windows and views of tensors.", [_INCLUDES, INLINED, *pieces])
 
     def _add_layers(self, elements: str, uses: Mapping[str, KernelUse]) -> None:
@@ -216,8 +214,7 @@ class KernelFiles:
 
     def _add_reals(self) -> None:
         """Add the header of floating-point kernels in quantised networks."""
-        texts: dict[Place, str] = {}
-        users: dict[Place, set[str]] = {}
+        users: dict[str, set[Place]] = {}
         files = (*REALS, *added_sources(), *CONVERSIONS)
         parts = _parts(files, self._build, None)
         conversions = _parts(CONVERSIONS, self._build, None)
@@ -225,26 +222,33 @@ class KernelFiles:
             if not use.reals:
                 continue
             places = {part for part in reachable(use.reals, parts) if is_of_reals(parts[part])}
-            for place in places | reachable(use.conversions, conversions):
-                texts[place] = short_lines(as_real(parts[place].text))
-                users.setdefault(place, set()).add(name)
+            users[name] = places | reachable(use.conversions, conversions)
             self._included[name].append(f'#include "{AMONG_INTEGERS}"')
+        places = set().union(*users.values())
+        texts = {place: short_lines(as_real(parts[place].text)) for place in places}
         if texts:
-            pieces = self._guarded(_ordered(texts, files), texts, users)
+            pieces = self._of_networks(files, texts, users)
             topic = "Layers of real numbers among integers."
             self._add(AMONG_INTEGERS, topic, [LANES, *pieces])
 
     def _add_scheduler(self) -> None:
-        texts: dict[Place, str] = {}
-        users: dict[Place, set[str]] = {}
         parts = _parts(SCHEDULER, self._build, None)
-        for name, use in self._uses.items():
-            for place in reachable(use.scheduler, self._parts_of(use, SCHEDULER, None)):
-                texts[place] = parts[place].text
-                users.setdefault(place, set()).add(name)
-        pieces = self._guarded(_ordered(texts, SCHEDULER), texts, users)
-        topic = SCHEDULER_TOPIC
-        self._add(SCHEDULING, topic, pieces)
+        users = {
+            name: reachable(use.scheduler, self._parts_of(use, SCHEDULER, None))
+            for name, use in self._uses.items()
+        }
+        texts = {place: parts[place].text for place in set().union(*users.values())}
+        self._add(SCHEDULING, SCHEDULER_TOPIC, self._of_networks(SCHEDULER, texts, users))
+
+    def _of_networks(
+        self,
+        files: Sequence[str],
+        texts: Mapping[Place, str],
+        places: Mapping[str, set[Place]],
+    ) -> Iterator[str]:
+        """Yield definitions of C files in order. places: those that each network uses."""
+        users = {place: {name for name, used in places.items() if place in used} for place in texts}
+        return self._guarded(_ordered(texts, files), texts, users)
 
     def _reached(self, use: KernelUse, machine: Machine | None) -> set[Place]:
         """The definitions that a network uses on a machine."""

@@ -19,16 +19,8 @@ from planners.code.machines import NO_SWITCHES, Switches, specialised, words_of
 # C files by the elements of the arena, in the order in which they are compiled.
 SHARED = ("frame.c", "windows.c", "places.c", "folds.c", "sweep.c", "shares.c")  # any elements
 REALS = (  # floating point
-    *SHARED,
-    "reals.c",
-    "shares_of_reals.c",
-    "share_windows.c",
-    "combine.c",
-    "hybrid.c",
-    "points.c",
-    "detections.c",
-    "steps.c",
-    "behind_reals.c",
+    *(*SHARED, "reals.c", "shares_of_reals.c", "share_windows.c", "combine.c", "hybrid.c"),
+    *("points.c", "detections.c", "steps.c", "behind_reals.c"),
 )
 # Integers: 8 bits or 16 bits, with accumulators of 32 bits ("narrow") or 64 bits ("wide"). Sums are
 # rescaled by fixed-point multipliers as in TensorFlow Lite, or in single precision as in ONNX Runtime.
@@ -44,13 +36,8 @@ INTEGERS = (*SHARED, *_NARROW, "fixed.c", "fixed_sums.c", *_FIXED_BYTES)  # 8 bi
 WITH_CMSIS_NN = (*INTEGERS, "cmsis_nn.c")
 SINGLES = (*SHARED, *_NARROW, "single.c", *_SINGLE_BYTES)  # 8 bits, single precision
 SHORTS = (*SHARED, *_WIDE, "fixed.c", "short_scaling.c", *_FIXED_SHORTS)  # 16 bits, fixed point
-SHORT_SINGLES = (
-    *SHARED,
-    *_WIDE,
-    "single.c",
-    *_SHORTS,
-    "single_layers.c",
-)  # 16 bits, single precision
+# 16 bits, single precision
+SHORT_SINGLES = (*SHARED, *_WIDE, "single.c", *_SHORTS, "single_layers.c")
 CONVERSIONS = ("conversions.c",)  # from integers to real numbers, with the layers in floating point
 SCHEDULER = ("tiles.c", "blocks.c", "scheduler.c")
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from cnn2csdf.network import Layer, Network
+from cnn2csdf.network import Layer
 from cnn2csdf.stored_tensors import stored_as, stored_at_run_time
 from cnn2csdf.weights import Model
 from csdf.errors import InvalidNetwork, InvalidPlan, UnsupportedOperator
@@ -172,7 +172,9 @@ class _SourceWriter:
     ) -> None:
         self._given = model.network
         model = as_signed(worked_model(model, plan.rematerialised))
-        _require_fit(model, plan)
+        require_weights(model)
+        for stage in (stage for group in plan.groups for stage in group.stages):
+            list(map(model.network.layer, stage.layers))  # raises for a plan of another network
         self.cmsis_nn = CmsisNN(self._given, plan, scratch) if kernels == CMSIS_NN else None
         self.name, self.target = identifier(name), target
         self.capitals = self.name.upper()
@@ -449,14 +451,10 @@ def weights_header(name: str, tables: Tables) -> str:
 """
 
 
-def _require_fit(model: Model, plan: StreamingPlan) -> None:
-    network: Network = model.network
+def require_weights(model: Model) -> None:
+    """Raise InvalidNetwork for a model without weights."""
     if model.weights is None:
         raise InvalidNetwork(
-            f"network {network.name!r} has no weights to write; read its file with "
+            f"network {model.network.name!r} has no weights to write; read its file with "
             "read_model(path), or take random_weights"
         )
-    for group in plan.groups:
-        for stage in group.stages:
-            for name in stage.layers:
-                network.layer(name)

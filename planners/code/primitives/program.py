@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from cnn2csdf.network import Layer
 from cnn2csdf.stored_tensors import stored_as
 from cnn2csdf.weights import Model
-from csdf.errors import InvalidNetwork, InvalidPlan
+from csdf.errors import InvalidPlan
 from planners.code.c_text import identifier, short_lines
 from planners.code.initialisers import structures_of
 from planners.code.interface import reserved
@@ -24,7 +24,7 @@ from planners.code.packaging import UNVERSIONED, version_macro
 from planners.code.parts import comment, functions_in, used
 from planners.code.ports import LibraryPort
 from planners.code.primitives.calls import FILES, Lying, WayCalls, WayTables
-from planners.code.sources import Written, weights_header, weights_text
+from planners.code.sources import Written, require_weights, weights_header, weights_text
 from planners.code.status import (
     checked,
     checks_defined,
@@ -65,11 +65,7 @@ def selection_sources(
     without weights, InvalidPlan where a layer has no primitive or too small a workspace.
     """
     require_target(target)
-    if model.weights is None:
-        raise InvalidNetwork(
-            f"network {model.network.name!r} has no weights to write; read its file with "
-            "read_model(path), or take random_weights"
-        )
+    require_weights(model)
     return _ProgramWriter(model, plan, identifier(name), target, renamed).written(version)
 
 
