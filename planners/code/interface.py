@@ -125,7 +125,13 @@ class Interface:
     def _state_functions(self) -> str:
         """C of NAME_reset, and of NAME_save and NAME_restore of a library with state."""
         name, kept = self.name, self.schedule.plan.kept_bytes
-        reset = f"{self._reset_kept_c}    end_frame(state);\n"
+        wait = ""
+        if self.schedule.moved.copies_ahead:  # into the arena, which is free afterwards
+            wait = f"""#ifdef {name.upper()}_COPY_AHEAD
+    {name}_end_copies();
+#endif
+"""
+        reset = f"{wait}{self._reset_kept_c}    end_frame(state);\n"
         text = f"""
 {name}_status {name}_reset(instance *state)
 {{
@@ -134,7 +140,7 @@ class Interface:
         if not self.schedule.beginnings:
             return text
         saved = "    save_kept(state, to);\n"
-        restored = "    restore_kept(state, from);\n"
+        restored = f"{wait}    restore_kept(state, from);\n"
         capitals, checksum_at = name.upper(), self._saved_bytes - WORD_BYTES
         library_at = checksum_at - WORD_BYTES
         size = f"""#ifdef {capitals}_UNCHECKED
@@ -376,10 +382,10 @@ const void *{name}_output(const instance *state, int number)
 
         condition: for an address, besides a state of the library and a number of a port.
         """
+        ok = f"{self.name.upper()}_OK"
         return f"""    static const int16_t numbers[{len(numbers)}] = {{{", ".join(numbers)}}};
     element *address = NULL;
-    if ((state_status(state) == {self.name.upper()}_OK) &&
-        !IS_OUTSIDE(number, {len(numbers)}){condition}) {{
+    if (!IS_OUTSIDE(number, {len(numbers)}) && (state_status(state) == {ok}){condition}) {{
         address = tensor_in(state, numbers[number]);
     }}
     return address;

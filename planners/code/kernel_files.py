@@ -16,7 +16,7 @@ from functools import cache
 from itertools import groupby
 from typing import NamedTuple
 
-from planners.code.c_text import short_lines
+from planners.code.c_text import WIDTH, short_lines
 from planners.code.layer_descriptor import is_of_reals
 from planners.code.machines import (
     NO_SWITCHES,
@@ -48,16 +48,16 @@ ARITHMETIC = (
     *("elements.c", "narrow_totals.c", "wide_totals.c", "fixed.c", "single.c", "short_scaling.c"),
     *("sums.c", "short_sums.c", "fixed_sums.c", "byte_sums.c", "byte_lanes.c"),
 )
-INLINED = """/* Of a function that calls what it is given: copied into each that calls it. */
+INLINED = """/* INLINED: a copy for each kernel that the function calls. */
 #if defined(__GNUC__)
 #define INLINED __attribute__((always_inline)) inline
-#define APART __attribute__((noinline)) /* not to take stack from its caller */
+#define APART __attribute__((noinline)) /* no stack in the frame of the caller */
 #else
 #define INLINED
 #define APART
 #endif"""
-LANES = """/* gcc makes vectors of sums that stand side by side; at -O3 it would make them of turns of
-   the loop around them instead, which are far apart. */
+LANES = """/* gcc vectorises the sums of adjacent channels; at -O3 it would vectorise the loop around
+   them, whose accesses have a stride. */
 #if defined(__GNUC__) && !defined(__clang__)
 #define BY_LANES __attribute__((optimize("no-tree-loop-vectorize")))
 #else
@@ -204,8 +204,10 @@ class KernelFiles:
                 lines.append("#else" if lines else "")
             else:
                 topic = f"Inner loops of {elements} with {machine.instructions}."
-                condition = machine.condition.replace(" && ", " && \\\n    ")
-                lines.append(f"{'#elif' if lines else '#if'} {condition}")
+                condition = f"{'#elif' if lines else '#if'} {machine.condition}"
+                if len(condition) > WIDTH:
+                    condition = condition.replace(" && ", " && \\\n    ")
+                lines.append(condition)
                 included = [f"#include <{header}>" for header in machine.headers]
                 pieces = [*included, *([ASSEMBLY] if machine.has_assembly else []), *pieces]
             self._add(file, topic, pieces)

@@ -272,7 +272,8 @@ add_library({name} STATIC {library})
 target_include_directories({name} PUBLIC
   $<BUILD_INTERFACE:${{CMAKE_CURRENT_SOURCE_DIR}}/include>
   $<INSTALL_INTERFACE:${{CMAKE_INSTALL_INCLUDEDIR}}>)
-set_target_properties({name} PROPERTIES C_STANDARD 99 C_STANDARD_REQUIRED ON){linked(name)}
+set_target_properties({name} PROPERTIES C_STANDARD 99 C_STANDARD_REQUIRED ON
+  UNITY_BUILD OFF){linked(name)}
 # Without a build type CMake would not optimise at all.
 target_compile_options({name} PRIVATE "$<$<CONFIG:>:-O2>")
 if(NOT WIN32)  # on bare metal, too

@@ -177,8 +177,8 @@ class LibraryPorts:
         missing, wrong = f"{self._capitals}_NULL_POINTER", f"{self._capitals}_WRONG_NUMBER"
         return f"""{self._signature(name, parameters)}
 {{
-    {self.library}_status status = (IS_MISSING(values) || IS_MISSING(elements)) ? {missing}
-                                                                            : {wrong};
+    const int is_missing = IS_MISSING(values) || IS_MISSING(elements);
+    {self.library}_status status = is_missing ? {missing} : {wrong};
     int32_t i;
     switch ((status == {wrong}) ? number : -1) {{
 {cases}    default:

@@ -109,7 +109,10 @@ class MacroWriter:
         variables = len(self.interface.network.variables)
         included = "" if self.cmsis_nn is None else "#include <arm_nnfunctions.h>\n"
         has_left = schedule.has_tiles or bool(schedule.write_buffers)
-        return f"""#include <math.h>
+        return f"""#ifdef CSDF_KERNELS_H
+#error "compile this file alone (no unity build): kernels are compiled for its macros and tables"
+#endif
+#include <math.h>
 #include <stddef.h>
 #include <string.h>
 {included}

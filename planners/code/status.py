@@ -27,7 +27,8 @@ def with_checksum(header: str, weights: str) -> str:
 def status_declared(name: str) -> str:
     """Return the type of the status codes of a library, and the checksum of the header."""
     capitals = name.upper()
-    return f"""/* Status of a call. After an error, below zero, nothing was computed. */
+    return f"""/* Status of a call. After an error, below zero, nothing was computed.
+   Compiled with -D{capitals}_UNCHECKED the library checks nothing: errors are undefined behaviour. */
 typedef enum {{
     {capitals}_OK = 0,
     {capitals}_DONE = 1,          /* a frame is complete, and its outputs are valid */
@@ -39,7 +40,7 @@ typedef enum {{
     {capitals}_WRONG_NUMBER = -6, /* no input or output has this number, or this size */
     {capitals}_BUSY = -7,         /* a frame is in progress */
     {capitals}_NO_FRAME = -8,     /* no frame is in progress */
-    {capitals}_CORRUPT = -9       /* a saved state has changed since {name}_save */
+    {capitals}_CORRUPT = -9       /* a saved state has changed since it was saved */
 }} {name}_status;
 
 /* Checksum of this header and the weights: identifies the library in a state. */

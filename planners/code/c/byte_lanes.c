@@ -1,5 +1,5 @@
 #if defined(WORDS_MEET)
-/* Multiply four values by four weights, each pair for a sum of its own. */
+/* Multiply four values by four weights elementwise, and add each product to its own sum. */
 #define LANES_MEET                                                                                \
     "ldr %[odd], [%[v]]\n\t"                                                                      \
     "ldr %[t], [%[w]]\n\t"                                                                        \

@@ -94,7 +94,7 @@ typedef char scaling_is_known[(offsetof(scaling, most) == (7 * sizeof(int32_t)))
 
 #if defined(HELIUM) && FACTORS_ARE_SMALL
 /* Compute and store the results of filters in blocks of four, without zero points of the values, from
-   filter `first` until `end`, an address behind the results. Registers: r0 exponents, r1 values, r2
+   filter `first` until `end`, the end of the results. Registers: r0 exponents, r1 values, r2
    initial sums, r3, r5, r7, r9 weights, r4, r6, r8, r10 sums, r11 multipliers, r12 values in a row,
    q4 to q6 zero point and limits. Stack: 0 first value of the first row, 4 stride of filters, 8 to,
    12 end, 16 second row, 20 end of the rows, 24 offset of the first value, 28 and 32 strides of
@@ -221,9 +221,9 @@ NAKED static void make_blocks(element *to UNREAD, const patch *p UNREAD,
 #endif
 
 #if defined(WORDS_MEET)
-/* Add to the sums of four filters the products of all rows of a patch, in r1: each register of the core
-   has its part, which compilers do not find. On the stack: 4 the patch, 8 weights. Numbers behind r1:
-   where the fields of a patch lie. */
+/* Add to the sums of four filters the products of all rows of a patch, in r1; registers are
+   allocated by hand. On the stack: 4 the patch, 8 weights. Offsets from r1 are those of the fields
+   of a patch. */
 #define ROWS_MEET                                                                                 \
     "ldrd r10, r11, [r1]\n\t"                                                                     \
     "push {r10, r11}\n\t" /* remaining rows */                                                \
@@ -288,9 +288,9 @@ NAKED static void meet_rows(int32_t *sums UNREAD, const patch *p UNREAD,
 #endif
 
 #if defined(WORDS_MEET) && SUMS_ARE_NARROW
-/* How four sums, r4 to r7, are stored with factors of their own. On the stack: 24 multipliers,
-   28 exponents, 32 to, 36 end, 40 the zero point, 44 and 48 the limits, four times each. Before: r0 to,
-   r4 the scaling, r7 the first channel, r8 end. */
+/* Requantise and store four sums, r4 to r7, each with its own factor. On the stack: 24 multipliers,
+   28 exponents, 32 to, 36 end, 40 the zero point, 44 and 48 the limits, four times each. Before: r0
+   to, r4 the scaling, r7 the first channel, r8 end. */
 #define SUMS_PREPARED                                                                             \
     "ldrd r5, r6, [r4, #4]\n\t"                                                                   \
     "add r5, r5, r7, lsl #2\n\t"                                                                  \
@@ -352,7 +352,7 @@ typedef char narrow_scaling_is_known[(offsetof(scaling, most) == (6 * sizeof(int
 
 #if defined(WORDS_MEET) && SUMS_ARE_NARROW
 /* Compute and store the results of filters on a patch in blocks of four, from filter `first` until
-   `end`, an address behind the results. Stack: 4 patch, 8 weights of a row, 12 weights of a block, 16
+   `end`, the end of the results. Stack: 4 patch, 8 weights of a row, 12 weights of a block, 16
    stride of blocks, 20 initial sums. */
 NAKED static void meet_blocks(element *to UNREAD, const patch *p UNREAD,
                               const trained *weights UNREAD, const scaling *s UNREAD,

@@ -173,6 +173,21 @@ def test_each_file_with_comments_names_its_licence():
     assert " * Author: A. Person\n" in files["src/small_weights.c"]
 
 
+@pytest.mark.slow
+@needs_compiler
+def test_a_unity_build_is_refused_with_a_reason(tmp_path):
+    for name in ("a", "b"):
+        write_library(small(), planned(small()), tmp_path / name, name=name)
+    assert "UNITY_BUILD OFF" in (tmp_path / "a/CMakeLists.txt").read_text()
+    for sources, error in ((("a",), ""), (("a", "b"), "no unity build")):
+        lines = "".join(f'#include "{name}/src/{name}.c"\n' for name in sources)
+        (tmp_path / "unity.c").write_text(lines)
+        words = [COMPILER, "-std=c99", "-fsyntax-only", "-Ia/include", "-Ib/include", "unity.c"]
+        ran = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True)
+        assert error in ran.stderr
+        assert bool(ran.returncode) == bool(error)
+
+
 def test_the_command_in_a_banner_has_no_folders(tmp_path):
     (tmp_path / "plan.json").write_text("{}")
     words = ["resnet8", "--plan", f"{tmp_path}/plan.json", f"--platform={tmp_path}/plan.json"]
