@@ -21,7 +21,7 @@ from cnn2csdf.operators.operator import constant_role
 from cnn2csdf.readers.tflite.assembly import Converter, TfliteAssembly, Trained, refusal
 from cnn2csdf.readers.tflite.model_file import TfliteNode
 from cnn2csdf.readers.tflite.moves import reshape_steps, with_axes_of
-from cnn2csdf.readers.tflite.options import fused_behind, options_of, our_axis
+from cnn2csdf.readers.tflite.options import frame_axis, fused_behind, options_of
 from csdf.errors import UnreadableFile
 
 MAP_AXES = 4  # of a tensor that a layer may hold as feature maps
@@ -192,7 +192,7 @@ def softmax(node: TfliteNode, assembly: TfliteAssembly, *, is_logarithm: bool = 
             [source],
             [Trained(array=factor, stored=Stored(role="constant"))],
         )
-    axis = our_axis(node, assembly, dims, -1) if len(dims) > 1 else 0
+    axis = frame_axis(node, assembly, dims, -1) if len(dims) > 1 else 0
     operator = op.Softmax(axis=axis, is_logarithm=is_logarithm)
     assembly.add(node, operator, sources=[source])
 
@@ -215,7 +215,7 @@ def reduction(node: TfliteNode, assembly: TfliteAssembly, *, function: str) -> N
     reduced = {axis % rank for axis in listed}
     # A layer has no axis for a batch of one.
     in_layer = reduced - {0} if rank > 1 and tensor.dims[0] == 1 else reduced
-    axes = tuple(sorted(our_axis(node, assembly, tensor.dims, axis) for axis in in_layer))
+    axes = tuple(sorted(frame_axis(node, assembly, tensor.dims, axis) for axis in in_layer))
     steps: list[op.Operator] = [op.Reduction(function=function, axes=axes, keeps=keeps)]
     if not in_layer:
         # Over a batch of one alone, all functions are the identity.
@@ -234,7 +234,7 @@ def extreme_place(node: TfliteNode, assembly: TfliteAssembly, *, function: str) 
     axes = assembly.integers(node, 1)
     if len(axes) != 1:
         raise UnreadableFile(f"{node}: {len(axes)} axes; expected one")
-    operator = op.ExtremePlace(function=function, axis=our_axis(node, assembly, dims, axes[0]))
+    operator = op.ExtremePlace(function=function, axis=frame_axis(node, assembly, dims, axes[0]))
     shape = operator.output_shape([assembly.shape(node, 0)])
     steps = with_axes_of(node, assembly, shape, dims, assembly.output(node).dims)
     assembly.add(node, operator, *steps)
@@ -261,7 +261,7 @@ def running_sum(node: TfliteNode, assembly: TfliteAssembly) -> None:
     if len(axes) != 1:
         raise UnreadableFile(f"{node}: {len(axes)} axes; expected one")
     operator = op.RunningSum(
-        axis=our_axis(node, assembly, dims, axes[0]),
+        axis=frame_axis(node, assembly, dims, axes[0]),
         is_exclusive=bool(options_of(node).integer(0, "b")),
         is_reversed=bool(options_of(node).integer(1, "b")),
     )
@@ -274,7 +274,7 @@ SMALLEST_LENGTH = 1e-6  # lower bound on the norm by which a vector is divided
 def unit_length(node: TfliteNode, assembly: TfliteAssembly) -> None:
     """Add a division of vectors along the last axis by their lengths."""
     source, dims = assembly.source(node, 0), assembly.tensor(node, 0).dims
-    axis = our_axis(node, assembly, dims, -1) if len(dims) > 1 else 0
+    axis = frame_axis(node, assembly, dims, -1) if len(dims) > 1 else 0
     if assembly.tensor(node, 0).quantization() is not None:
         assembly.add(node, op.UnitLength(axis=axis), sources=[source])
         return
@@ -294,7 +294,7 @@ def largest(node: TfliteNode, assembly: TfliteAssembly) -> None:
     counts, dims = assembly.integers(node, 1), assembly.tensor(node, 0).dims
     if assembly.tensor(node, 0).quantization() is not None or len(counts) != 1:
         raise refusal(node, f"{len(counts)} counts, or quantised integers")
-    axis = our_axis(node, assembly, dims, -1) if len(dims) > 1 else 0
+    axis = frame_axis(node, assembly, dims, -1) if len(dims) > 1 else 0
     for number in range(len(node.outputs)):
         operator = op.Ranking(axis=axis, count=counts[0], gives_places=number == 1)
         assembly.add(node, operator, output=number)

@@ -1,4 +1,9 @@
-"""Operators of a TensorFlow Lite graph that only move elements, as layers."""
+"""Operators of a TensorFlow Lite graph that only move elements, as layers.
+
+`dims` are those of the file, with the batch, and an `axis` indexes them; a `frame_axis` is an axis of
+the layer. Elements of one tensor keep their order in a reshape only in the axes of the file: layers of
+feature maps are transposed before it and after it.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +27,7 @@ from cnn2csdf.readers.tflite.assembly import (
     refusal,
 )
 from cnn2csdf.readers.tflite.model_file import Dims, TfliteNode
-from cnn2csdf.readers.tflite.options import fused_behind, options_of, our_axis
+from cnn2csdf.readers.tflite.options import frame_axis, fused_behind, options_of
 from cnn2csdf.shape import Shape
 from csdf.errors import UnreadableFile
 
@@ -101,11 +106,10 @@ def _add_concatenation(
     dims: of each operand, where the tensors of the file have an axis less.
     """
     result = assembly.output(node).dims
-    place = our_axis(node, assembly, result, axis)
-    dynamic = [index for index in range(len(node.inputs)) if assembly.is_dynamic(node, index)]
+    joined_axis = frame_axis(node, assembly, result, axis)
     sources, constants, trained = [], [], []
     for index in range(len(node.inputs)):
-        if index in dynamic:
+        if assembly.is_dynamic(node, index):
             source, input_dims = assembly.source(node, index), assembly.tensor(node, index).dims
             if dims is not None:
                 shape = assembly.builder.shape(source)
@@ -124,9 +128,9 @@ def _add_concatenation(
         )
         constants.append((index, value.shape))
         trained.append(assembly.trained(node, index, constant_role(index), value))
-    operator: op.Operator = op.Concatenation(axis=place)
+    operator: op.Operator = op.Concatenation(axis=joined_axis)
     if constants:
-        operator = op.ConstantConcatenation(constants=tuple(constants), axis=place)
+        operator = op.ConstantConcatenation(constants=tuple(constants), axis=joined_axis)
     assembly.add(node, operator, sources=sources, trained=trained, fused=fused)
 
 
@@ -134,9 +138,9 @@ def unpack(node: TfliteNode, assembly: TfliteAssembly) -> None:
     """Add a slice for each output, without the axis that is cut."""
     dims = assembly.tensor(node, 0).dims
     axis = options_of(node).integer(UNPACK_AXIS, "i")
-    place = our_axis(node, assembly, dims, axis)
+    cut_axis = frame_axis(node, assembly, dims, axis)
     for number in range(len(node.outputs)):
-        piece = op.Slice(axis=place, start=number, stop=number + 1)
+        piece = op.Slice(axis=cut_axis, start=number, stop=number + 1)
         shape = piece.output_shape([assembly.shape(node, 0)])
         steps = with_axes_of(node, assembly, shape, dims, assembly.output(node, number).dims)
         assembly.add(node, piece, *steps, output=number)
@@ -146,10 +150,10 @@ def reverse(node: TfliteNode, assembly: TfliteAssembly) -> None:
     """Add a selection of the positions along each axis in reverse order."""
     dims, axes = assembly.tensor(node, 0).dims, assembly.integers(node, 1)
     sizes = assembly.shape(node, 0).dims
-    steps = []
-    for axis in axes:
-        place = our_axis(node, assembly, dims, axis)
-        steps.append(op.Gather(axis=place, places=tuple(range(sizes[place] - 1, -1, -1))))
+    reversed_axes = [frame_axis(node, assembly, dims, axis) for axis in axes]
+    steps = [
+        op.Gather(axis=axis, places=tuple(reversed(range(sizes[axis])))) for axis in reversed_axes
+    ]
     assembly.add(node, *steps)
 
 
@@ -170,9 +174,9 @@ def embedding(
             f"a table of {stored.element and stored.element.value}; expected float32, int8 for a "
             "result in real numbers, or quantised integers with the scale of the result",
         )
-    places = assembly.source_in_file_axes(node, numbers)
-    count = assembly.builder.shape(places).elements
-    source = assembly.add_moves(node, places, op.Reshape(dims=(1, count, 1)))
+    source = assembly.source_in_file_axes(node, numbers)
+    count = assembly.builder.shape(source).elements
+    source = assembly.add_moves(node, source, op.Reshape(dims=(1, count, 1)))
     operator = op.Embedding(entries=entries, width=width)
     if scales:
         operator = op.ScaledEmbedding(entries=entries, width=width, scales=scales)
@@ -224,13 +228,13 @@ def one_hot(node: TfliteNode, assembly: TfliteAssembly) -> None:
         raise refusal(node, f"values of {values[0]:g} and {values[1]:g}, expected 1 and 0")
     if options_of(node).integer(ONE_HOT_AXIS, "i") not in (-1, len(dims)):
         raise refusal(node, "a new axis that is not the last one")
-    numbers = assembly.source_in_file_axes(node, 0)
-    count = assembly.builder.shape(numbers).elements
-    source = assembly.add_moves(node, numbers, op.Reshape(dims=(count, 1)))
+    source = assembly.source_in_file_axes(node, 0)
+    count = assembly.builder.shape(source).elements
+    source = assembly.add_moves(node, source, op.Reshape(dims=(count, 1)))
     steps: list[op.Operator] = [op.Elementwise(function="equal", constant=(1, depth))]
     steps += to_output(node, assembly)
-    places = np.arange(depth, dtype=np.float32).reshape(1, depth)
-    trained = [Trained(array=places, stored=Stored(role="constant"))]
+    classes = np.arange(depth, dtype=np.float32).reshape(1, depth)
+    trained = [Trained(array=classes, stored=Stored(role="constant"))]
     assembly.add(node, *steps, sources=[source], trained=trained, turns=False)
 
 
@@ -247,9 +251,9 @@ def gather(node: TfliteNode, assembly: TfliteAssembly) -> None:
     places = assembly.constant(node, 1)
     if batch_dims or places.ndim > 1:
         raise refusal(node, f"places of shape {places.shape}, or one list for each batch")
-    axis = our_axis(node, assembly, dims, file_axis)
+    axis = frame_axis(node, assembly, dims, file_axis)
     size = assembly.shape(node, 0).dims[axis]
-    chosen = tuple(int(place) for place in places.reshape(-1))
+    chosen = tuple(map(int, places.reshape(-1)))
     if not all(0 <= place < size for place in chosen):
         raise UnreadableFile(f"{node}: a place of {chosen[:4]} in an axis of {size}")
     operator = op.Gather(axis=axis, places=chosen)
@@ -269,25 +273,26 @@ def scatter(node: TfliteNode, assembly: TfliteAssembly) -> None:
     lead = dims[:depth]
     if not 0 < depth <= len(dims) or not 0 < prod(lead) <= MOST_SCATTERED or min(dims) < 1:
         raise refusal(node, f"positions of shape {indices.shape} in a tensor of {dims[:8]}")
-    inside = indices.dtype.kind in "iu" and bool(((indices >= 0) & (indices < lead)).all())
-    if not inside:
+    is_inside = indices.dtype.kind in "iu" and bool(((indices >= 0) & (indices < lead)).all())
+    if not is_inside:
         raise UnreadableFile(f"{node}: a position outside of {dims}")
-    numbers = np.ravel_multi_index(tuple(np.moveaxis(indices, -1, 0)), tuple(lead)).reshape(-1)
-    if len(set(numbers.tolist())) < len(numbers):
+    coordinates = tuple(np.moveaxis(indices, -1, 0))
+    rows_written = np.ravel_multi_index(coordinates, tuple(lead)).reshape(-1)
+    if len(np.unique(rows_written)) < len(rows_written):
         raise refusal(node, "positions that repeat, whose updates are added up")
     types = assembly.tensor(node, 1).quantization()
     if types != assembly.output(node).quantization() or (types is not None and types.zero_point):
         raise refusal(node, "integers with a zero point, or another scale than the result")
-    count, width = len(numbers), prod(dims[depth:])
+    count, width = len(rows_written), prod(dims[depth:])
     if prod(assembly.tensor(node, 1).dims) != count * width:
         raise UnreadableFile(f"{node}: updates of {assembly.tensor(node, 1).dims} for {dims}")
-    places = np.full(prod(lead), count)
-    places[numbers] = np.arange(count)
+    row_of_zeros = count  # behind the updates
+    update_of_row = np.full(prod(lead), row_of_zeros)
+    update_of_row[rows_written] = np.arange(count)
     steps: list[op.Operator] = [op.Reshape(dims=(count, width))]
-    if count < len(places):
-        rows = [(0, 1), (0, 0)]
-        steps += op.padding_steps((count, width), rows, mode="constant", value=0.0)
-    steps.append(op.Gather(axis=0, places=tuple(places.tolist())))
+    if count < len(update_of_row):
+        steps += op.padding_steps((count, width), [(0, 1), (0, 0)], mode="constant", value=0.0)
+    steps.append(op.Gather(axis=0, places=tuple(update_of_row.tolist())))
     steps += to_output(node, assembly, tuple(dims))
     assembly.add(node, *steps, sources=[assembly.source_in_file_axes(node, 1)], turns=False)
 
@@ -298,8 +303,7 @@ def gather_points(node: TfliteNode, assembly: TfliteAssembly) -> None:
     positions = assembly.tensor(node, 1).dims
     if not positions or not 0 < positions[-1] <= len(dims):
         raise UnreadableFile(f"{node}: positions of shape {positions} in a tensor of {dims}")
-    source, steps = assembly.source_in_file_axes(node, 0), list[op.Operator]()
-    sources = [source]
+    sources, steps = [assembly.source_in_file_axes(node, 0)], list[op.Operator]()
     if assembly.is_dynamic(node, 1):
         sources.append(_without_batch(node, assembly, dims, positions))
         steps.append(op.GatherPoints())
@@ -361,7 +365,7 @@ def _add_repeats(
         raise UnreadableFile(f"{node}: {tuple(times)} times a tensor of {dims}")
     repeated = [axis for axis, count in enumerate(times) if count > 1]
     steps: list[op.Operator] = [
-        op.Repeat(axis=our_axis(node, assembly, dims, axis), times=times[axis])
+        op.Repeat(axis=frame_axis(node, assembly, dims, axis), times=times[axis])
         for axis in reversed(repeated)
     ]
     assembly.add(node, *(steps or [op.Identity()]), sources=[source])
@@ -375,8 +379,9 @@ def transpose(node: TfliteNode, assembly: TfliteAssembly) -> None:
     if not is_order or ((1 in (dims[0], result[0])) and order[0] != 0):
         raise refusal(node, f"a transposition by {order}")
     input_axes = layer_axes(dims, is_map=assembly.is_map(node.inputs[0]))
-    made = layer_axes(result, is_map=assembly.is_map(node.outputs[0]))
-    operator = op.Transpose(permutation=tuple(input_axes.index(order[axis]) for axis in made))
+    output_axes = layer_axes(result, is_map=assembly.is_map(node.outputs[0]))
+    permutation = tuple(input_axes.index(order[axis]) for axis in output_axes)
+    operator = op.Transpose(permutation=permutation)
     assembly.add(node, operator, sources=[assembly.source_as_stored(node, 0)], turns=False)
 
 
@@ -395,13 +400,13 @@ def split(node: TfliteNode, assembly: TfliteAssembly, *, source: int, axis_input
     if len(node.outputs) == 1:  # the batch of one may be split too
         assembly.add(node, op.Identity(), sources=[assembly.source(node, source)])
         return
-    place = our_axis(node, assembly, input_dims, axis[0] if axis else rank)
+    cut_axis = frame_axis(node, assembly, input_dims, axis[0] if axis else rank)
     for number in range(len(node.outputs)):
         dims = assembly.output(node, number).dims
         if len(dims) != rank:
             raise UnreadableFile(f"{node}: an output of {dims} from {rank} axes")
         size = dims[axis[0] % rank]
-        operator = op.Slice(axis=place, start=begin, stop=begin + size)
+        operator = op.Slice(axis=cut_axis, start=begin, stop=begin + size)
         assembly.add(node, operator, sources=[assembly.source(node, source)], output=number)
         begin += size
 
@@ -412,18 +417,19 @@ def slices(node: TfliteNode, assembly: TfliteAssembly) -> None:
     begins, sizes = assembly.integers(node, 1), assembly.integers(node, 2)
     if not len(begins) == len(sizes) == len(dims):
         raise UnreadableFile(f"{node}: a slice by {sizes} of a tensor with {len(dims)} axes")
-    spans = [
-        (begin, length if size == -1 else begin + size, 1)
+    ranges = [
+        range(begin, length if size == -1 else begin + size)
         for begin, size, length in zip(begins, sizes, dims, strict=True)
     ]
-    _add_slices(node, assembly, spans)
+    _add_slices(node, assembly, ranges)
 
 
 def strided_slice(node: TfliteNode, assembly: TfliteAssembly) -> None:
     """Add a slice along each axis that is read in part; axes of one index may then be dropped.
 
-    An ellipsis stands for complete axes, and new axes of one element belong to the result. A negative
-    step is a selection of positions.
+    The file lists slices as Python writes them between brackets, and each mask has a bit for each of
+    them. Of the four slices x[1:, ..., None, 3], the second is the ellipsis of all axes that no other
+    slice reads, the third is a new axis of one element, and the fourth drops its axis.
     """
     options, dims = options_of(node), assembly.tensor(node, 0).dims
     if options.integer(SLICE_OFFSET, "b"):
@@ -434,52 +440,57 @@ def strided_slice(node: TfliteNode, assembly: TfliteAssembly) -> None:
     )
     if not len(begins) == len(ends) == len(steps) or 0 in steps or ellipsis.bit_count() > 1:
         raise refusal(node, f"a slice by {steps} of a tensor with {len(dims)} axes")
-    listed = [place for place in range(len(begins)) if not (ellipsis | new_axes) >> place & 1]
-    if len(listed) > len(dims):
+    count_of_whole = len(dims) - sum(
+        not (ellipsis | new_axes) >> number & 1 for number in range(len(begins))
+    )
+    if count_of_whole < 0:
         raise refusal(node, f"a slice by {steps} of a tensor with {len(dims)} axes")
-    places: list[int | None] = []  # of the lists, for each axis; None: the axis is taken whole
-    for place in range(len(begins)):
-        if ellipsis >> place & 1:
-            places += [None] * (len(dims) - len(listed))
-        elif not new_axes >> place & 1:
-            places.append(place)
-    places += [None] * (len(dims) - len(places))
-    spans = []
-    for size, position in zip(dims, places, strict=True):
-        if position is None:
-            spans.append((0, size, 1))
+    slices_of_axes: list[int | None] = []  # the number of its slice; None: the axis is read whole
+    for position in range(len(begins)):
+        if ellipsis >> position & 1:
+            slices_of_axes += [None] * count_of_whole
+        elif not new_axes >> position & 1:
+            slices_of_axes.append(position)
+    slices_of_axes += [None] * (len(dims) - len(slices_of_axes))
+    ranges = []
+    for size, number in zip(dims, slices_of_axes, strict=True):
+        if number is None:
+            ranges.append(range(size))
             continue
-        begin = None if begin_mask >> position & 1 else begins[position]
-        end = None if end_mask >> position & 1 else ends[position]
-        step = steps[position]
-        if dropped >> position & 1:  # one place, and the axis goes
-            place = slice(begin, None, step).indices(size)[0]
-            if not 0 <= place < size:
-                raise refusal(node, f"place {begins[position]} of an axis of {size}")
-            spans.append((place, place + 1, 1))
-            continue
-        spans.append(slice(begin, end, step).indices(size))
-    _add_slices(node, assembly, spans, keeps_axes=not new_axes | dropped)
+        begin = None if begin_mask >> number & 1 else begins[number]
+        end = None if end_mask >> number & 1 else ends[number]
+        indices = range(size)[slice(begin, end, steps[number])]
+        if dropped >> number & 1:
+            first = slice(begin, None, steps[number]).indices(size)[0]
+            if not 0 <= first < size:
+                raise refusal(node, f"place {begins[number]} of an axis of {size}")
+            indices = range(first, first + 1)
+        ranges.append(indices)
+    _add_slices(node, assembly, ranges, keeps_axes=not new_axes | dropped)
 
 
 def _add_slices(
     node: TfliteNode,
     assembly: TfliteAssembly,
-    spans: Sequence[tuple[int, int, int]],
+    ranges: Sequence[range],
     *,
     keeps_axes: bool = True,
 ) -> None:
-    """spans: begin, end and step along each axis of the tensor. keeps_axes: none goes, none is new."""
+    """Add slices, or selections of positions where the step is negative.
+
+    ranges: the indices read along each axis of the file's tensor. keeps_axes: none goes, none is new.
+    """
     dims, shape = assembly.tensor(node, 0).dims, assembly.shape(node, 0)
     operators: list[op.Operator] = []
-    for axis, ((begin, end, step), size) in enumerate(zip(spans, dims, strict=True)):
+    for axis, (indices, size) in enumerate(zip(ranges, dims, strict=True)):
+        begin, end, step = indices.start, indices.stop, indices.step
         if (begin, end, step) == (0, size, 1) or (size == 1 and (begin, end) == (0, 1)):
             continue
-        place = our_axis(node, assembly, dims, axis)
+        cut_axis = frame_axis(node, assembly, dims, axis)
         if step > 0:
-            operators.append(op.Slice(axis=place, start=begin, stop=end, step=step))
+            operators.append(op.Slice(axis=cut_axis, start=begin, stop=end, step=step))
         else:
-            operators.append(op.Gather(axis=place, places=tuple(range(begin, end, step))))
+            operators.append(op.Gather(axis=cut_axis, places=tuple(indices)))
         shape = operators[-1].output_shape([shape])
     wanted = assembly.output(node).dims
     if not keeps_axes or len(wanted) != len(dims):

@@ -142,8 +142,11 @@ def require_centred(node: TfliteNode, trained: Trained, channels: int = 1) -> No
         )
 
 
-def our_axis(node: TfliteNode, assembly: TfliteAssembly, dims: Dims, axis: int) -> int:
-    """Return which axis of the layer an axis of the tensor is; a batch of one is none."""
+def frame_axis(node: TfliteNode, assembly: TfliteAssembly, dims: Dims, axis: int) -> int:
+    """Return which axis of the layer the node reads is that axis of a tensor of the file.
+
+    dims: of the tensor. Raises UnsupportedOperator for the batch, which no layer has.
+    """
     axes, rank = assembly.axes(node, dims), len(dims)
     if not -rank <= axis < rank or rank < 2 or axis % rank not in axes:
         raise refusal(node, f"axis {axis} of a tensor with {rank} axes")

@@ -1,14 +1,16 @@
 """Sizes of all tensors of a TensorFlow Lite graph after its inputs have other sizes.
 
 A converter writes a size of one for a dim that it leaves open, and lists the open dims in the signature
-of the shape. Runtimes infer the other tensors from the inputs, node by node; so does this module.
+of the shape. Runtimes infer the other tensors from the inputs, node by node; so does this module. The
+dims of a node's outputs are the shapes of its results if it computes constants, else they follow from
+its rule in `RULES`, else from the layers that its converter would add.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from math import prod
 
 import numpy as np
@@ -45,16 +47,24 @@ class OpenDims(UnreadableFile):
         self.sizes = sizes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class _Inputs:
-    """A node, the dims of its inputs, and the arrays of those that are constants."""
+    """A node and its tensors, without the inputs that are left out."""
 
     graph: TfliteGraph
     node: TfliteNode
     inputs: Sequence[Tensor]
-    dims: Sequence[Dims]
-    arrays: Sequence[Array | None]
-    outputs: Sequence[Tensor]
+    outputs: Sequence[Tensor]  # with the dims of the file
+
+    @cached_property
+    def dims(self) -> list[Dims]:
+        """The dims of the inputs."""
+        return [tensor.dims for tensor in self.inputs]
+
+    @cached_property
+    def arrays(self) -> list[Array | None]:
+        """The inputs that are constants; None: others."""
+        return [tensor.array() if tensor.is_constant else None for tensor in self.inputs]
 
     def integers(self, index: int) -> tuple[int, ...]:
         """Return a constant input. Raises UnreadableFile where the frame computes it."""
@@ -125,10 +135,10 @@ def open_sizes(graph: TfliteGraph, shapes: Mapping[str, Dims]) -> dict[str, Size
     for number in graph.inputs:
         tensor = graph.tensors[number]
         first = 1 if len(tensor.dims) > 1 else 0  # a batch that is left open is one
-        places = [axis for axis in tensor.open_axes if axis >= first and tensor.dims[axis] == 1]
-        if places and tensor.name not in shapes:
+        axes = [axis for axis in tensor.open_axes if axis >= first and tensor.dims[axis] == 1]
+        if axes and tensor.name not in shapes:
             dims = enumerate(tensor.dims)
-            sizes[tensor.name] = [None if axis in places else size for axis, size in dims]
+            sizes[tensor.name] = [None if axis in axes else size for axis, size in dims]
     return sizes
 
 
@@ -149,17 +159,15 @@ def _text(dims: Sizes, letters: str) -> str:
 def usual_shapes(sizes: Mapping[str, Sizes]) -> Iterator[dict[str, Dims]]:
     """Yield usual sizes of all inputs with open dims."""
     for (height, width), length in zip(IMAGES, LENGTHS, strict=True):
-        yield {
-            name: tuple(
-                usual if size is None else size
-                for size, usual in zip(
-                    dims,
-                    (1, height, width, 3) if len(dims) == IMAGE_AXES else (length,) * len(dims),
-                    strict=True,
-                )
+        shapes = {}
+        for name, dims in sizes.items():
+            is_image = len(dims) == IMAGE_AXES
+            usual = (1, height, width, COLOURS) if is_image else (length,) * len(dims)
+            shapes[name] = tuple(
+                usual_size if size is None else size
+                for size, usual_size in zip(dims, usual, strict=True)
             )
-            for name, dims in sizes.items()
-        }
+        yield shapes
 
 
 def _inferred(
@@ -175,13 +183,9 @@ def _inferred(
                     tensors[number] = replace(tensors[number], dims=np.shape(result))
                     values[number] = constant_of(values[number], result, number)
                 continue
-        sources = [values[number] for number in node.inputs if number >= 0]
-        unchanged = all(
-            graph.tensors[number].dims == values[number].dims
-            for number in node.inputs
-            if number >= 0
-        )
-        if unchanged or not node.outputs:
+        inputs = [number for number in node.inputs if number >= 0]
+        is_resized = any(graph.tensors[n].dims != values[n].dims for n in inputs)
+        if not is_resized or not node.outputs:
             continue
         infer = RULES.get(node.kind)
         if infer is None and node.kind in converters:
@@ -191,9 +195,7 @@ def _inferred(
         operands = _Inputs(
             graph=graph,
             node=node,
-            inputs=sources,
-            dims=[tensor.dims for tensor in sources],
-            arrays=[tensor.array() if tensor.is_constant else None for tensor in sources],
+            inputs=[values[number] for number in inputs],
             outputs=[tensors[number] for number in node.outputs],
         )
         for number, dims in zip(node.outputs, _dims_of(infer, operands), strict=True):
@@ -249,48 +251,49 @@ class _DimsOfNode(TfliteAssembly):
         self.dims[output] = (*(1,) * (rank - len(computed)), *computed)
 
 
-def _unknown(tensor: Tensor, operands: _Inputs) -> Dims:
-    """Dims of a result that say its rank only: of size zero, so that no layer can depend on them.
+def _dims_of_rank(rank: int, operands: _Inputs) -> Dims:
+    """Return dims for a result of which only the rank is known: zeros, which no layer can depend on.
 
-    Layers leave out a first axis of size one, so that one has the size of the inputs.
+    The first dim is not zero: whether it is one decides whether layers leave out that axis.
     """
-    rank = len(tensor.dims)
     first = max((dims[0] for dims in operands.dims if len(dims) == rank > 0), default=1)
     return (1 if rank == IMAGE_AXES else first, *(0,) * (rank - 1))[:rank]
 
 
 def _by_operator(operands: _Inputs, convert: Converter) -> Sequence[Dims]:
-    """Return the dims of the layers of a node, for one image of the batch.
+    """Return the dims of the layers of a node: of a graph of this node, for one image of the batch.
 
     The file says nothing of the outputs here: a node whose layers depend on their dims is refused, and
     has a rule among RULES.
     """
-    images = [
-        len(dims) == IMAGE_AXES and not tensor.is_constant
-        for tensor, dims in zip(operands.inputs, operands.dims, strict=True)
+    batch, inputs = 1, []
+    for tensor in operands.inputs:
+        if len(tensor.dims) == IMAGE_AXES and not tensor.is_constant:
+            batch = max(batch, tensor.dims[0])
+            tensor = replace(tensor, dims=(1, *tensor.dims[1:]))
+        inputs.append(tensor)
+    outputs = [
+        replace(tensor, dims=_dims_of_rank(len(tensor.dims), operands))
+        for tensor in operands.outputs
     ]
-    batch = max(
-        (dims[0] for dims, is_image in zip(operands.dims, images, strict=True) if is_image),
-        default=1,
-    )
-    tensors = [
-        replace(tensor, dims=(1, *dims[1:]) if is_image else dims)
-        for tensor, dims, is_image in zip(operands.inputs, operands.dims, images, strict=True)
-    ]
-    outputs = [replace(tensor, dims=_unknown(tensor, operands)) for tensor in operands.outputs]
-    count, place = len(tensors), iter(range(len(tensors)))
+    numbers = iter(range(len(inputs)))
     node = replace(
         operands.node,
-        inputs=tuple(-1 if number < 0 else next(place) for number in operands.node.inputs),
-        outputs=tuple(range(count, count + len(outputs))),
+        inputs=tuple(-1 if number < 0 else next(numbers) for number in operands.node.inputs),
+        outputs=tuple(range(len(inputs), len(inputs) + len(outputs))),
     )
-    dynamic = tuple(
-        number
-        for number, tensor in enumerate(tensors)
-        if not (tensor.is_constant or tensor.is_variable)
+    graph = replace(
+        operands.graph,
+        tensors=(*inputs, *outputs),
+        nodes=(node,),
+        inputs=tuple(
+            number
+            for number, tensor in enumerate(inputs)
+            if not (tensor.is_constant or tensor.is_variable)
+        ),
+        outputs=node.outputs,
     )
-    graph = replace(operands.graph, tensors=(*tensors, *outputs), nodes=(node,), inputs=dynamic)
-    assembly = _DimsOfNode(replace(graph, outputs=node.outputs))
+    assembly = _DimsOfNode(graph)
     try:
         convert(node, assembly)
     except InvalidNetwork as error:
@@ -336,10 +339,13 @@ def _batches(operands: _Inputs, *, is_split: bool) -> Sequence[Dims]:
     sizes, ends = operands.integers(1), operands.integers(2)
     batch, *dims = operands.dims[0]
     for axis, (size, before, after) in enumerate(zip(sizes, ends[::2], ends[1::2], strict=True)):
-        whole = dims[axis] + before + after if is_split else dims[axis] * size
-        if is_split and whole % size:
-            raise ValueError(f"{whole} pixels are no blocks of {size}")
-        dims[axis] = whole // size if is_split else whole - before - after
+        if not is_split:
+            dims[axis] = dims[axis] * size - before - after
+            continue
+        padded = dims[axis] + before + after
+        if padded % size:
+            raise ValueError(f"{padded} pixels are no blocks of {size}")
+        dims[axis] = padded // size
     count = prod(sizes)
     return [(batch * count if is_split else batch // count, *dims)]
 
@@ -348,15 +354,16 @@ def _without_axis(operands: _Inputs) -> Sequence[Dims]:
     dims, (axis,) = operands.dims[0], operands.integers(1)
     if not -len(dims) <= axis < len(dims):
         raise ValueError(f"axis {axis}")
-    return [tuple(size for at, size in enumerate(dims) if at != axis % len(dims))]
+    axis %= len(dims)
+    return [(*dims[:axis], *dims[axis + 1 :])]
 
 
 def _pieces(operands: _Inputs) -> Sequence[Dims]:
     dims, sizes, (axis,) = operands.dims[0], operands.integers(1), operands.integers(2)
     rest = dims[axis] - sum(size for size in sizes if size >= 0)
     lengths = [rest if size < 0 else size for size in sizes]
-    place = axis % len(dims)
-    return [(*dims[:place], length, *dims[place + 1 :]) for length in lengths]
+    axis %= len(dims)
+    return [(*dims[:axis], length, *dims[axis + 1 :]) for length in lengths]
 
 
 def _stated_size(operands: _Inputs) -> Sequence[Dims]:
