@@ -149,6 +149,14 @@ class _Branch(NamedTuple):
     lines: list[str]
 
 
+class _Known(NamedTuple):
+    """What is known of macros: those that may be defined, those that are, values of switches."""
+
+    possible: frozenset[str]
+    defined: frozenset[str]
+    switches: Switches
+
+
 @cache
 def specialised(
     text: str,
@@ -161,23 +169,18 @@ def specialised(
     possible: macros of machines that stay conditions. defined: macros that are known to be defined.
     All other macros of WORDS are taken as not defined.
     """
-    lines = iter(text.splitlines())
-    return "\n".join(_specialised(lines, possible - defined, defined, switches))
+    known = _Known(possible - defined, defined, switches)
+    return "\n".join(_specialised(iter(text.splitlines()), known))
 
 
-def _specialised(
-    lines: Iterator[str],
-    possible: frozenset[str],
-    defined: frozenset[str],
-    switches: Switches,
-) -> Iterator[str]:
+def _specialised(lines: Iterator[str], known: _Known) -> Iterator[str]:
     for line in lines:
         match = _DIRECTIVE.match(line)
         if match is None:
             yield line
         else:
             branches, end = _branches(match, lines)
-            yield from _without_dead(branches, end, possible, defined, switches)
+            yield from _without_dead(branches, end, known)
 
 
 def _branches(first: re.Match[str], lines: Iterator[str]) -> tuple[list[_Branch], str]:
@@ -203,20 +206,14 @@ def _condition(match: re.Match[str]) -> str:
     return {"else": "1", "ifdef": f"defined({text})", "ifndef": f"!defined({text})"}.get(kind, text)
 
 
-def _without_dead(
-    branches: Sequence[_Branch],
-    end: str,
-    possible: frozenset[str],
-    defined: frozenset[str],
-    switches: Switches,
-) -> Iterator[str]:
+def _without_dead(branches: Sequence[_Branch], end: str, known: _Known) -> Iterator[str]:
     """Yield an `#if` without the branches that are known to be dead."""
     word = "if"
     for branch in branches:
-        condition = simplified_condition(branch.condition, possible, defined, switches)
+        condition = simplified_condition(branch.condition, *known)
         if condition == "0":
             continue
-        body = _specialised(iter(branch.lines), possible, defined, switches)
+        body = _specialised(iter(branch.lines), known)
         if condition == "1":
             if word == "if":
                 yield from body
@@ -249,24 +246,22 @@ def simplified_condition(
     text = _DEFINED.sub(r"defined_\1", condition)
     text = text.replace("&&", " and ").replace("||", " or ").replace("!", " not ")
     tree = ast.parse(text.strip(), mode="eval").body
-    value = _simplified(tree, possible, defined, switches)
+    value = _simplified(tree, _Known(possible, defined, switches))
     return str(int(value)) if isinstance(value, bool) else _in_c(value)
 
 
-def _simplified(
-    node: ast.expr, possible: frozenset[str], defined: frozenset[str], switches: Switches
-) -> bool | ast.expr:
+def _simplified(node: ast.expr, known: _Known) -> bool | ast.expr:
     match node:
-        case ast.Name(id=name) if {(name, True), (name, False)} & switches:
-            return (name, True) in switches
-        case ast.Name(id=name) if name.removeprefix("defined_") in WORDS - possible:
-            return name.removeprefix("defined_") in defined
+        case ast.Name(id=name) if {(name, True), (name, False)} & known.switches:
+            return (name, True) in known.switches
+        case ast.Name(id=name) if name.removeprefix("defined_") in WORDS - known.possible:
+            return name.removeprefix("defined_") in known.defined
         case ast.UnaryOp(op=ast.Not(), operand=operand):
-            value = _simplified(operand, possible, defined, switches)
+            value = _simplified(operand, known)
             return not value if isinstance(value, bool) else ast.UnaryOp(ast.Not(), value)
         case ast.BoolOp(op=operator, values=operands):
             decides = isinstance(operator, ast.Or)
-            values = [_simplified(operand, possible, defined, switches) for operand in operands]
+            values = [_simplified(operand, known) for operand in operands]
             if decides in values:
                 return decides
             remaining = [value for value in values if not isinstance(value, bool)]

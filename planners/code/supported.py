@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from cnn2csdf import operators as op
@@ -14,7 +15,6 @@ from csdf.errors import UnsupportedOperator
 from planners.code.c_text import Tables
 from planners.code.calls.by_data_type import LayerCalls
 from planners.code.calls.emitters import Numbers, kinds_in
-from planners.code.layer_descriptor import LayerNode
 from planners.code.unsigned_as_signed import as_signed
 
 MOST_NAMED = 12  # layers in one message
@@ -34,10 +34,7 @@ TRIED: Mapping[type[Operator], tuple[int, Callable[[Attributes], Operator]]] = {
     ),
     op.Elementwise: (2, lambda has: op.Elementwise(function=has["function"])),
     op.MatrixProduct: (2, lambda _: op.MatrixProduct()),
-    op.Reduction: (
-        1,
-        lambda has: op.Reduction(function=has["function"], axes=(1, 2), keeps=True),
-    ),
+    op.Reduction: (1, lambda has: op.Reduction(function=has["function"], axes=(1, 2), keeps=True)),
     op.Resize: (
         1,
         lambda has: op.Resize(
@@ -76,24 +73,15 @@ def require_c(model: Model) -> None:
         node = calls.node(layer)
         try:
             calls.epilogue_steps(node)
-            if not _accumulates(calls, node):
-                calls.stage_calls("BY_ROWS", [node], {})
+            with suppress(UnsupportedOperator):  # of a layer that adds up its input row by row
+                calls.stage_calls("INTO_SUMS", [node], {})
+                continue
+            calls.stage_calls("BY_ROWS", [node], {})
         except UnsupportedOperator as error:
             refusals.append(str(error))
     if refusals:
-        remaining = (
-            f" (and {len(refusals) - MOST_NAMED} more)" if len(refusals) > MOST_NAMED else ""
-        )
-        raise UnsupportedOperator("; ".join(refusals[:MOST_NAMED]) + remaining)
-
-
-def _accumulates(calls: LayerCalls, node: LayerNode) -> bool:
-    """Whether a layer has a call that adds up its input row by row."""
-    try:
-        calls.stage_calls("INTO_SUMS", [node], {})
-    except UnsupportedOperator:
-        return False
-    return True
+        more = f" (and {len(refusals) - MOST_NAMED} more)" if len(refusals) > MOST_NAMED else ""
+        raise UnsupportedOperator("; ".join(refusals[:MOST_NAMED]) + more)
 
 
 def _is_in_c(kind: type[Operator], attributes: Attributes, element: Element) -> bool:
