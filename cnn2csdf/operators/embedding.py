@@ -8,12 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cnn2csdf.arrays import Array
-from cnn2csdf.operators.operator import (
-    Operator,
-    RowsNeeded,
-    map_dims,
-    same_row,
-)
+from cnn2csdf.operators.operator import Operator, RowsNeeded, map_dims, same_row
 from cnn2csdf.part import OutputRows, Types
 from cnn2csdf.shape import Dims, Shape
 from csdf.errors import InvalidNetwork

@@ -17,11 +17,7 @@ import numpy as np
 
 from cnn2csdf.arrays import Array
 from cnn2csdf.dtypes import Element, Quantization
-from cnn2csdf.fixed_point.functions import (
-    power_hyperbolic_tangent,
-    short_sigmoid,
-    sigmoid_table,
-)
+from cnn2csdf.fixed_point.functions import power_hyperbolic_tangent, short_sigmoid, sigmoid_table
 from cnn2csdf.integers import Integers, centred, multiplier, rescaled, stored
 from cnn2csdf.operators.activations import sigmoid
 from cnn2csdf.operators.kernel_loops import filter_loops

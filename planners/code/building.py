@@ -10,14 +10,7 @@ from cnn2csdf.parameters import network_multiply_accumulates
 from cnn2csdf.weights import Model
 from planners.code.c_text import identifier
 from planners.code.frames import TestVector, constant_outputs, from_initial_state
-from planners.code.machines import (
-    CORTEX_M4,
-    CORTEX_M55,
-    HOST,
-    PORTABLE,
-    TARGETS,
-    machines_of,
-)
+from planners.code.machines import CORTEX_M4, CORTEX_M55, HOST, PORTABLE, TARGETS, machines_of
 from planners.code.packaging import (
     ARDUINO,
     CMAKE,

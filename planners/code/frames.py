@@ -23,11 +23,7 @@ import numpy as np
 from cnn2csdf import operators as op
 from cnn2csdf.dtypes import Element
 from cnn2csdf.execution.compare import random_tensor, table_entries
-from cnn2csdf.execution.layer_by_layer import (
-    States,
-    first_states,
-    run_layer_by_layer,
-)
+from cnn2csdf.execution.layer_by_layer import States, first_states, run_layer_by_layer
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.parameters import network_multiply_accumulates
 from cnn2csdf.stored_tensors import stores_integers

@@ -22,13 +22,7 @@ from cnn2csdf.quantized_layers import LookupTable, lookup_tables
 from cnn2csdf.weights import Array
 from csdf.errors import UnsupportedOperator
 from planners.code.c_text import NULL, Tables, initialiser
-from planners.code.parts import (
-    REALS,
-    Definition,
-    added_sources,
-    as_real,
-    used_definitions,
-)
+from planners.code.parts import REALS, Definition, added_sources, as_real, used_definitions
 from planners.code.rules import Rule
 
 Fields = Mapping[str, object]

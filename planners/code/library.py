@@ -14,23 +14,9 @@ from cnn2csdf.weights import Model
 from csdf.arguments import public
 from csdf.errors import InvalidArgument, InvalidPlan, UnwritableFile
 from csdf.io.files import write_texts
-from planners.code.building import (
-    BENCH,
-    EXAMPLE,
-    MAIN,
-    PROOF,
-    makefile,
-    readme,
-    target_files,
-)
+from planners.code.building import BENCH, EXAMPLE, MAIN, PROOF, makefile, readme, target_files
 from planners.code.calls.cmsis_nn import ANY, ScratchLimit
-from planners.code.frames import (
-    Frame,
-    TestVector,
-    chosen_vectors,
-    constant_outputs,
-    vectors_of,
-)
+from planners.code.frames import Frame, TestVector, chosen_vectors, constant_outputs, vectors_of
 from planners.code.names import require_renamed
 from planners.code.packaging import (
     MAKE,

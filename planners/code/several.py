@@ -29,14 +29,7 @@ from planners.code.library import (
     written_sources,
 )
 from planners.code.names import require_renamed
-from planners.code.packaging import (
-    MAKE,
-    PLAIN,
-    Package,
-    package_files,
-    version_macro,
-    with_banners,
-)
+from planners.code.packaging import MAKE, PLAIN, Package, package_files, version_macro, with_banners
 from planners.code.parts import OWN, source
 from planners.code.sources import Written, with_shared_kernels
 from planners.code.vectors import shared_test, test_parameters

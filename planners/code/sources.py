@@ -21,13 +21,7 @@ from planners.code.initialisers import structures_of
 from planners.code.interface import Interface, memory_parameters, reserved
 from planners.code.kernel_files import KernelFiles, KernelUse
 from planners.code.layer_descriptor import shared_with_reals
-from planners.code.machines import (
-    HELIUM,
-    Target,
-    has_floating_point,
-    has_helium,
-    require_target,
-)
+from planners.code.machines import HELIUM, Target, has_floating_point, has_helium, require_target
 from planners.code.names import Renamed, TensorNames
 from planners.code.packaging import UNVERSIONED
 from planners.code.parts import (

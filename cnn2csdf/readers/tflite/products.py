@@ -10,13 +10,7 @@ import numpy as np
 
 from cnn2csdf import operators as op
 from cnn2csdf.dtypes import Arithmetic, Element, Runtime
-from cnn2csdf.readers.tflite.assembly import (
-    Converter,
-    TfliteAssembly,
-    Trained,
-    frame_dims,
-    refusal,
-)
+from cnn2csdf.readers.tflite.assembly import Converter, TfliteAssembly, Trained, frame_dims, refusal
 from cnn2csdf.readers.tflite.model_file import TfliteNode
 from cnn2csdf.readers.tflite.moves import to_output
 from cnn2csdf.readers.tflite.options import (

@@ -20,13 +20,7 @@ from cnn2csdf.fixed_point.functions import (
     softmax_multiplier,
 )
 from cnn2csdf.integers import multiplier, quantized
-from cnn2csdf.operators.recurrences import (
-    CELL_GATES,
-    GATE_POWER,
-    SHORT,
-    sum_multiplier,
-    svdf_ratio,
-)
+from cnn2csdf.operators.recurrences import CELL_GATES, GATE_POWER, SHORT, sum_multiplier, svdf_ratio
 from cnn2csdf.operators.resizes import SINGLE_PRECISION
 from cnn2csdf.quantized_layers import goes_by_table, is_of_one_element
 from cnn2csdf.weights import Array

@@ -21,12 +21,7 @@ from cnn2csdf.dtypes import Element, Quantization
 from cnn2csdf.execution.layer_by_layer import run_layer_by_layer
 from cnn2csdf.fixed_point.flash import derived_arrays
 from cnn2csdf.fixed_point.single_precision import columns_at_once, product_factors
-from cnn2csdf.integers import (
-    INT32_MAX,
-    has_wide_sums,
-    multiplier,
-    quantized,
-)
+from cnn2csdf.integers import INT32_MAX, has_wide_sums, multiplier, quantized
 from cnn2csdf.network import Layer
 from cnn2csdf.quantized_layers import LookupTable
 from cnn2csdf.weights import Array, Model

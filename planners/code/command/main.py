@@ -9,12 +9,7 @@ from csdf.cli import option_values, parsers
 from planners.code.machines import TARGETS
 from planners.code.packaging import CMAKE, MAKE, PROJECTS, UNVERSIONED
 from planners.code.parts import KERNELS, OWN
-from planners.memory.command.main import (
-    EFFORT,
-    SinglePlan,
-    add_order_option,
-    add_plan_options,
-)
+from planners.memory.command.main import EFFORT, SinglePlan, add_order_option, add_plan_options
 
 
 def command_parser() -> argparse.ArgumentParser:
