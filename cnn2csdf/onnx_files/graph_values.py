@@ -71,11 +71,7 @@ class GraphValues:
     """Types of all tensors seen so far and values of the static ones; grows node by node."""
 
     def __init__(
-        self,
-        initializers: Iterable[onnx.TensorProto],
-        *,
-        folder: str,
-        opsets: Mapping[str, int],
+        self, initializers: Iterable[onnx.TensorProto], *, folder: str, opsets: Mapping[str, int]
     ) -> None:
         self._folder = folder
         self._opsets = [onnx.helper.make_opsetid(*entry) for entry in opsets.items()]

@@ -163,10 +163,7 @@ class KernelFiles:
             },
             self._build,
         )
-        parts = (
-            ("arithmetic", "Arithmetic", split.arithmetic),
-            ("layers", "Layers", split.layers),
-        )
+        parts = (("arithmetic", "Arithmetic", split.arithmetic), ("layers", "Layers", split.layers))
         includes = {
             topic: self._add_common(f"csdf_{elements}_{topic}.h", f"{title} of {elements}.",
                                     _ordered(places, files), split, elements)
@@ -243,10 +240,7 @@ class KernelFiles:
         self._add(SCHEDULING, SCHEDULER_TOPIC, self._of_networks(SCHEDULER, texts, users))
 
     def _of_networks(
-        self,
-        files: Sequence[str],
-        texts: Mapping[Place, str],
-        places: Mapping[str, set[Place]],
+        self, files: Sequence[str], texts: Mapping[Place, str], places: Mapping[str, set[Place]]
     ) -> Iterator[str]:
         """Yield definitions of C files in order. places: those that each network uses."""
         users = {place: {name for name, used in places.items() if place in used} for place in texts}

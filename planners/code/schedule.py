@@ -98,11 +98,7 @@ class Schedule:
     """
 
     def __init__(
-        self,
-        model: Model,
-        plan: StreamingPlan,
-        tables: Tables,
-        cmsis_nn: CmsisNN | None = None,
+        self, model: Model, plan: StreamingPlan, tables: Tables, cmsis_nn: CmsisNN | None = None
     ) -> None:
         """Build all tables. Raises InvalidPlan for a plan that C cannot execute."""
         self.network, self.plan, self.tables = model.network, plan, tables

@@ -124,9 +124,7 @@ def softmax(node: OnnxNode, assembly: OnnxAssembly) -> None:
     wide = [place for place, size in enumerate(assembly.shape(tensor).dims) if size > 1]
     end = max([first, *wide]) if spans else first
     operator = op.Softmax(
-        axis=first,
-        last=end if end > first else None,
-        is_logarithm=node.op_type == "LogSoftmax",
+        axis=first, last=end if end > first else None, is_logarithm=node.op_type == "LogSoftmax"
     )
     assembly.add(node, operator)
 

@@ -50,12 +50,7 @@ def detections(node: TfliteNode, assembly: TfliteAssembly) -> None:
         by_class=by_class if options.get("use_regular_nms") else None,
         score_limit=options["nms_score_threshold"],
         overlap_limit=options["nms_iou_threshold"],
-        scales=(
-            options["y_scale"],
-            options["x_scale"],
-            options["h_scale"],
-            options["w_scale"],
-        ),
+        scales=(options["y_scale"], options["x_scale"], options["h_scale"], options["w_scale"]),
     )
     sources = [assembly.source(node, index) for index in (0, 1)]
     joined = assembly.add_inner(node, operator, sources, [trained])
@@ -65,6 +60,4 @@ def detections(node: TfliteNode, assembly: TfliteAssembly) -> None:
         assembly.add(node, *steps, sources=[joined], output=number, dims=dims)
 
 
-CONVERTERS: Mapping[str, Converter] = {
-    "CUSTOM:'TFLite_Detection_PostProcess'": detections,
-}
+CONVERTERS: Mapping[str, Converter] = {"CUSTOM:'TFLite_Detection_PostProcess'": detections}

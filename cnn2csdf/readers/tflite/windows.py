@@ -107,12 +107,7 @@ def convolution(node: TfliteNode, assembly: TfliteAssembly) -> None:
     # LiteRT quantises the input with a zero point where the scales of channels differ.
     has_offset = node.kind != "CONV_2D" or (scales is not None and len(set(scales.scales)) > 1)
     operator = with_types(node, assembly, convolution, has_offset=has_offset)
-    assembly.add(
-        node,
-        operator,
-        trained=[trained, *bias],
-        fused=fused,
-    )
+    assembly.add(node, operator, trained=[trained, *bias], fused=fused)
 
 
 def transposed_convolution(node: TfliteNode, assembly: TfliteAssembly) -> None:

@@ -178,11 +178,7 @@ def _bench(options: argparse.Namespace) -> int:
     """Write a program that times primitives."""
     model = _model(options.models[0], options)
     benchmark = bench(
-        model,
-        name=options.name,
-        ram=options.ram,
-        flash=options.flash,
-        package=_package(options),
+        model, name=options.name, ram=options.ram, flash=options.flash, package=_package(options)
     )
     write_folder(options.output, benchmark.files)
     counts = {

@@ -71,12 +71,7 @@ def selection_sources(
 
 class _ProgramWriter:
     def __init__(
-        self,
-        model: Model,
-        plan: StreamingPlan,
-        name: str,
-        target: str | None,
-        renamed: Renamed,
+        self, model: Model, plan: StreamingPlan, name: str, target: str | None, renamed: Renamed
     ) -> None:
         self.network, self.plan, self.name, self.target = model.network, plan, name, target
         self._names = TensorNames(self.network, renamed)
