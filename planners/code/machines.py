@@ -150,7 +150,7 @@ class _Branch(NamedTuple):
 
 
 class _Known(NamedTuple):
-    """What is known of macros: those that may be defined, those that are, values of switches."""
+    """Knowledge about macros: possible and defined macros of machines, values of switches."""
 
     possible: frozenset[str]
     defined: frozenset[str]
