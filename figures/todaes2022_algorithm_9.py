@@ -32,7 +32,7 @@ from planners.reuse.application import Application
 from planners.reuse.evaluation import Costs, Evaluator
 from planners.reuse.problem import Point, score, search_problem
 from planners.reuse.process_pool import local_executor
-from planners.reuse.selection import Constraints, PlacedPoint, chosen_point, uniform_points
+from planners.reuse.selection import Constraints, chosen_point, uniform_points
 
 POPULATION = 50
 GENERATIONS = 60
@@ -94,8 +94,7 @@ def constraint_table(found: Sequence[Result]) -> str:
         for limit, memory, speeds in TABLE_6_6[one.name].ours:
             demands = Constraints(memory=limit * MB if limit else 0)
             point, step = selected_as_published(one.application, one.whole, one.points, demands)
-            front = [PlacedPoint(each, each.memory) for each in (one.whole, *one.points)]
-            fast = chosen_point(one.application, front, demands)
+            fast = chosen_point(one.application, (one.whole, *one.points), demands)
             least = "least" if limit is None else _steps()[step]
             cells = [
                 one.name[12:],
@@ -104,7 +103,7 @@ def constraint_table(found: Sequence[Result]) -> str:
                 ", ".join(f"{speed:g}" for speed in speeds),
                 *_cells(point),
                 least,
-                *(("", "") if fast is None else _cells(fast.point)),
+                *(("", "") if fast is None else _cells(fast)),
             ]
             lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)

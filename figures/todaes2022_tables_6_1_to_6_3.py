@@ -27,7 +27,7 @@ def table_of_edges(plan: ReusePlan) -> str:
         f"| {edge.name} | {elements} |"
         for edge, elements in zip(plan.edges, plan.capacities, strict=True)
     ]
-    return "\n".join([*lines, f"| sum | **{plan.unshared_elements}** |"])
+    return "\n".join([*lines, f"| sum | **{sum(plan.capacities)}** |"])
 
 
 def table_of_buffers(plan: ReusePlan) -> str:

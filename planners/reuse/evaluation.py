@@ -106,11 +106,6 @@ class ReusePlan:
         """Elements of all shared buffers."""
         return sum(buffer.size for buffer in self.shared)
 
-    @property
-    def unshared_elements(self) -> int:
-        """Elements where every edge has a buffer of its own."""
-        return sum(self.capacities)
-
 
 class Buffers(NamedTuple):
     """Elements of each edge buffer, and the whole buffers that the edges share."""

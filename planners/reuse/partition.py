@@ -158,7 +158,8 @@ class PartitionModel:
             [
                 edge
                 for number, edge in enumerate(self.table.edges)
-                if self.table.reading(number, 1).consumed[0]
+                for consumed, _ in [self.table.reading(number, 1)]
+                if consumed[0]
             ],
         )
         everything = (1 << layers) - 1

@@ -16,7 +16,6 @@ from collections import Counter, defaultdict
 from collections.abc import Hashable, Mapping
 from dataclasses import replace
 from itertools import accumulate, combinations
-from typing import NamedTuple
 
 from csdf.status import Status, Why, because
 from csdf.time_limit import Budget
@@ -56,28 +55,11 @@ def offset_problem(evaluator: Evaluator, plan: ReusePlan) -> Problem:
     return Problem(name=evaluator.application.name, buffers=buffers, conflicts=conflicts)
 
 
-class TensorPlaces(NamedTuple):
-    """The problem with one buffer for each tensor kept, and the buffer that stands for each edge."""
+def tensor_problem(evaluator: Evaluator, plan: ReusePlan) -> tuple[Problem, Mapping[str, str]]:
+    """Return the problem with one buffer for each tensor kept, and the buffer that stores each edge.
 
-    edges: Problem
-    tensors: Problem
-    place_of: Mapping[str, str]
-
-    def of_edges(self, memory: MemoryPlan) -> MemoryPlan:
-        """Return the plan of the tensors as one of all edges: those of a tensor share its place."""
-        edges = defaultdict(list)
-        for edge, place in self.place_of.items():
-            edges[place].append(edge)
-        shares = tuple(pair for same in edges.values() for pair in combinations(same, 2))
-        return replace(
-            memory,
-            problem=replace(self.edges, may_overlap=shares),
-            offsets={edge: memory.offsets[place] for edge, place in self.place_of.items()},
-        )
-
-
-def tensor_places(evaluator: Evaluator, plan: ReusePlan) -> TensorPlaces:
-    """Return the edge buffers of a plan, those of one tensor in one place where they may be."""
+    The edges of one tensor have one buffer where they may. Names of buffers are names of edges.
+    """
     problem = offset_problem(evaluator, plan)
     buffers = {buffer.name: buffer for buffer in problem.buffers}
     copies = Counter((edge.member, edge.channel) for edge in plan.edges)
@@ -96,11 +78,7 @@ def tensor_places(evaluator: Evaluator, plan: ReusePlan) -> TensorPlaces:
     conflicts = dict.fromkeys(
         (place_of[first], place_of[second]) for first, second in problem.conflicts
     )  # each pair once
-    return TensorPlaces(
-        edges=problem,
-        tensors=replace(problem, buffers=tensors, conflicts=tuple(conflicts)),
-        place_of=place_of,
-    )
+    return replace(problem, buffers=tensors, conflicts=tuple(conflicts)), place_of
 
 
 class PlacementWhy(Why):
@@ -136,8 +114,17 @@ def free_offsets(evaluator: Evaluator, plan: ReusePlan, *, budget: Budget = None
     search with the best plan so far, as in planners.arena. Where that needs more bytes than whole
     buffers, the answer is whole buffers.
     """
-    places = tensor_places(evaluator, plan)
-    memory = places.of_edges(plan_arena(places.tensors, budget=budget))
+    tensors, place_of = tensor_problem(evaluator, plan)
+    placed = plan_arena(tensors, budget=budget)
+    edges_of = defaultdict(list)
+    for edge, place in place_of.items():
+        edges_of[place].append(edge)
+    shares = tuple(pair for edges in edges_of.values() for pair in combinations(edges, 2))
+    memory = replace(
+        placed,
+        problem=replace(offset_problem(evaluator, plan), may_overlap=shares),
+        offsets={edge: placed.offsets[place] for edge, place in place_of.items()},
+    )
     check_plan(memory)
     published = whole_buffers(evaluator, plan)
     return memory if memory.peak <= published.peak else published

@@ -167,7 +167,7 @@ def score(evaluator: Evaluator, chromosome: Chromosome) -> Score:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
-    """A chromosome and its score."""
+    """A chromosome and its score, in the search with the bytes of whole buffers."""
 
     chromosome: Chromosome
     score: Score
@@ -186,6 +186,11 @@ class Point:
     def time(self) -> Fraction:
         """Seconds for a frame of every network, in sequence."""
         return Fraction(sum(self.periods))
+
+
+def scored(evaluator: Evaluator, chromosome: Chromosome) -> Point:
+    """Return a chromosome with its score."""
+    return Point(chromosome=chromosome, score=score(evaluator, chromosome))
 
 
 class SearchEnd(Why):

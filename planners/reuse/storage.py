@@ -31,6 +31,8 @@ from planners.reuse.application import Partition
 
 EFFORT = 200  # storage distributions to look at in the search of one block
 
+Rows = tuple[int, ...]  # after each phase of a layer, or of each edge of a block
+
 
 class PartitionEdge(NamedTuple):
     """A connection between two layers of a partition."""
@@ -42,19 +44,13 @@ class PartitionEdge(NamedTuple):
     row_elements: int  # in units of the application
 
 
-class RowsTaken(NamedTuple):
-    """Rows that a consumer has consumed and released after each of its phases."""
-
-    consumed: tuple[int, ...]
-    released: tuple[int, ...]
-
-
 class PartitionRows:
     """The rates of a partition for any rows of a part, each computed when it is first asked for.
 
     part_rows(layer, wanted): rows of a part, at most `wanted`; None is the whole tensor.
     written(layer, rows): rows written after each phase.
-    reading(edge, rows): rows consumed and released after each phase, for a consumer with such parts.
+    reading(edge, rows): rows consumed, and rows released, after each phase of a consumer with such
+    parts.
     needed(edge, producer_rows, consumer_rows): firings of the producer that each phase of the consumer
     waits for. room(.., capacity): firings of the consumer that each phase of the producer waits for, in
     a buffer of `capacity` rows; a firing claims space at its start.
@@ -98,25 +94,26 @@ class PartitionRows:
     def _written(self, layer: int, rows: int) -> tuple[int, ...]:
         return parts(self.layers[layer], self._inputs[layer], self._granularity(layer, rows))
 
-    def _reading(self, edge: int, rows: int) -> RowsTaken:
+    def _reading(self, edge: int, rows: int) -> tuple[Rows, Rows]:
         consumer, index = self.edges[edge].consumer, self.edges[edge].connection.index
         granularity = self._granularity(consumer, rows)
         rates = reading_rates(self.layers[consumer], index, self._inputs[consumer], granularity)
-        return RowsTaken(consumed=totals(rates.consumed), released=totals(rates.released))
+        return totals(rates.consumed), totals(rates.released)
 
     def _granularity(self, layer: int, rows: int) -> Granularity:
         return Granularity(rows=None, layers={self.layers[layer].name: rows})
 
     def _needed(self, edge: int, producer_rows: int, consumer_rows: int) -> tuple[int, ...]:
         written = self.written(self.edges[edge].producer, producer_rows)
-        return _firings_to(written, self.reading(edge, consumer_rows).consumed)
+        consumed, _ = self.reading(edge, consumer_rows)
+        return _firings_to(written, consumed)
 
     def room(
         self, edge: int, producer_rows: int, consumer_rows: int, capacity: int
     ) -> tuple[int, ...]:
         """Return the firings of the consumer that each phase of the producer waits for."""
         written = self.written(self.edges[edge].producer, producer_rows)
-        released = self.reading(edge, consumer_rows).released
+        _, released = self.reading(edge, consumer_rows)
         return _firings_to(released, [total - capacity for total in written])
 
     def _index(self, firings: Iterable[int]) -> int:
@@ -174,13 +171,15 @@ class EdgeRates(NamedTuple):
     """An edge of a block.
 
     producer, consumer: positions of its layers among those of the block. needed: the firings of the
-    producer that each phase of the consumer waits for.
+    producer that each phase of the consumer waits for. consumed, released: rows after each phase of the
+    consumer.
     """
 
     producer: int
     consumer: int
     needed: tuple[int, ...]
-    reading: RowsTaken
+    consumed: Rows
+    released: Rows
 
 
 class BlockRates(NamedTuple):
@@ -198,7 +197,7 @@ class BlockRates(NamedTuple):
         fired: firings of the producer before each phase of the consumer.
         """
         written = (0, *self.written[edge.producer])
-        released = (0, *edge.reading.released)
+        released = (0, *edge.released)
         return max(written[count] - gone for count, gone in zip(fired, released, strict=False))
 
 
@@ -211,18 +210,15 @@ def block_rates(table: PartitionRows, block: CyclicBlock, rows: Sequence[int]) -
                 producer,
                 consumer,
                 table.needed(number, rows[producer], rows[consumer]),
-                table.reading(number, rows[consumer]),
+                *table.reading(number, rows[consumer]),
             )
             for number, (producer, consumer) in zip(block.edges, block.ends, strict=True)
         ),
     )
 
 
-Rows = tuple[int, ...]  # of each edge of a block
-
-
 def held_rows(rates: BlockRates) -> tuple[Rows, Rows]:
-    """Return the rows of each edge below which the block deadlocks, and rows that are enough.
+    """Return the rows of each edge below which a block deadlocks, and rows that are enough.
 
     Enough are the rows that the schedule holds which always fires the deepest enabled layer.
     """
@@ -329,8 +325,8 @@ def _graph(rates: BlockRates, row_elements: Sequence[int]) -> Graph:
             producer=str(edge.producer),
             consumer=str(edge.consumer),
             production=steps(rates.written[edge.producer]),
-            consumption=steps(edge.reading.consumed),
-            release=steps(edge.reading.released),
+            consumption=steps(edge.consumed),
+            release=steps(edge.released),
             token_size=elements,
         )
         for number, (edge, elements) in enumerate(zip(rates.edges, row_elements, strict=True))

@@ -18,8 +18,7 @@ from planners.published.todaes import Comparison
 from planners.reuse.application import Application
 from planners.reuse.deployment import Deployment
 from planners.reuse.evaluation import Evaluator
-from planners.reuse.problem import Front, Point, SearchEnd
-from planners.reuse.selection import PlacedPoint
+from planners.reuse.problem import Front, Point, SearchEnd, score
 
 TOLERANCE = 1e-4  # of the largest output: single precision, sums in another order
 METHODS = {  # fields of Comparison, and what they are called
@@ -37,6 +36,7 @@ class ReusePlans(NamedTuple):
     front: of the search, in whole buffers. plans: the front that is printed, in the bytes of the
     chosen plan. whole: all layers whole, the simplest plan. smallest: of all plans. memory: bytes
     of buffers and weights that the limits leave. rows: that a part may have; 0 is the whole.
+    chosen: in whole buffers; deployment: the plan of the chosen point.
     fit: what csdf fit finds, with inputs row by row. is_fit_taken: whether its plans are the answer,
     because no plan of this kind meets the constraints. difference: largest relative one of the
     outputs, where the plans of the answer were run.
@@ -45,7 +45,7 @@ class ReusePlans(NamedTuple):
     evaluator: Evaluator
     methods: Comparison
     front: Front
-    plans: Sequence[PlacedPoint]
+    plans: Sequence[Point]
     whole: Deployment
     smallest: Deployment
     limits: MemoryLimits
@@ -201,7 +201,8 @@ def _run_lines(answer: ReusePlans) -> list[str]:
 
 
 def _point_as_json(answer: ReusePlans, point: Point, memory: int) -> dict[str, Any]:
-    whole_buffers, *periods = point.score
+    """Return a plan with its memory, next to the bytes of its chromosome with whole buffers."""
+    whole_buffers, *periods = score(answer.evaluator, point.chromosome)
     members = answer.application.members
     return {
         "memory_bytes": memory,
@@ -239,7 +240,7 @@ def as_json(answer: ReusePlans, seconds: float) -> dict[str, Any]:
             field: answer.evaluator.weights + getattr(answer.methods, field) for field in METHODS
         },
         "lower_bound": answer.bound,
-        "front": [_point_as_json(answer, *plan) for plan in answer.plans],
+        "front": [_point_as_json(answer, point, point.memory) for point in answer.plans],
         "is_finished": answer.front.is_finished,
         "reason": str(answer.front.reason),
         "evaluations": answer.front.evaluations,
@@ -271,7 +272,7 @@ def plot(path: str, answer: ReusePlans) -> None:
             "whole tensors, one arena",
         ),
     ]
-    front = [draw.DrawnPlan(plan.memory, float(plan.point.time)) for plan in answer.plans]
+    front = [draw.DrawnPlan(plan.memory, float(plan.time)) for plan in answer.plans]
     chosen = None
     if answer.chosen is not None and answer.deployment is not None:
         seconds = float(answer.chosen.time)

@@ -65,17 +65,17 @@ from planners.reuse.local_search import local_search
 from planners.reuse.partition import PhaseTimes
 from planners.reuse.placement import free_offsets, whole_buffers
 from planners.reuse.problem import (
+    Chromosome,
     Front,
-    Point,
     SearchEnd,
     genes_at,
     score,
+    scored,
     search_problem,
 )
 from planners.reuse.process_pool import cluster_executor, local_executor
 from planners.reuse.selection import (
     Constraints,
-    PlacedPoint,
     chosen_point,
     placed_front,
     uniform_points,
@@ -283,9 +283,9 @@ def concluded(
     application = evaluator.application
 
     @functools.cache
-    def placed(point: Point) -> Deployment:
-        """The final plan of a point; the search for offsets ends after some steps."""
-        plan = evaluator.plan(genes_at(point.chromosome))
+    def placed(chromosome: Chromosome) -> Deployment:
+        """The final plan of a chromosome; the search for offsets ends after some steps."""
+        plan = evaluator.plan(genes_at(chromosome))
         reason = because(ArenaWhy.NO_SMALLER, steps=MOST_STEPS)
         steps = stop.part(steps=MOST_STEPS, reason=reason)
         return deployment(evaluator, plan, free_offsets(evaluator, plan, budget=steps))
@@ -295,25 +295,24 @@ def concluded(
         evaluator,
         front.points,
         options.rows,
-        lambda point: placed(point).memory.peak,
+        lambda chromosome: placed(chromosome).memory.peak,
         budget=stop,
     )
-    printed = arenas
-    if is_published or options.whole_buffers:
-        printed = tuple(PlacedPoint(point, point.memory) for point in front.points)
+    printed = front.points if is_published or options.whole_buffers else arenas
     (whole,) = uniform_points(evaluator, ())
-    taken: Point | None = None
     if is_published:
         taken, step = selected_as_published(application, whole, front.points, constraints)
         output.remark(PROGRAM, f"Algorithm 9: {step.value}")
     elif (selected := chosen_point(application, printed, constraints)) is not None:
-        taken = selected.point
+        taken = scored(evaluator, selected.chromosome)  # in whole buffers
+    else:
+        taken = None
     final = None
     if taken is not None and (options.whole_buffers or is_published):
         plan = evaluator.plan(genes_at(taken.chromosome))
         final = deployment(evaluator, plan, whole_buffers(evaluator, plan))
     elif taken is not None:
-        final = placed(taken)
+        final = placed(taken.chromosome)
     fit = _fit(evaluator, options, constraints, stop)
     is_fit_taken = taken is None and _is_answer(application, fit, constraints, options)
     plans = fit if is_fit_taken else final
@@ -322,9 +321,9 @@ def concluded(
         evaluator=evaluator,
         methods=comparison(application, known=evaluator),
         front=front,
-        whole=placed(whole),
+        whole=placed(whole.chromosome),
         plans=printed,
-        smallest=placed(arenas[0].point),
+        smallest=placed(arenas[0].chromosome),
         limits=limits,
         memory=constraints.memory,
         rows=options.rows,

@@ -13,7 +13,7 @@ from planners.memory.stateful import MOST_STEPS
 from planners.plan.plan import Kind, PlannedGroup, Stage, StreamBuffer, Turns
 from planners.reuse.application import Application, of_one_size, single_partition
 from planners.reuse.evaluation import Costs, Evaluator
-from planners.reuse.placement import tensor_places
+from planners.reuse.placement import tensor_problem
 
 
 def plan_of(layer_order, table, groups, *, is_streamed):
@@ -38,11 +38,11 @@ def ordered_plan(network, granularity=ROWS, *, element_bytes=None):
     names = application.members[0].layers
     plan = evaluator.plan(tuple(granularity.layers.get(one, granularity.rows) for one in names))
     layers = [layer.name for layer in evaluator.models[0].table.layers]
-    places = tensor_places(evaluator, plan)
+    tensors, place_of = tensor_problem(evaluator, plan)
     held = defaultdict(list)
     for edge in plan.edges:
-        held[places.place_of[edge.name]].append(edge.connection)
-    arena = plan_arena(places.tensors, budget=MOST_STEPS)
+        held[place_of[edge.name]].append(edge.connection)
+    arena = plan_arena(tensors, budget=MOST_STEPS)
     rings = tuple(
         StreamBuffer(
             name=one.name,

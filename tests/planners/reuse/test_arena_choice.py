@@ -1,6 +1,7 @@
 """Which chromosome becomes the plan: offsets decide, and the simplest plans are never forgotten."""
 
 from fractions import Fraction
+from functools import partial
 from operator import le
 from random import Random
 
@@ -32,15 +33,13 @@ def evaluator_of(name):
     return network, Evaluator(application, costs, share=best_shared)
 
 
-def placed(evaluator, point):
-    plan = evaluator.plan(tuple(allele or None for allele in point.chromosome))
+def placed(evaluator, chromosome):
+    plan = evaluator.plan(tuple(allele or None for allele in chromosome))
     return free_offsets(evaluator, plan).peak
 
 
 def front_of(evaluator, points, rows=(0, 1), budget=None):
-    return placed_front(
-        evaluator, points, rows, lambda point: placed(evaluator, point), budget=budget
-    )
+    return placed_front(evaluator, points, rows, partial(placed, evaluator), budget=budget)
 
 
 def time(point):
@@ -58,7 +57,7 @@ def test_the_smallest_plan_never_loses_against_whole_layers_or_rows_in_one_arena
     found = chosen_point(evaluator.application, front, Constraints()).memory - evaluator.weights
     assert found <= whole_arena(network, element_bytes=1).peak
     assert found <= ordered_plan(network, ROWS, element_bytes=1).arena_bytes
-    assert found <= placed(evaluator, points[0])
+    assert found <= placed(evaluator, points[0].chromosome)
 
 
 @pytest.mark.parametrize("name", NAMES[:3])
@@ -69,12 +68,12 @@ def test_within_a_limit_that_whole_layers_fit_nothing_slower_is_chosen(name):
     room = whole_arena(network, element_bytes=1).peak
     demands = Constraints(memory=evaluator.weights + room)
     front = front_of(evaluator, points)
-    chosen = chosen_point(evaluator.application, front, demands).point
+    chosen = chosen_point(evaluator.application, front, demands)
     assert time(chosen) <= time(whole)
-    assert placed(evaluator, chosen) <= room
+    assert placed(evaluator, chosen.chromosome) <= room
     tight = Constraints(memory=evaluator.weights + room - 1)
-    slower = chosen_point(evaluator.application, front, tight).point
-    assert placed(evaluator, slower) < room
+    slower = chosen_point(evaluator.application, front, tight)
+    assert placed(evaluator, slower.chromosome) < room
     assert time(slower) > time(chosen)  # whole layers are the fastest, and do not fit
 
 
@@ -106,7 +105,7 @@ def test_without_any_time_all_layers_whole_or_by_rows_are_the_answer(name):
 
     front = front_of(evaluator, points, budget=Stop(report=over))
     simple = [one.chromosome for one in uniform_points(evaluator, (0, 1))]
-    assert {one.point.chromosome for one in front} <= set(simple)
+    assert {one.chromosome for one in front} <= set(simple)
     limit = evaluator.weights + whole_arena(network, element_bytes=1).peak
     demands = Constraints(memory=limit)
     assert chosen_point(evaluator.application, front, demands) is not None
@@ -117,11 +116,11 @@ def test_the_front_in_one_arena_is_that_of_all_points_placed_one_by_one(name):
     _, evaluator = evaluator_of(name)
     points = local_search(evaluator, random=Random(0), evaluations=60).front.points
     front = front_of(evaluator, points)
-    of_front = [(one.memory, *one.point.periods) for one in front]
+    of_front = [(one.memory, *one.periods) for one in front]
     assert of_front == sorted(set(of_front))
     # A naive second opinion: every point is placed, none is left out because of a bound.
     for point in (*points, *uniform_points(evaluator, (0, 1))):
-        costs = (evaluator.weights + placed(evaluator, point), *point.periods)
+        costs = (evaluator.weights + placed(evaluator, point.chromosome), *point.periods)
         assert any(all(map(le, better, costs)) for better in of_front)
         for better in of_front:
             assert costs == better or not all(map(le, costs, better))

@@ -11,7 +11,7 @@ from cnn2csdf.builder import NetworkBuilder
 from planners.reuse import partition
 from planners.reuse.application import Application, single_partition
 from planners.reuse.evaluation import Evaluator
-from planners.reuse.storage import BlockRates, EdgeRates, RowsTaken, block_rates, block_storage
+from planners.reuse.storage import BlockRates, EdgeRates, block_rates, block_storage
 
 
 def drawn(random):
@@ -50,7 +50,7 @@ def test_the_buffer_of_one_edge_is_the_smallest_that_does_not_deadlock():
         # The last phase of the consumer takes all, as that of a layer does.
         consumed, needed = (*consumed, written[-1]), (*needed, len(written))
         released = (*released, written[-1])
-        edge = EdgeRates(0, 1, needed, RowsTaken(consumed, released))
+        edge = EdgeRates(0, 1, needed, consumed, released)
         rates = BlockRates(written=(written, tuple(range(1, len(consumed) + 1))), edges=(edge,))
         found = block_storage(rates, [5])
         least = next(c for c in range(100) if is_live(written, consumed, released, c))

@@ -55,12 +55,12 @@ class Lazy:
         """A layer that has to fire before this one can, or None."""
         count = self.fired[layer]
         for number, edge in enumerate(self.table.edges):
-            reading = self.table.reading(number, self.rows[edge.consumer])
+            consumed, released = self.table.reading(number, self.rows[edge.consumer])
             made = self.written(edge.producer, self.fired[edge.producer])
-            if edge.consumer == layer and made < reading.consumed[count]:
+            if edge.consumer == layer and made < consumed[count]:
                 return edge.producer
-            released = (0, *reading.released)[self.fired[edge.consumer]]
-            held = self.written(layer, count + 1) - released
+            gone = (0, *released)[self.fired[edge.consumer]]
+            held = self.written(layer, count + 1) - gone
             if edge.producer == layer and held > self.capacities[number]:
                 return edge.consumer
         return None

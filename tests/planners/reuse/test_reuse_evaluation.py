@@ -87,7 +87,7 @@ def test_edges_that_are_in_use_together_have_buffers_of_their_own(application):
     for genes in chromosomes(application, 10):
         plan = evaluator.plan(genes)
         assert clashes(plan, parallel) == []
-        assert plan.live_load <= plan.elements <= plan.unshared_elements
+        assert plan.live_load <= plan.elements <= sum(plan.capacities)
 
 
 def test_the_schedule_runs_in_the_buffers_of_its_plan():
@@ -134,7 +134,7 @@ def test_buffers_are_the_smallest_that_the_engine_finds():
         rows = {layer: gene for (_, layer), gene in zip(application.layers, genes, strict=True)}
         found = smallest_storage(lower(RESIDUAL, Granularity(rows=None, layers=rows)))
         assert found.status == "optimal"
-        assert plan.unshared_elements == plan.least == found.point.size
+        assert sum(plan.capacities) == plan.least == found.point.size
 
 
 @pytest.mark.slow

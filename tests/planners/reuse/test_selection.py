@@ -8,7 +8,7 @@ from csdf.errors import InvalidNetwork
 from figures.published.reuse_example import worked_example
 from planners.published.todaes import Chosen, selected_as_published
 from planners.reuse.problem import Point
-from planners.reuse.selection import Constraints, PlacedPoint, chosen_point
+from planners.reuse.selection import Constraints, chosen_point
 
 # memory, then seconds a frame of CNN1 and of CNN2
 FRONT = [
@@ -20,9 +20,8 @@ FRONT = [
 
 
 def chosen(**demands):
-    front = [PlacedPoint(point, point.memory) for point in FRONT]
-    found = chosen_point(worked_example(), front, Constraints(**demands))
-    return None if found is None else found.point.chromosome[0]
+    found = chosen_point(worked_example(), FRONT, Constraints(**demands))
+    return None if found is None else found.chromosome[0]
 
 
 def test_without_demands_the_smallest_is_taken():

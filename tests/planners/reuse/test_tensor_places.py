@@ -16,7 +16,7 @@ from planners.reuse.application import Application, divided, single_partition
 from planners.reuse.bounds import memory_bound
 from planners.reuse.deployment import deployment
 from planners.reuse.evaluation import Evaluator
-from planners.reuse.placement import free_offsets, offset_problem, tensor_places
+from planners.reuse.placement import free_offsets, offset_problem, tensor_problem
 from tests.planners.reuse.deployment.deployed import TOLERANCE, run
 from tests.planners.reuse.front.small_applications import branched, residual
 
@@ -99,7 +99,7 @@ def test_copies_in_a_pipeline_stay_apart():
     evaluator = Evaluator(pipelined())
     plan = evaluator.plan((None,) * len(evaluator.application.layers))
     copies = [edge.name for edge in plan.edges if edge.name.endswith(")")]
-    places = tensor_places(evaluator, plan).place_of
+    _, places = tensor_problem(evaluator, plan)
     assert copies
     assert all(places[name] == name for name in copies)
 
