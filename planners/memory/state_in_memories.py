@@ -2,8 +2,8 @@
 
 The buffers of a plan layer by layer are in the nearest fast memory with room for all of them, or else
 in several fast memories, the state in the nearest. If the fast memories are too small, states are in
-slow memory. A frame copies such a state into fast memory for the groups that read it, and writes the
-new rows of a variable, or the state of a layer, back.
+slow memory. A frame copies such a state into fast memory for the groups that read it, unless the only
+reader reads each byte once, and writes the new rows of a variable, or the state of a layer, back.
 
 Example: the rows of a window of 10 rows that advances by a row are 9 rows of state. In slow memory
 they cost 9 rows read and a row written in each frame.
@@ -12,13 +12,14 @@ they cost 9 rows read and a row written in each frame.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from math import ceil
 
 from cnn2csdf.network import Network
 from cnn2csdf.platforms import NANOSECONDS
+from csdf.search.pareto import improving
 from csdf.status import Reason, because
 from planners.memory.answer import FitMethod, FitWhy, SlowTraffic
 from planners.memory.memory_plans import in_fast_memory
@@ -29,6 +30,8 @@ from planners.memory.stateful import BoundedPlan
 from planners.plan.plan import Kind, StreamingPlan
 from planners.plan.state import state_moves
 from planners.plan.weights import weight_bytes
+
+MOST_LABELS = 256  # of a knapsack: subsets of states with different bytes
 
 
 def state_in_memories(
@@ -54,7 +57,9 @@ def state_in_memories(
         plan = _with_states_away(
             network,
             lambda away: in_fast_memory(plan_away(away=away).plan, table, free),
+            method.plan,
             everything,
+            free.capacity,
         )
     time = _nanoseconds(request, layout, method, plan)
     traffic = _traffic(request, layout, method.plan, everything)._replace(
@@ -73,34 +78,64 @@ def state_in_memories(
 def _with_states_away(
     network: Network,
     plan_with: Callable[[frozenset[str]], StreamingPlan | None],
+    arena: StreamingPlan,
     everything: StreamingPlan,
+    capacity: int,
 ) -> StreamingPlan | None:
     """Return the plan with the fewest slow bytes; None if no plan of the greedy choice fits.
 
-    All states begin in slow memory. They move to fast memory one by one, where they fit: the states
-    with most moved bytes per byte first, or those with most moved bytes first.
+    All states begin in slow memory. They move to fast memory one by one, where they fit, in three
+    orders: by moved bytes per byte; by moved bytes; the states of a knapsack first. The capacity of the
+    knapsack is the fast memory that a frame without copies of states leaves.
 
     plan_with: returns the plan with some states in slow memory; None if it does not fit.
-    everything: the plan with all states in slow memory.
+    arena: the plan in one arena. everything: the plan with all states in slow memory.
     """
-    sizes = {buffer.tensor: buffer.size for buffer in everything.buffers if buffer.persists}
-    moved = Counter[str]()
-    for buffer, read, written in state_moves(network, everything):
-        moved[buffer.tensor] += read + written
+    sizes, moved = _sizes_and_moves(network, everything)
+    names = sorted(sizes, key=lambda name: (-Fraction(moved[name], sizes[name]), name))
+    frame = arena.arena_bytes - arena.kept_bytes
+    chosen = _knapsack(names, sizes, moved, capacity - frame)
     plans: list[StreamingPlan] = []
-    for is_per_byte in (True, False):
-        shares = {
-            name: Fraction(moved[name], size if is_per_byte else 1) for name, size in sizes.items()
-        }
+    for order in (
+        names,
+        sorted(names, key=lambda name: -moved[name]),
+        sorted(names, key=lambda name: name not in chosen),
+    ):
         away = frozenset(sizes)
         best = plan_with(away)
-        for name in sorted(sizes, key=lambda name: (-shares[name], name)):
+        for name in order:
             candidate = plan_with(away - {name})
             # Where nothing fits yet, slow memory may be too small for all states.
             if candidate is not None or best is None:
                 best, away = candidate, away - {name}
         plans += [] if best is None else [best]
     return min(plans, key=lambda plan: plan.slow_bytes, default=None)
+
+
+def _sizes_and_moves(
+    network: Network, everything: StreamingPlan
+) -> tuple[dict[str, int], Counter[str]]:
+    """The bytes of each state, and the bytes that a frame moves if the state is in slow memory."""
+    moved = Counter[str]()
+    for buffer, read, written in state_moves(network, everything):
+        moved[buffer.tensor] += read + written
+    return {buffer.tensor: buffer.size for buffer in everything.buffers if buffer.persists}, moved
+
+
+def _knapsack(
+    names: Sequence[str], sizes: Mapping[str, int], moved: Mapping[str, int], room: int
+) -> tuple[str, ...]:
+    """States of at most `room` bytes that move the most bytes in slow memory, by labels."""
+    labels: list[tuple[int, int, tuple[str, ...]]] = [(0, 0, ())]
+    for name in names:
+        more = [
+            (size + sizes[name], saved - moved[name], (*of, name)) for size, saved, of in labels
+        ]
+        labels = improving(
+            [*labels, *(label for label in more if label[0] <= room)], lambda label: label[:2]
+        )
+        labels = labels[:: -(-len(labels) // MOST_LABELS)]
+    return min(labels, key=lambda label: label[1])[2]
 
 
 def _traffic(
@@ -125,14 +160,12 @@ def _traffic(
     )
     # A layer that reads a variable reads a tensor; the state of a layer is no tensor.
     stored = sum(to + (read if buffer.kind is Kind.STATE else 0) for buffer, read, to in moves)
-    moved, kept = Counter[str](), {buffer.tensor: buffer.size for buffer, _, _ in moves}
-    for buffer, read, written in moves:
-        moved[buffer.tensor] += read + written
+    sizes, moved = _sizes_and_moves(network, everything)
     greedy, needed = weights, arena.arena_bytes
-    for name in sorted(kept, key=lambda name: -kept[name]):
+    for name in sorted(sizes, key=lambda name: -sizes[name]) if layout.slow else ():
         if needed <= layout.capacity:
             break
-        greedy, needed = greedy + moved[name], needed - kept[name]
+        greedy, needed = greedy + moved[name], needed - sizes[name]
     used = {buffer.name: buffer.size for buffer, read, _ in moves if read}
     return SlowTraffic(
         memories=layout.all,

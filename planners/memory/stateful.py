@@ -130,6 +130,7 @@ class _StatefulPlanning:
             for layer, _ in network.variables
             if layer.name in away
             and (readers := self._readers_in_step(network.consumers[layer.name]))
+            and not self._is_read_in_place(readers)
         }
 
     def _readers_in_step(self, readers: Collection[str]) -> dict[str, list[int]]:
@@ -179,6 +180,29 @@ class _StatefulPlanning:
             layer.quantization == self._network.layer(source).quantization
         )
         return [Alias(layer.name, source, channel=cut.start)] if has_same_values else []
+
+    def _is_read_in_place(self, readers: Collection[str]) -> bool:
+        """Whether the only reader is a depthwise convolution of a ring to one pixel.
+
+        It reads each byte once, so a copy in fast memory would save nothing.
+        """
+        windows = [name for name in readers if name in self._windows]
+        layers = [
+            self._network.layer(layer)
+            for name in windows
+            for layer in self._network.consumers[name]
+            if layer in self._step
+        ]
+        if len(readers) > 1 or len(layers) != 1:
+            return False
+        bank, source = layers[0].operator.filter_bank, self._network.layer(windows[0]).shape
+        return (
+            bank is not None
+            and bank.groups == bank.filters == source.channels
+            and bank.window.kernel == (source.rows, source.width)
+            and bank.window.dilation == (1, 1)
+            and not any((*bank.window.padding, *bank.window.overhang))
+        )
 
     def _may_overwrite(self, layer: Layer, source: Layer) -> bool:
         """Whether a layer may overwrite its input in place, element by element."""

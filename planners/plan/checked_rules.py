@@ -121,6 +121,19 @@ def can_lie_apart(network: Network, layer: Layer) -> bool:
     return reach and layer.operator.writes_by_pixels
 
 
+def reads_each_byte_once(network: Network, layer: Layer, source: str) -> bool:
+    """Return whether the kernel of a layer reads each byte of an input exactly once.
+
+    A depthwise convolution does that if its one window is the input.
+    """
+    bank, shape = layer.operator.filter_bank, network.layer(source).shape
+    if bank is None or not bank.groups == bank.filters == shape.channels:
+        return False
+    window = bank.window
+    is_dense = window.dilation == (1, 1) and not any((*window.padding, *window.overhang))
+    return is_dense and window.kernel == (shape.rows, shape.width)
+
+
 def joins_columns(layer: Layer) -> bool:
     """Return whether a layer only concatenates feature maps along the columns."""
     return layer.shape.is_map and not layer.epilogue and layer.operator.joined_axis == WIDTH

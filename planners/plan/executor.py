@@ -37,6 +37,7 @@ from planners.plan.checked_rules import (
     bytes_of_weights,
     firings_in_order,
     joins_columns,
+    reads_each_byte_once,
     variable_updates,
 )
 from planners.plan.checked_states import LayerStates
@@ -423,7 +424,9 @@ class _GroupRun:
                         f"{buffer.name!r}, which groups {buffer.begin + 1} to {buffer.end} have"
                     )
                 memory = self.machine.plan.memory_of(buffer)
-                if buffer.kind is Kind.KEPT and memory is not None and memory.is_slow:
+                if buffer.kind is not Kind.KEPT or memory is None or not memory.is_slow:
+                    continue
+                if not reads_each_byte_once(self.machine.network, layer, source):
                     raise ExecutionError(
                         f"group {self.number + 1}: layer {layer.name!r} reads the state {source!r} in "
                         f"slow memory {memory.name!r}; expected a copy in fast memory"

@@ -36,21 +36,28 @@ def state_updates(network: Network, plan: StreamingPlan) -> list[tuple[int, str,
 
 
 def state_moves(network: Network, plan: StreamingPlan) -> Iterator[tuple[StreamBuffer, int, int]]:
-    """Yield the bytes that copies of a frame read from a buffer of a state, and write to it.
+    """Yield the bytes that a frame reads from a buffer of a state in slow memory, and writes to it.
 
-    A copy for the readers of a frame reads the whole buffer. An update of a variable writes the new
-    rows only. The state of a layer that has a copy is read and written whole.
+    A copy for the readers of a frame reads the whole buffer, and so does a layer without a copy. An
+    update of a variable writes the new rows only. The state of a layer is read and written whole.
     """
-    windows = rings_of(network)
+    windows, consumers = rings_of(network), network.consumers
     kept = {buffer.tensor: buffer for buffer in plan.buffers if buffer.persists}
     named = {buffer.name: buffer for buffer in kept.values()}
     for group in plan.groups:
         for transfer in group.transfers:
             if transfer.source in named:
                 yield named[transfer.source], named[transfer.source].size, 0
+    copied = {buffer.tensor for buffer in plan.buffers if buffer.kind is Kind.WHOLE}
+    executed = {name for group in plan.groups for stage in group.stages for name in stage.layers}
     for buffer in plan.buffers:
         if buffer.kind is Kind.STATE_COPY:
             yield kept[buffer.tensor], buffer.size, buffer.size
+        elif buffer.kind is Kind.KEPT and buffer.tensor not in copied:
+            for reader in consumers[buffer.tensor]:
+                for name in consumers[reader] if reader in windows else (reader,):
+                    if name in executed:
+                        yield buffer, buffer.size, 0
     for _, variable, source in state_updates(network, plan):
         made = windows[source].new if source in windows else source
         target = kept[variable]

@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 from dataclasses import replace
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -26,7 +27,10 @@ from planners.code.several import Member, combined_libraries
 from planners.code.sources import library_sources
 from planners.memory.alternatives import fit_with_alternatives
 from planners.memory.fit import fit, fit_of
+from planners.memory.memory_plans import in_fast_memory
+from planners.memory.moved_weights import layout_of
 from planners.memory.several_networks import run_frames, with_states_apart
+from planners.memory.stages import StageTable
 from planners.memory.stateful import stateful_plan
 from planners.plan.carried_out import require_carried_out
 from planners.plan.checker import require_apart
@@ -337,6 +341,29 @@ def test_a_state_in_several_memories_gives_the_frames_of_the_network(name):
         for run, wanted in zip(runs, outputs, strict=True):
             assert as_in_file(run.outputs).tolist() == wanted.reshape(-1).tolist()
             assert run.slow_bytes == plan.slow_bytes
+
+
+@pytest.mark.slow
+@each("name", [name for name in NAMES if name.startswith("made") or name.endswith("computer")])
+def test_states_in_slow_memory_move_as_few_bytes_as_any_choice(name):
+    network = model_of(name).network
+    arena, table = stateful_plan(network).plan, StageTable(network, element_bytes=None)
+    states = [one.tensor for one in arena.buffers if one.persists]
+    choices = [
+        stateful_plan(network, away=away).plan
+        for count in range(len(states) + 1)
+        for away in combinations(states, count)
+    ]
+    moved = set()
+    for fifths in range(4):
+        fast = arena.arena_bytes - 1 - arena.kept_bytes * fifths // 5
+        memories = boards(fast)[0], boards(fast)[2]
+        plans = [in_fast_memory(choice, table, layout_of(memories)) for choice in choices]
+        least = min((one.slow_bytes for one in plans if one is not None), default=None)
+        best = fit(network, memories=memories).best
+        assert (best and best.plan.slow_bytes) == least
+        moved.add(least)
+    assert len(moved) > 2
 
 
 def test_bytes_of_states_in_slow_memory_are_those_counted_by_hand():

@@ -218,10 +218,23 @@ def summed_hop():
     return as_stream(integer_model(builder.network()), 1)
 
 
+def depthwise_hop(made):
+    """A window with a depthwise convolution, which reads a ring in place, and another convolution."""
+    builder = NetworkBuilder("depthwise")
+    window = op.Window(kernel=(4, 2))
+    source = builder.add(
+        op.Convolution(filters=3, window=window, groups=3), builder.input((3, 10, 2))
+    )
+    window = op.Window(kernel=(3, 1))
+    builder.output(builder.add(op.Convolution(filters=2, window=window), source))
+    return as_stream(made(builder.network()), 1)
+
+
 def slow_states():
     """Plans of networks whose states are in slow memory: variables, rings, accumulators."""
     models = [paired("kept", make) for make in (in_a_chain, changing_places, read_twice)]
-    models += [summed_hop(), *{id(case.model): case.model for case in hops()}.values()]
+    models += [summed_hop(), depthwise_hop(real_model), depthwise_hop(integer_model)]
+    models += [*{id(case.model): case.model for case in hops()}.values()]
     for model in models:
         unit = 4 if model.network.layers[0].quantization is None else None
         for part in (0, 0.5):
