@@ -1,8 +1,9 @@
 """SPACE_TO_BATCH_ND and BATCH_TO_SPACE_ND of a TensorFlow Lite graph.
 
 TensorFlow writes a dilated convolution as SPACE_TO_BATCH_ND, a convolution of neighbouring pixels,
-and BATCH_TO_SPACE_ND: each entry of the batch holds one phase of the pixels. A section between the
-two operators is read in the first of these forms that gives the same elements:
+and BATCH_TO_SPACE_ND: each entry of the batch holds one phase of the pixels. Blocks of 2 divide a line
+of pixels 0 to 5 into the phases 0, 2, 4 and 1, 3, 5. A section between the two operators is read in the
+first of these forms that gives the same elements:
 
 1. dilated convolutions over the whole map, where each operator of the section has a step of one;
 2. copies of the section, one for each phase;
@@ -14,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
+from typing import NamedTuple
 
 import numpy as np
 
@@ -53,16 +55,16 @@ class _NotExactError(Exception):
     """The section has no such form with the same elements."""
 
 
+Ends = Sequence[tuple[int, int]]
+"""Elements before and after each axis: padding of SPACE_TO_BATCH_ND, or crops of BATCH_TO_SPACE_ND."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Blocks:
-    """Blocks of pixels along the axes behind the batch.
-
-    ends: elements before and after each axis: padding of SPACE_TO_BATCH_ND,
-    or crops of BATCH_TO_SPACE_ND.
-    """
+    """Blocks of pixels along the first axes behind the batch: sizes, and ends of each axis."""
 
     sizes: tuple[int, ...]
-    ends: tuple[tuple[int, int], ...]
+    ends: Ends
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,8 +77,11 @@ class _Section:
     tensors: frozenset[int]
 
 
-Form = tuple[Sequence[Tensor], Mapping[int, Sequence[TfliteNode]]]
-"""Tensors of a graph, and the nodes that replace each node of a section, by its number."""
+class _Form(NamedTuple):
+    """All tensors of a graph, and the nodes that replace each node of a section, by its `id`."""
+
+    tensors: Sequence[Tensor]
+    replacements: Mapping[int, Sequence[TfliteNode]]
 
 
 def without_batches(graph: TfliteGraph) -> TfliteGraph:
@@ -85,13 +90,15 @@ def without_batches(graph: TfliteGraph) -> TfliteGraph:
     Raises UnreadableFile for blocks that do not fit their tensors.
     """
     for split in [node for node in graph.nodes if node.kind == SPLIT]:
-        for form in (_dilated, _copied):
+        for form_of in (_dilated, _copied):
             try:
-                tensors, nodes = form(graph, _section(graph, split))
+                form = form_of(graph, _section(graph, split))
             except _NotExactError:
                 continue
-            steps = [step for node in graph.nodes for step in nodes.get(id(node), (node,))]
-            graph = replace(graph, tensors=tuple(tensors), nodes=tuple(steps))
+            nodes = [
+                new for node in graph.nodes for new in form.replacements.get(id(node), (node,))
+            ]
+            graph = replace(graph, tensors=tuple(form.tensors), nodes=tuple(nodes))
             break
     return graph
 
@@ -154,11 +161,11 @@ def _blocks_of(graph: TfliteGraph, node: TfliteNode) -> _Blocks:
     return _Blocks(sizes=sizes, ends=ends)
 
 
-def _dilated(graph: TfliteGraph, section: _Section) -> Form:
+def _dilated(graph: TfliteGraph, section: _Section) -> _Form:
     """Return the section over the whole map, with dilated convolutions.
 
     Phase i of blocks of B pixels holds the pixels k * B + i, so a kernel over neighbours there is a
-    kernel over each B-th pixel of the map. Crops reduce the padding, where no kernel pads by itself.
+    kernel over each B-th pixel of the map.
     """
     split, joins = section.split, section.joins
     blocks = _blocks_of(graph, split)
@@ -171,38 +178,44 @@ def _dilated(graph: TfliteGraph, section: _Section) -> Form:
     if crop.sizes != blocks.sizes:
         raise _NotExactError
     axes = _axes_of_blocks(graph, section, blocks)
-    pads_itself = any(
-        node.options and node.options.integer(PADDING, "b") == SAME for node in convolutions
-    )
-    lengths = graph.tensors[split.inputs[0]].dims[1:]
-    keeps_crops = pads_itself or any(
-        length <= max(first - before, 0) + max(last - after, 0)
-        for length, (before, after), (first, last) in zip(
-            lengths, blocks.ends, crop.ends, strict=False
-        )
-    )
-    crops_as_padding = tuple((0, 0) for _ in blocks.sizes) if keeps_crops else crop.ends
+    cropped_first = _ends_cropped_first(graph, section, blocks.ends, crop.ends)
     tensors = list(graph.tensors)
     for number, positions in axes.items():
         dims = [1, *graph.tensors[number].dims[1:]]
-        for axis, size, lost in zip(positions, blocks.sizes, crops_as_padding, strict=True):
+        for axis, size, lost in zip(positions, blocks.sizes, cropped_first, strict=True):
             dims[axis] = dims[axis] * size - sum(lost)
         tensors[number] = replace(tensors[number], dims=tuple(dims))
-    nodes: dict[int, Sequence[TfliteNode]] = {id(node): [node] for node in section.inner}
-    nodes[id(split)] = _with_ends(tensors, split, _differences(blocks.ends, crops_as_padding))
+    nodes: dict[int, Sequence[TfliteNode]] = {}
+    nodes[id(split)] = _with_ends(tensors, split, _differences(blocks.ends, cropped_first))
     for join in joins:
-        nodes[id(join)] = _with_ends(tensors, join, _differences(crops_as_padding, crop.ends))
+        nodes[id(join)] = _with_ends(tensors, join, _differences(cropped_first, crop.ends))
     for node in convolutions:
         dilation = [1] * 4
         for axis, size in zip(axes[node.inputs[0]], blocks.sizes, strict=True):
             dilation[axis] = size
         nodes[id(node)] = [replace(node, dilation=(dilation[1], dilation[2]))]
-    return tensors, nodes
+    return _Form(tensors, nodes)
 
 
-def _differences(
-    minuends: Sequence[tuple[int, int]], subtrahends: Sequence[tuple[int, int]]
-) -> list[tuple[int, int]]:
+def _ends_cropped_first(graph: TfliteGraph, section: _Section, padding: Ends, crops: Ends) -> Ends:
+    """Return the crops where the section may run without the cropped pixels, else crops of nothing.
+
+    Crops before the section reduce its padding, unless a kernel pads by itself, or no pixel is left.
+    """
+    pads_itself = any(
+        node.options and node.options.integer(PADDING, "b") == SAME
+        for node in section.inner
+        if node.kind in CONVOLUTIONS
+    )
+    lengths = graph.tensors[section.split.inputs[0]].dims[1:]
+    leaves_nothing = any(
+        length <= max(first - before, 0) + max(last - after, 0)
+        for length, (before, after), (first, last) in zip(lengths, padding, crops, strict=False)
+    )
+    return [(0, 0) for _ in crops] if pads_itself or leaves_nothing else crops
+
+
+def _differences(minuends: Ends, subtrahends: Ends) -> Ends:
     pairs = zip(minuends, subtrahends, strict=True)
     return [(first[0] - second[0], first[1] - second[1]) for first, second in pairs]
 
@@ -288,9 +301,7 @@ def _reshaped_axes(
     return tuple(wide[1][wide[0].index(axis)] for axis in positions)
 
 
-def _with_ends(
-    tensors: list[Tensor], node: TfliteNode, ends: Sequence[tuple[int, int]]
-) -> list[TfliteNode]:
+def _with_ends(tensors: list[Tensor], node: TfliteNode, ends: Ends) -> list[TfliteNode]:
     """Return nodes that crop negative ends of the axes behind the batch, and pad positive ends."""
     source, output = node.inputs[0], node.outputs[0]
     dims = list(tensors[source].dims)
@@ -317,7 +328,7 @@ def _with_ends(
     return nodes or [_node(node, "RESHAPE", (source,), output)]
 
 
-def _copied(graph: TfliteGraph, section: _Section) -> Form:
+def _copied(graph: TfliteGraph, section: _Section) -> _Form:
     """Return the section with copies of its operators, one for each phase.
 
     The first operator then has an output for each phase, and the last reads them behind its constants.
@@ -352,7 +363,7 @@ def _copied(graph: TfliteGraph, section: _Section) -> Form:
     for join in joins:
         first, *further_inputs = (copy[join.inputs[0]] for copy in copies)
         nodes[id(join)] = [replace(join, inputs=(first, *join.inputs[1:], *further_inputs))]
-    return tensors, nodes
+    return _Form(tensors, nodes)
 
 
 def _renumbered(node: TfliteNode, numbers: Mapping[int, int]) -> TfliteNode:
@@ -389,37 +400,39 @@ def _integers(tensors: list[Tensor], values: Sequence[object]) -> int:
 def space_to_batch(node: TfliteNode, assembly: TfliteAssembly) -> None:
     """Add phases of pixels as a batch, or as a tensor for each phase."""
     blocks, dims = _constant_blocks(node, assembly), assembly.tensor(node, 0).dims
-    is_map = assembly.is_map(node.inputs[0])
+    is_map, count = assembly.is_map(node.inputs[0]), len(blocks.sizes)
     axes, source = layer_axes(dims, is_map=is_map), assembly.source_as_stored(node, 0)
+    axes_of_blocks = [axes.index(axis) for axis in range(1, 1 + count)]
     if any(map(any, blocks.ends)):
         ends = [(0, 0) for _ in axes]
-        for axis, end in enumerate(blocks.ends, 1):
-            ends[axes.index(axis)] = end
+        for axis, end in zip(axes_of_blocks, blocks.ends, strict=True):
+            ends[axis] = end
         steps = op.padding_steps(assembly.builder.shape(source).dims, ends)
         source = assembly.add_moves(node, source, *steps)
     if len(node.outputs) > 1:
-        padded = assembly.builder.shape(source).dims
         # An output for each phase: each size-th row and column from the phase on.
+        padded = assembly.builder.shape(source).dims
         for phase, starts in enumerate(np.ndindex(blocks.sizes)):
-            by_axis = zip(starts, blocks.sizes, strict=True)
             slices: list[op.Operator] = [
                 op.Slice(axis=axis, start=start, stop=padded[axis], step=size)
-                for (start, size), axis in zip(by_axis, map(axes.index, range(1, 9)), strict=False)
+                for axis, start, size in zip(axes_of_blocks, starts, blocks.sizes, strict=True)
                 if size > 1
             ]
             assembly.add(node, *slices, sources=[source], output=phase, turns=False)
         return
     if is_map:
         source = assembly.add_moves(node, source, op.Transpose(permutation=TO_MATRIX))
-    # Split each spatial axis into blocks and phases; the phases become the batch.
-    count = len(blocks.sizes)
-    sizes = [dims[0]]
+    # From batch x (blocks x phase of each axis) x rest to phases x batch x blocks x rest.
+    divided = [dims[0]]
     for length, end, size in zip(dims[1:], blocks.ends, blocks.sizes, strict=False):
-        sizes += [(length + sum(end)) // size, size]
-    order = [*range(2, 2 + 2 * count, 2), 0, *range(1, 1 + 2 * count, 2)]
-    order += range(1 + 2 * count, len(dims) + count)
-    moved = [op.Reshape(dims=(*sizes, *dims[1 + count :])), op.Transpose(permutation=tuple(order))]
-    assembly.add(node, *moved, *to_output(node, assembly), sources=[source], turns=False)
+        divided += [(length + sum(end)) // size, size]
+    blocks_at, phases_at = range(1, 1 + 2 * count, 2), range(2, 2 + 2 * count, 2)
+    rest_at = range(1 + 2 * count, len(dims) + count)
+    moves = [
+        op.Reshape(dims=(*divided, *dims[1 + count :])),
+        op.Transpose(permutation=(*phases_at, 0, *blocks_at, *rest_at)),
+    ]
+    assembly.add(node, *moves, *to_output(node, assembly), sources=[source], turns=False)
 
 
 def batch_to_space(node: TfliteNode, assembly: TfliteAssembly) -> None:
@@ -438,6 +451,7 @@ def batch_to_space(node: TfliteNode, assembly: TfliteAssembly) -> None:
             quantization=layer.quantization,
         )
     batch = len(pieces) * dims[0] // prod(blocks.sizes)
+    # From phases x batch x blocks x rest to batch x (blocks x phase of each axis) x rest.
     order = [count]
     for axis in range(count):
         order += [count + 1 + axis, axis]
@@ -448,13 +462,13 @@ def batch_to_space(node: TfliteNode, assembly: TfliteAssembly) -> None:
         for axis, (length, (before, after)) in enumerate(zip(whole, blocks.ends, strict=True), 1)
         if before or after
     ]
-    moved = [
+    moves = [
         op.Reshape(dims=(*blocks.sizes, batch, *dims[1:])),
         op.Transpose(permutation=tuple(order)),
         op.Reshape(dims=(batch, *whole, *dims[1 + count :])),
         *slices,
     ]
-    assembly.add(node, *moved, *to_output(node, assembly), sources=[source], turns=False)
+    assembly.add(node, *moves, *to_output(node, assembly), sources=[source], turns=False)
 
 
 def _constant_blocks(node: TfliteNode, assembly: TfliteAssembly) -> _Blocks:
