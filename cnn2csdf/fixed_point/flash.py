@@ -14,23 +14,31 @@ from cnn2csdf.parameters import parameter_shapes, stored_arrays
 from cnn2csdf.part import Types
 from cnn2csdf.quantized_layers import goes_by_table, lookup_tables
 from cnn2csdf.shape import Shape
-from cnn2csdf.stored_tensors import stores_integers
+from cnn2csdf.stored_tensors import stored_at_run_time, stores_integers
 from csdf.units import bytes_in_words
 
 HALF_BYTES, SINGLE_BYTES, WIDE_BYTES = 2, 4, 8
 TABLE_BYTES = 256  # of a function of one 8-bit integer
+HELIUM_CORE = "cortex-m55"
 
 
 Arrays = dict[object, tuple[str, int]]  # the first layer that uses an array, and its bytes
 
 
-def flash_bytes(network: Network, number_bytes: int | None = None) -> int:
+def flash_bytes(network: Network, number_bytes: int | None = None, core: str | None = None) -> int:
     """Return the bytes of all constant arrays: parameters, what rescales integers, first states.
 
     number_bytes: of every parameter, and nothing to rescale or repeat; by default as a library
-    has them. Four bytes are what a library of real numbers has.
+    has them. Four bytes are what a library of real numbers has. core: for a Cortex-M55, whose
+    kernels have further arrays, the bytes are an upper bound: equal ones are stored once.
     """
-    return sum(flash_by_layer(network, number_bytes).values())
+    stored = sum(flash_by_layer(network, number_bytes).values())
+    if core != HELIUM_CORE or number_bytes is not None or sums_have_zeros(network):
+        return stored
+    return stored + SINGLE_BYTES * sum(
+        initial_sums(layer, network.input_shapes(layer), network.input_types(layer))
+        for layer in network.layers
+    )
 
 
 def flash_by_layer(network: Network, number_bytes: int | None = None) -> dict[str, int]:
@@ -147,6 +155,43 @@ def derived_arrays(layer: Layer, input_types: Sequence[Quantization | None]) -> 
             fused = operator.derived_arrays(types, layer.shape)
             arrays |= {f"{place}.{role}": array for role, array in fused.items()}
     return arrays
+
+
+def initial_sums(
+    layer: Layer, inputs: Sequence[Shape], input_types: Sequence[Quantization | None]
+) -> int:
+    """Return the number of initial sums with the zero point of the input that Helium kernels read.
+
+    Depthwise kernels, those that scatter products, and those that sum over frames read none.
+    """
+    operator, bank = layer.operator, layer.operator.filter_bank
+    is_depthwise = bank is not None and 1 < bank.groups == bank.filters == inputs[0].channels
+    types = input_types[0] if input_types else None
+    if is_depthwise or operator.scatters_products or operator.summed_frames > 1 or types is None:
+        return 0
+    arrays = derived_arrays(layer, input_types)
+    factors = arrays.get("multipliers", arrays.get("factors"))
+    if factors is None or types.element.bytes > 1 or types.zero_point == _middle(types):
+        return 0
+    return len(factors)
+
+
+def sums_have_zeros(network: Network) -> bool:
+    """Whether the weights of any sums of products have a zero point, as int8."""
+    stored = (
+        array.quantization
+        for layer in network.layers
+        if layer.operator.weight_role is not None
+        for array in layer.stored
+    )
+    is_any = any(types is not None and types.zero_point != _middle(types) for types in stored)
+    return is_any or bool(stored_at_run_time(network))
+
+
+def _middle(types: Quantization) -> int:
+    """The integer that is 0 where C stores unsigned integers as signed ones."""
+    is_unsigned = types.element in (Element.UINT8, Element.UINT16)
+    return 1 << (8 * types.element.bytes - 1) if is_unsigned else 0
 
 
 def _beginnings(network: Network) -> Arrays:

@@ -303,7 +303,7 @@ def readme(
 {_memories(plan)}
 | RAM: state | at most {written.state_bytes} bytes |
 | RAM: stack | at most {written.stack_bytes:,} bytes with gcc `-O2` or `-Os`; `-O3` may take more |
-| flash: weights | {written.weight_bytes:,} bytes; `make size` prints the code |
+| flash: weights | {_weights(written, package)} |
 | work | {work} |
 
 {ports_table([(model, written)])}
@@ -337,6 +337,13 @@ firing of a stage, with `-D{capitals}_YIELD` your `{name}_yield()` after each. F
 - Source files name their licence, which `LICENSE` explains: {LICENSE}.
   `{name.upper()}_VERSION` is the version of the library, "{package.version}".{_with_cmsis_nn(written)}
 {_making(written) if MAKE in package.projects else ""}"""
+
+
+def _weights(written: Written, package: Package) -> str:
+    """Return the cell of a table on the constants of a library."""
+    more = "" if package.target is not None else ", more on a Cortex-M55"
+    rest = "; `make size` prints code and tables of layers" if MAKE in package.projects else ""
+    return f"{written.weight_bytes:,} bytes: all of `src/{written.name}_weights.c`{more}{rest}"
 
 
 def _testing(vectors: Sequence[TestVector]) -> str:

@@ -68,7 +68,7 @@ class Written:
     outputs: tuple[LibraryPort, ...]
     is_streamed: bool
     keeps_state: bool
-    weight_bytes: int
+    weight_bytes: int  # on the target; without a target, on a core without Helium
     state_bytes: int
     kernels: tuple[str, ...]
     memories: tuple[str, ...] = ("arena",)  # parameters of NAME_init
@@ -285,7 +285,7 @@ class _SourceWriter:
             weight_bytes=sum(
                 array.nbytes
                 for symbol, array in self.tables.arrays.items()
-                if symbol not in self.tables.folded
+                if self.target is not None or symbol not in self.tables.folded
             ),
             state_bytes=self._state_bytes(counters),
             kernels=tuple(sorted(wanted & functions)),

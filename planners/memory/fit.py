@@ -180,7 +180,9 @@ def _answer_about(
     slow: traffic of a plan in several memories.
     """
     best = best or methods[0]
-    needed, longest = flash_bytes(request.network, request.parameter_bytes), request.nanoseconds
+    core = None if request.beside is None else request.beside.core
+    needed = flash_bytes(request.network, request.parameter_bytes, core)
+    longest = request.nanoseconds
     if request.flash is not None and needed > request.flash:
         status = Status.INFEASIBLE
         reason = because(FitWhy.FLASH, needed=needed, flash=request.flash)

@@ -17,7 +17,7 @@ import numpy as np
 
 from cnn2csdf import operators as op
 from cnn2csdf.dtypes import Element
-from cnn2csdf.fixed_point.flash import parameters_in_flash
+from cnn2csdf.fixed_point.flash import parameters_in_flash, sums_have_zeros
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.stored_tensors import stored_at_run_time
 from cnn2csdf.weights import Array, Model
@@ -80,7 +80,7 @@ class LayerCalls:
         self.unit = (2 if self.is_short else 1) if self.is_integer else 4
         self.steps: list[str] = []
         self.real_steps: list[str] = []
-        tables.weights_have_zeros = bool(self._bytes) or any(map(_has_zeros, self._network.layers))
+        tables.weights_have_zeros = sums_have_zeros(self._network)
         tables.some_weights_are_halves = any(map(_has_halves, self._network.layers))
         tables.sums_round_once = any(map(layer_rounds_once, self._network.layers))
 
@@ -224,14 +224,6 @@ class LayerCalls:
         table += [f"{initialiser}," for initialiser in initialisers]
         node.tables.wanted.add("step")
         return first, len(initialisers)
-
-
-def _has_zeros(layer: Layer) -> bool:
-    """Whether the layer accumulates products with weights that have a nonzero zero point."""
-    kinds = [stored.quantization for stored in layer.stored]
-    return layer.operator.weight_role is not None and any(
-        types is not None and types.zero_point != 0 for types in kinds
-    )
 
 
 def _has_halves(layer: Layer) -> bool:

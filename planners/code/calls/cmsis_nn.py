@@ -333,7 +333,9 @@ def _exponents(node: LayerNode) -> Exponents:
 
 
 def _sums_fit(node: LayerNode) -> bool:
-    """Whether the initial accumulators of Helium fit 32 bits: bias minus zero point times weights."""
+    """Whether Helium has initial accumulators, bias minus zero point times weights, in 32 bits."""
+    if node.tables.has_helium and node.tables.weights_have_zeros:
+        return False
     matrix = node.weights["matrix"].astype(np.int64)
     sums = node.weights.get("bias", np.int64(0)) - input_types_of(node).zero_point * matrix.sum(
         axis=1

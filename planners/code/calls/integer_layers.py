@@ -150,7 +150,8 @@ def integer_sums_call(node: LayerNode) -> KernelCall:
     matrix = row_order(node.weights["matrix"], node.inputs[0])
     rows = matrix.reshape(units, node.inputs[0].rows, -1).transpose(1, 0, 2)
     weights = node.symbol("matrix", rows)
-    return node.call("sum_fully", "matrix", units=units, weights=weights, **scaling(node, "matrix"))
+    sums = scaling(node, "matrix", has_whole_sums=False)
+    return node.call("sum_fully", "matrix", units=units, weights=weights, **sums)
 
 
 def integer_channels_calls(first: LayerNode, last: LayerNode) -> tuple[KernelCall, KernelCall]:

@@ -19,7 +19,7 @@ from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.dtypes import Element, Quantization
 from cnn2csdf.execution.layer_by_layer import run_layer_by_layer
-from cnn2csdf.fixed_point.flash import derived_arrays
+from cnn2csdf.fixed_point.flash import derived_arrays, initial_sums
 from cnn2csdf.fixed_point.single_precision import columns_at_once, product_factors
 from cnn2csdf.integers import INT32_MAX, has_wide_sums, multiplier, quantized
 from cnn2csdf.network import Layer
@@ -31,7 +31,6 @@ from planners.code.calls.emitters import Emitter, Numbers, register
 from planners.code.calls.layers import (
     call_of,
     convolution_fields,
-    is_depthwise,
     operands,
     pooling_call,
     pooling_fields,
@@ -113,8 +112,10 @@ def layer_rounds_once(layer: Layer) -> bool:
     return any(types.rounds_sums_once for types in layer.types(()).weights.values())
 
 
-def scaling(node: LayerNode, role: str) -> Fields:
+def scaling(node: LayerNode, role: str, *, has_whole_sums: bool = True) -> Fields:
     """Return the field `to`: how sums of products become stored integers. role: of the weights.
+
+    has_whole_sums: whether the kernel makes sums at once, from initial ones.
 
     Fields that only some libraries need, such as zero points of weights, are in those libraries only.
     A kind of sums that all layers have is compiled into the kernels (`Tables.sum_kinds`).
@@ -129,7 +130,9 @@ def scaling(node: LayerNode, role: str) -> Fields:
     if "bias" in node.weights:
         bias = node.symbol("bias", node.weights["bias"].astype(np.int64 if is_short else np.int32))
     fields: dict[str, object] = {
-        "bias": f"FOLDED({_folded(node, role)}) {bias}" if node.tables.has_helium else bias
+        "bias": f"FOLDED({_folded(node, role) if has_whole_sums else NULL}) {bias}"
+        if node.tables.has_helium
+        else bias
     }
     has_small_factors = has_narrow_sums = False
     if is_fixed_point:
@@ -182,13 +185,13 @@ def _folded(node: LayerNode, role: str) -> str:
     With them, kernels of Helium accumulate products of stored values, without zero points, in windows
     inside the input. NULL for other kernels, and where an accumulator would not fit 32 bits.
     """
-    input_types, weights = input_types_of(node), node.weights[role]
-    has_other_kernel = is_depthwise(node) or node.layer.operator.scatters_products
-    if has_other_kernel or input_types.element is not Element.INT8 or not input_types.zero_point:
+    weights = node.weights[role]
+    has_zeros = node.tables.weights_have_zeros
+    if has_zeros or not initial_sums(node.layer, node.inputs, node.input_types):
         return NULL
     rows = weights.reshape(len(weights), -1).astype(np.int64)
     bias = node.weights["bias"].astype(np.int64) if "bias" in node.weights else np.int64(0)
-    begin = bias - input_types.zero_point * rows.sum(axis=1)
+    begin = bias - input_types_of(node).zero_point * rows.sum(axis=1)
     if np.abs(begin).max() >= 2**31:
         return NULL
     symbol = node.computed(f"{role}_folded", begin.astype(np.int32))
@@ -488,10 +491,11 @@ def product_convolution(
     filters = packed_rows(kernel, 1) if packed is None else packed
     most = int(np.abs(kernel.astype(np.int64) - types.zero_point).max())
     steps = node.derived("steps") if len(types.scales) > 1 else None
+    sums = scaling(node, "kernel", has_whole_sums=False)
     return node.call(
         "convolve_as_reals",
         "product_convolution",
-        of={**convolution_fields(node, operator, filters), **scaling(node, "kernel")},
+        of={**convolution_fields(node, operator, filters), **sums},
         steps=steps,
         most=most,
         block=operator.block,

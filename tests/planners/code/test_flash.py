@@ -1,6 +1,7 @@
 """The flash that `csdf fit` asks for is that of the library which `csdf deploy` writes."""
 
 import re
+import subprocess
 
 import numpy as np
 import pytest
@@ -14,7 +15,9 @@ from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model, random_weights
 from planners.code.sources import library_sources
 from planners.memory.fit import fit
+from planners.plan.ram import ram_beside
 from tests.cnn2csdf.readers.test_tflite_golden import READ, golden_model
+from tests.planners.code.call_graphs import CORES, has_compiler
 from tests.planners.code.test_quantised_libraries import everything, quantised
 from tests.planners.code.test_single_precision_libraries import everything as everything_in_single
 from tests.planners.code.test_single_precision_libraries import quantised as in_single_precision
@@ -23,9 +26,9 @@ from tests.shared_data import each
 DEPLOYED = ("ad01_int8", "kws_int8", "micro_speech_int8", "person_detect_int8", "ad01_fp32")
 
 
-def found_and_written(model):
-    found = fit(model.network, searched=())
-    return found, library_sources(model, found.methods[0].plan, "net")
+def found_and_written(model, core=None):
+    found = fit(model.network, searched=(), beside=core and ram_beside(model.network, core))
+    return found, library_sources(model, found.methods[0].plan, "net", target=core)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -69,6 +72,37 @@ def test_the_flash_of_a_model_of_the_field_is_that_of_its_library(name):
     model = simplified(golden_model(name))
     found, written = found_and_written(model)
     assert found.flash_bytes == written.weight_bytes
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("core", CORES)
+@pytest.mark.parametrize("name", ["all operators", *(name for name in DEPLOYED if name in READ)])
+def test_the_flash_of_a_core_is_that_of_the_compiled_constants(name, core, tmp_path):
+    if not has_compiler(core):
+        pytest.skip(f"{CORES[core].prefix}gcc is not installed")
+    model = quantised(everything(), 0) if name not in READ else simplified(golden_model(name))
+    found, written = found_and_written(model, core)
+    for file, text in (("net_weights.h", written.weights_header), ("weights.c", written.weights)):
+        (tmp_path / file).write_text(text)
+    prefix, options = CORES[core]
+    words = [f"{prefix}gcc", *options, "-O2", "-fdata-sections", "-c", "weights.c"]
+    subprocess.run(words, cwd=tmp_path, check=True)
+    words = [f"{prefix}size", "-A", "weights.o"]
+    sizes = subprocess.run(words, cwd=tmp_path, check=True, capture_output=True, text=True).stdout
+    bytes_of = re.findall(r"^\.s?rodata\S*\s+(\d+)", sizes, re.MULTILINE)
+    assert sum(map(int, bytes_of)) == written.weight_bytes
+    assert found.flash_bytes >= written.weight_bytes
+    # Sums row by row read no initial sums, on which the plan decides.
+    if core != "cortex-m55" or "sum_fully" not in written.kernels:
+        assert found.flash_bytes == written.weight_bytes
+
+
+def test_a_cortex_m55_has_initial_sums_in_flash_besides():
+    model = quantised(everything(), 0)
+    (_, portable), (found, written) = (
+        found_and_written(model, core) for core in ("cortex-m4", "cortex-m55")
+    )
+    assert portable.weight_bytes < written.weight_bytes <= found.flash_bytes
 
 
 def test_each_filter_takes_five_bytes_to_rescale_and_each_function_a_table():
