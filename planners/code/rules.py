@@ -7,7 +7,7 @@ coefficients do, the rule lists the ranges. The same rules serve for columns.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from math import gcd
 from typing import NamedTuple
@@ -36,12 +36,12 @@ def all_of(limit: int) -> Rule:
     return Rule(0, 0, limit - 1, 1)
 
 
-def rule_of(needed: Callable[[int], tuple[int, int]], places: int, limit: int) -> Rule:
-    """Return the rule of a function from an output position to a range of input positions.
+def rule_of(spans: Sequence[tuple[int, int]], limit: int) -> Rule:
+    """Return the rule from output positions to ranges of input positions.
 
-    needed: returns unclipped, half-open ranges. places: size of the output; limit: size of the input.
+    spans: of each output position the unclipped, half-open range. limit: size of the input.
     """
-    spans = [needed(place) for place in range(places)]
+    places = len(spans)
     firsts, lasts = [first for first, _ in spans], [end - 1 for _, end in spans]
     for slope, divisor in _slopes(places, limit, firsts):
         first, last = _offset(firsts, slope, divisor), _offset(lasts, slope, divisor)

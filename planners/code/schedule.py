@@ -650,7 +650,7 @@ class Schedule:
             needed = range_needed(layer, index, inputs, axis)
         except InvalidNetwork:
             return all_of(limit)
-        return rule_of(lambda position: needed((position, position + 1)), outputs, limit)
+        return rule_of([needed((position, position + 1)) for position in range(outputs)], limit)
 
     def _argument_row(
         self, source: str, local: int, rows: str, columns: str, number: int | None = None

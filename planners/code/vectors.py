@@ -20,11 +20,6 @@ from planners.code.status import init_call
 from planners.code.unsigned_as_signed import as_signed_array
 
 
-def placed(array: Array) -> Array:
-    """Return a tensor as a flat array in the layout of the arena (HWC)."""
-    return (array.transpose(1, 2, 0) if array.ndim == 3 else array).reshape(-1)
-
-
 def test_program(written: Written, vectors: Sequence[TestVector]) -> str:
     """Return main.c, which executes the frames twice and compares the outputs.
 
@@ -320,7 +315,7 @@ _TESTS = {
 
 def _array(port: LibraryPort, number: int, array: Array) -> str:
     values = np.asarray(array)
-    values = placed(as_signed_array(values) if port.is_signed_outside else values)
+    values = to_memory_order(as_signed_array(values) if port.is_signed_outside else values)
     is_plain = values.dtype.kind == "f" and bool(np.isfinite(values).all())
     items = numbers(values) if is_plain else map(_shown, values)
     head = f"static const {port.kind} {port.array}_{number}[{port.elements}]"

@@ -28,6 +28,7 @@ import numpy as np
 
 from cnn2csdf.catalogue.networks import from_catalogue
 from cnn2csdf.execution.layer_by_layer import run_layer_by_layer
+from cnn2csdf.operators.moves import to_memory_order
 from cnn2csdf.readers.model_files import read_model
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model
@@ -35,7 +36,6 @@ from csdf.errors import UnsupportedOperator
 from planners.code.frames import random_frame
 from planners.code.library import write_library
 from planners.code.parts import CMSIS_NN, OWN
-from planners.code.vectors import placed
 from planners.memory.fit import fit
 from tests.benchmarks.comparing import onnx2c, runtimes, tflite_micro
 from tests.benchmarks.comparing.firmware import (
@@ -196,7 +196,7 @@ def require_golden(library, wanted, tolerance=0):
             start = text.index(f" {port.parameter}_{place}[")
             inside = text[text.index("{", start) + 1 : text.index("}", start)]
             listed = [float(one.strip().rstrip("f")) for one in inside.split(",") if one.strip()]
-            golden = np.float32(placed(outputs[port.layer]))
+            golden = np.float32(to_memory_order(outputs[port.layer]))
             away = np.abs(np.float32(listed) - golden).max()
             if away > tolerance * np.abs(golden).max():
                 raise SystemExit(f"{library.name}: {away:g} away from the golden outputs")

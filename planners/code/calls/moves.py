@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from math import prod
 from typing import Any
 
@@ -20,13 +20,6 @@ from planners.code.rules import rule_of
 def strides_of(dims: Sequence[int]) -> list[int]:
     """Return the strides of a contiguous tensor in elements."""
     return [prod(dims[axis + 1 :]) for axis in range(len(dims))]
-
-
-def _moving(
-    node: LayerNode, sizes: Sequence[int], strides: Sequence[int], first: int = 0
-) -> KernelCall:
-    """The call that copies elements from offset `first`, by sizes and strides of the axes."""
-    return _places_call(node, "move_elements", sizes, strides, first)
 
 
 def _concatenation(node: LayerNode, operator: op.Concatenation) -> KernelCall:
@@ -79,7 +72,7 @@ def _place_order(node: LayerNode, operator: op.PlaceOrder) -> KernelCall:
     sizes, strides = operator.sizes, strides_of(operator.sizes)
     order = operator.permutation
     steps = [strides[axis] for axis in order]
-    return _places_call(node, "move_places", [sizes[axis] for axis in order], steps)
+    return _moving(node, [sizes[axis] for axis in order], steps, kernel="move_places")
 
 
 def scattering_call(node: LayerNode, operator: Any) -> KernelCall:
@@ -87,17 +80,22 @@ def scattering_call(node: LayerNode, operator: Any) -> KernelCall:
     strides = strides_of([operator.sizes[axis] for axis in operator.permutation])
     axes = range(len(operator.sizes))
     own_strides = [strides[operator.permutation.index(axis)] for axis in axes]
-    return _places_call(node, "scatter_places", operator.sizes, own_strides)
+    return _moving(node, operator.sizes, own_strides, kernel="scatter_places")
 
 
-def _places_call(
-    node: LayerNode, name: str, sizes: Sequence[int], strides: Sequence[int], first: int = 0
+def _moving(
+    node: LayerNode,
+    sizes: Sequence[int],
+    strides: Sequence[int],
+    first: int = 0,
+    kernel: str = "move_elements",
 ) -> KernelCall:
+    """The call that copies elements, or pixels, from offset `first`, by sizes and strides of axes."""
     tables = {
         "sizes": node.table("int32_t", "sizes", sizes),
         "strides": node.table("int32_t", "strides", strides),
     }
-    return node.call(name, "moving", digits=len(sizes), first=first, **tables)
+    return node.call(kernel, "moving", digits=len(sizes), first=first, **tables)
 
 
 def _space_to_depth(node: LayerNode, operator: op.SpaceToDepth) -> KernelCall:
@@ -136,8 +134,8 @@ def _resize(node: LayerNode, operator: op.Resize) -> KernelCall:
         targets = np.arange(axis.size)
         if operator.function == "nearest":
             nearest = axis.nearest(targets).tolist()
-            rule = rule_of(_single_places(nearest), axis.size, axis.length)
-            fields[nearest_field] = node.tables.rule(rule)
+            spans = [(position, position + 1) for position in nearest]
+            fields[nearest_field] = node.tables.rule(rule_of(spans, axis.length))
         elif operator.function == "linear":
             before, _, shares = axis.exact_neighbours(targets)
             fields[around_field] = node.table("uint16_t", "before", before)
@@ -152,10 +150,6 @@ def _resize(node: LayerNode, operator: op.Resize) -> KernelCall:
             raise node.refusal(f"of the function {operator.function!r}")
     kind = {"nearest": "nearest", "linear": "interpolation", "cubic": "cubic"}[operator.function]
     return node.call(f"resize_{operator.function}", kind, **fields)
-
-
-def _single_places(places: Sequence[int]) -> Callable[[int], tuple[int, int]]:
-    return lambda place: (places[place], places[place] + 1)
 
 
 def _gather(node: LayerNode, operator: op.Gather) -> KernelCall:

@@ -9,9 +9,9 @@ import pytest
 
 from cnn2csdf.catalogue.networks import from_catalogue
 from cnn2csdf.execution.layer_by_layer import run_layer_by_layer
+from cnn2csdf.operators.moves import to_memory_order
 from planners.code.building import EXAMPLE, MAIN
 from planners.code.library import library, write_folder
-from planners.code.vectors import placed
 from planners.memory.answer import RESIDENT, ROWS
 from planners.memory.fit import fit
 from tests.cli.running import run
@@ -118,7 +118,7 @@ def test_the_example_prints_the_class_of_each_frame(where, tmp_path):
     scale, zero = port.stored.quantization.scale, port.stored.quantization.zero_point
     generator = np.random.default_rng(1)
     stored = generator.integers(-128, 128, (3, *model.network.inputs[0].shape.dims), np.int8)
-    frames = [placed(one) for one in stored]
+    frames = [to_memory_order(one) for one in stored]
     told = "\n".join(" ".join(f"{scale * (int(x) - zero):.7e}" for x in one) for one in frames)
     ran = subprocess.run(["./all"], cwd=tmp_path, input=told, capture_output=True, text=True)
     assert ran.returncode == 0

@@ -35,7 +35,7 @@ def test_the_rule_of_a_window_is_in_numbers(places, kernel, stride, dilation, pa
     reach = (kernel - 1) * dilation
     spans = [(row * stride - padding, row * stride - padding + reach + 1) for row in range(places)]
     limit = spans[-1][1] + padding
-    rule = rule_of(lambda row: spans[row], places, limit)
+    rule = rule_of(spans, limit)
     assert not rule.pairs
     assert spans_of(rule, places, limit) == spans
 
@@ -50,7 +50,7 @@ def test_the_rule_of_a_resized_map_is_that_of_its_places(places, limit, kind):
         return (row * (limit - 1) + (places - 1) // 2) // max(1, places - 1)
 
     spans = [(nearest(row), nearest(row) + 1) for row in range(places)]
-    rule = rule_of(lambda row: spans[row], places, limit)
+    rule = rule_of(spans, limit)
     assert not rule.pairs
     assert spans_of(rule, places, limit) == spans
 
@@ -59,14 +59,14 @@ def test_the_rule_of_a_resized_map_is_that_of_its_places(places, limit, kind):
 def test_a_rule_of_any_places_gives_just_them(firsts, length):
     limit = 9
     spans = [(first, min(first + length, limit)) for first in firsts]
-    assert spans_of(rule_of(lambda row: spans[row], len(spans), limit), len(spans), limit) == spans
+    assert spans_of(rule_of(spans, limit), len(spans), limit) == spans
 
 
 @given(st.integers(-9, 9), st.integers(3, 9), sizes)
 def test_a_rule_beyond_the_ends_stands_for_the_nearest_place(shift, limit, places):
     spans = [(min(max(row + shift, 0), limit - 1),) * 2 for row in range(places)]
     spans = [(first, last + 1) for first, last in spans]
-    rule = rule_of(lambda row: spans[row], places, limit)
+    rule = rule_of(spans, limit)
     assert not rule.pairs
     assert spans_of(rule, places, limit) == spans
 

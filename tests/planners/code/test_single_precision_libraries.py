@@ -12,13 +12,13 @@ from cnn2csdf.dtypes import Arithmetic, Element, Quantization, Stored
 from cnn2csdf.execution.layer_by_layer import run_layer_by_layer
 from cnn2csdf.network import Network
 from cnn2csdf.onnx_files.reader import read_onnx
+from cnn2csdf.operators.moves import to_memory_order
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model, random_weights
 from planners.code.building import MAIN
 from planners.code.frames import random_frame
 from planners.code.library import library
 from planners.code.unsigned_as_signed import as_signed
-from planners.code.vectors import placed
 from planners.memory.answer import INPUTS
 from planners.memory.fit import fit
 from tests.planners.code.compiling import needs_compiler, run_all
@@ -225,7 +225,7 @@ def test_unsigned_integers_as_signed_ones_are_the_same_less_128():
     assert f"#define NET_{name.upper()}_ZERO_POINT {zero_point}\n" in header
     assert f"const uint8_t *{name}" in header
     assert "int8 here" not in header
-    first = ", ".join(map(str, placed(frame[ports[0].layer])[:5]))
+    first = ", ".join(map(str, to_memory_order(frame[ports[0].layer])[:5]))
     assert f"{first}," in made.files[MAIN]
 
 

@@ -11,6 +11,7 @@ from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.catalogue.networks import from_catalogue
 from cnn2csdf.dtypes import Arithmetic
+from cnn2csdf.operators.moves import to_memory_order
 from cnn2csdf.streams import as_stream
 from csdf.errors import InvalidPlan
 from planners.code.building import MAIN
@@ -18,7 +19,6 @@ from planners.code.c_text import Tables
 from planners.code.frames import random_frame
 from planners.code.library import write_folder, write_library
 from planners.code.schedule import tiling_of
-from planners.code.vectors import placed
 from planners.fusion.planning import fusion_plan
 from planners.fusion.search import configuration
 from planners.memory.answer import GroupMode, ScratchCount
@@ -268,7 +268,7 @@ def painted(made, plan, frame, folder):
         "painted",
     ]
     subprocess.run(command, cwd=folder, check=True)
-    given = placed(frame[port.layer]).tobytes()
+    given = to_memory_order(frame[port.layer]).tobytes()
     said = [
         subprocess.run(
             ["./painted", colour], cwd=folder, input=given, capture_output=True, check=True

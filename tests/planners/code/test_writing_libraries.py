@@ -214,7 +214,7 @@ def test_many_numbers_are_written_as_each_is():
     ],
 )
 def test_a_rule_gives_the_rows_it_was_made_of(needed, places, limit):
-    rule = rule_of(needed, places, limit)
+    rule = rule_of([needed(place) for place in range(places)], limit)
     for place in range(places):
         first = (rule.slope * place + rule.first) // rule.divisor
         last = (rule.slope * place + rule.last) // rule.divisor
