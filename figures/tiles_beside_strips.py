@@ -25,7 +25,7 @@ from planners.memory.line_buffers import Keeping, kept_places, least_lead
 from planners.memory.moves import PARTS, GroupMove, GroupMoves, JoinedMoves
 from planners.memory.order import TopologicalOrder, topological_order
 from planners.memory.placed_chains import Candidate
-from planners.memory.search import OnceMoves, TwiceMoves
+from planners.memory.search import MinimumMacsMoves, RecomputingMoves
 from planners.memory.stages import StageTable
 from planners.plan.firing import StageFirings
 from planners.plan.plan import Stage
@@ -192,7 +192,7 @@ def compared(title: str, network: Network, *, is_outside: bool, labels: int = LA
     moves = GroupMoves(layer_order, table)
     tiles = Tiles(moves)
     limit = most_bytes(layer_order, table)
-    spaces = [moves, GroupMoves(layer_order, table, PARTS), TwiceMoves(layer_order, table)]
+    spaces = [moves, GroupMoves(layer_order, table, PARTS), RecomputingMoves(layer_order, table)]
     without = [plan for one in spaces for plan in points(one, limit, labels, None)]
     beside = points(moves, limit, labels, tiles)
     saved = [1 - memory / least for memory, work, _ in beside if (least := _least(without, work))]
@@ -203,7 +203,7 @@ def compared(title: str, network: Network, *, is_outside: bool, labels: int = LA
 
 def most_bytes(layer_order: TopologicalOrder, table: StageTable) -> int:
     """Bytes with which each network can be worked by lines alone."""
-    plans = front(OnceMoves(layer_order, table), ANY, is_streamed=False, labels=LABELS).plans
+    plans = front(MinimumMacsMoves(layer_order, table), ANY, is_streamed=False, labels=LABELS).plans
     return min(memory for memory, _, _ in plans)
 
 

@@ -26,7 +26,7 @@ from cnn2csdf.network import Network
 from planners.memory.line_buffers import Keeping, KeptRows
 from planners.memory.moves import JoinedMoves
 from planners.memory.order import TopologicalOrder, topological_order
-from planners.memory.placement import GroupBytes, Leads, placed
+from planners.memory.placement import GroupBytes, Leads, buffer_offsets
 from planners.memory.stages import GroupGeometry, StageTable
 from planners.plan.aliases import channels_of, joint_lives, without_costly_aliases
 from planners.plan.firing import RowNeeds, StageFirings, firing_order
@@ -57,11 +57,11 @@ def bounded_plan(
         Default: offsets are searched, and a result may overlap dead rows of the input of its group.
     """
     is_joined = offsets is None
-    builders, again = _builders(
+    builders, spans = _builders(
         layer_order, table, groups, is_streamed=is_streamed, is_joined=is_joined
     )
     plan, least = min(_improving(builders, offsets=offsets), key=_arena_bytes)
-    return replace(plan, rematerialised=again), least
+    return replace(plan, rematerialised=spans), least
 
 
 def smaller_plan(
@@ -73,9 +73,9 @@ def smaller_plan(
     below_bytes: int,
 ) -> StreamingPlan | None:
     """Return the smallest plan of a chain of groups; None if no lower bound is below `below_bytes`."""
-    builders, again = _builders(layer_order, table, groups, is_streamed=is_streamed, is_joined=True)
+    builders, spans = _builders(layer_order, table, groups, is_streamed=is_streamed, is_joined=True)
     smallest = min(_improving(builders, below_bytes=below_bytes), key=_arena_bytes, default=None)
-    return None if smallest is None else replace(smallest[0], rematerialised=again)
+    return None if smallest is None else replace(smallest[0], rematerialised=spans)
 
 
 def _improving(
@@ -89,11 +89,11 @@ def _improving(
     offsets: as in `bounded_plan`. below_bytes: as in `smaller_plan`.
     """
     for builder in builders:
-        if below_bytes is None or builder.least < below_bytes:
+        if below_bytes is None or builder.lower_bound < below_bytes:
             plan = builder.plan(offsets)
             arena = plan.arena_bytes
             below_bytes = arena if below_bytes is None else min(below_bytes, arena)
-            yield plan, builder.least
+            yield plan, builder.lower_bound
 
 
 def _arena_bytes(bounded: tuple[StreamingPlan, int]) -> int:
@@ -125,7 +125,7 @@ def plan_with_blocks(
         and staging buffer.
     """
     builder = _PlanBuilder(layer_order, table, groups, {}, blocks=blocks, has_leads=False)
-    return builder.plan(None), builder.least
+    return builder.plan(None), builder.lower_bound
 
 
 def _builders(
@@ -140,16 +140,16 @@ def _builders(
 
     is_joined: whether tensors may be aliases inside host tensors.
     """
-    again = tuple(move.span for moves in groups for move in moves if move.span is not None)
-    if again:
-        layer_order = topological_order(worked_network(layer_order.network, again), carries=True)
+    spans = tuple(move.span for moves in groups for move in moves if move.span is not None)
+    if spans:
+        layer_order = topological_order(worked_network(layer_order.network, spans), carries=True)
         table = table.of(layer_order.network)
-    made = list(_groups(layer_order, table, groups, is_streamed=is_streamed))
+    geometries = list(_groups(layer_order, table, groups, is_streamed=is_streamed))
     aliases = table.aliases if is_joined else {}
-    return _tried(layer_order, table, made, aliases), again
+    return _alias_variants(layer_order, table, geometries, aliases), spans
 
 
-def _tried(
+def _alias_variants(
     layer_order: TopologicalOrder,
     table: StageTable,
     groups: Sequence[GroupGeometry],
@@ -189,7 +189,7 @@ def _groups(
 class _PlanBuilder:
     """Plan builder: sizes the buffers of a chain of groups, then places the buffers in the arena.
 
-    least: lower bound on the arena, in bytes.
+    lower_bound: on the arena, in bytes.
     """
 
     def __init__(
@@ -238,7 +238,7 @@ class _PlanBuilder:
         self._inner = [buffer for buffer in self._buffers if buffer.kind is not Kind.EXTERNAL]
         leads = leads_of(layer_order, table, groups, whole=self._whole, aliases=self._aliases)
         self._leads = dict(leads) if has_leads else {}
-        self.least = least_arena(groups, self._inner, self._leads)
+        self.lower_bound = arena_lower_bound(groups, self._inner, self._leads)
 
     @property
     def aliases(self) -> tuple[Alias, ...]:
@@ -251,7 +251,7 @@ class _PlanBuilder:
         buffers, inside = self._buffers, self._inner
         offsets = self._placed() if known is None else known
         arena = max((offsets.get(buffer.name, 0) + buffer.size for buffer in inside), default=0)
-        offsets = {**offsets, **behind(arena, buffers)}
+        offsets = {**offsets, **external_offsets(arena, buffers)}
         blocks = {self._block_name(number): block for number, block in self._blocks.items()}
         done = tuple(
             replace(part, offset=offsets.get(buffer.name, 0) + part.offset)
@@ -288,7 +288,7 @@ class _PlanBuilder:
 
     def _placed(self) -> dict[str, int]:
         pieces = [GroupBytes.of(buffer, self._alignment(buffer)) for buffer in self._inner]
-        return placed(pieces, self._leads, enough=self.least)
+        return buffer_offsets(pieces, self._leads, enough=self.lower_bound)
 
     def _block_name(self, group: int) -> str:
         return f"{self._groups[group].result} block"
@@ -333,14 +333,14 @@ class _PlanBuilder:
             yield replace(block, name=self._block_name(number))
 
 
-def behind(arena: int, buffers: Sequence[StreamBuffer]) -> dict[str, int]:
+def external_offsets(arena: int, buffers: Sequence[StreamBuffer]) -> dict[str, int]:
     """Return offsets of the tensors outside the arena, consecutive from its end on."""
-    offset, offsets_found = -(-arena // EXTERNAL_ALIGNMENT) * EXTERNAL_ALIGNMENT, {}
+    offset, offsets_of = -(-arena // EXTERNAL_ALIGNMENT) * EXTERNAL_ALIGNMENT, {}
     for buffer in buffers:
         if buffer.kind is Kind.EXTERNAL:
-            offsets_found[buffer.name] = offset
+            offsets_of[buffer.name] = offset
             offset += -(-buffer.size // EXTERNAL_ALIGNMENT) * EXTERNAL_ALIGNMENT
-    return offsets_found
+    return offsets_of
 
 
 def leads_of(
@@ -407,7 +407,7 @@ def _lead_over(
         firings = [geometry.firings for geometry in groups[number].stages]
         for firing in firings:
             host, is_last = hosts.get(firing.result, firing.result), firing is firings[-1]
-            if host == source and not _stays(network, firing.result, hosts):
+            if host == source and not _needs_no_copy(network, firing.result, hosts):
                 return None
             if host == result and not (is_last and firing.result in first_row):
                 return None
@@ -433,7 +433,7 @@ def _lead_over(
     return lead
 
 
-def _stays(network: Network, name: str, hosts: Mapping[str, str]) -> bool:
+def _needs_no_copy(network: Network, name: str, hosts: Mapping[str, str]) -> bool:
     """Whether a tensor is a slice of the tensor in which it is stored, and needs no copy."""
     layer = network.layer(name)
     return layer.operator.sliced_range is not None and hosts.get(name) in {
@@ -441,7 +441,7 @@ def _stays(network: Network, name: str, hosts: Mapping[str, str]) -> bool:
     }
 
 
-def least_arena(
+def arena_lower_bound(
     groups: Sequence[GroupGeometry], buffers: Sequence[StreamBuffer], leads: Leads
 ) -> int:
     """Return a lower bound on the arena in bytes: maximum over groups of live bytes with overlaps."""
@@ -489,7 +489,7 @@ def rings_of(
         tensors = [
             alias for alias in tensors if _height(network, alias.tensor) == _height(network, host)
         ]
-        rows = min(_rows(network, firings, order, host, tensors), _height(network, host))
+        rows = min(_ring_rows(network, firings, order, host, tensors), _height(network, host))
         apart = sum(
             lines[name] * row_bytes[name] for name in (host, *(alias.tensor for alias in tensors))
         )
@@ -507,7 +507,7 @@ def _height(network: Network, tensor: str) -> int:
     return network.layer(tensor).shape.rows
 
 
-def _rows(
+def _ring_rows(
     network: Network,
     firings: Sequence[StageFirings],
     order: Sequence[int],

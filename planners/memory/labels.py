@@ -115,7 +115,7 @@ class _GroupSearch:
     def front(self) -> PlanFront:
         """Return the plans from the first separator to the last."""
         last = len(self._moves.layer_order.separators) - 1
-        chains = self._begun()
+        chains = self._initial_chains()
         for cut in range(last):
             self._stop.look()
             for is_streamed, alike in self._to_extend(chains, cut):
@@ -134,7 +134,7 @@ class _GroupSearch:
         ]
         return PlanFront(plans, self._is_complete, self._chains)
 
-    def _begun(self) -> list[ChainLabels[JoinedMoves]]:
+    def _initial_chains(self) -> list[ChainLabels[JoinedMoves]]:
         """The plans to the first separator: the empty plan, and a plan that collects the input."""
         chains = [ChainLabels[JoinedMoves]((0, (0,), ()))]
         collected = self._moves.whole_bytes(0)
@@ -149,9 +149,9 @@ class _GroupSearch:
         if cut == 0 and self._is_streamed:
             yield True, chains[:1]
             chains = chains[1:]
-        come = [labels for labels in chains if labels.at(cut)]
-        if come:
-            yield False, come
+        reached = [labels for labels in chains if labels.at(cut)]
+        if reached:
+            yield False, reached
 
     def _groups(self, begin: int, work: int, *, is_streamed: bool) -> dict[int, list[Candidate]]:
         """The undominated groups after a separator, by their end."""
@@ -162,25 +162,27 @@ class _GroupSearch:
             labels_by_end[end].append(labels)
         self._is_complete &= not search.has_left_out
         groups = {
-            end: self._best(search, (begin, end), labels_of_end, is_streamed=is_streamed)
+            end: self._undominated_groups(
+                search, (begin, end), labels_of_end, is_streamed=is_streamed
+            )
             for end, labels_of_end in labels_by_end.items()
         }
         if not is_streamed:
-            groups.setdefault(begin + 1, []).extend(self._apart(begin))
+            groups.setdefault(begin + 1, []).extend(self._layer_by_layer(begin))
             for end, end_groups in (self._others(begin) if self._others else {}).items():
                 fitting = [group for group in end_groups if group[0][0] <= self._memory]
                 groups.setdefault(end, []).extend(fitting)
         return groups
 
-    def _apart(self, begin: int) -> list[Candidate]:
+    def _layer_by_layer(self, begin: int) -> list[Candidate]:
         """The layers up to the next separator, layer by layer, if there are several and they fit."""
-        move, peak = self._moves.apart(begin)
+        move, peak = self._moves.layer_by_layer(begin)
         if len(move.stages) == 1 or peak > self._memory:
             return []
         work = sum(self._moves.table.geometry(stage).work for stage in move.stages)
         return [((peak, work, 0, 0, 0), (move,))]
 
-    def _best(
+    def _undominated_groups(
         self, search: GroupLabels, ends: tuple[int, int], found: list[Array], *, is_streamed: bool
     ) -> list[Candidate]:
         """The undominated groups, each with its exact bytes."""
@@ -247,10 +249,10 @@ class GroupLabels:
         self._moves, self._stop = moves, stop
         self._memory, self._work, self._labels = limits
         self._begin = begin
-        beside = 0 if is_streamed else moves.whole_bytes(begin)
-        self._beside = np.array(beside, ranges.number_type(4 * beside))
-        # The labels of each separator with the rows of a batch, and the moves after it.
-        self._places: list[tuple[Array, MoveArrays]] = []
+        source = 0 if is_streamed else moves.whole_bytes(begin)
+        self._source = np.array(source, ranges.number_type(4 * source))
+        # Of each extended state: its labels, and the moves after its separator.
+        self._states: list[tuple[Array, MoveArrays]] = []
         # The labels that reach a state, by its separator and the rows of a batch of its tensor.
         self._open: dict[int, dict[int, list[Array]]] = defaultdict(lambda: defaultdict(list))
         first = np.zeros((6, 1), np.int64)
@@ -280,19 +282,19 @@ class GroupLabels:
         self._stop.look()
         if not len(choices.moves):
             return
-        number = len(self._places)
-        self._places.append((labels, choices))
+        number = len(self._states)
+        self._states.append((labels, choices))
         lines = labels[LINES] + choices.lines[:, None]
         work = labels[MACS] + choices.work[:, None]
         passing = np.maximum(labels[STAGING], choices.most[:, None])
-        memory = lines + passing + np.maximum(self._beside, choices.result)[:, None]
+        memory = lines + passing + np.maximum(self._source, choices.result)[:, None]
         is_cheap = work + choices.left[:, None] <= self._work
         is_done = (memory <= self._memory) & is_cheap
         yield from _by_target(choices.end, is_done, number, memory, passing, work)
         passing = np.maximum(labels[STAGING], choices.onward[:, None])
         last = len(self._moves.layer_order.separators) - 1
         goes_on = is_cheap & (choices.end < last)[:, None]
-        goes_on &= self._beside + lines + passing <= self._memory
+        goes_on &= self._source + lines + passing <= self._memory
         for key, reached in _by_target(choices.key, goes_on, number, lines, passing, work):
             end, batch = choices.keys[key]
             self._open[end][batch].append(reached)
@@ -312,7 +314,7 @@ class GroupLabels:
         """Return the moves of the partial group of a label."""
         moves: list[GroupMove] = []
         while True:
-            labels_before, choices = self._places[int(labels[BEFORE, number])]
+            labels_before, choices = self._states[int(labels[BEFORE, number])]
             moves.append(choices.moves[int(labels[MOVE, number])])
             if len(moves) > 1 and moves[-1].begin >= moves[-2].begin:
                 raise AssertionError("labels lead in a circle")

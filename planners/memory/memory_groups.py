@@ -26,7 +26,7 @@ from csdf.time_limit import Stop
 from planners.memory.labels import ANY_WORK, LINES, MACS, GroupLabels
 from planners.memory.memory_plans import GroupDemand, Names, ring_buffers
 from planners.memory.moved_weights import MoveCosts, can_be_copied, copies_of, movable_weights
-from planners.memory.moves import LONGEST_STAGE, GroupMoves, batches
+from planners.memory.moves import LONGEST_STAGE, GroupMoves, candidate_rows
 from planners.memory.order import TopologicalOrder
 from planners.memory.slow_bounds import MOST_CHOSEN
 from planners.memory.stages import Geometry, GroupGeometry, StageTable
@@ -164,7 +164,7 @@ class GroupCandidates:
             if self.table.can_go_by_channels(layers):
                 yield from self._variants(begin, end, (Stage(layers=layers, mode=Mode.CHANNELS),))
             if self.table.can_be_stage(layers):
-                for rows in batches(layers, self.table):
+                for rows in candidate_rows(layers, self.table):
                     yield from self._variants(begin, end, (Stage(layers=layers, rows=rows),))
 
     def _stages_between(

@@ -32,7 +32,7 @@ from planners.memory.moved_weights import (
     movable_weights,
 )
 from planners.memory.order import TopologicalOrder, topological_order
-from planners.memory.placement import GroupBytes, placed
+from planners.memory.placement import GroupBytes, buffer_offsets
 from planners.memory.stages import GroupGeometry, StageTable
 from planners.plan.firing import NOTHING, in_step, order_in_step, turns_of
 from planners.plan.plan import (
@@ -533,7 +533,7 @@ def _offsets(table: StageTable, buffers: Sequence[StreamBuffer]) -> dict[str, in
         return table.bytes_of(buffer.tensor) if is_of_tensor else max(ACCUMULATOR_BYTES, *units)
 
     pieces = [GroupBytes.of(buffer, alignment(buffer)) for buffer in buffers]
-    return placed(pieces, {}, enough=_live(buffers)) if pieces else {}
+    return buffer_offsets(pieces, {}, enough=_live(buffers)) if pieces else {}
 
 
 def in_fast_memory(

@@ -191,7 +191,7 @@ class GroupMoves:
             tuple[int, int], dict[tuple[int, int], list[tuple[MoveCost, GroupMove]]]
         ] = {}
 
-    def from_cut(self, begin: int, entry: int) -> Iterator[GroupMove]:
+    def moves_from(self, begin: int, entry: int) -> Iterator[GroupMove]:
         """Yield the moves from a separator. entry: rows of a batch of its tensor, or WHOLE."""
         layer_order = self.layer_order
         first = layer_order.separators[begin] + 1
@@ -216,7 +216,7 @@ class GroupMoves:
     def _stages(self, layers: tuple[str, ...]) -> Iterator[Stage]:
         """Yield stages of a run of layers, with candidate rows of a firing and channel blocks."""
         accumulating_layer = self.table.accumulating_layer(layers) if self._parts else None
-        for rows in batches(layers, self.table):
+        for rows in candidate_rows(layers, self.table):
             yield Stage(layers=layers, rows=rows)
             if accumulating_layer is not None and rows <= MOST_ROWS_IN_PARTS:
                 channels = self.table.network.layer(layers[0]).shape.channels
@@ -257,7 +257,7 @@ class GroupMoves:
         self, section: OrderSection, runs: Sequence[tuple[str, ...]]
     ) -> Iterator[GroupMove]:
         """Moves whose stages of several layers compute the same number of rows in each firing."""
-        counts = {run: batches(run, section.table) for run in runs}
+        counts = {run: candidate_rows(run, section.table) for run in runs}
         for rows in sorted({rows for count in counts.values() for rows in count}):
             stages = tuple(section.stage(run, rows if rows in counts[run] else 1) for run in runs)
             if max(stage.rows for stage in stages) == rows:
@@ -281,7 +281,7 @@ class GroupMoves:
                     for stage, layer, is_cut in zip(stages, accumulating_layer, can, strict=True)
                 )
 
-    def table_of(self, move: GroupMove) -> StageTable:  # noqa: ARG002 - TwiceMoves looks at it
+    def table_of(self, move: GroupMove) -> StageTable:  # noqa: ARG002 - RecomputingMoves looks at it
         """Return the table with the geometry of the stages of a move."""
         return self.table
 
@@ -297,11 +297,11 @@ class GroupMoves:
         """
         if (begin, entry) not in self._choices:
             by_key = defaultdict(list)
-            for move in self.from_cut(begin, entry):
+            for move in self.moves_from(begin, entry):
                 by_key[move.end, move.rows].append((self.cost(move, entry), move))
                 self.computed += len(move.stages)
             self._choices[begin, entry] = {
-                key: _best(candidates) for key, candidates in by_key.items()
+                key: _pareto_front(candidates) for key, candidates in by_key.items()
             }
         return self._choices[begin, entry]
 
@@ -365,7 +365,7 @@ class GroupMoves:
         return MoveCost(
             sum(count * group.row_bytes[name] for name, count in rows.items())
             + sum(geometry.accumulator for geometry in geometries)
-            + self._beside(move, entry),
+            + self._whole_results_inside(move, entry),
             max(passing[:-1]),
             passing[-1],
             sum(geometry.work for geometry in geometries),
@@ -375,9 +375,9 @@ class GroupMoves:
         """Return the cost of a move of a single stage, from the stage's row needs."""
         geometry = table.geometry(move.stages[0])
         source = self.layer_order.at(move.begin)
-        beside = geometry.accumulator + self._beside(move, entry)
+        allocated = geometry.accumulator + self._whole_results_inside(move, entry)
         if entry == WHOLE or source in self.layer_order.results:
-            return MoveCost(beside, 0, geometry.strip_bytes, geometry.work)
+            return MoveCost(allocated, 0, geometry.strip_bytes, geometry.work)
         size = self.table.row_bytes(source)
         height = self.table.height(source)
         reading = geometry.firings.readings[0]
@@ -391,14 +391,14 @@ class GroupMoves:
             else:
                 line = max(line, made - after)
         return MoveCost(
-            line * size + beside,
+            line * size + allocated,
             staged * size,
             geometry.strip_bytes + staged * size,
             geometry.work,
         )
 
-    def _beside(self, move: GroupMove, entry: int) -> int:
-        """Return the bytes of whole tensors inside a move, in addition to both ends of the group.
+    def _whole_results_inside(self, move: GroupMove, entry: int) -> int:
+        """Return the bytes of whole tensors inside a move, without those at both ends of the group.
 
         Results of the network are stored whole even where the group continues with their rows.
         """
@@ -407,13 +407,13 @@ class GroupMoves:
             inside.add(self.layer_order.at(move.begin))
         return sum(map(self.table.arena_bytes, sorted(self.layer_order.results & inside)))
 
-    def apart(self, section: int) -> tuple[GroupMove, int]:
+    def layer_by_layer(self, section: int) -> tuple[GroupMove, int]:
         """Return the layer-by-layer move between a separator and the next one, and its peak bytes."""
         if section not in self._sections:
-            self._sections[section] = self._one_after_another(section)
+            self._sections[section] = self._layer_by_layer(section)
         return self._sections[section]
 
-    def _one_after_another(self, section: int) -> tuple[GroupMove, int]:
+    def _layer_by_layer(self, section: int) -> tuple[GroupMove, int]:
         """Return the move that executes each layer between two separators in one firing, and its peak.
 
         The peak is the maximum of live bytes over the layers, including the tensors at both
@@ -460,7 +460,7 @@ class GroupMoves:
         return self._paces[id(move)][1]
 
 
-def batches(layers: Sequence[str], table: StageTable) -> Sequence[int]:
+def candidate_rows(layers: Sequence[str], table: StageTable) -> Sequence[int]:
     """Return the candidate rows of a firing of a run of layers.
 
     A single layer recomputes no row, so its only candidate is 1. For several layers, more rows a
@@ -499,10 +499,10 @@ def _longest_runs(section: OrderSection, variant: str) -> tuple[tuple[str, ...],
     return tuple(runs)
 
 
-def _best(every: list[tuple[MoveCost, GroupMove]]) -> list[tuple[MoveCost, GroupMove]]:
+def _pareto_front(candidates: list[tuple[MoveCost, GroupMove]]) -> list[tuple[MoveCost, GroupMove]]:
     """Return the Pareto front of moves by cost."""
     kept: list[tuple[MoveCost, GroupMove]] = []
-    for cost, move in sorted(every, key=lambda pair: (pair[0], len(pair[1].stages))):
+    for cost, move in sorted(candidates, key=lambda pair: (pair[0], len(pair[1].stages))):
         if not any(all(a <= b for a, b in zip(lower, cost, strict=True)) for lower, _ in kept):
             kept.append((cost, move))
     return kept

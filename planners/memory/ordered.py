@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from cnn2csdf.network import Network
 from csdf.errors import InvalidNetwork
-from planners.memory.build import behind
+from planners.memory.build import external_offsets
 from planners.memory.stages import StageTable
 from planners.plan.firing import results_in_order, turns_of
 from planners.plan.plan import (
@@ -175,7 +175,7 @@ class _PartwisePlan:
         )
         # Readers are named only where a tensor has several buffers.
         copies = Counter([ring.tensor for ring in rings] + [buffer.tensor for buffer in out])
-        offsets = behind(self._arena_bytes, out)
+        offsets = external_offsets(self._arena_bytes, out)
         for buffer in out:
             readers = buffer.readers if copies[buffer.tensor] > 1 else ()
             yield replace(buffer, offset=offsets[buffer.name], readers=readers)

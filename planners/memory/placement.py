@@ -43,7 +43,7 @@ The distance is that of the begins of the two buffers.
 """
 
 
-def placed(pieces: Sequence[GroupBytes], leads: Leads, *, enough: int) -> dict[str, int]:
+def buffer_offsets(buffers: Sequence[GroupBytes], leads: Leads, *, enough: int) -> dict[str, int]:
     """Return an offset in bytes for each buffer, such that the arena is small.
 
     Buffers with overlapping lifetimes have disjoint bytes, unless a lead permits an overlap. The
@@ -51,31 +51,31 @@ def placed(pieces: Sequence[GroupBytes], leads: Leads, *, enough: int) -> dict[s
     the best heuristic placement (dynamic programming along the chain, or first fit). The result is
     heuristic: the exact search has a step limit, so a smaller arena may exist.
 
-    pieces: buffers with sizes and lifetimes.
+    buffers: buffers with sizes and lifetimes.
     leads: permitted overlaps.
     enough: lower bound on the arena in bytes.
     """
-    search = ExactPlacement(pieces, leads)
+    search = ExactPlacement(buffers, leads)
     offsets = search.within(enough)
     if offsets is not None:
         return offsets
-    room = sum(piece.size + piece.alignment for piece in pieces)
-    in_order = _in_some_order(pieces, leads)
-    along_chain = _along_the_chain(pieces, leads, enough, room) or in_order
-    best = min(along_chain, in_order, key=lambda offsets: _end(pieces, offsets))
-    lower, upper = enough + 1, _end(pieces, best)
+    room = sum(buffer.size + buffer.alignment for buffer in buffers)
+    in_order = _best_first_fit(buffers, leads)
+    along_chain = _along_the_chain(buffers, leads, enough, room) or in_order
+    best = min(along_chain, in_order, key=lambda offsets: _end(buffers, offsets))
+    lower, upper = enough + 1, _end(buffers, best)
     while lower + lower // NEAR < upper:
         cap = (lower + upper - 1) // 2
         offsets = search.within(cap)
         if offsets is None:
             lower = cap + 1
         else:
-            best, upper = offsets, _end(pieces, offsets)
+            best, upper = offsets, _end(buffers, offsets)
     return best
 
 
 def _along_the_chain(
-    pieces: Sequence[GroupBytes], leads: Leads, enough: int, room: int
+    buffers: Sequence[GroupBytes], leads: Leads, enough: int, room: int
 ) -> dict[str, int]:
     """Return offsets by dynamic programming; empty if a group reads or writes several whole tensors.
 
@@ -83,19 +83,19 @@ def _along_the_chain(
     groups share, such as resident weights, are placed at the lowest offsets; the chain begins above
     these buffers.
     """
-    shared = [piece for piece in pieces if piece.is_shared]
+    shared = [buffer for buffer in buffers if buffer.is_shared]
     if shared:
-        unit = max(piece.alignment for piece in pieces)
-        below = _in_some_order(shared, {})
+        unit = max(buffer.alignment for buffer in buffers)
+        below = _best_first_fit(shared, {})
         base = -(-_end(shared, below) // unit) * unit
-        chain = [piece for piece in pieces if not piece.is_shared]
+        chain = [buffer for buffer in buffers if not buffer.is_shared]
         above = _along_the_chain(chain, leads, max(enough - base, 0), room)
         return {**below, **{name: base + at for name, at in above.items()}} if above else {}
-    groups = _chain(pieces, leads)
+    groups = _chain(buffers, leads)
     if groups is None:
         return {}
-    unit = max(piece.alignment for piece in pieces)
-    sizes = {piece.name: -(-piece.size // unit) * unit for piece in pieces if piece.is_tensor}
+    unit = max(buffer.alignment for buffer in buffers)
+    sizes = {buffer.name: -(-buffer.size // unit) * unit for buffer in buffers if buffer.is_tensor}
     best: dict[str, int] = {}
     lower, upper = enough, room
     while lower <= upper:
@@ -104,18 +104,20 @@ def _along_the_chain(
         if offsets is None:
             lower = cap + 1 + lower // GRID
         else:
-            offsets = {piece.name: offsets.get(piece.name, 0) for piece in pieces}  # 0: no bytes
-            best, upper = offsets, min(_end(pieces, offsets), cap) - 1 - lower // GRID
+            offsets = {
+                buffer.name: offsets.get(buffer.name, 0) for buffer in buffers
+            }  # 0: no bytes
+            best, upper = offsets, min(_end(buffers, offsets), cap) - 1 - lower // GRID
     return best
 
 
-def _chain(pieces: Sequence[GroupBytes], leads: Leads) -> list[ChainGroup] | None:
-    unit = max((piece.alignment for piece in pieces), default=1)
+def _chain(buffers: Sequence[GroupBytes], leads: Leads) -> list[ChainGroup] | None:
+    unit = max((buffer.alignment for buffer in buffers), default=1)
     groups: list[ChainGroup] = []
-    for number in range(max((piece.end for piece in pieces), default=0)):
-        alive = [piece for piece in pieces if piece.begin <= number < piece.end]
+    for number in range(max((buffer.end for buffer in buffers), default=0)):
+        alive = [buffer for buffer in buffers if buffer.begin <= number < buffer.end]
         tensors = sorted(
-            (piece for piece in alive if piece.is_tensor), key=lambda piece: piece.begin
+            (buffer for buffer in alive if buffer.is_tensor), key=lambda buffer: buffer.begin
         )
         old = [
             tensor.name for tensor in tensors if tensor.begin < number or tensor.end == number + 1
@@ -126,9 +128,9 @@ def _chain(pieces: Sequence[GroupBytes], leads: Leads) -> list[ChainGroup] | Non
         if source is None or result is None or (groups and source != groups[-1].result):
             return None
         inner = tuple(
-            (piece.name, -(-piece.size // unit) * unit)
-            for piece in alive
-            if piece.is_inner and piece.size
+            (buffer.name, -(-buffer.size // unit) * unit)
+            for buffer in alive
+            if buffer.is_inner and buffer.size
         )
         whole_size = {tensor.name: tensor.size for tensor in tensors}.get(result, 0)
         lead = leads.get((result, source), whole_size)
@@ -141,50 +143,55 @@ def _only(names: Sequence[str]) -> str | None:
     return None if len(names) > 1 else "".join(names)
 
 
-def _end(pieces: Sequence[GroupBytes], offsets: Mapping[str, int]) -> int:
-    return max((offsets[piece.name] + piece.size for piece in pieces), default=0)
+def _end(buffers: Sequence[GroupBytes], offsets: Mapping[str, int]) -> int:
+    return max((offsets[buffer.name] + buffer.size for buffer in buffers), default=0)
 
 
-def _in_some_order(pieces: Sequence[GroupBytes], leads: Leads) -> dict[str, int]:
-    """First fit in five orders; the smallest arena wins."""
+def _best_first_fit(buffers: Sequence[GroupBytes], leads: Leads) -> dict[str, int]:
+    """Return the offsets of first fit in the best of five orders."""
     orders = (
-        sorted(pieces, key=lambda piece: (-piece.size, piece.begin)),
-        sorted(pieces, key=lambda piece: (piece.begin, -piece.size)),
-        sorted(pieces, key=lambda piece: (piece.is_inner, piece.begin, -piece.size)),
-        sorted(pieces, key=lambda piece: (piece.is_inner, -piece.end, -piece.size)),
-        sorted(pieces, key=lambda piece: (piece.is_inner, -piece.end, piece.begin)),
+        sorted(buffers, key=lambda buffer: (-buffer.size, buffer.begin)),
+        sorted(buffers, key=lambda buffer: (buffer.begin, -buffer.size)),
+        sorted(buffers, key=lambda buffer: (buffer.is_inner, buffer.begin, -buffer.size)),
+        sorted(buffers, key=lambda buffer: (buffer.is_inner, -buffer.end, -buffer.size)),
+        sorted(buffers, key=lambda buffer: (buffer.is_inner, -buffer.end, buffer.begin)),
     )
     return min(
-        (_tried(order, leads) for order in orders), key=lambda offsets: _end(pieces, offsets)
+        (_first_fit(order, leads) for order in orders), key=lambda offsets: _end(buffers, offsets)
     )
 
 
-def _tried(order: Sequence[GroupBytes], allowed: Leads) -> dict[str, int]:
-    """First fit: place the buffers in this order, each at the lowest free offset."""
+def _first_fit(order: Sequence[GroupBytes], leads: Leads) -> dict[str, int]:
+    """Place the buffers in this order, each at the lowest free offset."""
     offsets: dict[str, int] = {}
-    done: list[GroupBytes] = []
-    for piece in order:
-        barred = [
-            _barred(piece, neighbour, offsets[neighbour.name], allowed)
-            for neighbour in done
-            if piece.meets(neighbour) and neighbour.size
+    placed: list[GroupBytes] = []
+    for buffer in order:
+        forbidden = [
+            _forbidden_offsets(buffer, neighbour, offsets[neighbour.name], leads)
+            for neighbour in placed
+            if buffer.meets(neighbour) and neighbour.size
         ]
         offset = 0
-        for first, end in sorted(barred):  # offsets from first + 1 to end - 1 are taken
+        for first, end in sorted(forbidden):
             if first < offset < end:
-                offset = -(-end // piece.alignment) * piece.alignment
-        offsets[piece.name] = offset
-        done.append(piece)
+                offset = -(-end // buffer.alignment) * buffer.alignment
+        offsets[buffer.name] = offset
+        placed.append(buffer)
     return offsets
 
 
-def _barred(piece: GroupBytes, other: GroupBytes, at: int, allowed: Leads) -> tuple[int, int]:
-    """Return the open interval of offsets at which a buffer would overlap its neighbour."""
-    first, end = at - piece.size, at + other.size
-    if (piece.name, other.name) in allowed:  # the piece may be below and overlap the other
-        first = max(first, at - allowed[piece.name, other.name])
-    if (other.name, piece.name) in allowed:
-        end = min(end, at + allowed[other.name, piece.name])
+def _forbidden_offsets(
+    buffer: GroupBytes, neighbour: GroupBytes, at: int, leads: Leads
+) -> tuple[int, int]:
+    """Return the open interval of offsets at which a buffer would overlap its neighbour at `at`.
+
+    Open: the offsets from the first bound plus 1 to the second minus 1 are forbidden.
+    """
+    first, end = at - buffer.size, at + neighbour.size
+    if (buffer.name, neighbour.name) in leads:  # the buffer may be below and overlap the neighbour
+        first = max(first, at - leads[buffer.name, neighbour.name])
+    if (neighbour.name, buffer.name) in leads:
+        end = min(end, at + leads[neighbour.name, buffer.name])
     return first, max(first, end)
 
 
@@ -245,18 +252,20 @@ def _possible(
     nowhere = np.full((1, 1), cap, grid.dtype)
     source = grid[places, None] if group.source in sizes else nowhere
     result = grid[None, :] if group.result in sizes else nowhere
-    source_size, two = sizes.get(group.source, 0), sizes.get(group.result, 0)
+    source_size, result_size = sizes.get(group.source, 0), sizes.get(group.result, 0)
     has_both = group.source in sizes and group.result in sizes
     top = np.maximum(
         source + source_size if group.source in sizes else 0,
-        result + two if group.result in sizes else 0,
+        result + result_size if group.result in sizes else 0,
     )
     sums = _sums([size for _, size in group.inner], cap).astype(grid.dtype)
     packed = np.minimum(_largest(sums, source), _largest(sums, result))  # below the lower of them
     total = sum(size for _, size in group.inner)
     is_free = (top <= cap) & (total - packed <= cap - top)
     if has_both:
-        is_free &= (result + min(group.lead, two) <= source) | (result >= source + source_size)
+        is_free &= (result + min(group.lead, result_size) <= source) | (
+            result >= source + source_size
+        )
     return np.asarray(is_free)
 
 
@@ -312,7 +321,7 @@ def _inside(
     ends = [name for name in (group.source, group.result) if name in sizes]
     bottom = min((offsets[name] for name in ends), default=0)
     top = max((offsets[name] + sizes[name] for name in ends), default=0)
-    low = _some_below(group.inner, bottom)
+    low = _fullest_subset(group.inner, bottom)
     inner_offsets, at = {}, 0
     for name, size in group.inner:
         if name in low:
@@ -324,7 +333,7 @@ def _inside(
     return inner_offsets
 
 
-def _some_below(inner: Sequence[tuple[str, int]], room: int) -> set[str]:
+def _fullest_subset(inner: Sequence[tuple[str, int]], room: int) -> set[str]:
     """Return the names of the buffers with the largest total size that fits into `room` bytes."""
     sums_of: dict[int, tuple[str, ...]] = {0: ()}
     for name, size in inner:
@@ -340,72 +349,73 @@ TURNS = 16  # of searches in different orders, of a thousand placements and more
 class ExactPlacement:
     """Exact search for offsets of buffers with leads, in arenas of any size."""
 
-    def __init__(self, pieces: Sequence[GroupBytes], leads: Leads) -> None:
+    def __init__(self, buffers: Sequence[GroupBytes], leads: Leads) -> None:
         """Set buffers and leads. Buffers of 0 bytes are placed at offset 0."""
-        self._resting = {piece.name: 0 for piece in pieces if not piece.size}
-        self._pieces = [piece for piece in pieces if piece.size]
+        self._resting = {buffer.name: 0 for buffer in buffers if not buffer.size}
+        self._buffers = [buffer for buffer in buffers if buffer.size]
         self._unit = gcd(
-            *(number for piece in self._pieces for number in (piece.size, piece.alignment))
+            *(number for buffer in self._buffers for number in (buffer.size, buffer.alignment))
         )
-        self._part = (
-            len(self._pieces) + 1
-        )  # of a unit is a step; more than there are leads in a row
-        self._numbers = {piece.name: number for number, piece in enumerate(self._pieces)}
-        self._sizes = [self._steps(piece.size) for piece in self._pieces]
-        self._rises = {  # leads in steps: the second piece of a pair begins above the first
+        # A lead of zero counts as one step. A chain of leads has fewer steps than a unit, so that leads
+        # of zero move no offset to the next unit.
+        self._steps_per_unit = len(self._buffers) + 1
+        self._numbers = {buffer.name: number for number, buffer in enumerate(self._buffers)}
+        self._sizes = [self._steps(buffer.size) for buffer in self._buffers]
+        self._rises = {  # leads in steps: the second buffer of a pair is above the first
             (number, self._numbers[above]): max(1, min(self._steps(lead), self._sizes[number]))
             for (below, above), lead in leads.items()
             if above in self._numbers and (number := self._numbers.get(below)) is not None
         }
-        self._blocks = self._conflicting()
-        self._cliques = self._alive_together()
+        self._blocks = self._conflicting_blocks()
+        self._cliques = self._live_cliques()
         self._search_inputs: dict[bool, SearchInput] = {}
 
     def within(self, cap: int, turns: int = TURNS) -> dict[str, int] | None:
         """Return offsets within an arena of `cap` bytes; None if the search ends without a solution."""
-        if not self._pieces:
+        if not self._buffers:
             return self._resting
-        capacity = cap // self._unit * self._part + self._part - 1
+        capacity = cap // self._unit * self._steps_per_unit + self._steps_per_unit - 1
         attempt = Attempt(self._search_input(capacity), capacity)
         for _ in range(turns):
             outcome = attempt.step()
             if outcome == FOUND:
-                placed = zip(self._pieces, attempt.offsets, strict=True)
-                offsets = {piece.name: at // self._part * self._unit for piece, at in placed}
+                placed = zip(self._buffers, attempt.offsets, strict=True)
+                offsets = {
+                    buffer.name: at // self._steps_per_unit * self._unit for buffer, at in placed
+                }
                 return {**self._resting, **offsets}
             if outcome == NONE:
                 break
         return None
 
     def _search_input(self, capacity: int) -> SearchInput:
-        """Return the pieces for the backend whose integers hold all sums within the capacity."""
+        """Return the buffers for the backend whose integers hold all sums within the capacity."""
         blocks = self._blocks
-        lies = blocks.size, blocks.alignment, blocks.lowest
-        backend = compiler.backend(
-            fits=ranges.placement_search(*lies, capacity) <= compiler.INT64_SUM_LIMIT
-        )
+        largest = ranges.placement_search(blocks.size, blocks.alignment, blocks.lowest, capacity)
+        backend = compiler.backend(fits=largest <= compiler.INT64_SUM_LIMIT)
         if backend.is_compiled not in self._search_inputs:
             self._search_inputs[backend.is_compiled] = SearchInput(blocks, self._cliques, backend)
         return self._search_inputs[backend.is_compiled]
 
     def _steps(self, size: int) -> int:
         """Return a size in steps, rounded up to whole units."""
-        return -(-size // self._unit) * self._part
+        return -(-size // self._unit) * self._steps_per_unit
 
-    def _conflicting(self) -> Blocks:
+    def _conflicting_blocks(self) -> Blocks:
+        """Return the buffers as blocks, in steps, with leads as smaller rises and lifts."""
         start, near, rise, lift = [0], list[int](), list[int](), list[int]()
         sizes, rises = self._sizes, self._rises
-        for number, piece in enumerate(self._pieces):
-            for second, neighbour in enumerate(self._pieces):
-                if number != second and piece.meets(neighbour):
+        for number, buffer in enumerate(self._buffers):
+            for second, neighbour in enumerate(self._buffers):
+                if number != second and buffer.meets(neighbour):
                     near.append(second)
                     rise.append(rises.get((number, second), sizes[number]))
                     lift.append(rises.get((second, number), sizes[second]))
             start.append(len(near))
         return Blocks(
             members=tuple(
-                (Buffer(name=piece.name, size=piece.size, start=piece.begin, end=piece.end),)
-                for piece in self._pieces
+                (Buffer(name=buffer.name, size=buffer.size, start=buffer.begin, end=buffer.end),)
+                for buffer in self._buffers
             ),
             by_lifetime=False,
             unit=1,
@@ -413,8 +423,8 @@ class ExactPlacement:
             room=sizes,
             size=sizes,
             alignment=[
-                self._steps(piece.alignment) if piece.alignment > self._unit else 1
-                for piece in self._pieces
+                self._steps(buffer.alignment) if buffer.alignment > self._unit else 1
+                for buffer in self._buffers
             ],
             lowest=[0] * len(sizes),
             is_fixed=[False] * len(sizes),
@@ -424,17 +434,17 @@ class ExactPlacement:
             lift=lift,
         )
 
-    def _alive_together(self) -> list[Clique]:
+    def _live_cliques(self) -> list[Clique]:
         """Return cliques of buffers that are live in a group, with and without overlapped buffers.
 
         The second clique of a group omits the buffers that a result may overlap.
         """
         cliques: set[Clique] = set()
-        for group in range(max((piece.end for piece in self._pieces), default=0)):
+        for group in range(max((buffer.end for buffer in self._buffers), default=0)):
             alive = [
                 number
-                for number, piece in enumerate(self._pieces)
-                if piece.begin <= group < piece.end
+                for number, buffer in enumerate(self._buffers)
+                if buffer.begin <= group < buffer.end
             ]
             pairs = [pair for pair in self._rises if pair[0] in alive and pair[1] in alive]
             covered = {above for _, above in pairs}

@@ -145,9 +145,9 @@ class RowMoves(GroupMoves):
         super().__init__(layer_order, table)
         self._granularity = granularity
 
-    def from_cut(self, begin: int, entry: int) -> Iterator[GroupMove]:
+    def moves_from(self, begin: int, entry: int) -> Iterator[GroupMove]:
         """Yield the moves after a separator; entry: rows of a batch of its tensor, or WHOLE."""
-        for move in super().from_cut(begin, entry):
+        for move in super().moves_from(begin, entry):
             if all(len(stage.layers) == 1 for stage in move.stages):
                 stages = (self.with_rows(stage) for stage in move.stages)
                 yield move._replace(stages=tuple(stages))

@@ -142,7 +142,7 @@ class PlanSearch:
     def _all_spaces(self) -> Iterator[tuple[str, GroupMoves]]:
         """The sets of moves with strips; rematerialisation only if there are spans to recompute."""
         yield STRIPS, GroupMoves(self._layer_order, self._table)
-        twice = TwiceMoves(self._layer_order, self._table)
+        twice = RecomputingMoves(self._layer_order, self._table)
         if twice.has_spans:
             yield TWICE, twice
         yield IN_PARTS, GroupMoves(self._layer_order, self._table, PARTS)
@@ -172,7 +172,7 @@ class PlanSearch:
         front_methods = improving(
             known, lambda method: (method.ram_bytes, method.plan.multiply_accumulates)
         )
-        moves = [OnceMoves(self._layer_order, self._table), *self._spaces.values()]
+        moves = [MinimumMacsMoves(self._layer_order, self._table), *self._spaces.values()]
         most_work = ANY_WORK
         try:
             for method in front_methods:
@@ -231,41 +231,43 @@ class PlanSearch:
 
     def _search(self) -> None:
         """Search line buffers first and then strips, with a growing number of labels for each state."""
-        once = OnceMoves(self._layer_order, self._table)
-        heads = HeadGroups(once)
-        most = min(way.ram_bytes for way in self.methods)
-        self._take(LINES, PlainMoves(self._layer_order, self._table), most, self._widths[0])
+        moves = MinimumMacsMoves(self._layer_order, self._table)
+        heads = HeadGroups(moves)
+        most = min(method.ram_bytes for method in self.methods)
+        self._add_front(LINES, FewMoves(self._layer_order, self._table), most, self._widths[0])
         for labels in self._widths:
-            most = min(way.ram_bytes for way in self.methods if way.name in PLAIN)
-            is_complete = self._take(LINES, once, most, labels)
-            lowest = min(way.mac_ratio for way in self.methods)  # 1, or 0 where nothing multiplies
-            fewest = [way for way in self.methods if way.mac_ratio == lowest]
-            least = min(way.ram_bytes for way in fewest)
+            most = min(method.ram_bytes for method in self.methods if method.name in PLAIN)
+            is_complete = self._add_front(LINES, moves, most, labels)
+            lowest = min(
+                method.mac_ratio for method in self.methods
+            )  # 1, or 0 where nothing multiplies
+            fewest = [method for method in self.methods if method.mac_ratio == lowest]
+            least = min(method.ram_bytes for method in fewest)
             if self._is_within_ram(fewest):
                 return
             if heads:
-                is_complete &= self._take(LINES, once, most, labels, heads)
-            is_complete &= self._strips(least, labels)
+                is_complete &= self._add_front(LINES, moves, most, labels, heads)
+            is_complete &= self._search_strips(least, labels)
             if is_complete:
                 return
 
     def _is_within_ram(self, methods: Sequence[FitMethod]) -> bool:
         """Whether the smallest of the methods fits into the RAM limit."""
-        return self._ram is not None and min(way.with_state for way in methods) <= self._ram
+        return self._ram is not None and min(method.with_state for method in methods) <= self._ram
 
-    def _strips(self, least: int, labels: int) -> bool:
+    def _search_strips(self, least: int, labels: int) -> bool:
         """Search strips below the minimum of line buffers; return whether the search was exhaustive."""
         is_complete = True
         is_first = labels == self._widths[0]
         for name, moves in self._spaces.items():
             for limit in _limits(least, self._ram):
                 before = len(self.methods)
-                is_complete &= self._take(name, moves, limit, labels)
+                is_complete &= self._add_front(name, moves, limit, labels)
                 if self._ram is not None and len(self.methods) > before and not is_first:
                     break
         return is_complete
 
-    def _take(
+    def _add_front(
         self,
         name: str,
         moves: GroupMoves,
@@ -286,12 +288,12 @@ class PlanSearch:
         LOG.debug("%s: %d candidates with %d labels a state, %s", name, count, labels, end)
         gaps: list[tuple[int, int]] = []
         for memory, work, groups in plan_front.plans:
-            plan = self._tried(name, work, groups)
+            plan = self._add_chain(name, work, groups)
             if plan is not None and plan.arena_bytes > memory:
                 gaps.append((memory, plan.arena_bytes))
         states = (method.state_bytes for method in self.methods)
         room = None if self._ram is None else self._ram - max(states)
-        for cap in _caps(gaps, room):
+        for cap in _further_arenas(gaps, room):
             self._stop.look()
             works = (
                 method.plan.multiply_accumulates
@@ -300,17 +302,17 @@ class PlanSearch:
             )
             chain = plan_front.chains.within(cap, min(works, default=ANY_WORK), self._stop)
             if chain is not None:
-                self._tried(name, *chain)
+                self._add_chain(name, *chain)
         if gaps:
-            self._sink(name, plan_front.chains, min(counted for counted, _ in gaps))
+            self._bisect_arena(name, plan_front.chains, min(counted for counted, _ in gaps))
         return plan_front.is_complete
 
-    def _sink(self, name: str, chains: PlacedChains, counted: int) -> None:
+    def _bisect_arena(self, name: str, chains: PlacedChains, counted: int) -> None:
         """Bisect the arena between the bytes that were counted and those of the smallest plan.
 
         With a RAM limit the bisection runs only until a plan fits.
         """
-        lower, upper = counted, min(way.ram_bytes for way in self.methods)
+        lower, upper = counted, min(method.ram_bytes for method in self.methods)
         if self._is_within_ram(self.methods):
             return
         while lower + lower // SMALL_GAP < upper:
@@ -320,10 +322,12 @@ class PlanSearch:
             if chain is None:
                 lower = cap + 1
                 continue
-            self._tried(name, *chain)
-            upper = min(cap, *(way.ram_bytes for way in self.methods))
+            self._add_chain(name, *chain)
+            upper = min(cap, *(method.ram_bytes for method in self.methods))
 
-    def _tried(self, name: str, work: int, groups: tuple[JoinedMoves, ...]) -> StreamingPlan | None:
+    def _add_chain(
+        self, name: str, work: int, groups: tuple[JoinedMoves, ...]
+    ) -> StreamingPlan | None:
         """Build and add the plan of a new chain of groups, unless a known plan is as good.
 
         work: MACs of the chain.
@@ -367,7 +371,7 @@ def _limits(least: int, ram: int | None) -> Iterator[int]:
     yield from reversed(steps)
 
 
-def _caps(gaps: Sequence[tuple[int, int]], ram: int | None) -> list[int]:
+def _further_arenas(gaps: Sequence[tuple[int, int]], ram: int | None) -> list[int]:
     """Return the arena sizes in which further chains are searched, if plans exceed their counted bytes.
 
     gaps: pairs of counted bytes and bytes of the plan.
@@ -384,11 +388,11 @@ def _caps(gaps: Sequence[tuple[int, int]], ram: int | None) -> list[int]:
     return caps[:: -(-len(caps) // MOST_CAPS) or 1]
 
 
-class TwiceMoves(GroupMoves):
+class RecomputingMoves(GroupMoves):
     """Generator of all moves, including moves that recompute the producers of a global reduction."""
 
     spans_are_free = False  # whether only layers without MACs are recomputed
-    longest_way = 3  # separators that may end a span
+    most_spans = 3  # separators that may end a span
 
     def __init__(self, layer_order: TopologicalOrder, table: StageTable) -> None:
         super().__init__(layer_order, table)
@@ -405,9 +409,9 @@ class TwiceMoves(GroupMoves):
             for end in self._ends(begin)
         )
 
-    def from_cut(self, begin: int, entry: int) -> Iterator[GroupMove]:
+    def moves_from(self, begin: int, entry: int) -> Iterator[GroupMove]:
         """Yield the moves after a separator; entry: rows of a batch of its tensor, or WHOLE."""
-        yield from super().from_cut(begin, entry)
+        yield from super().moves_from(begin, entry)
         for end in self._ends(begin) if entry == WHOLE else ():  # the whole source is read again
             rewritten = self._span(begin, end)
             if rewritten is not None:
@@ -418,7 +422,7 @@ class TwiceMoves(GroupMoves):
 
     def _ends(self, begin: int) -> Iterator[int]:
         """Separators that end a span worth recomputing from this separator on."""
-        left = self.longest_way
+        left = self.most_spans
         for end in range(begin + 1, len(self.layer_order.separators)):
             length = self.layer_order.separators[end] - self.layer_order.separators[begin]
             if length > TIMES_LONGER * LONGEST_SPAN or not left:
@@ -430,7 +434,7 @@ class TwiceMoves(GroupMoves):
         """The layers between two separators with copies of recomputed layers; None if not worth it."""
         if (begin, end) not in self._spans:
             repeated = done_twice(self.layer_order, begin, end)
-            is_worth_it = repeated is not None and self._is_worth_it(begin, repeated)
+            is_worth_it = repeated is not None and self._pays(begin, repeated)
             self._spans[begin, end] = (
                 (repeated, self.table.of(repeated.network))
                 if repeated is not None and is_worth_it
@@ -438,7 +442,7 @@ class TwiceMoves(GroupMoves):
             )
         return self._spans[begin, end]
 
-    def _is_worth_it(self, begin: int, again: Rewritten[tuple[str, ...]]) -> bool:
+    def _pays(self, begin: int, again: Rewritten[tuple[str, ...]]) -> bool:
         """Whether recomputation pays: the largest recomputed tensor is larger than the source.
 
         If other layers read the source as well, an equal size suffices. A span also has to be of
@@ -459,19 +463,19 @@ class TwiceMoves(GroupMoves):
         return self.table if span is None else span[1]
 
 
-class OnceMoves(TwiceMoves):
+class MinimumMacsMoves(RecomputingMoves):
     """Generator of moves without recomputed MACs; only layers without MACs are recomputed."""
 
     spans_are_free = True
 
-    def from_cut(self, begin: int, entry: int) -> Iterator[GroupMove]:
+    def moves_from(self, begin: int, entry: int) -> Iterator[GroupMove]:
         """Yield the moves after a separator; entry: rows of a batch of its tensor, or WHOLE."""
-        for move in super().from_cut(begin, entry):
+        for move in super().moves_from(begin, entry):
             if not any(self.table_of(move).repeats(stage) for stage in move.stages):
                 yield move
 
 
-class PlainMoves(OnceMoves):
+class FewMoves(MinimumMacsMoves):
     """Generator of moves of single layers and pairs without recomputation, for a first answer."""
 
     longest_stage = 2

@@ -157,14 +157,14 @@ def least_waiting_bytes(layer_order: TopologicalOrder, table: StageTable, fast: 
         return 0
     bound, seen = 0, set[frozenset[str]]()
     for gate in _gates(layer_order):
-        behind = _behind(layer_order, gate)
-        if behind in seen:
+        dependents = _dependents(layer_order, gate)
+        if dependents in seen:
             continue
-        seen.add(behind)
-        ways = _Ways(layer_order, table, gate, behind)
+        seen.add(dependents)
+        flow = _GateFlow(layer_order, table, gate, dependents)
         for most in (1, 2):  # how often a byte of the cut counts at most
-            if ways.targets:
-                bound = max(bound, _flow(ways.capacities(most)) - most * fast)
+            if flow.targets:
+                bound = max(bound, _maximum_flow(flow.capacities(most)) - most * fast)
     return bound
 
 
@@ -188,7 +188,7 @@ def _gates(layer_order: TopologicalOrder) -> Iterator[str]:
                 yield name
 
 
-def _behind(layer_order: TopologicalOrder, gate: str) -> frozenset[str]:
+def _dependents(layer_order: TopologicalOrder, gate: str) -> frozenset[str]:
     """The tensors that depend on a gate."""
     gated = {gate}
     for name in layer_order.layers[1:]:
@@ -256,16 +256,20 @@ def _taps(network: Network, layer: Layer, index: int) -> tuple[Array, Array] | N
     return None
 
 
-class _Ways:
+class _GateFlow:
     """The paths from the input to tensors that depend on a gate, as a flow network between tensors."""
 
     def __init__(
-        self, layer_order: TopologicalOrder, table: StageTable, gate: str, behind: frozenset[str]
+        self,
+        layer_order: TopologicalOrder,
+        table: StageTable,
+        gate: str,
+        dependents: frozenset[str],
     ) -> None:
         """Take the gate, and all tensors that depend on it."""
-        self._layer_order, self._table, self._behind = layer_order, table, behind
+        self._layer_order, self._table, self._dependents = layer_order, table, dependents
         network = self._network = layer_order.network
-        self._shown = _shown(layer_order)
+        self._result_tensors = _result_tensors(layer_order)
         self._edges: list[tuple[str, str]] = []
         late, self.targets = {gate}, list[str]()
         for name in layer_order.layers[1:]:
@@ -273,14 +277,14 @@ class _Ways:
             if name == gate:
                 continue
             operands = _operands(network, layer)
-            if name not in behind:
+            if name not in dependents:
                 self._edges += [
                     (operand, name) for operand in operands if self._is_even(operand, layer)
                 ]
             elif late.intersection(operands) and self._sees_all(layer, late):
                 late.add(name)
                 early = [
-                    operand for operand in operands if operand not in behind and operand != gate
+                    operand for operand in operands if operand not in dependents and operand != gate
                 ]
                 new = [(tensor, name) for tensor in early if self._is_even(tensor, layer)]
                 self._edges += new
@@ -353,7 +357,7 @@ class _Ways:
         nodes = {node for edge in self._edges for node in edge}
         total = 0
         for name in nodes:
-            times = min(most, 1 if name == source or name in self._shown else 2)
+            times = min(most, 1 if name == source or name in self._result_tensors else 2)
             edges["in", name]["out", name] = size = times * self._table.tensor_bytes(name)
             total += size
         for tail, head in self._edges:
@@ -364,7 +368,7 @@ class _Ways:
         return edges
 
 
-def _shown(layer_order: TopologicalOrder) -> set[str]:
+def _result_tensors(layer_order: TopologicalOrder) -> set[str]:
     """Tensors with elements that are, or may be, those of a result, through data movement alone."""
     network, names = layer_order.network, set(layer_order.results)
     for name in reversed(layer_order.layers):
@@ -378,7 +382,7 @@ def _shown(layer_order: TopologicalOrder) -> set[str]:
     return names
 
 
-def _flow(capacities: Mapping[Node, Mapping[Node, int]]) -> int:
+def _maximum_flow(capacities: Mapping[Node, Mapping[Node, int]]) -> int:
     """Return the maximum flow from the source to the sink, exactly: capacities are integers."""
     nx = import_module("networkx")  # slow to import, and needed for slow memory alone
     graph = nx.DiGraph()

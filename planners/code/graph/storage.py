@@ -9,7 +9,7 @@ from typing import Any
 from csdf.errors import CsdfError
 from csdf.model.graph import Graph
 from planners.code.graph.looped import Effects, Interleaved, LoopedBody, Node
-from planners.memory.placement import GroupBytes, placed
+from planners.memory.placement import GroupBytes, buffer_offsets
 
 ALIGNMENT = 8  # bytes, of the arena
 MOST_BYTES = 2**31 - 1  # limit for the arena, and for the tokens of a buffer: both have 32 bits
@@ -88,7 +88,7 @@ def _offsets(pieces: Sequence[GroupBytes]) -> dict[str, int]:
             sum(piece.size for piece in pieces if piece.begin <= moment < piece.end)
             for moment in {piece.begin for piece in pieces}
         ]
-        return placed(pieces, {}, enough=max(live_bytes, default=0))
+        return buffer_offsets(pieces, {}, enough=max(live_bytes, default=0))
     offsets, end = {}, 0
     for piece in sorted(pieces, key=lambda piece: -piece.alignment):
         offsets[piece.name] = -(-end // piece.alignment) * piece.alignment

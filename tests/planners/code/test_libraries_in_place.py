@@ -27,7 +27,7 @@ def everywhere(monkeypatch):
         build, "without_costly_aliases", lambda aliases, lives, sizes: dict(aliases)
     )
     monkeypatch.setattr(build, "pays", lambda ring, apart: True)
-    monkeypatch.setattr(build, "_tried", eager_alone)
+    monkeypatch.setattr(build, "_alias_variants", eager_alone)
 
 
 def cases(models, element_bytes):

@@ -265,7 +265,7 @@ def with_mode(model, mode):
     moves = space(model.network)
     last = len(moves.course.separators) - 1
     for begin in range(last):
-        for move in moves.from_cut(begin, WHOLE):
+        for move in moves.moves_from(begin, WHOLE):
             if move.end == last and move.stages[-1].mode is mode:
                 before = [moves_to(moves, begin)] if begin else []
                 groups = [*before, (move,)]
@@ -277,7 +277,7 @@ def moves_to(moves, end):
     """A network with one row a firing up to a cut."""
     found, cut = [], 0
     while cut < end:
-        move = next(move for move in moves.from_cut(cut, WHOLE) if move.end <= end)
+        move = next(move for move in moves.moves_from(cut, WHOLE) if move.end <= end)
         found.append(move)
         cut = move.end
     return tuple(found)

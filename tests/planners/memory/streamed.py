@@ -36,7 +36,7 @@ def random_groups(moves, source: Random, *, is_streamed):
         end = source.randint(cut + 1, last)
         streams = cut == 0 and is_streamed
         if end == cut + 1 and not streams and source.random() < 0.3:
-            move, _ = moves.apart(cut)
+            move, _ = moves.layer_by_layer(cut)
             groups.append((move,))
         else:
             chosen = random_moves(moves, source, cut, end, 1 if streams else WHOLE)
@@ -49,7 +49,7 @@ def random_moves(moves, source, cut, end, entry):
     """Moves of one group from one cut to another."""
     chosen = []
     while cut < end:
-        known = [move for move in moves.from_cut(cut, entry) if move.end <= end]
+        known = [move for move in moves.moves_from(cut, entry) if move.end <= end]
         fused = [move for move in known if max(len(one.layers) for one in move.stages) > 1]
         move = source.choice(fused if fused and source.random() < 0.8 else known)
         chosen.append(move)

@@ -157,7 +157,7 @@ def everywhere(monkeypatch):
         build, "without_costly_aliases", lambda aliases, lives, sizes: dict(aliases)
     )
     monkeypatch.setattr(build, "pays", lambda ring, apart: True)
-    monkeypatch.setattr(build, "_tried", eager_alone)
+    monkeypatch.setattr(build, "_alias_variants", eager_alone)
 
 
 def whole_layers(network, element_bytes=4):
@@ -166,7 +166,7 @@ def whole_layers(network, element_bytes=4):
     groups = [
         (move,)
         for cut in range(len(moves.layer_order.separators) - 1)
-        for move, _ in [moves.apart(cut)]
+        for move, _ in [moves.layer_by_layer(cut)]
     ]
     return plan_of(moves.layer_order, moves.table, groups, is_streamed=False)
 
@@ -275,7 +275,7 @@ def test_the_search_counts_sections_as_the_best_choice_of_places_has_it():
     for seed in range(80):
         moves = space(joined_network(seed), element_bytes=1)
         for cut in range(len(moves.layer_order.separators) - 1):
-            move, peak = moves.apart(cut)
+            move, peak = moves.layer_by_layer(cut)
             names = [stage.result for stage in move.stages]
             aliases = [one for one in moves.table.aliases.values() if {*one[:2]} <= set(names)]
             if 0 < len(aliases) <= 7:

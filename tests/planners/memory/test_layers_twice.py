@@ -14,7 +14,7 @@ from planners.memory.fit import fit
 from planners.memory.labels import front
 from planners.memory.moves import WHOLE
 from planners.memory.order import topological_order
-from planners.memory.search import TwiceMoves
+from planners.memory.search import RecomputingMoves
 from planners.memory.stages import StageTable
 from planners.plan.carried_out import require_carried_out
 from planners.plan.plan import Span
@@ -29,7 +29,9 @@ from tests.planners.memory.test_streaming_search import every_plan, improved
 
 
 def twice_space(network, element_bytes=4):
-    return TwiceMoves(topological_order(network), StageTable(network, element_bytes=element_bytes))
+    return RecomputingMoves(
+        topological_order(network), StageTable(network, element_bytes=element_bytes)
+    )
 
 
 def plan_with_copies(network, seed):
@@ -37,7 +39,7 @@ def plan_with_copies(network, seed):
     moves, source = twice_space(network), Random(seed)
     groups, cut, last = [], 0, len(moves.layer_order.separators) - 1
     while cut < last:
-        known = list(moves.from_cut(cut, WHOLE))
+        known = list(moves.moves_from(cut, WHOLE))
         twice = [move for move in known if move.is_rematerialised]
         move = source.choice(twice or known)
         groups.append((move,))

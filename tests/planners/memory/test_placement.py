@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planners.memory.labels import undominated
-from planners.memory.placement import ExactPlacement, GroupBytes, placed
+from planners.memory.placement import ExactPlacement, GroupBytes, buffer_offsets
 
 TRIPLES = st.lists(st.tuples(*(st.integers(0, 6),) * 3), min_size=1, max_size=40)
 
@@ -55,7 +55,7 @@ def chains(draw, most_groups=4, most_inner=3, most_shared=0):
 @given(chain=chains(most_shared=2))
 def test_pieces_that_are_alive_together_lie_apart_unless_a_lead_allows_it(chain):
     pieces, leads = chain
-    assert_apart(pieces, leads, placed(pieces, leads, enough=0))
+    assert_apart(pieces, leads, buffer_offsets(pieces, leads, enough=0))
 
 
 @settings(deadline=None)
@@ -65,7 +65,7 @@ def test_weights_of_several_groups_lie_apart_from_the_pieces_of_each(chain):
     pieces, leads = chain
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ExactPlacement, "within", lambda *_: None)
-        offsets = placed(pieces, leads, enough=0)
+        offsets = buffer_offsets(pieces, leads, enough=0)
     assert_apart(pieces, leads, offsets)
 
 
@@ -115,7 +115,7 @@ def least_arena(pieces, leads):
 @given(chain=chains(most_groups=2, most_inner=1))
 def test_the_arena_of_a_few_pieces_is_the_least_of_all_orders(chain):
     pieces, leads = chain
-    offsets = placed(pieces, leads, enough=0)
+    offsets = buffer_offsets(pieces, leads, enough=0)
     assert max(offsets[one.name] + one.size for one in pieces) == least_arena(pieces, leads)
 
 
@@ -125,7 +125,7 @@ def test_tensors_that_lead_one_another_go_down_through_the_arena():
     pieces = [GroupBytes(f"w{n}", 64, max(n - 1, 0), n + 1, 1) for n in range(3)]
     pieces += [GroupBytes(f"i{n}", 29, n, n + 1, 1, is_tensor=False) for n in range(2)]
     leads = {(f"w{n + 1}", f"w{n}"): 3 for n in range(2)}
-    offsets = placed(pieces, leads, enough=64 + 3 + 29)
+    offsets = buffer_offsets(pieces, leads, enough=64 + 3 + 29)
     assert max(offsets[one.name] + one.size for one in pieces) <= 100
 
 
@@ -135,7 +135,7 @@ def test_a_group_of_many_large_pieces_is_packed_without_a_gap():
     lines = [GroupBytes(f"i{n}", 30_011 + 7 * n * n, 0, 1, 1, is_tensor=False) for n in range(60)]
     pieces = [GroupBytes("result", 1_000, 0, 1, 1), *lines]
     enough = sum(piece.size for piece in pieces)
-    found = placed(pieces, {}, enough=enough)
+    found = buffer_offsets(pieces, {}, enough=enough)
     assert max(found[piece.name] + piece.size for piece in pieces) == enough
     ends = sorted((found[piece.name], found[piece.name] + piece.size) for piece in pieces)
     assert all(end <= begin for (_, end), (begin, _) in pairwise(ends))

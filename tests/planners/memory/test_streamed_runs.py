@@ -125,7 +125,7 @@ def bottleneck():
 def plans_in_parts(network, *, rows, parts):
     """Plans of one stage of all layers, whose channels come in parts."""
     moves = space(network, element_bytes=1, parts=(parts,))
-    for move in moves.from_cut(0, WHOLE):
+    for move in moves.moves_from(0, WHOLE):
         stage = move.stages[0]
         if len(stage.layers) == 3 and (stage.rows, stage.channel_blocks) == (rows, parts):
             yield plan_of(moves.layer_order, moves.table, [(move,)], is_streamed=False)

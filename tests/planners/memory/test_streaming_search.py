@@ -54,7 +54,7 @@ def every_group(moves, begin, end, entry):
     if begin == end:
         yield ()
         return
-    for move in moves.from_cut(begin, entry):
+    for move in moves.moves_from(begin, entry):
         if move.end <= end:
             for rest in every_group(moves, move.end, end, move.rows):
                 yield (move, *rest)
@@ -100,7 +100,7 @@ def every_plan(moves, *, is_streamed):
                 for group in every_group(moves, begin, end, entry)
             }
             if end == begin + 1 and not (is_streamed and begin == 0):
-                move, peak = moves.apart(begin)
+                move, peak = moves.layer_by_layer(begin)
                 work = sum(moves.table.geometry(stage).work for stage in move.stages)
                 groups[begin, end].add((peak, work))
     plans = {0: {(0, 0)}}
