@@ -76,6 +76,7 @@ def test_a_layer_is_told_by_name_operator_and_shapes():
     text = library(small(), planned(small())).files["src/small.c"]
     assert "/* conv: conv 3x3, 2x6x4 to 3x6x4 */\n    {.compute = convolve, " in text
     rows = re.search(r"static const tensor tensors\[\d+\] = \{\n(.*?)\n\};", text, re.DOTALL)[1]
+    assert not re.search("staged_offset|flush_rows|readers", text)  # without line buffers
     assert rows.count(".offset = ") == rows.count(".producer = ") == rows.count("/*")
     assert max(len(line) for line in rows.splitlines()) <= 100
 

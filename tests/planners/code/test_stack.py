@@ -28,8 +28,9 @@ FILES = {
     )
 }  # fmt: skip
 # Of other networks the bound is larger: it adds up what no stage has at once, and all that functions
-# of the C library push.
-TIGHT = ("int8 keyword spotting", "tflite/kws_int8", "stateful/mww_v2_hey_jarvis")
+# of the C library push. Without line buffers it counts the staging of rows, which C leaves out: 954
+# bytes for 800 of mww_v2_hey_jarvis.
+TIGHT = ("int8 keyword spotting", "tflite/kws_int8")
 BUILT_IN = {
     "float keyword spotting": lambda: real_model(from_catalogue("keyword_spotting")),
     "int8 keyword spotting": lambda: integer_model(from_catalogue("keyword_spotting")),
