@@ -11,10 +11,10 @@ from math import isqrt
 from pathlib import Path
 
 from cnn2csdf.execution.calibration import calibrated_weights
+from cnn2csdf.execution.compare import differences, worst_of
 from cnn2csdf.execution.layer_by_layer import run_layers
 from cnn2csdf.weights import Model
 from figures.published.taso import NETWORKS, network_of
-from planners.primitives.execution import largest_difference
 from planners.primitives.profile import read_profile
 from planners.primitives.profiling import random_frame, run_measured
 from planners.primitives.selection.problem import Objective, selection_problem
@@ -54,7 +54,7 @@ def rows(name: str, folder: Path) -> Iterator[str]:
         }
         found = run_measured(model, ways, frame, repeats=REPEATS)
         deviation = found.nanoseconds / best.nanoseconds - 1
-        difference = largest_difference(found.outputs, expected)
+        difference = worst_of(differences([found.outputs], [expected])).relative
         yield (
             f"| {name} | {best.memory(Objective.NETWORK) / 1e6:.4g} | {best.nanoseconds / 1e6:.4g} | "
             f"{found.nanoseconds / 1e6:.4g} | {deviation:+.1%} | {difference:.1g} |\n"

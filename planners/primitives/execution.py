@@ -27,7 +27,6 @@ from typing import Any
 
 import numpy as np
 
-from cnn2csdf.execution.compare import difference
 from cnn2csdf.execution.layer_by_layer import checked_frame
 from cnn2csdf.network import Connection, Layer, Network
 from cnn2csdf.parameters import multiply_accumulates
@@ -238,15 +237,6 @@ class SelectedNetwork:
         first = self.plan.offsets[name] // ELEMENT_BYTES
         dims = map_dims(layer.shape.dims, layout)
         return self._cells[first : first + prod(dims)].reshape(dims)
-
-
-def largest_difference(found: Mapping[str, Array], expected: Mapping[str, Array]) -> float:
-    """Return the largest difference of two runs, relative to the largest output of the second.
-
-    NaN where one of them holds a NaN. Raises ExecutionError for different shapes.
-    """
-    relatives = (difference(found[name], expected[name]).relative for name in expected)
-    return max(relatives, key=lambda relative: (relative != relative, relative))
 
 
 def fresh_memory(count: int) -> Array:

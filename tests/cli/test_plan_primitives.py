@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pytest
 
 from csdf.cli.frame import long_work
@@ -187,6 +188,22 @@ def test_a_written_plan_runs_by_its_primitives_and_in_fit(choose, run, tmp_path)
     code, output, _ = run("deploy", "samos_example", "--plan", path, "-o", tmp_path / "c")
     assert code == 0
     assert "kernels  change_layout, copy_flat, direct_four_places, lower_columns_only" in output
+
+
+def test_an_output_of_the_written_plan_that_is_no_number_differs(choose, tmp_path, monkeypatch):
+    table = tmp_path / "device.csv"
+    table.write_text(DEVICE)
+    run_planned = primitives_profile.run_planned
+
+    def spoilt(*arguments):
+        outputs = run_planned(*arguments)
+        return {name: array * np.nan for name, array in outputs.items()}
+
+    monkeypatch.setattr(primitives_profile, "run_planned", spoilt)
+    words = ("samos_example", "--profile", table, "--run", "--repeats", 1)
+    code, output, _ = choose(*words, "-o", tmp_path / "plan.json")
+    assert code == 1
+    assert "DIFFERENT, largest difference nan" in output
 
 
 def test_a_workspace_of_a_table_that_is_too_small_is_named(run, tmp_path):

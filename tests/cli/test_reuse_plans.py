@@ -2,7 +2,9 @@
 
 import json
 import re
+from importlib import import_module
 
+import numpy as np
 import pytest
 
 from tests.shared_data import SHARED, each
@@ -14,6 +16,22 @@ QUICK = ("--generations", "3", "--population", "12", "--seed", "4")
 def test_the_chosen_plan_runs_in_its_arena(answer):
     _, found = answer("plan", "reuse", APPLICATION, *QUICK, "--verify")
     assert found["relative_difference"] < 1e-5
+
+
+def test_an_output_that_is_no_number_differs(run, monkeypatch):
+    module = import_module("planners.reuse.command.work")
+    run_in_turn = module.run_in_turn
+
+    def spoilt(*arguments):
+        outputs = run_in_turn(*arguments)
+        last_frame = outputs[0][-1]
+        last_frame.update({name: array * np.nan for name, array in last_frame.items()})
+        return outputs
+
+    monkeypatch.setattr(module, "run_in_turn", spoilt)
+    code, output, _ = run("plan", "reuse", APPLICATION, *QUICK, "--verify")
+    assert code == 1
+    assert "run in this arena: DIFFERENT, largest difference nan" in output
 
 
 def test_the_published_plan_lays_whole_buffers_one_after_another(answer):

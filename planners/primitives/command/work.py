@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from cnn2csdf.commands.cnn import chosen
 from cnn2csdf.commands.cnn.chosen import with_weights
+from cnn2csdf.execution.compare import differences, worst_of
 from cnn2csdf.execution.layer_by_layer import run_layers
 from cnn2csdf.network import Network
 from cnn2csdf.weights import Model
@@ -25,7 +26,6 @@ from planners.plan.carried_out import format_own_plans
 from planners.primitives.command.main import BUDGETS, PUBLISHED
 from planners.primitives.execution import (
     SelectedRun,
-    largest_difference,
     run_planned,
     streaming_plan,
     variants_of,
@@ -257,14 +257,13 @@ def _with_run(
     with answers.working("running the plan, and the network without a plan"):
         run = run_measured(model, implementations, frame, repeats=options.repeats)
         maps = run_layers(model, frame)
-        written = None if plan is None else run_planned(model, plan, frame)
+        outputs = [run.outputs]
+        if plan is not None:
+            outputs.append(run_planned(model, plan, frame))
     expected = {layer.name: maps[layer.name] for layer in network.outputs}
-    difference = largest_difference(run.outputs, expected)
-    if written is not None:
-        difference = max(difference, largest_difference(written, expected))
     return report._replace(
         run=run,
-        relative_difference=difference,
+        relative_difference=worst_of(differences(outputs, [expected] * len(outputs))).relative,
         arena_bytes=None if plan is None else plan.arena_bytes,
     )
 

@@ -9,6 +9,7 @@ import os
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import PurePath
 from random import Random
 from typing import TypeGuard
@@ -17,7 +18,7 @@ from cnn2csdf.commands.cnn import chosen
 from cnn2csdf.commands.cnn import options as shared
 from cnn2csdf.commands.cnn.chosen import durations_table
 from cnn2csdf.execution.calibration import calibrated_weights
-from cnn2csdf.execution.compare import difference, random_frames
+from cnn2csdf.execution.compare import differences, random_frames, worst_of
 from cnn2csdf.execution.layer_by_layer import run_layer_by_layer
 from cnn2csdf.platforms import NANOSECONDS, platform_named
 from cnn2csdf.rewrite_names import REWRITE_NAMES
@@ -404,10 +405,9 @@ def _largest_difference(
         for member in application.members
     ]
     frames = [random_frames(member.network, 2, options.seed) for member in application.members]
-    outputs_of_models = run_in_turn(models, plans_of(plan, options), frames)
-    worst = 0.0
-    for model, model_frames, outputs in zip(models, frames, outputs_of_models, strict=True):
-        for frame, ours in zip(model_frames, outputs, strict=True):
-            for name, expected in run_layer_by_layer(model, frame).items():
-                worst = max(worst, difference(ours[name], expected).relative)
-    return worst
+    outputs = run_in_turn(models, plans_of(plan, options), frames)
+    references = [
+        [run_layer_by_layer(model, frame) for frame in frames_of_model]
+        for model, frames_of_model in zip(models, frames, strict=True)
+    ]
+    return worst_of(chain.from_iterable(map(differences, outputs, references))).relative

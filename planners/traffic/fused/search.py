@@ -18,6 +18,7 @@ from typing import Any
 
 from csdf.time_limit import Budget, stop_of
 from planners.plan.regions import COLUMNS, ROWS
+from planners.traffic.footprints import tile_sizes
 from planners.traffic.fused.accounting import (
     CutTables,
     DramTraffic,
@@ -241,21 +242,14 @@ def answer_of(
     )
 
 
-def tile_counts(length: int) -> tuple[int, ...]:
-    """Return for each length of the largest even tile the smallest number of tiles, ascending.
-
-    For a length of 8: 1, 2, 3, 4 and 8 tiles, whose largest have lengths 8, 4, 3, 2 and 1.
-    """
-    fewest: dict[int, int] = {}
-    for tiles in range(1, length + 1):
-        fewest.setdefault(-(-length // tiles), tiles)
-    return tuple(fewest.values())
-
-
 def grids(group: FusedGroup) -> set[Tiles]:
-    """Return the tilings to try: all along one axis, those of `tile_counts` along both."""
+    """Return the tilings to try: all along one axis; along both the fewest tiles of each length.
+
+    The numbers of `tile_sizes` are the fewest tiles for each length of the largest even tile, too: for
+    a length of 8 they are 1, 2, 3, 4 and 8 tiles, whose largest have lengths 8, 4, 3, 2 and 1.
+    """
     _, rows, columns = group.dims(group.length)
-    both_axes = set(product(tile_counts(rows), tile_counts(columns)))
+    both_axes = set(product(tile_sizes(rows), tile_sizes(columns)))
     rows_only = {(tiles, 1) for tiles in range(1, rows + 1)}
     return both_axes | rows_only | {(1, tiles) for tiles in range(1, columns + 1)}
 

@@ -1,4 +1,3 @@
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,13 +14,13 @@ from planners.arena.checker import check_plan
 from planners.primitives.execution import (
     SelectedNetwork,
     changes_of,
-    largest_difference,
     map_plan,
     run_selected,
 )
 from planners.primitives.library.layers import primitive_of, ways_of
 from planners.primitives.library.winograd import ROUNDING
 from planners.primitives.profiling import random_frame
+from tests.planners.primitives.outputs import largest_difference
 
 
 def small_model():
@@ -154,8 +153,3 @@ def test_a_primitive_that_does_not_fit_is_refused():
 def test_a_run_without_repeats_is_refused():
     with pytest.raises(ExecutionError, match="0 repeats of a run"):
         run_selected(SMALL, plain(SMALL.network), random_frame(SMALL.network, 1), repeats=0)
-
-
-def test_differences_are_relative_to_the_largest_output():
-    expected = {"output": np.array([1.0, -4.0])}
-    assert largest_difference({"output": np.array([1.5, -4.0])}, expected) == 0.125

@@ -9,7 +9,6 @@ from cnn2csdf.execution.layer_by_layer import run_layer_by_layer
 from cnn2csdf.weights import Model, random_weights
 from csdf.errors import ExecutionError, GaveUp, InvalidPlan, UnreadableFile
 from csdf.time_limit import Progress, Stop
-from planners.primitives.execution import largest_difference
 from planners.primitives.library.layers import ways_of
 from planners.primitives.library.winograd import ROUNDING
 from planners.primitives.profile import (
@@ -33,6 +32,7 @@ from planners.primitives.profiling import (
     take_turns,
 )
 from planners.primitives.selection.problem import selection_problem
+from tests.planners.primitives.outputs import largest_difference
 
 ONCE = Effort(repetitions=1, least=1, evicted_bytes=64)
 HEAD = "layer,primitive,input_layout,output_layout,nanoseconds,workspace_bytes,parameter_bytes"

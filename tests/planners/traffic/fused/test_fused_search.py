@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from planners.traffic.footprints import tile_sizes
 from planners.traffic.fused.accounting import (
     CutTables,
     WorkingBytes,
@@ -26,7 +27,6 @@ from planners.traffic.fused.search import (
     answer_of,
     grids,
     stationary_weights,
-    tile_counts,
 )
 from tests.planners.traffic.fused.groups import branches, groups, schedules, slides_pair
 
@@ -183,10 +183,12 @@ def test_only_schedules_below_the_limit_are_returned():
     assert search.best(100) is None
 
 
-def test_tile_counts_are_the_fewest_for_each_largest_part():
-    # 7 places: 1 part of 7, 2 of at most 4, 3 of at most 3, 4 of at most 2, 7 of 1; with 5 and 6
-    # parts the largest is still of 2.
-    assert tile_counts(7) == (1, 2, 3, 4, 7)
+@pytest.mark.parametrize("length", range(1, 40))
+def test_tile_sizes_are_the_fewest_tiles_for_each_largest_tile(length):
+    # 7 positions: 1 tile of 7, 2 of at most 4, 3 of at most 3, 4 of at most 2, 7 of 1; with 5 and 6
+    # tiles the largest is still of 2.
+    fewest = {-(-length // tiles): tiles for tiles in range(length, 0, -1)}
+    assert set(tile_sizes(length)) == set(fewest.values())
 
 
 def test_a_schedule_one_element_below_the_limit_is_found():
