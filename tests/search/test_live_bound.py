@@ -13,8 +13,9 @@ from csdf.model.builder import GraphBuilder
 from csdf.search import named_search
 from csdf.search.evaluator import CapacityEvaluator
 from csdf.search.liveness_bounds import branching, linear_programs, live_bound
-from csdf.search.liveness_bounds.branching import Branching, SingleMoment
-from csdf.search.liveness_bounds.linear_programs import LinearProgram, priced_bound
+from csdf.search.liveness_bounds.branching import Branching
+from csdf.search.liveness_bounds.demands import MomentShortfall
+from csdf.search.liveness_bounds.linear_programs import LinearProgram, bound_by_prices
 from csdf.search.liveness_bounds.live_bound import exchanges, live_bounds
 from csdf.search.liveness_bounds.windows import ANY, CapacityBox, IterationFirings, Moment
 from csdf.search.sequential import SequentialRun, raised
@@ -93,8 +94,8 @@ def test_no_moment_of_an_iteration_demands_too_much(seed):
     for moment in moments[:: max(1, len(moments) // 25)]:
         room = [many + random.choice((0, 0, 1, 5)) for many in best]
         near = [random.randint(1, many) for many in best]
-        single = SingleMoment.of(firings, variables, moment, room)
-        demand = single.demand(near, LONG, lambda: None)
+        shortfall = MomentShortfall.of(firings, variables, moment, room)
+        demand = shortfall.demand(near, LONG, lambda: None)
         assert demand is None or held_by(best, demand) >= demand.least > held_by(near, demand)
 
 
@@ -205,7 +206,7 @@ def test_prices_of_any_kind_give_a_bound_that_holds():
     program.add_column(2, 0, 2)
     program.add_column(3, 1, None)
     program.add_row([(0, -1), (1, -1)], -3)
-    bounds = {price: priced_bound(program, [price], 10) for price in range(40)}
+    bounds = {price: bound_by_prices(program, [price], 10) for price in range(40)}
     assert max(bound for bound in bounds.values() if bound is not None) == bounds[30] == 7
     assert bounds[31] is None  # more than y costs: without a limit of y nothing follows
 

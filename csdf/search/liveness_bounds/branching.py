@@ -6,44 +6,25 @@ simulations tighten the box, and a tighter box gives stronger demands. A box who
 the best known size is closed. The open box with the smallest bound is split at one capacity; its bound
 is a lower bound of all live capacities.
 
-A demand is derived from a moment, the start of a certain firing. Suppose the firing can start with
-(3, 0) or with (1, 3) tokens in the channels x and y. The factors 3 and 2 weigh both states by 9, so all
-live capacities meet 3x + 2y >= 9. Any nonnegative factors give a valid demand: its right-hand side is
-the minimum of the weighted tokens over the states. The factors are the dual prices of the linear
-program that finds by how much given capacities fall short of every state. The minimum is then bounded
-exactly, in integers.
-
-In that linear program, a column for each firing is 1 if the firing precedes the moment, and 0 if not.
-Rows order each firing after the producers of its tokens. The firings that differ between states
-are those of the window of the moment (`windows`).
+A round of a box tightens it (`windows`), bounds its size by a linear program of its demands, and
+derives further demands (`demands`) from moments, the starts of certain firings, at which the solution
+lacks space.
 
 Source: Land, Doig, An automatic method of solving discrete programming problems, Econometrica 28(3),
-1960 (branch and bound); Benders, Partitioning procedures for solving mixed-variables programming
-problems, Numerische Mathematik 4, 1962 (demands as cuts). Ours is that a smaller box has fewer
-markings.
+1960 (branch and bound). Ours is that a smaller box has fewer markings.
 """
 
 from __future__ import annotations
 
 import heapq
-from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
-from math import gcd
-from typing import NamedTuple
 
-from csdf.search.liveness_bounds.linear_programs import (
-    LinearProgram,
-    Relaxed,
-    priced,
-    priced_bound,
-    solved,
-)
+from csdf.search.liveness_bounds.demands import MomentShortfall, SumDemand
+from csdf.search.liveness_bounds.linear_programs import LinearProgram, Relaxed, solved
 from csdf.search.liveness_bounds.windows import (
     CapacityBox,
-    CountedChannel,
-    FiringWindow,
     IterationFirings,
     LiveBound,
     Moment,
@@ -51,11 +32,11 @@ from csdf.search.liveness_bounds.windows import (
 )
 from csdf.search.variables import Distribution, Variable, size_of
 
-# The root box gets most of the rounds, because all its parts inherit its demands.
+# A round costs a linear program for each moment. The root box gets most of the rounds, because all its
+# parts inherit its demands.
 FIRST_ROUNDS = 40
 ROUNDS = 4  # in each other box
-# Each moment costs a linear program. Later rounds ask again, with better capacities.
-NEW_MOMENTS = 3  # moments added in a round
+NEW_MOMENTS = 3  # moments added in a round: later rounds ask again, with better capacities
 MOST_DEMANDS = 150  # of a box: more rows slow its linear programs
 MOST_PARTS = 200  # boxes of the search tree that are bounded
 
@@ -146,7 +127,7 @@ class Branching:
         # Bound tightening: a smaller box has fewer markings,
         # so that the same moments give stronger demands.
         if box is not None and part.demands:
-            box = self._programs.part(box, part.demands, self._size)
+            box = self._programs.tightened(box, part.demands, self._size)
         if box is None:
             return None
         relaxed = self._programs.least(box, part.demands, self._size)
@@ -157,22 +138,17 @@ class Branching:
             return None
         capacities = tuple(relaxed.columns[: len(self._variables)])
         moments = (*part.moments, *self._new_moments(capacities, part.moments))
-        # Benders' cuts: each moment is a subproblem whose dual
-        # prices are the factors of a demand on the capacities.
-        new = self._new_demands(box, moments, capacities)
-        if new is None:
+        violated = self._violated_demands(box, moments, capacities)
+        if violated is None:
             return None
-        present = dict.fromkeys(part.demands)
-        demands = self._tightest(
-            (*present, *(demand for demand in new if demand not in present)), capacities
-        )
+        demands = tuple(dict.fromkeys((*part.demands, *violated)))  # each of them once
         return _BoundedBox(
             box=box,
             bound=bound,
-            demands=demands,
+            demands=self._tightest(demands, capacities),
             moments=moments,
             relaxed=capacities,
-            is_settled=present.keys() >= set(new),
+            is_settled=set(violated) <= set(part.demands),
         )
 
     def _new_moments(self, relaxed: Sequence[float], present: Sequence[Moment]) -> list[Moment]:
@@ -182,22 +158,22 @@ class Branching:
             self.best = live
         return [moment for moment in moments if moment not in present][:NEW_MOMENTS]
 
-    def _new_demands(
+    def _violated_demands(
         self, box: CapacityBox, moments: Sequence[Moment], relaxed: Sequence[float]
     ) -> list[SumDemand] | None:
         """Return demands that these capacities violate.
 
         None if a moment cannot be reached in the box.
         """
-        new = []
+        violated = []
         for moment in moments:
             self._look()
-            single = SingleMoment.of(self._firings, self._variables, moment, box.most)
-            if single is None:
+            shortfall = MomentShortfall.of(self._firings, self._variables, moment, box.most)
+            if shortfall is None:
                 return None
-            demand = single.demand(relaxed, self._seconds(), self._look)
-            new += [] if demand is None else [demand]
-        return new
+            demand = shortfall.demand(relaxed, self._seconds(), self._look)
+            violated += [] if demand is None else [demand]
+        return violated
 
     def _tightest(
         self, demands: Sequence[SumDemand], relaxed: Sequence[float]
@@ -242,7 +218,7 @@ class Branching:
 
 
 def _positions(demands: Sequence[SumDemand]) -> list[int]:
-    """Return the positions of the variables of the demands."""
+    """Return the positions of the variables that demands name."""
     return sorted({index for demand in demands for index, _ in demand.terms})
 
 
@@ -275,24 +251,31 @@ class CapacityPrograms:
         weights = [variable.weight for variable in self._variables]
         return solved(self._program(box, demands, weights, size), self._seconds(), self._look)
 
-    def part(self, box: CapacityBox, demands: Sequence[SumDemand], size: int) -> CapacityBox | None:
-        """Return the smallest such box with all capacities up to a size that meet the demands.
+    def tightened(
+        self, box: CapacityBox, demands: Sequence[SumDemand], size: int
+    ) -> CapacityBox | None:
+        """Return a smaller box with all capacities up to a size that meet the demands.
 
-        None if there are none.
+        Each capacity that a demand names gets the bounds of its linear programs, rounded to its steps.
+        None if there are no such capacities.
         """
         for index in _positions(demands):
-            variable = self._variables[index]
+            step = self._variables[index].step
             low, high = box.least[index], box.most[index]
-            if low < high and (extreme := self._extreme(box, demands, size, index, 1)) is not None:
-                low += max(0, -(-(extreme - low) // variable.step)) * variable.step
-            if low < high and (extreme := self._extreme(box, demands, size, index, -1)) is not None:
-                high = min(high, low + (-extreme - low) // variable.step * variable.step)
+            if low < high:
+                minimum = self._bound(box, demands, size, index, 1)
+                if minimum is not None:
+                    low += max(0, -(-(minimum - low) // step)) * step
+            if low < high:
+                negated = self._bound(box, demands, size, index, -1)
+                if negated is not None:
+                    high = min(high, low + (-negated - low) // step * step)
             if low > high:
                 return None
             box = box.raised(index, low).lowered(index, high)
         return box
 
-    def _extreme(
+    def _bound(
         self, box: CapacityBox, demands: Sequence[SumDemand], size: int, index: int, sign: int
     ) -> int | None:
         """Return a lower bound of `sign` times a capacity: -1 gives the negated upper bound."""
@@ -316,170 +299,3 @@ class CapacityPrograms:
             terms = [(index, -factor) for index, factor in demand.terms]
             program.add_row([*terms, (free, -abs(demand.least) - 1)], -demand.least)
         return program
-
-
-# Dual prices become integers in this unit. They are often fractions with a small denominator, and
-# 720,720 is divisible by all numbers up to 16.
-UNIT = 720_720
-SCALE = 1 << 34  # of the prices of the order rows, on top of UNIT
-LEAST = 1e-6  # tokens: a smaller shortfall is a rounding error of the solver
-
-
-class SumDemand(NamedTuple):
-    """A demand: the sum of capacities, each times its factor, is at least `least`."""
-
-    terms: tuple[tuple[int, int], ...]  # position, factor
-    least: int
-
-
-class SingleMoment:
-    """The states in which one firing can start, as a linear program of the tokens lacking space.
-
-    Columns: first, for each variable, the tokens that exceed its capacity; then the firings of the
-    window. Rows: first the order of firings; then, for each channel, the space in use.
-    room: the largest capacity of each variable.
-    """
-
-    def __init__(
-        self,
-        firings: IterationFirings,
-        variables: Sequence[Variable],
-        moment: Moment,
-        room: Sequence[int],
-        window: FiringWindow,
-    ) -> None:
-        self._program = LinearProgram()
-        for variable in variables:
-            self._program.add_column(variable.weight, 0, None)
-        states = add_states(self._program, firings, window, room)
-        self._order = len(self._program.rows)
-        self._uses = [
-            states.use(channel, moment)
-            for channel in firings.channels
-            if channel.variable is not None
-        ]
-        for use in self._uses:
-            self._program.add_row([(use.variable, -1), *use.terms], -use.always)
-
-    @classmethod
-    def of(
-        cls,
-        firings: IterationFirings,
-        variables: Sequence[Variable],
-        moment: Moment,
-        room: Sequence[int],
-    ) -> SingleMoment | None:
-        """Return the states of a moment; None if no capacities up to `room` are live."""
-        window = firings.window(moment, room)
-        return None if window is None else cls(firings, variables, moment, room, window)
-
-    def demand(
-        self, capacities: Sequence[float], seconds: float, look: Callable[[], None]
-    ) -> SumDemand | None:
-        """Return a demand that these capacities violate; None if the solver proposes none."""
-        limits = [float(limit) for limit in self._program.limits]
-        for row, use in enumerate(self._uses, self._order):
-            limits[row] += capacities[use.variable]
-        dual = priced(self._program, limits, seconds, look)
-        if dual is None or dual.cost < LEAST:
-            return None
-        order, room = dual.prices[: self._order], dual.prices[self._order :]
-        # Any nonnegative integers are valid factors: rounding costs strength, not correctness.
-        factors = [round(price * UNIT) for price in room]
-        return self._exact(factors, [int(price * UNIT * SCALE) for price in order])
-
-    def _exact(self, factors: Sequence[int], prices: Sequence[int]) -> SumDemand | None:
-        """Return the demand with these factors. prices: of the order rows, times UNIT and SCALE."""
-        weighted = LinearProgram()
-        # The program again, with the space in use as its cost. The columns of exceeding tokens, which
-        # have no upper bound, are fixed to 0: they keep only the numbering of the columns.
-        for maximum in self._program.most:
-            weighted.add_column(0, 0, maximum or 0)
-        for terms in self._program.rows[: self._order]:
-            weighted.add_row(terms, 0)
-        always, by_variable = 0, dict[int, int]()
-        for factor, use in zip(factors, self._uses, strict=True):
-            if factor:
-                always += factor * use.always
-                by_variable[use.variable] = by_variable.get(use.variable, 0) + factor
-                for column, tokens in use.terms:
-                    weighted.costs[column] += factor * tokens
-        minimum = priced_bound(weighted, prices, SCALE)
-        if minimum is None or not by_variable:
-            return None
-        shared = gcd(*by_variable.values())
-        terms = tuple((index, factor // shared) for index, factor in sorted(by_variable.items()))
-        return SumDemand(terms, -(-(minimum + always) // shared))
-
-
-class Use(NamedTuple):
-    """The tokens in the space of a variable: `always`, plus columns of firings times their factors."""
-
-    variable: int
-    always: int
-    terms: Sequence[tuple[int, int]]
-
-
-@dataclass(frozen=True, slots=True)
-class States:
-    """The states of a window. columns: for each actor, the column of firing n less n."""
-
-    window: FiringWindow
-    columns: Sequence[int]
-
-    def use(self, channel: CountedChannel, moment: Moment) -> Use:
-        """Return the space in use on a channel, including the space that the firing itself claims."""
-        fewest = self.window.fewest
-        starts = fewest[channel.consumer] + (channel.consumer == moment.actor)
-        used = (
-            channel.consumed[starts] - channel.produced[fewest[channel.producer]] - channel.tokens
-        )
-        terms = [
-            *self._terms(channel.consumer, channel.consumed, 1),
-            *self._terms(channel.producer, channel.produced, -1),
-        ]
-        return Use(channel.variable or 0, used, terms)
-
-    def _terms(self, actor: int, counted: Sequence[int], sign: int) -> Iterator[tuple[int, int]]:
-        """Yield the column of each firing of the window, and the tokens that it moves."""
-        for firing in range(self.window.fewest[actor], self.window.most[actor]):
-            if tokens := counted[firing + 1] - counted[firing]:
-                yield self.columns[actor] + firing, sign * tokens
-
-
-def add_states(
-    program: LinearProgram, firings: IterationFirings, window: FiringWindow, room: Sequence[int]
-) -> States:
-    """Add columns for the states of a window, and rows for the order of firings.
-
-    room: the largest capacity of each variable.
-    """
-    columns = []
-    for low, high in zip(window.fewest, window.most, strict=True):
-        columns.append(len(program.costs) - low)
-        for firing in range(low, high):
-            here = program.add_column(0, 0, 1)
-            if firing > low:
-                program.add_row([(here, 1), (here - 1, -1)], 0)
-    states = States(window, columns)
-    for channel in firings.channels:
-        _add_order(program, channel, states, room)
-    return states
-
-
-def _add_order(
-    program: LinearProgram, channel: CountedChannel, states: States, room: Sequence[int]
-) -> None:
-    """Require that each firing of the consumer follows the firings that produce its tokens."""
-    fewest, maximum = states.window
-    initial = channel.tokens_at_start(room)
-    latest = fewest[channel.producer]
-    for firing in range(fewest[channel.consumer], maximum[channel.consumer]):
-        if channel.consumed[firing + 1] > channel.consumed[firing]:
-            needed = bisect_left(channel.produced, channel.consumed[firing + 1] - initial)
-            # A firing that needs no later producer is ordered by the earlier firings of its actor.
-            if needed > latest:
-                latest = needed
-                after = states.columns[channel.consumer] + firing
-                before = states.columns[channel.producer] + needed - 1
-                program.add_row([(after, 1), (before, -1)], 0)

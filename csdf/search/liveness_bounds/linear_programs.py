@@ -4,9 +4,9 @@ A solver in floating point gives a price for each row. Whatever the prices are, 
 the rows weighted by them give a bound in integers. Prices that are a little off give a bound that is
 a little lower.
 
-The solver works in a thread beside, without Python's lock: so Ctrl-C, a budget that is used up and a
-stop that another thread ends are answered at once, and not when the solver is done. It is told its
-time, and a later answer is discarded.
+The solver works in its own thread, without Python's lock: so Ctrl-C, a budget that is used up and a
+stop that another thread ends are answered at once, and not when the solver is done. The solver gets a
+time limit, and a later answer is discarded.
 """
 
 from __future__ import annotations
@@ -60,27 +60,27 @@ class Relaxed:
     columns: Sequence[float]
 
 
-def priced_bound(program: LinearProgram, prices: Sequence[int], scale: int) -> int | None:
-    """Return what the costs are at least, rounded up; None if these prices say nothing.
+def bound_by_prices(program: LinearProgram, prices: Sequence[int], scale: int) -> int | None:
+    """Return a lower bound of the costs, rounded up; None if these prices say nothing.
 
     prices: of the rows, none negative, times the scale.
     """
-    left = [cost * scale for cost in program.costs]
+    reduced_costs = [cost * scale for cost in program.costs]
     total = 0
     for terms, limit, price in zip(program.rows, program.limits, prices, strict=True):
         if price:
             # Weak duality: limits times prices plus the reduced costs at the bounds of the columns.
             total -= price * limit
             for column, factor in terms:
-                left[column] += price * factor
-    for cost, minimum, maximum in zip(left, program.least, program.most, strict=True):
+                reduced_costs[column] += price * factor
+    for cost, minimum, maximum in zip(reduced_costs, program.least, program.most, strict=True):
         if cost < 0 and maximum is None:
             return None
         total += cost * (minimum if cost >= 0 or maximum is None else maximum)
     return -(-total // scale)
 
 
-class Priced(NamedTuple):
+class Solution(NamedTuple):
     """The least cost of a program, prices of its rows, and its columns, as the solver found them."""
 
     cost: float
@@ -93,19 +93,19 @@ def solved(program: LinearProgram, seconds: float, look: Callable[[], None]) -> 
 
     look: called again and again meanwhile; may end the work by raising.
     """
-    dual = priced(program, program.limits, seconds, look)
-    if dual is None:
+    solution = solution_of(program, program.limits, seconds, look)
+    if solution is None:
         return None
     # Slightly smaller prices keep reduced costs of basic
     # columns nonnegative despite rounding errors.
-    prices = [int(price * (1 - ROUNDING) * SCALE) for price in dual.prices]
-    bound = priced_bound(program, prices, SCALE)
-    return None if bound is None else Relaxed(lower_bound=bound, columns=dual.columns)
+    prices = [int(price * (1 - ROUNDING) * SCALE) for price in solution.prices]
+    bound = bound_by_prices(program, prices, SCALE)
+    return None if bound is None else Relaxed(lower_bound=bound, columns=solution.columns)
 
 
-def priced(
+def solution_of(
     program: LinearProgram, limits: Sequence[float], seconds: float, look: Callable[[], None]
-) -> Priced | None:
+) -> Solution | None:
     """Return what the solver finds with these limits of the rows, None if nothing in that time."""
     results: SimpleQueue[Any] = SimpleQueue()
     Thread(target=_solve, args=(program, limits, seconds, results), daemon=True).start()
@@ -119,7 +119,7 @@ def priced(
     if result.status != 0:
         return None
     prices = [max(0.0, -price) for price in result.ineqlin.marginals]
-    return Priced(result.fun, prices, result.x.tolist())
+    return Solution(result.fun, prices, result.x.tolist())
 
 
 def _solve(
