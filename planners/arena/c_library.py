@@ -1,8 +1,10 @@
-"""The searches for offsets and orders as one C file and its header, which need no Python.
+"""The searches for offsets and orders as a C file and its header, which need no Python.
 
-The kernels of planners/kernels are the only text of the searches: they are translated here, statement
-by statement, with the types that Cython compiles them with. Their callers in C are
-planners/arena/c/driver.c, for planners/arena/portfolio.py, and order.c, for planners/order/search.py.
+The kernels of planners/kernels are the only source of the searches. This module translates their Python
+to C statement by statement, with the types that are declared for Cython. The kernels use a subset of
+Python: integers, arrays of integers, classes of such fields, functions, `if`, `while` and `for` over a
+range. Their callers in C are planners/arena/c/driver.c, as planners/arena/portfolio.py, and order.c, as
+planners/order/search.py.
 """
 
 from __future__ import annotations
@@ -125,13 +127,13 @@ class _Kernel:
     def _prefixed(self, name: str) -> str:
         return f"{self._name}_{name}"
 
-    def _class(self, one: ast.ClassDef) -> Iterator[str]:
-        """Yield a struct, and the function that begins one."""
-        fields = self._fields[one.name]
-        yield f"typedef struct {one.name} {{"
+    def _class(self, node: ast.ClassDef) -> Iterator[str]:
+        """Yield a struct, and the function that initialises it."""
+        fields = self._fields[node.name]
+        yield f"typedef struct {node.name} {{"
         yield from (f"    {_c(kind)}{name};" for name, kind in fields.items())
-        yield f"}} {one.name};\n"
-        begin = next(part for part in one.body if isinstance(part, ast.FunctionDef))
+        yield f"}} {node.name};\n"
+        begin = next(part for part in node.body if isinstance(part, ast.FunctionDef))
         taken = {
             part.value.id: part.targets[0].attr
             for part in begin.body
@@ -141,7 +143,7 @@ class _Kernel:
         arguments = [part.arg for part in begin.args.args if part.arg not in ("self", "array")]
         kinds = {name: fields[taken[name]] if name in taken else "int64_t" for name in arguments}
         memory = {"memory": "Memory"} if len(begin.args.args) > len(arguments) + 1 else {}
-        yield f"static void {one.name}_begin({_columns({'self': one.name} | kinds | memory)})"
+        yield f"static void {node.name}_begin({_columns({'self': node.name} | kinds | memory)})"
         lists = {
             part.targets[0].id: "int64_t[::1]"
             for part in begin.body
@@ -165,89 +167,89 @@ class _Kernel:
             lines += self._statement(statement, "    ")
         return [*lines, "}"]
 
-    def _statement(self, one: ast.stmt, margin: str) -> Iterator[str]:
+    def _statement(self, node: ast.stmt, margin: str) -> Iterator[str]:
         deeper = margin + "    "
-        if isinstance(one, ast.Assign):
-            (target,) = one.targets
-            yield f"{margin}{self._value(target)} = {self._value(one.value)};"
-        elif isinstance(one, ast.AugAssign):
-            both = ast.BinOp(one.target, one.op, one.value)
-            yield f"{margin}{self._value(one.target)} = {self._value(both)};"
-        elif isinstance(one, ast.Return):
-            yield f"{margin}return{f' {self._value(one.value)}' if one.value else ''};"
-        elif isinstance(one, ast.Expr):
-            yield f"{margin}{self._value(one.value)};"
-        elif isinstance(one, ast.If):
-            yield f"{margin}if {self._condition(one.test)} {{"
-            yield from self._block(one.body, margin)
-            if one.orelse:
+        if isinstance(node, ast.Assign):
+            (target,) = node.targets
+            yield f"{margin}{self._value(target)} = {self._value(node.value)};"
+        elif isinstance(node, ast.AugAssign):
+            both = ast.BinOp(node.target, node.op, node.value)
+            yield f"{margin}{self._value(node.target)} = {self._value(both)};"
+        elif isinstance(node, ast.Return):
+            yield f"{margin}return{f' {self._value(node.value)}' if node.value else ''};"
+        elif isinstance(node, ast.Expr):
+            yield f"{margin}{self._value(node.value)};"
+        elif isinstance(node, ast.If):
+            yield f"{margin}if {self._condition(node.test)} {{"
+            yield from self._block(node.body, margin)
+            if node.orelse:
                 yield f"{margin}}} else {{"
-                yield from self._block(one.orelse, margin)
+                yield from self._block(node.orelse, margin)
             yield f"{margin}}}"
-        elif isinstance(one, ast.While):
-            yield f"{margin}while {self._condition(one.test)} {{"
-            yield from self._block(one.body, margin)
+        elif isinstance(node, ast.While):
+            yield f"{margin}while {self._condition(node.test)} {{"
+            yield from self._block(node.body, margin)
             yield f"{margin}}}"
-        elif isinstance(one, ast.For) and isinstance(one.iter, ast.Call):
-            first, last, step = _range(one.iter)
-            name, sign = self._value(one.target), "<" if step > 0 else ">"
+        elif isinstance(node, ast.For) and isinstance(node.iter, ast.Call):
+            first, last, step = _range(node.iter)
+            name, sign = self._value(node.target), "<" if step > 0 else ">"
             at, end = f"{name}_at", f"{name}_end"
             yield f"{margin}for (int64_t {at} = {self._value(first)}, {end} = {self._value(last)};"
             yield f"{deeper} {at} {sign} {end}; {at} += {step}) {{"
             if name != "_":
                 yield f"{deeper}{name} = {at};"
-            yield from self._block(one.body, margin)
+            yield from self._block(node.body, margin)
             yield f"{margin}}}"
-        elif isinstance(one, ast.Break | ast.Continue):
-            yield f"{margin}{ast.unparse(one)};"
+        elif isinstance(node, ast.Break | ast.Continue):
+            yield f"{margin}{ast.unparse(node)};"
         else:
-            raise CsdfError(f"{self._name}: line {one.lineno} has no translation into C")
+            raise CsdfError(f"{self._name}: line {node.lineno} has no translation into C")
 
     def _block(self, body: Sequence[ast.stmt], margin: str) -> Iterator[str]:
         for statement in body:
             yield from self._statement(statement, margin + "    ")
 
-    def _condition(self, one: ast.expr) -> str:
+    def _condition(self, node: ast.expr) -> str:
         """Return an expression in brackets, and not in two pairs, which Clang warns of."""
-        text = self._value(one)
-        has_brackets = isinstance(one, ast.Compare | ast.BoolOp | ast.UnaryOp)
+        text = self._value(node)
+        has_brackets = isinstance(node, ast.Compare | ast.BoolOp | ast.UnaryOp)
         return text if has_brackets else f"({text})"
 
-    def _value(self, one: ast.expr) -> str:
+    def _value(self, node: ast.expr) -> str:
         """Return an expression; each operation stands in brackets."""
-        if isinstance(one, ast.Constant) and isinstance(one.value, int):
-            return str(int(one.value))
-        if isinstance(one, ast.Name):
-            is_number = one.id.isupper() and one.id in vars(self._module)
-            return self._prefixed(one.id) if is_number else one.id
-        if isinstance(one, ast.Attribute):
-            return f"{self._value(one.value)}->{one.attr}"
-        if isinstance(one, ast.Subscript):
-            return f"{self._value(one.value)}.at[{self._value(one.slice)}]"
-        if isinstance(one, ast.UnaryOp):
-            return f"({'!' if isinstance(one.op, ast.Not) else '-'}{self._value(one.operand)})"
-        if isinstance(one, ast.BoolOp):
-            sign = " && " if isinstance(one.op, ast.And) else " || "
-            return f"({sign.join(map(self._value, one.values))})"
-        if isinstance(one, ast.Compare):
-            (test,), (compared,) = one.ops, one.comparators
-            return f"({self._value(one.left)} {COMPARED[type(test)]} {self._value(compared)})"
-        if isinstance(one, ast.IfExp):
-            values = map(self._value, (one.test, one.body, one.orelse))
+        if isinstance(node, ast.Constant) and isinstance(node.value, int):
+            return str(int(node.value))
+        if isinstance(node, ast.Name):
+            is_number = node.id.isupper() and node.id in vars(self._module)
+            return self._prefixed(node.id) if is_number else node.id
+        if isinstance(node, ast.Attribute):
+            return f"{self._value(node.value)}->{node.attr}"
+        if isinstance(node, ast.Subscript):
+            return f"{self._value(node.value)}.at[{self._value(node.slice)}]"
+        if isinstance(node, ast.UnaryOp):
+            return f"({'!' if isinstance(node.op, ast.Not) else '-'}{self._value(node.operand)})"
+        if isinstance(node, ast.BoolOp):
+            sign = " && " if isinstance(node.op, ast.And) else " || "
+            return f"({sign.join(map(self._value, node.values))})"
+        if isinstance(node, ast.Compare):
+            (test,), (compared,) = node.ops, node.comparators
+            return f"({self._value(node.left)} {COMPARED[type(test)]} {self._value(compared)})"
+        if isinstance(node, ast.IfExp):
+            values = map(self._value, (node.test, node.body, node.orelse))
             return "({} ? {} : {})".format(*values)
-        if isinstance(one, ast.BinOp):
-            if _is_list(one):
-                return f"zeros(memory, {self._value(one.right)})"
-            left, right = self._value(one.left), self._value(one.right)
-            if isinstance(one.op, ast.FloorDiv):
+        if isinstance(node, ast.BinOp):
+            if _is_list(node):
+                return f"zeros(memory, {self._value(node.right)})"
+            left, right = self._value(node.left), self._value(node.right)
+            if isinstance(node.op, ast.FloorDiv):
                 return f"floor_of({left}, {right})"
-            return f"({left} {BINARY[type(one.op)]} {right})"
-        if isinstance(one, ast.Call) and isinstance(one.func, ast.Name):
-            return self._call(one.func.id, one.args)
-        if isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute):
-            values = map(self._value, (one.func.value, *one.args))
-            return f"{_owners()[one.func.attr]}_{one.func.attr}({', '.join(values)})"
-        raise CsdfError(f"{self._name}: line {one.lineno} has no translation into C")
+            return f"({left} {BINARY[type(node.op)]} {right})"
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            return self._call(node.func.id, node.args)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            values = map(self._value, (node.func.value, *node.args))
+            return f"{_owners()[node.func.attr]}_{node.func.attr}({', '.join(values)})"
+        raise CsdfError(f"{self._name}: line {node.lineno} has no translation into C")
 
     def _call(self, name: str, given: Sequence[ast.expr]) -> str:
         values = [self._value(argument) for argument in given]
@@ -297,8 +299,8 @@ def _columns(kinds: dict[str, str]) -> str:
     return ", ".join(f"{_c(kind)}{name}" for name, kind in kinds.items())
 
 
-def _is_list(one: ast.expr) -> bool:
-    return isinstance(one, ast.BinOp) and isinstance(one.left, ast.List)
+def _is_list(node: ast.expr) -> bool:
+    return isinstance(node, ast.BinOp) and isinstance(node.left, ast.List)
 
 
 def _range(call: ast.Call) -> tuple[ast.expr, ast.expr, int]:

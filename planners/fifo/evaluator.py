@@ -102,7 +102,7 @@ class DesignEvaluator:
         # Small groups first: a deadlock or a slow cycle found there saves the simulation of the
         # large ones.
         for group in sorted(self.graph.components(depths), key=len):
-            evaluation = self._of_group(group, depths)
+            evaluation = self._group_cycle(group, depths)
             if evaluation is not None and (evaluation.period is None or self._required is not None):
                 return evaluation
             if evaluation is not None and (worst is None or _period(evaluation) > _period(worst)):
@@ -114,7 +114,8 @@ class DesignEvaluator:
             return worst
         return EventCycle(period=self.alone(layer), fifos=(), layers=(layer,))
 
-    def _of_group(self, layers: list[int], depths: Depths) -> EventCycle | None:
+    def _group_cycle(self, layers: list[int], depths: Depths) -> EventCycle | None:
+        """Return the critical cycle of a group of layers; answers are kept by the depths inside it."""
         inside = set(layers)
         own_depths = tuple(
             depth
@@ -125,13 +126,15 @@ class DesignEvaluator:
         if key not in self._known:
             self.spend(QUESTION_EFFORT)
             if self._only_live or self._required is not None:
-                self._known[key] = self._above(layers, own_depths, depths)
+                self._known[key] = self._cycle_above_required(layers, own_depths, depths)
             else:
                 part = self.graph.restricted(layers, depths)
                 self._known[key] = _slowest_cycle(part, max(map(self.alone, layers)), self.spend)
         return self._known[key]
 
-    def _above(self, layers: Sequence[int], own: Depths, depths: Depths) -> EventCycle | None:
+    def _cycle_above_required(
+        self, layers: Sequence[int], own: Depths, depths: Depths
+    ) -> EventCycle | None:
         """A cycle above the required period, from earlier answers or by simulation."""
         sufficient = self._sufficient.setdefault(tuple(layers), deque(maxlen=LATEST))
         # Monotonicity: at least as much depth everywhere as depths that suffice is enough.

@@ -1,4 +1,4 @@
-"""Orders of the steps between two down-sets whose peak is within a bound, or a proof of none."""
+"""Search for an order of the steps between two down-sets whose peak is within a bound."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ from planners.order.problem import NumberedGraph
 
 BITS = 62  # of a word of the kernels, whose numbers are never negative
 KEY = 2**62
-LINKS = 4  # further parents a state; where the room for them is full, so is that for states
-POOL = 4  # steps of valleys a state
+# Memory for each state that may be stored: further parents (links), and steps of valleys. The search is
+# full if either is used up.
+LINKS = 4
+POOL = 4
 
 UNDECIDED, FOUND, NONE, FULL = kernel.UNDECIDED, kernel.FOUND, kernel.NONE, kernel.FULL
 WORK_A_MICROSECOND = 500  # elementary steps of the kernels, on graphs of 80 to 500 steps
@@ -52,7 +54,7 @@ class GraphArrays:
         self.counts = backend.array(ancestor.bit_count() for ancestor in graph.ancestors)
 
     def load(self, done: int) -> None:
-        """Take a down-set, as bits of an integer, at hand."""
+        """Make a down-set, as bits of an integer, the present down-set of the walk."""
         steps = range(self.graph.steps)
         self.walk.load(self.backend.array(1 - (done >> step & 1) for step in steps))
 

@@ -31,7 +31,7 @@ class OrderWhy(Why):
 
 @dataclass(frozen=True, kw_only=True)
 class OrderPlan:
-    """An order of all steps, its peak, and bytes that no order is below.
+    """An order of all steps, its peak, and a lower bound on the peak of every order.
 
     file_peak: of the order of the file, its steps moved after their predecessors; with positions, of
     the order by deadlines. problem: with the chosen alternatives alone. alternatives: the number of the

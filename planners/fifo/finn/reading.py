@@ -22,7 +22,7 @@ Folding = Mapping[str, Mapping[str, Any]]  # attributes by the names of nodes
 
 FIFO = "StreamingFIFO"
 CONVERTER = "StreamingDataWidthConverter"
-CONVERTED = "(converter)"  # how layers end that no file has
+CONVERTED = "(converter)"  # suffix of the names of added width converters
 # ONNX operators that keep the order of elements.
 SHAPES = ("Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity")
 PASSED = ("TLastMarker", FIFO, *SHAPES)  # nodes that forward words unchanged
@@ -62,7 +62,7 @@ def read_design(path: str, options: TimingOptions, folding: Folding | None = Non
 
 
 def _nodes(path: str, graph: PlainGraph) -> list[FinnNode]:
-    """All layers of the file; of unknown ones all are named at once."""
+    """Return all layers of the file. Raises UnreadableFile, naming all nodes without a timing."""
     nodes = []
     for number, node in enumerate(graph.nodes):
         if node.op_type == "StreamingDataflowPartition":
@@ -107,7 +107,10 @@ def _nodes(path: str, graph: PlainGraph) -> list[FinnNode]:
 
 
 def _folded(node: FinnNode, folding: Folding) -> FinnNode:
-    """The node with the attributes of a folding file; "Defaults" are pairs of a value and operators."""
+    """Return the node with the attributes of a folding file.
+
+    Its entry "Defaults" has for each attribute a pair: a value, and the operators that take it.
+    """
     changed = dict(node.attributes)
     for attribute, entry in folding.get("Defaults", {}).items():
         if not (isinstance(entry, list) and len(entry) == 2 and isinstance(entry[1], list)):
@@ -122,28 +125,28 @@ def _folded(node: FinnNode, folding: Folding) -> FinnNode:
 
 def _require_names(path: str, nodes: Sequence[FinnNode], folding: Folding) -> None:
     names = [node.name for node in nodes]
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice is not None:
+    duplicate = next((name for name in names if names.count(name) > 1), None)
+    if duplicate is not None:
         raise UnreadableFile(
-            f"{path}: two nodes are named {twice!r}; run FINN's GiveUniqueNodeNames"
+            f"{path}: two nodes are named {duplicate!r}; run FINN's GiveUniqueNodeNames"
         )
-    strange = [
+    unknown = [
         name
         for name in folding
         if name not in {*names, "Defaults"}
         and operator_of(name.rpartition("_")[0])[0] not in (FIFO, CONVERTER)
     ]
-    if strange:
+    if unknown:
         raise UnreadableFile(
-            f"the folding file has {', '.join(map(repr, strange[:5]))}"
-            f"{' and others' if len(strange) > 5 else ''}, which {path} has not; "
+            f"the folding file has {', '.join(map(repr, unknown[:5]))}"
+            f"{' and others' if len(unknown) > 5 else ''}, which {path} has not; "
             "it belongs to another model, or the nodes were renamed"
         )
 
 
 def _streams(path: str, graph: PlainGraph, nodes: Sequence[FinnNode]) -> list[Stream]:
-    """The streams between layers; FIFO nodes and the like are part of them."""
-    made = {
+    """Return the streams between layers; nodes that forward words are part of a stream."""
+    writers = {
         name: End(number, port)
         for number, node in enumerate(nodes)
         for port, name in enumerate(node.outputs)
@@ -152,7 +155,7 @@ def _streams(path: str, graph: PlainGraph, nodes: Sequence[FinnNode]) -> list[St
     for number, node in enumerate(nodes):
         for name in node.inputs:
             readers.setdefault(name, []).append(number)
-            if name not in made and name not in graph.inputs:
+            if name not in writers and name not in graph.inputs:
                 raise UnreadableFile(
                     f"{path}: node {node.name!r} reads {name!r}, which nothing in the file makes"
                 )
@@ -166,14 +169,14 @@ def _streams(path: str, graph: PlainGraph, nodes: Sequence[FinnNode]) -> list[St
     for number, node in enumerate(nodes):
         for port, name in enumerate(node.inputs if node.operator not in PASSED else ()):
             passed: list[FinnNode] = []
-            while name in made and nodes[made[name].node].operator in PASSED:
-                before = nodes[made[name].node]
+            while name in writers and nodes[writers[name].node].operator in PASSED:
+                before = nodes[writers[name].node]
                 if before.operator == FIFO:
                     passed.insert(0, before)
                 name = before.inputs[0] if before.inputs else ""
-            if name in made:  # else it is an input of the whole
+            if name in writers:  # else it is an input of the design
                 end = End(number, port)
-                streams.append(Stream(start=made[name], end=end, fifos=tuple(passed)))
+                streams.append(Stream(start=writers[name], end=end, fifos=tuple(passed)))
     return streams
 
 
@@ -291,7 +294,7 @@ def _layer(node: FinnNode, cluster: Cluster) -> DesignLayer:
 
 
 def _given(nodes: Sequence[FinnNode], stream: Stream) -> int | None:
-    """The depth that the file gives: of its FIFO nodes, or the larger one of both ends."""
+    """Return the depth in the file: the sum of its FIFO nodes, or the larger depth of both ends."""
     if stream.fifos:
         return sum(node.whole("depth") for node in stream.fifos)
     depths: list[int] = []

@@ -79,7 +79,7 @@ class Token(NamedTuple):
 
     @property
     def end(self) -> int:
-        """The place after its last character."""
+        """The offset after its last character."""
         return self.start + len(self.text)
 
 
@@ -102,11 +102,11 @@ class TokenisedFile:
         self.tokens: list[Token] = []
 
     def line(self, at: int) -> int:
-        """The line of a place, from 1."""
+        """Return the line of an offset, from 1."""
         return bisect_right(self._lines, at)
 
     def insert(self, at: int, text: str, rank: int = 0) -> None:
-        """Insert before the character `at`; at one position by rank, then call."""
+        """Insert text before the character `at`; at equal offsets by rank, then by order of calls."""
         self.insertions.append((at, rank, text))
 
     def instrumented(self) -> str:
@@ -135,7 +135,11 @@ class Conditions:
             self.macros.pop(match[1], None)
 
     def holds(self, condition: str) -> bool:
-        """Whether a condition holds; unknown names count as 0."""
+        """Whether a condition holds; unknown names count as 0.
+
+        Macros are expanded 8 levels deep. The result is evaluated as Python, after a check that it has
+        only numbers and operators.
+        """
         text = re.sub(r"/\*.*?\*/|//.*", " ", condition, flags=re.DOTALL).replace("\\\n", " ")
         text = re.sub(
             r"defined\s*(?:\(\s*(\w+)\s*\)|(\w+))",
@@ -173,7 +177,7 @@ def c_integer(text: str) -> int:
 
 
 def pragma_of(text: str, line: int) -> Pragma | None:
-    """Read `#pragma HLS ...`, or what stands in _Pragma; None for other pragmas."""
+    """Return `#pragma HLS ...`, or the argument of _Pragma, as a pragma; None for other pragmas."""
     text = re.sub(r"/\*.*?\*/|//.*", " ", text.replace("\\\n", " "), flags=re.DOTALL)
     match = HLS.match(text.strip())
     if not match:
@@ -194,7 +198,7 @@ def pragma_of(text: str, line: int) -> Pragma | None:
 
 
 def after(tokens: Sequence[Token], i: int) -> int:
-    """The place after the bracket that closes the one at i; after i, if none opens there."""
+    """Return the index after the bracket that closes the bracket at i; i + 1 without a bracket at i."""
     if i >= len(tokens) or tokens[i].text not in OPEN:
         return i + 1
     depth = 0
@@ -234,7 +238,7 @@ def split(tokens: Sequence[Token], first: int, end: int) -> tuple[tuple[Token, .
 
 
 def qualified(tokens: Sequence[Token], i: int) -> int:
-    """The place after a name with its scopes and template arguments, from i; i if there is none."""
+    """Return the index after a name at i, with its scopes and template arguments; i without a name."""
     while i < len(tokens) and (tokens[i].kind == "word" or tokens[i].text == "::"):
         if tokens[i].text == "::":
             i += 1
@@ -260,7 +264,7 @@ def qualified(tokens: Sequence[Token], i: int) -> int:
 
 
 def declared(tokens: Sequence[Token]) -> Iterator[tuple[Token, Sequence[Token]]]:
-    """The variables that a statement declares, each with the tokens after its name."""
+    """Yield the variables that a statement declares, each with the tokens after its name."""
     i = 0
     while i < len(tokens) and tokens[i].text in BEFORE_TYPES:
         i += 1

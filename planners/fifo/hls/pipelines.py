@@ -59,7 +59,7 @@ class Event(NamedTuple):
 
 
 class Again(NamedTuple):
-    """A sequence of items that is executed `times` times."""
+    """A loop of a track: its items are executed `times` times."""
 
     times: int
     items: tuple[Item, ...]
@@ -134,8 +134,8 @@ def staged(
 ) -> StagedDesign:
     """Return the design with the stages of all accesses.
 
-    skew: maximum skew of lanes; skews: skew by module, if a schedule states it. Raises InvalidGraph
-    if the report and the trace are of different designs.
+    skew: maximum skew of lanes; None for the largest of each read. skews: by module, if a schedule of
+    Vitis HLS states it. Raises InvalidGraph if the report and the trace are of different designs.
     """
     builders = [
         _builder(trace, report, members, modules, skew, skews or {})
@@ -320,31 +320,31 @@ class _Builder:
         Raises InvalidGraph for a loop without a counterpart or with another number of iterations.
         """
         for body in self._bodies:
-            self._find(body)
+            self._find_in(body)
 
     def tracks(self) -> tuple[tuple[Track, ...], int]:
         """Return the tracks of the process and its last stage, after `find_pipelines`."""
         pipelines = [self._unpipelined, *filter(None, self._pipelines.values())]
         for pipeline in pipelines:
-            self._place(pipeline)
+            self._choose_stages(pipeline)
         ranks = max(len(pipeline.ranks) for pipeline in pipelines)
         tracks, total = [], 0
         for rank in range(ranks):
             items: list[Item] = []
             for body in self._bodies:
-                items += self._sequence(body, rank)[0]
+                items += self._items_of(body, rank)[0]
             track, total = _joined(items)
             if any(not isinstance(part, int) for part in track):
                 tracks.append(track)
         if not ranks:
-            total = sum(stages_of(self._sequence(body, 0)[0]) for body in self._bodies)
+            total = sum(stages_of(self._items_of(body, 0)[0]) for body in self._bodies)
         return tuple(tracks), max(0, total - LOOP_GAP)
 
     # Which loops are pipelines.
 
-    def _find(self, repeats: Body) -> None:
+    def _find_in(self, body: Body) -> None:
         """Find the pipelined loops of a body, and the accesses of their iterations."""
-        for iteration in _iterations(repeats):
+        for iteration in _iterations(body):
             unpipelined = tuple(part for part in iteration if isinstance(part, Access))
             if unpipelined:
                 self._unpipelined.iterations.append(unpipelined)
@@ -356,9 +356,11 @@ class _Builder:
                     self._pipelines[_key(item)] = self._pipeline(item)
                 pipeline = self._pipelines[_key(item)]
                 if pipeline is None:
-                    self._find(item.iterations)
+                    self._find_in(item.iterations)
                 else:
-                    inner = [accesses for accesses, _ in self._inner(item, pipeline.loop)]
+                    inner = [
+                        accesses for accesses, _ in self._inner_iterations(item, pipeline.loop)
+                    ]
                     pipeline.iterations += inner
                     if not pipeline.reported.is_pipelined:
                         self._note_uncalibrated(
@@ -377,13 +379,13 @@ class _Builder:
             )
 
     def _pipeline(self, run: LoopExecution) -> _Pipeline | None:
-        """The pipelined loop whose nest this loop begins; None if it only holds others."""
+        """Return the pipelined loop whose nest this loop begins; None if it only contains pipelines."""
         for reported in self._reported:
             if (matched := self._matched(run, reported.tag)) is None:
                 continue
             loop, labels = matched
             pipeline = _Pipeline(loop=loop, reported=reported, is_nest=labels > 1)
-            traced = self._trips(run, loop)
+            traced = self._iterations_of(run, loop)
             if reported.trips is not None and traced != reported.trips:
                 line = run.line
                 raise InvalidGraph(
@@ -435,11 +437,13 @@ class _Builder:
         matches = (self._matched(child, suffix, labels) for child in children.values())
         return next((match for match in matches if match is not None), None)
 
-    def _trips(self, run: LoopExecution, loop: Key) -> int:
-        """Iterations of a loop within one execution of a loop around it."""
-        return sum(times for _, times in self._inner(run, loop))
+    def _iterations_of(self, run: LoopExecution, loop: Key) -> int:
+        """Return the iterations of a loop in an execution of a loop around it."""
+        return sum(times for _, times in self._inner_iterations(run, loop))
 
-    def _inner(self, run: LoopExecution, loop: Key) -> Iterator[tuple[tuple[Access, ...], int]]:
+    def _inner_iterations(
+        self, run: LoopExecution, loop: Key
+    ) -> Iterator[tuple[tuple[Access, ...], int]]:
         """Yield the accesses of each distinct iteration of the pipelined loop, and its executions."""
         totals: dict[int, int] = {}
         iterations: dict[int, Iteration] = {}
@@ -464,8 +468,8 @@ class _Builder:
         for key, times in totals.items():
             yield tuple(_accesses(iterations[key])), times
 
-    def _place(self, pipeline: _Pipeline) -> None:
-        """Choose the stages of all accesses of a pipelined loop."""
+    def _choose_stages(self, pipeline: _Pipeline) -> None:
+        """Choose the stage of each access of a pipelined loop in its iteration, by the rules above."""
         last = pipeline.reported.depth - 1
         counts = [
             Counter((access.fifo, access.is_write) for access in accesses)
@@ -507,15 +511,15 @@ class _Builder:
 
     # The items of a track.
 
-    def _sequence(self, repeats: Body, rank: int) -> tuple[tuple[Item, ...], int]:
-        """The items of a body that is no pipeline, in sequence."""
-        key = id(repeats), rank
+    def _items_of(self, body: Body, rank: int) -> tuple[tuple[Item, ...], int]:
+        """Return the items of a body that is no pipeline, in the track of a rank, and their stages."""
+        key = id(body), rank
         if key not in self._items:
-            self._kept.append(repeats)
+            self._kept.append(body)
             items: list[Item] = []
-            for part in repeats:
+            for part in body:
                 if isinstance(part, RepeatedIterations):
-                    items.append(Again(part.count, self._sequence(part.pattern, rank)[0]))
+                    items.append(Again(part.count, self._items_of(part.pattern, rank)[0]))
                 else:
                     items += self._iteration_items(part, rank)
             self._items[key] = _joined(items)
@@ -531,66 +535,71 @@ class _Builder:
                 continue
             if unpipelined:
                 depth = self._unpipelined.reported.depth
-                items += self._step(self._unpipelined, tuple(unpipelined), rank, depth + 1)
+                items += self._access_items(self._unpipelined, tuple(unpipelined), rank, depth + 1)
                 unpipelined = []
             if item is None:
                 continue
             pipeline = self._pipelines[_key(item)]
             items += (
-                self._pipelined(item, pipeline, rank)
+                self._pipelined_items(item, pipeline, rank)
                 if pipeline is not None
-                else self._sequence(item.iterations, rank)[0]
+                else self._items_of(item.iterations, rank)[0]
             )
         return tuple(items)
 
-    def _pipelined(self, run: LoopExecution, pipeline: _Pipeline, rank: int) -> tuple[Item, ...]:
-        """The items of a pipelined loop and of the gap after it."""
+    def _pipelined_items(
+        self, run: LoopExecution, pipeline: _Pipeline, rank: int
+    ) -> tuple[Item, ...]:
+        """Return the items of a pipelined loop, from the first access to the gap after the loop."""
         depth, interval = pipeline.reported.depth, pipeline.reported.interval
         offset = pipeline.ranks[rank] if rank < len(pipeline.ranks) else 0
-        trips = self._trips(run, pipeline.loop)
+        trips = self._iterations_of(run, pipeline.loop)
         gap = depth - 1 + LOOP_GAP - interval - offset
-        return (offset, *self._nested(run, pipeline, rank)[0], gap) if trips else ()
+        return (offset, *self._nest_items(run, pipeline, rank)[0], gap) if trips else ()
 
-    def _nested(
+    def _nest_items(
         self, run: LoopExecution, pipeline: _Pipeline, rank: int
     ) -> tuple[tuple[Item, ...], int]:
-        """The items of a loop of the nest of a pipelined loop, and their stages."""
+        """Return the items of a loop in the nest of a pipelined loop, and their stages."""
         key = id(run), rank
         if key not in self._items:
             self._kept.append(run)
             self._items[key] = _joined(
                 list(
-                    self._parts(
+                    self._body_items(
                         run.iterations, pipeline, rank, is_pipelined=_key(run) == pipeline.loop
                     )
                 )
             )
         return self._items[key]
 
-    def _parts(
-        self, repeats: Body, pipeline: _Pipeline, rank: int, *, is_pipelined: bool
+    def _body_items(
+        self, body: Body, pipeline: _Pipeline, rank: int, *, is_pipelined: bool
     ) -> Iterator[Item]:
-        for part in repeats:
+        """Yield the items of the body of a loop in the nest of a pipelined loop."""
+        for part in body:
             if isinstance(part, RepeatedIterations):
                 yield Again(
                     part.count,
-                    tuple(self._parts(part.pattern, pipeline, rank, is_pipelined=is_pipelined)),
+                    tuple(
+                        self._body_items(part.pattern, pipeline, rank, is_pipelined=is_pipelined)
+                    ),
                 )
             elif is_pipelined:
                 accesses = tuple(_accesses(part))
-                yield from self._step(pipeline, accesses, rank, pipeline.reported.interval)
+                yield from self._access_items(pipeline, accesses, rank, pipeline.reported.interval)
             else:
                 for item in part:
                     if isinstance(item, LoopExecution):
-                        yield from self._nested(item, pipeline, rank)[0]
+                        yield from self._nest_items(item, pipeline, rank)[0]
                     else:
                         # An access of an outer loop is in a stage of the iteration that follows it.
-                        yield from self._step(pipeline, (item,), rank, 0)
+                        yield from self._access_items(pipeline, (item,), rank, 0)
 
-    def _step(
+    def _access_items(
         self, pipeline: _Pipeline, accesses: tuple[Access, ...], rank: int, stages: int
     ) -> tuple[Item, ...]:
-        """The accesses of an iteration in the stage of a track, and the gap to the next one."""
+        """Return the accesses of an iteration in the stage of a track, and the gap to the next item."""
         if rank >= len(pipeline.ranks):
             return (stages,)
         offset = pipeline.ranks[rank]

@@ -9,13 +9,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from csdf.errors import InvalidGraph
 from planners.fifo.hls.synthesis_report import SynthesisReport
 from planners.fifo.hls.trace import LoopExecution, Trace, TracedProcess
 
 PIPELINE = "_Pipeline_"  # between the module of a process and the label of a loop of its own
-Members = tuple[tuple[int, TracedProcess], ...]  # numbers of the trace, and processes
+Member = tuple[int, TracedProcess]  # the number of a traced process, and the process
+Members = tuple[Member, ...]  # traced processes that are one process of the design
+
+
+class _Group(NamedTuple):
+    """Traced processes that Vitis joined, and the modules that fit the first, the best first."""
+
+    members: list[Member]
+    modules: tuple[str, ...]
 
 
 def modules_of_processes(
@@ -25,13 +34,13 @@ def modules_of_processes(
 
     Loops that Vitis joins are one process. Raises InvalidGraph for a process without a module.
     """
-    groups: list[tuple[list[tuple[int, TracedProcess]], tuple[str, ...]]] = []
+    groups: list[_Group] = []
     for number, process in enumerate(trace.processes):
         modules = _modules(process, trace, report)
         if modules:
-            groups.append(([(number, process)], modules))
+            groups.append(_Group([(number, process)], modules))
         elif _is_loop(process) and groups and _is_joined(process, groups[-1], report):
-            groups[-1][0].append((number, process))
+            groups[-1].members.append((number, process))
         else:
             raise InvalidGraph(
                 f"{report.file}: no module for process {process.name!r} ({trace.file}:{process.line}); "
@@ -58,7 +67,7 @@ def shortened(names: Sequence[str]) -> str:
 
 
 def _modules(process: TracedProcess, trace: Trace, report: SynthesisReport) -> tuple[str, ...]:
-    """The modules whose name fits a process: of one exact name, by the pattern, by its loops alone."""
+    """Return the modules whose name fits a process: an exact name, a template, a call, or a loop."""
     if process.name in report.loops:
         return (process.name,)
     template, opening, arguments = process.name.partition("<")
@@ -76,7 +85,10 @@ def _modules(process: TracedProcess, trace: Trace, report: SynthesisReport) -> t
 
 
 def _matching(pattern: str, report: SynthesisReport) -> tuple[str, ...]:
-    """The modules that a pattern matches, the shortest first; parts of modules if none else do."""
+    """Return the modules that a pattern matches, the shortest first.
+
+    If only loops of a module are reported, the module is the prefix of their names.
+    """
     whole = [name for name in report.loops if PIPELINE not in name]
     matching = sorted((name for name in whole if re.fullmatch(pattern, name)), key=len)
     if not matching:
@@ -98,16 +110,12 @@ def _loop_name(process: TracedProcess) -> str:
     return re.escape(label) if label else rf"VITIS_LOOP_{process.line}_\d+"
 
 
-def _is_joined(
-    process: TracedProcess,
-    group: tuple[list[tuple[int, TracedProcess]], tuple[str, ...]],
-    report: SynthesisReport,
-) -> bool:
-    """Whether the module of the loops before holds the loop of this process, too."""
-    members, modules = group
-    return _is_loop(members[0][1]) and any(
+def _is_joined(process: TracedProcess, group: _Group, report: SynthesisReport) -> bool:
+    """Whether the module of a group of loops contains the loop of this process, too."""
+    _, first = group.members[0]
+    return _is_loop(first) and any(
         re.match(rf"{_loop_name(process)}(_|$)", loop.tag)
         for name, loops in report.loops.items()
-        if name == modules[0] or name.startswith(f"{modules[0]}{PIPELINE}")
+        if name == group.modules[0] or name.startswith(f"{group.modules[0]}{PIPELINE}")
         for loop in loops
     )
