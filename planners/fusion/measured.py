@@ -11,7 +11,6 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
-from typing import NamedTuple
 
 from cnn2csdf.platforms import NANOSECONDS, Platform
 from csdf.errors import InvalidPlan, UnreadableFile
@@ -38,12 +37,8 @@ class MeasuredWhy(Why):
     )
 
 
-class Measured(NamedTuple):
-    """A configuration with its plan, and the nanoseconds of a frame on the device."""
-
-    name: str
-    plan: FusionPlan
-    nanoseconds: int
+Measured = tuple[str, FusionPlan]
+"""A configuration, as MAFAT writes it, and its plan with the nanoseconds of a frame on the device."""
 
 
 def read_measured(
@@ -74,7 +69,7 @@ def read_measured(
                 f"{path}, line {rows.line_num}: {time!r}; expected milliseconds above 0"
             )
         plan = fusion_plan(chain, named_configuration(chain, name), terms)
-        measured_plans.append(Measured(name, plan, nanoseconds))
+        measured_plans.append((name, replace(plan, nanoseconds=nanoseconds)))
     return tuple(measured_plans)
 
 
@@ -97,14 +92,10 @@ def fitted(
         )
         for speed, launch in ((FREE, ONE), (ONE, Fraction(0)))
     )
-    xs = [
-        Fraction(starts.of(measurement.plan.plan) // NANOSECONDS, measurement.nanoseconds)
-        for measurement in measured
-    ]
-    ys = [
-        Fraction(works.of(measurement.plan.plan) // NANOSECONDS, measurement.nanoseconds)
-        for measurement in measured
-    ]
+    xs, ys = (
+        [Fraction(times.of(plan.plan) // NANOSECONDS, plan.nanoseconds) for _, plan in measured]
+        for times in (starts, works)
+    )
     xx, yy = sum(x * x for x in xs), sum(y * y for y in ys)
     xy = sum(x * y for x, y in zip(xs, ys, strict=True))
     # The normal equations for nanoseconds of a phase and of an operation; neither is below zero.
@@ -130,20 +121,11 @@ def or_measured(
 
     The answer remains if its prediction is faster by more than `error`, the error of the fit.
     """
-    fitting = [
-        measurement for measurement in measured if limit is None or measurement.plan.memory <= limit
-    ]
-    best = min(fitting, key=lambda measurement: measurement.nanoseconds, default=None)
-    plan = answer.plan
-    if best is None:
+    fitting = [(name, plan) for name, plan in measured if limit is None or plan.memory <= limit]
+    if not fitting:
         return answer
-    if plan is not None and plan.nanoseconds * (1 + error) < best.nanoseconds:
+    name, best = min(fitting, key=lambda named_plan: named_plan[1].nanoseconds)
+    if answer.plan is not None and answer.plan.nanoseconds * (1 + error) < best.nanoseconds:
         return answer
-    return replace(
-        answer,
-        plan=replace(best.plan, nanoseconds=best.nanoseconds),
-        status=Status.FEASIBLE,
-        reason=because(
-            MeasuredWhy.FASTEST, name=best.name, count=len(measured), error=float(error)
-        ),
-    )
+    reason = because(MeasuredWhy.FASTEST, name=name, count=len(measured), error=float(error))
+    return replace(answer, plan=best, status=Status.FEASIBLE, reason=reason)

@@ -14,7 +14,6 @@ from typing import Any
 
 from cnn2csdf.parameters import network_multiply_accumulates, parameter_bytes
 from csdf.arguments import Bytes, byte_count, public
-from csdf.deprecation import warn_renamed
 from csdf.model.shown import Shown
 from csdf.status import Reason, Status, Why, because
 from csdf.time_limit import ENDS, Budget, Stop, reason_of, stop_of
@@ -22,7 +21,6 @@ from planners.arena.allocation import plan_arena
 from planners.arena.problem import Buffer, MemoryPlan, Problem
 from planners.fusion.search import (
     Configuration,
-    FusionCost,
     FusionPoint,
     SectionRange,
     Terms,
@@ -84,13 +82,6 @@ class FusionPlan(Shown):
     plan: StreamingPlan
     least_bytes: int
     parameter_bytes: int
-
-    @property
-    def cost(self) -> FusionCost:
-        """Time and MACs: `nanoseconds`, and `multiply_accumulates` of the plan."""
-        successor = "FusionPlan.nanoseconds and FusionPlan.plan.multiply_accumulates"
-        warn_renamed("FusionPlan.cost", successor, last="1.0")
-        return FusionCost(self.nanoseconds, self.plan.multiply_accumulates)
 
     @property
     def groups(self) -> tuple[PlannedGroup, ...]:

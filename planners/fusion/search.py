@@ -133,13 +133,6 @@ def merged(groups: Configuration) -> Configuration:
     return tuple(joined)
 
 
-class FusionCost(NamedTuple):
-    """Time and MACs of groups."""
-
-    nanoseconds: int
-    multiply_accumulates: int
-
-
 class FusionPoint(NamedTuple):
     """A group, or a configuration of groups, with its peak memory in bytes, its time and its MACs."""
 
@@ -149,9 +142,9 @@ class FusionPoint(NamedTuple):
     groups: Configuration
 
     @property
-    def cost(self) -> FusionCost:
+    def cost(self) -> tuple[int, int]:
         """Time and MACs, which add up over groups and compare lexicographically."""
-        return FusionCost(self.nanoseconds, self.multiply_accumulates)
+        return self.nanoseconds, self.multiply_accumulates
 
 
 def options(

@@ -56,23 +56,26 @@ def test_a_start_is_never_below_zero_and_the_worst_error_is_told(tmp_path):
     platform, error = fitted(CHAIN, TERMS, measured)
     assert platform.launch >= 0
     predicted = times_on(platform)
-    worst = max(one.nanoseconds / time for one, time in zip(measured, predicted, strict=True))
+    worst = max(
+        plan.nanoseconds / time for (_, plan), time in zip(measured, predicted, strict=True)
+    )
     assert 1 + float(error) == pytest.approx(worst, rel=1e-3)
 
 
 def test_the_fastest_measured_plan_that_fits_is_taken_where_nothing_faster_is_predicted(tmp_path):
     times = times_on(DEVICE)
     measured = table(tmp_path, [*times[:3], times[3] // 3, times[4]])  # the fit is far off
+    _, fastest = measured[3]
     platform, error = fitted(CHAIN, TERMS, measured)
-    answer = best_plan(CHAIN, replace(TERMS, platform=platform), measured[3].plan.memory)
-    found = or_measured(answer, measured, error, measured[3].plan.memory)
-    assert found.plan.groups == measured[3].plan.groups
-    assert found.plan.nanoseconds == measured[3].nanoseconds
+    answer = best_plan(CHAIN, replace(TERMS, platform=platform), fastest.memory)
+    found = or_measured(answer, measured, error, fastest.memory)
+    assert found.plan.groups == fastest.groups
+    assert found.plan.nanoseconds == fastest.nanoseconds
     assert found.status == Status.FEASIBLE
     assert "3x3/4/1x1 was measured" in str(found.reason)
-    least = min(one.plan.memory for one in measured)
+    least = min(plan.memory for _, plan in measured)
     assert or_measured(answer, measured, error, least - 1) == answer
-    slow = [one._replace(nanoseconds=100 * one.nanoseconds) for one in measured]
+    slow = [(name, replace(plan, nanoseconds=100 * plan.nanoseconds)) for name, plan in measured]
     assert or_measured(answer, slow, error, None) == answer
 
 
