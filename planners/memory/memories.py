@@ -129,6 +129,8 @@ def planned_in_memories(request: FitRequest, budget: Budget) -> InMemories:
     is_open = best is None or (best[0].rank > least and not reason.has(Ended.INTERRUPTED))
     if bound <= max(0, trained - fast) and is_open:
         alone, ended = _in_one_memory(request, layout, costs, table, stop, is_streamed=is_streamed)
+    if ended is not None and not ended.has(Ended.EFFORT):
+        reason = because(MemoriesWhy.BY_THEN, end=ended)
     for groups in spaces:
         is_least = any(plan and plan.rank <= least for plan in (alone, best and best[0]))
         if is_least or reason.kind is MemoriesWhy.BY_THEN:
@@ -141,8 +143,6 @@ def planned_in_memories(request: FitRequest, budget: Budget) -> InMemories:
     if best is not None:
         groups = candidates(layer_order, table)
         improved, reason = _improved(groups, layout, sizes, best, reason, bound=bound)
-    if ended is not None and not ended.has(Ended.EFFORT):
-        reason = because(MemoriesWhy.BY_THEN, end=ended)
     if alone is not None and (improved is None or alone.rank < improved.rank):
         improved = alone
         if reason.kind is not MemoriesWhy.BY_THEN:

@@ -13,7 +13,9 @@ from cnn2csdf.execution.layer_by_layer import run_layer_by_layer
 from cnn2csdf.platforms import PLATFORMS, BoardMemory
 from cnn2csdf.simplify import simplified
 from csdf.errors import GaveUp, InvalidArgument, InvalidPlan
+from csdf.status import Ended, because
 from csdf.time_limit import Stop
+from planners.memory import memories as memories_module
 from planners.memory.fit import fit
 from planners.memory.memories import planned_in_memories
 from planners.memory.request import fit_request
@@ -290,3 +292,18 @@ def test_an_end_while_weights_are_pinned_is_told(end):
     assert "the last step" not in reason
     ended = range(steps - 16, steps, 2)  # weights are pinned last
     assert [step for step in ended if "the last step" not in reason_after(step)[0]] == []
+
+
+def test_ctrl_c_in_the_search_of_a_single_memory_ends_the_search_in_several(monkeypatch):
+    searches, within = [], memories_module._planned_within
+
+    def counted(*terms):
+        searches.append(terms)
+        return within(*terms)
+
+    ended = [], because(Ended.INTERRUPTED)
+    monkeypatch.setattr(memories_module, "methods_of_orders", lambda *_, **__: ended)
+    monkeypatch.setattr(memories_module, "_planned_within", counted)
+    terms = {"memories": memories(700, rate=10, flash=10), "element_bytes": 1, "platform": CORE}
+    assert fit(chain(2), **terms).reason.has(Ended.INTERRUPTED)
+    assert len(searches) == 1
