@@ -43,7 +43,8 @@ from planners.plan.plan import (
     Strip,
     Turns,
 )
-from planners.plan.regions import COLUMNS, Needs, TileRanges, can_be_tiled, hull
+from planners.plan.regions import COLUMNS, Needs, TileRanges, can_be_tiled
+from planners.plan.running_stage import input_rows, rows_of_firings
 from planners.plan.weight_reads import WeightReads
 
 
@@ -286,7 +287,8 @@ class StageTable:
             return self._at_once(stage)
         height = last.shape.rows
         ends = (*range(stage.rows, height, stage.rows), height)
-        ranges, outside = self._ranges(stage, tuple(pairwise((0, *ends))))
+        wanted = tuple(pairwise((0, *ends)))
+        ranges, outside = rows_of_firings(self.network, stage, wanted, self.row_needs)
         readings = tuple(
             reading_of(name, readings, self.height(name)) for name, readings in outside.items()
         )
@@ -338,51 +340,11 @@ class StageTable:
             ranges={name: ((0, self.height(name)),) for name in stage.layers},
         )
 
-    def _ranges(
-        self, stage: Stage, wanted: tuple[Range, ...]
-    ) -> tuple[dict[str, tuple[Range, ...]], dict[str, list[Range]]]:
-        """Return the rows that each layer computes in each firing, and the rows of outside tensors.
-
-        wanted: half-open range of result rows of each firing. Ranges are derived backwards, from
-            the last layer to the first.
-        """
-        inside = set(stage.layers)
-        needed: dict[str, list[Range | None]] = {stage.result: list(wanted)}
-        for name in reversed(stage.layers):
-            layer = self.network.layer(name)
-            for index, source in enumerate(layer.inputs):
-                row_of = self.row_needs(layer, index)
-                before = needed.get(source)
-                spans = [rows_behind(row_of, span) for span in needed[name]]
-                needed[source] = (
-                    spans
-                    if before is None
-                    else [joined(first, two) for first, two in zip(before, spans, strict=True)]
-                )
-        ranges = {name: tuple(span or (0, 0) for span in needed[name]) for name in stage.layers}
-        order = dict.fromkeys(
-            source
-            for name in stage.layers
-            for source in self.network.layer(name).inputs
-            if source not in inside
-        )
-        return ranges, {name: [span or (0, 0) for span in needed[name]] for name in order}
-
     def row_needs(self, layer: Layer, index: int) -> tuple[Range, ...]:
-        """Return the half-open range of rows of input `index` that each output row needs, clipped.
-
-        Example: a 3x3 convolution with padding 1 on 8 rows: ((0, 2), (0, 3), (1, 4), ..., (6, 8)).
-        """
+        """Return the rows of input `index` that each output row needs, cached; as `input_rows`."""
         key = layer.name, index
         if key not in self._row_needs:
-            inputs = self.network.input_shapes(layer)
-            needed = layer.operator.rows_needed(index, inputs, layer.shape)
-            height = inputs[index].rows
-            self._row_needs[key] = (
-                tuple((0, height) for _ in range(layer.shape.rows))
-                if needed is None
-                else tuple(within(needed(row), height) for row in range(layer.shape.rows))
-            )
+            self._row_needs[key] = input_rows(self.network, layer, index)
         return self._row_needs[key]
 
     def _strips(self, stage: Stage, ranges: dict[str, tuple[Range, ...]]) -> Iterator[Strip]:
@@ -527,31 +489,6 @@ class GroupGeometry:
         return {
             tensor: tuple(map(min, zip(*firsts, strict=True))) for tensor, firsts in rows.items()
         }
-
-
-def within(span: Range, limit: int) -> Range:
-    """Return the intersection of a range with [0, limit); if empty, at the nearest bound."""
-    first = min(max(span[0], 0), limit)
-    return first, max(first, min(span[1], limit))
-
-
-def rows_behind(row_of: tuple[Range, ...], span: Range | None) -> Range | None:
-    """Return the hull of the input rows of a range of output rows; None if no row is needed.
-
-    row_of: input range of each output row, with increasing bounds. Example: rows 2 to 4 of a 3x3
-        convolution, span (2, 5), need the input rows (1, 6).
-    """
-    if span is None or span[0] == span[1]:
-        return None
-    first, end = row_of[span[0]][0], row_of[span[1] - 1][1]
-    return (first, end) if first < end else None
-
-
-def joined(one: Range | None, other: Range | None) -> Range | None:
-    """Return the hull of two ranges; either range may be None."""
-    if one is None or other is None:
-        return one or other
-    return hull(one, other)
 
 
 def reading_of(tensor: str, spans: Sequence[Range], limit: int) -> RowNeeds:

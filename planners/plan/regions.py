@@ -89,12 +89,6 @@ class Needs:
             )
         return self._found[key]
 
-    def is_square(self, layer: Layer) -> bool:
-        """Whether columns follow the same rule as rows."""
-        shapes = (*self.network.input_shapes(layer), layer.shape)
-        is_same = all(shape.height == shape.width for shape in shapes)
-        return is_same and layer.operator == layer.operator.turned()
-
 
 def even_ends(extent: int, tiles: int) -> tuple[int, ...]:
     """Return the ends of this number of tiles, whose sizes differ by one position at most.

@@ -1,85 +1,117 @@
-"""A stage at work: which rows each of its firings makes, and which it needs."""
+"""Rows that each firing of a stage computes and needs, from its result back to its inputs."""
 
 from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from cnn2csdf.geometry import Range
 from cnn2csdf.network import Layer, Network
 from planners.plan.plan import Mode, Stage
+from planners.plan.regions import hull
 
 
 class RunningStage:
-    """A stage at work."""
+    """A stage with the rows of every firing.
+
+    layers: of the stage. is_streamed_input: whether it delivers an input row by row. targets: rows of
+    the result that each firing computes. needs: rows of each tensor of other stages, by firing.
+    """
 
     def __init__(self, stage: Stage, network: Network, source: str | None) -> None:
+        """Set the stage. source: a tensor whose rows arrive, or are copied, instead."""
         self.stage = stage
         self.result = stage.result
         self.layers = [network.layer(name) for name in stage.layers]
         is_input = self.layers[0].is_input  # one of several, a stage of its own
         self.is_streamed_input = source is not None or is_input
-        self.fired = 0
         last = self.layers[-1]
         if stage.mode is Mode.ACCUMULATING:
-            first, end = rows_of_input(network, last, 0, (0, last.shape.rows))
+            rows = input_rows(network, last, 0)
+            first, end = rows[0][0], rows[-1][1]
             self.targets: list[Range] = [(0, 0)] * (end - first - 1) + [(0, last.shape.rows)]
             self.needs = {last.inputs[0]: [(row, row + 1) for row in range(first, end)]}
             return
-        rows = stage.rows
         self.targets = [
-            (begin, min(begin + rows, last.shape.rows)) for begin in range(0, last.shape.rows, rows)
+            (begin, min(begin + stage.rows, last.shape.rows))
+            for begin in range(0, last.shape.rows, stage.rows)
         ]
-        self.needs = {} if self.is_streamed_input else self._rows_from_outside(network)
-
-    def _rows_from_outside(self, network: Network) -> dict[str, list[Range]]:
-        inside = {layer.name for layer in self.layers}
-        spans_read: dict[str, list[Range]] = {
-            source: [] for layer in self.layers for source in layer.inputs if source not in inside
-        }
-        self.ranges: list[dict[str, Range]] = []
-        for target in self.targets:
-            wanted = {self.result: target}
-            for layer in reversed(self.layers):
-                for index, source in enumerate(layer.inputs):
-                    need = rows_of_input(network, layer, index, wanted[layer.name])
-                    wanted[source] = _hull(wanted.get(source), need)
-            for source, spans in spans_read.items():
-                spans.append(wanted[source])
-            self.ranges.append(wanted)
-        return spans_read
-
-    @property
-    def is_done(self) -> bool:
-        """Whether it has made all of its result."""
-        return self.fired == len(self.targets)
-
-    def wants(self, source: str) -> int:
-        """Return the end of the rows of a source that have to be there by the next firing."""
-        return max(end for first, end in self.needs[source][: self.fired + 1])
-
-    def still_needs(self, source: str, height: int) -> int:
-        """The first row of a source that the next firing or a later one needs."""
-        left = [first for first, end in self.needs[source][self.fired :] if first < end]
-        return min(left, default=height)
+        self.needs = {}
+        if not self.is_streamed_input:
+            of_layer = partial(input_rows, network)
+            _, self.needs = rows_of_firings(network, stage, self.targets, of_layer)
 
 
-def rows_of_input(network: Network, layer: Layer, index: int, wanted: Range) -> Range:
-    """Return the rows of an input that some rows of the output need; (0, 0) for none."""
+def rows_of_firings(
+    network: Network,
+    stage: Stage,
+    wanted: Sequence[Range],
+    rows_needed: Callable[[Layer, int], tuple[Range, ...]],
+) -> tuple[dict[str, tuple[Range, ...]], dict[str, list[Range]]]:
+    """Return the rows that each layer computes in each firing, and the rows of outside tensors.
+
+    wanted: half-open range of result rows of each firing. rows_needed: as `input_rows`, which may be
+    cached. Ranges are derived backwards, from the last layer to the first; (0, 0) for no row.
+    """
+    inside = set(stage.layers)
+    needed: dict[str, list[Range | None]] = {stage.result: list(wanted)}
+    for name in reversed(stage.layers):
+        layer = network.layer(name)
+        for index, source in enumerate(layer.inputs):
+            row_of = rows_needed(layer, index)
+            before = needed.get(source)
+            spans = [_rows_behind(row_of, span) for span in needed[name]]
+            needed[source] = (
+                spans
+                if before is None
+                else [_joined(first, two) for first, two in zip(before, spans, strict=True)]
+            )
+    ranges = {name: tuple(span or (0, 0) for span in needed[name]) for name in stage.layers}
+    order = dict.fromkeys(
+        source
+        for name in stage.layers
+        for source in network.layer(name).inputs
+        if source not in inside
+    )
+    return ranges, {name: [span or (0, 0) for span in needed[name]] for name in order}
+
+
+def input_rows(network: Network, layer: Layer, index: int) -> tuple[Range, ...]:
+    """Return the half-open range of rows of input `index` that each output row needs, clipped.
+
+    Example: a 3x3 convolution with padding 1 on 8 rows: ((0, 2), (0, 3), (1, 4), ..., (6, 8)).
+    """
     inputs = network.input_shapes(layer)
-    if wanted[0] >= wanted[1]:
-        return 0, 0
     needed = layer.operator.rows_needed(index, inputs, layer.shape)
     height = inputs[index].rows
     if needed is None:
-        return 0, height
-    first, end = max(needed(wanted[0])[0], 0), min(needed(wanted[1] - 1)[1], height)
-    return (first, end) if first < end else (0, 0)
+        return tuple((0, height) for _ in range(layer.shape.rows))
+    return tuple(_within(needed(row), height) for row in range(layer.shape.rows))
 
 
-def _hull(one: Range | None, other: Range) -> Range:
-    if one is None or one[0] >= one[1]:
-        return other
-    if other[0] >= other[1]:
-        return one
-    return min(one[0], other[0]), max(one[1], other[1])
+def _within(span: Range, limit: int) -> Range:
+    """Return the intersection of a range with [0, limit); if empty, at the nearest bound."""
+    first = min(max(span[0], 0), limit)
+    return first, max(first, min(span[1], limit))
+
+
+def _rows_behind(row_of: tuple[Range, ...], span: Range | None) -> Range | None:
+    """Return the hull of the input rows of a range of output rows; None if no row is needed.
+
+    row_of: input range of each output row, with increasing bounds. Example: rows 2 to 4 of a 3x3
+        convolution, span (2, 5), need the input rows (1, 6).
+    """
+    if span is None or span[0] == span[1]:
+        return None
+    first, end = row_of[span[0]][0], row_of[span[1] - 1][1]
+    return (first, end) if first < end else None
+
+
+def _joined(one: Range | None, other: Range | None) -> Range | None:
+    """Return the hull of two ranges; either range may be None."""
+    if one is None or other is None:
+        return one or other
+    return hull(one, other)
 
 
 def streamed_input_stage(network: Network, name: str) -> RunningStage:

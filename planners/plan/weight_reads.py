@@ -16,7 +16,7 @@ from cnn2csdf.geometry import Range, Window
 from cnn2csdf.network import Layer, Network
 from planners.plan.plan import Mode, Stage
 from planners.plan.regions import COLUMNS, Needs
-from planners.plan.running_stage import rows_of_input
+from planners.plan.running_stage import input_rows
 from planners.plan.weights import weight_bytes
 
 # Bytes of a row of a window: a window of shorter rows is gathered, for vectors of so many bytes.
@@ -128,7 +128,7 @@ class WeightReads:
     def _summed_up(self, stage: Stage, layer: Layer, size: int) -> int:
         """Weight bytes of a convolution, for the region of its maps that the next layer reduces."""
         last = self._network.layer(stage.result)
-        _, end = rows_of_input(self._network, last, 0, (0, last.shape.rows))
+        _, end = input_rows(self._network, last, 0)[-1]
         width = layer.shape.width
         if last.operator.sliding_window is not None:
             width = last.operator.sliding_window.extent[1]
