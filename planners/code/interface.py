@@ -199,9 +199,15 @@ class Interface:
 
     def parameters(self) -> str:
         """Return the parameters of the function that executes a frame."""
+        return self._parameters(self.inputs, self.outputs)
+
+    def _parameters(
+        self, inputs: Sequence[LibraryPort] = (), outputs: Sequence[LibraryPort] = ()
+    ) -> str:
+        """Return the parameters of a function: the state, then ports."""
         listed = [f"{self.name}_state *state"]
-        listed += [f"const {port.kind} *{port.parameter}" for port in self.inputs]
-        listed += [f"{port.kind} *{port.parameter}" for port in self.outputs]
+        listed += [f"const {port.kind} *{port.parameter}" for port in inputs]
+        listed += [f"{port.kind} *{port.parameter}" for port in outputs]
         return ", ".join(listed)
 
     def declarations(self) -> str:
@@ -218,7 +224,7 @@ void *{name}_input({name}_state *state, int number);
    executes one group of layers, and returns {capitals}_DONE after the last. The outputs are then at
    {name}_output. Until then the frame is in progress: functions that need a complete frame
    return {capitals}_BUSY. {name}_step returns {capitals}_NO_FRAME if no frame is in progress. */
-{name}_status {name}_begin({self._begin_parameters()});
+{name}_status {name}_begin({self._parameters(self.inputs, self._outside_outputs())});
 {name}_status {name}_step({name}_state *state);
 """
         rows = self.network.layer(self.streamed_input).shape
@@ -297,17 +303,13 @@ const void *{name}_output(const instance *state, int number)
         """Outputs that are written to memory of the caller."""
         return [port for port in self.outputs if port.outside is not None]
 
-    def _results_parameters(self) -> str:
-        listed = [f"{port.kind} *{port.parameter}" for port in self._outside_outputs()]
-        return ", ".join([f"{self.name}_state *state", *listed])
-
     def _results_declared(self) -> str:
         if not self._outside_outputs():
             return ""
         return f"""
 /* Set the addresses of outputs outside the arena: call it before the first row of the first frame, and
    before a frame with other addresses. */
-{self.name}_status {self.name}_results({self._results_parameters()});
+{self.name}_status {self.name}_results({self._parameters(outputs=self._outside_outputs())});
 """
 
     def _set_outside_pointers_c(self, ports: Sequence[LibraryPort]) -> str:
@@ -333,17 +335,12 @@ const void *{name}_output(const instance *state, int number)
 
     def _output_copies_c(self) -> str:
         """C that copies outputs to the caller."""
-        text = ""
-        for number, port in enumerate(self.outputs):
-            if port.outside is not None:
-                continue
-            copy = (
-                f"(void)memcpy({port.parameter}, "
-                f"tensor_in(state, {self._numbers(self.outputs)[number]}), "
-                f"{port.elements}U * sizeof *{port.parameter});\n"
-            )
-            text += f"    {copy}"
-        return text
+        return "".join(
+            f"    (void)memcpy({port.parameter}, tensor_in(state, {number}), "
+            f"{port.elements}U * sizeof *{port.parameter});\n"
+            for number, port in zip(self._numbers(self.outputs), self.outputs, strict=True)
+            if port.outside is None
+        )
 
     def _unsign_outputs_c(self, indent: str) -> str:
         """C that converts outputs to unsigned in place, in the arena or in memory of the caller."""
@@ -358,18 +355,8 @@ const void *{name}_output(const instance *state, int number)
     def _unsign_after_last_group_c(self) -> str:
         """C that converts outputs to unsigned after the last group; empty without unsigned outputs."""
         conversions = self._unsign_outputs_c(" " * 8)
-        return (
-            f"    if ((int32_t)state->group >= GROUPS) {{\n{conversions}    }}\n"
-            if conversions
-            else ""
-        )
-
-    def _begin_parameters(self) -> str:
-        """Return the parameters of NAME_begin: inputs, and outputs that the caller holds."""
-        listed = [f"{self.name}_state *state"]
-        listed += [f"const {port.kind} *{port.parameter}" for port in self.inputs]
-        listed += [f"{port.kind} *{port.parameter}" for port in self._outside_outputs()]
-        return ", ".join(listed)
+        text = f"    if ((int32_t)state->group >= GROUPS) {{\n{conversions}    }}\n"
+        return text if conversions else ""
 
     def _refuse_null_c(self, ports: Sequence[LibraryPort]) -> str:
         """C that refuses pointers that are NULL."""
@@ -415,7 +402,7 @@ void *{name}_input(instance *state, int number)
 {{
 {self._tensor_address_c(numbers, " && !IS_BUSY(state)")}}}
 
-{name}_status {name}_begin({self._begin_parameters()})
+{name}_status {name}_begin({self._parameters(self.inputs, results)})
 {{
 {checked(name, begin_body, refused)}}}
 
@@ -457,7 +444,7 @@ APART {name}_status {name}_step(instance *state)
             set_results = f"    (void){name}_results({listed});\n"
             pointers = self._set_outside_pointers_c(results)
             results_function = f"""
-{name}_status {name}_results({self._results_parameters()})
+{name}_status {name}_results({self._parameters(outputs=results)})
 {{
 {checked(name, pointers, self._refuse_null_c(results) + self._refuse_busy_c)}}}
 """

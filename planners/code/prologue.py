@@ -212,15 +212,8 @@ typedef slot element;
     def _joins(self) -> str:
         """C that joins a ring and new rows to a window, or views a block, for each kind of view."""
         named = "in_block" if self._schedule.write_buffers else "join_rows"
-        kinds = {"JOIN": named}
-        if self._schedule.calls.has_reals:
-            kinds["JOIN_OF_REALS"] = as_real(named)
-        is_used = self._schedule.state_rings or self._schedule.write_buffers
-        text = "\n".join(
-            f"#define {macro}(run, tensor, view) "
-            + (f"{function}(run, tensor, view)" if is_used else "((void)0)")
-            for macro, function in kinds.items()
-        )
+        is_used = bool(self._schedule.state_rings or self._schedule.write_buffers)
+        text = self._by_view("JOIN", named, "run, tensor, view", is_used=is_used)
         if not self._schedule.write_buffers:
             return text
         parts = "((const sliced *)(run)->stage->layers[0].parameters)->parts"
@@ -229,14 +222,18 @@ typedef slot element;
 
     def _as_tile(self) -> str:
         """C that makes a view of a strip the view of a tile, for each kind of view."""
-        kinds = {"AS_TILE": "as_tile"}
+        return self._by_view(
+            "AS_TILE", "as_tile", "run, layer, view", is_used=self._schedule.has_tiles
+        )
+
+    def _by_view(self, macro: str, function: str, arguments: str, *, is_used: bool) -> str:
+        """C macros that call a function for each kind of view, or do nothing."""
+        kinds = {macro: function}
         if self._schedule.calls.has_reals:
-            kinds["AS_TILE_OF_REALS"] = as_real("as_tile")
-        has_tiles = self._schedule.has_tiles
+            kinds[f"{macro}_OF_REALS"] = as_real(function)
         return "\n".join(
-            f"#define {macro}(run, layer, view) "
-            + (f"{function}(run, layer, view)" if has_tiles else "((void)0)")
-            for macro, function in kinds.items()
+            f"#define {name}({arguments}) " + (f"{called}({arguments})" if is_used else "((void)0)")
+            for name, called in kinds.items()
         )
 
     def _base(self) -> str:
