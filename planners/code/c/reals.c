@@ -280,13 +280,17 @@ BY_LANES static void add_eight_lanes(const convolution *of, const receptive_fiel
     EIGHT(LOAD_SUM)
     int32_t i;
     int32_t j;
+    int32_t last = field->across.end - 1;
     for (i = field->down.first; i < field->down.end; i++) {
         int32_t tap = (i * of->at.taps[1]) + field->across.first;
-        for (j = field->across.first; j < field->across.end; j++) {
+        const element *with = &of->weights.singles[(tap * of->groups) + first];
+        for (j = field->across.first; j <= last; j++) {
             const element *values = &field->rows[i][column_under(field, j) + from];
-            const element *with = &of->weights.singles[(tap * of->groups) + first];
             EIGHT(ADD_LANE)
-            tap++;
+            if (j == last) {
+                break;
+            }
+            with += of->groups;
         }
     }
     EIGHT(STORE_SUM)

@@ -285,9 +285,10 @@ INLINED static void fire_stage(instance *state, int32_t number, const element *r
     const stage *s = &stages[number];
     int32_t firing = state->fired[number - g->first_stage];
     int32_t made = rows_after(s, firing);
+    int32_t end = rows_after(s, firing + 1);
     run r;
 #if CAN_STAGE
-    int32_t rows = rows_after(s, firing + 1) - made;
+    int32_t rows = end - made;
     int32_t bottom = 0;
     int32_t staged;
     int is_bottom = 0;
@@ -322,7 +323,7 @@ INLINED static void fire_stage(instance *state, int32_t number, const element *r
     r.firing = firing;
     r.made.of = NULL;
     r.made.first = made;
-    r.made.end = rows_after(s, firing + 1);
+    r.made.end = end;
     r.made.offset = 0;
     r.buffers = g->pool;
 #if CAN_STAGE
