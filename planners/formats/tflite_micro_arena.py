@@ -223,7 +223,7 @@ def interpreter_arena(
     with the name, for a damaged file and tensors of unknown sizes.
     """
     try:
-        return _Count(graphs_of(content), build, library).arena(name)
+        return _ArenaCount(graphs_of(content), build, library).arena(name)
     except UnreadableFile as error:
         raise UnreadableFile(f"{name}: {error}") from None
 
@@ -238,8 +238,8 @@ class _Tail:
         self.used = -(-(self.used + size) // alignment) * alignment
 
 
-class _Count:
-    """The allocations for the graphs of a file."""
+class _ArenaCount:
+    """The allocations of the interpreter for the graphs of a file, in its order."""
 
     def __init__(
         self, graphs: Sequence[TfliteGraph], build: int, library: KernelLibrary | None
@@ -251,7 +251,7 @@ class _Count:
         self._time = 0
 
     def arena(self, name: str) -> InterpreterArena:
-        self._mark(0, ())
+        self._run(0, callers=())
         persistent, temporary = self._tail()
         buffers = tuple(
             Buffer(name=name, size=size, start=self._lives[name][0], end=self._lives[name][1] + 1)
@@ -270,9 +270,9 @@ class _Count:
             kinds=tuple(sorted(kinds)),
         )
 
-    def _mark(self, number: int, within: Collection[int]) -> None:
-        """Let every tensor of a graph, and of the graphs that it calls, live from first to last use."""
-        if number >= len(self._graphs) or number in within:
+    def _run(self, number: int, callers: Collection[int]) -> None:
+        """Note sizes, and times of first and last use, of what a graph and those that it calls use."""
+        if number >= len(self._graphs) or number in callers:
             raise UnreadableFile(
                 f"graph {number} of {len(self._graphs)} is called in a circle or missing"
             )
@@ -286,7 +286,7 @@ class _Count:
                 self._touch(number, tensor)
             for called in _called(node):
                 self._time += 1
-                self._mark(called, (*within, number))
+                self._run(called, (*callers, number))
             for tensor in (*node.inputs, *node.outputs):
                 if tensor >= 0:
                     self._touch(number, tensor)
@@ -313,72 +313,89 @@ class _Count:
         self._lives.setdefault(name, [self._time, self._time])[1] = self._time
 
     def _scratch(self, node: TfliteNode, graph: TfliteGraph) -> tuple[int, ...]:
-        beside = () if self._library is None else self._library.request(node, graph).scratch
-        return scratch_of(node, graph) + beside
+        of_library = () if self._library is None else self._library.request(node, graph).scratch
+        return scratch_of(node, graph) + of_library
 
     def _persistent(self, node: TfliteNode, graph: TfliteGraph) -> tuple[int, ...]:
-        beside = () if self._library is None else self._library.request(node, graph).persistent
-        return persistent_of(node, graph) + beside
+        of_library = () if self._library is None else self._library.request(node, graph).persistent
+        return persistent_of(node, graph) + of_library
 
     def _tail(self) -> tuple[int, int]:
         """Return the persistent bytes, and the bytes of temporary data at the peak of allocation."""
-        build, graphs, tail = self._build, self._graphs, _Tail()
-        pointer = POINTER[build]
-        for pair in (ARENA_BUFFER, MEMORY_PLANNER, ALLOCATOR, OPTIONS_ALLOCATOR):
-            tail.take(pair[build], pointer)
-        if variables := {name for graph in graphs for name in graph.handles.values()}:
+        graphs, tail, pointer = self._graphs, _Tail(), POINTER[self._build]
+        variables = {name for graph in graphs for name in graph.handles.values()}
+        self._take_structs(tail, len(variables))
+        self._take_data_of_kernels(tail)
+        requests, peak_while_preparing = self._prepare_kernels(tail, variables)
+        tail.take(HANDLE[self._build] * requests, pointer)
+        for graph in graphs:
+            for tensor in graph.tensors:
+                if tensor.is_variable:
+                    tail.take(_bytes(tensor))
+        peak = max(peak_while_preparing, tail.used + self._planning_bytes(requests))
+        for ends in (graphs[0].inputs, graphs[0].outputs):
+            tail.take(pointer * len(ends))
+            for number in ends:
+                for size in self._records(graphs[0].tensors[number]):
+                    tail.take(size, pointer if size % pointer == 0 else 4)
+        return tail.used, peak - tail.used
+
+    def _take_structs(self, tail: _Tail, variables: int) -> None:
+        build, graphs, pointer = self._build, self._graphs, POINTER[self._build]
+        for sizes in (ARENA_BUFFER, MEMORY_PLANNER, ALLOCATOR, OPTIONS_ALLOCATOR):
+            tail.take(sizes[build], pointer)
+        if variables:
             tail.take(VARIABLES[build])
-            tail.take(VARIABLE[build] * len(variables))
+            tail.take(VARIABLE[build] * variables)
         tail.take(GRAPH[build] * len(graphs), pointer)
         for graph in graphs:
             tail.take(EVAL_TENSOR[build] * len(graph.tensors), pointer)
         for graph in graphs:
             tail.take(NODE[build] * len(graph.nodes), pointer)
-        nodes = [(graph, node) for graph in graphs for node in graph.nodes]
-        for _, node in nodes:
+
+    def _nodes(self) -> Iterator[tuple[TfliteGraph, TfliteNode]]:
+        return ((graph, node) for graph in self._graphs for node in graph.nodes)
+
+    def _take_data_of_kernels(self, tail: _Tail) -> None:
+        build = self._build
+        for _, node in self._nodes():
             if options := KERNELS.get(node.kind, UNKNOWN)[0][build]:
-                maximum = pointer if node.kind == "VAR_HANDLE" else 4
+                maximum = POINTER[build] if node.kind == "VAR_HANDLE" else 4
                 tail.take(options, min(maximum, options & -options))
-        for graph, node in nodes:
+        for graph, node in self._nodes():
             is_float = node.kind == "LOG_SOFTMAX" and graph.tensors[node.inputs[0]].width == 4
             data = KERNELS.get(node.kind, UNKNOWN)[1][build]
             if self._library is not None:
                 data = self._library.data.get(node.kind, data)
             if data and not is_float:
                 tail.take(data)
-        peak_while_allocating = requests = 0
-        for graph, node in nodes:  # kernels are prepared one after another
+
+    def _prepare_kernels(self, tail: _Tail, variables: Collection[str]) -> tuple[int, int]:
+        """Take what kernels keep; return the requests for scratch, and the peak with temporary data."""
+        requests, peak, without_bytes = 0, 0, set(variables)
+        for graph, node in self._nodes():
             for size in self._persistent(node, graph):
                 tail.take(size)
-            if node.kind == "ASSIGN_VARIABLE" and graph.handles.get(node.inputs[0]) in variables:
-                variables.remove(graph.handles[node.inputs[0]])  # it has its bytes from here on
-                tail.take(_bytes(graph.tensors[node.inputs[1]]))
+            if node.kind == "ASSIGN_VARIABLE":
+                variable = graph.handles.get(node.inputs[0])
+                if variable in without_bytes:
+                    without_bytes.remove(variable)
+                    tail.take(_bytes(graph.tensors[node.inputs[1]]))
             requests += len(self._scratch(node, graph))
-            read = sum(
-                sum(self._records(graph.tensors[n]))
-                for n in (*node.inputs, *node.outputs)
-                if n >= 0
-            )
-            peak_while_allocating = max(
-                peak_while_allocating,
-                tail.used + REQUEST[build] * (requests + MOST_REQUESTS) + read,
-            )
-        tail.take(HANDLE[build] * requests, pointer)
-        for graph in graphs:
-            for tensor in graph.tensors:
-                if tensor.is_variable:
-                    tail.take(_bytes(tensor))
-        tensors = sum(len(graph.tensors) for graph in graphs)
-        planning = REQUEST[build] * (requests + MOST_REQUESTS) + pointer * len(graphs)
-        planning += LIFETIME[build] * (tensors + requests)
-        planning = aligned(planning) + PLANNER_BYTES * len(self._sizes)
-        peak_while_allocating = max(peak_while_allocating, tail.used + planning)
-        for ends in (graphs[0].inputs, graphs[0].outputs):
-            tail.take(pointer * len(ends))
-            for number in ends:
-                for size in self._records(graphs[0].tensors[number]):
-                    tail.take(size, pointer if size % pointer == 0 else 4)
-        return tail.used, peak_while_allocating - tail.used
+            tensors = [graph.tensors[n] for n in (*node.inputs, *node.outputs) if n >= 0]
+            read = sum(sum(self._records(tensor)) for tensor in tensors)
+            peak = max(peak, tail.used + self._request_bytes(requests) + read)
+        return requests, peak
+
+    def _request_bytes(self, requests: int) -> int:
+        return REQUEST[self._build] * (requests + MOST_REQUESTS)
+
+    def _planning_bytes(self, requests: int) -> int:
+        """Return the bytes of the lists from which the planner computes offsets, and of its own."""
+        tensors = sum(len(graph.tensors) for graph in self._graphs)
+        lists = self._request_bytes(requests) + POINTER[self._build] * len(self._graphs)
+        lists += LIFETIME[self._build] * (tensors + requests)
+        return aligned(lists) + PLANNER_BYTES * len(self._sizes)
 
     def _records(self, tensor: Tensor) -> Iterator[int]:
         """Yield the sizes of what describes a tensor to a kernel or to the caller."""

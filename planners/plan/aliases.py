@@ -33,17 +33,16 @@ def channels_of(shape: Shape) -> int:
 
 
 def aliases_of(
-    network: Network, element_bytes: Callable[[str], int], barred: Collection[str] = ()
+    network: Network, element_bytes: Callable[[str], int], outside: Collection[str] = ()
 ) -> dict[str, Alias]:
     """Return the positions of tensors that may be stored inside other tensors, longest host first.
 
-    Hosts are results of concatenations and what slices are cut from. barred: tensors in other memory,
-    or that come row by row. Inputs lie by themselves, and results of the network, which go out as they
-    lie, are in no host.
+    Hosts are results of concatenations and what slices are cut from. outside: tensors in other memory,
+    or that come row by row. These, and inputs and results of the network, are stored by themselves.
     """
     aliases: dict[str, Alias] = {}
     for axis in (CHANNELS, ROWS, COLUMNS):
-        _AxisTensors(network, axis, element_bytes, barred).add_to(aliases)
+        _AxisTensors(network, axis, element_bytes, outside).add_to(aliases)
     return aliases
 
 
@@ -55,12 +54,12 @@ class _AxisTensors:
         network: Network,
         axis: int,
         element_bytes: Callable[[str], int],
-        barred: Collection[str],
+        outside: Collection[str],
     ) -> None:
         self._network, self._axis, self._element_bytes = network, axis, element_bytes
         self._results = network.results
         ends = {layer.name for layer in (*network.inputs, *network.outputs)}
-        self._barred = ends | set(barred)
+        self._by_themselves = ends | set(outside)
         self._hosts: list[str] = []
         self._contents: dict[str, tuple[_Range, ...]] = {}
         for layer in network.layers:
@@ -83,10 +82,10 @@ class _AxisTensors:
         else:
             yield _Range(layer.name, 0, self._length(layer.shape))
 
-    def _are_alike(self, one: Layer, other: Layer) -> bool:
+    def _are_alike(self, first: Layer, second: Layer) -> bool:
         """Whether the elements of both are equal, bit by bit."""
-        same = (one.element, one.quantization) == (other.element, other.quantization)
-        return same and self._element_bytes(one.name) == self._element_bytes(other.name)
+        same = (first.element, first.quantization) == (second.element, second.quantization)
+        return same and self._element_bytes(first.name) == self._element_bytes(second.name)
 
     def _is_along(self, axis: int, shape: Shape) -> bool:
         if shape.is_map:
@@ -94,44 +93,42 @@ class _AxisTensors:
         return self._axis == CHANNELS and prod(shape.dims[:axis]) == 1
 
     def _length(self, shape: Shape) -> int:
-        lengths = (channels_of(shape), shape.height, shape.width)
-        return lengths[self._axis]
+        return _lengths(shape)[self._axis]
 
-    def add_to(self, found: dict[str, Alias]) -> None:
+    def add_to(self, aliases: dict[str, Alias]) -> None:
         """Add the tensors that lie in a host, hosts with most elements first."""
         elements = {name: self._network.layer(name).shape.elements for name in self._hosts}
         for host in sorted(elements, key=lambda name: -elements[name]):
-            if host not in found and host not in self._barred:
-                self._fill(host, found)
+            if host not in aliases and host not in self._by_themselves:
+                self._fill(host, aliases)
 
-    def _fill(self, host: str, found: dict[str, Alias]) -> None:
-        hosts = {alias.host for alias in found.values()}
+    def _fill(self, host: str, aliases: dict[str, Alias]) -> None:
+        hosts = {alias.host for alias in aliases.values()}
         for layer in self._network.layers:
-            if layer.name in found or layer.name in hosts:
+            if layer.name in aliases or layer.name in hosts:
                 continue
-            place = _place_in(self._contents[host], self._contents[layer.name])
-            if place is not None and self._may_lie(layer, host):
-                at = [place if axis == self._axis else 0 for axis in (ROWS, COLUMNS, CHANNELS)]
-                found[layer.name] = Alias(layer.name, host, *at)
+            first = _position_in(self._contents[host], self._contents[layer.name])
+            if first is not None and self._may_be_in(layer, host):
+                position = [
+                    first if axis == self._axis else 0 for axis in (ROWS, COLUMNS, CHANNELS)
+                ]
+                aliases[layer.name] = Alias(layer.name, host, *position)
 
-    def _may_lie(self, layer: Layer, host: str) -> bool:
-        if layer.name in self._barred | self._results or layer.name == host:
+    def _may_be_in(self, layer: Layer, host: str) -> bool:
+        if layer.name in self._by_themselves | self._results or layer.name == host:
             return False
         host_layer = self._network.layer(host)
         return (
-            self._fits(layer.shape, host_layer.shape)
+            self._differ_only_along_axis(layer.shape, host_layer.shape)
             and self._are_alike(layer, host_layer)
             and is_reached(self._network, layer, in_one_piece=self._axis == ROWS)
         )
 
-    def _fits(self, one: Shape, other: Shape) -> bool:
-        if one.is_map != other.is_map:
-            return False
-        return all(
-            a == b or axis == self._axis
-            for axis, (a, b) in enumerate(
-                zip(_lengths(one), _lengths(other), strict=True),
-            )
+    def _differ_only_along_axis(self, inner: Shape, outer: Shape) -> bool:
+        lengths = zip(_lengths(inner), _lengths(outer), strict=True)
+        return inner.is_map == outer.is_map and all(
+            length == of_host or axis == self._axis
+            for axis, (length, of_host) in enumerate(lengths)
         )
 
 
@@ -148,6 +145,7 @@ def is_reached(network: Network, layer: Layer, *, in_one_piece: bool) -> bool:
 
 
 def _lengths(shape: Shape) -> tuple[int, int, int]:
+    """The length along each of the axes CHANNELS, ROWS and COLUMNS."""
     return channels_of(shape), shape.height, shape.width
 
 
@@ -164,24 +162,24 @@ def _merged(ranges: Iterator[_Range]) -> tuple[_Range, ...]:
 
 def _cut(ranges: tuple[_Range, ...], first: int, end: int) -> Iterator[_Range]:
     """The part of a sequence of ranges between two positions in it."""
-    place = 0
+    position = 0
     for piece in ranges:
-        begin, upto = max(first, place), min(end, place + piece.length)
+        begin, upto = max(first, position), min(end, position + piece.length)
         if begin < upto:
-            yield _Range(piece.tensor, piece.first + begin - place, upto - begin)
-        place += piece.length
+            yield _Range(piece.tensor, piece.first + begin - position, upto - begin)
+        position += piece.length
 
 
-def _place_in(outer: tuple[_Range, ...], inner: tuple[_Range, ...]) -> int | None:
+def _position_in(outer: tuple[_Range, ...], inner: tuple[_Range, ...]) -> int | None:
     """The first position at which the inner ranges occur in the outer ranges."""
-    length, place = sum(piece.length for piece in inner), 0
+    length, position = sum(piece.length for piece in inner), 0
     for piece in outer:
         end = piece.first + piece.length
         if piece.tensor == inner[0].tensor and piece.first <= inner[0].first < end:
-            first = place + inner[0].first - piece.first
+            first = position + inner[0].first - piece.first
             if _merged(_cut(outer, first, first + length)) == inner:
                 return first
-        place += piece.length
+        position += piece.length
     return None
 
 
@@ -196,23 +194,24 @@ def without_costly_aliases(
     Greedy: remove all aliases of a host, then single aliases, while that lowers the peak.
     """
     kept = dict(aliases)
-    most = most_bytes(kept, lives, sizes)
-    is_less = True
-    while is_less:
-        is_less = False
+    least = most_bytes(kept, lives, sizes)
+    is_lower = True
+    while is_lower:
+        is_lower = False
         for fewer in _fewer(kept):
             peak = most_bytes(fewer, lives, sizes)
-            if peak < most:
-                kept, most, is_less = fewer, peak, True
+            if peak < least:
+                kept, least, is_lower = fewer, peak, True
                 break
     return kept
 
 
 def _fewer(aliases: Mapping[str, Alias]) -> Iterator[dict[str, Alias]]:
+    """Yield the aliases without all of a host, for each host; then without a single one."""
     for host in dict.fromkeys(alias.host for alias in aliases.values()):
         yield {name: alias for name, alias in aliases.items() if alias.host != host}
-    for left in aliases:
-        yield {name: alias for name, alias in aliases.items() if name != left}
+    for removed in aliases:
+        yield {name: alias for name, alias in aliases.items() if name != removed}
 
 
 def most_bytes(
