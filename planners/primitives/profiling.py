@@ -1,10 +1,11 @@
 """The profile of a network on this machine: times of all layers and layout transformations.
 
-Layers of the same operator, shapes and fused operators are timed once. Repetitions of the variants of a
-layer are interleaved, so the weights of a variant are not in a near cache, as in a network. Before each
-run an array larger than the near caches is written, then the inputs: inputs are in a cache, weights are
-not. Times are processor times of a single thread: equal to wall-clock time on an idle machine, and
-independent of other processes on a busy machine.
+Takes a network; gives its `Profile` with every variant of every layer: the medians of repetitions that
+alternate between the variants (`take_turns`). Layers of the same operator, shapes and fused operators
+are timed once. Repetitions of the variants of a layer are interleaved, so the weights of a variant are
+not in a near cache, as in a network. Before each run an array larger than the near caches is written,
+then the inputs: inputs are in a cache, weights are not. Times are processor times of a single thread:
+equal to wall-clock time on an idle machine, and independent of other processes on a busy machine.
 
 All times are measured in a separate process in which matrix products have one thread. The libraries of
 matrix products read the number of threads when they are loaded, so it is set when the process starts.

@@ -1,8 +1,9 @@
 """A partition at the rows of its layers: smallest buffers, schedule, lifetimes and time.
 
-Everything is remembered by what it depends on: buffers by the rows of their block, steps by the rows of
-their segment, a piece of the schedule between two separators that are executed whole. So a chromosome
-that differs in one gene costs the one block and the one segment.
+Takes the genes of a partition; gives its `PartitionState`, by round-robin firing of the layers with the
+smallest buffers of each block. Everything is remembered by what it depends on: buffers by the rows of
+their block, steps by the rows of their segment, a piece of the schedule between two separators that are
+executed whole. So a chromosome that differs in one gene costs the one block and the one segment.
 
 The schedule on one processor: it passes over the layers in their order again and again, and fires each
 that has its input and room for its output, once a pass. A layer that is executed whole fires in one of

@@ -1,7 +1,9 @@
 """Buffers of a chromosome in one arena: whole buffers in sequence, or an offset for each tensor.
 
-Partitions stand in sequence on the axis of time, a step of a schedule is a time. What is live in
-partitions that run in parallel conflicts, though it stands at different times.
+Takes the plan of a chromosome, with lifetimes in steps of its schedules; gives the offset of each edge
+buffer, as Algorithm 8 (`whole_buffers`) or as planners.arena (`free_offsets`) places it. Partitions
+follow one another on the axis of time, and a step of a schedule is a time. Buffers of partitions that
+run in parallel conflict, though their times differ.
 
 The edges of a producer have a buffer each, as published. Where two of them keep as many elements, row r
 of the tensor lies in the same position of both, and their producer waits for both before it writes over

@@ -1,5 +1,8 @@
 """Pareto front of plans by the bytes of one arena with offsets, and the point that becomes the plan.
 
+Takes the points of a search and the constraints; gives the front of placed points (`placed_front`) and
+the point of the front to execute (`chosen_point`).
+
 The front of a search counts whole buffers. With offsets the points have another order, and the simplest
 plans may win: all layers whole in one arena, as any runtime places them, and all layers by parts. They
 are always candidates, in addition to the points of the search and the plan with the fewest live bytes.

@@ -1,5 +1,8 @@
 """Rates of the layers of a partition, and the smallest buffers with which a block of them runs.
 
+Takes a partition and the rows of a part of each layer; gives the rows that each edge of a block stores
+(`block_storage`), by a search over storage distributions (csdf.search) where no bound decides.
+
 Layers and edges are indices, layers in the order of the schedule. The rows of a part are a number for
 each layer, such as 2: output in parts of 2 rows. They are the height of the output of a whole layer.
 

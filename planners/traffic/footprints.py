@@ -76,22 +76,19 @@ def all_touched(axis: ReceptiveField) -> int:
     return int(_touched(axis, *whole, (0, len(axis.live)))[0])
 
 
-class InputReads(NamedTuple):
-    """Input places along an axis: of the largest tile; of all, with no loop, places, kernel sliding."""
-
-    largest: int
-    moved: tuple[int, int, int]
-
-
 @lru_cache(maxsize=200_000)
-def input_reads(axis: ReceptiveField, places: Pair, kernel: Pair) -> InputReads:
-    """Return what input tiles read along an axis: tiles of places and kernel places, each in a larger.
+def input_reads(
+    axis: ReceptiveField, places: Pair, kernel: Pair
+) -> tuple[int, tuple[int, int, int]]:
+    """Return the input positions that tiles read along an axis: of the largest tile, then of all tiles.
 
-    The larger ones are those around the tile; a step of them brings a whole tile.
+    places, kernel: the sizes of a tile of output positions and of kernel positions, each in a larger
+    tile, a step of which brings a whole tile. Of all tiles there are three numbers: with no loop
+    sliding, with output positions, with kernel positions.
     """
     largest, moved = all_input_reads(axis, (places,), (kernel,))
     none, by_places, by_kernel = moved[:, 0, 0].tolist()
-    return InputReads(int(largest[0, 0]), (none, by_places, by_kernel))
+    return int(largest[0, 0]), (none, by_places, by_kernel)
 
 
 class _Reads(NamedTuple):

@@ -48,7 +48,7 @@ from csdf.errors import InvalidPlan
 from csdf.model.shown import Shown
 from csdf.status import Reason
 from planners.traffic.convolution import ArrayBytes, ConvolutionLoops, axes_of, group_of
-from planners.traffic.footprints import InputReads, input_reads, tiles_of, used_weights
+from planners.traffic.footprints import input_reads, tiles_of, used_weights
 
 
 class NestLoop(IntEnum):
@@ -199,8 +199,8 @@ def transfers(convolution: ConvolutionLoops, nest: LoopNest) -> Transfers:
     independent, so the sums multiply.
     """
     sizes, inputs, rounds = lengths(convolution), convolution.channels, [1, 1, 1]
-    for reads, loops in zip(_input_reads(convolution, nest), AXES, strict=True):
-        inputs *= reads.moved[1 + loops.index(nest.slides) if nest.slides in loops else 0]
+    for (_, moved), loops in zip(_input_reads(convolution, nest), AXES, strict=True):
+        inputs *= moved[1 + loops.index(nest.slides) if nest.slides in loops else 0]
     for array in Array:
         around = nest.order[: nest.order.index(array)]
         for loop in set(NestLoop) - MOVES[array]:
@@ -223,12 +223,14 @@ def largest_tile(convolution: ConvolutionLoops, nest: LoopNest, array: Array) ->
     """Return the extents of the largest tile of an array, by dimension."""
     if array is not Array.INPUT:
         return tuple(nest.tiles[array][loop] for loop in sorted(MOVES[array]))
-    rows, columns = _input_reads(convolution, nest)
-    return nest.tiles[Array.INPUT][NestLoop.CHANNELS], rows.largest, columns.largest
+    rows, columns = (largest for largest, _ in _input_reads(convolution, nest))
+    return nest.tiles[Array.INPUT][NestLoop.CHANNELS], rows, columns
 
 
-def _input_reads(convolution: ConvolutionLoops, nest: LoopNest) -> list[InputReads]:
-    """Return the input positions that tiles read along rows and along columns."""
+def _input_reads(
+    convolution: ConvolutionLoops, nest: LoopNest
+) -> list[tuple[int, tuple[int, int, int]]]:
+    """Return the input positions that tiles read along rows and along columns, as `input_reads`."""
     return [
         input_reads(
             axis,

@@ -1,9 +1,10 @@
 """Variants of a layer: its primitives in each layout, prepared as callables.
 
-A convolution executes by a primitive of the library. Common other layers write straight into their
-output, with no temporary array or a small declared workspace. All remaining layers are computed by
-the executor of cnn2csdf with arrays of its own, in "CHW" only. Bias and fused operators are applied
-in place on the output.
+Takes a layer with its weights and a variant (primitive, input layout, output layout); gives a
+`PreparedLayer`: a function, and the bytes of its workspace and of its weights. A convolution executes
+by a primitive of the library. Common other layers write straight into their output, with no temporary
+array or a small declared workspace. All remaining layers are computed by the executor of cnn2csdf with
+arrays of its own, in "CHW" only. Bias and fused operators are applied in place on the output.
 """
 
 from __future__ import annotations

@@ -1,5 +1,8 @@
 """The proved best selection of primitives within a limit, and the selections of other methods.
 
+Takes a problem and a limit on memory or time; gives the selection of least time or memory, from the
+complete front of `trade_off` (bucket elimination), else the best of some greedy selections.
+
 Others choose layer by layer, by time alone, or one family of primitives for all. The greedy choice
 and the published accounting are those of Wen, Anderson, Radu, O'Boyle and Gregg, TASO: Time and
 Space Optimization for Memory-Constrained DNN Inference, SBAC-PAD 2020, sections 5.3.2 and 4.3 to

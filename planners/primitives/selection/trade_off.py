@@ -9,8 +9,8 @@ Unifying Framework for Reasoning, Artificial Intelligence 113, 1999.
 
 A chain needs no method of its own. Its variables are eliminated from the front to the back, each with
 two relations, which is the dynamic program along the chain: label setting with the layouts as states
-and (time, memory) as labels. Here a whole front is one array, which a step extends at once, so the
-search by `csdf.search.pareto.ChainLabels` would add a second method and no speed.
+and (time, memory) as labels. A step extends all labels of a pair of layouts as one array, so the search
+by `csdf.search.pareto.ChainLabels` would be a second method for the same fronts.
 """
 
 from __future__ import annotations
