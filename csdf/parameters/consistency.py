@@ -1,9 +1,10 @@
 """The repetition vector of a graph with parameters, and the values at which the graph is consistent.
 
 Ratios of firings are rational functions of the parameters, exact and in lowest terms. A channel that
-closes a cycle of the graph yields a condition: a polynomial that has to be zero. Terms with min, max,
-floor, ceil, // and % are independent symbols. So a listed condition may always hold, but no condition
-is missing.
+closes a cycle of the graph yields a condition: a polynomial that has to be zero. Channels a -> b of
+rates p and q and b -> a of rates 2 and 3 give a : b = q : p by the first, and the condition 2p = 3q by
+the second. Opaque terms, those with min, max, floor, ceil, // and %, are independent symbols. So a
+listed condition may always hold, but no condition is missing.
 
 Source: Bilsen et al., Cycle-Static Dataflow, IEEE Trans. Signal Processing 44(2), 1996, over a field of
 rational functions; Bhattacharya, Bhattacharyya, Parameterized dataflow modeling for DSP systems, IEEE
@@ -12,7 +13,7 @@ Trans. Signal Processing 49(10), 2001, for consistency under parameters.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import reduce
@@ -156,47 +157,44 @@ def symbolic_repetitions(graph: ParametricGraph) -> SymbolicRepetitions:
 
 
 class _Arithmetic:
-    """The field of rational functions of the parameters, and of symbols for other terms."""
+    """The field of rational functions of the parameters, and of symbols for opaque terms."""
 
     def __init__(self, graph: ParametricGraph) -> None:
-        self._opaque: dict[Any, Any] = {}  # symbols, by the term that they stand for
+        self._term_of: dict[Any, Any] = {}  # by the symbol that stands for an opaque term
         names = graph.parameters
         self._symbols = {name: sympy.Symbol(name, positive=True, integer=True) for name in names}
-        sums = [
+        rates = [
             rates
             for channel in graph.channels
             for rates in (channel.production, channel.consumption)
         ]
-        told = {terms: self._sum(terms) for terms in dict.fromkeys(sums)}
-        for total in told.values():
+        sums = {terms: self._sum(terms) for terms in dict.fromkeys(rates)}
+        for total in sums.values():
             if total.has(sympy.zoo, sympy.nan):
                 raise CsdfError("a rate divides by zero, whatever the parameters are")
-        stand_ins = {symbol: term for term, symbol in self._opaque.items()}
-        self._meaning = stand_ins
-        symbols = [*self._symbols.values(), *stand_ins] or [sympy.Symbol("n", positive=True)]
+        symbols = [*self._symbols.values(), *self._term_of] or [sympy.Symbol("n", positive=True)]
         self._field, *_ = field(symbols, sympy.QQ)
-        self._totals = {terms: self._field.from_expr(value) for terms, value in told.items()}
+        self._totals = {terms: self._field.from_expr(value) for terms, value in sums.items()}
 
     def _sum(self, terms: Terms) -> Any:
+        """Return the tokens of all phases as an expression of SymPy."""
         counted: dict[Any, int] = {}
         for term in terms:
             counted[term] = counted.get(term, 0) + 1
-        return sympy.Add(*(number * self._of(term) for term, number in counted.items()))
+        return sympy.Add(*(number * self._sympified(term) for term, number in counted.items()))
 
-    def _of(self, term: Fraction | Expression) -> Any:
+    def _sympified(self, term: Fraction | Expression) -> Any:
         if isinstance(term, Fraction):
             return _rational(term)
         return term.computed(self._symbols, _rational, self._applied)
 
     def _applied(self, operator: str, operands: list[Any]) -> Any:
+        """Return an operator of rational functions of its operands, or the symbol of an opaque term."""
         if len(operands) == 1 and operator == "-":
             return -operands[0]
         if operator in PLAIN and (operator != "**" or operands[1].is_Integer):
             return PLAIN[operator](*operands)
-        meant = [
-            operand.xreplace({symbol: term for term, symbol in self._opaque.items()})
-            for operand in operands
-        ]
+        meant = [operand.xreplace(self._term_of) for operand in operands]
         functions = {
             "min": sympy.Min, "max": sympy.Max, "floor": sympy.floor, "ceil": sympy.ceiling,
             "//": lambda a, b: sympy.floor(a / b), "%": sympy.Mod, "**": sympy.Pow,
@@ -204,7 +202,12 @@ class _Arithmetic:
         value = functions[operator](*meant)
         if value.is_polynomial(*self._symbols.values()):
             return value
-        return self._opaque.setdefault(value, sympy.Dummy(positive=True))
+        for symbol, term in self._term_of.items():
+            if term == value:
+                return symbol
+        symbol = sympy.Dummy(positive=True)
+        self._term_of[symbol] = value
+        return symbol
 
     def component(
         self,
@@ -213,14 +216,12 @@ class _Arithmetic:
         conditions: dict[Any, Condition],
     ) -> dict[str, Any]:
         """Return the cycles of the actors connected with the first; add the conditions of channels."""
-        ratio = {first: self._field.one}
+        ratio = {first: self._field.one}  # cycles of each reached actor per cycle of the first
         reached = [first]
         for name in reached:
             for channel in touching[name]:
-                produced, consumed = (
-                    self._totals[channel.production],
-                    self._totals[channel.consumption],
-                )
+                produced = self._totals[channel.production]
+                consumed = self._totals[channel.consumption]
                 for rate, what in ((produced, "production"), (consumed, "consumption")):
                     if not rate:
                         raise CsdfError(f"channel {channel.name!r}: all {what} rates are zero")
@@ -230,45 +231,37 @@ class _Arithmetic:
                 elif channel.producer not in ratio:
                     ratio[channel.producer] = ratio[name] * consumed / produced
                     reached.append(channel.producer)
-        whole = self._primitive(ratio)
+        cycles = self._primitive(ratio)
         for name in reached:
             for channel in touching[name]:
-                made = whole[channel.producer] * self._totals[channel.production]
-                taken = whole[channel.consumer] * self._totals[channel.consumption]
-                if made != taken:
-                    condition = self._condition(channel.name, made, taken)
+                produced = cycles[channel.producer] * self._totals[channel.production]
+                consumed = cycles[channel.consumer] * self._totals[channel.consumption]
+                if produced != consumed:
+                    condition = self._condition(channel.name, produced, consumed)
                     conditions.setdefault(condition.left - condition.right, condition)
-        return {name: self._told(whole[name]) for name in reached}
+        return {name: self._expression(cycles[name]) for name in reached}
 
     def _primitive(self, ratio: Mapping[str, Any]) -> dict[str, Any]:
         """Return the ratios times a common factor, as polynomials over the integers with gcd 1."""
         ring = self._field.ring
-        denominator = reduce(
-            lambda a, b: a.lcm(b), (ratio_value.denom for ratio_value in ratio.values())
-        )
-        products = {
-            name: ratio_value * self._field(denominator) for name, ratio_value in ratio.items()
-        }
+        denominator = reduce(lambda a, b: a.lcm(b), (value.denom for value in ratio.values()))
+        products = {name: value * self._field(denominator) for name, value in ratio.items()}
         # The remaining denominators are numbers, which an lcm of polynomials ignores.
-        scaled = {
-            name: ratio_value.numer.quo_ground(ratio_value.denom.LC)
-            for name, ratio_value in products.items()
+        polynomials = {
+            name: product.numer.quo_ground(product.denom.LC) for name, product in products.items()
         }
-        shared = reduce(lambda a, b: a.gcd(b), scaled.values())
-        parts = {name: part.exquo(shared) for name, part in scaled.items()}
-        numbers = [coefficient for part in parts.values() for coefficient in part.coeffs()]
-        low = reduce(
-            lambda a, b: a * b // gcd(a, b), (int(number.denominator) for number in numbers)
-        )
-        high = gcd(*(int(number * low) for number in numbers))
-        sign = -1 if next(iter(parts.values())).LC < 0 else 1
-        return {
-            name: self._field(part * ring.domain(sign * low, high)) for name, part in parts.items()
-        }
+        shared = reduce(lambda a, b: a.gcd(b), polynomials.values())
+        coprime = {name: polynomial.exquo(shared) for name, polynomial in polynomials.items()}
+        coefficients = [number for polynomial in coprime.values() for number in polynomial.coeffs()]
+        scale = lcm(*(int(number.denominator) for number in coefficients))
+        divisor = gcd(*(int(number * scale) for number in coefficients))
+        sign = -1 if next(iter(coprime.values())).LC < 0 else 1
+        factor = ring.domain(sign * scale, divisor)
+        return {name: self._field(polynomial * factor) for name, polynomial in coprime.items()}
 
-    def _condition(self, channel: str, made: Any, taken: Any) -> Condition:
+    def _condition(self, channel: str, produced: Any, consumed: Any) -> Condition:
         """Return the condition without factors that are positive for all parameters of at least 1."""
-        _, factors = sympy.factor_list((made - taken).numer.as_expr())
+        _, factors = sympy.factor_list((produced - consumed).numer.as_expr())
         kept = [base for base, _ in factors if not self._is_positive(base)]
         left = right = sympy.Integer(0)
         for term in sympy.Add.make_args(sympy.expand(sympy.Mul(*kept))):
@@ -276,21 +269,24 @@ class _Arithmetic:
                 left += term
             else:
                 right -= term
-        left, right = (expression.xreplace(self._meaning) for expression in (left, right))
         return Condition(
-            channel=channel, left=left, right=right,
-            produced=self._told(made), consumed=self._told(taken),
-        )  # fmt: skip
+            channel=channel,
+            left=left.xreplace(self._term_of),
+            right=right.xreplace(self._term_of),
+            produced=self._expression(produced),
+            consumed=self._expression(consumed),
+        )
 
     def _is_positive(self, factor: Any) -> bool:
         """Whether all terms of a polynomial in the parameters have one sign."""
-        if factor.free_symbols & self._meaning.keys():
+        if factor.free_symbols & self._term_of.keys():
             return False
         terms = sympy.Add.make_args(sympy.expand(factor))
         return len({term.as_coeff_Mul()[0] > 0 for term in terms}) == 1
 
-    def _told(self, value: Any) -> Any:
-        return sympy.factor(value.as_expr()).xreplace(self._meaning)
+    def _expression(self, value: Any) -> Any:
+        """Return an element of the field as a factored expression, with the opaque terms."""
+        return sympy.factor(value.as_expr()).xreplace(self._term_of)
 
 
 def _is_never(conditions: Sequence[Condition]) -> bool:
@@ -329,10 +325,10 @@ def _common_divisor(numbers: Iterable[Fraction]) -> Fraction:
     return Fraction(gcd(*(int(number * scale) for number in listed)), scale)
 
 
-def _gcd_text(values: Iterable[Any], told: Any, form: str) -> str:
+def _gcd_text(values: Iterable[Any], text_of: Callable[[Any], str], form: str) -> str:
     """Return the greatest common divisor of expressions as a text, without multiples of a term.
 
-    told: prints an expression. form: of the text around the list of terms.
+    form: of the text around the list of terms.
     """
     terms = list(dict.fromkeys(values))
     if any(abs(term) == 1 for term in terms):
@@ -341,7 +337,7 @@ def _gcd_text(values: Iterable[Any], told: Any, form: str) -> str:
         for term in tuple(terms):
             if any(term is not factor and _is_multiple(term, factor) for factor in terms):
                 terms.remove(term)
-    return form.format(", ".join(told(term) for term in terms))
+    return form.format(", ".join(map(text_of, terms)))
 
 
 def _is_multiple(product: Any, factor: Any) -> bool:
