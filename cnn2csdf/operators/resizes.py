@@ -8,7 +8,7 @@ a rounding error of a coordinate changes a result only in proportion.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -235,29 +235,18 @@ class Resize(Operator):
             return self._mixed_in_single_precision(part)
         if self.function == "linear" and is_fixed:
             # Elements weighed in steps of 2 ** -20; halves go away from zero.
-            down, across = self.axes(part.inputs[0].shape)
-            above, below, from_above = self.integer_neighbours(
-                down, np.arange(part.begin, part.end)
-            )
-            left, right, from_left = self.integer_neighbours(across, np.arange(self.size[1]))
-            first = int(above.min())
-            read = part.inputs[0].rows(first, int(below.max()) + 1)
-            cells = read.astype(np.int64)
-            upper, lower = cells[:, above - first], cells[:, below - first]
+            rows, from_above, (left, right, from_left) = self._around(part, self.integer_neighbours)
+            upper, lower = (row.astype(np.int64) for row in rows)
             mixed = upper * (2**10 - from_above)[:, None] + lower * from_above[:, None]
             sums = mixed[:, :, left] * (2**10 - from_left) + mixed[:, :, right] * from_left
             means: Array = np.sign(sums) * ((np.abs(sums) + 2**19) >> 20)
-            return means.astype(read.dtype)
+            return means.astype(rows[0].dtype)
         return super(Resize, self).computed_in_integers(part, types)
 
     def _mixed_in_single_precision(self, part: OutputRows) -> Array:
         """Return means of four unsigned integers, weighed in single precision; halves go up."""
-        down, across = self.axes(part.inputs[0].shape)
-        above, below, from_above = self.integer_neighbours(down, np.arange(part.begin, part.end))
-        left, right, from_left = self.integer_neighbours(across, np.arange(self.size[1]))
-        first, upto = int(above.min()), int(below.max()) + 1
-        read = part.inputs[0].rows(first, upto).astype(np.float32)
-        upper, lower = read[:, above - first], read[:, below - first]
+        rows, from_above, (left, right, from_left) = self._around(part, self.integer_neighbours)
+        upper, lower = (row.astype(np.float32) for row in rows)
         unity, down_weight = np.float32(1), from_above[:, None]
         sums = upper[:, :, left] * (unity - down_weight) * (unity - from_left)
         sums += lower[:, :, left] * down_weight * (unity - from_left)
@@ -265,6 +254,20 @@ class Resize(Operator):
         sums += lower[:, :, right] * down_weight * from_left
         means: Array = (sums + np.float32(0.5)).astype(np.uint8)
         return means
+
+    def _around(
+        self, part: OutputRows, neighbours: Callable[[ResizedAxis, Places], Neighbours]
+    ) -> tuple[tuple[Array, Array], NDArray[Any], Neighbours]:
+        """Return the input rows above and below each row of the part, and the share of each below.
+
+        The last element of the result are the columns left and right of each output column.
+        """
+        down, across = self.axes(part.inputs[0].shape)
+        above, below, from_above = neighbours(down, np.arange(part.begin, part.end))
+        first = int(above.min())
+        read = part.inputs[0].rows(first, int(below.max()) + 1)
+        rows = read[:, above - first], read[:, below - first]
+        return rows, from_above, neighbours(across, np.arange(self.size[1]))
 
     def integer_neighbours(
         self, axis: ResizedAxis, places: Places
@@ -323,11 +326,9 @@ class Resize(Operator):
             around, weights = across.cubic_neighbours(columns, self.cubic, skips_outside=skips)
             result = np.einsum("crwt,wt->crw", mixed[:, :, around], weights)
             return result
-        above, below, from_above = down.exact_neighbours(rows)
-        left, right, from_left = across.exact_neighbours(columns)
-        first = int(above.min())
-        read = part.inputs[0].rows(first, int(below.max()) + 1)
-        upper, lower = read[:, above - first], read[:, below - first]
+        (upper, lower), from_above, (left, right, from_left) = self._around(
+            part, ResizedAxis.exact_neighbours
+        )
         mixed = upper + (lower - upper) * from_above[:, None]
         west, east = mixed[:, :, left], mixed[:, :, right]
         result = west + (east - west) * from_left
@@ -345,6 +346,7 @@ def _picked(part: OutputRows, rows: Places, columns: Places) -> Array:
 
 
 Places = NDArray[np.int64]
+Neighbours = tuple[Places, Places, NDArray[Any]]  # positions before and after, share of those after
 Reals = NDArray[np.float32]
 
 HALF = np.float32(0.5)
