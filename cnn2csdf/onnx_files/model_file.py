@@ -9,6 +9,7 @@ import onnx
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from onnx import defs
 
+from cnn2csdf.onnx_files.inner_graphs import captured, inner_graphs
 from cnn2csdf.readers.between_tensors import TensorCut, cuts_around, needed_nodes, tensor_named
 from csdf.errors import MissingFile, UnreadableFile
 
@@ -108,15 +109,8 @@ class _Links:
 
 
 def _links(proto: onnx.NodeProto) -> _Links:
-    read = [name for name in proto.input if name]
-    graphs = [attribute.g for attribute in proto.attribute if attribute.HasField("g")]
-    while graphs:
-        inner = graphs.pop()
-        for node in inner.node:
-            read += [name for name in node.input if name]
-            graphs += [attribute.g for attribute in node.attribute if attribute.HasField("g")]
-        read += [output.name for output in inner.output]
-    return _Links(tuple(read), tuple(name for name in proto.output if name))
+    read = [*proto.input, *(name for graph in inner_graphs(proto) for name in captured(graph))]
+    return _Links(tuple(filter(None, read)), tuple(filter(None, proto.output)))
 
 
 def between(
