@@ -35,14 +35,8 @@ RANDOM = ("Bernoulli", "Multinomial")
 DECIDED_BY_NUMBERS = ("Resize", "Upsample", "Range")  # real inputs decide the output shape
 RANK_GIVERS = {"ConstantOfShape": 0, "Expand": 1, "Reshape": 1, "Tile": 1}  # input with the dims
 SAME_NUMBERS = (
-    "Cast",
-    "DequantizeLinear",
-    "Flatten",
-    "Identity",
-    "Reshape",
-    "Squeeze",
-    "Unsqueeze",
-)
+    "Cast", "DequantizeLinear", "Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze",
+)  # fmt: skip
 NAMES = {"float32": "FLOAT", "float64": "DOUBLE"}  # other types have the names of NumPy
 ELEMENTS = {
     onnx.TensorProto.DataType.Value(NAMES.get(element.value, element.value.upper())): element
@@ -56,15 +50,9 @@ INTEGERS = (onnx.TensorProto.INT64, onnx.TensorProto.INT32)
 
 # Exceptions of the onnx package for malformed graphs.
 REFUSALS = (
-    ArithmeticError,
-    AssertionError,
-    AttributeError,
-    LookupError,
-    MemoryError,
-    RuntimeError,
-    TypeError,
-    ValueError,
-)
+    ArithmeticError, AssertionError, AttributeError, LookupError, MemoryError, RuntimeError,
+    TypeError, ValueError,
+)  # fmt: skip
 
 
 class GraphValues:

@@ -33,15 +33,9 @@ from cnn2csdf.shape import Dims, Shape
 from csdf.errors import InvalidNetwork
 
 __all__ = [
-    "ELEMENTWISE",
-    "REDUCTIONS",
-    "Choice",
-    "Elementwise",
-    "ExtremePlace",
-    "Ranking",
-    "Reduction",
+    "ELEMENTWISE", "REDUCTIONS", "Choice", "Elementwise", "ExtremePlace", "Ranking", "Reduction",
     "RunningSum",
-]
+]  # fmt: skip
 
 
 def _floor_quotient(numerator: Array, divisor: Array) -> Array:

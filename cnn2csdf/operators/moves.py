@@ -50,24 +50,10 @@ from cnn2csdf.shape import Dims, Shape
 from csdf.errors import InvalidNetwork, counted
 
 __all__ = [
-    "ChannelShuffle",
-    "Concatenation",
-    "ConstantConcatenation",
-    "Conversion",
-    "DepthToSpace",
-    "Gather",
-    "GatherPoints",
-    "Identity",
-    "Input",
-    "Output",
-    "PlaceOrder",
-    "Repeat",
-    "Reshape",
-    "Slice",
-    "SpaceToDepth",
-    "Transpose",
-    "View",
-]
+    "ChannelShuffle", "Concatenation", "ConstantConcatenation", "Conversion", "DepthToSpace",
+    "Gather", "GatherPoints", "Identity", "Input", "Output", "PlaceOrder", "Repeat", "Reshape",
+    "Slice", "SpaceToDepth", "Transpose", "View",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

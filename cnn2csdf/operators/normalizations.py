@@ -32,13 +32,9 @@ from cnn2csdf.part import OutputRows, Types, along_channels, rows_of_part, same_
 from cnn2csdf.shape import Dims, Shape
 
 __all__ = [
-    "BatchNormalization",
-    "InstanceNormalization",
-    "LayerNormalization",
-    "LocalResponseNormalization",
-    "Softmax",
-    "UnitLength",
-]
+    "BatchNormalization", "InstanceNormalization", "LayerNormalization",
+    "LocalResponseNormalization", "Softmax", "UnitLength",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

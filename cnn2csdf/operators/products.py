@@ -32,15 +32,9 @@ from cnn2csdf.shape import Dims, Shape
 from csdf.errors import InvalidNetwork
 
 __all__ = [
-    "AttentionProduct",
-    "DynamicQuantization",
-    "DynamicRange",
-    "FullyConnected",
-    "IntegerConvolution",
-    "IntegerProduct",
-    "MatrixProduct",
-    "StreamedProduct",
-]
+    "AttentionProduct", "DynamicQuantization", "DynamicRange", "FullyConnected",
+    "IntegerConvolution", "IntegerProduct", "MatrixProduct", "StreamedProduct",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
