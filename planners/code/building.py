@@ -271,7 +271,7 @@ def end_of_main(
     say_number(stack_bytes());
 #endif
 {more}    say("\\n");
-    return failed;
+    return failed != 0;
 }}
 """
 
@@ -353,7 +353,7 @@ def _testing(vectors: Sequence[TestVector]) -> str:
     states = f", {count - begun} of them from a random state" if begun < count else ""
     text = f"""\
 - `{MAIN}` runs {frames}{states},
-  and compares with the outputs of the model layer by layer."""
+  compares with outputs computed layer by layer, and prints the line of the first wrong one."""
     if constant := constant_outputs(vectors):
         listed = ", ".join(f"`{comment(output)}`" for output in constant)
         text += f"""
@@ -400,8 +400,9 @@ def _making(written: Written) -> str:
 - `make test` builds and runs the test vectors here, and ends with 0 when the outputs are equal.
 - `make qemu` and `make qemu-m55` do so on an emulated Cortex-M4 and Cortex-M55 (they need
   `arm-none-eabi-gcc` and `qemu-system-arm`).
-{_measuring(written)}- `make size` prints flash and static RAM of the library, cross-compiled for a
-  Cortex-M4.
+{_measuring(written)}\
+- `make size` prints flash and static RAM of the library, cross-compiled for `TARGET=m4` (Cortex-M4) or
+  `TARGET=m55`.
 """
 
 

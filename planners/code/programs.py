@@ -24,10 +24,10 @@ static {name}_state state;
 
 
 def _call(written: Written) -> str:
-    """Return C that executes a frame."""
+    """Return a call of C that executes a frame."""
     ports = [port.array for port in (*written.inputs, *written.outputs)]
     verb = "invoke" if written.keeps_state else "run"
-    return f"(void){written.name}_{verb}({', '.join(['&state', *ports])});"
+    return f"{written.name}_{verb}({', '.join(['&state', *ports])})"
 
 
 def bench_program(written: Written) -> str:
@@ -79,9 +79,9 @@ void {name}_profile_end(int stage)
 int main(void)
 {{
     int frame, number;
-    (void){init_call(name, written.memories, written.arrays)};
+    int failed = {init_call(name, written.memories, written.arrays)} != {name.upper()}_OK;
     for (frame = 0; frame < FRAMES; frame++) {{
-        {_call(written)}
+        failed |= {_call(written)} != {name.upper()}_OK;
     }}
     say("{",".join(COLUMNS)}\\n");
     for (number = 0; number < {len(layers)}; number++) {{
@@ -89,7 +89,7 @@ int main(void)
         say_number(NANOSECONDS(spent[number]) / FRAMES);
         say("\\n");
     }}
-    return 0;
+    return failed;
 }}
 """
 
@@ -140,7 +140,7 @@ def proof_program(written: Written) -> str:
 {counter}    Frama_C_make_unknown((char *)&state, sizeof state);
     (void){init_call(name, written.memories, written.arrays)};
     Frama_C_make_unknown((char *)&state.{first}, {end} - offsetof({name}_state, {first}));
-{oldest}{unknown}    {_call(written)}
+{oldest}{unknown}    (void){_call(written)};
 {within}    return 0;
 }}
 """
@@ -273,7 +273,10 @@ def _worked(written: Written) -> str:
             return ended(frame, {status});
         }}
 """
-    return f"        int found;\n{text}        {_call(written)}\n"
+    call = (
+        f"if ({_call(written)} != {written.name.upper()}_OK) {{\n            return 1;\n        }}"
+    )
+    return f"        int found;\n{text}        {call}\n"
 
 
 def _pushed(written: Written) -> str:
@@ -290,7 +293,9 @@ def _pushed(written: Written) -> str:
             if (found != IS_NUMBER) {{
                 return ended(frame, place > 0 ? IS_WRONG : found);
             }}
-            (void){name}_push_row(&state, row);
+            if ({name}_push_row(&state, row) < {name.upper()}_OK) {{
+                return 1;
+            }}
         }}
 {copied}"""
 

@@ -9,7 +9,7 @@ import numpy as np
 from cnn2csdf.execution.layer_by_layer import States
 from cnn2csdf.operators.moves import to_memory_order
 from cnn2csdf.weights import Array
-from planners.code.building import arrays_of, end_of_main
+from planners.code.building import MAIN, arrays_of, end_of_main
 from planners.code.c_text import TYPES, numbers, wrapped
 from planners.code.c_text import number as number_text
 from planners.code.frames import TestVector, from_initial_state
@@ -42,7 +42,7 @@ def test_program(written: Written, vectors: Sequence[TestVector]) -> str:
 
 #include "{name}.h"
 
-int {name}_test(void);
+int {name}_test(void); /* the line of the first wrong result; 0 if all are right */
 
 {arrays_of(written)}
 
@@ -53,6 +53,11 @@ int {name}_test(void);
 int main(void)
 {{
     int failed = {name}_test();
+    if (failed) {{
+        say("first wrong result: {MAIN}, line ");
+        say_number((uint64_t)failed);
+        say("\\n");
+    }}
 {end_of_main(name, "outputs differ", "outputs equal", arena, more=counted)}#endif
 """
 
@@ -110,20 +115,22 @@ static {name}_state state;
 
 {tests}
 
+#define EXPECT(is_right) (failed = ((is_right) || failed) ? failed : __LINE__)
+
 {_counting(written)}int {name}_test({parameters})
 {{
     {"static uint8_t saved[" + name.upper() + "_SAVED_BYTES];" if written.keeps_state else "int turn;"}
     int failed = 0;
-    failed |= {_begun(written)};
+    {_begun(written)}
 {_counted(written)}{checks}
     return failed;
 }}"""
 
 
 def _begun(written: Written) -> str:
-    """Return a C expression that initialises the network and is nonzero on failure."""
+    """Return C that initialises the network."""
     call = init_call(written.name, written.memories, written.arrays)
-    return f"{call} != {written.name.upper()}_OK"
+    return f"EXPECT({call} == {written.name.upper()}_OK);"
 
 
 def _counting(written: Written) -> str:
@@ -150,8 +157,8 @@ def _counted(written: Written) -> str:
     return f"""#ifdef {written.name.upper()}_BLOCKS
     blocks[0] = blocks[1] = 0;
     {_run_of(written, 0)}
-    failed |= blocks[1] != {shared[True]} || blocks[0] != {shared[False]};
-    failed |= {_begun(written)};
+    EXPECT(blocks[1] == {shared[True]} && blocks[0] == {shared[False]});
+    {_begun(written)}
 #endif
 """
 
@@ -181,12 +188,12 @@ def _saving(written: Written, lines: Sequence[str]) -> str:
         f"    memset({array}, 85, sizeof *{array} * {capitals}_{memory.upper()}_ELEMENTS);\n"
         for array, memory in zip(written.arrays, written.memories, strict=True)
     )
-    resumed = f"""    failed |= {name}_save(&state, saved, sizeof saved) != {capitals}_OK;
-{spoilt}    failed |= {_begun(written)};
-    failed |= {name}_restore(&state, saved, sizeof saved) != {capitals}_OK;
+    resumed = f"""    EXPECT({name}_save(&state, saved, sizeof saved) == {capitals}_OK);
+{spoilt}    {_begun(written)}
+    EXPECT({name}_restore(&state, saved, sizeof saved) == {capitals}_OK);
 """
     return f"""
-    failed |= {name}_reset(&state) != {capitals}_OK;
+    EXPECT({name}_reset(&state) == {capitals}_OK);
 {"".join(f"{line}{chr(10)}{resumed}" for line in lines)}"""
 
 
@@ -200,16 +207,16 @@ def _from_written_state(
     places = list(_places(vectors[-1].after or {}))
     put = "\n".join(f"    memcpy(&saved[{at}], before_{n}, sizeof before_{n});" for n, at in places)
     same = "\n".join(
-        f"    failed |= memcmp(&saved[{at}], after_{n}, sizeof after_{n}) != 0;" for n, at in places
+        f"    EXPECT(memcmp(&saved[{at}], after_{n}, sizeof after_{n}) == 0);" for n, at in places
     )
     return f"""
-    failed |= {name}_reset(&state) != {capitals}_OK;
-    failed |= {name}_save(&state, saved, sizeof saved) != {capitals}_OK;
+    EXPECT({name}_reset(&state) == {capitals}_OK);
+    EXPECT({name}_save(&state, saved, sizeof saved) == {capitals}_OK);
 {put}
     seal(saved, sizeof saved - 4);
-    failed |= {name}_restore(&state, saved, sizeof saved) != {capitals}_OK;
+    EXPECT({name}_restore(&state, saved, sizeof saved) == {capitals}_OK);
 {chr(10).join(lines)}
-    failed |= {name}_save(&state, saved, sizeof saved) != {capitals}_OK;
+    EXPECT({name}_save(&state, saved, sizeof saved) == {capitals}_OK);
 {same}
 """
 
@@ -277,7 +284,7 @@ def _compared(port: LibraryPort, number: int, vector: TestVector, found: str) ->
     test, array = _test_of(port, vector), f"{port.array}_{number}"
     count = f"sizeof {array}" if test == "is_same" else str(port.elements)
     tolerance = f", {_tolerance(port, vector)}" if test.startswith("is_close") else ""
-    return f"failed |= !{test}({found}, {array}, {count}{tolerance});"
+    return f"EXPECT({test}({found}, {array}, {count}{tolerance}));"
 
 
 def _tolerance(port: LibraryPort, vector: TestVector) -> str:
@@ -334,7 +341,7 @@ def _run_of(written: Written, number: int) -> str:
     results = [f"found_{port.array}" for port in written.outputs]
     verb = "invoke" if written.keeps_state else "run"
     call = f"{written.name}_{verb}({', '.join(['&state', *inputs, *results])})"
-    return f"failed |= {call} != {written.name.upper()}_OK;"
+    return f"EXPECT({call} == {written.name.upper()}_OK);"
 
 
 def _close(kind: str) -> str:
@@ -376,8 +383,8 @@ def _by_rows(written: Written, number: int, vector: TestVector) -> list[str]:
         "        int32_t row;",
         f"        for (row = 0; row < {capitals}_ROWS; row++) {{",
         f"            int is_last = row == {capitals}_ROWS - 1;",
-        f"            failed |= {name}_push_row(&state, {row}) !=\n"
-        f"                (is_last ? {capitals}_DONE : {capitals}_OK);",
+        f"            EXPECT({name}_push_row(&state, {row}) ==\n"
+        f"                (is_last ? {capitals}_DONE : {capitals}_OK));",
         "        }",
         *(
             f"        {_compared(port, number, vector, f'{name}_output(&state, {place})')}"

@@ -46,8 +46,8 @@ def has_compiler(core):
 class CallGraph:
     """Functions of a library, their frames and calls. The library is compiled in its folder."""
 
-    def __init__(self, folder, name, core):
-        self.folder, self.name, self.core = Path(folder), name, CORES[core]
+    def __init__(self, folder, name, core, level="-O2"):
+        self.folder, self.name, self.core, self.level = Path(folder), name, CORES[core], level
         self.frames, self.calls = {}, defaultdict(list)
         self._depths, self._aboves = {}, {}
         (self.folder / "stack").mkdir(exist_ok=True)
@@ -149,8 +149,9 @@ class CallGraph:
 
     def _compile(self):
         self._run(
-            "gcc", *self.core.options, *("-std=c99", "-O2", "-w", "-Iinclude", "-ffunction-sections"),
-            *("-fcallgraph-info=su", "-c", f"src/{self.name}.c", "-o", f"stack/{self.name}.o"),
+            "gcc", *self.core.options, *("-std=c99", self.level, "-w", "-Iinclude"),
+            *("-ffunction-sections", "-fcallgraph-info=su", "-c"),
+            *(f"src/{self.name}.c", "-o", f"stack/{self.name}.o"),
         )  # fmt: skip
 
     def _add_assembly(self):

@@ -72,10 +72,10 @@ def test_an_arena_that_a_turn_spoils_is_noticed(tmp_path):
     found = write_libraries(members()[:2], tmp_path)
     first = found.members[0].name
     path = tmp_path / "test" / f"{first}_test.c"
-    spoiled = f"    memset(arena, 0x55, {first.upper()}_ARENA_BYTES);\n    failed |= !is_near("
+    spoiled = f"    memset(arena, 0x55, {first.upper()}_ARENA_BYTES);\n    EXPECT(is_near("
     text = path.read_text()
-    place = text.rindex("    failed |= !is_near(")
-    path.write_text(text[:place] + spoiled + text[place:].removeprefix("    failed |= !is_near("))
+    place = text.rindex("    EXPECT(is_near(")
+    path.write_text(text[:place] + spoiled + text[place:].removeprefix("    EXPECT(is_near("))
     built = build(tmp_path, found.files)
     assert built.returncode == 0, built.stderr[:4000]
     ran = subprocess.run(["./all"], cwd=tmp_path, capture_output=True, text=True)
