@@ -1,8 +1,9 @@
-"""Our answers beside those of another tool: whether they agree, and why not.
+"""Our answers compared with those of another tool: whether they agree, and why not.
 
-A reason is an experiment, where there is one: the tool is asked again about a graph that lacks the
-suspected cause, and both agree there; or about our own storage distribution, and its own throughput
-analysis says what ours says. Without such a proof a difference is listed as open.
+A difference is explained by an experiment, where there is one. Either the tool is asked again about a
+graph that lacks the suspected cause, and both agree there; or the tool's own throughput analysis is
+asked about a storage distribution of either front, and says what ours says. Without such a proof a
+difference is listed as open. `ours` are our answers, `theirs` those of the tool.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ SHORT = 5.0  # seconds for an experiment, at most
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict(Shown):
-    """The answer of a tool to a question, beside ours. reason: of a difference, or a remark.
+    """The answers of a tool and of ours to a question. reason: of a difference, or a remark.
 
     A difference without a reason is open. seconds: of the tool, its start included; own_seconds: ours.
     """
@@ -121,7 +122,7 @@ def compare(
     seconds: float = 20.0,
     stop: Stop | None = None,
 ) -> Iterator[Verdict]:
-    """Yield what each program says about each question, beside our answer.
+    """Yield the answers of each program to each question, compared with ours.
 
     path: the file that the programs read; None where the graph has to be written for them, with
     capacities as channels of free space. seconds: for each answer, theirs and ours.
@@ -176,7 +177,7 @@ class _Comparison:
     def _verdict(self, path: str, *, is_plain: bool) -> Verdict:
         refusal = self._refusal()
         if refusal is not None:
-            return self._told(NOT_ASKED, reason=refusal)
+            return self._with_verdict(NOT_ASKED, reason=refusal)
         try:
             answer = {
                 REPETITIONS: self._repetitions, THROUGHPUT: self._throughput,
@@ -184,15 +185,15 @@ class _Comparison:
             }[self.question]  # fmt: skip
             answered = answer(path)
         except GaveUp as end:
-            return self._told(NOT_ASKED, reason=f"no answer of ours: {end.reason}")
+            return self._with_verdict(NOT_ASKED, reason=f"no answer of ours: {end.reason}")
         except Inconsistent as error:
             agrees = self.ours.repetitions is None
             ours = "inconsistent" if agrees else self._own_words()
-            answered = self._told(
+            answered = self._with_verdict(
                 AGREES if agrees else DIFFERS, ours, "inconsistent", str(error) * agrees
             )
         except NoAnswer as error:
-            answered = self._told(NO_ANSWER, reason=str(error))
+            answered = self._with_verdict(NO_ANSWER, reason=str(error))
         if answered.verdict == DIFFERS and not answered.reason:
             answered = replace(answered, reason=self._reason(answered, is_plain=is_plain))
         own_seconds = self.ours.seconds.get(self.question, 0.0)
@@ -210,7 +211,9 @@ class _Comparison:
                 return "its channels have capacities"
         return refusal
 
-    def _told(self, verdict: str, ours: str = "", theirs: str = "", reason: str = "") -> Verdict:
+    def _with_verdict(
+        self, verdict: str, ours: str = "", theirs: str = "", reason: str = ""
+    ) -> Verdict:
         return Verdict(
             graph=self.graph.name, tool=self.program.name, question=self.question, verdict=verdict,
             ours=ours, theirs=theirs, reason=reason,
@@ -236,13 +239,13 @@ class _Comparison:
         )
         theirs = self.program.repetitions(self._ask(REPETITIONS, path), self.graph, factor)
         if repetitions is None:
-            return self._told(DIFFERS, "inconsistent", _vector(theirs))
+            return self._with_verdict(DIFFERS, "inconsistent", _vector(theirs))
         if theirs == repetitions:
             note = f"its vector is {factor} times the least one" if factor != 1 else ""
-            return self._told(AGREES, self._own_words(), reason=note)
+            return self._with_verdict(AGREES, self._own_words(), reason=note)
         wrong = {name: count for name, count in repetitions.items() if theirs.get(name) != count}
         shown = {name: theirs.get(name, 0) for name in wrong}
-        return self._told(DIFFERS, _vector(wrong), _vector(shown))
+        return self._with_verdict(DIFFERS, _vector(wrong), _vector(shown))
 
     def _throughput(self, path: str) -> Verdict:
         ours = self.ours.speed
@@ -252,7 +255,7 @@ class _Comparison:
         factor = self._factor(self.graph)
         if is_equal and factor != 1 and ours:
             note = f"it prints {theirs.printed}, {factor} times less"
-        return self._told(
+        return self._with_verdict(
             AGREES if is_equal else DIFFERS, _speed(ours), _speed(theirs.value, theirs), note
         )
 
@@ -260,19 +263,25 @@ class _Comparison:
         speed = self.ours.speed
         if not speed:
             state = "deadlocks" if speed == 0 else "has no limit"
-            return self._told(NOT_ASKED, reason=f"the graph {state}")
+            return self._with_verdict(NOT_ASKED, reason=f"the graph {state}")
         theirs = (self.program.mcm or _no_mcm)(self._ask(MCM, path))
         is_equal = _equal(1 / speed, theirs)
-        return self._told(AGREES if is_equal else DIFFERS, str(1 / speed), _decimal(theirs))
+        return self._with_verdict(AGREES if is_equal else DIFFERS, str(1 / speed), _decimal(theirs))
 
     def _front(self, path: str) -> Verdict:
         if self.ours.speed is None:
-            return self._told(NOT_ASKED, reason="nothing limits the graph, so its front has no end")
+            return self._with_verdict(
+                NOT_ASKED, reason="nothing limits the graph, so its front has no end"
+            )
         if self.ours.speed == 0:
-            return self._told(NOT_ASKED, reason="the graph deadlocks, whatever its capacities are")
+            return self._with_verdict(
+                NOT_ASKED, reason="the graph deadlocks, whatever its capacities are"
+            )
         front = self.ours.front
         if not front.is_complete and not front.points:
-            return self._told(NOT_ASKED, reason=f"our front has no point yet: {front.reason}")
+            return self._with_verdict(
+                NOT_ASKED, reason=f"our front has no point yet: {front.reason}"
+            )
         ours = [
             ReportedPoint(point.size, point.throughput or Fraction(0), point.capacities)
             for point in front.points
@@ -290,11 +299,11 @@ class _Comparison:
             if extra:
                 more = f"it lists {counted(extra, 'point')} more that are dominated, to six digits"
                 note = f"{note}; {more}" if note else more
-            return self._told(AGREES, points, reason=note)
+            return self._with_verdict(AGREES, points, reason=note)
         shown_ours = [
             point for point in ours if point in missed or point.size in {b.size for b in better}
         ]
-        return self._told(
+        return self._with_verdict(
             DIFFERS,
             _points(missed or shown_ours),
             _points(better or _at_sizes(theirs, missed)),

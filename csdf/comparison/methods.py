@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import gcd, lcm
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 from csdf.analysis.bound_channels import with_capacities
 from csdf.analysis.consistency import cycle_vector
@@ -40,6 +40,7 @@ from csdf.time_limit import Stop
 QUESTIONS = ("throughput", "storage", "mapping")
 ABOVE = "valid"  # verdict: right, but not the best there is
 PROCESSORS = 2  # equal ones, that a mapping is asked for
+BARE = "a bare number, without a schedule"
 MOST_CYCLES = 200  # of each actor that the checker looks at; its work grows with their square
 
 
@@ -49,13 +50,24 @@ class Refused(CsdfError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged(Shown):
-    """The proved part of an answer of a method. value: a period or a size; words: the proof."""
+    """The proved part of an answer of a method. value: a period or a size, None: a deadlock.
+
+    words: the proof. period: of a storage distribution, whose value is a size.
+    """
 
     question: str
     value: Fraction | None
     words: str
     seconds: float
-    period: Fraction | None = None  # of a storage distribution
+    period: Fraction | None = None
+
+
+class _Proof(NamedTuple):
+    """The fields of `Judged` that follow from an answer."""
+
+    value: Fraction | None
+    words: str
+    period: Fraction | None = None
 
 
 def offered(method: ModuleType) -> tuple[str, ...]:
@@ -77,19 +89,19 @@ def judged(method: ModuleType, question: str, graph: Graph, stop: Stop) -> Judge
     begin = time.perf_counter()
     answer = ask(graph, platform) if question == "mapping" else ask(graph)
     seconds = time.perf_counter() - begin
-    judge = {"throughput": _speed, "storage": _storage, "mapping": _mapping}[question]
-    value, period, words = judge(graph, answer, stop)
-    return Judged(question=question, value=value, period=period, words=words, seconds=seconds)
+    proof_of = {
+        "throughput": _proof_of_schedule, "storage": _proof_of_storage, "mapping": _proof_of_mapping,
+    }[question]  # fmt: skip
+    proof = proof_of(graph, answer, stop)
+    return Judged(question=question, seconds=seconds, **proof._asdict())
 
 
-Proved = tuple[Fraction | None, Fraction | None, str]
-
-
-def _speed(graph: Graph, answer: Any, _stop: Stop) -> Proved:
+def _proof_of_schedule(graph: Graph, answer: Any, _stop: Stop) -> _Proof:
+    """Return the period of a schedule, which is checked, or a bare period as it is."""
     if answer is None:
-        return None, None, "says deadlock"
+        return _Proof(None, "says deadlock")
     if not isinstance(answer, PeriodicSchedule):
-        return exact(answer, "period", Refused), None, "a bare number, without a schedule"
+        return _Proof(exact(answer, "period", Refused), BARE)
     _require_rates(graph, answer)
     cycles, is_all = _cycles_to_check(graph, answer)
     try:
@@ -97,7 +109,7 @@ def _speed(graph: Graph, answer: Any, _stop: Stop) -> Proved:
     except InvalidSchedule as error:
         raise Refused(f"its schedule is invalid: {error}") from None
     extent = "for ever" if is_all else f"as far as {counted(cycles, 'cycle')} of each actor"
-    return answer.period, None, f"its schedule is valid, {extent}"
+    return _Proof(answer.period, f"its schedule is valid, {extent}")
 
 
 def _require_rates(graph: Graph, schedule: PeriodicSchedule) -> None:
@@ -116,28 +128,28 @@ def _require_rates(graph: Graph, schedule: PeriodicSchedule) -> None:
 
 
 def _cycles_to_check(graph: Graph, schedule: PeriodicSchedule) -> tuple[int, bool]:
-    """After how many cycles everything between the actors has recurred, and whether that is all."""
+    """Return the cycles of each actor to check, and whether no later cycle can differ from them.
+
+    A schedule of K cycles of an actor recurs after K / gcd(K, cycles in an iteration) iterations. Later
+    cycles are the same as earlier ones after all actors recur, and the initial tokens and spaces are
+    used up.
+    """
     cycles = cycle_vector(graph)
-    rounds = lcm(
-        *(
-            (copies := len(schedule.starts[name]) // graph.actor(name).phases) // gcd(copies, count)
-            for name, count in cycles.items()
-        )
-    )
-    maximum = 0
+    scheduled = {name: len(schedule.starts[name]) // graph.actor(name).phases for name in cycles}
+    iterations = lcm(*(k // gcd(k, cycles[name]) for name, k in scheduled.items()))
+    needed = iterations * max(cycles.values())
     for channel in graph.channels:
         tokens = max(channel.initial_tokens, (channel.capacity or 0) - channel.initial_tokens)
-        first = tokens // sum(channel.consumption) + tokens // sum(channel.production) + 2
-        maximum = max(
-            maximum, first + rounds * max(cycles[channel.producer], cycles[channel.consumer])
-        )
-    maximum = max(maximum, rounds * max(cycles.values()))
-    return min(maximum, MOST_CYCLES), maximum <= MOST_CYCLES
+        transient = tokens // sum(channel.consumption) + tokens // sum(channel.production) + 2
+        recurring = iterations * max(cycles[channel.producer], cycles[channel.consumer])
+        needed = max(needed, transient + recurring)
+    return min(needed, MOST_CYCLES), needed <= MOST_CYCLES
 
 
-def _storage(graph: Graph, answer: Any, stop: Stop) -> Proved:
+def _proof_of_storage(graph: Graph, answer: Any, stop: Stop) -> _Proof:
+    """Return the size of capacities, and the period of the graph with them."""
     if answer is None:
-        return None, None, "says deadlock"
+        return _Proof(None, "says deadlock")
     if not isinstance(answer, Mapping):
         raise Refused(f"its storage is a {type(answer).__name__}; expected capacities by channel")
     searched = [channel.name for channel in graph.channels if not channel.is_self_loop]
@@ -145,31 +157,34 @@ def _storage(graph: Graph, answer: Any, stop: Stop) -> Proved:
     if missing:
         raise Refused(f"its storage leaves channel {missing[0]!r} unbounded")
     bounded = with_capacities(graph, {name: answer[name] for name in searched})
-    with_storage = throughput(bounded, budget=stop)
-    if with_storage.period is None and throughput(graph, budget=stop).period is None:
-        return Fraction(sum(answer[name] for name in searched)), None, "the graph deadlocks anyhow"
-    if with_storage.period is None:
-        raise Refused(f"with its storage the graph deadlocks: {with_storage.deadlock}")
-    size = sum(answer[name] for name in searched)
-    return Fraction(size), with_storage.period, f"runs with period {with_storage.period}"
+    size, with_storage = (
+        Fraction(sum(answer[name] for name in searched)),
+        throughput(bounded, budget=stop),
+    )
+    if with_storage.period is not None:
+        return _Proof(size, f"runs with period {with_storage.period}", with_storage.period)
+    if throughput(graph, budget=stop).period is None:
+        return _Proof(size, "the graph deadlocks anyhow")
+    raise Refused(f"with its storage the graph deadlocks: {with_storage.deadlock}")
 
 
-def _mapping(graph: Graph, answer: Any, stop: Stop) -> Proved:
+def _proof_of_mapping(graph: Graph, answer: Any, stop: Stop) -> _Proof:
+    """Return the period of the graph on equal processors."""
     if not isinstance(answer, model.Mapping):
         raise Refused(f"its mapping is a {type(answer).__name__}; expected a csdf.Mapping")
     mapped = mapped_throughput(graph, equal_processors(PROCESSORS), answer, budget=stop)
     if mapped.period is None:
         raise Refused(f"its mapping deadlocks: {mapped.deadlock}")
-    return mapped.period, None, f"runs on {counted(PROCESSORS, 'processor')}"
+    return _Proof(mapped.period, f"runs on {counted(PROCESSORS, 'processor')}")
 
 
 def compare_method(
     name: str, method: ModuleType, graph: Graph, *, seconds: float, stop: Stop
 ) -> Iterator[Verdict]:
-    """Yield what a method says about each of its questions, judged, beside our answer.
+    """Yield the answers of a method to each of its questions, judged and compared with ours.
 
-    The verdict is that it agrees with ours, that it is valid but not as good, or that it differs: it
-    is refused by its judge, or better than what was proved to be the best.
+    An answer agrees with ours, is valid but not as good, or differs: it breaks a rule, or is better
+    than an answer that is proved to be the best.
     """
     for question in offered(method):
         stop.look()
@@ -179,7 +194,7 @@ def compare_method(
 def _verdict(name: str, method: ModuleType, question: str, graph: Graph, seconds: float) -> Verdict:
     spent = own_seconds = 0.0
 
-    def told(verdict: str, ours: str = "", theirs: str = "", reason: str = "") -> Verdict:
+    def verdict_of(verdict: str, ours: str = "", theirs: str = "", reason: str = "") -> Verdict:
         return Verdict(
             graph=graph.name, tool=name, question=question, verdict=verdict, ours=ours,
             theirs=theirs, reason=reason, seconds=round(spent, 6), own_seconds=round(own_seconds, 6),
@@ -188,38 +203,38 @@ def _verdict(name: str, method: ModuleType, question: str, graph: Graph, seconds
     try:
         judgement = judged(method, question, graph, Stop(seconds))
     except InconsistentGraph:
-        return told(NOT_ASKED, reason="the graph is inconsistent")
+        return verdict_of(NOT_ASKED, reason="the graph is inconsistent")
     except GaveUp as end:
-        return told(NO_ANSWER, reason=f"its answer could not be judged: {end.reason}")
+        return verdict_of(NO_ANSWER, reason=f"its answer could not be judged: {end.reason}")
     except CsdfError as error:
-        return told(DIFFERS, theirs="refused", reason=str(error))
+        return verdict_of(DIFFERS, theirs="refused", reason=str(error))
     except Exception as error:  # noqa: BLE001 - the code of others may fail in any way; that is its answer
-        return told(NO_ANSWER, reason=f"{type(error).__name__}: {error}")
+        return verdict_of(NO_ANSWER, reason=f"{type(error).__name__}: {error}")
     spent, begin = judgement.seconds, time.perf_counter()
     try:
         best, is_proved = _best(question, graph, judgement, Stop(seconds))
     except GaveUp as end:
-        return told(NOT_ASKED, reason=f"no answer of ours: {end.reason}")
+        return verdict_of(NOT_ASKED, reason=f"no answer of ours: {end.reason}")
     except CsdfError as error:
-        return told(NOT_ASKED, reason=str(error))
+        return verdict_of(NOT_ASKED, reason=str(error))
     own_seconds = time.perf_counter() - begin
-    ours, theirs = _told(best), _told(judgement.value)
+    ours, theirs = _text_of(best), _text_of(judgement.value)
     if judgement.value == best:
-        return told(AGREES, ours, theirs, judgement.words)
+        return verdict_of(AGREES, ours, theirs, judgement.words)
     if best is None or judgement.value is None:
-        return told(DIFFERS, ours, theirs, judgement.words)
-    if judgement.value > best and "bare number" not in judgement.words:
+        return verdict_of(DIFFERS, ours, theirs, judgement.words)
+    if judgement.value > best and judgement.words != BARE:
         share = float((judgement.value - best) / best) if best else 0.0
-        return told(ABOVE, ours, theirs, f"{share:.1%} above ours; {judgement.words}")
+        return verdict_of(ABOVE, ours, theirs, f"{share:.1%} above ours; {judgement.words}")
     if judgement.value < best and not is_proved:
-        return told(
+        return verdict_of(
             ABOVE, ours, theirs, f"better than ours, which is not proved; {judgement.words}"
         )
-    return told(DIFFERS, ours, theirs, judgement.words)
+    return verdict_of(DIFFERS, ours, theirs, judgement.words)
 
 
 def _best(question: str, graph: Graph, found: Judged, stop: Stop) -> tuple[Fraction | None, bool]:
-    """Our answer to the same question, and whether it is proved that nothing is better."""
+    """Return our answer to the same question, and whether it is proved that nothing is better."""
     if question == "throughput":
         return throughput(graph, budget=stop).period, True
     if question == "storage":
@@ -233,5 +248,5 @@ def _best(question: str, graph: Graph, found: Judged, stop: Stop) -> tuple[Fract
     return answer.period, answer.status is Status.OPTIMAL
 
 
-def _told(value: Fraction | None) -> str:
+def _text_of(value: Fraction | None) -> str:
     return "deadlock" if value is None else str(value)
