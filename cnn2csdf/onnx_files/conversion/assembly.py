@@ -72,23 +72,15 @@ class OnnxAssembly:
         InvalidNetwork where the last shape is not what the onnx package says.
         """
         inputs = (self.dynamic(node, 0),) if inputs is None else inputs
+        target = Target(output or node.outputs[0], name or node.name, quantization)
         if inputs and all(tensor in self._raised for tensor in inputs):
             lines = [on_lines(step) for step in steps]
             steps_left = [step for step in lines if step is not None]
             if len(steps_left) == len(steps):
-                self.add_raised(
-                    node,
-                    *steps_left,
-                    inputs=inputs,
-                    output=output,
-                    name=name,
-                    quantization=quantization,
-                )
+                self.add_raised(target, *steps_left, inputs=inputs)
                 return
-        tensor = output or node.outputs[0]
-        dims = self.values.dims(tensor)
-        sources = [self._plain(source) for source in inputs]
-        layer = self._chain(node, steps, sources, tensor, name, quantization)
+        tensor, dims = target.tensor, self.values.dims(target.tensor)
+        layer = self._chain(steps, [self._plain(source) for source in inputs], target)
         ours = self.builder.shape(layer).dims
         if dims == (1, *ours):
             self._batched.add(tensor)
@@ -110,20 +102,10 @@ class OnnxAssembly:
             self._layers[name] = self.builder.add(op.Reshape(dims=dims), source, name=name)
         return name
 
-    def add_raised(
-        self,
-        node: OnnxNode,
-        *steps: Step,
-        inputs: Sequence[str],
-        output: str | None = None,
-        name: str | None = None,
-        quantization: Quantization | None = None,
-    ) -> None:
+    def add_raised(self, target: Target, *steps: Step, inputs: Sequence[str]) -> None:
         """Add layers that read and write lines as maps of one column."""
-        tensor = output or node.outputs[0]
-        dims = self.values.dims(tensor)
-        sources = [self.raised(source) for source in inputs]
-        layer = self._chain(node, steps, sources, tensor, name, quantization)
+        tensor, dims = target.tensor, self.values.dims(target.tensor)
+        layer = self._chain(steps, [self.raised(source) for source in inputs], target)
         shape = self.builder.shape(layer)
         if (*dims, 1) != (1, *shape.dims):
             raise InvalidNetwork(f"layer {layer!r}: a shape of {shape}, but lines of {dims}")
@@ -166,29 +148,16 @@ class OnnxAssembly:
             return moved
         return self.builder.add(op.Conversion(), moved, name=f"{layer} {what}", element=element)
 
-    def _chain(
-        self,
-        node: OnnxNode,
-        steps: Sequence[Step],
-        sources: list[str],
-        tensor: str,
-        name: str | None,
-        quantization: Quantization | None = None,
-    ) -> str:
+    def _chain(self, steps: Sequence[Step], sources: list[str], target: Target) -> str:
         for step in steps[:-1]:
             operator = step.operator if isinstance(step, Weighted) else step
-            wanted = f"{name or node.name} {type(operator).__name__.lower()}"
-            sources = [self._add_layer(step, sources, wanted, tensor)]
-        return self._add_layer(steps[-1], sources, name or node.name, tensor, quantization)
+            name = f"{target.name} {type(operator).__name__.lower()}"
+            between = target._replace(name=name, quantization=None)
+            sources = [self._add_layer(step, sources, between)]
+        return self._add_layer(steps[-1], sources, target)
 
-    def _add_layer(
-        self,
-        step: Step,
-        sources: Sequence[str],
-        wanted: str,
-        tensor: str,
-        quantization: Quantization | None = None,
-    ) -> str:
+    def _add_layer(self, step: Step, sources: Sequence[str], target: Target) -> str:
+        tensor, wanted, quantization = target
         step = step if isinstance(step, Weighted) else Weighted(step, {})
         stored = [self._stored(role, numbers) for role, numbers in step.weights.items()]
         source = self.builder.layer(sources[0]).quantization
@@ -347,6 +316,14 @@ class OnnxAssembly:
     def _static(self, node: OnnxNode, index: int, what: str) -> Array | None:
         tensor = node.input(index)
         return None if tensor is None else self.values.value(self.trained(node, index, what)[0])
+
+
+class Target(NamedTuple):
+    """The tensor that layers write: its name in the file, and the name and type of its layer."""
+
+    tensor: str
+    name: str
+    quantization: Quantization | None = None
 
 
 class Numbers(NamedTuple):

@@ -20,7 +20,14 @@ from cnn2csdf.dtypes import Quantization
 from cnn2csdf.fixed_point.single_precision import columns_at_once
 from cnn2csdf.geometry import ceil_overhang, same_padding
 from cnn2csdf.network import Shape
-from cnn2csdf.onnx_files.conversion.assembly import Dims, Numbers, OnnxAssembly, Step, Weighted
+from cnn2csdf.onnx_files.conversion.assembly import (
+    Dims,
+    Numbers,
+    OnnxAssembly,
+    Step,
+    Target,
+    Weighted,
+)
 from cnn2csdf.onnx_files.conversion.dynamic import without_zero_point, zero_points
 from cnn2csdf.onnx_files.nodes import OnnxNode, unsupported
 from csdf.errors import InvalidNetwork, UnreadableFile
@@ -293,7 +300,8 @@ class LineAssembly(OnnxAssembly):
         if quantization is not None:
             raise unsupported(node, "windows over lines of integers are not supported")
         sources = (self.dynamic(node, 0),) if inputs is None else inputs
-        self.add_raised(node, *steps, inputs=sources, output=output, name=name)
+        target = Target(output or node.outputs[0], name or node.name)
+        self.add_raised(target, *steps, inputs=sources)
 
 
 def over_lines(convert: Converter) -> Converter:
