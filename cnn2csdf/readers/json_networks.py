@@ -9,6 +9,7 @@ stated layers and connections and converts each layer to an operator with an epi
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
+from contextlib import suppress
 from dataclasses import dataclass, field
 from math import isqrt
 
@@ -282,23 +283,16 @@ def stated_window(layer: StatedLayer) -> op.Window:
     ):
         top, left, bottom, right = (int(pad) for pad in layer.pads)
         window = op.Window(kernel=sides, stride=strides, padding=(top, left, bottom, right))
-        if _fits(window, size, places):
-            return window
-    top, bottom = _halves((places[0] - 1) * layer.stride + layer.kernel - size.height)
-    left, right = _halves((places[1] - 1) * layer.stride + layer.kernel - size.width)
-    return op.Window(kernel=sides, stride=strides, padding=(top, left, bottom, right))
-
-
-def _halves(total: int) -> tuple[int, int]:
-    """Return the padding that is missing in front and behind; nothing where rows are left over."""
-    return (max(0, total) // 2, max(0, total) - max(0, total) // 2)
-
-
-def _fits(window: op.Window, size: Shape, places: tuple[int, int]) -> bool:
-    try:
-        return window_places(window, size.height, size.width) == places
-    except InvalidNetwork:
-        return False
+        with suppress(InvalidNetwork):
+            if window_places(window, size.height, size.width) == places:
+                return window
+    # What is missing, the smaller half in front; nothing where rows or columns are left over.
+    high, wide = (
+        max(0, (count - 1) * layer.stride + layer.kernel - length)
+        for count, length in zip(places, (size.height, size.width), strict=True)
+    )
+    padding = (high // 2, wide // 2, high - high // 2, wide - wide // 2)
+    return op.Window(kernel=sides, stride=strides, padding=padding)
 
 
 def _places(layer: StatedLayer) -> tuple[int, int]:

@@ -320,12 +320,12 @@ def _with_ends(tensors: list[Tensor], node: TfliteNode, ends: Ends) -> list[Tfli
             cropped = len(tensors)
             tensors.append(replace(tensors[source], dims=tuple(dims)))
         operands = (source, _integers(tensors, begins), _integers(tensors, dims))
-        nodes.append(_node(node, "SLICE", operands, cropped))
+        nodes.append(node.instead("SLICE", operands, cropped))
         source = cropped
     if any(max(end) > 0 for end in ends):
         padding = [[0, 0], *([max(end[0], 0), max(end[1], 0)] for end in ends), *[[0, 0]] * rest]
-        nodes.append(_node(node, "PAD", (source, _integers(tensors, padding)), output))
-    return nodes or [_node(node, "RESHAPE", (source,), output)]
+        nodes.append(node.instead("PAD", (source, _integers(tensors, padding)), output))
+    return nodes or [node.instead("RESHAPE", (source,), output)]
 
 
 def _copied(graph: TfliteGraph, section: _Section) -> _Form:
@@ -372,10 +372,6 @@ def _renumbered(node: TfliteNode, numbers: Mapping[int, int]) -> TfliteNode:
         inputs=tuple(numbers.get(number, number) for number in node.inputs),
         outputs=tuple(numbers[number] for number in node.outputs),
     )
-
-
-def _node(node: TfliteNode, kind: str, inputs: tuple[int, ...], output: int) -> TfliteNode:
-    return TfliteNode(number=node.number, kind=kind, inputs=inputs, outputs=(output,), options=None)
 
 
 def _integers(tensors: list[Tensor], values: Sequence[object]) -> int:

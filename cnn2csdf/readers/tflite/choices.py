@@ -48,14 +48,14 @@ def _opened(graph: TfliteGraph) -> TfliteGraph:
             nodes += inner
             # A RESHAPE without new dims is a copy: the output of the IF has the dims of the branch.
             nodes += [
-                _node(node, "RESHAPE", (source,), output)
+                node.instead("RESHAPE", (source,), output)
                 for source, output in zip(results, node.outputs, strict=True)
             ]
             continue
         placed = [_placed(branch, node, tensors) for branch in branches]
         nodes += [node for inner, _ in placed for node in inner]
         for output, first, second in zip(node.outputs, placed[0][1], placed[1][1], strict=True):
-            nodes.append(_node(node, "SELECT_V2", (node.inputs[0], first, second), output))
+            nodes.append(node.instead("SELECT_V2", (node.inputs[0], first, second), output))
         if len(nodes) > MOST_NODES:
             raise UnsupportedOperator(f"{node}: more than {MOST_NODES} operators in its graphs")
     return replace(graph, tensors=tuple(tensors), nodes=tuple(nodes))
@@ -96,7 +96,3 @@ def _placed(
         for inner_node in branch.nodes
     ]
     return inner, [numbers[number] for number in branch.outputs]
-
-
-def _node(node: TfliteNode, kind: str, inputs: tuple[int, ...], output: int) -> TfliteNode:
-    return TfliteNode(number=node.number, kind=kind, inputs=inputs, outputs=(output,), options=None)

@@ -148,6 +148,12 @@ class TfliteNode:
     custom: bytes = b""
     dilation: tuple[int, int] = (1, 1)
 
+    def instead(self, kind: str, inputs: tuple[int, ...], output: int) -> TfliteNode:
+        """Return an operator without options that replaces this one, or is a part of it."""
+        return TfliteNode(
+            number=self.number, kind=kind, inputs=inputs, outputs=(output,), options=None
+        )
+
     def __str__(self) -> str:
         return f"operator {self.number} ({self.kind})"
 
