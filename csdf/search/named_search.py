@@ -1,40 +1,36 @@
-"""Storage search of one graph by names, decomposed into independent subproblems.
+"""Storage search of one graph by the names of its channels.
 
-Two variables belong to the same part if a cut contains both; variables without a common cut so far
-are in different parts. Each part is searched with the capacities of all other parts unlimited. No
-sufficient distribution costs less on its channels, so the sum over the parts is a lower bound. If
-the optima of all parts suffice together, they are the optimum. Otherwise a critical cycle names the
-parts that it joins, and these are merged with all their cuts and bounds. The answer is therefore
-exact for any initial partition; in the worst case one part remains. Example: the MP3 decoder by
-blocks has two sides without a common cut. Two searches over 5 channels and one over 8 replace a search
-over 18.
+`NamedSearch` runs an exploration of distributions from the cheapest on, and gives shares of the
+evaluations to what may end it earlier or leave an answer after an early stop: an iteration that is
+simulated first (live capacities), narrowing of a sufficient distribution, cutting planes, and bounds by
+markings. A long exploration is decomposed into parts (`parted_exploration`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 from importlib import import_module
-from itertools import islice, pairwise
+from itertools import islice
 from math import inf
 from typing import TYPE_CHECKING
 
 from csdf.errors import GaveUp
 from csdf.log import Log
 from csdf.model.graph import Graph
-from csdf.search.evaluator import Evaluates, PeriodEvaluation
-from csdf.search.exploration import Exploration, Known
-from csdf.search.learned_bounds import InsufficientRegion, Sufficient
+from csdf.search.exploration import Exploration
+from csdf.search.learned_bounds import Sufficient
 from csdf.search.least import narrowing
 from csdf.search.liveness_bounds.live_bound import live_bounds
 from csdf.search.pareto import ParetoPoint, SmallestStorage, StorageWhy, improving
+from csdf.search.parted_exploration import PartedExploration, independent_parts
 from csdf.search.searched_graph import SearchedGraph
 from csdf.search.sequential import SequentialRun, raised
-from csdf.search.symmetry import Permutation, Symmetries, evened, within
-from csdf.search.variables import Distribution, SearchSpace, Variable, size_of
+from csdf.search.symmetry import Symmetries
+from csdf.search.variables import Distribution, SearchSpace, size_of
 from csdf.status import Reason, Status, because
 from csdf.time_limit import ENDS, Progress, Stop
 
@@ -83,7 +79,7 @@ class _TooLarge(Exception):
 
 
 @dataclass(slots=True)
-class _Asked:
+class _Query:
     """A query: a test of sufficiency, a limit of the size, and the cutting planes for both.
 
     planes_after: number of evaluations after which cutting planes are used.
@@ -110,7 +106,7 @@ class NamedSearch:
         self._stop = stop
         self._evaluator = self._searched.evaluator(self._look, only_live=only_live)
         self._exploration: Exploration | PartedExploration = self._explored()
-        self._may_part = True
+        self._may_decompose = True
         self._symmetries = Symmetries(self.bare, ())
         self.points: list[ParetoPoint] = []
         self._only_live = only_live
@@ -121,9 +117,9 @@ class NamedSearch:
         self._narrowing: Iterator[Distribution | None] | None = None
         self._narrowed: Distribution | None = None
         self._outlined: dict[Fraction, Distribution] = {}  # by the period that each one reaches
-        self._turn = 0  # evaluations after which narrowing goes on
+        self._next_narrowing = 0  # evaluations after which narrowing goes on
         self._planes: CuttingPlanes | None = None
-        self._asked: _Asked | None = None
+        self._query: _Query | None = None
 
     @property
     def bare(self) -> Graph:
@@ -147,13 +143,13 @@ class NamedSearch:
         """Look at the stop and the parts, and give narrowing its share of the evaluations."""
         self._look()
         is_large = len(self._variables) >= PLANES_CHANNELS
-        if is_large and self._asked is not None and self.evaluations >= self._asked.planes_after:
+        if is_large and self._query is not None and self.evaluations >= self._query.planes_after:
             self._planes = self._planes or self._cutting_planes()
-            self._step_planes(self._planes, self._asked)
+            self._step_planes(self._planes, self._query)
         # Decomposition takes the cuts as evidence of independence,
         # so it waits until there are enough.
-        if self.evaluations >= PATIENCE and self._may_part:
-            self._may_part = False
+        if self.evaluations >= PATIENCE and self._may_decompose:
+            self._may_decompose = False
             self._symmetries = Symmetries(self.bare, self._variables)
             parts = independent_parts(len(self._variables), self._exploration.known().joined)
             if len(parts) > 1 or self._symmetries.generators:
@@ -162,9 +158,9 @@ class NamedSearch:
         if self._run is not None and is_much and not self.points:
             self._bound_by_markings(self._run)
         # Interleaving: an early stop finds a sufficient distribution that is already narrowed.
-        if self._narrowing is not None and self.evaluations >= self._turn:
+        if self._narrowing is not None and self.evaluations >= self._next_narrowing:
             self._narrowed = next(self._narrowing, self._narrowed)
-            self._turn = self.evaluations + SHARE
+            self._next_narrowing = self.evaluations + SHARE
 
     def _patience_for_planes(self) -> int:
         """Return the number of evaluations after which cutting planes are worth their cost."""
@@ -185,13 +181,13 @@ class NamedSearch:
         planes: type[CuttingPlanes] = import_module("csdf.search.cutting_planes").CuttingPlanes
         return planes(self._evaluator, self._variables, seconds=seconds, look=self._look)
 
-    def _step_planes(self, planes: CuttingPlanes, asked: _Asked) -> None:
+    def _step_planes(self, planes: CuttingPlanes, query: _Query) -> None:
         """Run cutting planes for their share of the evaluations; end if they settle the query."""
-        if asked.bounds is None:
+        if query.bounds is None:
             self._narrowing = None
-            asked.bounds = planes.bounds(asked.is_sufficient, self._narrowed or self._start)
+            query.bounds = planes.bounds(query.is_sufficient, self._narrowed or self._start)
         share = 1 + len(self._variables) // PLANES_SHARE
-        for bounds in islice(asked.bounds, share):
+        for bounds in islice(query.bounds, share):
             self._floor = max(self._floor, bounds.lower_bound)
             candidates = [
                 capacities
@@ -203,7 +199,7 @@ class NamedSearch:
                 bound = max(self._exploration.lower_bound, self._floor)
                 if size_of(self._variables, self._narrowed) == bound:
                     raise _SmallestProved
-            if asked.limit is not None and self._floor > asked.limit:
+            if query.limit is not None and self._floor > query.limit:
                 raise _TooLarge
 
     def _bound_by_markings(self, run: SequentialRun) -> None:
@@ -293,7 +289,7 @@ class NamedSearch:
         """Return the cheapest sufficient distribution, None if there is none up to the size."""
         limit = None if max_size is None else max_size - self._searched.fixed_size
         planes_after = self.evaluations + self._patience_for_planes()
-        self._asked = _Asked(is_sufficient, limit, planes_after)
+        self._query = _Query(is_sufficient, limit, planes_after)
         if self.points:
             self._narrowed = None  # sufficient only for earlier points
         while True:
@@ -322,7 +318,7 @@ class NamedSearch:
             if size_of(self._variables, self._start) == self._exploration.lower_bound:
                 return self._start
         self._narrowing = narrowing(self._evaluator, self._variables, is_sufficient, self._start)
-        self._turn = min(ALONE, LONG_WORK // self._evaluator.firings)
+        self._next_narrowing = min(ALONE, LONG_WORK // self._evaluator.firings)
         return self.next_point(is_sufficient)
 
     def add(self, capacities: Sequence[int]) -> Fraction | None:
@@ -466,245 +462,3 @@ def _is_within(longest: Fraction, period: Fraction | None) -> bool:
 def _period_of(point: ParetoPoint) -> Fraction | float:
     """Return the period of a point; infinite if it is unknown."""
     return inf if point.period is None else point.period
-
-
-def independent_parts(variables: int, joined: Iterable[Collection[int]]) -> list[list[int]]:
-    """Return the connected components of the positions of the variables; each set joins its members."""
-    part = [[index] for index in range(variables)]
-    for indices in joined:
-        for first, index in pairwise(indices):
-            if part[index] is not part[first]:
-                small, large = sorted((part[index], part[first]), key=len)
-                # Union by size: each position moves at most log2(variables) times.
-                large += small
-                for moved in small:
-                    part[moved] = large
-    distinct = {id(group): sorted(group) for group in part}
-    return sorted(distinct.values())
-
-
-class _PartEvaluator:
-    """The evaluator restricted to some variables; all others are unlimited."""
-
-    def __init__(self, whole: Evaluates, variables: int, indices: Sequence[int]) -> None:
-        self._whole = whole
-        self._variables = variables
-        self._indices = indices
-        self._position = {index: position for position, index in enumerate(indices)}
-
-    @property
-    def count(self) -> int:
-        return self._whole.count
-
-    @property
-    def firings(self) -> int:
-        return self._whole.firings
-
-    def evaluate(self, capacities: tuple[int | None, ...]) -> PeriodEvaluation:
-        trial: list[int | None] = [None] * self._variables
-        for index, capacity in zip(self._indices, capacities, strict=True):
-            trial[index] = capacity
-        evaluation = self._whole.evaluate(tuple(trial))
-        return PeriodEvaluation(
-            evaluation.period,
-            tuple(self._position[index] for index in evaluation.holding),
-            tuple(cycle.moved(self._position) for cycle in evaluation.cycles),
-            tuple((self._position[index], minimum) for index, minimum in evaluation.deep),
-        )
-
-
-class _VariableClass:
-    """A part that is searched once for all of its symmetric images.
-
-    images: the positions of the searched variables, then the positions of each image, in equal order.
-    """
-
-    def __init__(
-        self,
-        evaluator: Evaluates,
-        variables: Sequence[Variable],
-        indices: Sequence[int],
-        look: Callable[[], None],
-        alike: Iterable[Permutation],
-    ) -> None:
-        self.images = [list(indices)]
-        inner = (within(part, indices) for part in alike)
-        self.exploration = Exploration(
-            _PartEvaluator(evaluator, len(variables), indices),
-            [variables[index] for index in indices],
-            look,
-            [part for part in inner if part is not None],
-        )
-
-    @property
-    def lower_bound(self) -> int:
-        """Lower bound on the cost of all images together."""
-        return len(self.images) * self.exploration.lower_bound
-
-    def learn(self, known: Known) -> None:
-        """Learn the cuts and cycles within one image, given by positions of all variables."""
-        for image in self.images:
-            where = {index: position for position, index in enumerate(image)}
-            for cut in known.cuts:
-                if cut.limits.keys() <= where.keys():
-                    limits = {where[index]: limit for index, limit in cut.limits.items()}
-                    self.exploration.learn(InsufficientRegion(limits))
-            for cycle in known.cycles:
-                if cycle.places <= where.keys():
-                    self.exploration.learn_cycle(cycle.moved(where))
-
-    def known(self) -> Known:
-        """Return the cuts and cycles of all images, by positions of all variables."""
-        exploration = self.exploration
-        return Known(
-            [
-                InsufficientRegion(
-                    {image[position]: limit for position, limit in cut.limits.items()}
-                )
-                for image in self.images
-                for cut in exploration.cuts
-            ],
-            [cycle.moved(image) for image in self.images for cycle in exploration.cycles],
-        )
-
-
-class PartedExploration:
-    """An exploration decomposed into parts, with the queries of `Exploration`.
-
-    before: the search whose cuts and lower bound are copied. Its tests of sufficiency were at most as
-    strict as the next test.
-    """
-
-    def __init__(
-        self,
-        before: Exploration | PartedExploration,
-        variables: Sequence[Variable],
-        look: Callable[[], None],
-        symmetries: Symmetries,
-    ) -> None:
-        self.evaluator: Evaluates = before.evaluator
-        self._symmetries = symmetries
-        self._alike = symmetries.generators
-        self._variables = evened(variables, self._alike)
-        self._look = look
-        self._floor = before.lower_bound
-        self._orbits = _orbits(len(variables), self._alike)
-        self._parts: list[_VariableClass] = []
-        knowledge = before.known()
-        for indices in independent_parts(len(variables), knowledge.joined):
-            self._take(indices, knowledge)
-
-    def _take(self, indices: Sequence[int], known: Known) -> None:
-        """Search these variables as a part, or as an image of a symmetric part."""
-        part, image = self._symmetric_part(indices)
-        if part is None:
-            part = _VariableClass(self.evaluator, self._variables, indices, self._look, self._alike)
-            self._parts.append(part)
-        else:
-            part.images.append(image)
-        part.learn(known)
-
-    def _symmetric_part(self, indices: Sequence[int]) -> tuple[_VariableClass | None, list[int]]:
-        """Return a part that a symmetry maps to these variables, and its image; or None and []."""
-        orbits = sorted(self._orbits[index] for index in indices)
-        for part in self._parts if self._alike else ():
-            self._look()
-            if sorted(self._orbits[index] for index in part.images[0]) != orbits:
-                continue
-            permutation = self._symmetries.onto(part.images[0], indices)
-            if permutation is not None:
-                return part, [permutation[index] for index in part.images[0]]
-        return None, []
-
-    @property
-    def lower_bound(self) -> int:
-        """Lower bound of the cost of all distributions that are not returned yet."""
-        return max(self._floor, sum(part.lower_bound for part in self._parts))
-
-    @property
-    def is_exhausted(self) -> bool:
-        """Whether every distribution of any size was searched."""
-        return any(part.exploration.is_exhausted for part in self._parts)
-
-    @property
-    def is_full(self) -> bool:
-        """Whether the queue of a part has reached its memory limit."""
-        return any(part.exploration.is_full for part in self._parts)
-
-    def known(self) -> Known:
-        """Return the cuts and cycles of all parts."""
-        return _together(self._parts)
-
-    def cheapest(
-        self, is_sufficient: Sufficient, limit: int | None = None
-    ) -> tuple[int, ...] | None:
-        """Return the cheapest sufficient distribution; see `Exploration.cheapest`."""
-        while True:
-            joined = self._joined(is_sufficient, limit)
-            if joined is None:
-                return None
-            evaluation = self.evaluator.evaluate(joined)
-            if is_sufficient(evaluation.period):
-                return joined
-            cut = InsufficientRegion({index: joined[index] for index in evaluation.holding})
-            self._learn(cut, Known([cut], list(evaluation.cycles)))
-
-    def _joined(self, is_sufficient: Sufficient, limit: int | None) -> tuple[int, ...] | None:
-        """Return the cheapest distributions of all parts, joined; None if a part exceeds its limit.
-
-        The limit of a part is the limit less the lower bounds of the other parts.
-        """
-        capacities = [0] * len(self._variables)
-        for part in self._parts:
-            left = None
-            if limit is not None:
-                elsewhere = sum(
-                    sibling.lower_bound for sibling in self._parts if sibling is not part
-                )
-                left = (limit - elsewhere) // len(part.images)
-            cheapest = part.exploration.cheapest(is_sufficient, left)
-            if cheapest is None:
-                return None
-            for image in part.images:
-                for index, capacity in zip(image, cheapest, strict=True):
-                    capacities[index] = capacity
-        return tuple(capacities)
-
-    def _learn(self, cut: InsufficientRegion, new: Known) -> None:
-        """Add a cut and its cycles to the part that it touches; if it touches several, merge them."""
-        touched = [
-            (part, image)
-            for part in self._parts
-            for image in part.images
-            if not cut.limits.keys().isdisjoint(image)
-        ]
-        if len(touched) == 1:
-            touched[0][0].learn(new)
-            return
-        # Invariant: the bound never falls, although the joined part begins a new queue.
-        self._floor = self.lower_bound
-        before = _together(list({id(part): part for part, _ in touched}.values()))
-        new = Known(before.cuts + new.cuts, before.cycles + new.cycles)
-        for part, image in touched:
-            part.images.remove(image)
-        self._parts = [part for part in self._parts if part.images]
-        self._take(sorted(index for _, image in touched for index in image), new)
-
-
-def _orbits(variables: int, generators: Sequence[Permutation]) -> list[int]:
-    """Return the number of the orbit of each variable: the set of its images under symmetries."""
-    moves = [move for permutation in generators for move in enumerate(permutation)]
-    orbit = [0] * variables
-    for number, indices in enumerate(independent_parts(variables, moves)):
-        for index in indices:
-            orbit[index] = number
-    return orbit
-
-
-def _together(parts: Sequence[_VariableClass]) -> Known:
-    """Return the cuts and demands of all parts, by positions of all variables."""
-    knowledge = [part.known() for part in parts]
-    return Known(
-        [cut for source in knowledge for cut in source.cuts],
-        [cycle for source in knowledge for cycle in source.cycles],
-    )

@@ -9,7 +9,7 @@ from csdf.analysis.bound_channels import with_capacities
 from csdf.analysis.throughput import throughput
 from csdf.errors import GaveUp
 from csdf.generation import GraphShape, random_graph
-from csdf.search import named_search
+from csdf.search import named_search, parted_exploration
 from csdf.search.cutting_planes import CuttingPlanes
 from csdf.search.searched_graph import SearchedGraph
 from csdf.search.trade_off import pareto_front, smallest_storage
@@ -90,7 +90,7 @@ def test_a_graph_of_60_actors_has_a_first_answer_and_a_gap_without_a_clock():
 
 
 def test_orbits_join_the_variables_that_generators_take_to_each_other():
-    orbits = named_search._orbits(5, [(1, 0, 2, 3, 4), (0, 2, 1, 3, 4)])
+    orbits = parted_exploration._orbits(5, [(1, 0, 2, 3, 4), (0, 2, 1, 3, 4)])
     assert orbits[0] == orbits[1] == orbits[2]
     assert len({orbits[2], orbits[3], orbits[4]}) == 3
 

@@ -8,7 +8,7 @@ from csdf.model.builder import GraphBuilder
 from csdf.search import named_search
 from csdf.search.exploration import Known
 from csdf.search.learned_bounds import InsufficientRegion
-from csdf.search.named_search import PartedExploration, independent_parts
+from csdf.search.parted_exploration import PartedExploration, independent_parts
 from csdf.search.trade_off import pareto_front, smallest_storage
 from tests import both_kernels
 from tests.both_kernels import BOTH

@@ -10,7 +10,7 @@ from csdf.search import named_search
 from csdf.search.evaluator import CapacityEvaluator
 from csdf.search.exploration import Exploration
 from csdf.search.learned_bounds import InsufficientRegion
-from csdf.search.named_search import PartedExploration
+from csdf.search.parted_exploration import PartedExploration
 from csdf.search.symmetry import Symmetries, evened, within
 from csdf.search.trade_off import pareto_front, smallest_storage
 from csdf.search.variables import SearchSpace, prepared, size_of
