@@ -263,13 +263,13 @@ SUMS = [
 def with_mode(model, mode):
     """A plan whose last move goes in that manner; none where there is no such move."""
     moves = space(model.network)
-    last = len(moves.course.separators) - 1
+    last = len(moves.layer_order.separators) - 1
     for begin in range(last):
         for move in moves.moves_from(begin, WHOLE):
             if move.end == last and move.stages[-1].mode is mode:
                 before = [moves_to(moves, begin)] if begin else []
                 groups = [*before, (move,)]
-                return plan_of(moves.course, moves.table, groups, is_streamed=False)
+                return plan_of(moves.layer_order, moves.table, groups, is_streamed=False)
     return None
 
 
