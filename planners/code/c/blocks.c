@@ -26,7 +26,7 @@ static void store_blocks(const run *r, const layer *l, range rows, range columns
     }
     b.now = *r;
     b.now.made.of = l->result;
-    if (r->stage->mode == INTO_SUMS) { /* the last firing makes the result */
+    if (r->stage->mode == INTO_SUMS) { /* the last firing completes the result */
         b.rows.first = 0;
         b.rows.end = l->result->height;
         b.columns = columns;

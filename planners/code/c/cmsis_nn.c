@@ -10,8 +10,8 @@ typedef struct {
     int32_t gathers;
 } shared_layer;
 
-/* Rows of an input and of the result that one call reads and makes. above: rows of padding above the
-   first; taken: bytes of the scratch that have copied rows. */
+/* Input and output rows of a call. above: padding rows above the first; taken: bytes of the scratch
+   with copied rows. */
 typedef struct {
     const element *from;
     element *to;
@@ -61,7 +61,7 @@ static int gather_rows(const run *r, const view *v, range rows, row_block *b)
     return 1;
 }
 
-/* Find what lies under the windows of some rows; whether one call can make these. */
+/* Find the input rows of the windows of some rows; return whether one call can compute these. */
 static int find_block(const run *r, const layer *l, range rows, const window *w, row_block *b)
 {
     view in = input_view(r, l, 0);
@@ -101,7 +101,7 @@ static cmsis_nn_dims filters_of(const window *w, int32_t filters, int32_t channe
     return found;
 }
 
-/* The scratch of a call that asks for some bytes, which are those that were planned, at most. */
+/* The scratch of a call that needs some bytes: at most those that were planned. */
 static int take_scratch(const run *r, const row_block *b, int32_t bytes, cmsis_nn_context *found)
 {
     found->buf = r->scratch + b->taken;
@@ -117,7 +117,7 @@ static cmsis_nn_activation limits_within(int32_t least, int32_t most)
     return found;
 }
 
-/* Factors of channels. The fields of CMSIS-NN are of no constants, though it only reads them. */
+/* Factors of channels. CMSIS-NN does not write them, although its fields are not const. */
 static cmsis_nn_per_channel_quant_params factors_of(const shared_layer *s, const scaling *to)
 {
     cmsis_nn_per_channel_quant_params found;
@@ -126,7 +126,7 @@ static cmsis_nn_per_channel_quant_params factors_of(const shared_layer *s, const
     return found;
 }
 
-/* Behind a call: what it did not make, the kernel of this library makes. */
+/* After a call: the kernel of this library computes what CMSIS-NN did not. */
 static void end_block(const run *r, const layer *l, range rows, range columns, int is_made)
 {
     if (is_made) {
@@ -165,7 +165,7 @@ static void cmsis_convolve(const run *r, const layer *l, range rows, range colum
         p.activation = limits_within(to->least, to->most);
         if (c->at.taps[0] * c->at.taps[1] == 1 && !p.padding.w && !p.padding.h) {
             /* Without scratch; for larger windows this function would compute one row differently. */
-            p.dilation.w = p.dilation.h = 1; /* of one position: nothing */
+            p.dilation.w = p.dilation.h = 1; /* no effect on one position */
             is_made = !arm_convolve_wrapper_s8(&scratch, &p, &by, &b.in, b.from, &with, c->weights,
                                                &bias, s->bias, &b.out, b.to);
         } else if (take_scratch(r, &b, arm_convolve_s8_get_buffer_size(&b.in, &with), &scratch)) {
@@ -248,7 +248,7 @@ static void cmsis_max_pool(const run *r, const layer *l, range rows, range colum
     end_block(r, l, rows, columns, is_made);
 }
 
-/* What operands are shifted by before they are added: SUM_STEPS is two to that power. */
+/* The shift of operands before a sum: SUM_STEPS is two to that power. */
 enum { SUM_SHIFT = 20 };
 
 static void cmsis_add(const run *r, const layer *l, range rows, range columns)
@@ -292,7 +292,7 @@ static void cmsis_fully_connected(const run *r, const layer *l, range rows, rang
         p.output_offset = to->zero_out;
         p.activation = limits_within(to->least, to->most);
 #if defined(HELIUM)
-        /* The sums that it asks for, of each unit, are there: with them its own sums begin. */
+        /* CMSIS-NN begins with these sums, one for each unit. */
         sums.buf = (void *)(uintptr_t)(to->folded ? to->folded : s->bias);
         sums.size = 4 * m->units;
 #endif

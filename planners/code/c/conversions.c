@@ -1,4 +1,4 @@
-/* Define what makes real numbers of integers, then what is fused behind. */
+/* Define conversions of integers to real numbers, followed by the fused functions. */
 #define THEN_FINISH(name, make) \
     static void name(const run *r, const layer *l, range rows, range columns) \
     { \

@@ -1,4 +1,4 @@
-/* The zero point of an input, as it is stored; zero where the layer has no such input. */
+/* The stored zero point of an input; zero if the layer has no such input. */
 static int32_t zero_of(const run *r, const layer *l, int32_t number)
 {
     view zero;
@@ -9,7 +9,7 @@ static int32_t zero_of(const run *r, const layer *l, int32_t number)
     return *row_at(&zero, 0);
 }
 
-/* What of a tensor is wanted: the scale in which its numbers are integers, or their zero point. */
+/* Which output is wanted: the scale of quantisation at run time, or the zero point. */
 typedef struct {
     int32_t gives_zero;
 } ranging;
@@ -45,7 +45,7 @@ static void find_range(const run *r, const layer *l, range rows, range columns)
     }
 }
 
-/* Numbers as integers, by a scale and a zero point that are inputs behind them. */
+/* Quantisation by a scale and a zero point that are the next inputs. */
 static void quantize_by_range(const run *r, const layer *l, range rows, range columns)
 {
     view in = input_view(r, l, 0);
@@ -68,7 +68,7 @@ static void quantize_by_range(const run *r, const layer *l, range rows, range co
     finish_region(l, &out, rows, columns);
 }
 
-/* A convolution of integers whose zero point is an input behind them; sums are the result. */
+/* A convolution of integers whose zero point is the next input; the result is the sums. */
 static void convolve_by_range(const run *r, const layer *l, range rows, range columns)
 {
     convolution c = *(const convolution *)l->parameters;

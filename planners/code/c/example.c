@@ -7,7 +7,7 @@ static int hear(void)
 
 enum { IS_NUMBER, IS_END, IS_WRONG };
 
-/* The next decimal number of what is heard, as -12.5 or 1e-3, between spaces, line ends or commas. */
+/* The next decimal number of the input, such as -12.5 or 1e-3, between spaces, line ends or commas. */
 static int read_number(float *value)
 {
     double size = 1;
@@ -59,7 +59,7 @@ static int read_number(float *value)
     return IS_NUMBER;
 }
 
-/* A number with four digits behind the point. */
+/* Print a number with four decimal places. */
 static void say_value(float value)
 {
     uint64_t parts;
@@ -80,7 +80,7 @@ static void say_value(float value)
     }
 }
 
-/* The exit status where no frame begins; a frame that is cut, or another word in it, is told. */
+/* The exit status without a further frame; an incomplete frame or another word is an error. */
 static int ended(int32_t frame, int found)
 {
     if (found == IS_WRONG) {

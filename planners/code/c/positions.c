@@ -1,5 +1,5 @@
-/* Inputs with scales of their own one after another along channels (0), rows (1) or columns (2), or
-   in pieces (3) of a tensor that is no map. */
+/* Concatenation of inputs with different scales, along channels (0), rows (1) or columns (2), or in
+   pieces (3) of a tensor that is no map. */
 typedef struct {
     int32_t axis;
     int32_t pieces;
@@ -62,7 +62,7 @@ static void join_pieces_by_tables(const run *r, const layer *l, range rows, rang
     finish_region(l, &out, rows, columns);
 }
 
-/* Where the extreme of integers is, as a real number, whose steps count integers. */
+/* The position of the maximum or minimum of integers, as a float; steps count integers. */
 static void integer_extreme_fold(const cube *c, const view *in, const view *out,
                                  const int32_t *index, range rows)
 {
@@ -72,10 +72,10 @@ static void integer_extreme_fold(const cube *c, const view *in, const view *out,
 
 LAYER(place_of_integer_extreme, for_each_fold, integer_extreme_fold)
 
-/* Coordinates beside integers are real numbers, of so many slots. */
+/* Slots of a coordinate: coordinates of integer tensors are floats. */
 enum { COORDINATE = REAL };
 
-/* The real number that an integer stands for, which is computed in single precision. */
+/* Dequantise an integer in single precision. */
 static float number_at(const element *pixel, int32_t number, float scale, int32_t zero)
 {
     return rounded((float)(pixel[number] - zero) * scale);

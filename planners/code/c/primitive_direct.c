@@ -16,7 +16,7 @@ static int32_t row_under(const windows *c, int32_t y, int32_t i, int32_t height)
     return row < height ? larger(row, -1) : -1;
 }
 
-/* How far right of the place of a window column j of the kernel lies. */
+/* Offset of column j of the kernel from the place of a window. */
 static int32_t shift_of(const windows *c, int32_t j)
 {
     return j * c->dilation[1] - c->padding[1];
@@ -55,7 +55,7 @@ static void add_scaled(element *to, const element *from, element factor, int32_t
     }
 }
 
-/* Add what one weight makes of an input row to a row of the output. */
+/* Add the products of one weight and an input row to a row of the output. */
 static void add_weight(const windows *c, element weight, int32_t j, const element *row,
                        const map *in, element *to, int32_t columns)
 {
@@ -67,7 +67,7 @@ static void add_weight(const windows *c, element weight, int32_t j, const elemen
     }
 }
 
-/* The channels and the weights that a filter has. */
+/* The input channels and weights of a filter. */
 static int32_t filter_depth(const windows *c, const map *in)
 {
     return in->channels / c->groups;
@@ -78,7 +78,7 @@ static int32_t filter_channel(const windows *c, const map *in, const map *out, i
     return f / (out->channels / c->groups) * filter_depth(c, in);
 }
 
-/* One input map after another is added to one output map after another. */
+/* Sum over input maps, one output map at a time. */
 static void direct_map_by_map(const work *w, element *arena)
 {
     const windows *c = w->numbers;
@@ -160,7 +160,7 @@ static void direct_rows_of_all_filters(const work *w, element *arena)
     }
 }
 
-/* Four rows of output maps: each input element is read once for the four. */
+/* Four output maps at a time: each input element is read once for all four. */
 static void finish_four_rows(const work *w, element *arena, int32_t f, int32_t y)
 {
     const windows *c = w->numbers;
@@ -209,7 +209,7 @@ static void direct_four_filters(const work *w, element *arena)
     }
 }
 
-/* Add to all filters of a place what one tap sees. */
+/* Add the products of one tap to all filters of a place. */
 static void add_filters(const windows *c, const element *from, const map *in, const element *weights,
                         element *to, int32_t filters)
 {
@@ -222,8 +222,8 @@ static void add_filters(const windows *c, const element *from, const map *in, co
     }
 }
 
-/* All filters of so many neighbouring places, of which each weight is read once where all are on the
-   map: of four or of one. */
+/* All filters of four neighbouring places, which read each weight once if all taps are on the map;
+   or of one place. */
 static void finish_places(const work *w, element *arena, int32_t y, int32_t x, int32_t places)
 {
     const windows *c = w->numbers;
@@ -294,7 +294,7 @@ static void direct_four_places(const work *w, element *arena)
     }
 }
 
-/* All channels of one place after another, each with a filter of its own. */
+/* Depthwise convolution: all channels of a place, place by place. */
 static void direct_depthwise(const work *w, element *arena)
 {
     const windows *c = w->numbers;

@@ -7,7 +7,7 @@ typedef struct {
     int32_t ends[2];
 } pooling_numbers;
 
-/* How many taps along an axis count in the mean at a place. */
+/* The number of taps along an axis that an average includes at a place. */
 static int32_t taps_counted(const pooling_numbers *n, int32_t axis, int32_t place, int32_t length)
 {
     int32_t tap;
@@ -21,7 +21,7 @@ static int32_t taps_counted(const pooling_numbers *n, int32_t axis, int32_t plac
     return found;
 }
 
-/* What one window covers of one map. */
+/* The maximum or average of a window of a map. */
 static element pooled(const work *w, const element *from, int32_t y, int32_t x)
 {
     const pooling_numbers *n = w->numbers;
@@ -87,7 +87,7 @@ static void fold_maps(const work *w, element *arena)
     }
 }
 
-/* Inputs one after another along channels (0), rows (1) or columns (2). */
+/* Concatenation along channels (0), rows (1) or columns (2). */
 typedef struct {
     int32_t axis;
 } joining_numbers;
@@ -117,7 +117,8 @@ static void join(const work *w, element *arena)
     }
 }
 
-/* A function of two elements. is_flat: whether the inputs are alike, and lie as the output. */
+/* An elementwise function of two inputs. is_flat: whether both have the shape and the layout of the
+   output. */
 typedef struct {
     element (*of)(element, element);
     int32_t is_flat;
@@ -174,7 +175,7 @@ static void combine_maps(const work *w, element *arena)
     }
 }
 
-/* Products of a matrix, unit by unit, with the elements of the input as they lie. */
+/* A fully connected layer, unit by unit; weights have the layout of the input. */
 typedef struct {
     int32_t inputs;
     const element *weights;

@@ -10,8 +10,8 @@ typedef struct {
     int32_t column;
 } map;
 
-/* A layer in one way: what computes it, where its tensors and its workspace lie, and what follows in
-   place. is_gathered: whether the channels of a place are brought together for that. */
+/* A layer and its primitive: the function, the offsets of tensors and workspace, and the fused
+   elementwise functions. is_gathered: whether the channels of a place are copied together for these. */
 typedef struct work {
     void (*compute)(const struct work *w, element *arena);
     const void *numbers;
@@ -25,7 +25,7 @@ typedef struct work {
     int32_t is_gathered;
 } work;
 
-#define BLOCK 16 /* elements on a side of what is transposed at a time */
+#define BLOCK 16 /* rows and columns of a block that is transposed */
 
 static void move_map(const element *from, const map *f, element *to, const map *t)
 {
@@ -67,7 +67,7 @@ static void add_bias(const element *bias, const map *m, element *to)
     }
 }
 
-/* A step that knows the channels, at one place. */
+/* A fused elementwise function of all channels of a place. */
 static void finish_place(const work *w, const step *s, element *place, element *gathered, int32_t x)
 {
     const map *m = &w->output;

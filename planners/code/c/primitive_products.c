@@ -14,8 +14,7 @@ static matrix matrix_at(const element *at, int32_t down, int32_t across)
     return found;
 }
 
-/* A block of a product in registers: as many columns as keep the units of a processor at work, and
-   four rows. */
+/* A block of a product in registers: four rows, and enough columns for the vector units. */
 #define DEEP 4
 #if defined(__SSE2__) || defined(__ARM_NEON)
 #define WIDE 8
@@ -88,7 +87,7 @@ static INLINED void multiply_blocks(int32_t rows, int32_t columns, int32_t depth
     }
 }
 
-/* c = a b. Columns of c lie side by side, or rows: then the transposed product is the same. */
+/* c = a b. Columns or rows of c are contiguous; for rows the transposed product is computed. */
 static void multiply_matrices(int32_t rows, int32_t columns, int32_t depth, matrix a, matrix b,
                               element *c, int32_t down, int32_t across)
 {
@@ -108,8 +107,8 @@ static void multiply_matrices(int32_t rows, int32_t columns, int32_t depth, matr
     }
 }
 
-/* Lower windows and multiply. by_rows: im2row. is_transposed: weights lie filter beside filter.
-   strip: output rows at a time. */
+/* im2col and a product; by_rows: im2row. is_transposed: the weights of the filters are the columns
+   of the matrix. strip: output rows at a time. */
 typedef struct {
     windows at;
     int32_t is_by_rows;
@@ -117,8 +116,8 @@ typedef struct {
     int32_t strip;
 } lowering;
 
-/* What some rows of windows see of some channels, with one column for each place. by_tap, by_row:
-   steps from a tap and from an output row to the next. */
+/* im2col of some output rows and channels: one column for each place. by_tap, by_row: strides of
+   taps and of output rows. */
 static void lower_columns(const windows *c, const map *in, const element *from, int32_t first,
                           range rows, int32_t width, int32_t depth, element *to, int32_t by_tap,
                           int32_t by_row)
@@ -147,8 +146,7 @@ static void lower_columns(const windows *c, const map *in, const element *from, 
     }
 }
 
-/* The same with one row for each place. by_row, by_place: steps from an output row and from a place
-   to the next. */
+/* im2row: one row for each place. by_row, by_place: strides of output rows and of places. */
 static void lower_rows(const windows *c, const map *in, const element *from, range rows,
                        int32_t width, int32_t depth, element *to, int32_t by_row, int32_t by_place)
 {
@@ -212,7 +210,7 @@ static void lower_and_multiply(const work *w, element *arena)
     }
 }
 
-/* MEC: the columns are lowered only; what the windows of an output row see lies together. */
+/* MEC: only columns are lowered; the windows of an output row are contiguous. */
 static void lower_columns_only(const work *w, element *arena)
 {
     const windows *c = w->numbers;
@@ -242,7 +240,7 @@ static void lower_columns_only(const work *w, element *arena)
     }
 }
 
-/* A convolution of 1x1: the map is the matrix. */
+/* A 1x1 convolution: the map is the matrix. */
 static void multiply_map(const work *w, element *arena)
 {
     const lowering *l = w->numbers;
@@ -256,15 +254,15 @@ static void multiply_map(const work *w, element *arena)
              out->channel, out->column);
 }
 
-/* Multiply, shift, add: so many input rows and places of the kernel at a time. */
+/* Multiply, shift and add (kn2row): some input rows and kernel positions at a time. */
 typedef struct {
     windows at;
     int32_t rows;
     int32_t taps;
 } shifting;
 
-/* Add the products of one place of the kernel where they belong. by_filter, by_place: their steps;
-   rows: those of the input that they are of. */
+/* Add the products of a kernel position to the output. by_filter, by_place: their strides; rows: the
+   input rows that they belong to. */
 static void add_shifted(const work *w, element *arena, const element *products, int32_t by_filter,
                         int32_t by_place, range rows, int32_t tap)
 {

@@ -1,4 +1,5 @@
-/* Along one axis, so many results of a tile: back (weights * (forth tile)), for each point. */
+/* Winograd transformation of tiles along an axis, of `results` results: back (weights * (forth
+   tile)), for each point. */
 typedef struct {
     int32_t points;
     int32_t tile;
@@ -25,8 +26,8 @@ typedef struct {
     int32_t tile;
 } spacing;
 
-/* Transform the tiles of some rows of them. lanes: elements that lie side by side in input and
-   tiles, the channels of a place, or one. */
+/* Transform the tiles of some rows. lanes: contiguous elements in input and tiles: the channels of a
+   place, or one. */
 static INLINED void transform_lanes(const work *w, const element *arena, range rows, element *line,
                                     element *tiles, const spacing *by, int32_t count, int32_t lanes)
 {
@@ -90,8 +91,8 @@ static void transform_tiles(const work *w, const element *arena, range rows, ele
     }
 }
 
-/* Transform products back that lie side by side: those of a row of tiles, or of a place. to: the
-   first element of the output that they give; height, width: how much of it there is. */
+/* Transform contiguous products back: those of a row of tiles, or of a place. to: their first output
+   element; height, width: number of output rows and columns. */
 static void transform_back(const tiling_numbers *n, const map *out, const element *products,
                            int32_t by_point, int32_t count, element *line, element *to,
                            int32_t height, int32_t width)
@@ -159,7 +160,7 @@ static void transform_all_back(const work *w, element *arena, range rows, int32_
     }
 }
 
-/* Products at each point. apart: from a point to the next of what is seen. */
+/* Products at each point. apart: stride of points in the transformed input. */
 static void multiply_points(const work *w, int32_t points, int32_t depth, int32_t places,
                             matrix seen, int32_t apart, element *products)
 {
@@ -215,7 +216,7 @@ static void tile_by_tile(const work *w, element *arena)
     }
 }
 
-/* Tiles along rows: an output row is a sum over rows of transformed tiles, which lie together. */
+/* Tiles along rows: an output row is a sum over rows of transformed tiles, which are contiguous. */
 static void row_by_row_of_tiles(const work *w, element *arena)
 {
     const tiling_numbers *n = w->numbers;

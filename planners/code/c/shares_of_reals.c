@@ -1,5 +1,5 @@
-/* Add the products of a block of input channels to the sums of a pixel, from an element on; to: where
-   the result goes behind the last share. */
+/* Add the products of a block of input channels to the sums of a pixel, from an element on. to: of
+   the result, after the last block. */
 static void sum_part(const run *r, const convolution *c, const receptive_field *field, int32_t at,
                      element *to)
 {

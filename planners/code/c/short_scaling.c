@@ -1,8 +1,8 @@
-/* What operands are multiplied with before they are added. */
+/* The factor of operands before a sum. */
 enum { SUM_STEPS = 32768 };
 
-/* How sums become stored integers: for each channel a multiplier and an exponent, and limits. is_wide:
-   whether they may have more than 32 bits. */
+/* Requantisation of sums: a multiplier and an exponent for each channel, and limits. is_wide:
+   whether sums may have more than 32 bits. */
 typedef struct {
 #if defined(HELIUM)
     const bias_sum *folded;

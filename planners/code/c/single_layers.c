@@ -1,4 +1,4 @@
-/* A mean under a window, with another scale. */
+/* An average under a window, with another scale. */
 typedef struct {
     pooling windows;
     averaging to;
@@ -26,8 +26,8 @@ LAYER(pool_scaled, each_window_all_channels, scaled_under)
 
 LAYER(pool_scaled_share, share_windows, scaled_under)
 
-/* Real numbers times a factor of their channel, plus an offset of it; where there are no offsets only
-   those below zero, and nothing is added. */
+/* Real numbers times a factor of their channel, plus an offset of it. Without offsets only negative
+   numbers are multiplied, and nothing is added. */
 typedef struct {
     const float *factors;
     const float *offsets;
@@ -58,7 +58,7 @@ LAYER(change_region, make_places, change_cell)
 
 LAYER(change_share, share_places, change_cell)
 
-/* An operand of integers, or of trained real numbers. */
+/* An operand: integers, or constant real numbers. */
 typedef struct {
     operand at;
     const float *reals;
@@ -140,7 +140,7 @@ static void combine_in_single(const run *r, const layer *l, range rows, range co
     finish_region(l, &whole, rows, all);
 }
 
-/* powers: e ** -(scale * n) for an integer that lies n below the largest one. */
+/* powers: e ** -(scale * n) for an integer that is n below the largest. */
 typedef struct {
     cube axes; /* first, as for all functions over axes */
     const int32_t *powers;
@@ -189,7 +189,7 @@ static void round_cell(const void *numbers, const element *from, element *to, in
 
 LAYER(round_region, make_rows, round_cell)
 
-/* Before what is fused behind, which is for real numbers. */
+/* Dequantise before the fused elementwise functions, which are for real numbers. */
 static void widen_region(const run *r, const layer *l, range rows, range columns)
 {
     const rounding *p = l->parameters;
@@ -209,7 +209,7 @@ static void widen_region(const run *r, const layer *l, range rows, range columns
     }
 }
 
-/* Integers with another scale: as real numbers, then rounded. */
+/* Requantise integers: as real numbers, then rounded. */
 typedef struct {
     float given;
     float result;
@@ -230,7 +230,7 @@ static void restate_cell(const void *numbers, const element *from, element *to, 
 
 LAYER(restate_region, make_rows, restate_cell)
 
-/* What each of the 256 integers becomes with the scale of the result, for a layer that moves them. */
+/* The requantised value of each of the 256 integers, for a layer that moves elements. */
 static void step_look_up(const step *s, element *v, int32_t count, int32_t channel, int32_t column)
 {
     int32_t i;

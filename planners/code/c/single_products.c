@@ -1,7 +1,7 @@
-/* A product of integers as the runtime rounds that of the real numbers. steps: of the second operand,
-   what one is worth, for each column or for all. ratios: of the sum, in steps of the result. most: the
-   largest size of a second factor. block: how many products are added up before they join those of
-   earlier columns. */
+/* A matrix product of integers, rounded as the runtime rounds the product of real numbers. steps:
+   scale of the second operand, for each column or for all. ratios: of the sum to the scale of the
+   result. most: largest magnitude of the second operand. block: number of products that are summed
+   before they are added to those of earlier columns. */
 typedef struct {
     axes_of_product axes; /* first, as for all products */
     const trained *values;
@@ -26,7 +26,7 @@ static int32_t second_factor(const product_in_single *t, const view *right, cons
     return *right_cell(&t->axes, right, at, k) - t->zero[1];
 }
 
-/* The sum with each rounding: fused multiply-adds of real numbers. */
+/* The sum with all roundings of the runtime: fused multiply-adds of real numbers. */
 static float product_in_order(const product_in_single *t, const view *left, const view *right,
                               const int32_t *at)
 {
@@ -61,7 +61,7 @@ static int is_certain(int32_t sum, float size, float ratio, int32_t inner, int32
     return (fabsf(value - (float)*even) + error) < 0.4999f;
 }
 
-/* Integers are summed exactly. Only near a half the order in which the runtime rounds decides. */
+/* Integers are summed exactly. Only near a half the rounding order of the runtime matters. */
 static void multiply_in_single(const void *numbers, const view *left, const view *right,
                                const view *out, const int32_t *from)
 {
@@ -126,8 +126,8 @@ static void store_as_real(const meeting *m, int32_t result, int32_t sum, element
 
 LAYER(attend_as_reals, attend, store_as_real)
 
-/* A convolution that is a product of matrices in the file. steps: of the weights of each filter; where
-   there are none, `step` of all. */
+/* A convolution that is a matrix product in the file. steps: scales of the weights of each filter;
+   `step` of all without them. */
 typedef struct {
     convolution of; /* first: parts of channels see it alone */
     const float *steps;
@@ -208,7 +208,7 @@ LAYER(convolve_as_reals, each_window_all_channels, product_pixel)
 
 LAYER(convolve_as_reals_share, share_windows, product_pixel)
 
-/* Real numbers with mean zero and variance one along some axes, scaled and shifted. */
+/* Normalisation to mean zero and variance one along some axes, then scale and shift. */
 typedef struct {
     cube axes; /* first, as for all functions over axes */
     const float *scales;

@@ -1,6 +1,6 @@
-/* Each element over a power of the squares of its neighbours among the channels: by_channel of them
-   from by_column before it on; a, b: the power and what is added to the squares. more: the factor
-   of the squares. */
+/* Local response normalisation: each element is divided by a power of a sum of squares of
+   `by_channel` neighbouring channels, from `by_column` channels before it. a, b: the power and the
+   constant of the sum. more: the factor of the squares. */
 static void step_neighbours(const step *s, element *v, int32_t count, int32_t channel,
                             int32_t column)
 {

@@ -1,4 +1,4 @@
-/* Integers of one, two or four bytes among elements of one, which begin anywhere. */
+/* Integers of one, two or four bytes in an int8 arena, without alignment. */
 static int32_t wide_at(const element *pixel, int32_t number, int32_t bytes)
 {
     int16_t found;
@@ -26,7 +26,7 @@ static void store_wide(element *pixel, int32_t number, int32_t bytes, int64_t va
     }
 }
 
-/* The same numbers in other steps and in integers of another width. */
+/* Requantisation to another scale and another width. */
 typedef struct {
     int32_t multiplier;
     int32_t exponent;
@@ -57,7 +57,7 @@ static void widen_region(const run *r, const layer *l, range rows, range columns
     }
 }
 
-/* A softmax of elements that lie side by side, to shares of 2 ** 16. */
+/* A softmax of contiguous elements, in units of 2 ** -16. */
 static void softmax_wide(const run *r, const layer *l, range rows, range columns)
 {
     const softmax_over *s = l->parameters;
