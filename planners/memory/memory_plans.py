@@ -34,14 +34,13 @@ from planners.memory.moved_weights import (
 from planners.memory.order import TopologicalOrder, topological_order
 from planners.memory.placement import GroupBytes, buffer_offsets
 from planners.memory.stages import GroupGeometry, StageTable
-from planners.plan.firing import NOTHING, in_step, order_in_step, turns_of
+from planners.plan.firing import NOTHING, in_step
 from planners.plan.plan import (
     ACCUMULATOR_BYTES,
     Alias,
     Kind,
     Memory,
     MemoryTraffic,
-    PlannedGroup,
     Span,
     Stage,
     StreamBuffer,
@@ -333,7 +332,7 @@ class Chain:
         plan = StreamingPlan(
             network=self._order.network.name,
             element_bytes=table.element_bytes,
-            groups=tuple(_planned(step.demand.group) for step in steps),
+            groups=tuple(step.demand.group.planned(in_step=True) for step in steps),
             buffers=(
                 *(replace(buffer, offset=places[buffer.name]) for buffer in (*fast, *slow)),
                 *self._external(arena_bytes),
@@ -683,9 +682,3 @@ def _tile_by_tile(table: StageTable, step: ChainStep) -> Iterator[ChainStep]:
         tiles=(),
     )
     yield ChainStep(joining, step.fast)
-
-
-def _planned(group: GroupGeometry) -> PlannedGroup:
-    """The group of a plan, in the demand-driven firing order of its last stage."""
-    order = order_in_step(group.firings)
-    return group.planned(turns_of([group.firings[place].result for place in order]))

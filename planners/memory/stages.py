@@ -31,7 +31,14 @@ from cnn2csdf.rings import rings_of
 from planners.memory.line_buffers import Keeping, KeptRows, kept_places, kept_rows
 from planners.plan.accumulators import has_wide_sums, sums_over_rows, works_by_channels
 from planners.plan.aliases import aliases_of
-from planners.plan.firing import RowNeeds, StageFirings, firing_order, made_by_rows
+from planners.plan.firing import (
+    RowNeeds,
+    StageFirings,
+    firing_order,
+    made_by_rows,
+    order_in_step,
+    turns_of,
+)
 from planners.plan.plan import (
     ACCUMULATOR_BYTES,
     Alias,
@@ -41,7 +48,6 @@ from planners.plan.plan import (
     Stage,
     StreamBuffer,
     Strip,
-    Turns,
 )
 from planners.plan.regions import COLUMNS, Needs, TileRanges, can_be_tiled
 from planners.plan.running_stage import input_rows, rows_of_firings
@@ -450,12 +456,13 @@ class GroupGeometry:
         """The tensor that the group produces, or collects."""
         return self.firings[-1].result
 
-    def planned(self, order: tuple[Turns, ...] = ()) -> PlannedGroup:
-        """Return the group of a plan. order: as in PlannedGroup."""
+    def planned(self, *, in_step: bool = False) -> PlannedGroup:
+        """Return the group of a plan. in_step: in an explicit order, with all last stages in step."""
+        order = order_in_step(self.firings) if in_step else ()
         return PlannedGroup(
             stages=tuple(geometry.stage for geometry in self.stages),
             streamed_input=self.streamed_input,
-            order=order,
+            order=turns_of([self.firings[place].result for place in order]),
         )
 
     def accumulators(self, number: int) -> Iterator[StreamBuffer]:

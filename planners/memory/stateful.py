@@ -20,9 +20,8 @@ from csdf.status import because
 from csdf.time_limit import Budget, stop_of
 from planners.arena.allocation import ArenaWhy, plan_arena
 from planners.arena.problem import Buffer, MemoryPlan, Problem
-from planners.memory.stages import GroupGeometry, StageTable
+from planners.memory.stages import StageTable
 from planners.plan.accumulators import sums_over_rows
-from planners.plan.firing import order_in_step, turns_of
 from planners.plan.plan import (
     ACCUMULATOR_BYTES,
     Alias,
@@ -312,9 +311,7 @@ class _StatefulPlanning:
         if not self._away or len(stages) == 1:
             return PlannedGroup(stages=stages, transfers=transfers)
         table = StageTable(self._network, element_bytes=self._element_bytes)
-        firings = GroupGeometry(table, tuple(map(table.geometry, stages)), None).firings
-        order = turns_of([firings[place].result for place in order_in_step(firings)])
-        return PlannedGroup(stages=stages, transfers=transfers, order=order)
+        return replace(table.group(stages).planned(in_step=True), transfers=transfers)
 
     def _stage(self, layer: Layer) -> Stage:
         """Return the execution mode of a layer: whole, row by row, or accumulating rows."""
