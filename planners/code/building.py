@@ -25,6 +25,7 @@ from planners.code.parts import COMMIT, SOURCE, comment, source
 from planners.code.ports import LibraryPort
 from planners.code.sources import Written
 from planners.plan.plan import Kind, StreamingPlan
+from planners.plan.stack import O3_BYTES
 
 MAIN, BENCH, EXAMPLE = "test/main.c", "test/bench.c", "examples/classify.c"
 PROOF = "test/prove.c"  # which only Frama-C reads
@@ -302,7 +303,7 @@ def readme(
 |---|---|
 {_memories(plan)}
 | RAM: state | at most {written.state_bytes} bytes |
-| RAM: stack | at most {written.stack_bytes:,} bytes with gcc `-O2` or `-Os`; `-O3` may take more |
+| RAM: stack | {_stack(written)} |
 | flash: weights | {_weights(written, package)} |
 | work | {work} |
 
@@ -337,6 +338,14 @@ firing of a stage, with `-D{capitals}_YIELD` your `{name}_yield()` after each. F
 - Source files name their licence, which `LICENSE` explains: {LICENSE}.
   `{name.upper()}_VERSION` is the version of the library, "{package.version}".{_with_cmsis_nn(written)}
 {_making(written) if MAKE in package.projects else ""}"""
+
+
+def _stack(written: Written) -> str:
+    """Return the cell of a table on the stack."""
+    text = f"at most {written.stack_bytes:,} bytes with gcc `-O2` or `-Os`"
+    if written.cmsis_nn is not None:
+        return text
+    return f"{text}, {written.stack_bytes + O3_BYTES:,} with `-O3`"
 
 
 def _weights(written: Written, package: Package) -> str:

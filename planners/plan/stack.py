@@ -25,6 +25,7 @@ ADDRESS_BYTES, RANGE_BYTES, COUNTER_BYTES, QUEUED_BYTES = 4, 8, 4, 2  # on cores
 # gcc 12 compiles the loop over columns of stages with several layers, and arrays of more ranges than
 # these, into functions of their own.
 LOOP_BYTES, APART_BYTES, INLINED_RANGES = 32, 32, 5
+O3_BYTES = 64  # at most more than with -O2 and -Os, measured with gcc 12 at -O3
 USUAL_ARRAYS = 512  # bytes of arrays in the kernels of an unknown network: 64 taps, 256 gathered
 SCHEDULER = "scheduler"  # of a plan with single layers
 GATHERING = " gathering"  # of a kernel with an array of MOST_GATHERED elements
