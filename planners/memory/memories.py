@@ -131,7 +131,9 @@ def planned_in_memories(request: FitRequest, budget: Budget) -> InMemories:
         alone, ended = _in_one_memory(request, layout, costs, table, stop, is_streamed=is_streamed)
     if ended is not None and not ended.has(Ended.EFFORT):
         reason = because(MemoriesWhy.BY_THEN, end=ended)
+    searched_groups: list[GroupCandidates] = []
     for groups in spaces:
+        searched_groups.append(groups)
         is_least = any(plan and plan.rank <= least for plan in (alone, best and best[0]))
         if is_least or reason.kind is MemoriesWhy.BY_THEN:
             break
@@ -143,6 +145,12 @@ def planned_in_memories(request: FitRequest, budget: Budget) -> InMemories:
     if best is not None:
         groups = candidates(layer_order, table)
         improved, reason = _improved(groups, layout, sizes, best, reason, bound=bound)
+    plans = [plan for plan in (alone, improved) if plan is not None]
+    known = min(plans, key=lambda plan: plan.rank, default=None)
+    if _may_gain_by_tiles(request, costs, known) and reason.kind is not MemoriesWhy.BY_THEN:
+        tiled, searched = _in_tiles(searched_groups[1:], candidates, layout, sizes, known)
+        improved = tiled or improved
+        reason = reason if tiled is None and searched.kind is not MemoriesWhy.BY_THEN else searched
     if alone is not None and (improved is None or alone.rank < improved.rank):
         improved = alone
         if reason.kind is not MemoriesWhy.BY_THEN:
@@ -266,9 +274,52 @@ def _spaces(
         ordered = topological_order(order), table.of(order)
         plain = candidates(*ordered)
         yield plain
-        # Tiled copies of layers have no weights and no times of their own.
+        # Where weights or stages have costs, tiles are searched after all other groups.
         if not plain.costs.sizes and plain.costs.time_of is None:
             yield candidates(*ordered, untiled=plain)
+
+
+def _in_tiles(
+    spaces: Sequence[GroupCandidates],
+    candidates: Callable[..., GroupCandidates],
+    layout: BoardMemories,
+    sizes: dict[str, int],
+    known: PlacedPlan | None,
+) -> tuple[PlacedPlan | None, Reason]:
+    """The best plan with groups in tiles of columns; None if none is better than a known plan.
+
+    spaces: groups without tiles, for each order of the layers.
+    """
+    best, reason = None, because(MemoriesWhy.LEAST)
+    for plain in spaces:
+        groups = candidates(plain.layer_order, plain.table, untiled=plain)
+        candidate, reason = _planned_within(groups, layout, sizes, known and known.rank)
+        if candidate is not None:
+            tiled = candidate[1].with_wide_blocks(candidate[1].improved(candidate[0]))
+            if known is None or not tiled.slow_excess:
+                known = best = tiled
+        if reason.kind is MemoriesWhy.BY_THEN:
+            break
+    return best, reason
+
+
+def _may_gain_by_tiles(request: FitRequest, costs: MoveCosts, plan: PlacedPlan | None) -> bool:
+    """Whether tiles of columns are still to be searched, and may reduce the cost of a plan.
+
+    Tiles reduce the bytes of tensors in slow memory only, so they are searched where these are at least
+    half of the cost. (On seven networks of the catalogue with a smaller share, tiles gained nothing and
+    doubled the time of the search.) Durations are of layers, and not of their copies.
+    """
+    if request.durations is not None or not (costs.sizes or costs.scale):
+        return False
+    if plan is None:
+        return True
+    moved = sum(
+        flow.read * costs.read + flow.written * costs.written
+        for flow in plan.plan.traffic
+        if flow.memory != plan.plan.flash
+    )
+    return 2 * moved >= plan.cost > 0
 
 
 def _planned_within(

@@ -25,7 +25,13 @@ from csdf.search.pareto import improving
 from csdf.time_limit import Stop
 from planners.memory.labels import ANY_WORK, LINES, MACS, GroupLabels
 from planners.memory.memory_plans import GroupDemand, Names, ring_buffers
-from planners.memory.moved_weights import MoveCosts, can_be_copied, copies_of, movable_weights
+from planners.memory.moved_weights import (
+    Copies,
+    MoveCosts,
+    can_be_copied,
+    copies_of,
+    movable_weights,
+)
 from planners.memory.moves import LONGEST_STAGE, GroupMoves, candidate_rows
 from planners.memory.order import TopologicalOrder
 from planners.memory.slow_bounds import MOST_CHOSEN
@@ -296,6 +302,7 @@ class GroupCandidates:
         """The groups of the tiles, up to the first that does not fit; None if tiles are impossible."""
         inside, network = self.layers[begin:end], columns.network
         table, groups = self.table.of(network), dict[int, GroupDemand]()
+        costs = self.costs.of_copies(table)
         count = len(columns.parts)
         # From the middle, where tiles have most columns: these exceed the memory first.
         for number in sorted(range(count), key=lambda index: abs(2 * index + 1 - count)):
@@ -308,7 +315,7 @@ class GroupCandidates:
             read = Counter[str]()
             for name in tile.slices:
                 read[network.layer(name).inputs[0]] += table.tensor_bytes(name)
-            groups[number] = self._demand(end, group, tile.results, fast, dict(read))
+            groups[number] = self._demand(end, group, tile.results, fast, dict(read), costs=costs)
             if fast > self._fast:
                 break
         return tuple(groups[number] for number in sorted(groups))
@@ -378,10 +385,11 @@ class GroupCandidates:
         fast: int,
         read: dict[str, int],
         in_place: Names = frozenset(),
+        costs: MoveCosts | None = None,
     ) -> GroupDemand:
-        """The bytes, the cost and the traffic of a group."""
-        table, stages = group.table, group.stages
-        weights = movable_weights(stages, self.costs, table)
+        """The bytes, the cost and the traffic of a group. costs: of copies of layers."""
+        table, stages, costs = group.table, group.stages, costs or self.costs
+        weights = movable_weights(stages, costs, table)
         inside = {reading.tensor for firing in group.firings for reading in firing.readings}
         blocks = {}
         for stage in (geometry.stage for geometry in stages if geometry.stage.result in results):
@@ -393,8 +401,8 @@ class GroupCandidates:
             end=end,
             fast=fast,
             work=sum(stage.work for stage in stages),
-            busy=self.costs.of_stages(stages) + sum(starmap(self.costs.in_place, weights.items())),
-            copies=copies_of(stages, self.costs, table),
+            busy=costs.of_stages(stages) + sum(starmap(costs.in_place, weights.items())),
+            copies=copies_of(stages, costs, table),
             read=read,
             in_place=in_place,
             blocks={name: blocks[name] for name in results},
@@ -414,6 +422,19 @@ class GroupCandidates:
         )
 
 
+def _copies_in_tiles(tiles: Sequence[GroupDemand]) -> tuple[Copies, ...]:
+    """Return sets of weights to copy in tiles: within the same bytes, the best set of each tile."""
+    chosen = []
+    for size in sorted({copies.size for tile in tiles for copies in tile.copies}):
+        best = [
+            max((one for one in tile.copies if one.size <= size), key=lambda one: one.size)
+            for tile in tiles
+        ]
+        layers = tuple(name for copies in best for name in copies.layers)
+        chosen.append(Copies(size, sum(copies.saved for copies in best), layers))
+    return tuple(chosen)
+
+
 def _tiled(whole: GroupDemand, tiles: tuple[GroupDemand, ...]) -> GroupDemand:
     """Return the group that executes these tiles one after another, reading slices in place."""
     read = sum((Counter(tile.read) for tile in tiles), Counter[str]())
@@ -421,6 +442,8 @@ def _tiled(whole: GroupDemand, tiles: tuple[GroupDemand, ...]) -> GroupDemand:
     return whole._replace(
         fast=max(tile.fast for tile in tiles),
         work=sum(tile.work for tile in tiles),
+        busy=sum(tile.busy for tile in tiles),
+        copies=_copies_in_tiles(tiles),
         read=dict(read),
         in_place=frozenset(read),
         blocks=dict(zip(whole.blocks, map(max, blocks), strict=True)),

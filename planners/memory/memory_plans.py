@@ -70,7 +70,7 @@ class GroupDemand(NamedTuple):
         the result is in slow memory. A group that joins the results of tiles in place has no result.
     fixed: results that the group reads itself, which have to be in fast memory.
     tiles: groups of the column tiles, executed sequentially; their stages consist of copies of the
-        layers. Tiles are searched only if neither weights nor stages have a cost: `busy` is 0.
+        layers, which have weights of their own at home in flash.
     """
 
     group: GroupGeometry
@@ -159,7 +159,7 @@ class Chain:
         self._spans = tuple(step.demand.span for step in steps if step.demand.tiles)
         if self._spans:
             table = table.of(worked_network(order.network, self._spans))
-            order = topological_order(table.network)
+            order, costs = topological_order(table.network), costs.of_copies(table)
         self._order, self._table, self._layout, self._costs = order, table, layout, costs
         self._aliases = {
             name: Alias(name, joined, column=column)
@@ -671,12 +671,17 @@ def _tile_by_tile(table: StageTable, step: ChainStep) -> Iterator[ChainStep]:
         return
     for tile in demand.tiles:
         pairs = zip(tile.blocks, demand.blocks, strict=True)
-        yield ChainStep(tile, step.fast | {name for name, joined in pairs if joined in step.fast})
+        here = {name for name, joined in pairs if joined in step.fast}
+        layers = {name for geometry in tile.group.stages for name in geometry.stage.layers}
+        copied = tuple(name for name in step.copied if name in layers)
+        yield ChainStep(tile, step.fast | here, copied)
     stages = [Stage(layers=(result,), rows=table.height(result)) for result in demand.blocks]
-    # Without costs of weights and stages, as here, `busy` is 0 and `copies` is the empty set alone.
+    # The inputs are stored in the results already: the group moves nothing and takes no time.
     joining = demand._replace(
         group=table.group(stages),
         work=0,
+        busy=0,
+        copies=demand.copies[:1],
         read=dict.fromkeys((name for tile in demand.tiles for name in tile.blocks), 0),
         blocks={},
         tiles=(),

@@ -110,8 +110,8 @@ class MoveCosts:
     memory. copied: of a byte that is written to fast memory. flash: of a byte that is read from flash.
     homes: for each layer with weights the cost of a byte at its home before a frame, and whether DMA
     copies it. in_slow: layers whose home is a slow memory other than flash. sizes: bytes of the
-    weights of each layer. time_of: nanoseconds of a stage. pinned: layers whose weights are resident
-    in fast memory.
+    weights of each layer. times: of the network, if costs are times; time_of: nanoseconds of a stage.
+    pinned: layers whose weights are resident in fast memory.
     """
 
     scale: int | None
@@ -122,6 +122,7 @@ class MoveCosts:
     homes: Mapping[str, tuple[int, bool]]
     in_slow: tuple[str, ...]
     sizes: Mapping[str, int]
+    times: PlanTimes | None
     time_of: Callable[[Stage], int] | None
     pinned: frozenset[str] = frozenset()
 
@@ -138,6 +139,24 @@ class MoveCosts:
             homes={**self.homes, **dict.fromkeys(pinned, (0, False))},
             in_slow=tuple(name for name in self.in_slow if name not in pinned),
             pinned=pinned,
+        )
+
+    def of_copies(self, table: StageTable) -> MoveCosts:
+        """Return the costs for a network with copies of layers, whose weights are at home in flash.
+
+        table: of that network.
+        """
+        sizes = {
+            layer.name: size
+            for layer in (table.network.layers if self.sizes else ())
+            if layer.name not in self.sizes
+            and (size := weight_bytes(table.network, layer, table.element_bytes))
+        }
+        return replace(
+            self,
+            sizes={**self.sizes, **sizes},
+            homes={**self.homes, **dict.fromkeys(sizes, (self.flash, False))},
+            time_of=None if self.times is None else cache(self.times.of_table(table).of_stage),
         )
 
     def of_stages(self, stages: Iterable[Geometry]) -> int:
@@ -187,6 +206,7 @@ def costs_of(
             homes=homes,
             in_slow=(),
             sizes=sizes,
+            times=None,
             time_of=None,
         )
     cycle = Fraction(NANOSECONDS, platform.hertz or 1)
@@ -228,6 +248,7 @@ def costs_of(
         homes=homes,
         in_slow=tuple(in_slow),
         sizes=sizes,
+        times=times,
         time_of=cache(times.of_stage),
     )
 

@@ -188,6 +188,11 @@ class PlanTimes:
             table.network, tiled, table.element_bytes, parameter_bytes, measured
         )
 
+    def of_table(self, table: StageTable) -> PlanTimes:
+        """Return the predicted times of a network that consists of copies of layers."""
+        platform, _ = self._given
+        return PlanTimes(table, platform, self._parameter_bytes)
+
     def of(self, plan: StreamingPlan) -> int:
         """Return the nanoseconds of a frame."""
         if plan.rematerialised:

@@ -1,5 +1,7 @@
 """Bytes that compiled C moves to and from slow memory and flash, beside those that the plan says."""
 
+from random import Random
+
 import pytest
 
 from cnn2csdf import operators as op
@@ -16,6 +18,8 @@ from tests.planners.code.counted_accesses import (
     require_counted,
 )
 from tests.planners.code.memory_cases import planned_cases
+from tests.planners.memory.test_memories import small_case
+from tests.planners.memory.test_weights_in_memories import memories as with_flash
 
 CASES = (
     6  # random models for each number of memories; more: tests.benchmarks.bench_counted_accesses
@@ -125,6 +129,18 @@ def test_c_that_copies_no_rows_calls_no_hook_for_them(tmp_path):
     plan = fit(model, memories=memories).best.plan
     assert plan.slow_bytes
     require_counted(model, plan, tmp_path, (*INSTRUMENTED, "-DNET_COPY", "-Werror"))
+
+
+@pytest.mark.slow
+@needs_compiler
+@pytest.mark.parametrize("seed", [5, 35, 44])
+def test_c_of_tiles_of_columns_reads_the_weights_of_the_plan(seed, tmp_path):
+    network, fast = small_case(Random(seed))
+    model = integer_model(network)
+    plan = fit(model, memories=with_flash(fast)).best.plan
+    assert plan.rematerialised
+    assert any(buffer.kind in (Kind.WEIGHTS, Kind.RESIDENT) for buffer in plan.buffers)
+    require_counted(model, plan, tmp_path)
 
 
 @pytest.mark.slow

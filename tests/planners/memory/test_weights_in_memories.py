@@ -26,6 +26,7 @@ from planners.plan.carried_out import require_carried_out
 from planners.plan.plan import Kind
 from planners.plan.text import format_plans, parse_plans
 from planners.plan.weights import weight_bytes
+from planners.rewrites.rematerialisation import worked_network
 from tests.planners.code.calibrated import real_model
 from tests.planners.memory.any_split import least_of_any_split
 from tests.planners.memory.encoders import Sizes, encoder
@@ -127,8 +128,11 @@ def test_a_matrix_is_read_once_where_it_lies():
 
 def nanoseconds_by_hand(network, plan, rate, flash):
     """Times of stages, and bytes over rates: what is read and written, and copies into fast memory."""
-    times = PlanTimes(StageTable(network, element_bytes=1), CORE)
-    stages = sum(times.of_stage(one) for group in plan.groups for one in group.stages)
+    worked = worked_network(network, plan.rematerialised)
+    times = PlanTimes(StageTable(worked, element_bytes=1), CORE)
+    hosts = {alias.host for alias in plan.aliases}  # tensors that tiles are stored in
+    stages = [one for group in plan.groups for one in group.stages if one.result not in hosts]
+    stages = sum(map(times.of_stage, stages))
     slow, weights = plan.traffic
     rings = [one.streamed_input for one in plan.groups if one.streamed_input]
     copied = sum(network.layer(name).shape.elements for name in rings)
@@ -138,7 +142,7 @@ def nanoseconds_by_hand(network, plan, rate, flash):
 
 
 def test_times_are_those_of_stages_and_of_bytes_over_rates():
-    rate, flash, moving = Fraction(2, 3), Fraction(1, 8), 0
+    rate, flash, moving, tiled = Fraction(2, 3), Fraction(1, 8), 0, 0
     for seed in range(12):
         network, fast = small_case(Random(seed))
         found = planned(network, memories(fast, rate=rate, flash=flash), CORE)
@@ -148,7 +152,9 @@ def test_times_are_those_of_stages_and_of_bytes_over_rates():
         moving += bool(found.plan.slow_bytes)
         by_hand = nanoseconds_by_hand(network, found.plan, rate, flash)
         assert found.traffic.nanoseconds == -(-by_hand // 1), seed
+        tiled += bool(found.plan.rematerialised)
     assert moving > 4
+    assert tiled
 
 
 def test_dma_copies_weights_while_the_group_before_computes():
@@ -171,7 +177,7 @@ def test_dma_copies_weights_while_the_group_before_computes():
 
 @pytest.mark.slow
 def test_small_plans_move_as_little_as_any_split_with_weights():
-    told = alone = 0
+    told = alone = tiled = 0
     for seed in (*range(30), 32):  # 32: the weights fit where they begin at an odd byte
         network, fast = small_case(Random(seed))
         found = planned(network, memories(fast))
@@ -182,17 +188,34 @@ def test_small_plans_move_as_little_as_any_split_with_weights():
         }
         # There are tiles of columns only where no layer has weights in the flash.
         least = least_of_any_split(network, fast, weights, in_tiles=not weights)
-        assert (found.plan is None) == (least is None), seed
+        in_tiles = found.plan is not None and bool(found.plan.rematerialised)
+        tiled += in_tiles and bool(weights)
+        assert in_tiles or (found.plan is None) == (least is None), seed
         if least is None:
             continue
         # Results over dead rows of inputs are in plans of one memory alone; splits lack them.
-        if fit(network, ram=fast, element_bytes=1).best is None:
+        if fit(network, ram=fast, element_bytes=1).best is None and not (in_tiles and weights):
             assert found.plan.slow_bytes == least, seed
             told += 1
         assert found.plan.slow_bytes <= least, seed
         alone += found.plan.slow_bytes < least
     assert told > 10
     assert alone > 1
+    assert tiled > 2
+
+
+@pytest.mark.parametrize("rate", [None, Fraction(2, 3)])
+def test_tiles_of_columns_fit_where_rows_beside_weights_in_flash_do_not(rate):
+    network, fast = small_case(Random(35))
+    found = planned(
+        network, memories(fast, rate=rate, flash=rate and rate / 4), None if rate is None else CORE
+    )
+    assert found.plan.rematerialised
+    require_carried_out(network, found.plan)
+    measured = {layer.name: [1000] for layer in network.layers}
+    terms = {"memories": memories(fast, rate=Fraction(2, 3), flash=Fraction(1, 6))}
+    request = fit_request(network, **terms, element_bytes=1, platform=CORE, durations=measured)
+    assert planned_in_memories(request, None).plan is None  # of layers, and not of their copies
 
 
 def test_three_memories_are_filled_from_the_nearest_on():
