@@ -26,8 +26,12 @@ class OnnxAssembly:
     """Turns nodes into layers, in execution order.
 
     The layers have no batch axis. A tensor whose batch axis a node has removed (squeezed, or
-    flattened to a vector) keeps all its axes. Lines are tensors of 1 x channels x length; operators
-    on maps read the raised form of lines, a map of one column.
+    flattened to a vector) keeps all its axes.
+
+    Lines, tensors of 1 x channels x length, have up to two layers: a plain one of channels x length,
+    and a raised one of channels x length x 1, which operators on maps read. The second of them is a
+    reshape of the first, added when a node asks for it. Elementwise steps between raised lines stay
+    raised, so that a chain of windows has no reshapes.
     """
 
     def __init__(
@@ -39,9 +43,9 @@ class OnnxAssembly:
         self.builder = NetworkBuilder(name)
         self.weights: dict[str, dict[str, Array]] = {}
         self._with_weights = with_weights
-        self._layers: dict[str, str] = {}  # tensor: the layer that writes it
-        self._raised: dict[str, str] = {}  # lines: the layer of their raised form
-        self._batched: set[str] = set()
+        self._layers: dict[str, str] = {}  # by tensor, the plain layer
+        self._raised: dict[str, str] = {}  # by lines, the raised layer
+        self._batched: set[str] = set()  # tensors whose first axis is a batch of one
 
     def add_input(self, name: str) -> None:
         """Add an input layer."""
@@ -55,7 +59,7 @@ class OnnxAssembly:
     def add_output(self, name: str) -> None:
         """Add an output layer."""
         is_free = self.builder.free_name(name) == name
-        self.builder.output(self._plain(name), name=name if is_free else f"{name} output")
+        self.builder.output(self._layer_of(name), name=name if is_free else f"{name} output")
 
     def add(
         self,
@@ -74,13 +78,12 @@ class OnnxAssembly:
         inputs = (self.dynamic(node, 0),) if inputs is None else inputs
         target = Target(output or node.outputs[0], name or node.name, quantization)
         if inputs and all(tensor in self._raised for tensor in inputs):
-            lines = [on_lines(step) for step in steps]
-            steps_left = [step for step in lines if step is not None]
-            if len(steps_left) == len(steps):
-                self.add_raised(target, *steps_left, inputs=inputs)
+            raised_steps = [raised for step in steps if (raised := on_raised_lines(step))]
+            if len(raised_steps) == len(steps):
+                self.add_raised(target, *raised_steps, inputs=inputs)
                 return
         tensor, dims = target.tensor, self.values.dims(target.tensor)
-        layer = self._chain(steps, [self._plain(source) for source in inputs], target)
+        layer = self._add_layers(steps, [self._layer_of(source) for source in inputs], target)
         ours = self.builder.shape(layer).dims
         if dims == (1, *ours):
             self._batched.add(tensor)
@@ -98,14 +101,14 @@ class OnnxAssembly:
             return tensor
         name = f"{tensor} for {node.name or node.outputs[0]}"
         if name not in self._layers:
-            source = self._plain(tensor)
+            source = self._layer_of(tensor)
             self._layers[name] = self.builder.add(op.Reshape(dims=dims), source, name=name)
         return name
 
     def add_raised(self, target: Target, *steps: Step, inputs: Sequence[str]) -> None:
         """Add layers that read and write lines as maps of one column."""
         tensor, dims = target.tensor, self.values.dims(target.tensor)
-        layer = self._chain(steps, [self.raised(source) for source in inputs], target)
+        layer = self._add_layers(steps, [self.raised_layer(source) for source in inputs], target)
         shape = self.builder.shape(layer)
         if (*dims, 1) != (1, *shape.dims):
             raise InvalidNetwork(f"layer {layer!r}: a shape of {shape}, but lines of {dims}")
@@ -116,22 +119,22 @@ class OnnxAssembly:
         """Whether the tensor is 1 x channels x length."""
         return tensor in self._batched and len(self.values.dims(tensor)) == 3
 
-    def raised(self, tensor: str) -> str:
-        """Return the layer that holds lines as maps of one column."""
+    def raised_layer(self, tensor: str) -> str:
+        """Return the raised layer of lines."""
         if tensor not in self._raised:
             dims = (*self.values.dims(tensor)[1:], 1)
             self._raised[tensor] = self._reshaped(tensor, self._layers[tensor], dims, "maps")
         return self._raised[tensor]
 
-    def _plain(self, tensor: str) -> str:
-        """The layer that holds a tensor with the axes of the file."""
+    def _layer_of(self, tensor: str) -> str:
+        """Return the plain layer of a tensor."""
         if tensor not in self._layers:
             dims = self.values.dims(tensor)[1:]
             self._layers[tensor] = self._reshaped(tensor, self._raised[tensor], dims, "lines")
         return self._layers[tensor]
 
     def _reshaped(self, tensor: str, layer: str, dims: Dims, what: str) -> str:
-        """Return a reshaped layer; a conversion to real numbers is moved after the reshape."""
+        """Return a layer in the other form; a conversion to real numbers comes after the reshape."""
         last_layer, element = self.builder.layer(layer), self.values.element(tensor)
         is_made_real = (
             isinstance(last_layer.operator, op.Conversion) and last_layer.quantization is None
@@ -148,7 +151,7 @@ class OnnxAssembly:
             return moved
         return self.builder.add(op.Conversion(), moved, name=f"{layer} {what}", element=element)
 
-    def _chain(self, steps: Sequence[Step], sources: list[str], target: Target) -> str:
+    def _add_layers(self, steps: Sequence[Step], sources: list[str], target: Target) -> str:
         for step in steps[:-1]:
             operator = step.operator if isinstance(step, Weighted) else step
             name = f"{target.name} {type(operator).__name__.lower()}"
@@ -157,7 +160,7 @@ class OnnxAssembly:
         return self._add_layer(steps[-1], sources, target)
 
     def _add_layer(self, step: Step, sources: Sequence[str], target: Target) -> str:
-        tensor, wanted, quantization = target
+        tensor, name, quantization = target
         step = step if isinstance(step, Weighted) else Weighted(step, {})
         stored = [self._stored(role, numbers) for role, numbers in step.weights.items()]
         source = self.builder.layer(sources[0]).quantization
@@ -166,7 +169,7 @@ class OnnxAssembly:
         layer = self.builder.add(
             step.operator,
             *sources,
-            name=wanted,
+            name=name,
             element=self.values.element(tensor),
             stored=tuple(stored),
             quantization=quantization,
@@ -185,7 +188,7 @@ class OnnxAssembly:
 
     def quantize(self, tensor: str, quantization: Quantization) -> Quantization:
         """Return the quantisation of a tensor; `quantization` applies if no earlier node has set it."""
-        layer = self._raised.get(tensor) or self._plain(tensor)
+        layer = self._raised.get(tensor) or self._layer_of(tensor)
         known_quantization = self.builder.layer(layer).quantization
         if known_quantization is None:
             self.builder.quantize(layer, quantization)
@@ -207,7 +210,7 @@ class OnnxAssembly:
 
     def places_in(self, tensor: str) -> int | None:
         """Return the length of the axis that the elements index, as after ArgMax; else None."""
-        layer = self.builder.layer(self._plain(tensor))
+        layer = self.builder.layer(self._layer_of(tensor))
         while isinstance(layer.operator, (op.Identity, op.Reshape)):
             layer = self.builder.layer(layer.inputs[0])
         if not isinstance(layer.operator, op.ExtremePlace):
@@ -345,7 +348,7 @@ class Weighted(NamedTuple):
 Step = Weighted | op.Operator
 
 
-def on_lines(step: Step) -> Weighted | None:
+def on_raised_lines(step: Step) -> Weighted | None:
     """Return an elementwise step on raised lines; None for other steps."""
     weighted = step if isinstance(step, Weighted) else Weighted(step, {})
     match weighted.operator:

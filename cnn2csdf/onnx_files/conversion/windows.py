@@ -265,15 +265,18 @@ ZEROS = ("output_padding",)
 
 
 class LineAssembly(OnnxAssembly):
-    """The same network under construction, to which lines are maps of one column."""
+    """The same network under construction, viewed with lines as maps of one column.
+
+    A converter of windows over maps then also converts windows over lines.
+    """
 
     def __init__(self, assembly: OnnxAssembly) -> None:
-        """Share everything with the assembly."""
+        """Share all layers and weights: what either view adds, both have."""
         self.__dict__ = assembly.__dict__
 
     def map_shape(self, node: OnnxNode, index: int) -> Shape:
         """Return the shape of an input as a stack of maps."""
-        return self.builder.shape(self.raised(self.dynamic(node, index)))
+        return self.builder.shape(self.raised_layer(self.dynamic(node, index)))
 
     def trained(self, node: OnnxNode, index: int, what: str) -> tuple[str, Dims]:
         """Return the name and dims of weights; kernels have one column."""
