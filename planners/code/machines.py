@@ -169,18 +169,18 @@ def specialised(
     possible: macros of machines that stay conditions. defined: macros that are known to be defined.
     All other macros of WORDS are taken as not defined.
     """
-    known = _Known(possible - defined, defined, switches)
-    return "\n".join(_specialised(iter(text.splitlines()), known))
+    macros = _Known(possible - defined, defined, switches)
+    return "\n".join(_specialised(iter(text.splitlines()), macros))
 
 
-def _specialised(lines: Iterator[str], known: _Known) -> Iterator[str]:
+def _specialised(lines: Iterator[str], macros: _Known) -> Iterator[str]:
     for line in lines:
         match = _DIRECTIVE.match(line)
         if match is None:
             yield line
         else:
             branches, end = _branches(match, lines)
-            yield from _without_dead(branches, end, known)
+            yield from _without_dead(branches, end, macros)
 
 
 def _branches(first: re.Match[str], lines: Iterator[str]) -> tuple[list[_Branch], str]:
@@ -206,14 +206,14 @@ def _condition(match: re.Match[str]) -> str:
     return {"else": "1", "ifdef": f"defined({text})", "ifndef": f"!defined({text})"}.get(kind, text)
 
 
-def _without_dead(branches: Sequence[_Branch], end: str, known: _Known) -> Iterator[str]:
+def _without_dead(branches: Sequence[_Branch], end: str, macros: _Known) -> Iterator[str]:
     """Yield an `#if` without the branches that are known to be dead."""
     word = "if"
     for branch in branches:
-        condition = simplified_condition(branch.condition, *known)
+        condition = simplified_condition(branch.condition, *macros)
         if condition == "0":
             continue
-        body = _specialised(iter(branch.lines), known)
+        body = _specialised(iter(branch.lines), macros)
         if condition == "1":
             if word == "if":
                 yield from body

@@ -137,9 +137,10 @@ def with_banners(files: Mapping[str, str], package: Package) -> dict[str, str]:
     in_markdown = "\n".join(lines).replace("-->", "-- >")
     banners = dict.fromkeys((".c", ".h", ".ld"), f"/* {in_c}\n */\n")
     banners |= {".json": "", ".md": f"<!-- {in_markdown}\n-->\n\n"}
-    others = "".join(f"# {line}".rstrip() + "\n" for line in [*lines, ""])
+    usual_banner = "".join(f"# {line}".rstrip() + "\n" for line in [*lines, ""])
     marked = {
-        path: banners.get(PurePath(path).suffix, others) + text for path, text in files.items()
+        path: banners.get(PurePath(path).suffix, usual_banner) + text
+        for path, text in files.items()
     }
     return {**marked, "LICENSE": source("license.txt")}
 

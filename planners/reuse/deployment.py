@@ -118,9 +118,9 @@ def concurrent_partitions(application: Application) -> dict[str, str]:
     for group in application.parallel:
         is_whole = True
         for member in application.members:
-            own = {partition.name for partition in member.partitions}
-            inside, outside = sorted(own & group), sorted(group - own)
-            if inside and not own <= group:
+            partitions = {partition.name for partition in member.partitions}
+            inside, outside = sorted(partitions & group), sorted(group - partitions)
+            if inside and not partitions <= group:
                 is_whole = False
                 if outside:
                     raise ExecutionError(
