@@ -480,6 +480,11 @@ def _placement(
             is_last = number + 1 == len(memories)
             here, offsets = _in_memory(table, memory, rest, buffers, is_last=is_last)
             begin = sum(preceding.size for preceding in taken)
+            if begin % ACCUMULATOR_BYTES and any(b.kind is Kind.ACCUMULATORS for b in here):
+                # Offsets count from the first memory: the memory before ends at an aligned byte.
+                begin += -begin % ACCUMULATOR_BYTES
+                size = taken[-1].size + begin - sum(preceding.size for preceding in taken)
+                taken[-1] = replace(taken[-1], size=size)
             places |= {buffer.name: begin + offsets[buffer.name] for buffer in here}
             end = max((offsets[buffer.name] + buffer.size for buffer in here), default=0)
             is_exact = memories is layout.slow and is_last and layout.flash is None
@@ -506,16 +511,18 @@ def _in_memory(
     in_order: all buffers, in the order of their placement.
     """
     here = [buffer for buffer in buffers if _kind(buffer) in memory.holds]
+    # Accumulators in the next memory begin at a multiple of their bytes.
+    room = memory.size if is_last else memory.size - memory.size % ACCUMULATOR_BYTES
     if not is_last:
         chosen: list[StreamBuffer] = []
         for buffer in here:
-            if _live([*chosen, buffer]) <= memory.size:
+            if _live([*chosen, buffer]) <= room:
                 chosen.append(buffer)
         here = chosen
     while True:
         offsets = _offsets(table, [buffer for buffer in in_order if buffer in here])
         end = max((offsets[buffer.name] + buffer.size for buffer in here), default=0)
-        if is_last or end <= memory.size:
+        if is_last or end <= room:
             return here, offsets
         here = here[:-1]
 

@@ -228,6 +228,25 @@ def test_three_memories_are_filled_from_the_nearest_on():
     require_carried_out(network, found.plan)
 
 
+def test_sums_in_the_second_memory_begin_at_multiples_of_their_bytes():
+    builder = NetworkBuilder("pooled")
+    window = op.Window(kernel=(3, 3), padding=(1, 1, 1, 1))
+    source = builder.add(op.Convolution(filters=3, window=window), builder.input((3, 16, 5)))
+    builder.output(builder.add(op.GlobalPooling(function="average"), source))
+    network, placed = builder.network(), 0
+    for first in (21, 27, 99, 105):  # rows of 15 bytes, tensors of 240
+        fast, second, _, flash = memories(first, 260)
+        plan = fit(
+            network, memories=(fast, second, flash), element_bytes=1, platform=None
+        ).best.plan
+        require_carried_out(network, plan)
+        (sums,) = (one for one in plan.buffers if one.kind is Kind.ACCUMULATORS)
+        placed += plan.memory_of(sums).name == second.name
+        used, _ = (one.size for one in plan.memories)
+        assert used <= first
+    assert placed
+
+
 def test_a_run_computes_the_same_with_copied_weights():
     model = real_model(chain(3))
     plan = fit(model, memories=memories(2000)).best.plan
