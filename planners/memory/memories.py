@@ -146,9 +146,9 @@ def planned_in_memories(request: FitRequest, budget: Budget) -> InMemories:
         groups = candidates(layer_order, table)
         improved, reason = _improved(groups, layout, sizes, best, reason, bound=bound)
     plans = [plan for plan in (alone, improved) if plan is not None]
-    known = min(plans, key=lambda plan: plan.rank, default=None)
-    if _may_gain_by_tiles(request, costs, known) and reason.kind is not MemoriesWhy.BY_THEN:
-        tiled, searched = _in_tiles(searched_groups[1:], candidates, layout, sizes, known)
+    best_plan = min(plans, key=lambda plan: plan.rank, default=None)
+    if _may_gain_by_tiles(request, costs, best_plan) and reason.kind is not MemoriesWhy.BY_THEN:
+        tiled, searched = _in_tiles(searched_groups[1:], candidates, layout, sizes, best_plan)
         improved = tiled or improved
         reason = reason if tiled is None and searched.kind is not MemoriesWhy.BY_THEN else searched
     if alone is not None and (improved is None or alone.rank < improved.rank):
@@ -291,13 +291,14 @@ def _in_tiles(
     spaces: groups without tiles, for each order of the layers.
     """
     best, reason = None, because(MemoriesWhy.LEAST)
+    rank = known and known.rank
     for plain in spaces:
         groups = candidates(plain.layer_order, plain.table, untiled=plain)
-        candidate, reason = _planned_within(groups, layout, sizes, known and known.rank)
+        candidate, reason = _planned_within(groups, layout, sizes, rank)
         if candidate is not None:
             tiled = candidate[1].with_wide_blocks(candidate[1].improved(candidate[0]))
-            if known is None or not tiled.slow_excess:
-                known = best = tiled
+            if rank is None or not tiled.slow_excess:
+                rank, best = tiled.rank, tiled
         if reason.kind is MemoriesWhy.BY_THEN:
             break
     return best, reason

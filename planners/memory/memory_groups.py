@@ -427,7 +427,7 @@ def _copies_in_tiles(tiles: Sequence[GroupDemand]) -> tuple[Copies, ...]:
     chosen = []
     for size in sorted({copies.size for tile in tiles for copies in tile.copies}):
         best = [
-            max((one for one in tile.copies if one.size <= size), key=lambda one: one.size)
+            max((c for c in tile.copies if c.size <= size), key=lambda copies: copies.size)
             for tile in tiles
         ]
         layers = tuple(name for copies in best for name in copies.layers)
