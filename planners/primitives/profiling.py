@@ -129,12 +129,7 @@ def profile_network(
 
 
 def run_measured(
-    model: Model,
-    variants: Variants,
-    frame: Mapping[str, Array],
-    *,
-    repeats: int = 9,
-    budget: Budget = None,
+    model: Model, variants: Variants, frame: Mapping[str, Array], *, repeats: int
 ) -> SelectedRun:
     """Return a run of the variants: outputs from here, times from a process as for a profile.
 
@@ -143,7 +138,7 @@ def run_measured(
     """
     run = run_selected(model, variants, frame)
     values = model.network, dict(variants), repeats
-    (timed,) = from_worker(stop_of(budget), _timed_run, *values)
+    (timed,) = from_worker(Stop(), _timed_run, *values)
     return replace(run, nanoseconds=timed.nanoseconds, layers=timed.layers, changes=timed.changes)
 
 

@@ -99,12 +99,10 @@ def local_search(
     alleles: Sequence[int] = PUBLISHED_ALLELES,
     executor: Executor | None = None,
     steps: int = STEPS,
-    seeds: Sequence[Chromosome] = (),
     budget: Budget = None,
 ) -> LocalFront:
     """Return the best front of memory and periods that the search finds.
 
-    seeds: chromosomes to begin with, such as the front of a coarser problem.
     steps: steps of a walk.
     evaluations: maximum number of chromosomes; None: only `budget` (a stop, or seconds) limits
     the search, which then ends with the front so far, as it does at Ctrl-C. The same `random` and
@@ -131,7 +129,7 @@ def local_search(
         gains=lambda chromosome: gains(evaluator, evaluator.buffers(genes_at(chromosome))),
     )
     smallest = smallest_of_each(evaluator, problem, limited, random=random, stop=stop)
-    front = search.run(chain(seeds, exact_seeds(), smallest), stop)
+    front = search.run(chain(exact_seeds(), smallest), stop)
     return LocalFront(problem, front, tuple(fronts))
 
 
