@@ -306,7 +306,7 @@ class PartitionBound:
                 units = [
                     [self._searches[number] for number in unit] for unit in self._evaluator.units
                 ]
-                units = [unit for unit in units if sum(one.upper_bound for one in unit) > least]
+                units = [unit for unit in units if sum(s.upper_bound for s in unit) > least]
                 if not units:
                     return
                 # The joint bound is the maximum over the units: only the largest can raise or
