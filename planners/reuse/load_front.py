@@ -122,8 +122,8 @@ def load_front(
     for points in chosen:
         chromosome: list[Gene] = [None] * len(application.layers)
         for unit, point in zip(evaluator.units, points, strict=True):
-            for number, genes in zip(unit, point.genes, strict=True):
-                for place, gene in zip(evaluator.gene_places[number], genes, strict=True):
+            for number, point_genes in zip(unit, point.genes, strict=True):
+                for place, gene in zip(evaluator.gene_places[number], point_genes, strict=True):
                     chromosome[place] = gene
         chromosomes.append(tuple(chromosome))
     pairs = zip(evaluator.groups, application.partitions, strict=True)
