@@ -44,11 +44,11 @@ class _Origin(NamedTuple):
     channels: Range | None = None
 
 
-def require_same(network: Network, worked: Network) -> None:
+def require_same(network: Network, rewritten: Network) -> None:
     """Raise InvalidPlan unless the network with copies of layers is equivalent to the original."""
     layers_of_network = {layer.name: layer for layer in network.layers}
     origins: dict[str, _Origin] = {}
-    for layer in worked.layers:
+    for layer in rewritten.layers:
         sources = [origins.get(source, _Origin("")) for source in layer.inputs]
         part = _channels_of(network, layer, sources) or _columns_of(network, layer, sources)
         if part is not None:
@@ -57,8 +57,8 @@ def require_same(network: Network, worked: Network) -> None:
         origin = _origin(layer.name, layers_of_network)
         original = layers_of_network.get(origin.layer)
         if original is None or not (
-            layer == _alike(original, layer, operator=layer.operator, epilogue=layer.epilogue)
-            and _is_right(_Pair(network, worked, original, layer), origin, sources)
+            layer == _as_copy(original, layer, operator=layer.operator, epilogue=layer.epilogue)
+            and _computes_part(_Copy(network, rewritten, original, layer), origin, sources)
         ):
             raise InvalidPlan(f"layer {layer.name!r} is no copy of a layer of {network.name!r}")
         origins[layer.name] = origin
@@ -66,23 +66,23 @@ def require_same(network: Network, worked: Network) -> None:
     missing = (layer for name, layer in layers_of_network.items() if name not in computed)
     # A concatenation whose inputs are read in its place computes nothing.
     if not all(layer.operator.joined_axis == 0 and layer.inputs for layer in missing):
-        raise InvalidPlan(f"layers of {network.name!r} are missing among those that work twice")
+        raise InvalidPlan(f"layers of {network.name!r} have no copy")
 
 
-def _origin(name: str, known: dict[str, Layer]) -> _Origin:
+def _origin(name: str, originals: dict[str, Layer]) -> _Origin:
     numbers = {"group": 0, "head": 0}
-    while name not in known and (match := COPY.fullmatch(name)):
+    while name not in originals and (match := COPY.fullmatch(name)):
         name = match[1]
         if match["part"] and match["part"] in numbers:
             numbers[match["part"]] = int(match["number"])
     return _Origin(name, numbers["group"], numbers["head"])
 
 
-class _Pair(NamedTuple):
-    """A layer of the original network, and a copy of it, or of a part of it, in another network."""
+class _Copy(NamedTuple):
+    """A layer that copies an original or a part of it, and the networks of both."""
 
     network: Network
-    worked: Network
+    rewritten: Network
     original: Layer
     layer: Layer
 
@@ -95,43 +95,43 @@ class _Pair(NamedTuple):
         )
 
 
-def _alike(one: Layer, layer: Layer, **parts: Any) -> Layer:
-    """The first layer with the name, inputs, arrays and shape of the second."""
-    named = replace(one, name=layer.name, inputs=layer.inputs, stored=layer.stored)
+def _as_copy(original: Layer, layer: Layer, **parts: Any) -> Layer:
+    """The original with the name, inputs, arrays and shape of a copy, and with other parts."""
+    named = replace(original, name=layer.name, inputs=layer.inputs, stored=layer.stored)
     return replace(named, shape=layer.shape, **parts)
 
 
-def _is_right(pair: _Pair, origin: _Origin, sources: list[_Origin]) -> bool:
+def _computes_part(copy: _Copy, origin: _Origin, sources: list[_Origin]) -> bool:
     """Whether a copy computes its part of the original from the same parts of the original's inputs."""
-    original, layer = pair.original, pair.layer
-    if _joins(pair, origin, sources, axis=2) or _joins(pair, origin, sources, axis=1):
+    original, layer = copy.original, copy.layer
+    if _joins(copy, origin, sources, axis=2) or _joins(copy, origin, sources, axis=1):
         return True
     if origin.group and sources == [_Origin(original.name)]:
-        rows = pair.rows(origin.group)
-        return rows is not None and layer == _alike(
+        rows = copy.rows(origin.group)
+        return rows is not None and layer == _as_copy(
             original,
             layer,
             operator=op.Slice(axis=1, start=rows.start, stop=rows.stop),
             epilogue=(),
         )
     of_group = [_Origin(name, origin.group) for name in original.inputs]
-    if origin.group and not _needs_own_rows(pair, origin.group):
+    if origin.group and not _needs_own_rows(copy, origin.group):
         return False
     if not origin.head:
         alone = original.operator.of_one_group() if origin.group else original.operator
         width = layer.shape.dims == original.shape.dims or bool(origin.group)
-        return width and sources == of_group and layer == _alike(original, layer, operator=alone)
-    return _is_of_head(pair, origin, sources)
+        return width and sources == of_group and layer == _as_copy(original, layer, operator=alone)
+    return _is_of_head(copy, origin, sources)
 
 
-def _joins(pair: _Pair, origin: _Origin, sources: list[_Origin], *, axis: int) -> bool:
+def _joins(copy: _Copy, origin: _Origin, sources: list[_Origin], *, axis: int) -> bool:
     """Whether a layer concatenates all heads, or groups, of the original in order."""
-    original, layer = pair.original, pair.layer
-    joined = _alike(original, layer, operator=op.Concatenation(axis=axis), epilogue=())
+    original, layer = copy.original, copy.layer
+    joined = _as_copy(original, layer, operator=op.Concatenation(axis=axis), epilogue=())
     if layer != joined or origin.head or not layer.inputs:
         return False
-    shape, shapes = layer.shape.dims, [pair.worked.layer(name).shape.dims for name in layer.inputs]
-    count = len(shapes)
+    shape, count = layer.shape.dims, len(layer.inputs)
+    shapes = {copy.rewritten.layer(name).shape.dims for name in layer.inputs}
     part = (*shape[:axis], shape[axis] // count, *shape[axis + 1 :])
     if axis == 1:
         wanted = [_Origin(original.name, number + 1) for number in range(count)]
@@ -139,18 +139,13 @@ def _joins(pair: _Pair, origin: _Origin, sources: list[_Origin], *, axis: int) -
     else:
         wanted = [origin._replace(head=number + 1) for number in range(count)]
         is_all = count == original.shape.width
-    return (
-        is_all and shape[axis] == part[axis] * count and set(shapes) == {part} and sources == wanted
-    )
+    return is_all and shape[axis] == part[axis] * count and shapes == {part} and sources == wanted
 
 
-def _needs_own_rows(pair: _Pair, group: int) -> bool:
+def _needs_own_rows(copy: _Copy, group: int) -> bool:
     """Whether the rows of a group need only the rows of the same group of each input."""
-    original, shapes, rows = (
-        pair.original,
-        pair.network.input_shapes(pair.original),
-        pair.rows(group),
-    )
+    original, rows = copy.original, copy.rows(group)
+    shapes = copy.network.input_shapes(original)
     constants = [step.constant_dims for step in (original.operator, *original.epilogue)]
     if rows is None or any(dims and len(dims) == 3 and dims[1] > 1 for dims in constants):
         return False
@@ -169,47 +164,65 @@ def _needs_own_rows(pair: _Pair, group: int) -> bool:
 def _channels_of(network: Network, layer: Layer, sources: list[_Origin]) -> _Origin | None:
     """The original channels that a layer computes or joins; None where it does neither."""
     layers_of_network = {layer.name: layer for layer in network.layers}
-    match = COPY.fullmatch(layer.name)
     if layer.operator.joined_axis == 0 and sources and all(source.channels for source in sources):
         original = layers_of_network.get(layer.name)
-        ends = [0, *(source.channels[1] for source in sources if source.channels)]
-        begins = [source.channels[0] for source in sources if source.channels]
-        is_right = (
-            original is not None
-            and {source.layer for source in sources} == {layer.name}
-            and begins == ends[:-1]
-            and ends[-1] == original.shape.channels
-            and layer == _alike(original, layer, operator=op.Concatenation(axis=0), epilogue=())
+        ranges = [source.channels for source in sources if source.channels]
+        is_joined = original is not None and (
+            {source.layer for source in sources} == {layer.name}
+            and _follow_up_to(original.shape.channels, ranges)
+            and layer == _as_copy(original, layer, operator=op.Concatenation(axis=0), epilogue=())
             and layer.shape == original.shape
         )
-        return _Origin(layer.name) if is_right else None
+        return _Origin(layer.name) if is_joined else None
+    match = COPY.fullmatch(layer.name)
     if match is None or match["part"] != "channels" or match[1] not in layers_of_network:
         return None
-    original = layers_of_network[match[1]]
-    shapes, first = network.input_shapes(original), int(match["number"])
-    whole, channels = shapes[0].channels, (first, first + layer.shape.channels)
-    alike = _alike(original, layer, operator=layer.operator, epilogue=layer.epilogue)
+    original, first = layers_of_network[match[1]], int(match["number"])
+    channels = first, first + layer.shape.channels
     if original.operator.joined_axis == 0 and layer.operator == original.operator:
-        is_right = layer == alike and not original.epilogue and len(sources) == 1
-        if is_right and (sources[0], channels) in _requantised_inputs(network, original):
-            return _Origin(original.name, channels=channels)
-        return None
-    scale, rest = divmod(original.shape.channels, whole)
-    if rest or any(end % scale for end in channels) or len(sources) != len(shapes):
-        return None
+        is_alike = (
+            layer == _as_copy(original, layer) and not original.epilogue and len(sources) == 1
+        )
+        is_part = is_alike and (sources[0], channels) in _requantised_inputs(network, original)
+    else:
+        is_part = _computes_channels(network, original, layer, sources, channels)
+    return _Origin(original.name, channels=channels) if is_part else None
+
+
+def _follow_up_to(size: int, ranges: list[Range]) -> bool:
+    """Whether ranges follow one another from 0 to a size."""
+    ends = [0, *(end for _, end in ranges)]
+    return [begin for begin, _ in ranges] == ends[:-1] and ends[-1] == size
+
+
+def _computes_channels(
+    network: Network, original: Layer, layer: Layer, sources: list[_Origin], channels: Range
+) -> bool:
+    """Whether a layer computes channels of the original from the channels that these need."""
+    shapes = network.input_shapes(original)
+    if not shapes or len(sources) != len(shapes):
+        return False
+    whole = shapes[0].channels
+    scale, rest = divmod(original.shape.channels, whole)  # channels computed from each channel
+    if rest or any(end % scale for end in channels):
+        return False
     wanted = channels[0] // scale, channels[1] // scale
     for name, shape, source in zip(original.inputs, shapes, sources, strict=True):
         is_there = shape.is_map and shape.channels == whole
         if not is_there or (source, wanted) not in _channels_in(network, name, sources):
-            return None
+            return False
     steps = (original.operator, *original.epilogue), (layer.operator, *layer.epilogue)
-    if len(steps[0]) != len(steps[1]) or not all(
-        _does_channels(*pair, whole=whole * (scale if number else 1), count=layer.shape.channels)
-        for number, pair in enumerate(zip(*steps, strict=True))
-    ):
-        return None
-    is_right = layer == alike and layer.shape.dims[1:] == original.shape.dims[1:]
-    return _Origin(original.name, channels=channels) if is_right else None
+    return (
+        len(steps[0]) == len(steps[1])
+        and all(
+            _is_on_channels(
+                *pair, whole=whole * (scale if number else 1), count=layer.shape.channels
+            )
+            for number, pair in enumerate(zip(*steps, strict=True))
+        )
+        and layer == _as_copy(original, layer, operator=layer.operator, epilogue=layer.epilogue)
+        and layer.shape.dims[1:] == original.shape.dims[1:]
+    )
 
 
 def _channels_in(
@@ -249,15 +262,15 @@ def _requantised_inputs(network: Network, joined: Layer) -> Iterator[tuple[_Orig
         first = end
 
 
-def _does_channels(one: op.Operator, part: op.Operator, *, whole: int, count: int) -> bool:
-    """Whether operator `part` is operator `one` on `count` of the channels of its result."""
-    match one:
+def _is_on_channels(original: op.Operator, part: op.Operator, *, whole: int, count: int) -> bool:
+    """Whether operator `part` is the original on `count` of the channels of its result."""
+    match original:
         case op.Convolution(groups=groups, filters=filters):
             taken = count * groups // filters
-            return groups == whole and part == replace(one, filters=count, groups=taken)
+            return groups == whole and part == replace(original, filters=count, groups=taken)
         case op.Elementwise(constant=(channels, height, width)) if channels > 1:
-            return channels == whole and part == replace(one, constant=(count, height, width))
-    return part == one and isinstance(one, OF_CHANNELS)
+            return channels == whole and part == replace(original, constant=(count, height, width))
+    return part == original and isinstance(original, OF_CHANNELS)
 
 
 def _columns_of(network: Network, layer: Layer, sources: list[_Origin]) -> _Origin | None:
@@ -270,21 +283,20 @@ def _columns_of(network: Network, layer: Layer, sources: list[_Origin]) -> _Orig
         return None
     widths = [layers_of_network[source.layer].shape.width for source in sources]
     spans = [source.columns or (0, width) for source, width in zip(sources, widths, strict=True)]
-    original = layers_of_network[sources[0].layer]
+    first_source = layers_of_network[sources[0].layer]
     cut = layer.operator.sliced_range
-    alike = _alike(original, layer, operator=layer.operator, epilogue=())
     if cut and (cut.axis, cut.step) == (2, 1) and layer.name not in layers_of_network:
-        begin = spans[0][0]
-        is_there = 0 <= cut.start < cut.stop <= spans[0][1] - begin
-        is_there &= layer.shape.dims == (*original.shape.dims[:2], cut.stop - cut.start)
+        begin, end = spans[0]
+        is_slice = 0 <= cut.start < cut.stop <= end - begin
+        is_slice &= layer.shape.dims == (*first_source.shape.dims[:2], cut.stop - cut.start)
+        is_slice &= layer == _as_copy(first_source, layer, operator=layer.operator, epilogue=())
         columns = begin + cut.start, begin + cut.stop
-        return sources[0]._replace(columns=columns) if layer == alike and is_there else None
+        return sources[0]._replace(columns=columns) if is_slice else None
     if layer.operator.joined_axis == 2 and all(source.columns for source in sources):
-        ends = [0, *(end for _, end in spans)]
-        is_all = [first for first, _ in spans] == ends[:-1] and ends[-1] == widths[0]
-        is_one = {source.layer for source in sources} == {layer.name}
-        is_right = is_all and is_one and layer == alike and layer.shape == original.shape
-        return _Origin(layer.name) if is_right else None
+        is_joined = {source.layer for source in sources} == {layer.name}
+        is_joined &= _follow_up_to(widths[0], spans) and layer.shape == first_source.shape
+        is_joined &= layer == _as_copy(first_source, layer, operator=layer.operator, epilogue=())
+        return _Origin(layer.name) if is_joined else None
     match = COPY.fullmatch(layer.name)
     if match is None or match["part"] != "columns" or match[1] not in layers_of_network:
         return None
@@ -293,19 +305,18 @@ def _columns_of(network: Network, layer: Layer, sources: list[_Origin]) -> _Orig
         return None
     first, operator = _begins_at(network, original, layer, spans)
     columns = first, first + layer.shape.width
-    is_right = (
-        layer == _alike(original, layer, operator=operator) and columns[1] <= original.shape.width
-    )
-    is_right &= layer.shape.dims[:2] == original.shape.dims[:2] and first >= 0
-    for column in range(*columns) if is_right else ():
+    is_part = layer == _as_copy(original, layer, operator=operator)
+    is_part &= first >= 0 and columns[1] <= original.shape.width
+    is_part &= layer.shape.dims[:2] == original.shape.dims[:2]
+    for column in range(*columns) if is_part else ():
         wanted = _columns_read(original, column, widths[0])
-        if not all(begin <= place < end for begin, end in spans for place in wanted):
+        if not all(begin <= position < end for begin, end in spans for position in wanted):
             return None
-    return _Origin(original.name, columns=columns) if is_right else None
+    return _Origin(original.name, columns=columns) if is_part else None
 
 
 def _begins_at(
-    network: Network, one: Layer, layer: Layer, spans: list[Range]
+    network: Network, original: Layer, layer: Layer, spans: list[Range]
 ) -> tuple[int, op.Operator | None]:
     """The first column that a copy of a layer computes from input columns, and the copy's operator.
 
@@ -314,11 +325,11 @@ def _begins_at(
     """
     begin, end = spans[0]
     width, is_flat = layer.shape.width, set(spans) == {(begin, end)}
-    shapes = network.input_shapes(one)
-    constants = [step.constant_dims for step in (one.operator, *one.epilogue)]
+    shapes = network.input_shapes(original)
+    constants = [step.constant_dims for step in (original.operator, *original.epilogue)]
     if any(dims and dims[-1] > 1 for dims in constants):
         return 0, None
-    window, window_of_copy = one.operator.sliding_window, layer.operator.sliding_window
+    window, window_of_copy = original.operator.sliding_window, layer.operator.sliding_window
     if window is not None and window_of_copy is not None:
         left, right = window_of_copy.padding[1::2]
         padding, stride = (window.padding[0], left, window.padding[2], right), window.stride[1]
@@ -327,18 +338,20 @@ def _begins_at(
         room = end - begin + left + right - extent
         if rest or min(padding) < 0 or any(window.overhang) or width != room // stride + 1:
             return 0, None
-        return first, one.operator.with_window(replace(window, padding=padding))
-    match one.operator, layer.operator:
+        return first, original.operator.with_window(replace(window, padding=padding))
+    match original.operator, layer.operator:
         case op.Resize(function="nearest"), op.Resize():
-            times = one.shape.width // shapes[0].width
-            for axis in one.operator.axes(shapes[0]):
+            times = original.shape.width // shapes[0].width
+            for axis in original.operator.axes(shapes[0]):
                 places = list(range(axis.size))
                 if axis.nearest(np.array(places)).tolist() != [at // times for at in places]:
                     return 0, None
             size = layer.shape.height, (end - begin) * times
             return begin * times, op.Resize(size=size, function="nearest")
-    is_kept = one.operator.keeps_columns and all(shape.width == one.shape.width for shape in shapes)
-    return begin, one.operator if is_kept and is_flat and width == end - begin else None
+    is_kept = original.operator.keeps_columns and all(
+        shape.width == original.shape.width for shape in shapes
+    )
+    return begin, original.operator if is_kept and is_flat and width == end - begin else None
 
 
 def _columns_read(layer: Layer, column: int, width: int) -> list[int]:
@@ -351,9 +364,9 @@ def _columns_read(layer: Layer, column: int, width: int) -> list[int]:
     return [column for column in columns if 0 <= column < width]
 
 
-def _is_of_head(pair: _Pair, origin: _Origin, sources: list[_Origin]) -> bool:
+def _is_of_head(copy: _Copy, origin: _Origin, sources: list[_Origin]) -> bool:
     """Whether a layer computes the channels or columns of one head of the original."""
-    original, layer, head = pair.original, pair.layer, origin.head
+    original, layer, head = copy.original, copy.layer, origin.head
     whole, part = original.shape.dims, layer.shape.dims
     axes = [axis for axis in (0, 2) if len(part) == 3 and part[axis] != whole[axis]]
     if len(axes) != 1 or whole[axes[0]] % part[axes[0]]:
@@ -364,25 +377,25 @@ def _is_of_head(pair: _Pair, origin: _Origin, sources: list[_Origin]) -> bool:
     if head > heads or len(operators[0]) != len(operators[1]):
         return False
     if not all(
-        _does_a_head(*operator_pair, axis, heads) for operator_pair in zip(*operators, strict=True)
+        _is_on_head(*operator_pair, axis, heads) for operator_pair in zip(*operators, strict=True)
     ):
         return False
     if original.operator.splits_filters:
         return sources == [_Origin(name, origin.group) for name in original.inputs]
     is_attention = original.operator.rereads_rows
-    is_even = all(shape.dims == whole for shape in pair.network.input_shapes(original))
+    is_even = all(shape.dims == whole for shape in copy.network.input_shapes(original))
     of_head = [_Origin(name, origin.group, head) for name in original.inputs]
     return sources == of_head and (is_attention or is_even)
 
 
-def _does_a_head(one: op.Operator, part: op.Operator, axis: int, heads: int) -> bool:
-    """Whether operator `part` is operator `one` restricted to one head along an axis."""
-    match one:
+def _is_on_head(original: op.Operator, part: op.Operator, axis: int, heads: int) -> bool:
+    """Whether operator `part` is the original restricted to one head along an axis."""
+    match original:
         case op.Convolution(groups=1, filters=filters) if axis == 0:
-            return part == replace(one, filters=filters // heads)
+            return part == replace(original, filters=filters // heads)
         case op.AttentionProduct(heads=all_heads) if axis == 2:
-            return all_heads == heads and part == replace(one, heads=1, groups=1)
+            return all_heads == heads and part == replace(original, heads=1, groups=1)
         case op.Elementwise(constant=tuple(dims)) if len(dims) == 3 and dims[axis] > 1:
             dims_of_head = (*dims[:axis], dims[axis] // heads, *dims[axis + 1 :])
-            return part == replace(one, constant=dims_of_head)
-    return part == one and isinstance(one, OF_COLUMNS if axis == 2 else OF_PLACES)
+            return part == replace(original, constant=dims_of_head)
+    return part == original and isinstance(original, OF_COLUMNS if axis == 2 else OF_PLACES)

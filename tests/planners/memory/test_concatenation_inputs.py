@@ -184,6 +184,25 @@ def test_a_network_with_other_channels_is_refused(seed):
                 require_same(original, replace(worked, layers=layers))
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_a_requantised_input_with_another_function_is_refused(seed):
+    original = requantised(integer_model(network(seed), seed)).network
+    rewritten = worked_network(original, input_spans(original))
+    parts = [
+        layer
+        for layer in rewritten.layers
+        if layer.operator.joined_axis == 0 and ", channels " in layer.name
+    ]
+    assert parts
+    for part in parts:
+        layers = [
+            replace(layer, epilogue=(RELU,)) if layer is part else layer
+            for layer in rewritten.layers
+        ]
+        with pytest.raises(InvalidPlan, match="no copy"):
+            require_same(original, replace(rewritten, layers=tuple(layers)))
+
+
 def wide_branches():
     """Two wide maps, and windows over nearly all of them after their concatenation."""
     builder = NetworkBuilder("wide branches")
