@@ -1,5 +1,16 @@
 """C++ sources of a dataflow design: functions, regions, and which processes write and read variables.
 
+A trace is the output of one run of the instrumented design. Each statement of a region is a site, with
+a number; a run of a site in a trace is a process:
+
+    void top(...) {            site 1
+    #pragma HLS dataflow
+        load(x, a);            site 2 writes a
+        sum(a, y);             site 3 reads a, so that its process starts after the process of site 2
+    }
+
+`SourceDesign.read` tokenises the files and `find_functions` finds the functions. The module
+`instrument` then adds sites, loops and variables, and asks `users` which sites write and read an array.
 The text of both branches of an `#if` is stored; only the branch that C simulation compiles is
 tokenised.
 """
@@ -34,7 +45,7 @@ FIRST_SITE = 2  # number of the first statement among the sites
 
 @dataclass(slots=True, kw_only=True)
 class LoopText:
-    """A loop statement; number counts the loops of its function that have no label, from 1."""
+    """A loop; number: among the loops without a label of its function, from 1."""
 
     label: str
     line: int
@@ -48,8 +59,9 @@ class LoopText:
 class Site:
     """A statement that starts a process: a call, or a loop in the region.
 
-    number: of the site in a trace, from FIRST_SITE. is_wrapped: the statement is moved into a lambda;
-    the number of an unwrapped statement is inserted into the statement, or before and after it.
+    number: of the site in a trace, from FIRST_SITE. is_wrapped: whether the instrumentation encloses
+    the statement in a lambda, `run(2, {}, false, [&]{load(x, a);});`. The number of an unwrapped
+    statement is inserted into the statement, or before and after it.
     """
 
     number: int
@@ -93,6 +105,13 @@ class RegionVariable:
     at: int
 
 
+class _OpenCondition(NamedTuple):
+    """An `#if` before its `#endif`."""
+
+    is_compiled: bool  # whether the code around the `#if` is compiled
+    was_taken: bool  # whether a branch was taken: later branches are not compiled
+
+
 class _OpenBracket(NamedTuple):
     """An open bracket: the function that it calls, or "", and the index of the current argument."""
 
@@ -120,7 +139,7 @@ class SourceDesign:
         self.unbalanced: list[tuple[int, int, str]] = []  # source, line, bracket
         self._folders, self._shipped = folders, shipped
         self._conditions = Conditions(defines)
-        self._directions: dict[tuple[str, int], str] = {}
+        self._directions: dict[tuple[str, int], str] = {}  # usage of a parameter of a function
         self._users: dict[int, dict[str, tuple[tuple[int, ...], tuple[int, ...]]]] = {}
 
     # -- reading --------------------------------------------------------------------------------------
@@ -129,8 +148,7 @@ class SourceDesign:
         """Add a source and the user's headers that it includes; a test bench is only copied."""
         source = TokenisedFile(path, text, len(self.sources), is_bench=is_bench)
         self.sources[path] = source
-        # Of each open #if: whether it is compiled, whether its branch is, whether a branch was so far.
-        open_conditions: list[tuple[bool, bool, bool]] = []
+        open_conditions: list[_OpenCondition] = []
         is_active = True
         for match in TOKEN.finditer(text):
             kind = match.lastgroup or ""
@@ -147,13 +165,13 @@ class SourceDesign:
     def _direct(
         self,
         source: TokenisedFile,
-        found: re.Match[str],
-        opened: list[tuple[bool, bool, bool]],
+        directive: re.Match[str],
+        opened: list[_OpenCondition],
         *,
         is_active: bool,
     ) -> bool:
         """Follow a directive; return whether the code after it is compiled."""
-        text = found[0].replace("\\\n", " ")
+        text = directive[0].replace("\\\n", " ")
         word = re.match(r"\w*", text[1:].strip())
         name = word[0] if word else ""
         suffix = text[1:].strip()[len(name) :]
@@ -164,23 +182,23 @@ class SourceDesign:
                 else (suffix.split() or [""])[0] in self._conditions.macros
             )
             holds = holds != (name == "ifndef")
-            opened.append((is_active, is_active and holds, holds))
+            opened.append(_OpenCondition(is_active, holds))
             return is_active and holds
         if name in ("elif", "else") and opened:
-            before, _, was_taken = opened[-1]
+            is_compiled, was_taken = opened[-1]
             holds = not was_taken and (name == "else" or self._conditions.holds(suffix))
-            opened[-1] = (before, before and holds, was_taken or holds)
-            return before and holds
+            opened[-1] = _OpenCondition(is_compiled, was_taken or holds)
+            return is_compiled and holds
         if name == "endif" and opened:
-            return opened.pop()[0]
+            return opened.pop().is_compiled
         if not is_active:
             return False
         if name in ("define", "undef"):
-            self._conditions.define(found[0])
+            self._conditions.define(directive[0])
         elif name == "include":
             self._include(source, text)
         elif name == "pragma":
-            source.tokens.append(Token("pragma", found[0], found.start()))
+            source.tokens.append(Token("pragma", directive[0], directive.start()))
         return True
 
     def _include(self, source: TokenisedFile, text: str) -> None:
@@ -228,9 +246,13 @@ class SourceDesign:
         return not opened
 
     def _scope(self, source: TokenisedFile, first: int, scope: str) -> int:
-        """Read the declarations of a file, a namespace or a class; return the position after it."""
+        """Read the declarations of a file, a namespace or a class; return the position after it.
+
+        A declaration begins at `head` and ends with `;` or with the block of a function. The block of
+        a class or a value does not end it: `struct pair { int a, b; } x;` still declares x.
+        """
         tokens = source.tokens
-        head = i = first  # head: the first token of the current declaration
+        head = i = first
         while i < len(tokens):
             text = tokens[i].text
             if text == "}":
@@ -238,8 +260,8 @@ class SourceDesign:
             if text in "([":
                 i = after(tokens, i)
             elif text == "{":
-                i, is_complete = self._braces(source, head, i, scope)
-                head = i if is_complete else head
+                i, ends_declaration = self._braces(source, head, i, scope)
+                head = i if ends_declaration else head
             else:
                 if text == ";":
                     self._global(source, head, i, scope)
@@ -252,7 +274,12 @@ class SourceDesign:
     def _braces(self, source: TokenisedFile, head: int, brace: int, scope: str) -> tuple[int, bool]:
         """Read a block in braces; return the position after it, and whether it ends the declaration.
 
-        The tokens from `head` on tell the block: of a namespace, a function, a class, or a value.
+        The tokens from `head` to the brace decide whose block it is, tested in this order:
+
+            namespace n {                 extern "C" {          namespace
+            template <int N> int f(int x[N]) {                  function: "(" without "=" before it
+            struct s {                                          class
+            int table[] = {                                     value; enums and initialisers too
         """
         tokens = source.tokens
         texts = [t.text for t in tokens[head:brace] if t.kind != "pragma"]
@@ -331,17 +358,29 @@ class SourceDesign:
             writers, readers = [], []
             for site in self.sites:
                 if site.region == variable.region:
-                    usage = self._usage(site.tokens, variable.name, 0)
+                    usage = self._settled_usage(site.tokens, variable.name)
                     writers += [site.number] if "w" in usage else []
                     readers += [site.number] if "r" in usage else []
             self._users[variable.region][variable.name] = tuple(writers), tuple(readers)
         return self._users[variable.region][variable.name]
 
-    def _usage(self, tokens: Sequence[Token], name: str, depth: int) -> str:
-        """Return how tokens use a variable: "r" if they read it, "w" if they write it, "rw", or "".
+    def _settled_usage(self, tokens: Sequence[Token], name: str) -> str:
+        """Return `_usage` with the final directions of all parameters, by iteration to a fixed point.
 
-        depth: of the calls through which the variable is followed.
+        Directions start as "" and only grow, so the loop ends, also if functions call each other.
         """
+        settled = len(self._directions)
+        while True:
+            before = dict(self._directions)
+            usage = self._usage(tokens, name)
+            # The functions that were met last first: a direction depends on those of its callees.
+            for key in reversed(list(self._directions)[settled:]):
+                self._directions[key] = self._parameter_usage(*key)
+            if self._directions == before:
+                return usage
+
+    def _usage(self, tokens: Sequence[Token], name: str) -> str:
+        """Return how tokens use a variable: "r" if they read it, "w" if they write it, "rw", or ""."""
         directions = set[str]()
         opened: list[_OpenBracket] = []
         target_end = 0  # the end of a bracket with the address that is written, as in *(x + i) = 1
@@ -360,7 +399,7 @@ class SourceDesign:
             elif token.text == name and token.kind == "word" and before not in (".", "->"):
                 bracket = opened[-1] if opened else _OpenBracket("", 0)
                 is_target = i < target_end
-                directions.update(self._access(tokens, i, bracket, depth, is_target=is_target))
+                directions.update(self._access(tokens, i, bracket, is_target=is_target))
         return "".join(sorted(directions))
 
     def _access(
@@ -368,13 +407,17 @@ class SourceDesign:
         tokens: Sequence[Token],
         i: int,
         bracket: _OpenBracket,
-        depth: int,
         *,
         is_target: bool,
     ) -> str:
         """Return how the variable at token i is used there; bracket: the innermost around it.
 
-        is_target: whether the variable is part of an address that is written.
+        is_target: whether the variable is part of an address that is written. For a variable x:
+
+            w    x[i].re = 1;   *(x + i) = 1;   *x++ = 1;   memcpy(x, y, 8);   in.read(x);   in >> x;
+            rw   x += 1;   ++x;
+            r    y = x[i];   print(x);   y = a >> x;
+            as the parameter of f, if f is defined in the sources:   f(y, x);
         """
         end = i + 1  # after the subscripts, members and calls that follow the variable
         while end < len(tokens) and tokens[end].text in ("[", ".", "->"):
@@ -391,11 +434,11 @@ class SourceDesign:
             return "rw"
         callee, argument = bracket
         if callee in self.functions:
-            return self._direction(callee, argument, depth)
+            return self._directions.setdefault((callee, argument), "")
         destination = WRITTEN_ARGUMENT.get(callee)
         is_read_into = callee.startswith(("read", "try_read")) and argument == 0
-        is_shifted_into = before == ">" and i > 1 and tokens[i - 2].text == ">"
-        return "w" if argument == destination or is_read_into or is_shifted_into else "r"
+        is_written = argument == destination or is_read_into or _is_extracted(tokens, i)
+        return "w" if is_written else "r"
 
     def _callee(self, tokens: Sequence[Token], i: int) -> str:
         """The name before an opening parenthesis, template arguments passed over."""
@@ -409,23 +452,44 @@ class SourceDesign:
                     break
         return tokens[k].text if k >= 0 and tokens[k].kind == "word" else ""
 
-    def _direction(self, name: str, argument: int, depth: int) -> str:
-        """Return how a function uses its parameter at `argument`, as `_usage`."""
-        key = name, argument
-        if key not in self._directions:
-            self._directions[key] = ""  # for a function that calls itself
-            usage: set[str] = set()
-            for function in self.functions[name]:
-                if argument < len(function.parameters) and depth < 32:
-                    parameter = function.parameters[argument]
-                    texts = {t.text for t in parameter}
-                    names = [t.text for t, _ in declared(parameter)]
-                    if texts.isdisjoint("*&[") or not names:
-                        usage.add("r")
-                    else:
-                        first, last = function.body
-                        usage.update(
-                            self._usage(function.tokens[first : last + 1], names[0], depth + 1)
-                        )
-            self._directions[key] = "".join(sorted(usage))
-        return self._directions[key]
+    def _parameter_usage(self, name: str, argument: int) -> str:
+        """Return how the functions of a name use their parameter at `argument`, as `_usage`."""
+        usage: set[str] = set()
+        for function in self.functions[name]:
+            if argument < len(function.parameters):
+                parameter = function.parameters[argument]
+                names = [token.text for token, _ in declared(parameter)]
+                is_by_value = {"*", "&", "&&", "["}.isdisjoint(token.text for token in parameter)
+                if is_by_value or not names:
+                    usage.add("r")
+                else:
+                    first, last = function.body
+                    usage.update(self._usage(function.tokens[first : last + 1], names[0]))
+        return "".join(sorted(usage))
+
+
+def _is_extracted(tokens: Sequence[Token], i: int) -> bool:
+    """Whether a stream writes the variable at token i, as x in `in >> x;`.
+
+    `>>` shifts where its value is used: `y = a >> x;`, `return a >> x;`, `f(a >> x);`, `T y{a >> x};`.
+    """
+    if [token.text for token in tokens[max(i - 2, 0) : i]] != [">", ">"]:
+        return False
+    depth = 0
+    for k in range(i - 1, -1, -1):
+        text = tokens[k].text
+        if not depth and text in (";", "}"):
+            return True
+        if text in OPEN:
+            if not depth:  # a block, an initialiser, or the arguments of a call
+                return text == "{" and (
+                    not k or tokens[k - 1].text in (")", "]", "{", "}", ";", ":", "else", "do")
+                )
+            depth -= 1
+        elif text in OPEN.values():
+            depth += 1
+        elif not depth and (
+            text in ("return", "?") or re.fullmatch(r"(?:[-+*/%&|^]|<<|>>)?=", text)
+        ):
+            return False
+    return True

@@ -119,6 +119,42 @@ def test_who_writes_and_who_reads_an_array_is_followed_through_calls():
     assert found == {"a": ((2,), (3,)), "b": ((3,), (4,))}
 
 
+CYCLE = (
+    "void q(int* a);\nvoid p(int* a) { q(a); a[0] = 1; }\nvoid q(int* a) { p(a); int y = a[1]; }\n"
+)
+CHAIN = "".join(f"void c{i}(int* a) {{ c{i + 1}(a); }}\n" for i in range(40))
+FORWARDED = "template <class T> void set(T&& x) { x = 1; }\n"
+
+
+@pytest.mark.parametrize(
+    ("functions", "statement", "is_written", "is_read"),
+    [
+        ("", "in >> n;", True, False),
+        ("", "if (in.empty()) {} in >> m[0] >> n;", True, False),
+        ("", "[&] { in >> n; }();", True, False),
+        ("", "*out = a >> n;", False, True),
+        ("", "out.write(a >> n);", False, True),
+        ("", "return a >> n;", False, True),
+        ("", "int y{a >> n};", False, True),
+        (FORWARDED, "set(n);", True, False),
+        (CYCLE, "p(n);", True, True),
+        (CYCLE, "q(n);", True, True),
+        (CHAIN + "void c40(int* a) { a[0] = 1; }\n", "c0(n);", True, False),
+    ],
+)
+def test_shifts_references_and_calls_in_a_cycle(functions, statement, is_written, is_read):
+    # In the cycle both functions have both directions, whichever of them is asked for first.
+    body = f"{{ {statement} }}"
+    first = "p(first);" if "q(n)" in statement else ";"
+    design, _ = design_of(
+        f"{functions}void top() {{\n#pragma HLS dataflow\n int first[2], n[2];\n"
+        f" for (;;) {{ {first} }}\n for (;;) {body}\n}}\n"
+    )
+    instrument(design, design.functions["top"][0])
+    users = {variable.name: design.users(variable) for variable in design.variables}
+    assert users["n"] == ((3,) * is_written, (3,) * is_read)
+
+
 @pytest.mark.parametrize(
     ("text", "top", "reason"),
     [
