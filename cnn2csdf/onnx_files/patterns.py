@@ -32,10 +32,13 @@ class Context:
 
     def behind(self, tensor: str, *op_types: str) -> OnnxNode | None:
         """Return the node of one of these types that writes a tensor that no other node reads."""
+        is_shared = self.readers[tensor] != 1 or self.values.is_static(tensor)
+        return None if is_shared else self.writer(tensor, *op_types)
+
+    def writer(self, tensor: str, *op_types: str) -> OnnxNode | None:
+        """Return the standard node that writes a tensor; None for a node of another type."""
         node = self.writers.get(tensor)
-        if node is None or node.op_type not in op_types or self.readers[tensor] != 1:
-            return None
-        return None if node.domain or self.values.is_static(tensor) else node
+        return node if node and not node.domain and node.op_type in op_types else None
 
     def scalar(self, tensor: str | None) -> float | None:
         """Return the value of a static tensor of one element."""
@@ -77,16 +80,17 @@ def layer_nodes(
         values=values,
     )
     needed = set(outputs)
-    chain_of: list[OnnxNode] = []
+    backwards: list[OnnxNode] = []
     for node in reversed(nodes):
         is_needed = not needed.isdisjoint(node.outputs)
         if not is_needed or values.is_static(next(filter(None, node.outputs))):
             continue
-        replacements = (pattern(node, context) for pattern in PATTERNS.get(node.op_type, ()))
-        layer = next(filter(None, replacements), node) if finds_patterns else node
-        chain_of.append(layer)
+        is_last = finds_patterns and not node.domain
+        patterns = PATTERNS.get(node.op_type, ()) if is_last else ()
+        layer = next(filter(None, (pattern(node, context) for pattern in patterns)), node)
+        backwards.append(layer)
         needed.update(filter(None, layer.inputs))
-    return chain_of[::-1], needed
+    return backwards[::-1], needed
 
 
 def _one(node: OnnxNode, op_type: str, *sources: str, **attributes: Any) -> OnnxNode:
@@ -117,7 +121,7 @@ def bias_addition(node: OnnxNode, context: Context) -> OnnxNode | None:
 
 def _is_bias(product: OnnxNode, constant: str, addition: OnnxNode, context: Context) -> bool:
     dims = context.values.dims(product.outputs[0])
-    if context.values.dims(addition.outputs[0]) != dims or dims[0] != 1 or len(dims) < 2:
+    if context.values.dims(addition.outputs[0]) != dims or len(dims) < 2 or dims[0] != 1:
         return False
     if product.op_type in ("MatMul", "Gemm") and (
         len(dims) != 2 or not context.values.is_static(product.inputs[1])
@@ -143,8 +147,8 @@ def gated_activation(node: OnnxNode, context: Context) -> OnnxNode | None:
             if isclose(hard.real("alpha", 0.2), 1 / 6, rel_tol=TOLERANCE):
                 return _one(node, "HardSwish", source)
         tanh = context.behind(gate, "Tanh")
-        softplus = None if tanh is None else context.behind(tanh.inputs[0], "Softplus")
-        if softplus is not None and softplus.inputs[0] == source:
+        softplus = tanh and context.behind(tanh.inputs[0], "Softplus")
+        if softplus and softplus.inputs[0] == source:
             return _one(node, "Mish", source)
     return None
 
@@ -155,19 +159,15 @@ def gelu(node: OnnxNode, context: Context) -> OnnxNode | None:
     before: d = Div(x, 1.414214); e = Erf(d); a = Add(e, 1.0); p = Mul(x, a); y = Mul(p, 0.5)
     after:  y = Gelu(x)
     """
-    factors: list[str] = []  # of a product of three, by two nodes
-    for source, factor in (node.inputs, node.inputs[::-1]):
-        inner = context.behind(source, "Mul")
-        if inner is not None and not factors:
-            factors = [*inner.inputs, factor]
+    factors = _three_factors(node, context)
     halves = [name for name in factors if context.scalar(name) == 0.5]
     remaining = [name for name in factors if name not in halves]
     if len(halves) != 1 or len(remaining) != 2:
         return None
     for source, gate in (remaining, remaining[::-1]):
         addition = context.behind(gate, "Add")
-        summands = None if addition is None else context.operands(addition)
-        if summands is None or summands[1] != 1:
+        summands = addition and context.operands(addition)
+        if not summands or summands[1] != 1:
             continue
         if _scaled_error_function(summands[0], context) == source:
             return _one(node, "Gelu", source)
@@ -176,31 +176,38 @@ def gelu(node: OnnxNode, context: Context) -> OnnxNode | None:
     return None
 
 
+def _three_factors(node: OnnxNode, context: Context) -> list[str]:
+    """The factors of a product of three that two nodes compute; of another product, none."""
+    for source, factor in (node.inputs, node.inputs[::-1]):
+        if inner := context.behind(source, "Mul"):
+            return [*inner.inputs, factor]
+    return []
+
+
 def _is_tanh_of_cubic(tensor: str, source: str, context: Context) -> bool:
     """Whether a tensor is tanh(sqrt(2 / pi) * (x + 0.044715 * x ** 3))."""
     tanh = context.behind(tensor, "Tanh")
-    inner = None if tanh is None else _times(tanh.inputs[0], sqrt(2 / pi), context)
-    addition = None if inner is None else context.behind(inner, "Add")
-    if addition is None or source not in addition.inputs:
+    inner = tanh and _times(tanh.inputs[0], sqrt(2 / pi), context)
+    addition = inner and context.behind(inner, "Add")
+    if not addition or source not in addition.inputs:
         return False
-    addend = addition.inputs[addition.inputs[0] == source]
-    cube = _times(addend, 0.044715, context)
-    power = None if cube is None else context.behind(cube, "Pow", "Mul")
-    if power is None:
+    first, second = addition.inputs
+    cube = _times(second if first == source else first, 0.044715, context)
+    power = cube and context.behind(cube, "Pow", "Mul")
+    if not power:
         return False
     if power.op_type == "Pow":
         return power.inputs[0] == source and context.scalar(power.inputs[1]) == 3
     square = next((name for name in power.inputs if name != source), source)
-    of_square = context.behind(square, "Mul")
-    return source in power.inputs and of_square is not None and set(of_square.inputs) == {source}
+    squaring = context.behind(square, "Mul")
+    return source in power.inputs and squaring is not None and set(squaring.inputs) == {source}
 
 
 def _times(tensor: str, factor: float, context: Context) -> str | None:
-    """The factor beside a constant of about that size."""
+    """The dynamic operand of a product with a constant that is about this factor."""
     product = context.behind(tensor, "Mul")
-    operands = None if product is None else context.operands(product)
-    is_close = operands is not None and isclose(operands[1], factor, rel_tol=TOLERANCE)
-    return operands[0] if operands is not None and is_close else None
+    operands = product and context.operands(product)
+    return operands[0] if operands and isclose(operands[1], factor, rel_tol=TOLERANCE) else None
 
 
 def layer_normalization(node: OnnxNode, context: Context) -> OnnxNode | None:
@@ -216,10 +223,8 @@ def layer_normalization(node: OnnxNode, context: Context) -> OnnxNode | None:
         if product is None or not context.values.is_static(shift):
             continue
         for standard, scale in (product.inputs, product.inputs[::-1]):
-            standardised = (
-                _standardised(standard, context) if context.values.is_static(scale) else None
-            )
-            if standardised is not None:
+            is_scaled = context.values.is_static(scale)
+            if is_scaled and (standardised := _standardised(standard, context)):
                 source, axis, epsilon = standardised
                 names = (source, scale, shift)
                 rank = len(context.values.dims(source)) - axis
@@ -230,37 +235,26 @@ def layer_normalization(node: OnnxNode, context: Context) -> OnnxNode | None:
 
 
 def _standardised(tensor: str, context: Context) -> tuple[str, int, float] | None:
-    """The tensor that is standardised, from which axis on, and what is added to its variance."""
+    """The x of d / sqrt(mean(d ** 2) + epsilon), its first averaged axis, and epsilon; d = x - mean(x).
+
+    Either use of d may have a subtraction and a mean of its own.
+    """
     division = context.behind(tensor, "Div")
-    root = None if division is None else context.behind(division.inputs[1], "Sqrt")
-    addition = None if root is None else context.behind(root.inputs[0], "Add")
-    variance = None if addition is None else context.operands(addition)
-    mean = None if variance is None else context.behind(variance[0], "ReduceMean")
-    square = None if mean is None else context.behind(mean.inputs[0], "Pow", "Mul")
-    if division is None or variance is None or mean is None or square is None:
+    root = division and context.behind(division.inputs[1], "Sqrt")
+    addition = root and context.behind(root.inputs[0], "Add")
+    variance = addition and context.operands(addition)
+    averaging = variance and context.behind(variance[0], "ReduceMean")
+    square = averaging and context.behind(averaging.inputs[0], "Pow", "Mul")
+    if not (division and variance and averaging and square and _is_square(square, context)):
         return None
-    apart = [
-        context.writers.get(subtraction) for subtraction in (division.inputs[0], square.inputs[0])
-    ]
-    is_square = square.inputs[1] == square.inputs[0] or context.scalar(square.inputs[1]) == 2
-    if (
-        any(
-            subtraction is None or subtraction.op_type != "Sub" or subtraction.domain
-            for subtraction in apart
-        )
-        or not is_square
-    ):
+    dividend = _centred(division.inputs[0], context)
+    base = _centred(square.inputs[0], context)
+    if dividend is None or base is None or dividend[0] != base[0]:
         return None
-    first, second = (subtraction for subtraction in apart if subtraction is not None)
-    means = [context.writers.get(subtraction.inputs[1]) for subtraction in (first, second)]
-    source, rank = first.inputs[0], len(context.values.dims(first.inputs[0]))
-    axes = {_listed(tensor, context, rank) for tensor in (mean, *means) if tensor is not None}
-    is_mean = all(
-        mean is not None and mean.op_type == "ReduceMean" and mean.inputs[0] == source
-        for mean in means
-    )
-    keeps = all(tensor is not None and tensor.integer("keepdims", 1) for tensor in (mean, *means))
-    if not (is_mean and keeps) or second.inputs[0] != source or len(axes) != 1:
+    source, rank = base[0], len(context.values.dims(base[0]))
+    means = (averaging, dividend[1], base[1])
+    axes = {_listed(mean, context, rank) for mean in means}
+    if len(axes) != 1 or not all(mean.integer("keepdims", 1) for mean in means):
         return None
     (along,) = axes
     if not along or sorted(along) != list(range(min(along), rank)) or min(along) == 0:
@@ -268,12 +262,25 @@ def _standardised(tensor: str, context: Context) -> tuple[str, int, float] | Non
     return source, min(along), variance[1]
 
 
+def _is_square(node: OnnxNode, context: Context) -> bool:
+    base, exponent = node.inputs
+    return base == exponent if node.op_type == "Mul" else context.scalar(exponent) == 2
+
+
+def _centred(tensor: str, context: Context) -> tuple[str, OnnxNode] | None:
+    """The x of x - mean(x), and the node of the mean."""
+    subtraction = context.writer(tensor, "Sub")
+    mean = subtraction and context.writer(subtraction.inputs[1], "ReduceMean")
+    is_centred = subtraction and mean and mean.inputs[0] == subtraction.inputs[0]
+    return (mean.inputs[0], mean) if mean and is_centred else None
+
+
 def _scaled_error_function(tensor: str, context: Context) -> str | None:
     """The x of erf(x / sqrt 2)."""
     erf = context.behind(tensor, "Erf")
-    scaling = None if erf is None else context.behind(erf.inputs[0], "Div", "Mul")
-    operands = None if scaling is None else context.operands(scaling)
-    if scaling is None or operands is None or scaling.inputs[0] != operands[0]:
+    scaling = erf and context.behind(erf.inputs[0], "Div", "Mul")
+    operands = scaling and context.operands(scaling)
+    if not scaling or not operands or scaling.inputs[0] != operands[0]:
         return None
     expected = sqrt(2) if scaling.op_type == "Div" else sqrt(0.5)
     return operands[0] if isclose(operands[1], expected, rel_tol=TOLERANCE) else None
@@ -287,8 +294,8 @@ def channel_shuffle(node: OnnxNode, context: Context) -> OnnxNode | None:
     after:  y = ChannelShuffle(x, groups=2)
     """
     swap = context.behind(node.inputs[0], "Transpose")
-    cut = None if swap is None else context.behind(swap.inputs[0], "Reshape")
-    if swap is None or cut is None:
+    cut = swap and context.behind(swap.inputs[0], "Reshape")
+    if not swap or not cut:
         return None
     before, middle = context.values.dims(cut.inputs[0]), context.values.dims(cut.outputs[0])
     after = context.values.dims(node.outputs[0])

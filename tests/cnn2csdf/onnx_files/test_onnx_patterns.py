@@ -1,6 +1,7 @@
 """Several nodes that are one layer."""
 
 import ast
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from cnn2csdf.onnx_files.graph_values import GraphValues
 from cnn2csdf.onnx_files.nodes import node_of
 from cnn2csdf.onnx_files.patterns import PATTERNS, layer_nodes
 from cnn2csdf.onnx_files.reader import infer_types, read_onnx
+from csdf.errors import UnsupportedOperator
 from tests.cnn2csdf.onnx_models import graph_model, numbers, runtime_outputs, saved
 
 
@@ -114,13 +116,16 @@ def test_a_normalisation_of_the_last_axis_written_out(square, tmp_path):
     assert found == op.LayerNormalization(axis=2, epsilon=pytest.approx(1e-5))
 
 
-def test_a_normalisation_around_another_mean_stays_as_it_is(tmp_path):
+@pytest.mark.parametrize(
+    ("square", "operands", "axis"), [("Mul", "d d", -2), ("Mul", "d two", -1), ("Pow", "d d", -1)]
+)
+def test_a_normalisation_around_another_mean_stays_as_it_is(square, operands, axis, tmp_path):
     nodes = [
-        node("ReduceMean", "x", "m", axes=[-1]), node("Sub", "x m", "d"), node("Mul", "d d", "q"),
-        node("ReduceMean", "q", "v", axes=[-2]), node("Add", "v e", "w"), node("Sqrt", "w", "r"),
+        node("ReduceMean", "x", "m", axes=[-1]), node("Sub", "x m", "d"), node(square, operands, "q"),
+        node("ReduceMean", "q", "v", axes=[axis]), node("Add", "v e", "w"), node("Sqrt", "w", "r"),
         node("Div", "d r", "n"), node("Mul", "n g", "p"), node("Add", "p b", "y"),
     ]  # fmt: skip
-    constants = {"e": scalar(1e-5), "g": numbers((4, 1)), "b": numbers((4, 1), 1)}
+    constants = {"two": scalar(2), "e": scalar(1e-5), "g": numbers(4), "b": numbers(4, 1)}
     model = graph_model(nodes, inputs={"x": (1, 6, 4, 4)}, constants=constants)
     operators = [one.operator for one in read_onnx(saved(model, tmp_path)).network.layers]
     assert not any(isinstance(one, op.LayerNormalization) for one in operators)
@@ -146,6 +151,14 @@ def test_a_constant_added_to_a_product_is_its_bias(product, tmp_path):
     found = read_onnx(saved(model, tmp_path), with_weights=True)
     assert found.network.layer("fc").operator == op.FullyConnected(units=5)
     assert np.array_equal(found.weights["fc"]["bias"], constants["b"])
+
+
+def test_a_product_of_two_vectors_is_refused_by_its_name(tmp_path):
+    nodes = [node("MatMul", "x w", "p", name="fc"), node("Add", "p b", "y")]
+    constants = {"w": numbers(6), "b": scalar(1)}
+    path = saved(graph_model(nodes, inputs={"x": (6,)}, constants=constants), tmp_path)
+    with pytest.raises(UnsupportedOperator, match="'fc'"):
+        read_onnx(path)
 
 
 def test_the_factor_of_a_missing_bias_does_not_scale_the_added_one(tmp_path):
@@ -236,3 +249,5 @@ def test_the_example_in_the_docstring_is_what_a_rule_does(rule):
     assert shown(layer.proto) == shown(expected)
     kept, _ = layer_nodes(nodes, ["y"], values, finds_patterns=False)
     assert len(kept) > 1
+    of_a_package = [*nodes[:-1], replace(nodes[-1], domain="acme")]
+    assert len(layer_nodes(of_a_package, ["y"], values)[0]) == len(kept)
