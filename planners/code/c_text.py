@@ -82,6 +82,17 @@ def number(value: float) -> str:
     return f"{text}f" if "." in text or "e" in text else f"{text}.0f"
 
 
+def string_literal(text: str) -> str:
+    """Return a string literal of C in ASCII; other characters are octal bytes of UTF-8."""
+    escapes = {"\\": r"\\", '"': r"\"", "\n": r"\n", "?": r"\?"}  # "??/" would be a trigraph
+
+    def in_c(letter: str) -> str:
+        octal = "".join(f"\\{byte:03o}" for byte in letter.encode(errors="replace"))
+        return escapes.get(letter, letter if " " <= letter <= "~" else octal)
+
+    return f'"{"".join(map(in_c, text))}"'
+
+
 def numbers(array: NDArray[Any]) -> Iterator[str]:
     """Yield floats as `number` gives them, several times as fast: networks have millions."""
     single = np.asarray(array, np.float32)

@@ -194,8 +194,10 @@ includes={",".join(PurePath(header).name for header in headers)}
             **({"maintainers": [package.author]} if package.author is not None else {}),
             **({"url": package.url} if package.url is not None else {}),
         }
-        lines = (f"{key}: {json.dumps(value)}\n" for key, value in described.items())
-        files["idf_component.yml"] = "".join(lines)
+        # JSON is YAML but for its escapes of characters beyond U+FFFF.
+        files["idf_component.yml"] = "".join(
+            f"{key}: {json.dumps(value, ensure_ascii=False)}\n" for key, value in described.items()
+        )
     if ZEPHYR in package.projects:
         files["zephyr/module.yml"] = f"name: {name}\nbuild:\n  cmake: .\n"
     return files

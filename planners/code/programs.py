@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
 
 from cnn2csdf.durations import COLUMNS
 from csdf.io.csv_text import csv_text
 from planners.code.building import arrays_of
-from planners.code.c_text import wrapped
+from planners.code.c_text import string_literal, wrapped
 from planners.code.parts import source
 from planners.code.sources import Written
 from planners.code.status import init_call
@@ -38,7 +37,7 @@ def bench_program(written: Written) -> str:
     """
     name, layers = written.name, list(dict.fromkeys(written.stages))
     rows = [csv_text([(layer, 0, "")])[:-1] for layer in layers]
-    texts = wrapped(json.dumps(row) for row in rows)
+    texts = wrapped(map(string_literal, rows))
     return f"""/* Prints what each layer of {name} takes, as --durations of csdf reads it. */
 #include <time.h>
 

@@ -18,7 +18,7 @@ from cnn2csdf.weights import Array, Model
 from csdf.errors import InvalidPlan
 from csdf.io.csv_text import csv_text
 from planners.code.building import MAIN, makefile, target_files
-from planners.code.c_text import identifier, wrapped
+from planners.code.c_text import identifier, string_literal, wrapped
 from planners.code.initialisers import structures_of
 from planners.code.packaging import PLAIN, Package, with_banners
 from planners.code.parts import source, used
@@ -161,7 +161,7 @@ class _BenchWriter:
         head += ",".join((*COLUMNS, *TIMES)) + "\n"
         wanted = self.tables.wanted | {"work_on", "map", "work", "step"}
         listed = "\n".join(f"    {candidate}" for candidate in self.candidates)
-        shown = "\n".join(f"    {_quoted(row)}," for row in self.rows)
+        shown = "\n".join(f"    {string_literal(row)}," for row in self.rows)
         pieces = [
             "#define _POSIX_C_SOURCE 199309L /* for its clock, where it has one */",
             prologue(self.name, self.calls, "typedef float element;\n"),
@@ -175,7 +175,7 @@ typedef struct {
             steps_table(self.calls),
             f"static const candidate candidates[] = {{\n{listed}\n}};",
             f"static const char *const rows[] = {{\n{shown}\n}};",
-            f"""#define HEAD {_quoted(head)}
+            f"""#define HEAD {string_literal(head)}
 #define HEAD_LINES {head.count(chr(10))}
 #define CANDIDATES {len(self.candidates)}
 #define LONGEST_ROW {max(map(len, map(str.encode, self.rows))) + 1}
@@ -261,20 +261,6 @@ def _constants(count: int) -> str:
     listed = [name for name, times in whole.items() for _ in range(times)] + numbers[:count]
     return "\n".join(
         [*macros, "", f"const float all_weights[WEIGHTS] = {{\n{wrapped(listed)}\n}};"]
-    )
-
-
-def _quoted(text: str) -> str:
-    """Return a string literal of C in ASCII."""
-    plain = {ord("\\"): "\\\\", ord('"'): '\\"', ord("\n"): "\\n", ord("?"): "\\?"}
-    escaped = text.translate(plain)
-    return (
-        '"'
-        + "".join(
-            text if text.isascii() else "".join(f"\\{byte:03o}" for byte in text.encode())
-            for text in escaped
-        )
-        + '"'
     )
 
 

@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -116,6 +117,8 @@ def test_what_describes_a_library_has_what_its_tools_ask_for():
     assert lines["author"] == lines["maintainer"] == described["authors"][0]["name"] == "A. Person"
     assert f'version: "{lines["version"]}"\n' in files["idf_component.yml"]
     assert "cmake: .\n" in files["zephyr/module.yml"]
+    files = library(small(), planned(small()), package=replace(ALL, author="\U0001f600")).files
+    assert 'maintainers: ["\U0001f600"]\n' in files["idf_component.yml"]
 
 
 def test_files_of_build_systems_come_only_where_they_are_asked_for():

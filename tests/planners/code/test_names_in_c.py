@@ -1,5 +1,7 @@
 """Tensors, memories, cores and actors called as identifiers of the generated C, of C, or of C++."""
 
+import csv
+import io
 import itertools
 import re
 import shutil
@@ -112,6 +114,39 @@ def test_an_input_by_rows_called_as_a_variable_of_ours_compiles(name, tmp_path):
     model = Model(network=builder.network(), weights={})
     plan = fit(model.network, input="rows", output="external", budget=1).least.plan
     all_compiled(library(model, plan, name="net").files, tmp_path)
+
+
+def test_layers_with_any_letters_in_their_names_are_measured(tmp_path):
+    names = [
+        "a\x01b",
+        "a\x7f1",
+        "a\tb",
+        "\U0001f6009",
+        "\u20ac9",
+        'a"q"\\z',
+        "??/",
+        "a\nb",
+        "a\ud800",
+    ]
+    builder = NetworkBuilder("net")
+    last = builder.input((1, 1, 2))
+    for name in names:
+        last = builder.add(op.Activation(function="relu"), last, name=name)
+    builder.output(last)
+    model = Model(network=builder.network(), weights={})
+    files = library(model, fit(model.network, budget=1).least.plan, name="net").files
+    written(files, tmp_path)
+    compiled(tmp_path, "src/net.c", "test/bench.c", flags=(*FLAGS, "-DNET_PROFILE"))
+    program = files["test/bench.c"]
+    rows = program[program.index("layers[") : program.index("static const unsigned short layer_of")]
+    shown = "for (int i = 0; i < 9; i++) puts(layers[i]);"
+    (tmp_path / "rows.c").write_text(
+        f"#include <stdio.h>\nchar *{rows}\nint main(void) {{ {shown} }}"
+    )
+    subprocess.run([COMPILER, "rows.c", "-o", "rows"], cwd=tmp_path, check=True)
+    printed = subprocess.run([tmp_path / "rows"], capture_output=True, check=True).stdout
+    read = [row[0] for row in csv.reader(io.StringIO(printed.decode(), newline=""))]
+    assert read == [*names[:-1], "a?"]
 
 
 def test_memories_called_as_variables_of_the_programs_compile(tmp_path):
