@@ -137,6 +137,17 @@ def test_a_buffer_too_small_for_a_layer_is_a_no(move):
     assert "infeasible: layer 'conv1' needs an element of each operand" in remarks
 
 
+def test_a_sweep_answers_the_sizes_that_fit(move):
+    code, output, remarks = move(SMALL, "--sweep", "8:1KiB", "--fusion", "none", "--json")
+    sizes = [point["buffer_bytes"] for point in json.loads(output)["sweep"]]
+    assert code == 0
+    assert sizes == [2**n for n in range(11 - len(sizes), 11)]
+    omitted = [int(line.split()[3]) for line in remarks.splitlines()]
+    assert omitted == [2**n for n in range(3, 11 - len(sizes))] != []
+    assert move(SMALL, "--sweep", "4:8")[0] == 1  # no size fits
+    assert move(SMALL, "--sweep", "8:1KiB", "--buffer", 8)[0] == 1
+
+
 def test_a_budget_ends_the_search_with_an_answer(move):
     words = ("resnet18", "--buffer", "256KiB", "--time-limit", "1ms")
     code, output, remarks = move(*words)

@@ -10,14 +10,12 @@ from csdf.cli import option_values, parsers
 PUBLISHED = "published"
 # Seconds of a usual machine; networks of the catalogue of up to 160 layers take 1 to 12 of them.
 EFFORT = 60.0
-LONGEST: dict[str, int | None] = {
-    "none": 1,
-    "pairs": 2,
-    "groups": None,
-}  # stages of a group, by --fusion
+# Maximum number of stages of a group, by --fusion; None: any number.
+LONGEST: dict[str, int | None] = {"none": 1, "pairs": 2, "groups": None}
 
 
-def _check(options: argparse.Namespace) -> None:
+def _check_and_complete(options: argparse.Namespace) -> None:
+    """Refuse contradictions, and set the default of --fusion, which depends on --accounting."""
     if options.buffer is None and options.sweep is None:
         options.refuse("give --buffer, --sweep or both")
     if options.accounting == PUBLISHED and options.fusion == "groups":
@@ -39,7 +37,7 @@ def command_parser() -> argparse.ArgumentParser:
         "the lower bound that is printed with every answer.",
         "csdf plan traffic resnet8 --buffer 64KiB --fusion pairs",
         work="planners.traffic.command.work",
-        check=_check,
+        check=_check_and_complete,
         notes="Sizes: KiB is 1024 bytes, as for memories on chips; kB is 1000, MB 1,000,000, MiB "
         "2^20. MODEL may also be a text that describes layers: "
         "conv:56x56x64,64,3x3,stride=1,pad=1 is a convolution of 56 rows x 56 columns x 64 maps "

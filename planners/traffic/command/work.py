@@ -1,7 +1,7 @@
 """`csdf plan traffic`: searches schedules with little DRAM traffic and prints them as text or JSON.
 
-A value of --fusion is what may be fused. The answers for a buffer are by fusion: the traffic of the
-network with each value of --fusion up to the one that is requested.
+--fusion none, pairs, groups allow more and more layers in a group. The requested value is answered, and
+each value before it. A point is the size of a buffer with these answers; --sweep prints several.
 """
 
 from __future__ import annotations
@@ -27,6 +27,13 @@ from planners.published.liao import PublishedSearch, PublishedWhy
 from planners.traffic.command.main import LONGEST, PUBLISHED
 from planners.traffic.layer_text import is_layer_text, layers_from_text, single_layer
 from planners.traffic.network_traffic import GroupTraffic, NetworkSearch, NetworkTraffic
+
+TITLES = {"none": "layer by layer", "pairs": "pairs", "groups": "groups"}  # by --fusion
+COLUMNS = ("input", "weights", "output", "halo", "total", "bound", "ratio")
+PARTS = {"input": "input", "weight": "weights", "output": "output", "halo": "halo"}  # in words
+
+ByFusion = Mapping[str, NetworkTraffic]
+Points = Mapping[int, ByFusion]  # by the bytes of the buffer, in ascending order
 
 
 def work(options: argparse.Namespace) -> int:
@@ -61,22 +68,32 @@ def _is_cut_short(points: Points) -> bool:
 def _points(
     search: NetworkSearch, options: argparse.Namespace, stop: Stop
 ) -> Iterator[tuple[int, ByFusion]]:
-    """The answers for each buffer; after an early end, wider fusions repeat the best answer so far."""
+    """Yield the answers for each buffer.
+
+    After an early end wider fusions repeat the answer of the same buffer, and larger buffers are
+    answered layer by layer, without a search. A sweep omits buffers that are too small, with a remark.
+    Raises InvalidPlan if --buffer, or the largest buffer, is too small.
+    """
     ended: Reason | None = None
-    for size in _buffers(options):
+    sizes = _buffers(options)
+    for size in sizes:
+        traffic: NetworkTraffic | None = None
         by_fusion: dict[str, NetworkTraffic] = {}
-        for fusion in _fusions(options.fusion):
-            if ended is not None:
-                traffic = next(reversed(by_fusion.values()), None) or search.best(
-                    size, 1, Stop(steps=0, reason=ended)
-                )
-                by_fusion[fusion] = replace(traffic, status=Status.FEASIBLE, reason=ended)
-                continue
-            by_fusion[fusion] = search.best(size, LONGEST[fusion], stop)
-            ended = (
-                by_fusion[fusion].reason if by_fusion[fusion].status is Status.FEASIBLE else None
-            )
-        yield size, by_fusion
+        try:
+            for fusion in _fusions(options.fusion):
+                if ended is None:
+                    traffic = search.best(size, LONGEST[fusion], stop)
+                    ended = traffic.reason if traffic.status is Status.FEASIBLE else None
+                else:
+                    traffic = traffic or search.best(size, 1, Stop(steps=0, reason=ended))
+                    traffic = replace(traffic, status=Status.FEASIBLE, reason=ended)
+                by_fusion[fusion] = traffic
+        except InvalidPlan as error:
+            if size in (options.buffer, sizes[-1]):
+                raise
+            print(f"csdf plan traffic: {size} bytes: infeasible: {error}", file=sys.stderr)
+        else:
+            yield size, by_fusion
 
 
 def _in_words(progress: Progress) -> str:
@@ -99,8 +116,9 @@ def _print(points: Points, seconds: float, options: argparse.Namespace) -> None:
     if options.sweep:
         lines += sweep_as_text(points)
     if _is_cut_short(points):
-        line = lines[0] if requested is not None else f"{options.model}: the points found by then"
-        lines = [answers.cut_short(line), *lines[requested is not None :]]
+        if requested is None:
+            lines = [f"{options.model}: the points found by then", *lines]
+        lines[0] = answers.cut_short(lines[0])
     lines.append(answers.Detail(f"  time                {time_in_words(seconds)}"))
     print(answers.in_words(lines, options))
 
@@ -163,9 +181,7 @@ def _plot(path: str, points: Points, options: argparse.Namespace) -> None:
             f"{options.model}: DRAM traffic with a buffer of {options.buffer} bytes",
             [
                 draw.TrafficBar(
-                    f"{group.stages[0].layers[0]} .. {group.stages[-1].name}"
-                    if len(group.stages) > 1
-                    else group.stages[0].layers[0],
+                    group_name(group),
                     group.input_bytes,
                     group.weight_bytes,
                     group.output_bytes,
@@ -179,92 +195,87 @@ def _plot(path: str, points: Points, options: argparse.Namespace) -> None:
     output.write("csdf plan traffic", path, picture)
 
 
-TITLES = {"none": "layer by layer", "pairs": "pairs", "groups": "groups"}  # by --fusion
-COLUMNS = ("input", "weights", "output", "halo", "total", "bound", "ratio")
-PARTS = {"input": "input", "weight": "weights", "output": "output", "halo": "halo"}  # in words
-
-
-ByFusion = Mapping[str, NetworkTraffic]
-Points = Mapping[int, ByFusion]  # by the bytes of the buffer, in ascending order
-
-
 def _bound(points: Points) -> int:
     """Bytes that no schedule moves less than, with any buffer and any fusion."""
     first_buffer = next(iter(points.values()))
     return first_buffer["none"].bound_bytes
 
 
-def as_text(found: NetworkTraffic, alone: NetworkTraffic | None, *, shows_nest: bool) -> list[str]:
-    """Return a line a group, and the network; next to it, what its layers move one by one."""
-    names = [group_name(group) for group in found.groups]
+def as_text(
+    traffic: NetworkTraffic, alone: NetworkTraffic | None, *, shows_nest: bool
+) -> list[str]:
+    """Return a line for each group and for the network, with its traffic layer by layer (`alone`)."""
+    names = [group_name(group) for group in traffic.groups]
     rows = [
         [name, *_row(group), group.in_short()]
-        for name, group in zip(names, found.groups, strict=True)
+        for name, group in zip(names, traffic.groups, strict=True)
     ]
     table = [["kB", *COLUMNS, "tiling"], *rows]
-    fused = sum(len(group.stages) > 1 for group in found.groups)
+    fused = sum(len(group.stages) > 1 for group in traffic.groups)
     lines = [
-        f"{found.name}: {bytes_in_words(found.total_bytes)} of DRAM traffic, "
-        f"{_ratio(found.total_bytes, found.bound_bytes)} of the lower bound, in a buffer of "
-        f"{found.buffer_bytes / 1024:g} KiB; {_status(found)}",
+        f"{traffic.name}: {bytes_in_words(traffic.total_bytes)} of DRAM traffic, "
+        f"{_ratio(traffic.total_bytes, traffic.bound_bytes)} of the lower bound, in a buffer of "
+        f"{traffic.buffer_bytes / 1024:g} KiB; {_status(traffic)}",
         *terminal.aligned(table, texts=(0, len(COLUMNS) + 1), indent="  "),
     ]
-    for name, group in zip(names, found.groups, strict=True) if shows_nest else ():
+    for name, group in zip(names, traffic.groups, strict=True) if shows_nest else ():
         lines += [f"  {name}", *(f"      {line}" for line in group.listing().splitlines())]
     lines += [
-        f"  traffic             {bytes_in_words(found.total_bytes)} ({found.total_bytes} bytes): "
-        + ", ".join(f"{bytes_in_words(found.parts[part])} {word}" for part, word in PARTS.items()),
-        f"  lower bound         {bytes_in_words(found.bound_bytes)}: inputs, weights and outputs "
+        f"  traffic             {bytes_in_words(traffic.total_bytes)} ({traffic.total_bytes} bytes): "
+        + ", ".join(
+            f"{bytes_in_words(traffic.parts[part])} {word}" for part, word in PARTS.items()
+        ),
+        f"  lower bound         {bytes_in_words(traffic.bound_bytes)}: inputs, weights and outputs "
         "of the network once, in any schedule",
-        answers.Detail(f"  groups              {len(found.groups)}, {fused} of several layers"),
+        answers.Detail(f"  groups              {len(traffic.groups)}, {fused} of several layers"),
         answers.Detail(
-            f"  buffer              {found.buffer_bytes} bytes, {_element_bytes(found)}"
+            f"  buffer              {traffic.buffer_bytes} bytes, {_element_bytes(traffic)}"
         ),
     ]
-    if alone is not None and alone is not found:
+    if alone is not None and alone is not traffic:
         lines.append(
             f"  layer by layer      {bytes_in_words(alone.total_bytes)}, "
-            f"{_ratio(alone.total_bytes, found.total_bytes)} of that"
+            f"{_ratio(alone.total_bytes, traffic.total_bytes)} the traffic with fusion"
         )
     return lines
 
 
-def _element_bytes(found: NetworkTraffic) -> str:
+def _element_bytes(traffic: NetworkTraffic) -> str:
     """How large elements are."""
-    if found.element_bytes is not None:
-        return f"{answers.counted(found.element_bytes, 'byte')} an element"
-    return f"{' or '.join(map(str, found.element_sizes))} bytes an element, as in the file"
+    if traffic.element_bytes is not None:
+        return f"{answers.counted(traffic.element_bytes, 'byte')} an element"
+    return f"{' or '.join(map(str, traffic.element_sizes))} bytes an element, as in the file"
 
 
-def _status(found: NetworkTraffic) -> str:
+def _status(traffic: NetworkTraffic) -> str:
     """Return what is proved, with the schedules that were searched."""
-    if found.reason.has(PublishedWhy.LEAST):
+    if traffic.reason.has(PublishedWhy.LEAST):
         return "optimal as published, of loop nests with halos reloaded and of uniform tilings of pairs"
-    if found.status == Status.OPTIMAL:
+    if traffic.status == Status.OPTIMAL:
         return "optimal of loop nests with up to two levels of tiles and of uniform tilings"
-    return found.status
+    return traffic.status
 
 
-def group_name(one: GroupTraffic) -> str:
+def group_name(group: GroupTraffic) -> str:
     """Return the first and the last layer of a group."""
-    layers = [name for stage in one.stages for name in stage.layers]
+    layers = [name for stage in group.stages for name in stage.layers]
     return layers[0] if len(layers) == 1 else f"{layers[0]} .. {layers[-1]}"
 
 
-def _row(one: GroupTraffic) -> list[str]:
+def _row(group: GroupTraffic) -> list[str]:
     sizes = (
-        one.input_bytes,
-        one.weight_bytes,
-        one.output_bytes,
-        one.halo_bytes,
-        one.total_bytes,
-        one.bound_bytes,
+        group.input_bytes,
+        group.weight_bytes,
+        group.output_bytes,
+        group.halo_bytes,
+        group.total_bytes,
+        group.bound_bytes,
     )
-    return [*(f"{size / 1000:.1f}" for size in sizes), _ratio(one.total_bytes, one.bound_bytes)]
+    return [*(f"{size / 1000:.1f}" for size in sizes), _ratio(group.total_bytes, group.bound_bytes)]
 
 
-def _ratio(one: int, other: int) -> str:
-    return f"{one / other:.3f}x" if other else "-"
+def _ratio(number: int, divisor: int) -> str:
+    return f"{number / divisor:.3f}x" if divisor else "-"
 
 
 def sweep_as_text(points: Points) -> list[str]:
@@ -280,15 +291,15 @@ def sweep_as_text(points: Points) -> list[str]:
     return [*lines, f"  bytes, and ratio to the lower bound of {_bound(points)} bytes"]
 
 
-def as_json(found: NetworkTraffic, *, shows_nest: bool) -> dict[str, Any]:
+def as_json(traffic: NetworkTraffic, *, shows_nest: bool) -> dict[str, Any]:
     """Return all of the answer."""
     groups = [
         group.to_json()
         | {"schedule": group.in_short()}
         | ({"nest": group.listing().splitlines()} if shows_nest else {})
-        for group in found.groups
+        for group in traffic.groups
     ]
-    return {**found.to_json(), "groups": groups}
+    return {**traffic.to_json(), "groups": groups}
 
 
 def sweep_as_json(points: Points) -> list[dict[str, Any]]:
