@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import io
 import zlib
 
 from cnn2csdf.onnx_files.model_file import model_of
@@ -17,16 +19,14 @@ PACKED = b"\x1f\x8b"  # how a file packed by gzip begins
 def read_plain_graph(path: str) -> PlainGraph:
     """Return the graph of an ONNX file, which may be packed by gzip. Raises UnreadableFile."""
     content = read_bytes(path, LARGEST_BYTES)
-    is_whole, reason = True, "is not a whole gzip file, or one of more than 2 GiB"
     if content.startswith(PACKED):
-        unpacker = zlib.decompressobj(wbits=31)
         try:
-            content = unpacker.decompress(content, LARGEST_BYTES)
-            is_whole = unpacker.eof
-        except zlib.error:
-            is_whole, reason = False, "is not a whole gzip file"
-    if not is_whole:
-        raise UnreadableFile(f"{path}: {reason}")
+            with gzip.open(io.BytesIO(content)) as unpacked:
+                content = unpacked.read(LARGEST_BYTES + 1)
+        except (OSError, EOFError, zlib.error):
+            raise UnreadableFile(f"{path}: is not a whole gzip file") from None
+        if len(content) > LARGEST_BYTES:
+            raise UnreadableFile(f"{path}: is a gzip file of more than 2 GiB")
     try:
         graph = model_of(content).graph
         parameters = frozenset(initializer.name for initializer in graph.initializer)

@@ -2,7 +2,12 @@
 
 A constant has levels: its axes and the axes inside its blocks, in an order of traversal. A dense level
 holds all positions; a compressed one lists those of each node of the level before it, from one segment
-to the next. Source: tensorflow/tensorflow, tensorflow/compiler/mlir/lite/schema/schema.fbs,
+to the next. A matrix with compressed blocks of two columns:
+
+    0 0 1 2     order (0, 1, 2): rows, blocks of a row, columns of a block; blocks (1,)
+    3 4 0 0     levels 2; segments 0 1 2 with indices 1 0; 2
+
+Source: tensorflow/tensorflow, tensorflow/compiler/mlir/lite/schema/schema.fbs,
 SparsityParameters.
 """
 
@@ -25,8 +30,8 @@ Positions = NDArray[np.int64]
 class SparseAxis:
     """An axis, or the axis inside its blocks.
 
-    size: how many positions it has. segments, indices: of a compressed one, where the positions of
-    each node begin, and the positions; None of a dense one.
+    size: its number of positions. segments, indices: of a compressed level, where the positions of
+    each node begin, and the positions; None for a dense level.
     """
 
     size: int
@@ -38,7 +43,7 @@ class SparseAxis:
 class Sparsity:
     """The levels of a constant in their order of traversal. blocks: the axes that have blocks.
 
-    order: the number of each level, where those inside blocks follow all axes.
+    order: the number of each level: an axis, or the rank plus the place of an axis in `blocks`.
     """
 
     order: tuple[int, ...]
@@ -62,19 +67,24 @@ def dense_bytes(
     if prod(dims) * width > MOST_BYTES:
         raise _misfit(f"{prod(dims)} elements")
     positions = _positions(levels, order, prod(dims))
-    axes = positions[:rank]
-    for number, axis in enumerate(blocks):
-        size = levels[order.index(rank + number)].size
-        axes[axis] = axes[axis] * size + positions[rank + number]
-    values = data.reshape(-1, width) if data.size % width == 0 else data[:0].reshape(-1, width)
+    axes, inner = list(positions[:rank]), list(positions[rank:])  # places in axes, in blocks
+    sizes = [levels[order.index(rank + number)].size for number in range(len(blocks))]
+    for axis, size, place in zip(blocks, sizes, inner, strict=True):
+        axes[axis] = axes[axis] * size + place
     is_inside = all(
         (places >= 0).all() and (places < size).all()
-        for places, size in zip(axes, dims, strict=True)
+        for places, size in zip([*axes, *inner], [*dims, *sizes], strict=True)
     )
-    if len(values) != axes.shape[1] or not is_inside:
-        raise _misfit(f"{len(values)} elements at {axes.shape[1]} positions")
+    count = positions.shape[1]
+    if data.size != count * width or not is_inside:
+        raise _misfit(f"{data.size // width} elements at {count} positions")
+    flat = np.ravel_multi_index(tuple(axes), tuple(dims))
+    is_stored = np.zeros(prod(dims), bool)
+    is_stored[flat] = True
+    if is_stored.sum() < count:
+        raise _misfit("two elements at a position")
     dense = np.zeros((prod(dims), width), np.uint8)
-    dense[np.ravel_multi_index(tuple(axes), tuple(dims))] = values
+    dense[flat] = data.reshape(-1, width)
     return dense.reshape(-1)
 
 

@@ -1,5 +1,6 @@
 """Files that cannot be read: one message each that names what is wrong, and nothing else."""
 
+import gzip
 import os
 
 import numpy as np
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 from onnx import TensorProto, helper
 
 from cnn2csdf.onnx_files.reader import read_onnx
+from cnn2csdf.readers.plain_onnx import read_plain_onnx
 from csdf.errors import CsdfError, InvalidNetwork, UnreadableFile, UnsupportedOperator
 from tests.cnn2csdf.onnx_models import graph_model, network_path, numbers, one_node, saved
 
@@ -32,6 +34,15 @@ def changed(model, change):
     copy.CopyFrom(model)
     change(copy)
     return copy
+
+
+def test_a_plain_graph_is_read_from_a_gzip_file_of_several_members(tmp_path):
+    content, path = RELU.SerializeToString(), tmp_path / "parts.onnx.gz"
+    path.write_bytes(gzip.compress(content[:9]) + gzip.compress(content[9:]))
+    assert [node.op_type for node in read_plain_onnx(str(path)).nodes] == ["Relu"]
+    path.write_bytes(path.read_bytes()[:-3])
+    with pytest.raises(UnreadableFile, match="not a whole gzip file"):
+        read_plain_onnx(str(path))
 
 
 @pytest.mark.parametrize("content", [b"\xff\x00garbage", RELU.SerializeToString()[:-3]])

@@ -164,6 +164,8 @@ def test_a_damaged_sparse_matrix_ends_in_one_message():
         (order, blocks, [4, (segments[:-1], indices), 2]),
         (order, blocks, [4, (segments + 1, indices), 2]),
         (order, blocks, [4, (segments, indices + 9), 2]),
+        (order, blocks, [4, (np.uint8([0, 2, 2, 3, 4]), np.uint8([1, 1, 0, 1])), 2]),
+        (order, blocks, [4, (segments, indices), (np.uint8(range(0, 9, 2)), np.uint8([0, 1] * 4))]),
         (order, blocks, [2**31 - 1, (segments, indices), 2]),
         (order, blocks, [4, (segments, indices), 2**30]),
     ):
