@@ -350,7 +350,8 @@ def _stack(written: Written) -> str:
 
 def _weights(written: Written, package: Package) -> str:
     """Return the cell of a table on the constants of a library."""
-    more = "" if package.target is not None else ", more on a Cortex-M55"
+    helium = written.helium_bytes
+    more = f", and {helium:,} bytes more on a Cortex-M55" if helium else ""
     rest = "; `make size` prints code and tables of layers" if MAKE in package.projects else ""
     return f"{written.weight_bytes:,} bytes: all of `src/{written.name}_weights.c`{more}{rest}"
 
@@ -366,7 +367,8 @@ def _testing(vectors: Sequence[TestVector]) -> str:
     if constant := constant_outputs(vectors):
         listed = ", ".join(f"`{comment(output)}`" for output in constant)
         text += f"""
-  All of them give the same {listed}: wrong weights may pass, so add frames of your own."""
+  In all of them {listed} is equal, or at the limits of its type: wrong weights may pass, so add
+  frames of your own."""
     return f"{text}\n"
 
 

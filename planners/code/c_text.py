@@ -133,11 +133,14 @@ def short_lines(text: str) -> str:
     """Return C whose lines are broken between parameters, to at most 100 columns where possible."""
     lines: list[str] = []
     in_comment = False
+    is_joined = False  # to the line before, by a backslash
     for line in text.split("\n"):
         in_comment = in_comment or line.lstrip().startswith("/*")
         lines.append(line)
-        if not (in_comment or line.startswith("#") or '"' in line or line.endswith("\\")):
+        is_macro = is_joined or line.startswith("#") or line.endswith("\\")
+        if not (in_comment or is_macro or '"' in line):
             _break_last(lines)
+        is_joined = line.endswith("\\")
         in_comment = in_comment and "*/" not in line
     return "\n".join(lines)
 

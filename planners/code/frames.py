@@ -3,8 +3,8 @@
 A test detects a wrong table of weights only if the outputs depend on it. Random numbers often do not
 show that: averaged by layers, they give the same saturated output in each frame. Among random
 inputs of several amplitudes and grain sizes, and for a network with a state among random states, those
-are taken whose outputs have the most values. Integers alone decide, so that the choice is the
-same on each machine.
+are taken whose outputs have the most values. Only outputs that are integers decide, if there
+are any, so that the choice is the same on each machine.
 
 Outputs get a tolerance where computed floating-point numbers are rounded to integers. Another order
 of summation or another mathematical library changes the last bits of such a number. Near a rounding
@@ -124,7 +124,7 @@ def from_initial_state(vectors: Sequence[TestVector]) -> int:
 
 
 def constant_outputs(vectors: Sequence[TestVector]) -> tuple[str, ...]:
-    """Return the outputs that are equal in all of several vectors, or at the limits of their type."""
+    """Return outputs that are equal in all of several vectors, or at the limits of their type."""
     return tuple(
         name
         for name, first in (vectors[0].outputs if vectors else {}).items()
@@ -150,8 +150,10 @@ def _ranked(candidates: Iterable[tuple[TestVector, ...]]) -> list[tuple[TestVect
 
 
 def _varied(vectors: Sequence[TestVector]) -> int:
-    """The number of different values of outputs."""
-    return sum(_values([v.outputs[name] for v in vectors]) for name in vectors[0].outputs)
+    """The number of different values of outputs: of those that are integers, if there are any."""
+    outputs = vectors[0].outputs
+    integers = [name for name, array in outputs.items() if array.dtype.kind in "iu"]
+    return sum(_values([v.outputs[name] for v in vectors]) for name in integers or outputs)
 
 
 def _values(arrays: Sequence[Array]) -> int:

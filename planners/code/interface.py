@@ -28,9 +28,8 @@ SYMBOLS = (
     "quantize_input", "reset", "restore", "results", "run", "save", "state", "status", "step",
     "test", "yield",
 )  # fmt: skip
-WORD_BYTES = (
-    4  # at the end of a saved state: the checksum of the library, and that of all bytes before
-)
+# Two words end a saved state: the checksum of the library, and that of all bytes before.
+WORD_BYTES = 4
 # Of a library, in macros that a port of that name would define again: NAME_ARENA_ELEMENTS, and the
 # status NAME_WRONG_NUMBER beside the NAME_INPUT_NUMBER of each input.
 MACRO_STEMS = ("arena", "kept", "saved", "scratch", "wrong")
@@ -143,13 +142,14 @@ class Interface:
         restored = f"{wait}    restore_kept(state, from);\n"
         capitals, checksum_at = name.upper(), self._saved_bytes - WORD_BYTES
         library_at = checksum_at - WORD_BYTES
-        size = f"""#ifdef {capitals}_UNCHECKED
+        size_check = f"""#ifdef {capitals}_UNCHECKED
     (void)bytes;
 #else
 {refuse(name, f"(bytes < {capitals}_SAVED_BYTES)", "TOO_SMALL")}#endif
 """
         missing = [
-            f"{refuse(name, f'IS_MISSING({at})', 'NULL_POINTER')}{size}" for at in ("to", "from")
+            f"{refuse(name, f'IS_MISSING({at})', 'NULL_POINTER')}{size_check}"
+            for at in ("to", "from")
         ]
         missing[0] += self._refuse_busy_c
         saved = f"    const uint32_t saved_by = {capitals}_HEADER;\n    uint32_t checksum;\n{saved}"
@@ -389,9 +389,9 @@ const void *{name}_output(const instance *state, int number)
         begin_body = (
             f"{input_copies}{self._set_outside_pointers_c(results)}    begin_frame(state);\n"
         )
-        ok = f"{capitals}_OK"
+        ok, done = f"{capitals}_OK", f"{capitals}_DONE"
         step = f"""    (void)ADVANCE(state, NULL, (int32_t)state->group + 1);
-{self._unsign_after_last_group_c()}    status = ((int32_t)state->group < GROUPS) ? {ok} : {ok[:-2]}DONE;
+{self._unsign_after_last_group_c()}    status = ((int32_t)state->group < GROUPS) ? {ok} : {done};
 """
         call = f"{name}_begin({arguments});\n"
         missing = f"({_missing(self.outputs)}) ? {capitals}_NULL_POINTER"

@@ -45,7 +45,7 @@ MAKEFILE_PATHS = ("build", "frames.txt")  # output folder and input of the Makef
 class Library:
     """A C library for a network: files by their paths in a folder, and the facts about them.
 
-    constant_outputs: those that no frame of the test program changes.
+    constant_outputs: those that are equal, or at the limits of their type, in all frames of the test.
     """
 
     written: Written

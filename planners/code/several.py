@@ -58,7 +58,7 @@ class Libraries:
     members: tuple[Written, ...]
     arena_bytes: int
     files: Mapping[str, str]
-    constant_outputs: tuple[str, ...] = ()  # those that no frame of the test program changes
+    constant_outputs: tuple[str, ...] = ()  # as of Library, after the name of the network
 
     @property
     def weight_bytes(self) -> int:
@@ -106,7 +106,7 @@ def combined_libraries(
         libraries.append(written)
         vectors = frames_of(member.model, member.plan, member.frames)
         files[f"test/{written.name}_test.c"] = shared_test(written, vectors)
-        constant += constant_outputs(vectors)
+        constant += tuple(f"{written.name}: {output}" for output in constant_outputs(vectors))
     libraries = list(with_shared_kernels(libraries, target))
     for written in libraries:
         files |= source_files(written)
@@ -221,7 +221,7 @@ def _main(name: str, members: Sequence[Written]) -> str:
     states = " + ".join(f"sizeof({member.name}_state)" for member in members)
     turns = "\n".join(
         f"        failed |= {member.name}_test"
-        f"({', '.join(f'{array}.{member.name}' for array in member.arrays)});"
+        f"({', '.join(f'{array}.{member.name}' for array in member.arrays)}) != 0;"
         for member in members
     )
     about = f"Runs {len(members)} networks in turn in {_shared(members[0])}, twice"
@@ -316,5 +316,6 @@ order:
   equal.
 - `make qemu` and `make qemu-m55` do so on an emulated Cortex-M4 and Cortex-M55 (they need
   `arm-none-eabi-gcc` and `qemu-system-arm`).
-- `make size` prints flash and static RAM of the libraries, cross-compiled for a Cortex-M4.
+- `make size` prints flash and static RAM of the libraries, cross-compiled for `TARGET=m4` (Cortex-M4)
+  or `TARGET=m55`.
 """

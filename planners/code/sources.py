@@ -71,6 +71,7 @@ class Written:
     weight_bytes: int  # on the target; without a target, on a core without Helium
     state_bytes: int
     kernels: tuple[str, ...]
+    helium_bytes: int = 0  # of further weights on a core with Helium, without a target
     memories: tuple[str, ...] = ("arena",)  # parameters of NAME_init
     arrays: tuple[str, ...] = ("arena",)  # of programs, one for each memory
     stack_bytes: int = 0  # upper bound on the core of the target, or on any core
@@ -263,6 +264,8 @@ class _SourceWriter:
         functions = frozenset().union(*(functions_in(name) for name in files))
         use, text = self._source()
         weights = weights_text(self.name, self.tables)
+        folded = self.tables.folded if self.target is None else ()
+        helium_bytes = sum(self.tables.arrays[symbol].nbytes for symbol in folded)
         written = Written(
             name=self.name,
             header=HeaderWriter(
@@ -282,11 +285,8 @@ class _SourceWriter:
             is_streamed=self.streamed_input is not None,
             keeps_state=bool(self.schedule.beginnings),
             has_integers=self.ports.has_integers,
-            weight_bytes=sum(
-                array.nbytes
-                for symbol, array in self.tables.arrays.items()
-                if self.target is not None or symbol not in self.tables.folded
-            ),
+            weight_bytes=sum(array.nbytes for array in self.tables.arrays.values()) - helium_bytes,
+            helium_bytes=helium_bytes,
             state_bytes=self._state_bytes(counters),
             kernels=tuple(sorted(wanted & functions)),
             stages=tuple(stage.running.result for stage in self.schedule.stages),

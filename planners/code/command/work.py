@@ -392,7 +392,8 @@ def _store(library: Library | Libraries, options: argparse.Namespace) -> None:
     for output in library.constant_outputs:
         remark(
             "csdf deploy",
-            f"output {output!r}: equal in all frames of the test, which may miss wrong weights",
+            f"output {output!r}: equal, or at the limits of its type, in all frames of the test, "
+            "which may miss wrong weights",
         )
 
 

@@ -112,7 +112,8 @@ def lifetimes(graph: Graph, schedule: Node) -> dict[str, tuple[int, int]]:
     for channel in graph.channels:
         if not channel.initial_tokens:
             ends = {channel.producer, channel.consumer}
-            inside = next(span for span in spans if ends <= span.keys())
+            inside = next((span for span in spans if ends <= span.keys()), None)
+            assert inside is not None, channel.name
             lifetimes[channel.name] = inside[channel.producer][0], inside[channel.consumer][1]
     return lifetimes
 

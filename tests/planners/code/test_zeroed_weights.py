@@ -82,14 +82,14 @@ def unnoticed(model, folder):
 
 @pytest.mark.slow
 @needs_compiler
-@each("name", [name for name in STATEFUL if name in NAMES])
+@each("name", STATEFUL if NAMES else ())
 def test_each_zeroed_table_of_a_network_with_a_state_is_noticed(name, tmp_path):
     assert unnoticed(model_of(name), tmp_path) == []
 
 
 @pytest.mark.slow
 @needs_compiler
-@each("name", [name for name in WITHOUT_STATE if name in READ])
+@each("name", WITHOUT_STATE if READ else ())
 def test_each_zeroed_table_of_a_model_of_the_field_is_noticed(name, tmp_path):
     assert unnoticed(simplified(golden_model(name)), tmp_path) == []
 
@@ -114,7 +114,7 @@ def test_outputs_without_weights_are_told_to_be_constant():
     assert "wrong weights may pass" in made.files["README.md"]
 
 
-@each("name", [name for name in STATEFUL if name in NAMES])
+@each("name", STATEFUL if NAMES else ())
 def test_frames_of_a_network_with_a_state_give_several_outputs(name):
     vectors = chosen_vectors(model_of(name))
     begun = from_initial_state(vectors)
