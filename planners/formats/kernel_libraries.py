@@ -1,6 +1,7 @@
 """Scratch and own data of optimised kernels in the arena of TensorFlow Lite Micro, by layer shapes.
 
-Scratch lives while its operator runs, beside the scratch of the reference kernel. Sources: CMSIS-NN
+Scratch lives while its operator runs, in addition to the scratch of the reference kernel. Each
+formula has the terms of the library's own function, which requests the bytes. Sources: CMSIS-NN
 4ab83cc, Source/*/arm_*_get_buffer_sizes_s8.c (7.0.0: less for grouped convolutions), compiled by
 gcc, with the kernels of tflite-micro 90b983c, lite/micro/kernels/cmsis_nn, optimised for speed;
 ESP-NN 1.1.2 and 1.2.3, src/*/*_esp32s3.c, with the kernels of esp-tflite-micro 1.4.0, kernels/esp_nn.
@@ -11,13 +12,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
+from cnn2csdf.dtypes import Element
 from cnn2csdf.readers.tflite.model_file import Tensor, TfliteGraph, TfliteNode
 
 WORD = 4  # bytes of an accumulator
 DEPTHWISE_BLOCK = 124  # channels of a depthwise convolution at a time, MVE
-MOST_DEPTHWISE_OUTPUTS = 1  # of one input channel; above it is a convolution, MVE by gcc
-LARGEST_WHOLE_INPUT = 40 * 1024  # bytes of a 3x3 depthwise input in scratch; above it is in strips
-LARGEST_WIDE_INPUT = 48 * 1024  # the same in int16, with the filter
+# A depthwise layer with one input channel and more outputs is computed as a convolution (MVE, gcc).
+MOST_DEPTHWISE_OUTPUTS = 1
+# Larger inputs of a depthwise layer are copied to scratch in strips, of as many rows as the filter.
+LARGEST_WHOLE_INPUT = 40 * 1024  # bytes of int8, 3x3 filters
+LARGEST_WIDE_INPUT = 48 * 1024  # bytes of input and filter in int16, other filters
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,10 +62,10 @@ class KernelLibrary:
 
     def is_guess(self, node: TfliteNode, graph: TfliteGraph) -> bool:
         """Return whether the requests of a node are not counted."""
-        if node.kind in self.uncounted:
-            return True
-        is_float = all(tensor.width == WORD for tensor in _activations(node, graph)[:1])
-        return node.kind in self.int8_only and not is_float and not _is_int8(node, graph)
+        if node.kind not in self.int8_only:
+            return node.kind in self.uncounted
+        is_float = graph.tensors[node.inputs[0]].element is Element.FLOAT32
+        return not is_float and not _is_int8(node, graph)
 
 
 def _activations(node: TfliteNode, graph: TfliteGraph) -> list[Tensor]:
@@ -72,7 +76,7 @@ def _activations(node: TfliteNode, graph: TfliteGraph) -> list[Tensor]:
 def _is_int8(node: TfliteNode, graph: TfliteGraph) -> bool:
     """Return whether input, filter and output are of int8."""
     tensors = [*_activations(node, graph), *(graph.tensors[number] for number in node.outputs[:1])]
-    return all(tensor.element is not None and tensor.element.value == "int8" for tensor in tensors)
+    return all(tensor.element is Element.INT8 for tensor in tensors)
 
 
 def _rounded(size: int, multiple: int) -> int:
@@ -110,9 +114,14 @@ class Convolution:
         return (self.size[0] + rows) * (self.size[1] + columns)
 
     def beyond(self) -> tuple[int, int]:
-        """Return rows and columns of the windows of all strides that the input does not have."""
+        """Return rows and columns that the kernels of ESP-NN read after the end of the input.
+
+        Each output reads a stride, the last output the rest of its window as well. For example,
+        5 outputs with stride 2 and 3 taps read 5 * 2 + 3 - 1 = 12 rows, 1 beyond an input of 11. As
+        in ESP-NN, dilation does not count: the number is below 0 for some dilated filters.
+        """
         axes = zip(self.size, self.kernel, self.result, self.strides, strict=True)
-        rows, columns = (out * stride + tap - 1 - size for size, tap, out, stride in axes)
+        rows, columns = (out * stride + taps - 1 - size for size, taps, out, stride in axes)
         return rows, columns
 
 
@@ -166,23 +175,38 @@ def arm_dsp_convolution(layer: Convolution) -> int:
 
 
 def arm_mve_convolution(layer: Convolution) -> int:
-    """Return the bytes of four columns in whole vectors; less for kernels of one row."""
+    """Return the bytes of four columns in whole vectors; for kernels of one row, of padded windows."""
     if _is_pointwise(layer):
         return 0
-    columns = 4 * _rounded(layer.window, 16)
-    channels = layer.channels[0]
+    row = _mve_row(layer)
+    return 4 * _rounded(layer.window, 16) if row is None else row
+
+
+def _mve_row(layer: Convolution) -> int | None:
+    """Return the bytes of a convolution in one row; None for others.
+
+    The kernel (arm_convolve_1_x_n_s8) copies the windows that overlap padding, at the left end and
+    then at the right end; windows inside the input are read in place. A row with fewer outputs than
+    overlap padding is computed as other convolutions are.
+    """
+    channels, stride = layer.channels[0], layer.strides[1]
+    taps, pad = layer.kernel[1], layer.pads[1]
     is_row = layer.size[0] == layer.kernel[0] == layer.dilation[0] == layer.dilation[1] == 1
-    if not is_row or layer.strides[1] * channels % 4 or channels != layer.channels[1]:
-        return columns
-    pad, stride, taps, width = layer.pads[1], layer.strides[1], layer.kernel[1], layer.result[1]
-    total = (width - 1) * stride + taps - layer.size[1]
-    odd = total % 2 if total >= 0 else -(-total % 2)  # as C divides
-    right = max(1, (pad + odd + stride - 1) // stride) if pad + odd else 0
-    left = max(1, (pad + stride - 1) // stride) if pad else 0
-    if right + left > width:
-        return columns
-    after = right * channels if odd else pad * channels
-    return max((taps + pad) * channels, (taps - 1) * channels + after)
+    if not is_row or stride * channels % 4 or channels != layer.channels[1]:
+        return None
+    total_pad = (layer.result[1] - 1) * stride + taps - layer.size[1]
+    # The remainder of C has the sign of the dividend: -1 if the windows end before the input does.
+    more_at_right = total_pad % 2 if total_pad >= 0 else -(total_pad % 2)
+
+    def outputs_over(padding: int) -> int:
+        """Return the number of outputs whose windows overlap padding of that width."""
+        return max(1, -(-padding // stride)) if padding else 0
+
+    at_right = outputs_over(pad + more_at_right)
+    if outputs_over(pad) + at_right > layer.result[1]:
+        return None
+    left, right = taps + pad, taps - 1 + (at_right if more_at_right else pad)
+    return max(left, right) * channels
 
 
 def _is_blocked(layer: Convolution) -> bool:
@@ -233,21 +257,26 @@ def arm_mve_svdf(node: TfliteNode, graph: TfliteGraph) -> Request:
 
 
 def _esp_pointwise(layer: Convolution, margin: int) -> int | None:
-    """Return the bytes of a pointwise convolution; None for others."""
+    """Return the bytes of a pointwise convolution; None for others.
+
+    Filters are copied with channels in whole vectors; the input only if its channels are not. Eight
+    pixels are transposed at a time, in two buffers. margin: bytes for alignment.
+    """
     if layer.kernel != (1, 1) or layer.pads != (0, 0) or layer.strides != (1, 1):
         return None
-    channels, wide = layer.channels[0], _rounded(layer.channels[0], 8)
-    area = layer.padded(0, 0)
-    copied = area * wide if channels % 8 else 0
-    return copied + wide * layer.channels[2] + (16 * wide if area >= 8 else 0) + margin
+    channels, pixels = _rounded(layer.channels[0], 8), layer.padded(0, 0)
+    source = pixels * channels if layer.channels[0] % 8 else 0
+    transposed = 2 * 8 * channels if pixels >= 8 else 0
+    return source + channels * layer.channels[2] + transposed + margin
 
 
 def _esp_general(layer: Convolution, margin: int) -> int:
-    """Return the bytes of the padded input, of the filter in whole vectors, and of sums."""
+    """Return the bytes of the padded input, of the filters in whole vectors, and of accumulators."""
     channels, _, outputs = layer.channels
     rows, columns = layer.pads
-    copied = layer.padded(2 * rows, 2 * columns) * channels if any(layer.pads) else 0
-    return copied + layer.taps * _rounded(channels, 16) * outputs + margin + WORD * outputs
+    source = layer.padded(2 * rows, 2 * columns) * channels if any(layer.pads) else 0
+    filters = layer.taps * _rounded(channels, 16) * outputs
+    return source + filters + margin + WORD * outputs
 
 
 def esp_1_1_convolution(layer: Convolution) -> int:
@@ -257,75 +286,86 @@ def esp_1_1_convolution(layer: Convolution) -> int:
 
 
 def esp_1_2_convolution(layer: Convolution) -> int:
-    """Return the scratch of a convolution, ESP-NN 1.2: more copies of filter and input."""
+    """Return the scratch of a convolution, ESP-NN 1.2: more copies of filters and input."""
     pointwise = _esp_pointwise(layer, 64)
     if pointwise is not None:
         return pointwise
     channels, _, outputs = layer.channels
     row = layer.kernel[1] * channels
-    if row < 16 <= layer.window:  # the windows are copied one by one
-        return 96 + WORD * outputs + (outputs + 1) * _rounded(layer.window, 16)
+    if row < 16 <= layer.window:  # each filter and one window are copied in whole vectors
+        return (64 + 16 + 16) + WORD * outputs + (outputs + 1) * _rounded(layer.window, 16)
     filters = _rounded(row, 16) * layer.kernel[0] * outputs
     rows, columns = (max(0, size) for size in layer.beyond())
-    beyond = layer.padded(rows, columns) * channels if rows or columns else 0
-    return _esp_general(layer, 64) + filters + beyond
+    source = layer.padded(rows, columns) * channels if rows or columns else 0
+    return _esp_general(layer, 64) + filters + source
 
 
 def _esp_padding(layer: Convolution) -> tuple[int, int]:
-    """Return the rows and columns that 3x3 depthwise kernels add."""
+    """Return the rows and columns that 3x3 depthwise kernels add, as the library: also below 0."""
     return (2 * layer.pads[0], 2 * layer.pads[1]) if any(layer.pads) else layer.beyond()
+
+
+def _esp_wide(layer: Convolution) -> int:
+    """Return the bytes of filter and input of a depthwise convolution in int16."""
+    return 2 * (layer.taps * layer.channels[2] + layer.padded(0, 0) * layer.channels[0])
 
 
 def esp_1_1_depthwise(layer: Convolution) -> int:
     """Return the scratch of a depthwise convolution, ESP-NN 1.1."""
     channels, _, outputs = layer.channels
     multiplier = outputs // channels
-    wide = 2 * (layer.taps * outputs + layer.padded(0, 0) * channels) + 16
     if multiplier == 1 and channels % 8 == 0 and layer.kernel == (3, 3):
         if channels % 16:
-            return wide
+            return _esp_wide(layer) + 16
         added = _esp_padding(layer)
-        return 9 * channels + 16 + (layer.padded(*added) * channels if any(added) else 0)
-    return wide if multiplier % 4 == 0 else 32
+        source = layer.padded(*added) * channels if any(added) else 0
+        return layer.window + source + 16
+    return _esp_wide(layer) + 16 if multiplier % 4 == 0 else 32
 
 
 def esp_1_2_depthwise(layer: Convolution) -> int:
     """Return the scratch of a depthwise convolution, ESP-NN 1.2."""
     channels, _, outputs = layer.channels
     multiplier = outputs // channels
-    wide = 2 * (layer.taps * outputs + layer.padded(0, 0) * channels) + 32
     if multiplier != 1:
-        return wide if multiplier % 4 == 0 else 32
+        return _esp_wide(layer) + 32 if multiplier % 4 == 0 else 32
     if channels % 8:
         return _esp_padded_channels(layer) if channels > 3 else 32
-    if layer.kernel == (3, 3):
-        return wide if channels == 8 else _esp_three_by_three(layer)
-    if wide - 32 <= LARGEST_WIDE_INPUT:
-        return wide
-    return 2 * layer.window + 2 * layer.size[1] * layer.window // layer.kernel[1] + 32
+    if layer.kernel == (3, 3) and channels > 8:
+        return _esp_three_by_three(layer)
+    if layer.kernel == (3, 3) or _esp_wide(layer) <= LARGEST_WIDE_INPUT:
+        return _esp_wide(layer) + 32
+    strip = layer.kernel[0] * layer.size[1] * channels
+    return 2 * (layer.window + strip) + 32
 
 
 def _esp_three_by_three(layer: Convolution) -> int:
-    """Return the bytes of filter and padded input; of strips of it, or in whole vectors of channels."""
+    """Return the bytes of the filter and the padded input, whole or a strip of it.
+
+    If channels are no whole vectors, they are copied as such, and so is the result.
+    """
     channels = layer.channels[0]
     if channels % 16 == 0:
         rows, columns = _esp_padding(layer)
-        whole = layer.padded(rows, columns) * channels if rows or columns else 0
+        source = layer.padded(rows, columns) * channels if rows or columns else 0
         strip = (layer.size[1] + columns) * 3 * channels
-        return 9 * channels + 16 + (whole if whole <= LARGEST_WHOLE_INPUT else strip)
+        return layer.window + (source if source <= LARGEST_WHOLE_INPUT else strip) + 16
     beyond = [max(0, size) for size in layer.beyond()]
     rows, columns = (2 * pad + size for pad, size in zip(layer.pads, beyond, strict=True))
-    elements = 9 + layer.padded(rows, columns) + layer.result[0] * layer.result[1]
+    elements = layer.taps + layer.padded(rows, columns) + layer.result[0] * layer.result[1]
     return elements * _rounded(channels, 16) + 64
 
 
 def _esp_padded_channels(layer: Convolution) -> int:
-    """Return the bytes of filter, input, result and three words a channel, each in whole vectors."""
+    """Return the bytes of filter and input in int16, of the result, and of three words a channel.
+
+    The words are bias, shift and multiplier. Channels are in whole vectors, and so is each array.
+    """
     channels = _rounded(layer.channels[0], 8)
-    filters = _rounded(2 * layer.taps * channels, 16)
-    before = _rounded(filters + 2 * layer.padded(0, 0) * channels, 16)
-    result = layer.result[0] * layer.result[1] * channels
-    return _rounded(before + result, 16) + 3 * WORD * channels + 16
+    end = _rounded(2 * layer.taps * channels, 16)
+    end = _rounded(end + 2 * layer.padded(0, 0) * channels, 16)
+    end = _rounded(end + layer.result[0] * layer.result[1] * channels, 16)
+    return end + 3 * WORD * channels + 16
 
 
 def esp_softmax(node: TfliteNode, graph: TfliteGraph) -> Request:

@@ -46,6 +46,7 @@ DEPTHWISE = {
     ((48, 48), (5, 5), (48, 48), (24, 24, 24), (1, 1), (1, 1), (2, 2)): (1200, 12400, 32, 12752),
     ((7, 7), (3, 3), (7, 7), (6, 6, 6), (1, 1), (1, 1), (1, 1)): (0, 4464, 32, 1440),
     ((7, 7), (3, 3), (7, 7), (8, 16, 16), (1, 1), (1, 1), (1, 1)): (0, 0, 32, 32),
+    ((12, 12), (3, 3), (8, 8), (16, 16, 16), (1, 1), (2, 2), (0, 0)): (0, 0, 1760, 1760),
 }
 OF_CONVOLUTIONS = (
     arm_dsp_convolution,
@@ -121,6 +122,8 @@ def test_a_fully_connected_layer_of_three_axes_is_a_convolution_of_one_scale_a_c
 def test_scratch_for_activations_of_int16_is_said_to_be_a_guess():
     content = fully_connected(1, 8, kind="int16")
     assert interpreter_arena(content, "net").not_known == ()
+    assert with_library(content, MVE)[0].not_known == ("FULLY_CONNECTED",)
+    content = fully_connected(1, 8, kind="int32")  # as wide as floating point, whose are counted
     assert with_library(content, MVE)[0].not_known == ("FULLY_CONNECTED",)
 
 
