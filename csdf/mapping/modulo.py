@@ -74,11 +74,11 @@ class _Schedule:
         for _ in range(len(self.core) + min(EJECTIONS * len(self.core), MOST_STEPS)):
             look()
             if not waiting:
-                return [start for start in self.start if start is not None]
+                break
             _, firing = heappop(waiting)
             for lost in self._place(firing):
                 heappush(waiting, (-heights[lost], lost))
-        return None
+        return None if waiting else [start for start in self.start if start is not None]
 
     def _heights(self, look: Callable[[], None]) -> list[int] | None:
         """Return the longest path from each firing; None if a cycle is longer than the period."""
@@ -137,7 +137,8 @@ class _Wheel:
 
     A block is a maximal run of firings without a gap. The search for a free interval only visits
     blocks, and a full wheel has few blocks. If the end of a block exceeds the period, the block
-    continues at the begin of the wheel.
+    continues at the begin of the wheel: with period 10, the blocks 2 to 5 and 8 to 11 leave 1 to 2 and
+    5 to 8 free.
     """
 
     def __init__(self, period: int) -> None:
@@ -155,7 +156,7 @@ class _Wheel:
         following = bisect_right(begins, position)
         free = max(position, ends[following - 1] - (period if following == 0 else 0))
         for number in range(following, following + len(begins) + 1):
-            lap, index = divmod(number, len(begins))
+            lap, index = divmod(number, len(begins))  # the block is met again in each lap
             if free + duration <= begins[index] + lap * period:
                 break
             free = max(free, ends[index] + lap * period)
@@ -213,13 +214,14 @@ def mapping_of(
 
     The prefix of a processor covers the pipeline stages of its own firings, not the stages between
     processors: a long latency delays the whole order of the receiver. None if a prefix would have more
-    than MOST_PREFIX firings.
+    than MOST_PREFIX firings. starts, period: of `modulo_schedule`, in its time units.
     """
     names = [core.name for core in problem.platform.cores]
     firings_on: dict[int, list[tuple[int, int, int]]] = defaultdict(list)
-    for firing, start in enumerate(starts):
+    for firing in iteration_order(problem):
         actor = problem.firings[firing][0]
-        firings_on[binding[actor]].append((start, firing, actor))
+        duration = problem.duration(firing, binding[actor])
+        firings_on[binding[actor]].append((starts[firing], duration, actor))
     orders = {}
     for core, listed in firings_on.items():
         order = _static_order(listed, period)
@@ -236,7 +238,8 @@ def _static_order(
 ) -> tuple[list[int], list[int]] | None:
     """Return the actors of a prefix and of a periodic list; None for a prefix that is too long.
 
-    firings: (start, number, actor) of each firing on one processor.
+    firings: (start, duration, actor) of each firing on one processor, in the order of an iteration.
+    Of firings that start together, all but the last take no time, and may feed each other.
     """
     first = min(start for start, _, _ in firings)
     stages = [(start - first) // period for start, _, _ in firings]
@@ -244,13 +247,15 @@ def _static_order(
     if sum(last - stage for stage in stages) > MOST_PREFIX:
         return None
     events = sorted(
-        (start - first + lap * period, firing, actor)
-        for (start, firing, actor), stage in zip(firings, stages, strict=True)
+        (start - first + lap * period, duration, lap, number, actor)
+        for number, ((start, duration, actor), stage) in enumerate(
+            zip(firings, stages, strict=True)
+        )
         for lap in range(last - stage + 1)
     )
     begin = last * period
-    prefix = [actor for time, _, actor in events if time < begin]
-    return prefix, [actor for time, _, actor in events if time >= begin]
+    prefix = [actor for time, *_, actor in events if time < begin]
+    return prefix, [actor for time, *_, actor in events if time >= begin]
 
 
 def shortest_order(prefix: Sequence[str], periodic: Sequence[str]) -> StaticOrder:

@@ -232,6 +232,18 @@ def test_a_prefix_too_long_to_list_makes_no_mapping():
     assert mapping_of(problem, (0, 1, 1), [0, 10**9 + 3, 10**9 + 7], 6) is not None
 
 
+@pytest.mark.parametrize("tokens", [0, 1])
+def test_a_firing_of_no_time_is_ordered_before_what_it_feeds(tokens, monkeypatch):
+    builder = GraphBuilder("instant").actor("after", 2).actor("before", 0)
+    builder.channel("before", 1, "after", 1, initial_tokens=tokens)
+    graph = builder.channel("after", 1, "before", 1, initial_tokens=1 - tokens).graph()
+    problem = mapping_problem(graph, platform(1))
+    monkeypatch.setattr("csdf.mapping.modulo.EJECTIONS", 0)  # each firing is placed once
+    starts = modulo_schedule(problem, (0, 0), Fraction(2))
+    mapping = mapping_of(problem, (0, 0), starts, 2)
+    assert mapped_throughput(graph, platform(1), mapping).period == 2
+
+
 def free_start(busy, earliest, duration):
     """The first start within a period at which all ticks are free, one tick after the other."""
     period = len(busy)
