@@ -1,0 +1,186 @@
+"""Rules of the checker for each buffer of a plan: its size, its offset and its memory."""
+
+from __future__ import annotations
+
+from csdf.errors import InvalidPlan, counted
+from planners.plan.checked_plan import CheckedPlan
+from planners.plan.checked_rules import (
+    bytes_kept,
+    bytes_of_weight,
+    bytes_of_weights,
+    can_lie_apart,
+    pixel_elements,
+)
+from planners.plan.plan import ACCUMULATOR_BYTES, Alias, Kind, StreamBuffer
+
+WITH_OTHERS = 2**27  # bytes of an arena that any network may have: larger ones may share it
+
+
+def require_buffers(checked: CheckedPlan) -> None:
+    """Raise InvalidPlan unless each buffer has the size of its content, and aliases fit hosts."""
+    for buffer in checked.plan.buffers:
+        _require_buffer(checked, buffer)
+    for alias in checked.plan.aliases:
+        _require_alias(checked, alias)
+
+
+def require_memories(checked: CheckedPlan) -> None:
+    """Raise InvalidPlan unless the arena has a plausible size, and each buffer is in one memory."""
+    _require_arena(checked)
+    _require_memories(checked)
+
+
+def _require_buffer(checked: CheckedPlan, buffer: StreamBuffer) -> None:
+    """Require the size of its rows, and an offset in the arena unless the buffer is external."""
+    network, named = checked.network, f"buffer {buffer.name!r}"
+    if buffer.tensor not in checked.executable.keys() | checked.variables:
+        raise InvalidPlan(f"{named} holds tensor {buffer.tensor!r}, which the network has not")
+    if buffer.end > len(checked.plan.groups):
+        raise InvalidPlan(f"{named} lives to group {buffer.end} of {len(checked.plan.groups)}")
+    shape = network.layer(buffer.tensor).shape
+    unit = checked.element_bytes(buffer.tensor)
+    rows, state = shape.row_elements * unit, bytes_kept(network, network.layer(buffer.tensor))
+    sizes = {
+        Kind.WHOLE: shape.elements * unit,
+        Kind.EXTERNAL: shape.elements * unit,
+        Kind.KEPT: shape.elements * unit,
+        Kind.LINE: buffer.rows * rows,
+        Kind.RING: buffer.rows * rows,
+        Kind.ACCUMULATORS: shape.elements * ACCUMULATOR_BYTES,
+        Kind.STATE: state,
+        Kind.STATE_COPY: state,
+    }
+    for name in buffer.readers if buffer.kind not in (Kind.SCRATCH, Kind.STATE) else ():
+        if name not in network.consumers[buffer.tensor]:
+            raise InvalidPlan(f"{named}: layer {name!r} does not read {buffer.tensor!r}")
+    if buffer.size != sizes.get(buffer.kind, buffer.size):
+        raise InvalidPlan(
+            f"{named} has {counted(buffer.size, 'byte')}; its rows take {sizes[buffer.kind]}"
+        )
+    if buffer.kind is Kind.RING and not 1 <= buffer.rows <= shape.rows:
+        raise InvalidPlan(
+            f"{named} has {counted(buffer.rows, 'row')} of {buffer.tensor!r}, which has "
+            f"{shape.rows}"
+        )
+    if buffer.has_all_rows and buffer.rows != checked.height(buffer.tensor):
+        raise InvalidPlan(f"{named} has {counted(buffer.rows, 'row')} of {buffer.tensor!r}")
+    if buffer.kind is Kind.EXTERNAL:
+        _require_external(checked, buffer)
+    elif buffer.size and buffer.offset % (grid := unit if buffer.has_rows else checked.unit):
+        counted_in = "an element" if buffer.has_rows else "the arena's smallest element"
+        raise InvalidPlan(
+            f"{named} begins at byte {buffer.offset}; expected a multiple of {grid}, the bytes of "
+            f"{counted_in}"
+        )
+    elif buffer.offset + buffer.size > checked.plan.arena_bytes:
+        raise InvalidPlan(f"{named} leaves the arena of {checked.plan.arena_bytes} bytes")
+
+
+def _require_external(checked: CheckedPlan, buffer: StreamBuffer) -> None:
+    tensor = buffer.tensor
+    readers = buffer.readers or checked.network.consumers[tensor]
+    is_read = bool(set(readers) & set(checked.computed))
+    ends = checked.inputs | set(checked.outputs)
+    if tensor not in ends and (tensor not in checked.network.results or is_read):
+        raise InvalidPlan(
+            f"tensor {tensor!r} lies outside the arena; only inputs may, and results that no "
+            "layer reads"
+        )
+
+
+def _require_arena(checked: CheckedPlan) -> None:
+    """Limit the arena to 128 MiB, or to twice all tensors and accumulators if that is more."""
+    most = sum(
+        layer.shape.elements * (checked.element_bytes(layer.name) + 2 * ACCUMULATOR_BYTES)
+        for layer in checked.network.layers
+    )
+    if checked.plan.all_bytes > max(2 * most, WITH_OTHERS):
+        raise InvalidPlan(
+            f"the plan takes {checked.plan.all_bytes} bytes; all tensors of the network and their "
+            f"sums together take {most}"
+        )
+
+
+def _require_memories(checked: CheckedPlan) -> None:
+    """Require each buffer in one memory, and only tensors, states and weights in a slow one."""
+    plan = checked.plan
+    if not plan.memories:
+        return
+    names = [memory.name for memory in plan.memories]
+    if len(set(names)) < len(names):
+        raise InvalidPlan(f"memories {', '.join(map(repr, names))}; expected different names")
+    if sum(memory.size for memory in plan.memories) != plan.arena_bytes:
+        raise InvalidPlan(f"the memories do not add up to the {plan.arena_bytes} of the arena")
+    for buffer in plan.buffers:
+        if not buffer.size or buffer.kind is Kind.EXTERNAL:
+            continue
+        memory = plan.memory_of(buffer)
+        if memory is None:
+            raise InvalidPlan(f"buffer {buffer.name!r} lies in more than one memory")
+        is_stored = buffer.kind in (Kind.WHOLE, Kind.RESIDENT) or buffer.persists
+        if memory.is_slow and not is_stored:
+            raise InvalidPlan(
+                f"buffer {buffer.name!r} lies in {memory.name!r}; a slow memory has whole "
+                f"tensors, states and weights only, and this is a {buffer.kind.value}"
+            )
+
+
+def require_weights(checked: CheckedPlan) -> None:
+    """Raise InvalidPlan unless each copy of weights fits its layer, and is live in its group."""
+    for buffer in checked.plan.buffers:
+        if buffer.kind not in (Kind.WEIGHTS, Kind.RESIDENT):
+            continue
+        element_bytes = checked.plan.element_bytes
+        layer = checked.computed.get(buffer.tensor)
+        size = 0 if layer is None else bytes_of_weights(checked.network, layer, element_bytes)
+        if layer is None or not size or buffer.size != size or buffer.rows:
+            raise InvalidPlan(
+                f"buffer {buffer.name!r} has {counted(buffer.size, 'byte')}; the weights of "
+                f"{buffer.tensor!r} that can be moved take {size}"
+            )
+        if buffer.offset % (weight := bytes_of_weight(layer, element_bytes)):
+            raise InvalidPlan(
+                f"buffer {buffer.name!r} begins at byte {buffer.offset}; expected a multiple of "
+                f"{weight}, the bytes of a weight"
+            )
+        groups = len(checked.plan.groups)
+        if buffer.kind is Kind.RESIDENT and (buffer.begin, buffer.end) != (0, groups):
+            raise InvalidPlan(f"buffer {buffer.name!r} is resident, but some groups do not have it")
+        if checked.plan.flash is None or not checked.plan.memories:
+            raise InvalidPlan(f"buffer {buffer.name!r} has weights, but the plan names no flash")
+        if not buffer.begin <= checked.group_of[buffer.tensor] < buffer.end:
+            raise InvalidPlan(f"buffer {buffer.name!r} is not there when {buffer.tensor!r} works")
+    names = [memory.name for memory in checked.plan.memories]
+    if checked.plan.flash in names:
+        raise InvalidPlan(f"flash {checked.plan.flash!r} is one of the memories of the arena, too")
+    if checked.plan.flash is not None and not names:
+        raise InvalidPlan(f"flash {checked.plan.flash!r}, but the plan names no memories")
+
+
+def _require_alias(checked: CheckedPlan, alias: Alias) -> None:
+    """Require a position within a host that has the buffer, which the layer and its readers address."""
+    named = f"tensor {alias.tensor!r} lies in {alias.host!r}"
+    for name in alias[:2]:
+        if name not in checked.computed:
+            raise InvalidPlan(f"{named}, but no layer makes {name!r}")
+    without_rows = (Kind.STAGING, Kind.WRITE_BUFFER, Kind.WEIGHTS, Kind.RESIDENT)
+    stored = {b.tensor for b in checked.plan.buffers if b.kind not in without_rows}
+    # The alias itself; a second alias would be of the same tensor, or a host inside another host.
+    aliases = [
+        known for known in checked.plan.aliases if known.tensor in (alias.tensor, alias.host)
+    ]
+    if alias.tensor in stored or alias.tensor == alias.host or len(aliases) > 1:
+        raise InvalidPlan(f"{named}, but also elsewhere, or that one in another")
+    layer, host = checked.computed[alias.tensor], checked.computed[alias.host]
+    beyond = (  # rows, columns and channels past the end of the host, if positive
+        alias.row + layer.shape.height - host.shape.height,
+        alias.column + layer.shape.width - host.shape.width,
+        alias.channel + pixel_elements(layer.shape) - pixel_elements(host.shape),
+    )
+    sizes = {checked.element_bytes(name) for name in alias[:2]}
+    if max(beyond) > 0 or len(sizes) > 1:
+        raise InvalidPlan(f"{named}, but does not fit into it")
+    is_contiguous = not any((*beyond[1:], alias.column, alias.channel))
+    is_addressable = is_contiguous or can_lie_apart(checked.network, layer)
+    if layer.name in checked.network.results or not is_addressable:
+        raise InvalidPlan(f"{named}; who reads it needs its rows in one piece")
