@@ -9,6 +9,7 @@ from csdf.errors import ExecutionError, InvalidPlan
 from figures.published.reuse_example import example_cnn1, worked_example
 from planners.plan.carried_out import require_carried_out
 from planners.plan.checker import require_apart
+from planners.plan.plan import Kind, StreamBuffer
 from planners.reuse.application import Application, divided
 from planners.reuse.deployment import concurrent_partitions
 from planners.reuse.evaluation import Evaluator
@@ -71,6 +72,17 @@ def test_partitions_of_a_pipeline_have_no_byte_in_common():
     )
     with pytest.raises(InvalidPlan, match="may work at the same time, but buffers"):
         require_carried_out(application.members[0].network, replace(first, buffers=moved))
+
+
+def test_concurrent_groups_of_a_network_may_share_resident_weights():
+    application, plan = planned(("A/1", "A/2"))
+    first, _ = checked(application, plan)
+    weights = StreamBuffer.of_group(Kind.RESIDENT, "l2", 0, len(first.groups), size=8)
+    at_end = replace(weights, offset=first.arena_bytes)
+    require_apart([replace(first, buffers=(*first.buffers, at_end))])
+    over = replace(weights, offset=first.buffers[0].offset)
+    with pytest.raises(InvalidPlan, match=r"but buffers .*l2 resident weights"):
+        require_apart([replace(first, buffers=(*first.buffers, over))])
 
 
 def test_a_hand_over_of_what_is_not_there_is_refused():
