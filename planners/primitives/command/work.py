@@ -24,12 +24,8 @@ from csdf.time_limit import ENDS, Progress, Stop, reason_of
 from csdf.units import bytes_in_words, nanoseconds_in_words, time_in_words
 from planners.plan.carried_out import format_own_plans
 from planners.primitives.command.main import BUDGETS, PUBLISHED
-from planners.primitives.execution import (
-    SelectedRun,
-    run_planned,
-    streaming_plan,
-    variants_of,
-)
+from planners.primitives.execution import SelectedRun, variants_of
+from planners.primitives.planned import run_planned, streaming_plan
 from planners.primitives.profile import LAYER, Profile, TimingMachine, read_profile, write_profile
 from planners.primitives.profiling import (
     THREADS,

@@ -16,8 +16,8 @@ from planners.code.library import library, write_folder, write_library
 from planners.code.primitives.bench import bench
 from planners.code.primitives.calls import WayCalls, WayTables
 from planners.plan.plan import Kind
-from planners.primitives.execution import planned_primitives, streaming_plan
 from planners.primitives.library.layers import ways_of
+from planners.primitives.planned import planned_primitives, streaming_plan
 from planners.primitives.profile import CHW, HWC, LAYER, read_profile
 from planners.primitives.selection.planning import Constraint, best_selection
 from planners.primitives.selection.problem import Objective, selection_problem

@@ -17,8 +17,8 @@ from planners.memory.answer import SEARCHED, GroupMode, ScratchCount
 from planners.memory.fit import fit
 from planners.memory.order import chain_of
 from planners.plan.plan import Kind
-from planners.primitives.execution import planned_primitives
 from planners.primitives.library.layers import prepared_layer
+from planners.primitives.planned import planned_primitives
 from planners.reuse.application import Application, divided
 from planners.reuse.deployment import streaming_plans
 from planners.reuse.evaluation import Costs, Evaluator

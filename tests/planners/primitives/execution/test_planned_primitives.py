@@ -14,10 +14,10 @@ from planners.plan.carried_out import require_carried_out
 from planners.plan.executor import PlanMachine
 from planners.plan.plan import Kind
 from planners.plan.text import format_plans, parse_plans
-from planners.primitives import execution as planned_module
-from planners.primitives.execution import planned_primitives, run_planned
+from planners.primitives import planned as planned_module
 from planners.primitives.library.layers import prepared_layer, ways_of
 from planners.primitives.library.winograd import ROUNDING
+from planners.primitives.planned import planned_primitives, run_planned
 from planners.primitives.profiling import random_frame
 from tests.planners.primitives.execution.test_selected_networks import SMALL, plain
 from tests.planners.primitives.outputs import largest_difference
