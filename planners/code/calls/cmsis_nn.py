@@ -64,14 +64,14 @@ MVE_CHANNELS, MVE_COLUMNS, MVE_BYTES = 124, 4, 16  # block sizes of its Helium k
 class FiringRows(NamedTuple):
     """A block of output rows: number of rows, rows of padding above, bytes of the input rows.
 
-    lies_together: whether input rows and output rows are contiguous. can_gather: whether they are
+    is_contiguous: whether input rows and output rows are contiguous. can_gather: whether they are
     contiguous after the input rows are copied.
     """
 
     rows: int
     above: int
     size: int
-    lies_together: bool
+    is_contiguous: bool
     can_gather: bool
 
 
@@ -135,8 +135,8 @@ def _is_contiguous(tensor: HeldTensor, rows: Range, reader: str | None) -> bool:
 
 
 def _in_words(size: int) -> int:
-    """Round a size in bytes up to whole words of four bytes, at least one word."""
-    return -(-max(size, 1) // 4) * 4
+    """Round a size up to a multiple of four."""
+    return -(-size // 4) * 4
 
 
 class CmsisNN:
@@ -146,12 +146,14 @@ class CmsisNN:
         """room: the limit on the scratch memory."""
         self._network, self._room = network.name, room
         self._blocks = blocks_of(network, plan)
-        self._moves_rings = bool(network.variables)  # whose rows lie elsewhere in each frame
+        # Rows of state variables are at another position of their ring in each frame, so that any block
+        # may have to copy them.
+        self._moves_rings = bool(network.variables)
         worked = worked_network(network, plan.rematerialised)
         stages = [stage for group in plan.groups for stage in group.stages]
         self.firings = sum(len(RunningStage(stage, worked, None).targets) for stage in stages)
         self.functions: dict[str, str] = {}  # of CMSIS-NN, by layer
-        self._gathering: set[str] = set()  # layers whose rows are copied where they lie apart
+        self._gathering: set[str] = set()  # layers whose rows are copied if not contiguous
         self.multiply_accumulates, self._all = 0, plan.multiply_accumulates
         self.scratch = dict.fromkeys(TARGETS, 0)
 
@@ -162,20 +164,19 @@ class CmsisNN:
         compute less than half of the rows, the layer keeps its own kernel: a few rows are not worth
         the scratch and the code.
         """
-        name, rows = node.layer.name, node.layer.shape.rows
+        name = node.layer.name
         if own.function not in FUNCTIONS or not _has_equal_bits(node, own.function):
             return own
-        for gathers in (True, False):
-            made = sum(call.rows for call in self._made(name, gathers=gathers))
-            sizes = self._sizes(node, own.function, gathers=gathers)
-            if made and 2 * made >= rows and self._has_room(sizes):
-                break
-        else:
+        gathers = self._is_worth(node, own.function, gathers=True)
+        if not gathers and not self._is_worth(node, own.function, gathers=False):
             return own
+        sizes = self._sizes(node, own.function, gathers=gathers)
         self.scratch = {target: max(size, sizes[target]) for target, size in self.scratch.items()}
         function, self.functions[name] = FUNCTIONS[own.function]
         self._gathering |= {name} if gathers else set()
-        self.multiply_accumulates += multiply_accumulates(node.layer, node.inputs) * made // rows
+        computed_rows = self._computed_rows(name, gathers=gathers)
+        work = multiply_accumulates(node.layer, node.inputs)
+        self.multiply_accumulates += work * computed_rows // node.layer.shape.rows
         node.tables.wanted.add(own.function)
         bias, exponents = _channels(node)
         return node.call(
@@ -188,20 +189,29 @@ class CmsisNN:
             gathers=int(gathers),
         )
 
-    def _made(self, name: str, *, gathers: bool) -> list[FiringRows]:
-        """The blocks of a layer that CMSIS-NN computes."""
+    def _is_worth(self, node: LayerNode, function: str, *, gathers: bool) -> bool:
+        """Whether CMSIS-NN computes at least half of the rows of a layer, within the scratch limit."""
+        rows = self._computed_rows(node.layer.name, gathers=gathers)
+        sizes = self._sizes(node, function, gathers=gathers)
+        return rows > 0 and 2 * rows >= node.layer.shape.rows and self._has_room(sizes)
+
+    def _computed(self, name: str, *, gathers: bool) -> list[FiringRows]:
+        """The blocks of a layer that CMSIS-NN computes. gathers: whether input rows are copied."""
         return [
             block
             for block in self._blocks.get(name, ())
-            if block.lies_together or (gathers and block.can_gather)
+            if block.is_contiguous or (gathers and block.can_gather)
         ]
+
+    def _computed_rows(self, name: str, *, gathers: bool) -> int:
+        return sum(block.rows for block in self._computed(name, gathers=gathers))
 
     def _sizes(self, node: LayerNode, function: str, *, gathers: bool) -> dict[str, int]:
         """The scratch bytes of a layer on each target, including copied input rows."""
         sizes = dict.fromkeys(TARGETS, 0)
         for block in self._blocks.get(node.layer.name, ()):
-            is_copied = gathers and (self._moves_rings or not block.lies_together)
-            copied = -(-block.size // 4) * 4 if is_copied and block.can_gather else 0
+            is_copied = gathers and (self._moves_rings or not block.is_contiguous)
+            copied = _in_words(block.size) if is_copied and block.can_gather else 0
             for target, size in _scratch(node, function, block.above).items():
                 sizes[target] = max(sizes[target], size + copied)
         return sizes
@@ -209,7 +219,7 @@ class CmsisNN:
     def _has_room(self, sizes: Mapping[str, int]) -> bool:
         target, room = self._room.target, self._room.size
         size = sizes[target] if target else max(sizes.values())
-        return room is None or _in_words(size) <= room
+        return room is None or _in_words(max(size, 1)) <= room  # an array of C is not empty
 
     def require_work(self, own_scratch: int) -> None:
         """Raise UnsupportedOperator if CMSIS-NN computes no layer; else fix the scratch sizes.
@@ -223,7 +233,7 @@ class CmsisNN:
                 "stages of their own); leave out --kernels"
             )
         for target, size in self.scratch.items():
-            self.scratch[target] = _in_words(max(size, own_scratch))
+            self.scratch[target] = _in_words(max(size, own_scratch, 1))
 
     @property
     def own_work(self) -> int:
@@ -233,17 +243,17 @@ class CmsisNN:
     @property
     def shared(self) -> Counter[bool]:
         """Blocks of the layers that call CMSIS-NN: computed by it (True) or by this package (False)."""
-        made = sum(
-            len(self._made(name, gathers=name in self._gathering)) for name in self.functions
+        blocks = sum(len(self._blocks[name]) for name in self.functions)
+        computed = sum(
+            len(self._computed(name, gathers=name in self._gathering)) for name in self.functions
         )
-        calls_all = sum(len(self._blocks[name]) for name in self.functions)
-        return Counter({True: made, False: calls_all - made})
+        return Counter({True: computed, False: blocks - computed})
 
     @property
     def copied(self) -> int:
         """The number of blocks whose input rows are copied in the first frame."""
-        blocks = [block for name in self._gathering for block in self._made(name, gathers=True)]
-        return sum(not block.lies_together for block in blocks)
+        blocks = [block for name in self._gathering for block in self._computed(name, gathers=True)]
+        return sum(not block.is_contiguous for block in blocks)
 
     def to_json(self) -> dict[str, Any]:
         """Return the layers that CMSIS-NN computes, and its scratch, as a JSON value."""
@@ -258,7 +268,7 @@ class CmsisNN:
                 {
                     "layer": name,
                     "function": function,
-                    "firings": len(self._made(name, gathers=name in self._gathering)),
+                    "firings": len(self._computed(name, gathers=name in self._gathering)),
                     "all": len(self._blocks[name]),
                 }
                 for name, function in self.functions.items()
@@ -284,26 +294,34 @@ def _has_equal_bits(node: LayerNode, function: str) -> bool:
     if not all(kind is not None and kind.is_fixed_point for kind in types):
         return False
     match operator:
-        case op.Convolution(window=window, groups=groups):
-            is_plain = function == "depthwise_conv" or groups == 1
-            beside = (*window.padding, *window.overhang)
-            is_within = not any(beside) if window.kernel == (1, 1) else min(beside) >= 0
-            is_read = function == "convolve" or _covers_input_pixels(window, node)
-            is_counted = _is_counted_in_16_bits(window, groups, node)
-            is_like = is_plain and is_within and is_read and is_counted
-            return is_like and _has_plain_sums(node, "kernel")
+        case op.Convolution():
+            return _convolves_equally(node, operator, function)
         case op.Pooling(window=window):
             return (
                 not (operator.counts_padding or operator.rounds_up)
                 and window.dilation == (1, 1)
-                and _has_places(window, node)
+                and _covers_pixels(window, node)  # the mean of no pixel is a division by zero
             )
         case op.Elementwise(constant=None):
             are_equal = all(shape.dims == layer.shape.dims for shape in node.inputs)
-            return operator.function == "add" and are_equal and _are_below_one(_of_sum(node))
+            return operator.function == "add" and are_equal and _are_below_one(_sum_exponents(node))
         case op.FullyConnected():
-            return _has_plain_sums(node, "matrix") and _sums_fit(node)
+            return _has_plain_sums(node, "matrix") and _has_initial_sums(node)
     return False
+
+
+def _convolves_equally(node: LayerNode, operator: op.Convolution, function: str) -> bool:
+    """Whether CMSIS-NN computes the same integers as `convolve` or `depthwise_conv`."""
+    window, paddings = operator.window, (*operator.window.padding, *operator.window.overhang)
+    if function == "convolve" and operator.groups > 1:
+        return False  # the own kernel packs the filters of groups in another order
+    if window.kernel == (1, 1) and any(paddings):
+        return False  # the function for pointwise layers reads no padding
+    if min(paddings) < 0:
+        return False  # input rows or columns before the first window or after the last are cropped
+    if function != "convolve" and not _depthwise_covers_pixels(window, node):
+        return False
+    return _fits_16_bits(window, operator.groups, node) and _has_plain_sums(node, "kernel")
 
 
 def _has_plain_sums(node: LayerNode, role: str) -> bool:
@@ -317,13 +335,18 @@ def _are_below_one(exponents: Exponents) -> bool:
     return bool(exponents.max() <= 0 and exponents.min() >= LEAST_EXPONENT)
 
 
-def _of_sum(node: LayerNode) -> Exponents:
-    """Return the exponents of the factors in an addition of two tensors."""
-    scales = [
-        kind.scale for kind in (*node.input_types, node.layer.quantization) if kind is not None
-    ]
-    step = 2 * max(scales[:2])
-    ratios = [scales[0] / step, scales[1] / step, step / (2 ** SUM_BITS[Element.INT8] * scales[2])]
+def _sum_exponents(node: LayerNode) -> Exponents:
+    """Return the exponents of the three factors in an addition of two tensors.
+
+    The sum has the scale s = 2 * max(first, second) / 2 ** 20, and an output is
+    first * a + second * b = output * c. CMSIS-NN shifts a and b left by 20 bits, and multiplies them
+    by first / (2 * max) and second / (2 * max), at most a half, and their sum by s / output.
+    """
+    first, second, result = (
+        types.scale for types in (*node.input_types, node.layer.quantization) if types is not None
+    )
+    step = 2 * max(first, second)
+    ratios = [first / step, second / step, step / (2 ** SUM_BITS[Element.INT8] * result)]
     return np.asarray(multipliers(ratios)[1])
 
 
@@ -332,28 +355,29 @@ def _exponents(node: LayerNode) -> Exponents:
     return derived_arrays(node.layer, node.input_types)["exponents"].astype(np.int64)
 
 
-def _sums_fit(node: LayerNode) -> bool:
-    """Whether Helium has initial accumulators, bias minus zero point times weights, in 32 bits."""
+def _has_initial_sums(node: LayerNode) -> bool:
+    """Whether the initial accumulators of Helium fit 32 bits: bias minus zero point times weights.
+
+    The library stores them only if no weights of the network have zero points.
+    """
     if node.tables.has_helium and node.tables.weights_have_zeros:
         return False
-    matrix = node.weights["matrix"].astype(np.int64)
-    sums = node.weights.get("bias", np.int64(0)) - input_types_of(node).zero_point * matrix.sum(
-        axis=1
-    )
+    weights = node.weights["matrix"].astype(np.int64).sum(axis=1)
+    sums = node.weights.get("bias", np.int64(0)) - input_types_of(node).zero_point * weights
     return bool(np.abs(sums).max() < 2**31)
 
 
-def _covers_input_pixels(window: Window, node: LayerNode) -> bool:
+def _depthwise_covers_pixels(window: Window, node: LayerNode) -> bool:
     """Whether each depthwise window covers an input pixel, a 3 x 3 window in its middle column."""
     if window.dilation != (1, 1):  # the kernel for dilated windows does not assume this
         return True
     last = (node.layer.shape.width - 1) * window.stride[1] - window.padding[1]
-    return _has_places(window, node) and (
+    return _covers_pixels(window, node) and (
         window.kernel != (3, 3) or last + 1 < node.inputs[0].width
     )
 
 
-def _is_counted_in_16_bits(window: Window, groups: int, node: LayerNode) -> bool:
+def _fits_16_bits(window: Window, groups: int, node: LayerNode) -> bool:
     """Whether positions, output channels and products of a convolution fit 16-bit counters."""
     source, filters = node.inputs[0], node.layer.shape.channels
     last = max(source.height, source.width) + max(*window.padding, *window.overhang)
@@ -361,7 +385,7 @@ def _is_counted_in_16_bits(window: Window, groups: int, node: LayerNode) -> bool
     return last <= MOST_PLACE and max(filters, products) <= MOST_PRODUCTS
 
 
-def _has_places(window: Window, node: LayerNode) -> bool:
+def _covers_pixels(window: Window, node: LayerNode) -> bool:
     """Whether each window covers at least one pixel of the input."""
     source, result = node.inputs[0], node.layer.shape
     top, left, *_ = window.padding
@@ -398,20 +422,22 @@ def _scratch(node: LayerNode, function: str, above: int) -> dict[str, int]:
     none = dict.fromkeys(TARGETS, 0)
     channels, window = node.inputs[0].channels, node.layer.operator.sliding_window
     if function == "average_pool":
-        return {**none, "dsp": 4 * channels}
+        return {**none, "dsp": 4 * channels}  # the accumulators of a pixel
     if function not in ("convolve", "depthwise_conv"):
+        # A fully connected layer on Helium begins with initial sums: constants, not scratch.
         return none
     assert window is not None
     taps, left = prod(window.kernel), window.padding[1]
     if function == "convolve":
         if taps == 1 and not left and not above:
-            return none
+            return none  # pointwise layers read the input in place
         products = taps * channels
-        two = 2 * 2 * (-(-products // 4) * 4)  # 16-bit im2col columns of two pixels
+        two_columns = 2 * 2 * _in_words(products)  # im2col of two pixels in 16 bits
         vectors = -(-products // MVE_BYTES)
-        return {"mve": MVE_COLUMNS * vectors * MVE_BYTES, "dsp": two, "plain": two}
+        columns = MVE_COLUMNS * vectors * MVE_BYTES
+        return {"mve": columns, "dsp": two_columns, "plain": two_columns}
     if window.dilation != (1, 1):
         return none
-    is_three = window.kernel == (3, 3) and above <= 1 and left <= 1
-    at_once = MVE_COLUMNS * MVE_CHANNELS * taps
-    return {"mve": at_once, "dsp": 0 if is_three else 2 * channels * taps, "plain": 0}
+    is_three = window.kernel == (3, 3) and above <= 1 and left <= 1  # has a kernel without scratch
+    column = 0 if is_three else 2 * channels * taps  # im2col of a pixel in 16 bits
+    return {"mve": MVE_COLUMNS * MVE_CHANNELS * taps, "dsp": column, "plain": 0}

@@ -75,7 +75,7 @@ def written(model, plan, name="net"):
 CHAIN = (op.Convolution(filters=5, window=window(3)), op.Convolution(filters=4, window=window(3)))
 
 
-def test_a_block_lies_together_where_its_rows_do_not_bend_around_their_line():
+def test_a_block_is_contiguous_where_its_rows_do_not_bend_around_their_line():
     model = quantised(network_of(*CHAIN), 0)
     plan = method(model.network, "row by row")
     first, last = (layer.name for layer in model.network.layers[1:3])
@@ -90,7 +90,7 @@ def test_a_block_lies_together_where_its_rows_do_not_bend_around_their_line():
         places[2:] = [pool.offset] * len(places[2:])
         return places == list(range(places[0], places[0] + len(places) * size, size))
 
-    found = [(block.above, block.lies_together) for block in blocks_of(model.network, plan)[last]]
+    found = [(block.above, block.is_contiguous) for block in blocks_of(model.network, plan)[last]]
     assert line.rows == 2
     assert found == [(int(row == 0), together(row)) for row in range(9)]
     assert {is_together for _, is_together in found} == {True, False}
