@@ -450,8 +450,13 @@ def _fit_with_state(request: FitRequest, budget: Budget) -> Fit:
             stateful_plan, network, element_bytes=element_bytes, external=outside, budget=budget
         )
         method, slow, lacking = state_in_memories(request, method, plan_away)
+        slow_memories = [memory for memory in method.plan.memories if memory.is_slow]
+        states = [buffer for buffer in method.plan.buffers if buffer.persists]
+        in_slow = sum(b.size for b in states if method.plan.memory_of(b) in slow_memories)
         if lacking is not None:
             status, reason = Status.UNKNOWN, lacking
+        elif in_slow:
+            reason = because(FitWhy.KEEPS_STATE_IN_SLOW, slow=in_slow)
     elif not request.has_room_for(method):
         is_proved = room is not None and stateful.lower_bound > room
         status = Status.INFEASIBLE if is_proved else Status.UNKNOWN

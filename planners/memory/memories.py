@@ -59,6 +59,8 @@ from planners.rewrites.rematerialisation import worked_network
 FRONT = (1, 2, 4, 8, 16, 32)  # quarters of the size of the fast memory
 MOST_LABELS = 256  # sets of tensors in fast memory at an index of the order
 PINNED = (1, 2, 3, 4)  # quarters of the fast memory that weights may have for good
+GROUPS = "row by row, strips, whole layers"
+FIRST_ORDER = 2  # sets of groups of the first order after single layers
 MOST_ATTEMPTS = 8  # searches with less memory where offsets take more than is counted
 
 # Effort of the search, in microseconds of a usual machine.
@@ -70,11 +72,9 @@ class MemoriesWhy(Why):
 
     ALL_FAST = "all tensors fit in fast memory; nothing is copied"
     BOUND = "equal to the lower bound of all schedules"
-    LEAST = "minimum over the searched groups: row by row, strips, whole layers"
-    LABELS = "best over row by row, strips, whole layers; some sets of resident tensors were pruned"
-    PLACED = (
-        "best over row by row, strips, whole layers; plans with less traffic could not be placed"
-    )
+    LEAST = "minimum over the searched groups: {groups}"
+    LABELS = "best over {groups}; some sets of resident tensors were pruned"
+    PLACED = "best over {groups}; plans with less traffic could not be placed"
     BY_THEN = "the best so far: {end}"
     NONE = "no group that computes layer {layer!r} fits into {fast} bytes of fast memory"
     SLOW = "the plan takes {needed} bytes of slow memory"
@@ -139,8 +139,10 @@ def planned_in_memories(request: FitRequest, budget: Budget) -> InMemories:
             break
         if groups.has_tiles and best is not None and best[0].cost <= bound:
             continue  # tiles only move less
-        candidate, reason = _planned_within(groups, layout, sizes, best and best[0].rank)
+        candidate, searched = _planned_within(groups, layout, sizes, best and best[0].rank)
         best = candidate or best
+        # The first groups of an order contain those before: only further orders weaken the claim.
+        reason = searched if len(searched_groups) <= FIRST_ORDER else _weaker(reason, searched)
     improved = None
     if best is not None:
         groups = candidates(layer_order, table)
@@ -148,9 +150,8 @@ def planned_in_memories(request: FitRequest, budget: Budget) -> InMemories:
     plans = [plan for plan in (alone, improved) if plan is not None]
     best_plan = min(plans, key=lambda plan: plan.rank, default=None)
     if _may_gain_by_tiles(request, costs, best_plan) and reason.kind is not MemoriesWhy.BY_THEN:
-        tiled, searched = _in_tiles(searched_groups[1:], candidates, layout, sizes, best_plan)
-        improved = tiled or improved
-        reason = reason if tiled is None and searched.kind is not MemoriesWhy.BY_THEN else searched
+        tiled, claimed = _in_tiles(searched_groups[1:], candidates, layout, sizes, best_plan)
+        improved, reason = tiled or improved, _weaker(reason, claimed)
     if alone is not None and (improved is None or alone.rank < improved.rank):
         improved = alone
         if reason.kind is not MemoriesWhy.BY_THEN:
@@ -249,6 +250,17 @@ def _improved(
     return chain.with_wide_blocks(improved), reason
 
 
+def _weaker(known: Reason, searched: Reason | None) -> Reason:
+    """The weaker of the claims of two searches; the later one if they claim the same."""
+    if searched is None:
+        return known
+    claims = (
+        *(MemoriesWhy.NONE, MemoriesWhy.LEAST),
+        *(MemoriesWhy.PLACED, MemoriesWhy.LABELS, MemoriesWhy.BY_THEN),
+    )
+    return max(searched, known, key=lambda reason: claims.index(reason.kind))
+
+
 def slow_front(request: FitRequest, stop_for: Callable[[int], Stop]) -> list[SlowTraffic]:
     """Return the traffic for a first memory of a quarter to eight times its size.
 
@@ -285,20 +297,27 @@ def _in_tiles(
     layout: BoardMemories,
     sizes: dict[str, int],
     known: PlacedPlan | None,
-) -> tuple[PlacedPlan | None, Reason]:
+) -> tuple[PlacedPlan | None, Reason | None]:
     """The best plan with groups in tiles of columns; None if none is better than a known plan.
 
     spaces: groups without tiles, for each order of the layers.
     """
-    best, reason = None, because(MemoriesWhy.LEAST)
+    best, reason = None, None
     rank = known and known.rank
     for plain in spaces:
         groups = candidates(plain.layer_order, plain.table, untiled=plain)
-        candidate, reason = _planned_within(groups, layout, sizes, rank)
+        candidate, searched = _planned_within(groups, layout, sizes, rank)
         if candidate is not None:
-            tiled = candidate[1].with_wide_blocks(candidate[1].improved(candidate[0]))
+            tiled, chain = candidate
+            try:
+                tiled = chain.with_wide_blocks(chain.improved(tiled))
+            except ENDS as end:
+                searched = because(MemoriesWhy.BY_THEN, end=reason_of(end))
+            if not tiled.slow_excess:
+                rank = tiled.rank
             if rank is None or not tiled.slow_excess:
-                rank, best = tiled.rank, tiled
+                best = tiled
+        reason = _weaker(reason or searched, searched)
         if reason.kind is MemoriesWhy.BY_THEN:
             break
     return best, reason
@@ -337,14 +356,15 @@ def _planned_within(
     largest = max(memory.size for memory in layout.fast)
     best: tuple[PlacedPlan, Chain] | None = None
     first: int | None = None
-    reason = because(MemoriesWhy.LEAST)
+    names = f"{GROUPS}, tiles of columns" if groups.has_tiles else GROUPS
+    reason = because(MemoriesWhy.LEAST, groups=names)
     try:
         for attempt in range(MOST_ATTEMPTS):
             search = MemoriesSearch(groups, sizes, capacity, most, has_slow=bool(layout.slow))
             steps = search.chain()
             if steps is None:
                 if first is not None:
-                    reason = because(MemoriesWhy.PLACED)
+                    reason = because(MemoriesWhy.PLACED, groups=names)
                 elif most is None:
                     reason = because(MemoriesWhy.NONE, layer=search.stuck_at, fast=capacity)
                 break
@@ -356,9 +376,9 @@ def _planned_within(
             if not plan.fast_excess:
                 best = plan, tried
                 if not search.is_complete:
-                    reason = because(MemoriesWhy.LABELS)
+                    reason = because(MemoriesWhy.LABELS, groups=names)
                 elif first < plan.cost:
-                    reason = because(MemoriesWhy.PLACED)
+                    reason = because(MemoriesWhy.PLACED, groups=names)
                 break
             capacity -= max(plan.fast_excess, capacity // 64)
             if attempt == MOST_ATTEMPTS // 2:  # of several memories the largest alone

@@ -142,9 +142,9 @@ class PlanSearch:
     def _all_spaces(self) -> Iterator[tuple[str, GroupMoves]]:
         """The sets of moves with strips; rematerialisation only if there are spans to recompute."""
         yield STRIPS, GroupMoves(self._layer_order, self._table)
-        twice = RecomputingMoves(self._layer_order, self._table)
-        if twice.has_spans:
-            yield TWICE, twice
+        recomputing = RecomputingMoves(self._layer_order, self._table)
+        if recomputing.has_spans:
+            yield TWICE, recomputing
         yield IN_PARTS, GroupMoves(self._layer_order, self._table, PARTS)
 
     def plan_baselines(self) -> None:

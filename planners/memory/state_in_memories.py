@@ -70,6 +70,9 @@ def state_in_memories(
     frame = everything.memories[0].size + beside if everything.memories else 0
     if not frame:
         reason = because(FitWhy.STATE_TOO_LARGE, least=request.needed_ram(method))
+    elif frame <= layout.capacity:
+        slow = sum(memory.size for memory in layout.slow)
+        reason = because(FitWhy.SLOW_TOO_SMALL, kept=everything.kept_bytes, slow=slow)
     else:
         reason = because(FitWhy.FRAME_TOO_LARGE, least=frame, kept=everything.kept_bytes)
     return replace(method, nanoseconds=None), traffic, reason

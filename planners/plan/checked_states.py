@@ -56,8 +56,8 @@ def _require_copies(plan: StreamingPlan, group_of: Mapping[str, int]) -> None:
             wanted = int(memory is not None and memory.is_slow)
             if copies.pop(buffer.tensor, 0) != wanted:
                 raise InvalidPlan(
-                    f"buffer {buffer.name!r}: expected a copy of the state for its group in slow "
-                    "memory, and none in fast memory"
+                    f"buffer {buffer.name!r}: expected one copy for its group if the state is in slow "
+                    "memory, and none if it is in fast memory"
                 )
         group = group_of.get(buffer.tensor)
         if buffer.kind is Kind.STATE_COPY and (buffer.begin, buffer.end - 1) != (group, group):

@@ -63,7 +63,7 @@ def state_moves(network: Network, plan: StreamingPlan) -> Iterator[tuple[StreamB
         target = kept[variable]
         size = target.size // target.rows * min(target.rows, network.layer(made).shape.rows)
         yield target, 0, size
-        if made in kept:
+        if made in kept and kept[made].kind is Kind.KEPT:  # the state of a layer is not its result
             yield kept[made], size, 0
 
 

@@ -63,10 +63,13 @@ def require_same(network: Network, rewritten: Network) -> None:
             raise InvalidPlan(f"layer {layer.name!r} is no copy of a layer of {network.name!r}")
         origins[layer.name] = origin
     computed = {origin.layer for origin in origins.values()}
-    missing = (layer for name, layer in layers_of_network.items() if name not in computed)
-    # A concatenation whose inputs are read in its place computes nothing.
-    if not all(layer.operator.joined_axis == 0 and layer.inputs for layer in missing):
-        raise InvalidPlan(f"layers of {network.name!r} have no copy")
+    for name, layer in layers_of_network.items():
+        # A concatenation whose inputs are read in its place computes nothing.
+        is_needed = layer.operator.joined_axis != 0 or not layer.inputs
+        if name not in computed and is_needed:
+            raise InvalidPlan(
+                f"layer {name!r} of {network.name!r} is missing, and so are copies of it"
+            )
 
 
 def _origin(name: str, originals: dict[str, Layer]) -> _Origin:

@@ -115,8 +115,7 @@ def work(options: argparse.Namespace) -> int:
     if written:
         output.write("csdf fit", written, text)
     elif options.output:
-        reason = "there is no plan that fits"
-        output.refusal("csdf fit", f"{options.output} is not written: {reason}")
+        output.refusal("csdf fit", f"{options.output} is not written: there is no plan that fits")
     if written or not (options.is_element_given or options.plan):
         remark_on_elements("csdf fit", written, plans)
     if options.plot:

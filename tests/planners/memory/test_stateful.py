@@ -13,6 +13,7 @@ from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.execution.compare import random_frames
 from cnn2csdf.execution.layer_by_layer import first_states, run_layer_by_layer
+from cnn2csdf.network import Network
 from cnn2csdf.platforms import BoardMemory
 from cnn2csdf.readers.model_files import read_model
 from cnn2csdf.rings import with_states
@@ -39,6 +40,7 @@ from planners.plan.text import format_plans, parse_plans
 from tests.cnn2csdf.readers.test_states import FOLDER, NAMES, as_frame, as_in_file, golden_runs
 from tests.planners.code.compiling import libraries, needs_compiler, run_all
 from tests.planners.code.counted_accesses import require_counted
+from tests.planners.code.test_cells_in_integers import quantised
 from tests.shared_data import each
 
 OF_EACH_KIND = (  # channels of two heights, sums that stay, filters in low rank, an LSTM by rows
@@ -417,3 +419,42 @@ def test_c_keeps_a_state_beside_slow_memory(name, tmp_path):
     assert run_all(libraries(plans, frames=frames), tmp_path) == []
     for number, one in enumerate((plan, *away)):
         require_counted(model, one, tmp_path / str(number), frames=frames)
+
+
+@pytest.fixture(scope="module")
+def cells_with_a_variable():
+    """Two cells with a state; the result of the first is also a variable of the network."""
+    builder = NetworkBuilder("cells")
+    data = builder.input((1, 4))
+    last = builder.input((1, 5), "last")
+    builder.output(last, "z")
+    first = builder.add(op.QuantizedLstm(units=5, cell_scale=2.0**-11, keeps=0), data)
+    builder.output(first, "next")
+    second = builder.add(op.QuantizedLstm(units=7, cell_scale=2.0**-11, keeps=0), first)
+    builder.output(second, "y")
+    model = quantised(builder.network(), 1)
+    scale = model.network.layer(first).quantization
+    layers = tuple(replace(layer, quantization=scale) for layer in model.network.layers)
+    model = Model(network=Network(name="cells", layers=layers), weights=model.weights)
+    return with_states(model, {"last": "next"}).network
+
+
+def test_a_variable_reads_no_state_of_the_layer_that_gives_it(cells_with_a_variable):
+    slow = BoardMemory(name="s", size=1000, is_slow=True)
+    for fast in range(38, 60, 4):
+        memories = (BoardMemory(name="f", size=fast), slow)
+        plan = fit(cells_with_a_variable, memories=memories).best.plan
+        require_carried_out(cells_with_a_variable, plan)
+
+
+def test_the_reason_names_the_memory_that_is_too_small(cells_with_a_variable):
+    def reason(fast, slow):
+        memories = (
+            BoardMemory(name="f", size=fast),
+            BoardMemory(name="s", size=slow, is_slow=True),
+        )
+        return str(fit(cells_with_a_variable, memories=memories).reason)
+
+    assert "puts 41 bytes into slow memory" in reason(38, 1000)
+    assert "has 41 bytes, slow memory 10;" in reason(38, 10)
+    assert "still needs 38 bytes of fast memory" in reason(30, 1000)

@@ -10,6 +10,7 @@ import pytest
 from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.execution.layer_by_layer import run_layer_by_layer
+from cnn2csdf.geometry import Window
 from cnn2csdf.platforms import PLATFORMS, BoardMemory
 from cnn2csdf.simplify import simplified
 from csdf.errors import GaveUp, InvalidArgument, InvalidPlan
@@ -18,6 +19,7 @@ from csdf.time_limit import Stop
 from planners.memory import memories as memories_module
 from planners.memory.fit import fit
 from planners.memory.memories import planned_in_memories
+from planners.memory.memory_plans import Chain
 from planners.memory.request import fit_request
 from planners.memory.several_networks import run_plan
 from planners.memory.stages import StageTable
@@ -349,3 +351,28 @@ def test_ctrl_c_in_the_search_of_a_single_memory_ends_the_search_in_several(monk
     terms = {"memories": memories(700, rate=10, flash=10), "element_bytes": 1, "platform": CORE}
     assert fit(chain(2), **terms).reason.has(Ended.INTERRUPTED)
     assert len(searches) == 1
+
+
+def test_ctrl_c_while_plans_in_tiles_are_improved_keeps_the_plan(monkeypatch):
+    builder = NetworkBuilder("wide rows")
+    data = builder.input((8, 16, 256))
+    for _ in range(3):
+        window = Window(kernel=(3, 3), padding=(1, 1, 1, 1))
+        data = builder.add(op.Convolution(filters=8, window=window, groups=1), data)
+    builder.output(data)
+    terms = {"memories": memories(6000, rate=None, flash=None), "element_bytes": 1}
+    full = fit(builder.network(), **terms)
+    assert "tiles of columns" in str(full.reason)
+    in_tiles = memories_module._in_tiles
+
+    def interrupted(*arguments):
+        def improved(chain, plan):
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(Chain, "improved", improved)
+        return in_tiles(*arguments)
+
+    monkeypatch.setattr(memories_module, "_in_tiles", interrupted)
+    early = fit(builder.network(), **terms)
+    assert early.reason.has(Ended.INTERRUPTED)
+    require_carried_out(builder.network(), early.best.plan)
