@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from decimal import Decimal
 from fractions import Fraction
-from functools import wraps
+from functools import cache, wraps
 from numbers import Rational
 from types import GenericAlias, UnionType
 from typing import Any, TypeVar, cast
@@ -80,27 +81,33 @@ def seconds_of(text: str) -> Fraction:
 def bytes_of(text: str) -> int:
     """Return the bytes, at least 1, that `64MB`, `16MiB` or `65536` says. Raises MalformedText.
 
-    KB are 1024 bytes each, as in data sheets of microcontrollers.
+    K, k and KB are 1024 bytes each, as in data sheets of microcontrollers; kB are 1000.
     """
+    try:
+        return _bytes_in(text)
+    except _Wrong as wrong:
+        raise MalformedText(f"{shown(text)} is not {wrong}") from None
+
+
+def _bytes_in(text: str) -> int:
+    """Return the bytes that a text says. Raises _Wrong, which says what the text should be."""
     if text.startswith("-") and re.fullmatch(SIZE, text[1:]):
-        raise MalformedText(f"{shown(text)} is not a size: it is negative")
+        raise _Wrong("at least one byte")
     match = re.fullmatch(SIZE, text)
     if match and re.fullmatch("[KMGkmg]i?b", match[2]):
         letter = match[2][0].upper()
         decimal = f"{match[1]}{letter.replace('K', 'k')}B"
-        raise MalformedText(
-            f"{shown(text)} is not a size in bytes: a small b stands for bits; write {decimal} "
+        raise _Wrong(
+            f"a size in bytes: a small b stands for bits; write {decimal} "
             f"(powers of 1000) or {match[1]}{letter}iB (powers of 1024)"
         )
     if not match or match[2] not in SIZE_UNITS:
-        raise MalformedText(
-            f"{shown(text)} is not a size such as 64MB (1,000,000 bytes), 16MiB (2^20) or 65536"
-        )
+        raise _Wrong("a size such as 64MB (1,000,000 bytes), 16MiB (2^20) or 65536")
     value = rational(match[1]) * SIZE_UNITS[match[2]]
     if value.denominator != 1:
-        raise MalformedText(f"{shown(text)} is not a whole number of bytes")
+        raise _Wrong("a whole number of bytes")
     if value < 1:
-        raise MalformedText(f"{shown(text)} is not at least one byte")
+        raise _Wrong("at least one byte")
     return int(value)
 
 
@@ -131,19 +138,23 @@ def public(function: Function) -> Function:
         return cast(Function, function)
     code = function.__code__
     order = code.co_varnames[: code.co_argcount]
-    checks: dict[str, tuple[Check, str]] = {}
+    arguments = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+
+    @cache
+    def checks() -> Mapping[str, tuple[Check, str]]:
+        return {
+            name: (_check_of(annotation, function.__globals__), annotation)
+            for name, annotation in function.__annotations__.items()
+            if name in arguments and isinstance(annotation, str)
+        }
 
     @wraps(function)
     def checked(*given: Any, **named: Any) -> Any:
-        if not checks:
-            for name in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]:
-                if isinstance(annotation := function.__annotations__.get(name), str):
-                    checks[name] = (_check_of(annotation, function.__globals__), annotation)
         if len(given) > len(order):
             return function(*given, **named)  # which says how many it takes
-        values = [_checked(function, checks, *pair) for pair in zip(order, given, strict=False)]
+        values = [_checked(function, checks(), *pair) for pair in zip(order, given, strict=False)]
         for name, value in named.items():
-            named[name] = _checked(function, checks, name, value)
+            named[name] = _checked(function, checks(), name, value)
         return function(*values, **named)
 
     return cast(Function, checked)
@@ -179,7 +190,10 @@ def _alternatives(annotation: str) -> list[str]:
 
 
 def _parts(text: str, separator: str) -> list[str]:
-    """Return the parts of a text between separators outside of all brackets."""
+    """Return the parts of a text between separators outside of all brackets.
+
+    "Mapping[str, int], int" has the parts "Mapping[str, int]" and "int" between commas.
+    """
     parts, depth = [""], 0
     for piece in re.split(rf"({re.escape(separator)}|[\[\]])", text):
         depth += {"[": 1, "]": -1}.get(piece, 0)
@@ -225,15 +239,7 @@ def _single_check(kind: str, scope: Mapping[str, Any]) -> Check:
         return _row_check([_check_of(kind, scope) for kind in kinds])
     if name in {"Sequence", "tuple", "list"}:
         return _sequence_check(_check_of(kinds[0], scope))
-    if name in {"frozenset", "set"}:
-        return _of(lambda value: isinstance(value, Set))
-    if name in {"Iterable", "Collection"}:
-        return _of(lambda value: isinstance(value, Iterable) and not isinstance(value, str | bytes))
-    if name == "PathLike":
-        return _of(lambda value: hasattr(value, "__fspath__"))
-    if name == "Callable":
-        return _of(callable)
-    return _instance_check(name)
+    return _GENERIC.get(name) or _instance_check(name)
 
 
 def _of(fits: Callable[[Any], bool]) -> Check:
@@ -253,29 +259,29 @@ def _instance_check(name: str) -> Check:
 
 
 def _mapping_check(key: Check, value: Check) -> Check:
-    def check(found: Any) -> Any:
-        if not isinstance(found, Mapping):
+    def check(given: Any) -> Any:
+        if not isinstance(given, Mapping):
             raise _Wrong
-        return {key(key_value): value(content) for key_value, content in found.items()}
+        return {key(name): value(content) for name, content in given.items()}
 
     return check
 
 
 def _sequence_check(element: Check) -> Check:
-    def check(found: Any) -> Any:
-        if not isinstance(found, Sequence) or isinstance(found, str | bytes):
+    def check(given: Any) -> Any:
+        if not isinstance(given, Sequence) or isinstance(given, str | bytes):
             raise _Wrong
-        head = tuple(map(element, found[:LOOKED_AT]))
-        return head if len(found) <= LOOKED_AT else (*head, *found[LOOKED_AT:])
+        head = tuple(map(element, given[:LOOKED_AT]))
+        return head if len(given) <= LOOKED_AT else (*head, *given[LOOKED_AT:])
 
     return check
 
 
 def _row_check(elements: Sequence[Check]) -> Check:
-    def check(found: Any) -> Any:
-        if not isinstance(found, tuple | list) or len(found) != len(elements):
+    def check(given: Any) -> Any:
+        if not isinstance(given, tuple | list) or len(given) != len(elements):
             raise _Wrong
-        return tuple(element(part) for element, part in zip(elements, found, strict=True))
+        return tuple(element(part) for element, part in zip(elements, given, strict=True))
 
     return check
 
@@ -290,17 +296,19 @@ def _integer(value: Any, least: int | None = None) -> int:
 
 
 def _exact(value: Any) -> Any:
-    if isinstance(value, str) or (isinstance(value, Rational) and not isinstance(value, bool)):
-        return value
-    if hasattr(type(value), "__index__") and not isinstance(value, bool):
-        return int(value)
+    if hasattr(type(value), "__index__"):
+        return _integer(value)
     if isinstance(value, float):
         raise _Wrong("an exact number: write a float as a text, such as '0.1'")
-    raise _Wrong
+    if not isinstance(value, str | Rational | Decimal):
+        raise _Wrong
+    return value
 
 
 def _real(value: Any) -> Any:
-    if isinstance(value, bool) or not isinstance(value, int | float) or value != value:
+    if hasattr(type(value), "__index__"):
+        return _integer(value)
+    if not isinstance(value, float) or value != value:
         raise _Wrong
     return value
 
@@ -318,13 +326,19 @@ def _budget(value: Any) -> Any:
 
 
 def _bytes(value: Any) -> int:
-    if not isinstance(value, str):
-        return _integer(value, least=0)
-    try:
-        return bytes_of(value)
-    except MalformedText as error:
-        raise _Wrong(str(error).partition(" is not ")[2]) from None
+    return _bytes_in(value) if isinstance(value, str) else _integer(value, least=0)
 
+
+_SET = _of(lambda value: isinstance(value, Set))
+_ITERABLE = _of(lambda value: isinstance(value, Iterable) and not isinstance(value, str | bytes))
+_GENERIC = {
+    "frozenset": _SET,
+    "set": _SET,
+    "Iterable": _ITERABLE,
+    "Collection": _ITERABLE,
+    "PathLike": _of(lambda value: hasattr(value, "__fspath__")),
+    "Callable": _of(callable),
+}  # types in whose brackets nothing is checked
 
 _CHECKS: dict[str, Check] = {
     "None": _of(lambda value: value is None),

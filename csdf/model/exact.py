@@ -70,7 +70,7 @@ def exact(value: Exact, what: str, refusal: type[CsdfError] = CsdfError) -> Frac
     if isinstance(value, float | bool):
         raise refusal(f"{what} {value!r} is not exact; write it as text")
     if isinstance(value, Rational):
-        return Fraction(value)
+        return Fraction(int(value.numerator), int(value.denominator))  # NumPy's integers overflow
     if not isinstance(value, str | Decimal):
         raise refusal(f"{what} {repr(value)[:_SHOWN]} is not a number")
     try:

@@ -270,7 +270,7 @@ def test_an_element_of_three_bytes_is_refused(run, command):
 
 def test_a_size_below_zero_is_refused_as_one(run):
     code, _, remarks = run("fit", "samos_example", "--ram", "-20kB")
-    assert (code, "'-20kB' is not a size: it is negative" in remarks) == (2, True)
+    assert (code, "'-20kB' is not at least one byte" in remarks) == (2, True)
 
 
 @pytest.mark.parametrize(

@@ -3,10 +3,12 @@
 from decimal import Decimal
 from fractions import Fraction
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import csdf
 from csdf.errors import InvalidGraph
 from csdf.model.exact import MalformedText, exact, natural, rational, signed_rational, whole
 
@@ -85,3 +87,12 @@ def test_python_refuses_such_a_time_by_the_name_of_its_actor(value):
 
 def test_a_decimal_is_exact():
     assert exact(Decimal("0.1"), "time") == Fraction(1, 10)
+
+
+def test_integers_of_numpy_do_not_overflow_and_decimals_are_taken():
+    builder = csdf.GraphBuilder("loop").actor("a", np.int64(2**62), overlap=False)
+    graph = builder.channel("a", 1, "a", 1, initial_tokens=1).graph()
+    assert csdf.throughput(graph, budget=np.int64(60)).period == 2**62
+    assert exact(np.int64(2**62), "time") * 4 == 2**64
+    for period in (np.int64(2**62), Decimal(2**62)):
+        assert csdf.smallest_storage(graph, period=period).point.period == 2**62
