@@ -51,20 +51,31 @@ def work(options: argparse.Namespace) -> int:
         options.refuse(f"--check searches nothing; {_of_a_search(options)} belongs to a search")
     storage.take_objective(options)
     period = options.period if options.throughput is None else 1 / options.throughput
-    ends = [options.latency, options.source, options.sink]
-    if any(end is not None for end in ends) and (None in ends or period is None):
-        options.refuse("--latency, --source, --sink and --period (or --throughput) belong together")
-    if options.latency is not None and (options.method != "exact" or options.check):
-        conflicting = "--check" if options.check else f"--method {options.method}"
-        options.refuse(f"--latency is for self-timed executions, not for {conflicting}")
-    if options.latency is not None and options.objective in OBJECTIVES:
-        conflicting = f"--objective {options.objective}"
-        options.refuse(f"--latency is for sizes that add up, not for {conflicting}")
+    _require_latency_options(options, period)
     with limited(options.time_limit) as stop:
         graph = storage.read(options.file, options)
         if options.check:
             return _check(graph, period, options, stop)
         return _search(graph, period, options, stop)
+
+
+def _require_latency_options(options: argparse.Namespace, period: Fraction | None) -> None:
+    """Refuse a latency without its ends or its period, or with an option that knows no latency."""
+    values = (options.latency, options.source, options.sink)
+    if values == (None, None, None):
+        return
+    if None in (*values, period):
+        options.refuse("--latency, --source, --sink and --period (or --throughput) belong together")
+    without_latency = {
+        "--check": options.check,
+        f"--method {options.method}": options.method != "exact",
+        "--schedule": options.schedule,
+    }
+    if conflicts := [name for name, is_given in without_latency.items() if is_given]:
+        options.refuse(f"--latency is for self-timed executions, not for {conflicts[0]}")
+    if options.objective in OBJECTIVES:
+        conflicting = f"--objective {options.objective}"
+        options.refuse(f"--latency is for sizes that add up, not for {conflicting}")
 
 
 def _of_a_search(options: argparse.Namespace) -> str | None:
@@ -165,7 +176,7 @@ def command_parser() -> argparse.ArgumentParser:
         "--schedule",
         type=parsers.output_file(),
         metavar="FILE",
-        help="a periodic schedule in these capacities, as JSON",
+        help="a periodic schedule in these capacities, as JSON; not with --latency",
     )
     form = parser.add_mutually_exclusive_group()
     parsers.add_json_option(form)
@@ -255,11 +266,12 @@ def _lines(
             rows.append(("lower bound", _sized(found.lower_bound, unit)))
     else:
         is_proved = status is Status.OPTIMAL
-        proof = answers.gap_above(point.size, found.lower_bound)
-        proof = "minimum (proved)" if is_proved else proof
-        period = point.period
-        speed = "period unknown (finding it takes too long)"
-        speed = speed if period is None else f"period {answers.number(period)}"
+        gap = answers.gap_above(point.size, found.lower_bound)
+        proof = "minimum (proved)" if is_proved else gap
+        if point.period is None:
+            speed = "period unknown (finding it takes too long)"
+        else:
+            speed = f"period {answers.number(point.period)}"
         if isinstance(found, LatencyStorage) and found.latency is not None:
             speed += f", latency {answers.number(found.latency)}"
         verdict = f"storage {_sized(point.size, unit)}, {proof}; {speed}"

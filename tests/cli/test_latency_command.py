@@ -78,7 +78,9 @@ def test_a_latency_without_ends_or_period_is_refused(run):
         code, _, error = run("buffers", EXAMPLE, *words)
         assert code == 2
         assert "belong together" in error
-    words = ("--period", "17", *ENDS, "--latency", "30", "--method", "periodic-1")
-    code, _, error = run("buffers", EXAMPLE, *words)
-    assert code == 2
-    assert "--latency is for self-timed executions, not for --method periodic-1" in error
+    words = ("--period", "17", *ENDS, "--latency", "30")
+    for option in (["--method", "periodic-1"], ["--schedule", "schedule.json"]):
+        code, _, error = run("buffers", EXAMPLE, *words, *option)
+        assert code == 2
+        said = " ".join(option).removesuffix(" schedule.json")
+        assert f"--latency is for self-timed executions, not for {said}" in error
