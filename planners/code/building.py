@@ -380,7 +380,8 @@ def target_in_words(target: str | None) -> str:
         text = "The kernels are portable C."
     if target in (CORTEX_M4, CORTEX_M55):
         text += """ Where unaligned accesses trap
-(`CCR.UNALIGN_TRP`), compile with `-mno-unaligned-access`."""
+(`CCR.UNALIGN_TRP`), compile with `-mno-unaligned-access`, and link a `memcpy` that was compiled so:
+tensors begin at any byte, and a prebuilt `memcpy`, such as that of newlib, may read unaligned words."""
     if target == HOST:
         text += f"""
 For a board, write the library for its core: `csdf deploy` with `--target` ({", ".join(BOARDS)}) or

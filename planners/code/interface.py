@@ -15,11 +15,11 @@ from planners.plan.plan import Memory
 
 # Identifiers of the functions that this module writes: a parameter with such a name would hide them.
 WORDS = (
-    "advance", "advance_in_order", "begin_frame", "bytes", "checksum", "checksum_of",
+    "advance", "advance_in_order", "begin_frame", "bytes", "checksum_of",
     "copy_shifted_bytes", "copy_shifted_halves", "dequantised", "element", "end_frame", "header",
-    "int16_t", "int32_t", "int64_t", "int8_t", "memcpy", "number", "quantised", "row", "size_t",
-    "state", "state_bytes", "state_status", "status", "tensor_in", "uint16_t", "uint32_t",
-    "uint8_t", "uintptr_t",
+    "int16_t", "int32_t", "int64_t", "int8_t", "memcmp", "memcpy", "number", "quantised", "row",
+    "size_t", "state", "state_bytes", "state_status", "status", "store_bytes", "tensor_in",
+    "uint16_t", "uint32_t", "uint8_t", "uintptr_t",
 )  # fmt: skip
 # Names of functions and variables of a library, after the name of the library and an underscore.
 SYMBOLS = (
@@ -123,7 +123,7 @@ class Interface:
 
     def _state_functions(self) -> str:
         """C of NAME_reset, and of NAME_save and NAME_restore of a library with state."""
-        name, kept = self.name, self.schedule.plan.kept_bytes
+        name = self.name
         wait = ""
         if self.schedule.moved.copies_ahead:  # into the arena, which is free afterwards
             wait = f"""#ifdef {name.upper()}_COPY_AHEAD
@@ -152,24 +152,18 @@ class Interface:
             for at in ("to", "from")
         ]
         missing[0] += self._refuse_busy_c
-        saved = f"    const uint32_t saved_by = {capitals}_HEADER;\n    uint32_t checksum;\n{saved}"
-        if self.network.variables:
-            oldest, size = "state->oldest", "sizeof state->oldest"
-            saved += f"    (void)memcpy(&((char *)to)[{kept}], {oldest}, {size});\n"
-            restored += f"    (void)memcpy({oldest}, &((const char *)from)[{kept}], {size});\n"
-        saved += f"""    (void)memcpy(&((char *)to)[{library_at}], &saved_by, sizeof saved_by);
-    checksum = checksum_of(to, {checksum_at});
-    (void)memcpy(&((char *)to)[{checksum_at}], &checksum, sizeof checksum);
+        saved += f"""    store_bytes(&((uint8_t *)to)[{library_at}], {capitals}_HEADER, {WORD_BYTES});
+    store_bytes(&((uint8_t *)to)[{checksum_at}], checksum_of(to, {checksum_at}), {WORD_BYTES});
 """
         missing[1] += f"""#ifndef {capitals}_UNCHECKED
     if (status == {capitals}_OK) {{
-        uint32_t saved_by;
-        uint32_t checksum;
-        (void)memcpy(&saved_by, &((const char *)from)[{library_at}], sizeof saved_by);
-        (void)memcpy(&checksum, &((const char *)from)[{checksum_at}], sizeof checksum);
-        if (saved_by != {capitals}_HEADER) {{
+        uint8_t words[{2 * WORD_BYTES}];
+        const uint8_t *saved = &((const uint8_t *)from)[{library_at}];
+        store_bytes(words, {capitals}_HEADER, {WORD_BYTES});
+        store_bytes(&words[{WORD_BYTES}], checksum_of(from, {checksum_at}), {WORD_BYTES});
+        if (memcmp(saved, words, {WORD_BYTES}) != 0) {{
             status = {capitals}_WRONG_STATE;
-        }} else if (checksum != checksum_of(from, {checksum_at})) {{
+        }} else if (memcmp(&saved[{WORD_BYTES}], &words[{WORD_BYTES}], {WORD_BYTES}) != 0) {{
             status = {capitals}_CORRUPT;
         }} else {{
             /* as NAME_save wrote it */

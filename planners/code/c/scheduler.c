@@ -396,8 +396,17 @@ static void reset_kept(instance *state)
 #endif
 }
 
-/* Copy the state between frames from the arena to other memory. */
-static void save_kept(const instance *state, char *to)
+/* Store a number in bytes at any address, the least significant byte first. */
+static void store_bytes(uint8_t *to, uint32_t number, int32_t count)
+{
+    int32_t i;
+    for (i = 0; i < count; i++) {
+        to[i] = (uint8_t)((number >> (8U * (uint32_t)i)) & 0xFFU);
+    }
+}
+
+/* Copy the state between frames to other memory: arrays of the arena, oldest rows, two bytes each. */
+static void save_kept(const instance *state, uint8_t *to)
 {
     int32_t number;
     for (number = 0; number < BEGINNINGS; number++) {
@@ -406,10 +415,15 @@ static void save_kept(const instance *state, char *to)
         (void)memcpy(to, AT(state, b->offset), bytes);
         to += bytes;
     }
+#if HAS_VARIABLES
+    for (number = 0; number < VARIABLES; number++) {
+        store_bytes(&to[2 * number], state->oldest[number], 2);
+    }
+#endif
 }
 
-/* Copy the state between frames back into the arena. */
-static void restore_kept(const instance *state, const char *from)
+/* Copy the state between frames back. */
+static void restore_kept(instance *state, const uint8_t *from)
 {
     int32_t number;
     for (number = 0; number < BEGINNINGS; number++) {
@@ -418,6 +432,12 @@ static void restore_kept(const instance *state, const char *from)
         (void)memcpy(AT(state, b->offset), from, bytes);
         from += bytes;
     }
+#if HAS_VARIABLES
+    for (number = 0; number < VARIABLES; number++) {
+        const uint32_t high = from[(2 * number) + 1];
+        state->oldest[number] = (uint16_t)((high << 8U) | from[2 * number]);
+    }
+#endif
 }
 
 /* CRC-32 of IEEE 802.3, bit by bit: without a table in flash. */

@@ -16,6 +16,7 @@ from planners.code.graph.program import write_graph_program
 from planners.code.library import write_library
 from planners.code.machines import CORTEX_M4
 from planners.memory.fit import fit
+from tests.benchmarks.instruction_samples import drawn
 from tests.cnn2csdf.readers.test_tflite_golden import ATTENTION
 from tests.planners.code.calibrated import integer_model
 from tests.planners.code.compiling import needs_compiler
@@ -136,3 +137,19 @@ def test_a_core_that_traps_unaligned_accesses_runs_portable_c(option, is_assembl
     words = ("arm-none-eabi-nm", tmp_path / "build" / "m4" / "net.o")
     names = subprocess.run(words, capture_output=True, text=True).stdout
     assert ("meet_blocks" in names) == is_assembly
+
+
+@needs_target
+def test_words_of_a_saved_state_are_stored_without_unaligned_accesses(tmp_path):
+    model = drawn("windows:9:hops")
+    write_library(model, fit(model.network, budget=1).least.plan, tmp_path, name="net")
+    # From 8 bytes on, the memcpy of newlib reads unaligned words.
+    assert len(model.network.variables) >= 4
+    text = (tmp_path / "target" / "target.c").read_text()
+    start = "    const uint32_t *here;\n"
+    assert text.count(start) == 1
+    trap = "    *(volatile uint32_t *)0xE000ED14u |= 1u << 3; /* CCR.UNALIGN_TRP */\n"
+    (tmp_path / "target" / "target.c").write_text(text.replace(start, start + trap))
+    core = "CORE_m4=-mcpu=cortex-m4 -mthumb -mfloat-abi=hard -mfpu=fpv4-sp-d16"
+    ran = make(tmp_path, "qemu", f"{core} -mno-unaligned-access")
+    assert "net: outputs equal" in ran.stdout + ran.stderr
