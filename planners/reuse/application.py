@@ -80,17 +80,19 @@ class ApplicationNetwork:
         expected = self.layers
         count = 0
         for partition in self.partitions:
-            here = expected[count : count + len(partition.layers)]
+            # A partition has the next layers of the network, in any order in which each layer follows
+            # its sources.
+            consecutive = expected[count : count + len(partition.layers)]
             count += len(partition.layers)
             done: set[str] = set()
             for name in partition.layers:
                 layer = self.network.layer(name)
                 if name in done:
                     raise InvalidNetwork(f"partition {partition.name!r} has {name!r} twice")
-                if name not in here:
+                if name not in consecutive:
                     raise InvalidNetwork(
                         f"partition {partition.name!r} of network {self.name!r} has layer {name!r}; "
-                        f"expected consecutive layers, here {', '.join(here) or 'none'}"
+                        f"expected consecutive layers, here {', '.join(consecutive) or 'none'}"
                     )
                 for source in layer.inputs:
                     if source in partition.layers and source not in done:
@@ -259,54 +261,58 @@ def _yaml_parser(name: str) -> Any:
         raise CsdfError(f"{name}: YAML files need PyYAML: pip install pyyaml") from None
 
 
-def _member(found: JsonValue, folder: PurePath) -> ApplicationNetwork:
-    found.require_keys(("model",), ("name", "repair", "simplify", "outside", "partitions"))
-    source = found["model"].text()
+def _member(document: JsonValue, folder: PurePath) -> ApplicationNetwork:
+    document.require_keys(("model",), ("name", "repair", "simplify", "outside", "partitions"))
+    source = document["model"].text()
     if PurePath(source).suffix.lower() in SUFFIXES:
         source = str(folder / source)
-    repair = _optional(found, "repair", default=False).truth()
+    repair = _optional(document, "repair", default=False).truth()
     try:
         model = read_model(source, with_weights=False, repair=repair)
-    except (UnreadableFile, UnsupportedOperator, InvalidNetwork) as error:
-        raise type(error)(f"{found.where}: {error}") from None
+    except UnreadableFile as error:
+        raise UnreadableFile(f"{document.where}: {error}") from None
+    except UnsupportedOperator as error:
+        raise UnsupportedOperator(f"{document.where}: {error}") from None
+    except InvalidNetwork as error:
+        raise InvalidNetwork(f"{document.where}: {error}") from None
     if model.network.keeps_state:
-        raise UnsupportedOperator(f"{found.where}: {source} keeps a state from frame to frame")
-    if _optional(found, "simplify", default=False).truth():
+        raise UnsupportedOperator(f"{document.where}: {source} keeps a state from frame to frame")
+    if _optional(document, "simplify", default=False).truth():
         model = simplified(model)
-    name = _optional(found, "name", model.network.name).text()
+    name = _optional(document, "name", model.network.name).text()
     network = replace(model.network, name=name)
     try:
-        outside = frozenset(_texts(_optional(found, "outside", [])))
+        outside = frozenset(_texts(_optional(document, "outside", [])))
         whole = single_partition(network, outside)
-        if "partitions" not in found.value:
+        if "partitions" not in document.value:
             return whole
-        partitions = _partitions(found["partitions"], whole.layers)
+        partitions = _partitions(document["partitions"], whole.layers)
         return ApplicationNetwork(network=network, partitions=partitions, outside=outside)
     except InvalidNetwork as error:
-        raise InvalidNetwork(f"{found.where}: {error}") from None
+        raise InvalidNetwork(f"{document.where}: {error}") from None
 
 
-def _partitions(found: JsonValue, layers: Sequence[str]) -> tuple[Partition, ...]:
+def _partitions(document: JsonValue, layers: Sequence[str]) -> tuple[Partition, ...]:
     partitions: list[Partition] = []
     rest = list(layers)
-    for partition in found.items():
+    for partition in document.items():
         partition.require_keys(("name",), ("layers", "last"))
-        here = rest
+        own_layers = rest
         if "layers" in partition.value:
-            here = _texts(partition["layers"])
+            own_layers = _texts(partition["layers"])
         elif "last" in partition.value:
             last = partition["last"].text()
             if last not in rest:
                 raise partition["last"].refusal("expected a layer after the previous partition")
-            here = rest[: rest.index(last) + 1]
-        partitions.append(Partition(name=partition["name"].text(), layers=tuple(here)))
-        rest = rest[len(here) :]
+            own_layers = rest[: rest.index(last) + 1]
+        partitions.append(Partition(name=partition["name"].text(), layers=tuple(own_layers)))
+        rest = rest[len(own_layers) :]
     return tuple(partitions)
 
 
-def _texts(found: JsonValue) -> list[str]:
-    return [text.text() for text in found.items()]
+def _texts(value: JsonValue) -> list[str]:
+    return [text.text() for text in value.items()]
 
 
-def _optional(found: JsonValue, key: str, default: Any) -> JsonValue:
-    return found[key] if key in found.value else JsonValue(default, found.file, found.path)
+def _optional(value: JsonValue, key: str, default: Any) -> JsonValue:
+    return value[key] if key in value.value else JsonValue(default, value.file, value.path)

@@ -153,6 +153,11 @@ class Limited:
         """How many different chromosomes were evaluated."""
         return len(self._known)
 
+    @property
+    def is_at_last(self) -> bool:
+        """Whether at most one evaluation is left."""
+        return self._most is not None and self.evaluations >= self._most - 1
+
     def share(self, parts: int) -> int | None:
         """Return the evaluations of one of this many equal parts; None without a limit."""
         return None if self._most is None else self._most // parts

@@ -1,8 +1,8 @@
 """Local search for the Pareto front of memory and periods of networks that share one memory.
 
-The evaluator is of chromosomes, with one gene for each layer: executed whole, or in parts of a number
-of rows. The result is an archive of nondominated points. Small problems are enumerated. For others four
-steps follow:
+A chromosome has one gene for each layer: executed whole, or in parts of a number of rows. The
+evaluator computes its memory and periods. The result is an archive of nondominated points. Small
+problems are enumerated. For others four steps follow:
 
 1. Seeds: the exact front of live bytes (planners.reuse.load_front), and the smallest chromosome of each
    network on its own.
@@ -185,7 +185,7 @@ class LocalSearch:
         whole = tuple(values[0] for values in alleles)
         # Both extremes bound the front: the fastest chromosome, and all layers in their smallest
         # parts.
-        self._look_at([whole, tuple(values[len(values) > 1] for values in alleles)], stop)
+        self._look_at([whole, self._problem.all_in_parts], stop)
         self._look_at(seeds, stop)
         # Memory first: random walks rarely reach the smallest memory, where all large buffers have
         # to shrink together.
@@ -403,7 +403,7 @@ def climbed(
         possible_gains = gains(current)
         while untried:
             # The gene with the largest possible gain is tried first: fewer evaluations until the
-            # first success.
+            # first success. After an idle sweep the genes only count the attempts.
             gene = max(untried, key=lambda candidate: possible_gains.get(candidate, 0))
             untried.remove(gene)
             changed = list(current)
@@ -463,12 +463,17 @@ def smallest_of_each(
     random: Random,
     stop: Stop,
 ) -> Iterator[Chromosome]:
-    """Yield the result of climbs of each network on its own; nothing for a single network."""
+    """Yield the result of climbs of each network on its own; nothing for a single network.
+
+    The last evaluation is left for this result.
+    """
     members = len(evaluator.application.members)
     if members == 1:
         return
 
     def memory(member: int, chromosome: Chromosome) -> int:
+        if limited.is_at_last:
+            raise Enough
         limited.charge()
         return evaluator.buffers(genes_at(chromosome), member=member).elements
 
@@ -501,7 +506,7 @@ class _Climbs:
     """Climbs of the genes of one network at a time, from all layers in parts.
 
     best: the best chromosome so far. memory, gained: as in `climbed`, for the network of that
-    number.
+    number. A call is a call of `memory`: an evaluation, or a computation of live bytes.
     """
 
     def __init__(
@@ -513,7 +518,7 @@ class _Climbs:
         random: Random,
         stop: Stop,
     ) -> None:
-        self.best: Chromosome = tuple(values[len(values) > 1] for values in problem.alleles)
+        self.best: Chromosome = problem.all_in_parts
         self._problem = problem
         self._memory = memory
         self._gained = gained
@@ -580,7 +585,7 @@ class _Climbs:
         return best
 
     def _least(self, member: int, chromosome: Chromosome) -> int:
-        """Memory of a network; repeated questions are no calls. Raises Enough after the last."""
+        """Memory of a network; a known memory takes no call. Raises Enough after the last."""
         own_genes = chromosome[slice(*self._bounds[member])]
         # Genes of other networks do not change the buffers of this network.
         memory = self._memory_of[member].get(own_genes)

@@ -74,6 +74,11 @@ class ReuseProblem:
         return prod(map(len, self.alleles))
 
     @property
+    def all_in_parts(self) -> Chromosome:
+        """The second allele of each gene, its smallest parts; else its only allele."""
+        return tuple(values[1] if len(values) > 1 else values[0] for values in self.alleles)
+
+    @property
     def free_genes(self) -> list[int]:
         """The genes that have a choice."""
         return [gene for gene, values in enumerate(self.alleles) if len(values) > 1]

@@ -9,14 +9,16 @@ import yaml
 from csdf.errors import UnreadableFile
 from csdf.model.exact import MOST_CHARACTERS, value_fault
 
-DEEPEST = 20  # levels of brackets; reading ahead takes the square of them
+# Levels of brackets: for simple keys PyYAML reads ahead in time of the square of the levels.
+DEEPEST = 20
 
 
 def parse_yaml(text: str, name: str) -> Any:
     """Return the mappings, lists and scalars of a document.
 
     Refuses with UnreadableFile, naming the line, what is not YAML, keys that occur twice, and what no
-    application needs: aliases, tags, and collections nested deeper than DEEPEST.
+    application needs: aliases, tags, and brackets nested deeper than DEEPEST. Indented collections may
+    be nested up to the recursion limit of Python.
     """
     try:
         return yaml.load(text, Loader=_Loader)

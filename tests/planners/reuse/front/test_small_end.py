@@ -123,6 +123,17 @@ def test_climbs_of_each_network_take_a_third_of_the_evaluations_at_most(evaluati
     assert taken <= evaluations // 3
 
 
+def test_climbs_leave_the_last_evaluation_for_their_result():
+    evaluator = Evaluator(together(), share=best_shared)
+    limited = Limited(Serial(partial(score, evaluator)), 60)
+    for _ in range(50):
+        limited.charge()
+    problem = search_problem(evaluator)
+    (best,) = smallest_of_each(evaluator, problem, limited, random=Random(1), stop=Stop())
+    assert limited.evaluations == 59
+    assert list(limited.scores([best], Stop())) == [score(evaluator, best)]
+
+
 def test_each_network_alone_needs_the_least_of_all_its_chromosomes():
     needs, _ = smallest_alone(together(), evaluations=3000, seed=1)
     evaluator = Evaluator(together(), share=best_shared)
