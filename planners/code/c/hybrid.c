@@ -28,18 +28,29 @@ static float single_result(float value)
     return kept;
 }
 
-/* Round to the nearest integer, halves away from zero. */
-static int32_t nearest_away(float value)
+/* The nearest integer within the limits, halves away from zero; the zero point for a NaN. */
+static int32_t nearest_away(const quantizer *q, float value)
 {
-    int32_t whole = (int32_t)value;
-    float rest = value - (float)whole;
-    return whole + ((rest >= 0.5f) ? 1 : 0) - ((rest <= -0.5f) ? 1 : 0);
+    int32_t chosen = q->zero;
+    if ((value > (float)q->least) && (value < (float)q->most)) {
+        int32_t whole = (int32_t)value;
+        float rest = value - (float)whole;
+        chosen = whole + ((rest >= 0.5f) ? 1 : 0) - ((rest <= -0.5f) ? 1 : 0);
+    } else if (value >= (float)q->most) {
+        chosen = q->most;
+    } else if (value <= (float)q->least) {
+        chosen = q->least;
+    } else {
+        /* a NaN */
+    }
+    return chosen;
 }
 
-static void begin_range(quantizer *q, element first)
+/* The range begins with zero; a NaN does not extend it. */
+static void begin_range(quantizer *q)
 {
-    q->low = first;
-    q->high = first;
+    q->low = 0;
+    q->high = 0;
 }
 
 static void extend_range(quantizer *q, const element *values, int32_t count)
@@ -53,12 +64,14 @@ static void extend_range(quantizer *q, const element *values, int32_t count)
 
 static void range_with_offset(quantizer *q)
 {
-    double low = (q->low < 0) ? (double)q->low : 0;
-    double high = (q->high > 0) ? (double)q->high : 0;
+    double low = q->low;
+    double high = q->high;
     double size = (high - low) / 255;
     q->least = -128;
     q->most = 127;
-    if (low < high) {
+    if (size > 1e38) {
+        q->scale = (float)size;
+    } else if ((float)size > 0x1p-128f) {
         double below = -128 - (low / size);
         double above = 127 - (high / size);
         double zero = ((128 - (low / size)) < (127 + (high / size))) ? below : above;
@@ -66,10 +79,13 @@ static void range_with_offset(quantizer *q)
         q->zero = smaller(larger((int32_t)zero, -128), 127);
         q->scale = (float)size;
         q->factor = (float)(1 / (double)q->scale);
+    } else {
+        /* zeros */
     }
 }
 
-/* Quantise numbers by the range that was measured. */
+/* Quantise numbers by the range that was measured. Numbers so small that the factor has no finite value
+   count as zeros. An infinite number makes the scale infinite, and the sums NaN. */
 static void end_range(quantizer *q, const hybrid *h)
 {
     float limit = (-q->low > q->high) ? -q->low : q->high;
@@ -82,7 +98,7 @@ static void end_range(quantizer *q, const hybrid *h)
     }
     q->least = -127;
     q->most = 127;
-    if (limit > 0) {
+    if (limit > 0x1.fcp-122f) { /* 127 / 2^128 */
         q->factor = 127 / limit;
         q->scale = limit / 127;
     }
@@ -93,7 +109,7 @@ static void to_integers(const quantizer *q, int8_t *to, const element *values, i
     int32_t i;
     for (i = 0; i < count; i++) {
         float value = single_result(values[i] * q->factor) + (float)q->zero;
-        to[i] = (int8_t)smaller(larger(nearest_away(value), q->least), q->most);
+        to[i] = (int8_t)nearest_away(q, value);
     }
 }
 
@@ -157,7 +173,7 @@ static void convolve_hybrid(const run *r, const layer *l, range rows, range colu
     quantizer q;
     field.height = l->inputs[0].source->height;
     field.width = in.width;
-    begin_range(&q, *row_at(&in, 0));
+    begin_range(&q);
     for (y = 0; y < field.height; y++) {
         for (x = 0; x < in.width; x++) {
             extend_range(&q, row_at(&in, y) + column_at(&in, x), in.channels);
@@ -210,7 +226,7 @@ static void fully_connected_hybrid(const run *r, const layer *l, range rows, ran
     quantizer q;
     (void)rows;
     (void)columns;
-    begin_range(&q, *row_at(&in, 0));
+    begin_range(&q);
     for (y = 0; y < height; y++) {
         extend_range(&q, row_at(&in, y), count);
     }
@@ -246,12 +262,9 @@ static void multiply_hybrid(const run *r, const layer *l, range rows, range colu
     for (at[0] = 0; at[0] < p->batches; at[0]++) {
         for (at[1] = first; at[1] < end; at[1]++) {
             quantizer q;
+            begin_range(&q);
             for (k = 0; k < p->inner; k++) {
-                const element *cell = left_cell(p, &left, at, k);
-                if (k == 0) {
-                    begin_range(&q, *cell);
-                }
-                extend_range(&q, cell, 1);
+                extend_range(&q, left_cell(p, &left, at, k), 1);
             }
             end_range(&q, &h->with);
             for (k = 0; k < p->inner; k++) {

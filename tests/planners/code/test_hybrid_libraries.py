@@ -6,12 +6,13 @@ import pytest
 from cnn2csdf import operators as op
 from cnn2csdf.fixed_point.flash import flash_bytes
 from cnn2csdf.readers.tflite.reader import parse_tflite
-from planners.code.library import library
+from planners.code.library import library, write_library
 from planners.memory.fit import fit
 from planners.plan.ram import state_bytes
 from tests.cnn2csdf.readers.test_tflite_hybrid import BY_ROW, KINDS, embedding_case, hybrid_case
 from tests.cnn2csdf.readers.tflite_models import Node, Tensor, constant, tflite_bytes
 from tests.planners.code.compiling import inlined, needs_compiler, run_all
+from tests.planners.code.test_status_codes import built
 
 REAL_BYTES = 4
 
@@ -72,6 +73,54 @@ def test_products_with_weights_of_int8_among_integers_are_the_same_in_c(tmp_path
     written = library(model, plan, name="net0")
     assert "fully_connected_hybrid" in inlined(written.files, "src/net0.c")
     assert run_all([written], tmp_path) == []
+
+
+UNUSUAL = """#include <math.h>
+#include <string.h>
+#include "one.h"
+#define COUNT ONE_X_ELEMENTS
+static one_element arena[ONE_ARENA_ELEMENTS];
+static one_state state;
+static float input[COUNT], output[ONE_Y_OUTPUT_ELEMENTS], zeros[ONE_Y_OUTPUT_ELEMENTS];
+static float other[ONE_Y_OUTPUT_ELEMENTS];
+int main(void)
+{
+    static const float small[] = {1e-39f, -1e-39f, 1e-45f, 3e-37f, -3e-38f};
+    int i, j, failed = one_init(&state, arena, sizeof arena) || one_run(&state, input, zeros);
+    for (j = 0; j < 5; j++) {
+        for (i = 0; i < COUNT; i++) {
+            input[i] = small[j];
+        }
+        failed |= one_run(&state, input, output);
+        for (i = 0; i < ONE_Y_OUTPUT_ELEMENTS; i++) {
+            failed |= !(fabsf(output[i] - zeros[i]) < 1e-30f);
+        }
+    }
+    for (j = 0; j < COUNT; j++) {
+        for (i = 0; i < COUNT; i++) {
+            input[i] = (float)(i % 5) - 1.5f;
+        }
+        input[j] = 0;
+        failed |= one_run(&state, input, other);
+        input[j] = NAN; /* counts as zero */
+        failed |= one_run(&state, input, output) || memcmp(output, other, sizeof output);
+        input[j] = (j % 2) ? INFINITY : -INFINITY;
+        failed |= one_run(&state, input, output);
+    }
+    return failed;
+}
+"""
+
+
+@needs_compiler
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("seed", range(2))
+def test_tiny_and_infinite_numbers_are_defined_beside_weights_of_int8(tmp_path, kind, seed):
+    model = parse_tflite(hybrid_case(kind, seed)[0], "one.tflite", with_weights=True)
+    plan = fit(model.network, element_bytes=REAL_BYTES, budget=1).least.plan
+    write_library(model, plan, tmp_path, name="one")
+    assert built(tmp_path, "one", UNUSUAL, "-fsanitize=float-cast-overflow") == ("", 0)
 
 
 def test_weights_of_int8_for_real_numbers_take_a_byte_of_flash():
