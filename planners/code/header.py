@@ -113,7 +113,7 @@ typedef struct {{
 {name}_status {name}_{self.interface.verb}({self.interface.parameters()});
 
 /* Address of an output in the arena: valid after a frame, until the next frame begins. number: from
-   0 on. NULL for a wrong number or state.{self._anywhere()} */
+   0 on. NULL for a wrong number or state, and while a frame is in progress.{self._anywhere()} */
 const void *{name}_output(const {name}_state *state, int number);
 """
         text += self.interface.ports.declarations() + self.interface.declarations()
@@ -125,7 +125,9 @@ void {name}_profile_end(int stage);
 #endif
 #ifdef {capitals}_YIELD
 /* To be defined by the application: called after each firing of a stage, to feed a watchdog or to
-   yield to other tasks. */
+   yield to other tasks. For the same state, the hook may call the functions that end a frame, which
+   return {capitals}_OK; the call that continued the frame then returns {capitals}_NO_FRAME. Functions
+   that continue a frame or need a complete frame return {capitals}_BUSY. */
 void {name}_yield(void);
 #endif
 {self._blocks_declared()}

@@ -191,6 +191,12 @@ class Interface:
         """C that refuses a call while a frame is in progress."""
         return refuse(self.name, "IS_BUSY(state)", "BUSY")
 
+    @property
+    def _refuse_hook_c(self) -> str:
+        """C that refuses to continue a frame from its own hook."""
+        refused = refuse(self.name, "IS_IN_HOOK(state)", "BUSY")
+        return f"#ifdef {self.name.upper()}_YIELD\n{refused}#endif\n"
+
     def parameters(self) -> str:
         """Return the parameters of the function that executes a frame."""
         return self._parameters(self.inputs, self.outputs)
@@ -255,8 +261,11 @@ void *{name}_input({name}_state *state, int number);
 #define IS_BUSY(state) 0
 #define IS_IDLE(state) 0
 #else
-#define IS_BUSY(state) ((int32_t)(state)->group < GROUPS)
-#define IS_IDLE(state) ((int32_t)(state)->group >= GROUPS)
+#define IS_BUSY(state) ((int32_t)(state)->group != GROUPS)
+#define IS_IDLE(state) ((int32_t)(state)->group == GROUPS)
+#endif
+#ifdef {name.upper()}_YIELD
+#define IS_IN_HOOK(state) (((state)->group & IN_HOOK) != 0U)
 #endif
 
 static element *tensor_in(const instance *state, int32_t number)
@@ -280,7 +289,7 @@ static void end_frame(instance *state)
 
 const void *{name}_output(const instance *state, int number)
 {{
-{self._tensor_address_c(numbers, "")}}}
+{self._tensor_address_c(numbers)}}}
 """
         text += self.ports.definitions()
         return text + (
@@ -358,15 +367,12 @@ const void *{name}_output(const instance *state, int number)
             return ""
         return refuse(self.name, _missing(ports), "NULL_POINTER")
 
-    def _tensor_address_c(self, numbers: Sequence[str], condition: str) -> str:
-        """C that returns the address of the tensor of an input or output, or NULL.
-
-        condition: for an address, besides a state of the library and a number of a port.
-        """
+    def _tensor_address_c(self, numbers: Sequence[str]) -> str:
+        """C that returns the address of the tensor of an input or output, or NULL."""
         ok = f"{self.name.upper()}_OK"
         return f"""    static const int16_t numbers[{len(numbers)}] = {{{", ".join(numbers)}}};
     element *address = NULL;
-    if (!IS_OUTSIDE(number, {len(numbers)}) && (state_status(state) == {ok}){condition}) {{
+    if (!IS_OUTSIDE(number, {len(numbers)}) && (state_status(state) == {ok}) && !IS_BUSY(state)) {{
         address = tensor_in(state, numbers[number]);
     }}
     return address;
@@ -384,17 +390,21 @@ const void *{name}_output(const instance *state, int number)
             f"{input_copies}{self._set_outside_pointers_c(results)}    begin_frame(state);\n"
         )
         ok, done = f"{capitals}_OK", f"{capitals}_DONE"
-        step = f"""    (void)ADVANCE(state, NULL, (int32_t)state->group + 1);
-{self._unsign_after_last_group_c()}    status = ((int32_t)state->group < GROUPS) ? {ok} : {done};
+        step = f"""    if (ADVANCE(state, NULL, (int32_t)state->group + 1) < 0) {{
+        status = {capitals}_NO_FRAME;
+    }} else {{
+{indent(self._unsign_after_last_group_c(), "    ")}\
+        status = ((int32_t)state->group < GROUPS) ? {ok} : {done};
+    }}
 """
         call = f"{name}_begin({arguments});\n"
         missing = f"({_missing(self.outputs)}) ? {capitals}_NULL_POINTER"
         refused = self._refuse_null_c([*self.inputs, *results]) + self._refuse_busy_c
-        idle = refuse(name, "IS_IDLE(state)", "NO_FRAME")
+        idle = refuse(name, "IS_IDLE(state)", "NO_FRAME") + self._refuse_hook_c
         return f"""
 void *{name}_input(instance *state, int number)
 {{
-{self._tensor_address_c(numbers, " && !IS_BUSY(state)")}}}
+{self._tensor_address_c(numbers)}}}
 
 {name}_status {name}_begin({self._parameters(self.inputs, results)})
 {{
@@ -420,11 +430,17 @@ APART {name}_status {name}_step(instance *state)
     def _push_row_c(self) -> str:
         """Return C that processes a row, and converts outputs to unsigned after the last row."""
         conversions = self._unsign_outputs_c("        ")
-        return f"""    if (state->group >= GROUPS) {{
+        return f"""    int ended;
+    if (state->group >= GROUPS) {{
         begin_frame(state);
     }}
-    if (ADVANCE(state, (const element *)row, GROUPS) != 0) {{
+    ended = ADVANCE(state, (const element *)row, GROUPS);
+    if (ended > 0) {{
 {conversions}        status = {self.name.upper()}_DONE;
+    }} else if (ended < 0) {{
+        status = {self.name.upper()}_NO_FRAME;
+    }} else {{
+        /* the frame continues with the next row */
     }}
 """
 
@@ -450,14 +466,17 @@ APART {name}_status {name}_step(instance *state)
         )
         required = self._refuse_null_c([*self.inputs, *self.outputs]) + self._refuse_busy_c
         frame = f"""{set_results}    begin_frame(state);
-    for (row = 0; row < {capitals}_ROWS; row++) {{
-        (void){name}_push_row(state, &{port.parameter}[row * {capitals}_ROW_ELEMENTS]);
+    for (row = 0; (row < {capitals}_ROWS) && (status == {capitals}_OK); row++) {{
+        status = {name}_push_row(state, &{port.parameter}[row * {capitals}_ROW_ELEMENTS]);
     }}
-{self._output_copies_c()}"""
+    if (status == {capitals}_DONE) {{
+{indent(self._output_copies_c(), "    ")}        status = {capitals}_OK;
+    }}
+"""
         return f"""{results_function}
 {name}_status {name}_push_row(instance *state, const {port.kind} *row)
 {{
-{checked(name, self._push_row_c(), row_missing)}}}
+{checked(name, self._push_row_c(), row_missing + self._refuse_hook_c)}}}
 
 {name}_status {name}_run({self.parameters()})
 {{

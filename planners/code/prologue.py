@@ -159,9 +159,22 @@ typedef slot element;
 #define PROFILE_END(stage) ((void)0)
 #endif
 #ifdef {capitals}_YIELD
-#define YIELD() {name}_yield()
+/* Call the hook; return whether the hook gave up the frame. IN_HOOK: group of a frame in the hook. */
+#define IN_HOOK 0x8000U
+static int is_given_up(instance *state)
+{{
+    const uint16_t group = state->group;
+    int given_up;
+    state->group = (uint16_t)(group | IN_HOOK);
+    {name}_yield();
+    given_up = (state->group != (group | IN_HOOK)) ? 1 : 0;
+    if (given_up == 0) {{
+        state->group = group;
+    }}
+    return given_up;
+}}
 #else
-#define YIELD() ((void)0)
+#define is_given_up(state) 0
 #endif{self._counts()}"""
 
     def _limits(self) -> tuple[str, str]:

@@ -347,7 +347,6 @@ INLINED static void fire_stage(instance *state, int32_t number, const element *r
     copy_to_duplicates(&r);
 #endif
     PROFILE_END((int)number);
-    YIELD();
     state->fired[number - g->first_stage]++;
 #if CAN_STAGE
     if (staged >= 0) {
@@ -494,6 +493,9 @@ static int advance(instance *state, const element *row, int32_t end)
                 return 0;
             }
             fire_stage(state, last, next);
+            if (is_given_up(state)) {
+                return -1;
+            }
             if (stages[last].mode == ARRIVING) {
                 next = NULL;
             }
@@ -535,6 +537,9 @@ static int advance_in_order(instance *state, const element *row, int32_t end)
             return 1;
         }
         fire_stage(state, number, row);
+        if (is_given_up(state)) {
+            return -1;
+        }
         if (stages[number].mode == ARRIVING) {
             row = NULL;
         }

@@ -17,8 +17,60 @@ from tests.planners.code.compiling import COMPILER, FLAGS, TALKING, needs_compil
 from tests.planners.code.test_writing_libraries import planned, small
 
 BODY = r"^small_status (\w+)\([^;{]*\)\n\{\n(.*?)^\}"
-REFUSALS = """#include <setjmp.h>
-#include <stdio.h>
+HOOK = """#include <setjmp.h>
+static jmp_buf aborted;
+static int firings, failed_in_hook, is_aborting;
+static void (*in_hook)(void);
+
+void small_yield(void)
+{
+    if (is_aborting) {
+        longjmp(aborted, 1);
+    }
+    if (in_hook && ++firings == 3) {
+        void (*call)(void) = in_hook;
+        in_hook = NULL;
+        call();
+        firings = 0;
+    }
+}
+
+static void waits(void)
+{
+    failed_in_hook |= small_run(&state, input, again) != SMALL_BUSY || small_output(&state, 0);
+    failed_in_hook |= small_CONTINUED != SMALL_BUSY;
+}
+
+static void resets(void)
+{
+    failed_in_hook |= small_reset(&state) != SMALL_OK;
+}
+
+static void begins(void)
+{
+    resets();
+    failed_in_hook |= small_run(&state, input, again) != SMALL_OK;
+}
+
+static void initialises(void)
+{
+    failed_in_hook |= small_init(&state, arena, sizeof arena) != SMALL_OK;
+}
+
+static int runs_with_hook(void)
+{
+    static void (*const hooks[])(void) = {waits, resets, begins, initialises};
+    size_t number;
+    for (number = 0; number < sizeof hooks / sizeof *hooks; number++) {
+        in_hook = hooks[number];
+        failed_in_hook |= small_run(&state, input, again) != (number ? SMALL_NO_FRAME : SMALL_OK);
+        failed_in_hook |= in_hook || small_run(&state, input, again) != SMALL_OK;
+        failed_in_hook |= memcmp(again, output, sizeof output) != 0;
+    }
+    return failed_in_hook;
+}
+"""
+REFUSALS = """#include <stdio.h>
 #include <string.h>
 #include "small.h"
 
@@ -26,16 +78,8 @@ static small_element arena[SMALL_ARENA_ELEMENTS + 1];
 static float input[SMALL_INPUT_ELEMENTS], output[SMALL_OUTPUT_ELEMENTS], again[SMALL_OUTPUT_ELEMENTS];
 static small_state state, other;
 static size_t size = SMALL_ARENA_ELEMENTS * sizeof(small_element);
-static jmp_buf aborted;
-static int is_aborting;
 
-void small_yield(void)
-{
-    if (is_aborting) {
-        longjmp(aborted, 1);
-    }
-}
-
+HOOK
 #define EXPECT(status, call) \\
     if ((call) != (status)) { \\
         printf("%s: not %s\\n", #call, #status); \\
@@ -100,6 +144,7 @@ int main(void)
     EXPECT(SMALL_OK, small_reset(&state))
     EXPECT(SMALL_OK, small_run(&state, input, again))
     EXPECT(0, memcmp(again, output, sizeof output))
+    EXPECT(0, runs_with_hook())
     return failed;
 }
 """
@@ -110,6 +155,7 @@ static small_element arena[SMALL_ARENA_ELEMENTS];
 static float input[SMALL_INPUT_ELEMENTS], output[SMALL_OUTPUT_ELEMENTS], again[SMALL_OUTPUT_ELEMENTS];
 static small_state state;
 
+HOOK
 int main(void)
 {
     int failed = 0, number;
@@ -124,6 +170,7 @@ int main(void)
     failed |= small_reset(&state) != SMALL_OK;
     failed |= small_run(&state, input, again) != SMALL_OK;
     failed |= memcmp(again, output, sizeof output) != 0;
+    failed |= runs_with_hook();
     return failed;
 }
 """
@@ -231,7 +278,8 @@ def retrained(model):
 def test_functions_refuse_wrong_memory_states_and_headers(tmp_path):
     plan = planned(small())
     write_library(small(), plan, tmp_path)
-    text = REFUSALS.replace("GROUPS", str(len(plan.groups)))
+    text = REFUSALS.replace("GROUPS", str(len(plan.groups))).replace("HOOK", HOOK)
+    text = text.replace("CONTINUED", "step(&state)")
     assert built(tmp_path, "small", text, "-DSMALL_YIELD") == ("", 0)
 
 
@@ -239,7 +287,8 @@ def test_functions_refuse_wrong_memory_states_and_headers(tmp_path):
 @needs_compiler
 def test_a_frame_of_rows_in_progress_is_given_up_by_reset(tmp_path):
     write_library(small(), planned(small(), is_streamed=True), tmp_path)
-    assert built(tmp_path, "small", ROWS) == ("", 0)
+    text = ROWS.replace("HOOK", HOOK).replace("CONTINUED", "push_row(&state, input)")
+    assert built(tmp_path, "small", text, "-DSMALL_YIELD") == ("", 0)
 
 
 @pytest.mark.slow
@@ -251,7 +300,10 @@ def test_without_checks_only_frames_are_computed(tmp_path):
     checks += [line for line in REFUSALS.splitlines() if "_MISALIGNED" in line]
     checks += [line for line in REFUSALS.splitlines() if "_BUSY" in line or "NO_FRAME" in line]
     text = "\n".join(line for line in REFUSALS.splitlines() if line not in checks)
-    text = text.replace("EXPECT(GROUPS, steps)", "")
+    text = text.replace("EXPECT(GROUPS, steps)", "").replace("EXPECT(0, runs_with_hook())", "")
+    text = text.replace(
+        "HOOK", "#include <setjmp.h>\nstatic jmp_buf aborted;\nstatic int is_aborting;"
+    )
     assert text.count("EXPECT") > 4
     assert built(tmp_path, "small", text, "-DSMALL_UNCHECKED") == ("", 0)
 
