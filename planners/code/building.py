@@ -335,7 +335,8 @@ firing of a stage, with `-D{capitals}_YIELD` your `{name}_yield()` after each. F
   files of their own. `test/` and `target/` are its test program and what that needs on a bare
   Cortex-M; a product leaves them out.
 {_testing(vectors)}{_projects(name, package)}\
-- Source files name their licence, which `LICENSE` explains: {LICENSE}.
+- Source files name their licence, which `LICENSE` explains: {LICENSE};
+  weights and tables of layers that of the model: {package.model_license}.
   `{name.upper()}_VERSION` is the version of the library, "{package.version}".{_with_cmsis_nn(written)}
 {_making(written) if MAKE in package.projects else ""}"""
 

@@ -7,7 +7,7 @@ import argparse
 from cnn2csdf.commands.cnn import options as shared
 from csdf.cli import option_values, parsers
 from planners.code.machines import TARGETS
-from planners.code.packaging import CMAKE, MAKE, PROJECTS, UNVERSIONED
+from planners.code.packaging import CMAKE, MAKE, MODEL_LICENSE, PROJECTS, UNVERSIONED
 from planners.code.parts import KERNELS, OWN
 from planners.memory.command.main import EFFORT, SinglePlan, add_order_option, add_plan_options
 
@@ -124,6 +124,13 @@ def _add_package_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--author", metavar="NAME", help="of the library, in its banners")
     parser.add_argument("--url", metavar="ADDRESS", help="of the library, in its banners")
+    parser.add_argument(
+        "--model-license",
+        default=MODEL_LICENSE,
+        metavar="SPDX",
+        help="licence of the weights, as an SPDX expression such as MIT, in the banners of weights "
+        f"and tables; default: {MODEL_LICENSE}, terms not stated",
+    )
     parser.add_argument(
         "--rename",
         type=_renamed,

@@ -463,6 +463,7 @@ def _package(options: argparse.Namespace) -> Package:
         version=options.library_version,
         author=options.author,
         url=options.url,
+        model_license=options.model_license,
         projects=options.project,
         sources=tuple(source_of(path) for path in options.models),
         command=command_of("csdf deploy", options.words),
