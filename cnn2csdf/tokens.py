@@ -309,7 +309,7 @@ def _select(draft: TokenDraft, layer: Layer, axis: int, positions: Sequence[int]
     if dim == whole_axis("Y", shape.height) and is_range:
         rows = op.Slice(axis=1, start=first, stop=end, step=step)
         draft.put(layer, rows, [tensor.layer], _with_dim(tensor, axis, whole_axis("Y", count)))
-    elif digit.axis == "C" and list(positions) == sorted(positions):
+    elif digit.axis == "C" and list(positions) == sorted(set(positions)):
         channels_of_map = np.arange(shape.channels)
         values = channels_of_map // digit.stride % digit.size
         selected = channels_of_map[np.isin(values, positions)].tolist()

@@ -38,9 +38,8 @@ __all__ = ["QuantizedLstm", "QuantizedSvdf", "Recurrence"]
 
 GATES = {"lstm": 4, "gru": 3, "rnn": 1}
 DIRECTIONS = {"forward": (1,), "reverse": (-1,), "bidirectional": (1, -1)}
-State = tuple[
-    Array, Array
-]  # hidden state, which is the output of a time step, and cells of an LSTM
+# The hidden state, which is the output of a time step, and the cells of an LSTM.
+State = tuple[Array, Array]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -48,9 +48,9 @@ def parse_darknet(text: str, name: str) -> Network:
             kind = KINDS[section.kind]
             if kind.options is not None:
                 section.require_only({*kind.options, *TRAINING_OPTIONS})
-            name = f"{kind.word}{number}"
+            layer_name = f"{kind.word}{number}"
             last = kind.add(
-                SectionLayers(builder=builder, section=section, sources=sources, name=name)
+                SectionLayers(builder=builder, section=section, sources=sources, name=layer_name)
             )
         except InvalidNetwork as error:
             raise InvalidNetwork(f"{section.where}: {error}") from None

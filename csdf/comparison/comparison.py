@@ -53,7 +53,7 @@ SHORT = 5.0  # seconds for an experiment, at most
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict(Shown):
-    """The answers of a tool and of ours to a question. reason: of a difference, or a remark.
+    """The answer of a tool to a question, and ours. reason: of a difference, or a remark.
 
     A difference without a reason is open. seconds: of the tool, its start included; own_seconds: ours.
     """

@@ -54,11 +54,13 @@ def subject(options: argparse.Namespace, stop: Stop) -> NetworkSubject:
     granularity, size = chosen.granularity_of(options), options.element_bytes
     stated_bytes = size if options.is_element_given else None
     limits = MemoryLimits(ram=options.ram, flash=options.flash, memory=options.memory)
-    flash = flash_bytes(network, stated_bytes)
+    platform = shared.platform_of(options)
+    core = core_of_platform(platform) if platform and "is_platform_given" in options else None
+    flash = flash_bytes(network, stated_bytes, core)
     room = limits.room(flash, flash)
     # Where the parameters alone are too large, the page says what the network would take.
     room = None if room is None or room < 0 else room
-    answers = _answers(model, plans, options, room=room, stop=stop)
+    answers = _answers(model, plans, options, core, room=room, stop=stop)
     durations = chosen.durations_of(network, options)
     graph = lower(network, granularity, durations=durations(granularity), element_bytes=size)
     comparison, reason = None, ""
@@ -76,6 +78,7 @@ def subject(options: argparse.Namespace, stop: Stop) -> NetworkSubject:
         graph=graph,
         element_bytes=size,
         stated_bytes=stated_bytes,
+        flash=flash,
         limits=limits,
         basis=f"{'from' if options.durations else 'for'} {_platform_name(options)}",
         comparison=comparison,
@@ -110,23 +113,24 @@ def _answers(
     model: Model,
     plans: Sequence[tuple[str, StreamingPlan]],
     options: argparse.Namespace,
+    core: str | None,
     *,
     room: int | None,
     stop: Stop,
 ) -> tuple[FitAnswer, ...]:
     """Return the answer of `csdf fit` with the same options, or those about plans of files.
 
-    room: bytes for buffers. Empty where nothing is found in the time that is left.
+    core: of the platform of the options. room: bytes for buffers. Empty where nothing is found in
+    the time that is left.
     """
-    platform = shared.platform_of(options)
     terms: dict[str, Any] = {
         "ram": room,
         "flash": options.flash,
-        "platform": platform,
+        "platform": shared.platform_of(options),
         "durations": None if options.durations is None else durations_table(options.durations),
         "beside": ram_beside(
             model.network,
-            core_of_platform(platform) if platform and "is_platform_given" in options else None,
+            core,
             element_bytes=options.element_bytes if options.is_element_given else None,
             reserve_bytes=options.reserve,
         ),

@@ -8,7 +8,7 @@ from fractions import Fraction
 from operator import attrgetter
 from typing import Any
 
-from cnn2csdf.fixed_point.flash import flash_by_layer, flash_bytes
+from cnn2csdf.fixed_point.flash import flash_by_layer
 from cnn2csdf.network import Network
 from cnn2csdf.operators.operator import describe
 from cnn2csdf.parameters import layer_parameter_bytes, multiply_accumulates
@@ -62,6 +62,7 @@ class NetworkSubject:
     graph: Graph
     element_bytes: int | None
     stated_bytes: int | None
+    flash: int
     limits: MemoryLimits
     basis: str
     comparison: MemoryComparison | None
@@ -76,21 +77,20 @@ class NetworkSubject:
     def surroundings(self, graph: GraphFindings, added: Sequence[Contribution]) -> PageFrame:
         """Return the parts of the page about memory, before and after the parts about the graph."""
         network, comparison = self.value, self.comparison
-        flash = flash_bytes(network, self.stated_bytes)
         methods = () if comparison is None else comparison.methods
         findings = NetworkFindings(
             name=network.name,
             layers=tuple(_layers(self)),
-            flash=flash,
+            flash=self.flash,
             answers=self.answers,
             basis=self.basis,
-            methods=tuple(method._replace(parameters=flash) for method in methods),
+            methods=tuple(method._replace(parameters=self.flash) for method in methods),
             nanoseconds=None if comparison is None else comparison.nanoseconds,
             added=(
                 Contribution(sections=(network_section(network, next(iter(self.answers), None)),)),
                 *added,
             ),
-            limit=_limit_of(self.limits, flash),
+            limit=_limit_of(self.limits, self.flash),
         )
         return network_surroundings(findings, graph)
 

@@ -141,6 +141,21 @@ def require_one_plan_of_fit_and_deploy(asked):
     assert asked.deploy["mac_ratio"] == asked.fit["mac_ratio"]
 
 
+KWS = TFLITE / "kws_int8.tflite"
+
+
+@each("path", [KWS] if KWS.exists() else [])
+def test_flash_of_a_platform_counts_the_arrays_of_its_kernels(path, run, tmp_path):
+    page = tmp_path / "page.html"
+    on_board = ("--platform", "cortex-m55")
+    _, text, _ = run("fit", path, *on_board, "--json")
+    flash = needed_bytes_in_words(json.loads(text)["flash_bytes"])
+    assert run("report", path, *on_board, "-o", page)[0] == 0
+    for words in (run("cnn", "memory", path, *on_board)[1], page.read_text()):
+        assert f"{flash} of flash" in words
+    assert f"{flash} of flash" not in run("cnn", "memory", path)[1]
+
+
 PERSON = TFLITE / "person_detect_int8.tflite"
 
 

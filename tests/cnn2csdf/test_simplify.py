@@ -207,3 +207,22 @@ def test_what_all_rows_and_columns_are_scaled_by_is_turned_too():
     turned = REWRITES["convert-layout"](model)
     assert_same_outputs(model, turned)
     assert turned.network.layer(joined).shape.dims == (6, 8, 10)
+
+
+@pytest.mark.parametrize("places", [(0, 2), (0, 0, 2), (2, 0), (1, 1)])
+def test_a_gather_of_positions_before_attention_keeps_its_results(places):
+    builder = NetworkBuilder("positions")
+    dense = builder.add(op.MatrixProduct(units=6), builder.input((8, 4)))
+    split = builder.add(op.Reshape(dims=(8, 3, 2)), dense)
+    gathered = builder.add(op.Gather(axis=1, places=places), split)
+    flat = builder.add(op.Reshape(dims=(8, 2 * len(places))), gathered)
+    transposed = builder.add(op.Transpose(permutation=(1, 0)), flat)
+    scores = builder.add(op.MatrixProduct(), flat, transposed)
+    weights = builder.add(op.Softmax(axis=1), scores)
+    builder.output(builder.add(op.MatrixProduct(), weights, flat))
+    network = builder.network()
+    model = Model(network=network, weights=random_weights(network, 0))
+    frame = {"input": np.random.default_rng(0).standard_normal((8, 4)).astype(np.float32)}
+    (expected,) = run_layer_by_layer(model, frame).values()
+    (result,) = run_layer_by_layer(simplified(model), frame).values()
+    np.testing.assert_allclose(result.reshape(-1), expected.reshape(-1), rtol=1e-5)

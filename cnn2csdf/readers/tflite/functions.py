@@ -2,8 +2,9 @@
 
 A tensor of four axes is batch x rows x columns x channels in the file, and channels x rows x columns
 in a layer: the batch, of size 1, is dropped. `assembly.axes(node, dims)` lists the axes of the file in
-the order of the layer, (3, 1, 2) there. `assembly.computed` adds a layer of floating point before those
-of the node, `assembly.prepared` layers that move elements, `assembly.add` the layers of the output.
+the order of the layer, (3, 1, 2) there. `assembly.add_inner` adds a layer of floating point before
+those of the node, `assembly.add_moves` layers that move elements, `assembly.add` the layers of the
+output.
 """
 
 from __future__ import annotations

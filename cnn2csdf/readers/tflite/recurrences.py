@@ -96,7 +96,7 @@ def _supported_units(node: TfliteNode, assembly: TfliteAssembly) -> int:
 def _add_real(node: TfliteNode, assembly: TfliteAssembly, units: int, *, keeps: bool) -> None:
     """Add an LSTM of real numbers in the form of ONNX: gates concatenated, batch as second axis.
 
-    `assembly.prepared` adds moves (reshapes, slices) after a layer and returns the last of them. Of a
+    `assembly.add_moves` adds moves (reshapes, slices) after a layer and returns the last of them. Of a
     Recurrence, `given` are the inputs in addition to the sequence, and `gives` is the output.
     """
     frames = assembly.shape(node, 0).dims[0]

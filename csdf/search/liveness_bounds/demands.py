@@ -69,7 +69,7 @@ class MomentShortfall:
         for variable in variables:
             self._program.add_column(variable.weight, 0, None)
         states = add_states(self._program, firings, window, room)
-        self._order = len(self._program.rows)  # of these, rows of uses follow
+        self._order = len(self._program.rows)  # rows that order firings; those of uses follow
         self._uses = [
             states.use(channel, moment)
             for channel in firings.channels
@@ -86,7 +86,7 @@ class MomentShortfall:
         moment: Moment,
         room: Sequence[int],
     ) -> MomentShortfall | None:
-        """Return the states of a moment; None if no capacities up to `room` are live."""
+        """Return the program of a moment; None if no capacities up to `room` are live."""
         window = firings.window(moment, room)
         return None if window is None else cls(firings, variables, moment, room, window)
 

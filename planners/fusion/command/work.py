@@ -44,6 +44,7 @@ from planners.memory.several_networks import Together
 from planners.memory.times import measured_work
 from planners.plan.carried_out import format_own_plans
 from planners.plan.regions import layer_range
+from planners.plan.stack import core_of_platform
 from planners.published.mafat import (
     MB,
     Predictor,
@@ -101,7 +102,8 @@ def work(options: argparse.Namespace) -> int:
                 platform=terms.platform,
             )
     is_cut_short = stop.is_cut_short and answer.status is not Status.OPTIMAL
-    stored = flash_bytes(model.network, options.element_bytes)  # as csdf fit counts
+    core = core_of_platform(terms.platform)
+    stored = flash_bytes(model.network, options.element_bytes, core)  # as csdf fit counts
     if options.flash is not None and stored > options.flash:
         reason = because(FusionWhy.FLASH, needed=stored, flash=options.flash)
         answer = replace(answer, plan=None, status=Status.INFEASIBLE, reason=reason)
@@ -303,7 +305,8 @@ def _plan_lines(plan: FusionPlan, status: str) -> list[str]:
     width = max(map(len, names))
     network, scratch = plan.chain.network, plan.terms.scratch
     necessary = network_multiply_accumulates(network)
-    stored = flash_bytes(network, plan.terms.element_bytes)
+    core = core_of_platform(plan.terms.platform)
+    stored = flash_bytes(network, plan.terms.element_bytes, core)
     counted = "" if scratch is ScratchCount.NONE else f", scratch of convolutions: {scratch.value}"
     extra = plan.redundant / max(1, necessary)
     work = f"{extra:.2%} redundant MACs" if plan.redundant else "no recomputation"

@@ -32,6 +32,7 @@ from planners.memory.command.beside import fit_beside, in_words
 from planners.memory.plain_plans import MemoryComparison, memory_comparison
 from planners.memory.several_networks import Together
 from planners.plan.carried_out import format_own_plans
+from planners.plan.stack import core_of_platform
 from planners.published.samos import PUBLISHED_STEPS, PublishedMemory, published_memory
 
 NANOSECONDS = 10**9
@@ -176,7 +177,8 @@ def work(options: argparse.Namespace) -> int:
             table.append((row.name, *row.sizes, *(f"{float(rate):.6g}" for rate in row.rates)))
         print(csv_text(table).rstrip("\n"))
     else:
-        print(answers.in_words(_lines(rows), options))
+        core = core_of_platform(shared.platform_of(options))
+        print(answers.in_words(_lines(rows, core), options))
     if options.output:
         works = [(row.comparison.network, row.comparison.plan()) for row in rows]
         output.write("csdf cnn memory", options.output, format_own_plans(works))
@@ -235,7 +237,7 @@ def _timed(
     return network, lambda cut: whole if cut == WHOLE else durations(cut)
 
 
-def _lines(rows: Sequence[AnsweredNetwork]) -> list[str]:
+def _lines(rows: Sequence[AnsweredNetwork], core: str | None) -> list[str]:
     table: list[tuple[str, ...]] = [tuple(COLUMNS.values())]
     verdicts, notes = [], []
     for row in rows:
@@ -260,7 +262,7 @@ def _lines(rows: Sequence[AnsweredNetwork]) -> list[str]:
             notes.append(
                 f"{row.name}: {words} of the buffers stay between frames, which come as a whole"
             )
-        stored = flash_bytes(comparison.network, comparison.element_bytes)
+        stored = flash_bytes(comparison.network, comparison.element_bytes, core)
         if stored != comparison.parameters:
             parameters = bytes_in_words(comparison.parameters)
             in_flash = and_in_flash(comparison.parameters, stored)

@@ -58,7 +58,6 @@ def test_several_kinds_of_parts_are_exact_too():
     found = load_front(evaluator, (1, 3))
     assert found.genes == (1, 3)
     assert found.is_exact
-    assert found.genes == (1, 3)
     expected = front_of(
         load_and_periods(evaluator, genes) for genes in all_genes(application, (None, 1, 3))
     )
