@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 ESCAPES = str.maketrans(
     {sign: f"\\{sign}" for sign in "{}$&#%_"}
     | {"\\": r"\textbackslash{}", "^": r"\textasciicircum{}", "~": r"\textasciitilde{}"}
-    | {"<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}", '"': r"\textquotedbl{}"}
+    | {"[": "{[}", "*": "{*}"}  # a command before the cell, such as a line break, would take them
+    | {"<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}", '"': "''"}
 )
 
 
@@ -25,7 +26,7 @@ def booktabs(
 ) -> str:
     """Return a tabular; heads and cells are LaTeX already.
 
-    texts: the columns that stand at the left, all others at the right. remarks: comments above it.
+    texts: the columns aligned at the left, all others at the right. remarks: comments above it.
     """
     left = set(texts)
     columns = "".join("l" if index in left else "r" for index in range(len(heads)))

@@ -5,11 +5,12 @@ from __future__ import annotations
 import csv
 import io
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from math import lcm
 from typing import TypeVar
 
-from csdf.errors import InvalidGraph, Suspicious, UnreadableFile, counted
+from csdf.errors import InvalidGraph, UnreadableFile, counted
 from csdf.io import sequences
 from csdf.model.builder import GraphBuilder
 from csdf.model.exact import MalformedText, natural, shown
@@ -36,14 +37,11 @@ def parse_layer_table(text: str, name: str = "<text>") -> Graph:
     """
     rows = _rows(text, name)
     _require_few_rates(rows, name)
-    producers = {row["layer"]: row for _, row in rows}
+    producers = {row["layer"]: (line, row["production"]) for line, row in rows}
     builder = GraphBuilder(name.rpartition("/")[2].removesuffix(".csv") or "layers")
     for line, row in rows:
-        times = _parsed(row["times"], f"{name}:{line}", sequences.parse_times)
-        try:
-            builder.actor(row["layer"], times, overlap=False)
-        except InvalidGraph as error:
-            raise UnreadableFile(f"{name}:{line}: {error}") from None
+        with _blaming(f"{name}:{line}"):
+            builder.actor(row["layer"], _parsed(row["times"], sequences.parse_times), overlap=False)
     for line, row in rows:
         for source, consumption in _inputs(row, f"{name}:{line}"):
             if source not in producers:
@@ -51,21 +49,17 @@ def parse_layer_table(text: str, name: str = "<text>") -> Graph:
                     f"{name}:{line}: layer {row['layer']!r} reads from {source!r}, "
                     "which is not a layer of the table"
                 )
-            where = f"{name}:{line}"
-            production = _parsed(producers[source]["production"], where, sequences.parse_rates)
-            consumed_rates = _parsed(consumption, where, sequences.parse_rates)
-            try:
-                builder.channel(source, production, row["layer"], consumed_rates)
-            except InvalidGraph as error:
-                raise UnreadableFile(f"{where}: {error}") from None
-    try:
-        with warnings.catch_warnings(record=True) as warnings_caught:
-            warnings.simplefilter("always")
-            graph = builder.graph()
-    except InvalidGraph as error:
-        raise UnreadableFile(f"{name}: {error}") from None
+            line_of_source, production = producers[source]
+            with _blaming(f"{name}:{line_of_source}"):
+                produced = _parsed(production, sequences.parse_rates)
+            with _blaming(f"{name}:{line}"):
+                consumed = _parsed(consumption, sequences.parse_rates)
+                builder.channel(source, produced, row["layer"], consumed)
+    with _blaming(name), warnings.catch_warnings(record=True) as warnings_caught:
+        warnings.simplefilter("always")
+        graph = builder.graph()
     for warning in warnings_caught:
-        warnings.warn(f"{name}: {warning.message}", Suspicious, stacklevel=2)
+        warnings.warn(f"{name}: {warning.message}", warning.category, stacklevel=2)
     return graph
 
 
@@ -86,10 +80,8 @@ def layer_widths(text: str, name: str = "<text>") -> dict[str, int]:
 
 
 def _width(text: str, where: str) -> int:
-    try:
+    with _blaming(f"{where}: {WIDTH}"):
         width = natural(text)
-    except MalformedText as error:
-        raise UnreadableFile(f"{where}: {WIDTH}: {error}") from None
     if not width:
         raise UnreadableFile(f"{where}: {WIDTH} 0; a token has at least one bit")
     return width
@@ -102,9 +94,8 @@ def _rows(text: str, name: str) -> list[tuple[int, dict[str, str]]]:
     try:
         header = [cell.strip() for cell in next(reader, [])]
         if sorted(header) not in (sorted(COLUMNS), sorted((*COLUMNS, WIDTH))):
-            raise UnreadableFile(
-                f"{name}:1: columns {shown(', '.join(header))}; expected {', '.join(COLUMNS)}"
-            )
+            listed = f"{', '.join(COLUMNS)}, perhaps {WIDTH}"
+            raise UnreadableFile(f"{name}:1: columns {shown(', '.join(header))}; expected {listed}")
         for cells in reader:
             if not any(cell.strip() for cell in cells):
                 continue
@@ -127,9 +118,11 @@ def _require_few_rates(rows: list[tuple[int, dict[str, str]]], name: str) -> Non
     rates = 0
     for line, row in rows:
         where = f"{name}:{line}"
-        lists = [row["times"], row["production"], *row["consumption"].split(";")]
-        phases = lcm(*(_parsed(text, where, lambda _, length: length) for text in lists))
-        rates += phases * (len(lists) + 2)
+        lists = row["consumption"].split(";")
+        with _blaming(where):
+            phases = lcm(*map(sequences.sequence_length, (row["times"], row["production"], *lists)))
+        # Times, production, two lists of the self-loop, and the consumption from each input.
+        rates += phases * (4 + max(len(lists), row["inputs"].count(";") + 1))
         if rates > MOST_RATES:
             raise UnreadableFile(
                 f"{where}: more than {MOST_RATES} rates in the layers up to {row['layer']!r}"
@@ -150,8 +143,14 @@ def _inputs(row: dict[str, str], where: str) -> list[tuple[str, str]]:
     return list(zip(names, lists, strict=True))
 
 
-def _parsed(text: str, where: str, parse: Callable[[str, int], Numbers]) -> Numbers:
+def _parsed(text: str, parse: Callable[[str, int], Numbers]) -> Numbers:
+    return parse(text, sequences.sequence_length(text))
+
+
+@contextmanager
+def _blaming(where: str) -> Iterator[None]:
+    """Turn the refusal of a text or of a part of the graph into an error that says where it is."""
     try:
-        return parse(text, sequences.sequence_length(text))
-    except MalformedText as error:
+        yield
+    except (InvalidGraph, MalformedText) as error:
         raise UnreadableFile(f"{where}: {error}") from None

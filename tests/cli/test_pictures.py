@@ -6,6 +6,7 @@ import pytest
 
 from csdf.cli import loading
 from csdf.errors import CsdfError
+from csdf.io.latex import escaped
 from tests.cli.running import GRAPHS
 
 
@@ -57,6 +58,10 @@ def test_a_picture_is_as_wide_as_a_column_of_a_paper(run, tmp_path, column, poin
     assert f'width="{points}pt"' in path.read_text()  # 3.5 and 7 inches of 72 points each
     assert run("pareto", GRAPHS / "csdf_example.xml", "--plot", path)[0] == 0
     assert f'width="{points}pt"' not in path.read_text()
+
+
+def test_no_cell_is_an_option_of_the_line_break_before_it():
+    assert escaped('[fir] *"x"') == "{[}fir] {*}''x''"
 
 
 def test_a_front_is_a_table_of_latex(run, tmp_path):

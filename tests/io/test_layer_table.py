@@ -28,6 +28,15 @@ def test_a_layer_works_on_one_phase_at_a_time():
     assert [loop.initial_tokens for loop in loops] == [1, 1, 1]
 
 
+def test_a_layer_that_no_other_reads_needs_no_production():
+    assert parse_layer_table(TABLE + "out,add,1,,1\n").channel("add to out").production == (
+        1,
+        1,
+        1,
+        1,
+    )
+
+
 def test_times_may_be_rational():
     # The shortest time is 1/2, so that is the unit: 2 becomes 4 of them.
     graph = parse_layer_table(TABLE, "net.csv")
@@ -52,6 +61,8 @@ def test_the_graph_of_a_layer_table_is_consistent():
         (TABLE + "x,in,-1,1,1\n", "net.csv:5: '-1' is negative"),
         (TABLE + "x,in,1;1,1,1\n", "net.csv:5: layer 'x' has 1 input but 2 lists"),
         (TABLE + "in,,1,1,1\n", "net.csv:5: two actors are named 'in'"),
+        (TABLE + 'x,in,1,"1,a",1\ny,x,1,1,1\n', "net.csv:5: 'a' is not an integer"),
+        (TABLE + "y,in;in;in;in,1999999*1,1,1\n", "net.csv:5: more than 10000000 rates"),
         (TABLE + "x,in,0,1,1\n", "all consumption rates are zero"),
         (
             TABLE + "x,,1,1,9999999*1\n",
