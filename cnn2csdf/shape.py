@@ -45,7 +45,7 @@ class Shape:
 
     @property
     def channels(self) -> int:
-        """Feature maps."""
+        """Feature maps; of a tensor that is no map, its first size."""
         return self.dims[0]
 
     @property
@@ -60,7 +60,7 @@ class Shape:
 
     @property
     def turned(self) -> Shape:
-        """The shape of a map turned around its diagonal; another tensor as it is."""
+        """The shape of a map with height and width exchanged; another tensor as it is."""
         return Shape(dims=(self.channels, self.width, self.height)) if self.is_map else self
 
     def __str__(self) -> str:

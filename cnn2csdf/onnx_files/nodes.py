@@ -40,40 +40,38 @@ class OnnxNode:
         return name
 
     def integer(self, name: str, default: int) -> int:
-        """Return an attribute."""
+        """Return an integer attribute."""
         return int(self._attribute(name, "INT", default))
 
     def real(self, name: str, default: float) -> float:
-        """Return an attribute, the shortest decimal that is the same in single precision.
+        """Return a floating-point attribute, the shortest decimal that is the same in single precision.
 
         Raises UnreadableFile where it is no finite number.
         """
-        attribute = self._attribute(name, "FLOAT", None)
-        if attribute is not None and not isfinite(attribute):
-            raise UnreadableFile(f"{self}: attribute {name} is {attribute}")
-        return default if attribute is None else shortest_decimal(attribute)
+        number = self._attribute(name, "FLOAT", None)
+        return default if number is None else self._decimal(name, number)
 
     def text(self, name: str, default: str) -> str:
-        """Return an attribute."""
+        """Return a text attribute."""
         return str(self._attribute(name, "STRING", default))
 
     def integers(self, name: str) -> tuple[int, ...] | None:
-        """Return an attribute; None where it is left out."""
+        """Return an attribute of integers; None where it is left out."""
         attribute: tuple[int, ...] | None = self._attribute(name, "INTS", None)
         return attribute
 
     def reals(self, name: str) -> tuple[float, ...] | None:
-        """Return an attribute, as shortest decimals; None where it is left out."""
-        attribute = self._attribute(name, "FLOATS", None)
-        return None if attribute is None else tuple(map(shortest_decimal, attribute))
+        """Return an attribute of numbers, each as `real`; None where it is left out."""
+        numbers = self._attribute(name, "FLOATS", None)
+        return None if numbers is None else tuple(self._decimal(name, each) for each in numbers)
 
     def texts(self, name: str) -> tuple[str, ...] | None:
-        """Return an attribute; None where it is left out."""
+        """Return an attribute of texts; None where it is left out."""
         attribute: tuple[str, ...] | None = self._attribute(name, "STRINGS", None)
         return attribute
 
     def numbers(self, name: str, default: tuple[int, ...]) -> tuple[int, ...]:
-        """Return an attribute with as many numbers as the default has."""
+        """Return an attribute of integers, as many as the default has."""
         numbers = self.integers(name)
         if numbers is not None and len(numbers) != len(default):
             raise UnreadableFile(
@@ -82,7 +80,7 @@ class OnnxNode:
         return default if numbers is None else numbers
 
     def pair(self, name: str, default: tuple[int, int]) -> tuple[int, int]:
-        """Return an attribute of two numbers, the vertical one first."""
+        """Return an attribute of two integers, the vertical one first."""
         rows, columns = self.numbers(name, default)
         return (rows, columns)
 
@@ -93,6 +91,11 @@ class OnnxNode:
         if onnx.AttributeProto.AttributeType.Name(attribute.type) != kind:
             raise UnreadableFile(f"{self}: attribute {name} is not of type {kind}")
         return attribute_value(attribute)
+
+    def _decimal(self, name: str, number: float) -> float:
+        if not isfinite(number):
+            raise UnreadableFile(f"{self}: attribute {name} is {number}")
+        return shortest_decimal(number)
 
     def __str__(self) -> str:
         return f"node {self.name!r} ({self.op_type}, opset {self.opset})"
@@ -128,11 +131,12 @@ def node_of(proto: onnx.NodeProto, opsets: Mapping[str, int]) -> OnnxNode:
     named = [name for name in outputs if name]
     if not named:
         raise UnreadableFile(f"node {proto.name!r} ({proto.op_type}) has no output")
+    opset = opsets.get(domain, 0)
     return OnnxNode(
         name=proto.name or named[0],
         op_type=proto.op_type,
         domain=domain,
-        opset=max(opsets.get(domain, 0), 0 if domain else first_opset(proto.op_type)),
+        opset=opset if domain else max(opset, first_opset(proto.op_type)),
         inputs=tuple(proto.input),
         outputs=outputs,
         attributes={attribute.name: attribute for attribute in proto.attribute},
