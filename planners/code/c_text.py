@@ -229,6 +229,7 @@ class Tables:
         self.wanted: set[str] = set()  # C types and functions that the tables mention
         self.weights_have_zeros = False  # trained integers of any layer that is summed up
         self.some_weights_are_halves = False  # of floating-point layers, two bytes each
+        self.ranges_have_offsets = False  # of numbers that are quantised at run time
         self.sums_round_once = False  # of any layer, once instead of twice
         self.sums_are_mixed = sums_are_mixed  # each scaling says which of sum_kinds it has
         # Of each layer with sums: whether its factors are below a half, and its sums have 30 bits.

@@ -168,7 +168,7 @@ class RealTables:
         """Take the tables of a library of integers."""
         self._tables = tables
         self.wanted: set[str] = set()  # C types and functions, by their names among real numbers
-        self.weights_have_zeros = self.sums_round_once = False
+        self.weights_have_zeros = self.sums_round_once = self.ranges_have_offsets = False
         self.sums_are_mixed = False
         self.sum_kinds: set[tuple[bool, bool]] = set()
         self.folded: set[str] = set()

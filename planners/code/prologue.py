@@ -79,6 +79,8 @@ class MacroWriter:
             "SUMS_ARE_NARROW": narrow,
             "SUMS_ARE_MIXED": tables.sums_are_mixed,
             "WINDOWS_ARE_GATHERED": schedule.most_gathered > 0,
+            "RANGES_HAVE_OFFSETS": schedule.calls.real_tables.ranges_have_offsets
+            or tables.ranges_have_offsets,
             "FUSES_LAYERS": schedule.most_layers > 1,
             "HAS_COPIES": schedule.has_copies,
             "HAS_DUPLICATES": bool(schedule.duplicates),

@@ -392,6 +392,7 @@ static void as_tile(const run *r, const layer *l, view *v)
     }
 }
 
+#if FUSES_LAYERS
 /* The view of a result between fused layers of a stage. */
 static view buffer_view(const run *r, const layer *l)
 {
@@ -410,22 +411,27 @@ static view buffer_view(const run *r, const layer *l)
     AS_TILE(r, l, &v);
     return v;
 }
+#endif
 
 static view input_view(const run *r, const layer *l, int32_t number)
 {
     const argument *in = &l->inputs[number];
+#if FUSES_LAYERS
     if (in->local < r->stage->layer_count) {
         return buffer_view(r, &r->stage->layers[in->local]);
     }
+#endif
     return tensor_view(r, in->source);
 }
 
 static view output_view(const run *r, const layer *l)
 {
-    if (l->result == r->stage->result) {
-        return tensor_view(r, l->result);
+#if FUSES_LAYERS
+    if (l->result != r->stage->result) {
+        return buffer_view(r, l);
     }
-    return buffer_view(r, l);
+#endif
+    return tensor_view(r, l->result);
 }
 
 static element *row_at(const view *v, int32_t row)

@@ -62,6 +62,7 @@ static void extend_range(quantizer *q, const element *values, int32_t count)
     }
 }
 
+#if RANGES_HAVE_OFFSETS
 static void range_with_offset(quantizer *q)
 {
     double low = q->low;
@@ -83,6 +84,7 @@ static void range_with_offset(quantizer *q)
         /* zeros */
     }
 }
+#endif
 
 /* Quantise numbers by the range that was measured. Numbers so small that the factor has no finite value
    count as zeros. An infinite number makes the scale infinite, and the sums NaN. */
@@ -92,10 +94,14 @@ static void end_range(quantizer *q, const hybrid *h)
     q->factor = 0;
     q->scale = 1;
     q->zero = 0;
+#if RANGES_HAVE_OFFSETS
     if (h->has_offset != 0) {
         range_with_offset(q);
         return;
     }
+#else
+    (void)h;
+#endif
     q->least = -127;
     q->most = 127;
     if (limit > 0x1.fcp-122f) { /* 127 / 2^128 */

@@ -391,6 +391,7 @@ def _hybrid(node: LayerNode, operator: op.HybridProduct) -> KernelCall:
     product = operator.product
 
     def fields(role: str, weights: Array, *, sums_first: bool = False) -> Fields:
+        node.tables.ranges_have_offsets |= operator.has_offset
         flags = {"has_offset": operator.has_offset, "sums_first": sums_first}
         scales = {"by_channel": len(operator.scales) > 1, "scales": node.derived("scales")}
         return flags | scales | {"weights": node.stored(role, weights), **_bias(node, role)}
