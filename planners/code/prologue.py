@@ -69,14 +69,15 @@ class MacroWriter:
         assembly for Cortex-M reads weights as stored, and subtracts no zero points from them.
         """
         tables, schedule = self._schedule.tables, self._schedule
-        kinds = {(False, False)} if tables.weights_have_zeros else tables.sum_kinds
-        small, narrow = (any(kind) for kind in zip(*(kinds or {(True, True)}), strict=True))
+        kinds = tables.sum_kinds or {(True, True)}
+        if tables.weights_have_zeros:
+            kinds = {(False, False)}
         return {
             "WEIGHTS_HAVE_ZEROS": tables.weights_have_zeros,
             "SOME_WEIGHTS_ARE_HALVES": tables.some_weights_are_halves,
             "SUMS_ROUND_ONCE": tables.sums_round_once,
-            "FACTORS_ARE_SMALL": small,
-            "SUMS_ARE_NARROW": narrow,
+            "FACTORS_ARE_SMALL": any(is_small for is_small, _ in kinds),
+            "SUMS_ARE_NARROW": any(is_narrow for _, is_narrow in kinds),
             "SUMS_ARE_MIXED": tables.sums_are_mixed,
             "WINDOWS_ARE_GATHERED": schedule.most_gathered > 0,
             "RANGES_HAVE_OFFSETS": schedule.calls.real_tables.ranges_have_offsets
@@ -108,9 +109,8 @@ class MacroWriter:
         name, capitals, schedule = self._name, self._capitals, self._schedule
         has_reals = schedule.calls.has_reals
         helium = helium_macros(self.target) if schedule.calls.is_integer else ""
-        variables = len(self.interface.network.variables)
+        macros = "".join(f"#define {head} {value}\n" for head, value in self._macros().items())
         included = "" if self.cmsis_nn is None else "#include <arm_nnfunctions.h>\n"
-        has_left = schedule.has_tiles or bool(schedule.write_buffers)
         return f"""#ifdef CSDF_KERNELS_H
 #error "compile this file alone (no unity build): kernels are compiled for its macros and tables"
 #endif
@@ -127,31 +127,7 @@ typedef slot element;
 {helium}#define LEAST ({self._limits()[0]})
 #define MOST ({self._limits()[1]})
 #define SLOTS 1
-{self._sums_of_layer()}{REAL_LIMITS if has_reals else ""}#define GROUPS {len(schedule.plan.groups)}
-#define MOST_TAPS {schedule.most_taps}
-#define MOST_GATHERED {schedule.most_gathered}
-#define FEW {GATHERED_ROW}
-#define MOST_RANGES {schedule.most_ranges}
-#define MOST_LAYERS {schedule.most_layers}
-#define MOST_NEIGHBOURS {schedule.most_neighbours}
-#define SCRATCH(state) {self._scratch_at()}
-#define SWEEP {self.sweep}
-#define OUTSIDE(state) {"(state)->outside" if self.interface.field() else "NULL"}
-#define BASE(from, tensor) {self._base()}
-#define AT(from, offset) {self._at()}
-#define ADVANCE {self.advance}
-#define TAKE_ROW(to, from, count) {self._take_row()}
-#define TURNS {len(schedule.order.turns)}
-#define DUPLICATES {schedule.duplicates}
-#define JOINTS {schedule.state_rings}
-#define JOINT_TABLE {"joints" if schedule.state_rings else "NULL"}
-{self._joins()}
-#define VARIABLES {variables}
-#define OLDEST(state) {"(state)->oldest" if variables else "NULL"}
-#define BEGINNINGS {len(schedule.beginnings)}
-#define FROM_LEFT(view, column) {"((column) - (view)->left)" if has_left else "(column)"}
-{self._as_tile()}
-
+{self._sums_of_layer()}{REAL_LIMITS if has_reals else ""}{macros}
 {self._row_copies()}{self._moves()}
 #ifdef {capitals}_PROFILE
 #define PROFILE_BEGIN(stage) {name}_profile_begin(stage)
@@ -178,6 +154,42 @@ static int is_given_up(instance *state)
 #else
 #define is_given_up(state) 0
 #endif{self._counts()}"""
+
+    def _macros(self) -> dict[str, object]:
+        """Macros of sizes and addresses, with the values that the kernels are compiled with.
+
+        MOST_...: the maximum over all layers or stages, for the sizes of arrays.
+        """
+        schedule, variables = self._schedule, len(self.interface.network.variables)
+        has_left = schedule.has_tiles or bool(schedule.write_buffers)
+        return {
+            "GROUPS": len(schedule.plan.groups),
+            "MOST_TAPS": schedule.most_taps,  # rows of a window
+            "MOST_GATHERED": schedule.most_gathered,  # elements of a window that is copied (im2col)
+            "FEW": GATHERED_ROW,  # windows with fewer bytes in a row are copied
+            "MOST_RANGES": schedule.most_ranges,  # layers and inputs of a stage, a row range each
+            "MOST_LAYERS": schedule.most_layers,  # of a stage
+            "MOST_NEIGHBOURS": schedule.most_neighbours,  # channels before that of a normalisation
+            **self._scratch(),
+            "SWEEP": self.sweep,
+            "OUTSIDE(state)": "(state)->outside" if self.interface.field() else "NULL",
+            "BASE(from, tensor)": self._base(),
+            "AT(from, offset)": self._at(),
+            "ADVANCE": self.advance,
+            "TAKE_ROW(to, from, count)": self._take_row(),
+            "TURNS": len(schedule.order.turns),  # of a firing order that the plan lists
+            "DUPLICATES": schedule.duplicates,  # buffers that receive each row of another buffer
+            "JOINTS": schedule.state_rings,  # windows over retained rows and the new rows of a frame
+            "JOINT_TABLE": "joints" if schedule.state_rings else "NULL",
+            **self._joins(),
+            "VARIABLES": variables,  # tensors whose rows are retained for the next frame
+            "OLDEST(state)": "(state)->oldest" if variables else "NULL",
+            "BEGINNINGS": len(schedule.beginnings),  # patterns of the initial state
+            # The column within a tile or block, which begins at a column of its own.
+            "FROM_LEFT(view, column)": "((column) - (view)->left)" if has_left else "(column)",
+            # The view of a strip becomes the view of a tile.
+            **self._by_view("AS_TILE", "as_tile", "run, layer, view", is_used=schedule.has_tiles),
+        }
 
     def _limits(self) -> tuple[str, str]:
         """The least and the largest element, in C."""
@@ -206,12 +218,12 @@ static int is_given_up(instance *state)
         elements = "count" if shifted[0].unit == 1 else f"(count) / {shifted[0].unit}"
         return f"{shifted[0].copying}(to, from, {elements})"
 
-    def _scratch_at(self) -> str:
-        """C for the address of the scratch of layers."""
-        if self.cmsis_nn is not None:
-            size = f"#define SCRATCH_BYTES {self._capitals}_SCRATCH_BYTES"
-            return f"((slot *)(void *)(state)->scratch)\n{size}"
-        return "(state)->scratch" if self._schedule.scratch else "NULL"
+    def _scratch(self) -> dict[str, str]:
+        """Macros of the address of the scratch of layers, and of its size if CMSIS-NN uses it."""
+        if self.cmsis_nn is None:
+            return {"SCRATCH(state)": "(state)->scratch" if self._schedule.scratch else "NULL"}
+        address = "((slot *)(void *)(state)->scratch)"
+        return {"SCRATCH(state)": address, "SCRATCH_BYTES": f"{self._capitals}_SCRATCH_BYTES"}
 
     def _counts(self) -> str:
         """C that counts blocks; empty without CMSIS-NN."""
@@ -224,32 +236,30 @@ static int is_given_up(instance *state)
 #define COUNT_BLOCK(by_cmsis_nn) ((void)0)
 #endif"""
 
-    def _joins(self) -> str:
-        """C that joins a ring and new rows to a window, or views a block, for each kind of view."""
-        named = "in_block" if self._schedule.write_buffers else "join_rows"
-        is_used = bool(self._schedule.state_rings or self._schedule.write_buffers)
-        text = self._by_view("JOIN", named, "run, tensor, view", is_used=is_used)
-        if not self._schedule.write_buffers:
-            return text
+    def _joins(self) -> dict[str, str]:
+        """Macros that join a ring and new rows to a window, or view a block, for each kind of view."""
+        has_blocks = bool(self._schedule.write_buffers)
+        function = "in_block" if has_blocks else "join_rows"
+        is_used = has_blocks or self._schedule.state_rings > 0
+        macros = self._by_view("JOIN", function, "run, tensor, view", is_used=is_used)
+        if not has_blocks:
+            return macros
+        # The parameters of a layer in channel blocks are of the structure `sliced`.
         parts = "((const sliced *)(run)->stage->layers[0].parameters)->parts"
         is_last = f"((run)->stage->mode != BY_PARTS || (run)->part + 1 == {parts})"
-        return f"{text}\n#define IS_LAST_PART(run) {is_last if self._schedule.has_parts else 1}"
+        return {**macros, "IS_LAST_PART(run)": is_last if self._schedule.has_parts else "1"}
 
-    def _as_tile(self) -> str:
-        """C that makes a view of a strip the view of a tile, for each kind of view."""
-        return self._by_view(
-            "AS_TILE", "as_tile", "run, layer, view", is_used=self._schedule.has_tiles
-        )
-
-    def _by_view(self, macro: str, function: str, arguments: str, *, is_used: bool) -> str:
-        """C macros that call a function for each kind of view, or do nothing."""
-        kinds = {macro: function}
+    def _by_view(
+        self, macro: str, function: str, arguments: str, *, is_used: bool
+    ) -> dict[str, str]:
+        """Macros that call a function for each kind of view, or do nothing."""
+        functions = {macro: function}
         if self._schedule.calls.has_reals:
-            kinds[f"{macro}_OF_REALS"] = as_real(function)
-        return "\n".join(
-            f"#define {name}({arguments}) " + (f"{called}({arguments})" if is_used else "((void)0)")
-            for name, called in kinds.items()
-        )
+            functions[f"{macro}_OF_REALS"] = as_real(function)
+        return {
+            f"{name}({arguments})": f"{called}({arguments})" if is_used else "((void)0)"
+            for name, called in functions.items()
+        }
 
     def _base(self) -> str:
         """C for where a tensor begins, of a run or a state."""
