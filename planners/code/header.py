@@ -88,7 +88,7 @@ extern "C" {{
 #define {capitals}_INTERFACE {INTERFACE} /* version of the functions below */
 {self._memories()}
 {self.interface.ports.macros()}{self._scratch_declared()}
-typedef {self._element()} {name}_element;
+typedef {self.element} {name}_element;
 
 {status_declared(name)}
 
@@ -255,9 +255,9 @@ void {name}_end_copies(void);
             return f"    int32_t scratch[{self._capitals}_SCRATCH_BYTES / 4];\n"
         return f"    {self._name}_element scratch[{self._schedule.scratch}];\n" if size else ""
 
-    def _element(self) -> str:
-        return (
-            ("int16_t" if self._schedule.calls.is_short else "int8_t")
-            if self._schedule.calls.is_integer
-            else "float"
-        )
+    @property
+    def element(self) -> str:
+        """The C type of an arena element."""
+        if not self._schedule.calls.is_integer:
+            return "float"
+        return "int16_t" if self._schedule.calls.is_short else "int8_t"

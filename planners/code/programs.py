@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from cnn2csdf.durations import COLUMNS
 from csdf.io.csv_text import csv_text
 from planners.code.building import arrays_of
@@ -102,17 +100,18 @@ def proof_program(written: Written) -> str:
     Floating-point numbers of inputs and memories are finite, with magnitudes up to PROVED_TO.
     """
     name = written.name
-    end = f"offsetof({name}_state, outside)" if "*outside[" in written.header else "sizeof state"
-    (element,) = re.findall(rf"typedef (\w+) {name}_element;", written.header)
+    # The pointers of the state are its first fields and its last.
+    first = "staged_offset" if written.has_staging else "group"
+    end = f"offsetof({name}_state, outside)" if written.has_outside else "sizeof state"
     arrays = [
-        (array, f"{name.upper()}_{memory.upper()}_ELEMENTS", element)
+        (array, f"{name.upper()}_{memory.upper()}_ELEMENTS", written.element)
         for array, memory in zip(written.arrays, written.memories, strict=True)
     ]
     arrays += [(port.array, str(port.elements), port.kind) for port in written.inputs]
     accumulators = written.persistent_accumulators
     unknown = "".join(_unknown(*array) for array in arrays)
-    first = "staged_offset" if " staged_offset;" in written.header else "group"
     counter = "    int i;\n" if "float" in unknown else ""
+    functions = KEPT_SUMS.replace("element", f"{name}_element") if accumulators else ""
     oldest, within = "", ""
     for number, rows in enumerate(written.kept_rows):
         oldest += f"    state.oldest[{number}] = (uint16_t)Frama_C_interval(0, {rows - 1});\n"
@@ -134,7 +133,7 @@ def proof_program(written: Written) -> str:
 #endif
 
 {_memory(written)}
-{KEPT_SUMS.replace("element", f"{name}_element") if accumulators else ""}int main(void)
+{functions}int main(void)
 {{
 {counter}    Frama_C_make_unknown((char *)&state, sizeof state);
     (void){init_call(name, written.memories, written.arrays)};
@@ -197,17 +196,19 @@ def example_program(written: Written) -> str:
     printed. A streamed input is pushed row by row.
     """
     name, output = written.name, written.outputs[0]
-    told, choosing = "the value", ("", SAY_VALUE)
+    printed, variables, say_result = "the value", "", SAY_VALUE
     if output.elements > 1:
-        told = "the class, and its value,"
-        largest = LARGEST.replace("ELEMENTS", str(output.elements))
-        choosing = ("        int32_t i, largest = 0;\n", largest)
-    frame = _pushed(written) if written.is_streamed else _worked(written)
+        printed, variables = "the class, and its value,", "        int32_t i, largest = 0;\n"
+        say_result = LARGEST.replace("ELEMENTS", str(output.elements))
+    frame = _pushed(written) if written.is_streamed else _executed(written)
     outside = [output.array for output in written.outputs if output.outside is not None]
     pointed = ""
     if written.is_streamed and outside:
         pointed = f"    (void){name}_results({', '.join(['&state', *outside])});\n"
-    return f"""/* Reads frames of real numbers, as the network takes them, and prints {told} of each. */
+    about = (
+        f"Reads frames of real numbers, as the network takes them, and prints {printed} of each."
+    )
+    return f"""/* {about} */
 #include <string.h>
 
 #include "{name}.h"
@@ -229,7 +230,7 @@ int main(void)
         return 1;
     }}
 {pointed}    for (frame = 0;; frame++) {{
-{choosing[0]}{frame}{choosing[1]}        say("\\n");
+{variables}{frame}{say_result}        say("\\n");
     }}
 }}
 """
@@ -262,8 +263,8 @@ def _readers(written: Written) -> str:
     return "\n\n".join(texts)
 
 
-def _worked(written: Written) -> str:
-    """C that reads a frame and works it."""
+def _executed(written: Written) -> str:
+    """C that reads a frame and executes it."""
     text = ""
     for number, port in enumerate(written.inputs):
         status = "IS_WRONG" if number else "found"

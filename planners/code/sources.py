@@ -76,6 +76,9 @@ class Written:
     arrays: tuple[str, ...] = ("arena",)  # of programs, one for each memory
     stack_bytes: int = 0  # upper bound on the core of the target, or on any core
     has_integers: bool = False  # whether a port has quantised integers
+    element: str = "float"  # C type of an arena element
+    has_staging: bool = False  # whether the state has fields for rows in the staging buffer
+    has_outside: bool = False  # whether the state ends with pointers to memory outside the arena
     stages: tuple[str, ...] = ()  # the result of each stage
     kept_rows: tuple[int, ...] = ()  # rows of each state variable
     fresh_elements: Mapping[str, int] = field(default_factory=dict)  # of them, that a frame writes
@@ -266,15 +269,19 @@ class _SourceWriter:
         weights = weights_text(self.name, self.tables)
         folded = self.tables.folded if self.target is None else ()
         helium_bytes = sum(self.tables.arrays[symbol].nbytes for symbol in folded)
+        header = HeaderWriter(
+            interface=self.interface,
+            cmsis_nn=self.cmsis_nn,
+            counters=counters,
+            version=version,
+            weights=weights,
+        )
         written = Written(
             name=self.name,
-            header=HeaderWriter(
-                interface=self.interface,
-                cmsis_nn=self.cmsis_nn,
-                counters=counters,
-                version=version,
-                weights=weights,
-            ).text(),
+            header=header.text(),
+            element=header.element,
+            has_staging=self.schedule.can_stage,
+            has_outside=bool(self.interface.field()),
             source="",
             use=use,
             text=text,
