@@ -35,8 +35,10 @@ class Blocks:
 
     The conflicts of block b are the entries neighbour_start[b] : neighbour_start[b + 1]. `rise` is the
     minimum distance from the offset of b to that of the neighbour, if the neighbour is above b; `lift`
-    the distance if b is above. If lifetimes alone decide, and there are more than MOST_EXACT blocks,
-    conflicts are only counted.
+    the distance if b is above. Only members that conflict count: if x (8 units) and y (2 units) are one
+    block, and z conflicts with y alone, then z begins at least 2 above the block: `rise` is 2.
+
+    If lifetimes alone decide, and there are more than MOST_EXACT blocks, conflicts are only counted.
     """
 
     members: tuple[tuple[Buffer, ...], ...]
@@ -123,14 +125,14 @@ class Blocks:
             for entry in range(start[block], start[block + 1])
         )
 
-    def around(self, numbers: Sequence[int], held: Mapping[int, int]) -> Blocks:
-        """Return these blocks with listed conflicts; held: fixed offsets of a subset, in units.
+    def part_with_fixed(self, numbers: Sequence[int], offsets: Mapping[int, int]) -> Blocks:
+        """Return these blocks, a subset of them fixed at `offsets` in units; all conflicts are listed.
 
-        For blocks that conflict by lifetime alone; blocks outside conflict only with held blocks.
+        For blocks that conflict by lifetime alone. Blocks outside may conflict with fixed blocks only.
         """
         part = self.part(numbers, MOST_CONFLICTS)
-        lowest = [held.get(number, self.lowest[number]) for number in numbers]
-        fixed = [number in held or self.is_fixed[number] for number in numbers]
+        lowest = [offsets.get(number, self.lowest[number]) for number in numbers]
+        fixed = [number in offsets or self.is_fixed[number] for number in numbers]
         return replace(part, lowest=lowest, is_fixed=fixed)
 
     def part(self, numbers: Sequence[int], maximum: int = MOST_EXACT) -> Blocks:
@@ -246,7 +248,7 @@ def _grouped(
     conflicts: Sequence[set[int]],
     groups: Sequence[Sequence[str]],
 ) -> tuple[tuple[tuple[Buffer, ...], ...], list[dict[int, int]]]:
-    """Return the members of each block, and the rises of each block by neighbour.
+    """Return the members of each block, and the rises of each block by neighbour (see `Blocks`).
 
     conflicts: of the lifetimes of the buffers; the exceptions of the problem are applied here.
     """
@@ -268,30 +270,41 @@ def _grouped(
     for number, buffer in enumerate(buffers):
         own_block = block_of[number]
         members[own_block].append(buffer)
-        for theirs in (block_of[neighbour] for neighbour in conflicts[number]):
-            if theirs != own_block:
-                rises[own_block][theirs] = max(rises[own_block].get(theirs, 0), buffer.size)
+        for block in (block_of[neighbour] for neighbour in conflicts[number]):
+            if block != own_block:
+                rises[own_block][block] = max(rises[own_block].get(block, 0), buffer.size)
     return tuple(map(tuple, members)), rises
 
 
 class _Scale:
-    """The largest unit in which the offsets of an optimal plan are whole numbers."""
+    """The unit of offsets: in some optimal plan every offset is a multiple of it.
+
+    Pushed down, a block begins at zero, at a fixed offset, or after the blocks below it, where the next
+    multiple of its alignment is. The unit divides all fixed offsets, and all sizes rounded up to the
+    grain. The step to the alignment leads to a multiple of the unit as well if one divides the other:
+    either the unit divides the alignment, or each multiple of the unit is aligned. With alignments 4
+    and 6, and sizes of 8, the unit is 2: 8 divides no multiple of 6 below 24, and gcd(8, 6) is 2.
+    """
 
     def __init__(self, members: Sequence[Sequence[Buffer]]) -> None:
         alignments = {lcm(*(buffer.alignment for buffer in block)) for block in members} or {1}
         buffers = [buffer for block in members for buffer in block]
         self.grain = gcd(*alignments)
-        unit = gcd(*(-buffer.size // self.grain * self.grain for buffer in buffers))
+        unit = gcd(*(self._in_grains(buffer.size) for buffer in buffers))
         unit = gcd(unit, *(b.offset for b in buffers if b.offset is not None)) or self.grain
-        while odd := [
+        # A smaller unit divides more alignments, but a multiple of fewer: repeat from the first.
+        while indivisible := [
             alignment for alignment in sorted(alignments) if unit % alignment and alignment % unit
         ]:
-            unit = gcd(unit, odd[0])
+            unit = gcd(unit, indivisible[0])
         self.unit = unit
+
+    def _in_grains(self, size: int) -> int:
+        return -(-size // self.grain) * self.grain
 
     def rounded(self, size: int) -> int:
         """Return the units from an offset to the first possible offset after `size` bytes."""
-        return -(-size // self.grain * self.grain // self.unit)
+        return self._in_grains(size) // self.unit
 
     def alignment(self, block: Sequence[Buffer]) -> int:
         """Return the alignment of a block in units."""

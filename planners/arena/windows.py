@@ -116,7 +116,9 @@ class WindowSearch:
     def _pushing(self, window: _Window, offsets: Sequence[int], turn: int) -> PushingSearch:
         """Return the ejection search of a window; offsets: of all blocks. turn: varies the seed."""
         numbers = (*window.free, *window.held)
-        part = self._blocks.around(numbers, {number: offsets[number] for number in window.held})
+        part = self._blocks.part_with_fixed(
+            numbers, {number: offsets[number] for number in window.held}
+        )
         old_offsets = [offsets[number] for number in numbers]
         height = part.peak(old_offsets) // part.unit + 1
         largest = max(

@@ -59,8 +59,9 @@ class AskedOrder:
     def in_words(self, options: argparse.Namespace) -> str:
         """Return peaks, bound and order in lines."""
         plan = self.plan
-        is_close = plan.status == Status.OPTIMAL or not plan.gap  # optimal within a capacity
-        gap = "" if is_close else f", {answers.gap_above(plan.peak, plan.lower_bound)}"
+        # A peak within --capacity is optimal, and may be above the lower bound.
+        has_no_gap = plan.status == Status.OPTIMAL or not plan.gap
+        gap = "" if has_no_gap else f", {answers.gap_above(plan.peak, plan.lower_bound)}"
         lines = [
             f"order: {plan.status}: {plan.reason}",
             f"  peak        {bytes_in_words(plan.peak)} ({answers.counted(plan.peak, 'byte')}){gap}",

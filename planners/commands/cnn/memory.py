@@ -27,10 +27,11 @@ def command_parser() -> argparse.ArgumentParser:
     """Return the parser of this command."""
     parser = parsers.new_parser(
         "csdf cnn memory",
-        "What a network needs layer by layer, and row by row: its buffers, separate (as the literature "
-        "counts) and in one arena (as any runtime lays them), its parameters, the time of a frame on "
-        "one processor, and the period when each layer has a processor of its own. The reduction is "
-        "that of the smallest memory against the smallest layer by layer.",
+        "Memory and time of a network layer by layer, and row by row: its buffers as separate "
+        "memories, its buffers in one arena, its parameters, the time of a frame on one processor, and "
+        "the period when each layer has a processor of its own. The literature counts separate "
+        "memories; runtimes have an arena. The reduction compares the smallest memory with the "
+        "smallest layer by layer.",
         "csdf cnn memory samos_example resnet8",
         "csdf cnn memory resnet8 --plot memory.svg",
         "csdf cnn memory resnet8 -o plan.json",
@@ -48,9 +49,9 @@ def command_parser() -> argparse.ArgumentParser:
         choices=(OWN, PUBLISHED),
         default=OWN,
         help="own (default): buffers that a network runs in; published: as Table III of SAMOS 2020 "
-        "counts: a buffer for each edge, the rows that windows share once more, joins that write all "
-        "with their last row, two tensors of scratch for each local response normalisation; --simplify "
-        "is then eliminate-nop,fuse-bias by default",
+        "counts. Each edge has a buffer. Rows that windows share count twice. A join writes all rows "
+        "with its last row. A local response normalisation has two tensors of scratch. --simplify is "
+        "eliminate-nop,fuse-bias by default",
     )
     shared.add_granularity_options(parser)
     shared.add_duration_options(parser)

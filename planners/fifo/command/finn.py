@@ -31,7 +31,8 @@ def command_parser() -> argparse.ArgumentParser:
     parser.add_argument("model", metavar="MODEL", help="the hardware layers: .onnx or .onnx.gz")
     parser.add_argument("--folding", metavar="FILE", help="PE, SIMD and depths by node, in JSON")
     add_sizing(
-        parser, "OP", "an HLS operator or of one node", block_free="256 elements", effort=EFFORT,
+        parser, latency_name="OP", latency_owner="an HLS operator or of one node",
+        block_free="256 elements", effort=EFFORT,
         output="folding file with the computed depths, in JSON",
     )  # fmt: skip
     parser.add_argument(

@@ -26,17 +26,17 @@ def _megahertz(text: str) -> Fraction:
 
 def add_sizing(
     parser: argparse.ArgumentParser,
-    name: str,
-    of: str,
     *,
+    latency_name: str,
+    latency_owner: str,
     block_free: str,
     effort: float,
     output: str,
 ) -> None:
     """Add the options of a design whose frames arrive in sequence: goal, objective, timing, answer.
 
-    name: of what has a latency, in the help; of: in words. block_free: FIFOs without block RAM.
-    effort: default of a search, in seconds. output: what -o writes.
+    latency_name, latency_owner: of the help of --latency, `latency_name=N: latency of latency_owner`.
+    block_free: largest FIFO without block RAM. effort: default of a search, in seconds. output: of -o.
     """
     goal = parser.add_mutually_exclusive_group()
     goal.add_argument(
@@ -77,9 +77,9 @@ def add_sizing(
         "--latency",
         action="append",
         type=option_values.named_integers,
-        metavar=f"{name}=N",
+        metavar=f"{latency_name}=N",
         default=[],
-        help=f"pipeline latency (HLS report), cycles from a read to its write, of {of}",
+        help=f"pipeline latency (HLS report), cycles from a read to its write, of {latency_owner}",
     )
     parser.add_argument(
         "--restart-gap",

@@ -32,8 +32,8 @@ def command_parser() -> argparse.ArgumentParser:
         "hls4ml has to be installed",
     )
     add_sizing(
-        parser, "NAME", "a function such as conv_2d_cl or of one layer", block_free="1024 bits",
-        effort=EFFORT, output="the depth of each stream, in JSON",
+        parser, latency_name="NAME", latency_owner="a function such as conv_2d_cl or of one layer",
+        block_free="1024 bits", effort=EFFORT, output="the depth of each stream, in JSON",
     )  # fmt: skip
     parser.add_argument(
         "--in-place", action="store_true", help="write the depths into the C++ of the project"

@@ -8,8 +8,9 @@ from cnn2csdf.commands.cnn import options as shared
 from csdf.cli import option_values, parsers
 
 PUBLISHED = "published"
-OBJECTIVES = ("network", "workspace")  # the values of Objective, which is slow to import
-BUDGETS = 50  # at which the solver gives its front, and the greedy choice is drawn
+# The values of Objective, repeated: its module imports numpy, and this module is imported for --help.
+OBJECTIVES = ("network", "workspace")
+BUDGETS = 50  # memory limits, each with a point of the solver's front and of the greedy choice
 
 
 def command_parser() -> argparse.ArgumentParser:

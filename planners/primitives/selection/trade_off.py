@@ -168,7 +168,8 @@ def trade_off(problem: SelectionProblem, objective: Objective, budget: Budget = 
 
     for _ in range(2 * len(problem.layers)):
         # The first variable that is related to at most two others; else one related to the fewest.
-        # From the front to the back, a long front meets short ones only.
+        # From the front to the back, a long front meets short ones only. `neighbours` has the variable
+        # itself too: 3 are two others.
         neighbours: dict[int, set[int]] = {}
         for number in left:
             for vertex in relations[number].variables:
@@ -180,15 +181,17 @@ def trade_off(problem: SelectionProblem, objective: Objective, budget: Budget = 
         for assignment, fronts in _combinations([relations[number] for number in near], {}):
             stop.look()
             key = tuple(assignment[vertex] for vertex in remaining)
-            best.setdefault(key, []).append(_together(fronts, objective))
+            best.setdefault(key, []).append(_sum_of(fronts, objective))
         decisions.append(Decision(variable, tuple(near), len(relations)))
         left = left.difference(near) | {len(relations)}
-        relations.append(Relation(remaining, {key: _least(fronts) for key, fronts in best.items()}))
+        relations.append(
+            Relation(remaining, {key: _union_of(fronts) for key, fronts in best.items()})
+        )
     constants = tuple(sorted(left, key=shortest_last))
     return TradeOff(
         problem=problem,
         objective=objective,
-        front=_together([relations[number].fronts[()] for number in constants], objective),
+        front=_sum_of([relations[number].fronts[()] for number in constants], objective),
         relations=tuple(relations),
         decisions=tuple(decisions),
         constants=constants,
@@ -231,7 +234,7 @@ def _relations(problem: SelectionProblem, objective: Objective) -> list[Relation
 def _combinations(
     relations: Sequence[Relation], fixed: Mapping[int, str]
 ) -> list[tuple[dict[int, str], tuple[PairFront, ...]]]:
-    """Yield the layouts on which the relations agree, with the front of each relation."""
+    """Return the layouts on which the relations agree, with the front of each relation."""
     combined: list[tuple[dict[int, str], tuple[PairFront, ...]]] = [(dict(fixed), ())]
     for relation in relations:
         combined = [
@@ -251,21 +254,24 @@ def _contributions(
 ) -> list[Pair] | None:
     """Return a pair of each front that together take the time of the goal and fit its memory.
 
-    None if there are none. Quick where all fronts but the first are short.
+    None if there are none. The last front is decided first: a pair of it is right if the sum of the
+    fronts before it has a pair for the rest of the goal, which is then the goal of these fronts. Quick
+    where all fronts but the first are short.
     """
     pairs: list[Pair] = []
     for number in range(len(fronts) - 1, 0, -1):
-        before = _together(fronts[:number], objective)
+        before = _sum_of(fronts[:number], objective)
         for index in range(len(fronts[number].memory)):
-            mine = fronts[number].pair(index)
-            left = goal.memory - (mine.memory if objective is Objective.NETWORK else 0)
-            prefix = before.within(left) if mine.memory <= goal.memory else None
-            if prefix is not None and prefix.nanoseconds + mine.nanoseconds == goal.nanoseconds:
+            pair = fronts[number].pair(index)
+            # Bytes of the network add up; a workspace is the same bytes for every layer.
+            left = goal.memory - (pair.memory if objective is Objective.NETWORK else 0)
+            rest = before.within(left) if pair.memory <= goal.memory else None
+            if rest is not None and rest.nanoseconds + pair.nanoseconds == goal.nanoseconds:
                 break
         else:
             return None
-        goal = prefix
-        pairs.append(mine)
+        goal = rest
+        pairs.append(pair)
     first = fronts[0].within(goal.memory)
     if first is None or first.nanoseconds != goal.nanoseconds:
         return None
@@ -293,7 +299,7 @@ def front_of(nanoseconds: Sequence[int] | Numbers, memory: Sequence[int] | Numbe
     return PairFront(times[is_last], sizes[is_last])
 
 
-def _least(fronts: Sequence[PairFront]) -> PairFront:
+def _union_of(fronts: Sequence[PairFront]) -> PairFront:
     """Return the Pareto front of the union of several fronts."""
     if len(fronts) == 1:
         return fronts[0]
@@ -301,8 +307,8 @@ def _least(fronts: Sequence[PairFront]) -> PairFront:
     return front_of(np.concatenate(times), np.concatenate(sizes))
 
 
-def _together(fronts: Iterable[PairFront], objective: Objective) -> PairFront:
-    """Return the Pareto front of the union, merging short fronts with the first, longest one."""
+def _sum_of(fronts: Iterable[PairFront], objective: Objective) -> PairFront:
+    """Return the Pareto front of the sums of a pair of each front; quickest with the longest first."""
     total = NOTHING
     for front in fronts:
         total = added(total, front, objective)
