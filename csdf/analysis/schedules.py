@@ -92,7 +92,11 @@ def _problem(graph: Graph) -> PeriodicProblem:
 def _live_solution(
     problem: PeriodicProblem, copies: Sequence[int], budget: Budget = None
 ) -> PeriodicSolution:
-    """Solve; with zero durations first with unit times, which show what waits for itself."""
+    """Solve; with zero durations first with unit times.
+
+    A cycle of firings that wait for each other without tokens forbids every schedule. If it takes no
+    time, its ratio is 0 to 0 and bounds no period; with unit times it is infeasible.
+    """
     if 0 in problem.graph.duration:
         solution = problem.solve(copies, unit_times=True, budget=budget)
         if solution.period is None:
@@ -104,6 +108,7 @@ def _schedule(
     graph: Graph, problem: PeriodicProblem, solution: PeriodicSolution
 ) -> PeriodicSchedule:
     period = solution.period or Fraction(0)
+    # Starts are listed actor after actor: the phases of its first copy, of its second, ...
     sizes = [k * p for k, p in zip(solution.copies, problem.graph.phases, strict=True)]
     ends = list(accumulate(sizes))
     earliest = min(int(start) for start in solution.starts)
@@ -130,16 +135,10 @@ def listed_firings(
     """
     repetitions = repetition_vector(graph)
     require_few(sum(repetitions.values()) * iterations)
-    return tuple(
-        sorted(
-            Firing(
-                start=(start := schedule.start(actor.name, index)),
-                end=start + actor.durations[index % actor.phases] * graph.time_unit,
-                actor=actor.name,
-                index=index,
-                phase=index % actor.phases,
-            )
-            for actor in graph.actors
-            for index in range(repetitions[actor.name] * iterations)
-        )
-    )
+    firings = []
+    for actor in graph.actors:
+        for index in range(repetitions[actor.name] * iterations):
+            start, phase = schedule.start(actor.name, index), index % actor.phases
+            end = start + actor.durations[phase] * graph.time_unit
+            firings.append(Firing(start=start, end=end, actor=actor.name, index=index, phase=phase))
+    return tuple(sorted(firings))

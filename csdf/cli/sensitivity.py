@@ -48,13 +48,13 @@ def work(options: argparse.Namespace) -> int:
     else:
         lines = _function_lines(graph, result, seconds)
     answers.show(answer, lines, options)
-    if not getattr(result, "is_complete", True) and options.plot:
+    is_complete = isinstance(result, ParametricRegions) or result.is_complete
+    if not is_complete and options.plot:
         remark(options.program, f"{options.plot} is not drawn: the function is incomplete")
         return answers.UNKNOWN
     loading.plot(options, "csdf.draw.charts", "parametric_picture", graph.name, result)
     if isinstance(result, Sensitivity) and result.deadlock is not None:
         return answers.NO
-    is_complete = getattr(result, "is_complete", True)
     return answers.ANSWERED if is_complete else answers.UNKNOWN
 
 
@@ -89,8 +89,8 @@ def _function(graph: Graph, options: argparse.Namespace, stop: Stop) -> Function
     if len(parameters) > 2:
         raise CsdfError(f"{len(parameters)} parameters; expected one or two")
     first, second = parameters
-    high = tuple(_high(graph, channel, options, stop) for channel in parameters)
-    return parametric_regions(graph, first, second, high=(high[0], high[1]), budget=stop)
+    high = (_high(graph, first, options, stop), _high(graph, second, options, stop))
+    return parametric_regions(graph, first, second, high=high, budget=stop)
 
 
 def _high(graph: Graph, parameter: Parameter, options: argparse.Namespace, stop: Stop) -> Fraction:
@@ -233,9 +233,6 @@ def _names(names: Sequence[str]) -> str:
     return answers.some(names, NAMES)
 
 
-ONE = Fraction(1)
-
-
 def add_parameters(parser: argparse.ArgumentParser) -> None:
     """Add the options that make the answer a function."""
     parser.add_argument(
@@ -289,7 +286,7 @@ def parameters_of(graph: Graph, options: argparse.Namespace) -> list[Parameter]:
 def _added(graph: Graph, text: str) -> Parameter:
     actors = {actor.name for actor in graph.actors}
     if text in actors:
-        return added_time(graph, {text: ONE})
+        return added_time(graph, {text: Fraction(1)})
     name, _, phase = text.rpartition(":")
     if name in actors and phase.isdecimal():
         return added_to_phase(graph, name, int(phase))

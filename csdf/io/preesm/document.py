@@ -156,7 +156,10 @@ class _GraphReader:
                     element, f"an edge of the kind {shown(kind)}; expected {expected}"
                 )
             edges[kind].append(element)
-        plain = [element for element in edges["fifo"] if not self._sets_or_gets(element)]
+        plain = []
+        for element in edges["fifo"]:
+            if not self._store_setter_or_getter(element):
+                plain.append(element)
         fifos = [self._fifo(element) for element in plain]
         configured = self._configured(edges["dependency"], {fifo.key for fifo in fifos})
         return PiGraph(
@@ -215,8 +218,11 @@ class _GraphReader:
             ports[name] = DataPort(direction=kind, rate=rate, line=line_of(port))
         return ports
 
-    def _sets_or_gets(self, element: etree._Element) -> bool:
-        """Note the setter or the getter of a delay where a fifo leads to the delay, or from it."""
+    def _store_setter_or_getter(self, element: etree._Element) -> bool:
+        """Store the actor from which a fifo leads to a delay, or to which it leads from a delay.
+
+        False for a fifo between two other nodes.
+        """
         nodes = {end: self._known(element, end) for end in ("source", "target")}
         delays = [end for end, node in nodes.items() if node.kind == "delay"]
         if not delays:
@@ -251,6 +257,7 @@ class _GraphReader:
         return node.name, port
 
     def _fifo(self, element: etree._Element) -> PreesmFifo:
+        """Return a fifo; its delay is a node with an expression, or the fifo's own expression."""
         tokens = element.get("expr")
         named = _data(element, "delay")
         delay = self._nodes.get(named) if named else None
