@@ -101,6 +101,7 @@ def _tested(written: Written, vectors: Sequence[TestVector], parameters: str) ->
         checks += _from_written_state(written, vectors, lines[begun:])
     else:
         checks = _twice(written, checks)
+    checks += f"\n{_misused(written)}"
     results = "\n".join(
         f"static {port.kind} found_{port.array}[{port.elements}];" for port in written.outputs
     )
@@ -119,12 +120,19 @@ static {name}_state state;
 
 {_counting(written)}int {name}_test({parameters})
 {{
-    {"static uint8_t saved[" + name.upper() + "_SAVED_BYTES];" if written.keeps_state else "int turn;"}
+    {_variables(written)}
     int failed = 0;
     {_begun(written)}
 {_counted(written)}{checks}
     return failed;
 }}"""
+
+
+def _variables(written: Written) -> str:
+    """Return C that declares the variables of the test."""
+    if not written.keeps_state:
+        return "int turn;"
+    return f"static uint8_t saved[{written.name.upper()}_SAVED_BYTES], again[sizeof saved];"
 
 
 def _begun(written: Written) -> str:
@@ -188,13 +196,95 @@ def _saving(written: Written, lines: Sequence[str]) -> str:
         f"    memset({array}, 85, sizeof *{array} * {capitals}_{memory.upper()}_ELEMENTS);\n"
         for array, memory in zip(written.arrays, written.memories, strict=True)
     )
+    same = f"""    EXPECT({name}_save(&state, again, sizeof again) == {capitals}_OK);
+    EXPECT(memcmp(again, saved, sizeof saved) == 0);
+"""
     resumed = f"""    EXPECT({name}_save(&state, saved, sizeof saved) == {capitals}_OK);
 {spoilt}    {_begun(written)}
     EXPECT({name}_restore(&state, saved, sizeof saved) == {capitals}_OK);
-"""
+{same}"""
     return f"""
     EXPECT({name}_reset(&state) == {capitals}_OK);
-{"".join(f"{line}{chr(10)}{resumed}" for line in lines)}"""
+    EXPECT({name}_save(&state, saved, sizeof saved) == {capitals}_OK);
+{spoilt}    {_begun(written)}
+{same}{"".join(f"{line}{chr(10)}{resumed}" for line in lines)}"""
+
+
+def _misused(written: Written) -> str:
+    """Return C that quantises and dequantises numbers, reads outputs, and makes refused calls."""
+    name, capitals = written.name, written.name.upper()
+    lines = [
+        line
+        for ports, check in ((written.inputs, _quantised), (written.outputs, _dequantised))
+        for number, port in enumerate(ports)
+        for line in check(name, number, port)
+    ]
+    refused = [f"{name}_reset(NULL) == {capitals}_NULL_POINTER"]
+    if not written.is_streamed:
+        inputs = [f"{port.array}_0" for port in written.inputs]
+        outside = [f"found_{port.array}" for port in written.outputs if port.outside is not None]
+        begin = f"{name}_begin({', '.join(['&state', *inputs, *outside])})"
+        lines += [_run_of(written, 0)]
+        lines += [
+            f"EXPECT(memcmp({name}_output(&state, {number}), found_{port.array}, "
+            f"sizeof found_{port.array}) == 0);"
+            for number, port in enumerate(written.outputs)
+        ]
+        refused += [f"{begin} == {capitals}_OK", f"{begin} == {capitals}_BUSY"]
+        refused += [f"{name}_reset(&state) == {capitals}_OK"]
+        refused += [f"{name}_step(&state) == {capitals}_NO_FRAME"]
+    if written.keeps_state:
+        restore = f"{name}_restore(&state, saved, sizeof saved)"
+        refused += [
+            f"{name}_save(&state, saved, sizeof saved - 1) == {capitals}_TOO_SMALL",
+            f"{name}_save(&state, saved, sizeof saved) == {capitals}_OK",
+            f"((saved[0] ^= 1), {restore}) == {capitals}_CORRUPT",
+            f"((saved[sizeof saved - 8] ^= 1), {restore}) == {capitals}_WRONG_STATE",
+        ]
+    small = [f"{capitals}_{memory.upper()}_ELEMENTS * sizeof *{array} - 1"
+             for array, memory in zip(written.arrays, written.memories, strict=True)]  # fmt: skip
+    arrays = ", ".join(
+        f"{array}, {size}" for array, size in zip(written.arrays, small, strict=True)
+    )
+    refused += [
+        f"{name}_init(&state, {arrays}) == {capitals}_TOO_SMALL",
+        f"(memset(&state, 0, sizeof state), {name}_reset(&state)) == {capitals}_WRONG_STATE",
+    ]
+    text = "".join(f"    {line}\n" for line in lines)
+    calls = "".join(f"    EXPECT({call});\n" for call in refused)
+    return f"{text}#ifndef {capitals}_UNCHECKED\n{calls}    {_begun(written)}\n#endif\n"
+
+
+def _quantised(name: str, number: int, port: LibraryPort) -> list[str]:
+    """Return C that quantises a real number between two integers of an input, if it has a scale."""
+    quantization = port.stored.quantization
+    if quantization is None:
+        return []
+    zero = quantization.zero_point
+    integer = zero + 2 if zero < 100 else zero - 2
+    above = 0.75 if integer > zero else -0.75
+    real = number_text(float(np.float32((integer - zero + above) * quantization.scale)))
+    nearest = integer + (1 if above > 0 else -1)
+    return [
+        f"{{ {port.kind} integer = 0; const float real = {real};",
+        f"EXPECT({name}_quantize_input({number}, &real, &integer, 1) == {name.upper()}_OK);",
+        f"EXPECT(integer == {nearest}); }}",
+    ]
+
+
+def _dequantised(name: str, number: int, port: LibraryPort) -> list[str]:
+    """Return C that dequantises an integer of an output, if the output has a scale."""
+    quantization = port.stored.quantization
+    if quantization is None:
+        return []
+    zero = quantization.zero_point
+    integer = zero + 3 if zero < 100 else zero - 3
+    wanted = float(np.float32(quantization.scale) * np.float32(integer - zero))
+    return [
+        f"{{ const {port.kind} integer = {integer}; float real = 0;",
+        f"EXPECT({name}_dequantize_output({number}, &integer, &real, 1) == {name.upper()}_OK);",
+        f"EXPECT(fabsf(real - {number_text(wanted)}) <= {number_text(abs(wanted) / 2**20)}); }}",
+    ]
 
 
 def _from_written_state(
