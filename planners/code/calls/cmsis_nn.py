@@ -32,7 +32,7 @@ from cnn2csdf.network import Layer, Network
 from cnn2csdf.parameters import multiply_accumulates
 from csdf.errors import UnsupportedOperator
 from planners.code.c_text import NULL
-from planners.code.calls.rescaling import input_types_of
+from planners.code.calls.rescaling import input_type
 from planners.code.layer_descriptor import KernelCall, LayerNode
 from planners.code.parts import COMMIT
 from planners.plan.executor import PlanMachine
@@ -363,7 +363,7 @@ def _has_initial_sums(node: LayerNode) -> bool:
     if node.tables.has_helium and node.tables.weights_have_zeros:
         return False
     weights = node.weights["matrix"].astype(np.int64).sum(axis=1)
-    sums = node.weights.get("bias", np.int64(0)) - input_types_of(node).zero_point * weights
+    sums = node.weights.get("bias", np.int64(0)) - input_type(node).zero_point * weights
     return bool(np.abs(sums).max() < 2**31)
 
 

@@ -46,7 +46,7 @@ from planners.code.calls.rescaling import (
     averaging,
     by_columns,
     factor_fields,
-    input_types_of,
+    input_type,
     limit_fields,
     limits_of,
     look_up_call,
@@ -55,11 +55,11 @@ from planners.code.calls.rescaling import (
     powers_of,
     product_convolution,
     rescaled_concatenation,
-    result_types,
+    result_type,
     scaling,
     single_conversion,
     single_steps,
-    stored_types,
+    stored_type,
     zero_fields,
 )
 from planners.code.layer_descriptor import Fields, KernelCall, LayerNode
@@ -110,17 +110,17 @@ def integer_call(node: LayerNode, packed: Array | None = None) -> KernelCall:
     emitter = emitter_of(operator, *arithmetics)
     if emitter is None:
         raise node.refusal("of quantised integers")
-    result_types(node)
+    result_type(node)
     return emitter(node, operator)
 
 
 def _moved(node: LayerNode, operator: Any) -> KernelCall:
-    result_types(node)
+    result_type(node)
     is_joined = operator.joined_axis is not None
     if _is_single(node) and is_joined:
         return rescaled_concatenation(node, operator)
     if not _is_single(node) and set(node.input_types) != {node.layer.quantization}:
-        if is_joined and result_types(node).is_unsigned:
+        if is_joined and result_type(node).is_unsigned:
             return rescaled_concatenation(node, operator)
         raise node.refusal("of inputs with other scales than the result")
     return call_of(node)
@@ -143,7 +143,7 @@ def integer_sums_call(node: LayerNode) -> KernelCall:
     """Return the call for a layer that accumulates its input row by row."""
     if node.layer.operator.scatters_rows:
         return scattering_call(node, node.layer.operator)
-    result_types(node)
+    result_type(node)
     units = node.layer.operator.dense_units
     if units is None:
         return KernelCall("sum_row", _summing(node))
@@ -156,7 +156,7 @@ def integer_sums_call(node: LayerNode) -> KernelCall:
 
 def integer_channels_calls(first: LayerNode, last: LayerNode) -> tuple[KernelCall, KernelCall]:
     """Return the calls for a convolution and the reduction over each of its output channels."""
-    result_types(last)
+    result_type(last)
     convolution = convolve_call(first, packed_rows, scaling)
     return KernelCall(NULL, convolution.parameters), KernelCall("sum_channels", _summing(last))
 
@@ -171,7 +171,7 @@ def integer_steps(node: LayerNode) -> list[str]:
     if operator.bias_axis == 0 or operator.scatters_products or is_combined:
         return []
     operators = [] if goes_by_table(node.layer) else [*node.layer.epilogue]
-    if operator.is_limit and input_types_of(node) == result_types(node):
+    if operator.is_limit and input_type(node) == result_type(node):
         operators.insert(0, operator)
     steps = single_steps(node) if _is_single(node) else []
     for behind in operators:
@@ -194,7 +194,7 @@ def _is_single(node: LayerNode) -> bool:
 
 
 def _pooling(node: LayerNode, operator: op.Pooling) -> KernelCall:
-    if input_types_of(node) != result_types(node):
+    if input_type(node) != result_type(node):
         raise node.refusal(OTHER_SCALES)
     return pooling_call(node, operator)
 
@@ -206,7 +206,7 @@ def _summing(node: LayerNode) -> str:
         raise node.refusal("of quantised integers, row by row")
     if window is not None and (function == "max" or not _is_single(node)):
         size, count = window.extent, prod(window.extent)
-        if not _is_single(node) and input_types_of(node) != result_types(node):
+        if not _is_single(node) and input_type(node) != result_type(node):
             raise node.refusal(OTHER_SCALES)
         kind = "SUM_LARGEST" if function == "max" else "SUM_MEAN"
         return _summed(node, size, kind, (count, 0, 0, mean_offset(operator), 0))
@@ -244,12 +244,12 @@ def _softmax(node: LayerNode, operator: op.Softmax) -> KernelCall:
     if _is_short(node):
         if operator.is_logarithm:
             raise node.refusal("of quantised integers: its logarithm")
-        result_types(node)
+        result_type(node)
         over = cube(node, operator.axes)
         tables = {role: node.derived(role) for role in ("powers", "reciprocals")}
-        ratio = factor_fields(softmax_multiplier(input_types_of(node).scale))
+        ratio = factor_fields(softmax_multiplier(input_type(node).scale))
         return node.call("softmax_short", "softmax_by_tables", axes=over, **tables, **ratio)
-    result = result_types(node)
+    result = result_type(node)
     if operator.is_logarithm or (result.scale, result.zero_point) != (1 / 256, -128):
         raise node.refusal("of quantised integers, but to shares of 256")
     over = cube(node, operator.axes)
@@ -257,10 +257,10 @@ def _softmax(node: LayerNode, operator: op.Softmax) -> KernelCall:
 
 
 def _elementwise(node: LayerNode, operator: op.Elementwise) -> KernelCall:
-    types = [input_types_of(node, index) for index in range(len(node.inputs))]
-    result, symbol = result_types(node), None
+    types = [input_type(node, index) for index in range(len(node.inputs))]
+    result, symbol = result_type(node), None
     if operator.constant is not None:
-        constant = stored_types(node, "constant", result.element)
+        constant = stored_type(node, "constant", result.element)
         types.insert(0 if operator.constant_first else len(types), constant)
         symbol = node.symbol("constant", node.weights["constant"])
     fields, places = operands(node, operator, symbol)
@@ -294,7 +294,7 @@ def _elementwise(node: LayerNode, operator: op.Elementwise) -> KernelCall:
 
 
 def _attention(node: LayerNode, operator: op.AttentionProduct) -> KernelCall:
-    result, kinds = result_types(node), (input_types_of(node), input_types_of(node, 1))
+    result, kinds = result_type(node), (input_type(node), input_type(node, 1))
     if _is_short(node):
         raise node.refusal("of integers of 16 bits")
     pair = multiplier(kinds[0].scale * kinds[1].scale / result.scale)
@@ -310,7 +310,7 @@ def _convolution(node: LayerNode, operator: Any, packed: Array | None = None) ->
 
 
 def _matrix_product(node: LayerNode, operator: op.MatrixProduct) -> KernelCall:
-    result = result_types(node)
+    result = result_type(node)
     if _is_short(node):
         raise node.refusal("of integers of 16 bits")
     fields = product_fields(node, operator.units)
@@ -320,7 +320,7 @@ def _matrix_product(node: LayerNode, operator: op.MatrixProduct) -> KernelCall:
         sums = scaling(turned, "matrix")
         numbers = {"axes": fields, "values": matrix, **sums}
         return node.call("multiply_by_trained", "trained_product", **numbers)
-    input_types, second_types = input_types_of(node), input_types_of(node, 1)
+    input_types, second_types = input_type(node), input_type(node, 1)
     pair = multiplier(input_types.scale * second_types.scale / result.scale)
     zeros = (input_types.zero_point, second_types.zero_point)
     ends = {"zero": zeros, "zero_out": result.zero_point, **factor_fields(pair)}
@@ -328,10 +328,10 @@ def _matrix_product(node: LayerNode, operator: op.MatrixProduct) -> KernelCall:
 
 
 def _activation(node: LayerNode, operator: op.Activation) -> KernelCall:
-    input_types = input_types_of(node)
+    input_types = input_type(node)
     if operator.function == "prelu":
         # Integers below zero times a slope for each channel, which is an integer too.
-        slopes, result = stored_types(node, "slope"), result_types(node)
+        slopes, result = stored_type(node, "slope"), result_type(node)
         shape, values = node.layer.shape, node.weights["slope"]
         if not shape.is_map:
             values = np.repeat(values, shape.elements // len(values))
@@ -346,7 +346,7 @@ def _activation(node: LayerNode, operator: op.Activation) -> KernelCall:
             **zero_fields(input_types, result),
             zero_slope=slopes.zero_point,
         )
-    result = result_types(node)
+    result = result_type(node)
     if operator.is_limit and input_types == result:
         return KernelCall("copy_region")
     above = multiplier(input_types.scale / result.scale)
@@ -378,7 +378,7 @@ def _curve(node: LayerNode, factor: int, half: int, shift: int, *, is_odd: bool)
 def _conversion(node: LayerNode, _operator: op.Conversion) -> KernelCall:
     input_types, result = node.input_types[0], node.layer.quantization
     if input_types is not None and result is not None:
-        result_types(node)
+        result_type(node)
         if input_types == result:
             return KernelCall("copy_region")
         pair = multiplier(input_types.scale / result.scale)
@@ -393,9 +393,9 @@ def _conversion(node: LayerNode, _operator: op.Conversion) -> KernelCall:
 
 
 def _pad(node: LayerNode, operator: op.Pad) -> KernelCall:
-    if input_types_of(node) != result_types(node):
+    if input_type(node) != result_type(node):
         raise node.refusal(OTHER_SCALES)
-    return pad_call(node, operator, int(quantized(np.array(operator.value), result_types(node))))
+    return pad_call(node, operator, int(quantized(np.array(operator.value), result_type(node))))
 
 
 def _wide_call(node: LayerNode) -> KernelCall:
@@ -443,7 +443,7 @@ def _wide_softmax(node: LayerNode, operator: op.Softmax) -> KernelCall:
 
 def _lstm(node: LayerNode, operator: op.QuantizedLstm) -> KernelCall:
     """A quantised LSTM with 16-bit cells."""
-    input_types, result = input_types_of(node), result_types(node)
+    input_types, result = input_type(node), result_type(node)
     if node.inputs[0].is_map and operator.keeps is None:
         raise node.refusal("over the rows of a map, from rest in each frame")
     power = round(log2(operator.cell_scale))
@@ -483,7 +483,7 @@ def _gate(node: LayerNode, gate: str, given: Quantization, result: Quantization)
         (f"{gate} matrix", "matrix", "", given),
         (f"{gate} recurrent matrix", "recurrent", "recurrent_", result),
     ):
-        types = stored_types(node, role)
+        types = stored_type(node, role)
         if types.zero_point or len(types.scales) > 1:
             raise node.refusal(f"whose {role} has a zero point, or a scale for each unit")
         symbols[field] = node.symbol(role, node.weights[role])
@@ -494,7 +494,7 @@ def _gate(node: LayerNode, gate: str, given: Quantization, result: Quantization)
 
 def _svdf(node: LayerNode, operator: op.QuantizedSvdf) -> KernelCall:
     """A low-rank filter over time (SVDF); without a state only its last time step is used."""
-    input_types, result, state = input_types_of(node), result_types(node), operator.state
+    input_types, result, state = input_type(node), result_type(node), operator.state
     filters = node.layer.stored_as("filters").quantization
     if node.inputs[0].is_map or not result.is_fixed_point or filters is None:
         raise node.refusal("of quantised integers that are a map, or rescaled in single precision")
@@ -514,7 +514,7 @@ def _svdf(node: LayerNode, operator: op.QuantizedSvdf) -> KernelCall:
         zero_state=state.zero_point,
         least=limits.min,
         most=limits.max,
-        **factor_fields(multiplier(svdf_ratio(input_types, stored_types(node, "matrix"), state))),
+        **factor_fields(multiplier(svdf_ratio(input_types, stored_type(node, "matrix"), state))),
         **factor_fields(multiplier(svdf_ratio(state, filters, result)), "out_"),
         length=places.shape[1],
         is_wide=state.element is Element.INT16,
@@ -523,8 +523,8 @@ def _svdf(node: LayerNode, operator: op.QuantizedSvdf) -> KernelCall:
 
 def _streamed_product(node: LayerNode, operator: op.StreamedProduct) -> KernelCall:
     """A matrix product with the inputs of several frames, with persistent accumulators."""
-    types = stored_types(node, "matrix")
-    if _is_short(node) or types.zero_point or result_types(node).element is not Element.INT8:
+    types = stored_type(node, "matrix")
+    if _is_short(node) or types.zero_point or result_type(node).element is not Element.INT8:
         raise node.refusal("of other integers than int8 without a zero point of the matrix")
     matrix = node.weights["matrix"].reshape(operator.units, operator.places, -1).swapaxes(0, 1)
     return node.call(
@@ -551,8 +551,8 @@ def _extreme_place(node: LayerNode, operator: op.ExtremePlace) -> KernelCall:
 def _unit_length(node: LayerNode, operator: op.UnitLength) -> KernelCall:
     if _is_short(node):
         raise node.refusal("of integers of 16 bits")
-    times, raised = (128, 0) if result_types(node).is_unsigned else (1, 7)
-    numbers = {"zero": input_types_of(node).zero_point, "times": times, "raised": raised}
+    times, raised = (128, 0) if result_type(node).is_unsigned else (1, 7)
+    numbers = {"zero": input_type(node).zero_point, "times": times, "raised": raised}
     return node.call("unit_length", "unit_scaling", axes=cube(node, (operator.axis,)), **numbers)
 
 

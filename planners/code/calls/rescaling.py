@@ -47,7 +47,7 @@ def limits_of(node: LayerNode, operator: op.Operator) -> tuple[int, int]:
     """Return the minimum and maximum integer after an operator that follows a layer."""
     result = node.layer.quantization
     if result is None or not node.layer.operator.converts:
-        result = result_types(node)
+        result = result_type(node)
     bounds = operator.limits
     if bounds is None:
         raise node.refusal(f"of quantised integers with {operator.in_words()} behind it")
@@ -60,7 +60,7 @@ def limits_of(node: LayerNode, operator: op.Operator) -> tuple[int, int]:
 
 def limits_after_epilogue(node: LayerNode) -> tuple[int, int]:
     """Return the minimum and maximum integer after all operators that follow a layer."""
-    least, most = _ends_of(result_types(node))
+    least, most = _ends_of(result_type(node))
     for operator in node.layer.epilogue:
         low, high = limits_of(node, operator)
         least, most = (min(max(bound, low), high) for bound in (least, most))
@@ -73,7 +73,7 @@ def _ends_of(types: Quantization) -> tuple[int, int]:
     return int(limits.min), int(limits.max)
 
 
-def result_types(node: LayerNode) -> Quantization:
+def result_type(node: LayerNode) -> Quantization:
     """Return how the output is stored.
 
     Raises UnsupportedOperator where not all tensors are integers of 8 bits, or all of 16, and where
@@ -92,19 +92,19 @@ def result_types(node: LayerNode) -> Quantization:
     return result
 
 
-def input_types_of(node: LayerNode, index: int = 0) -> Quantization:
+def input_type(node: LayerNode, index: int = 0) -> Quantization:
     """Return how an input is stored, which is quantised."""
     types = node.input_types[index]
     assert types is not None
     return types
 
 
-def stored_types(node: LayerNode, role: str, element: Element = Element.INT8) -> Quantization:
+def stored_type(node: LayerNode, role: str, element: Element = Element.INT8) -> Quantization:
     """Return how weights are stored. Raises UnsupportedOperator where not in that type."""
-    stored_type = node.layer.stored_as(role).quantization
-    if stored_type is None or stored_type.element is not element:
+    quantization = node.layer.stored_as(role).quantization
+    if quantization is None or quantization.element is not element:
         raise node.refusal(f"whose {role} is not stored as integers of {8 * element.bytes} bits")
-    return stored_type
+    return quantization
 
 
 def layer_rounds_once(layer: Layer) -> bool:
@@ -121,9 +121,9 @@ def scaling(node: LayerNode, role: str, *, has_whole_sums: bool = True) -> Field
     A kind of sums that all layers have is compiled into the kernels (`Tables.sum_kinds`).
     """
     weights, input_types, result = (
-        stored_types(node, role),
-        input_types_of(node),
-        result_types(node),
+        stored_type(node, role),
+        input_type(node),
+        result_type(node),
     )
     is_short, is_fixed_point = result.element is Element.INT16, result.is_fixed_point
     bias = NULL
@@ -169,7 +169,7 @@ def limit_fields(node: LayerNode) -> dict[str, int]:
 
 def _has_narrow_sums(node: LayerNode, role: str, counts: Array) -> bool:
     """Whether 30 bits hold each accumulator. counts: output channels with a nonzero multiplier."""
-    if input_types_of(node).element is not Element.INT8:
+    if input_type(node).element is not Element.INT8:
         return True
     rows = np.abs(node.weights[role].reshape(len(node.weights[role]), -1).astype(np.int64))
     # The rows of a transposed convolution are those of its input channels.
@@ -191,7 +191,7 @@ def _folded(node: LayerNode, role: str) -> str:
         return NULL
     rows = weights.reshape(len(weights), -1).astype(np.int64)
     bias = node.weights["bias"].astype(np.int64) if "bias" in node.weights else np.int64(0)
-    begin = bias - input_types_of(node).zero_point * rows.sum(axis=1)
+    begin = bias - input_type(node).zero_point * rows.sum(axis=1)
     if np.abs(begin).max() >= 2**31:
         return NULL
     symbol = node.computed(f"{role}_folded", begin.astype(np.int32))
@@ -204,7 +204,7 @@ def averaging(node: LayerNode, count: int, *, is_sum: bool = False) -> Fields:
 
     In fixed point, the multiplier of a mean includes the division by `count`.
     """
-    input_types, result = input_types_of(node), result_types(node)
+    input_types, result = input_type(node), result_type(node)
     if count > 2 ** (31 - 8 * input_types.element.bytes):
         raise node.refusal(f"of {count} integers, whose sum may take more than 32 bits")
     ratio: Fields = {"given": input_types.scale, "result": result.scale}
@@ -236,7 +236,7 @@ def table_symbol(node: LayerNode, table: LookupTable) -> str:
     """Return the symbol of a lookup table, whose function is computed for all 256 integers."""
     builder = NetworkBuilder("table")
     source = builder.input((1, 1, 256), element=Element.INT8, quantization=table.source)
-    result_types(node)
+    result_type(node)
     output = builder.add(
         *(table.operator, source), name="result", quantization=table.result, epilogue=table.epilogue
     )
@@ -261,7 +261,7 @@ def look_up_call(node: LayerNode) -> KernelCall:
 
 def powers_of(node: LayerNode) -> Fields:
     """Return multiplier and exponent of the differences in a softmax, and the minimum that counts."""
-    scale = float(np.float32(input_types_of(node).scale))
+    scale = float(np.float32(input_type(node).scale))
     integer, exponent = multiplier(min(scale * 2**26, INT32_MAX))
     if exponent < 0:
         raise node.refusal("of quantised integers with so small a scale")
@@ -303,7 +303,7 @@ def single_conversion(node: LayerNode, _operator: op.Conversion) -> KernelCall:
     if input_types is not None and result is not None:
         if result.element is Element.INT8:
             return KernelCall("copy_region") if input_types == result else look_up_call(node)
-        result_types(node)
+        result_type(node)
         scales = {"given": input_types.scale, "result": result.scale}
         return node.call(
             "restate_region", "restating", **scales, **zero_fields(input_types, result)
@@ -338,7 +338,7 @@ def mean_call(
 
 
 def _softmax(node: LayerNode, operator: op.Softmax) -> KernelCall:
-    result = result_types(node)
+    result = result_type(node)
     if operator.is_logarithm or result.element is not Element.INT8:
         what = "its logarithm" if operator.is_logarithm else "16 bits in single precision"
         raise node.refusal(f"of quantised integers: {what}")
@@ -358,13 +358,13 @@ KINDS = {
 
 
 def _elementwise(node: LayerNode, operator: op.Elementwise) -> KernelCall:
-    result, symbol = result_types(node), None
+    result, symbol = result_type(node), None
     if operator.constant is not None:
         symbol = node.symbol("constant", node.weights["constant"].astype(np.float32))
     read_operands, places = operands(node, operator, symbol)
     real_operands = []
     for operand in read_operands:
-        types = None if operand.values is not None else input_types_of(node, operand.input)
+        types = None if operand.values is not None else input_type(node, operand.input)
         numbers = (types.scale, types.zero_point) if types else (0, 0)
         at = operand._replace(values=None)._asdict()
         real_operands.append(
@@ -385,7 +385,7 @@ def _elementwise(node: LayerNode, operator: op.Elementwise) -> KernelCall:
 def _activation(node: LayerNode, operator: op.Activation) -> KernelCall:
     if operator.function == "prelu":
         return _changing(node, {"slope": node.weights["slope"]})
-    if operator.is_limit and input_types_of(node) == result_types(node):
+    if operator.is_limit and input_type(node) == result_type(node):
         return KernelCall("copy_region")
     return look_up_call(node)
 
@@ -398,7 +398,7 @@ def _normalization(node: LayerNode, operator: op.BatchNormalization) -> KernelCa
 
 
 def _changing(node: LayerNode, arrays: Mapping[str, Array]) -> KernelCall:
-    input_types, result, shape = input_types_of(node), result_types(node), node.layer.shape
+    input_types, result, shape = input_type(node), result_type(node), node.layer.shape
     symbols: list[str | None] = []
     for role, array in arrays.items():
         if array.dtype != np.float32:
@@ -412,16 +412,16 @@ def _changing(node: LayerNode, arrays: Mapping[str, Array]) -> KernelCall:
 
 def _matrix_product(node: LayerNode, operator: op.MatrixProduct) -> KernelCall:
     """A product with integer accumulators, and the factors that round as floating-point sums do."""
-    input_types, result = input_types_of(node), result_types(node)
+    input_types, result = input_type(node), result_type(node)
     if result.element is not Element.INT8:
         raise node.refusal("of integers of 16 bits")
     fields, matrix, bias, largest_bias = product_fields(node, operator.units), None, None, 0
     # most: the largest magnitude of a factor, for the bound on rounding errors of the sum.
     if operator.units is None:
-        factors = input_types_of(node, 1)
+        factors = input_type(node, 1)
         most = max(127 - factors.zero_point, 128 + factors.zero_point)
     else:
-        factors, turned = stored_types(node, "matrix"), by_columns(node).weights["matrix"]
+        factors, turned = stored_type(node, "matrix"), by_columns(node).weights["matrix"]
         matrix = node.symbol("matrix", turned)
         most = int(np.abs(turned.astype(np.int64) - factors.zero_point).max())
         if operator.has_bias:
@@ -458,7 +458,7 @@ def attending(
 
 
 def _attention(node: LayerNode, operator: op.AttentionProduct) -> KernelCall:
-    result, kinds = result_types(node), (input_types_of(node), input_types_of(node, 1))
+    result, kinds = result_type(node), (input_type(node), input_type(node, 1))
     if result.element is not Element.INT8:
         raise node.refusal("of integers of 16 bits")
     fields = attention_fields(node, operator)
@@ -484,8 +484,8 @@ def product_convolution(
 ) -> KernelCall:
     """Return the call for a convolution that is a product of matrices in the file."""
     types, input_types, kernel = (
-        stored_types(node, "kernel"),
-        input_types_of(node),
+        stored_type(node, "kernel"),
+        input_type(node),
         node.weights["kernel"],
     )
     filters = packed_rows(kernel, 1) if packed is None else packed
@@ -501,12 +501,12 @@ def product_convolution(
         block=operator.block,
         given=input_types.scale,
         step=types.scale,
-        scale=result_types(node).scale,
+        scale=result_type(node).scale,
     )
 
 
 def _layer_normalization(node: LayerNode, operator: op.LayerNormalization) -> KernelCall:
-    input_types, result = input_types_of(node), result_types(node)
+    input_types, result = input_type(node), result_type(node)
     rank = len(node.layer.shape.dims)
     axes = range(operator.axis, rank if operator.last is None else operator.last + 1)
     return node.call(
@@ -522,7 +522,7 @@ def _layer_normalization(node: LayerNode, operator: op.LayerNormalization) -> Ke
 
 def rescaled_concatenation(node: LayerNode, operator: op.Concatenation) -> KernelCall:
     """Inputs with another scale than the result pass through a table each."""
-    result = result_types(node)
+    result = result_type(node)
     if all(types == result for types in node.input_types):
         return call_of(node)
     tables = [
