@@ -8,7 +8,8 @@ program. Lines that begin with # state intervals, depths and widths:
 
 The stage of an access is counted from the begin of its iteration. Iterations of a loop begin an
 interval apart, and a loop begins 2 stages after the last stage before it. Without a line for its loop
-the stage is counted from the begin of the process.
+the stage is counted from the begin of the process. With `# loop a l interval=2 depth=3` the line
+`a,l,4,x,read,1` is a read of x in stage 4 * 2 + 1 = 9, if l is the first loop of process a.
 """
 
 from __future__ import annotations
@@ -76,25 +77,23 @@ def read_accesses(file: Path) -> StagedDesign:
         process = processes.setdefault(name, _Process(line=number))
         index = fifos.setdefault(fifo, len(fifos))
         lines.setdefault(fifo, number)
-        process_before, first = ends.setdefault((index, kind), (name, number))
-        if process_before != name:
+        owner, first = ends.setdefault((index, kind), (name, number))
+        if owner != name:
             raise InvalidGraph(
-                f"{where}: process {name!r} {what}s FIFO {fifo!r}, but {process_before!r} does so "
+                f"{where}: process {name!r} {what}s FIFO {fifo!r}, but {owner!r} does so "
                 f"in line {first}; a FIFO has one writer and one reader"
             )
         if loop != process.loop:
             process.loop = loop
-            is_first = not process.events
-            process.base = 0 if is_first else process.last + LOOP_GAP
-        at = _natural(stage, where, "stage")
+            process.base = process.last + LOOP_GAP if process.events else 0
+        stage_in_process = _natural(stage, where, "stage")
         if (name, loop) in loops:
             interval, depth = loops[name, loop]
             begin = process.base + _natural(iteration, where, "iteration") * interval
-            at += begin
-            process.last = max(process.last, begin + depth - 1, at)
-        else:
-            process.last = max(process.last, at)
-        process.events.setdefault(at, []).append((index, kind))
+            stage_in_process += begin
+            process.last = max(process.last, begin + depth - 1)
+        process.last = max(process.last, stage_in_process)
+        process.events.setdefault(stage_in_process, []).append((index, kind))
     if not processes:
         raise UnreadableFile(f"{file}: no access in it; expected lines {','.join(COLUMNS)}")
     return _design(file, processes, fifos, lines, widths)
