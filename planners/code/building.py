@@ -465,7 +465,7 @@ def _measuring(written: Written) -> str:
     proof = """\
 - `make prove` takes any input through a call by Frama-C (Debian's `frama-c-base`, `why3`, `z3`),
   whatever calls before it left, in plain C for 32 bits, and ends with 0 when no access, shift, sum or
-  read raises an alarm.
+  read raises an alarm. Real numbers are finite, of magnitudes up to `PROVED_TO` (`test/prove.c`).
 """
     return """- `make example < frames.txt` prints the class of each frame of real numbers, as the
   tensor lies, with its value, or the only output (`examples/classify.c`);

@@ -314,10 +314,17 @@ target_compile_options({name} PRIVATE "$<$<CONFIG:>:-O2>")
 if(NOT WIN32)  # on bare metal, too
   target_link_libraries({name} PUBLIC m)
 endif()
-install(TARGETS {name} EXPORT {name}-targets ARCHIVE DESTINATION ${{CMAKE_INSTALL_LIBDIR}})
-install(DIRECTORY include/ DESTINATION ${{CMAKE_INSTALL_INCLUDEDIR}})
-install(EXPORT {name}-targets FILE {name}-config.cmake NAMESPACE {name}::
-  DESTINATION ${{CMAKE_INSTALL_LIBDIR}}/cmake/{name})
+option({name.upper()}_INSTALL "Install {name}" ON)
+if({name.upper()}_INSTALL)
+  include(CMakePackageConfigHelpers)
+  write_basic_package_version_file({name}-config-version.cmake COMPATIBILITY SameMajorVersion)
+  install(TARGETS {name} EXPORT {name}-targets ARCHIVE DESTINATION ${{CMAKE_INSTALL_LIBDIR}})
+  install(DIRECTORY include/ DESTINATION ${{CMAKE_INSTALL_INCLUDEDIR}})
+  install(EXPORT {name}-targets FILE {name}-config.cmake NAMESPACE {name}::
+    DESTINATION ${{CMAKE_INSTALL_LIBDIR}}/cmake/{name})
+  install(FILES ${{CMAKE_CURRENT_BINARY_DIR}}/{name}-config-version.cmake
+    DESTINATION ${{CMAKE_INSTALL_LIBDIR}}/cmake/{name})
+endif()
 
 if(CMAKE_SOURCE_DIR STREQUAL CMAKE_CURRENT_SOURCE_DIR AND NOT CMAKE_CROSSCOMPILING)
   enable_testing()

@@ -100,8 +100,8 @@ class MacroWriter:
         if not self._schedule.tables.sums_are_mixed:
             small = str(int(self.switches["FACTORS_ARE_SMALL"]))
             narrow = str(int(self.switches["SUMS_ARE_NARROW"]))
-        return f"""#define HAS_SMALL_FACTORS(to) {small}
-#define HAS_NARROW_SUMS(to) {narrow}
+        return f"""#define HAS_SMALL_FACTORS(to) {small} /* factors below 1/2, for Helium */
+#define HAS_NARROW_SUMS(to) {narrow} /* sums of 30 bits, for Cortex-M4 */
 """
 
     def text(self) -> str:
