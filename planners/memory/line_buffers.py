@@ -14,11 +14,11 @@ module also computes how far the result of a group may overlap its input, as inp
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from enum import Enum
 from functools import lru_cache
 from itertools import pairwise, repeat
-from operator import itemgetter, mul, sub
+from operator import mul, sub
 from typing import Any, NamedTuple
 
 from csdf.kernels import firing_rows as kernel
@@ -56,21 +56,22 @@ def kept_rows(
     """
     most_bytes = max(row_bytes[stage.result] for stage in stages)
     group = FiringGroup(stages, row_bytes=most_bytes, strips=max(strips))
-    kinds, rows = _counted(group, stages, keeping)
+    kinds, rows = _kinds_and_rows(group, stages, keeping)
     make = group.backend.array
     sizes = make([row_bytes[stage.result] for stage in stages])
-    passing = make([*strips, *(0 for _ in stages)])
+    # The kernel reads the bytes of strips in the first half, and writes transient bytes to the second.
+    strips_and_transient = make([*strips, *(0 for _ in stages)])
     count = group.backend.kernel(kernel.count_passing)
-    count(group.group, group.order, group.total, kinds, rows, sizes, passing)
-    return _by_result(stages, keeping, rows), tuple(passing[len(stages) :])
+    count(group.group, group.order, group.total, kinds, rows, sizes, strips_and_transient)
+    return _by_result(stages, keeping, rows), tuple(strips_and_transient[len(stages) :])
 
 
 def kept_places(stages: Sequence[StageFirings], keeping: Mapping[str, Keeping]) -> dict[str, int]:
     """Return the size of each ring and line buffer along one axis: rows, or columns of strips."""
-    return _by_result(stages, keeping, _counted(FiringGroup(stages), stages, keeping)[1])
+    return _by_result(stages, keeping, _kinds_and_rows(FiringGroup(stages), stages, keeping)[1])
 
 
-def _counted(
+def _kinds_and_rows(
     group: FiringGroup, stages: Sequence[StageFirings], keeping: Mapping[str, Keeping]
 ) -> tuple[Any, Any]:
     """The storage kind and the rows of each result, as the kernel encodes them."""
@@ -92,41 +93,44 @@ def _by_result(
 
 
 class Pace(NamedTuple):
-    """Progress of stages through the tensor that the first of them reads.
+    """Progress of stages through the tensor that the first of them reads, their source.
 
-    For each firing of the last stage: needed, the rows that have arrived before it; dead, the rows
-    that neither this firing nor any later one reads; and made, the rows of the result after it. over:
-    dead rows after each firing, beginning with the state before the first.
+    needed: rows of the source that have arrived before each firing of the last stage. dead: rows of
+    the source that neither this firing nor any later firing reads. made: rows of the result after each
+    firing. dead_after: dead rows after 0, 1, ... firings of the last stage.
+
+    Example: a window of three rows with padding over a source of four rows has needed (2, 3, 4, 4),
+    dead (0, 0, 1, 2), made (1, 2, 3, 4), and dead_after (0, 0, 1, 2, 4).
     """
 
     needed: tuple[int, ...]
     dead: tuple[int, ...]
     made: tuple[int, ...]
-    over: tuple[int, ...]
+    dead_after: tuple[int, ...]
 
 
 def pace_of(stages: Sequence[StageFirings], source: str) -> Pace:
     """Return the pace of stages in their firing order."""
     fired = [0] * len(stages)
     readers = [
-        (place, reading)
-        for place, stage in enumerate(stages)
+        (index, reading)
+        for index, stage in enumerate(stages)
         for reading in stage.readings
         if reading.tensor == source
     ]
-    needed, dead, over = [0], [], [0]
-    last = len(stages) - 1
-    for place in firing_order(stages):
+    needed, dead, dead_after = [], [], [0]
+    arrived, last = 0, len(stages) - 1
+    for index in firing_order(stages):
         for reader, reading in readers:
-            if reader == place:
-                needed[-1] = max(needed[-1], reading.upto[fired[place]])
-        if place == last:
+            if reader == index:
+                arrived = max(arrived, reading.upto[fired[index]])
+        if index == last:
+            needed.append(arrived)
             dead.append(min(reading.first[fired[reader]] for reader, reading in readers))
-            needed.append(needed[-1])
-        fired[place] += 1
-        if place == last:
-            over.append(min(reading.first[fired[reader]] for reader, reading in readers))
-    return Pace(tuple(needed[:-1]), tuple(dead), stages[last].made[1:], tuple(over))
+        fired[index] += 1
+        if index == last:
+            dead_after.append(min(reading.first[fired[reader]] for reader, reading in readers))
+    return Pace(tuple(needed), tuple(dead), stages[last].made[1:], tuple(dead_after))
 
 
 def least_lead(paces: Sequence[Pace], source_row: int, result_row: int) -> int:
@@ -136,25 +140,22 @@ def least_lead(paces: Sequence[Pace], source_row: int, result_row: int) -> int:
     The result is below the input: when its rows are written, its end must not exceed the first byte of
     the input that this firing or a later one reads. source_row, result_row: bytes of a row.
     """
-    dead, over = paces[0].dead, paces[0].over
+    dead, dead_after = paces[0].dead, paces[0].dead_after
     for before, pace in pairwise(paces):
-        dead = _rows_at(before.made, pace.needed)(over)
-        over = (0, *dead)
-    tops = map(mul, paces[-1].made, repeat(result_row))
-    bottoms = map(mul, dead, repeat(source_row))
-    lead: int = max(0, *map(sub, tops, bottoms))
+        # A firing of this move finds the source as the firings of the preceding moves have left it.
+        dead = tuple(map(dead_after.__getitem__, _firings_before(before.made, pace.needed)))
+        dead_after = (0, *dead)
+    result_ends = map(mul, paces[-1].made, repeat(result_row))
+    dead_ends = map(mul, dead, repeat(source_row))
+    lead: int = max(0, *map(sub, result_ends, dead_ends))
     return lead
 
 
-@lru_cache(
-    maxsize=2**14
-)  # pairs of moves; a group of ten moves has nine, most of them in many groups
-def _rows_at(made: tuple[int, ...], needed: tuple[int, ...]) -> Callable[..., tuple[int, ...]]:
-    """Return a function that selects, from values after each firing, those at which rows are complete.
+# Pairs of moves: a group of ten moves has nine, most of them in many groups.
+@lru_cache(maxsize=2**14)
+def _firings_before(made: tuple[int, ...], needed: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the firings of a stage that precede each firing of the reader of its result.
 
-    made: rows of a tensor after each firing; needed: rows of it, as its reader fires.
+    made: rows of the result after each firing. needed: rows of it before each firing of the reader.
     """
-    firings = [bisect_left((0, *made), rows) for rows in needed]
-    if len(firings) == 1:
-        return itemgetter(slice(firings[0], firings[0] + 1))
-    return itemgetter(*firings)
+    return tuple(bisect_left((0, *made), rows) for rows in needed)

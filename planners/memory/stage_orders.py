@@ -70,7 +70,8 @@ class StageOrders:
     def _local_optimum(self, best: ChainPlan) -> ChainPlan:
         """Return the candidate after changes that do not raise its bytes, until many in a row fail."""
         work, failures = best[1].multiply_accumulates, 0
-        # Lower bounds on the bytes of rejected chains.
+        # By the stages of a rejected chain: the least `_bytes` that its plan can have. A plan that did
+        # not get below a limit has at least that arena; a chain with more MACs is never accepted.
         rejected: dict[tuple[tuple[Stage, ...], ...], tuple[int, int]] = {}
         while (indices := self._neediest(best)) and not self._stop.is_over():
             largest = max(len(best[0][group][move].stages) for group, move in indices)

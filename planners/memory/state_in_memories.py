@@ -44,37 +44,37 @@ def state_in_memories(
     """
     network, layout = request.network, layout_of(request.memories)
     table = StageTable(network, element_bytes=request.element_bytes)
-    beside = request.needed_ram(method) - method.ram_bytes
+    stack_bytes = request.needed_ram(method) - method.ram_bytes
     fast = tuple(
-        replace(memory, size=max(0, memory.size - (beside if memory == layout.stack else 0)))
+        replace(memory, size=max(0, memory.size - (stack_bytes if memory == layout.stack else 0)))
         for memory in layout.fast
     )
     free = layout._replace(fast=fast)
     states = frozenset(buffer.tensor for buffer in method.plan.buffers if buffer.persists)
-    everything = plan_away(away=states).plan if layout.slow else method.plan
+    all_states_slow = plan_away(away=states).plan if layout.slow else method.plan
     plan = in_fast_memory(method.plan, table, free)
     if plan is None and layout.slow:
         plan = _with_states_away(
             network,
             lambda away: in_fast_memory(plan_away(away=away).plan, table, free),
             method.plan,
-            everything,
+            all_states_slow,
             free.capacity,
         )
     time = _nanoseconds(request, layout, method, plan)
-    traffic = _traffic(request, layout, method.plan, everything)._replace(
+    traffic = _traffic(request, layout, method.plan, all_states_slow)._replace(
         moved=None if plan is None else plan.slow_bytes, nanoseconds=time
     )
     if plan is not None:
         return replace(method, plan=plan, nanoseconds=time), traffic, None
-    frame = everything.memories[0].size + beside if everything.memories else 0
+    frame = all_states_slow.memories[0].size + stack_bytes if all_states_slow.memories else 0
     if not frame:
         reason = because(FitWhy.STATE_TOO_LARGE, least=request.needed_ram(method))
     elif frame <= layout.capacity:
         slow = sum(memory.size for memory in layout.slow)
-        reason = because(FitWhy.SLOW_TOO_SMALL, kept=everything.kept_bytes, slow=slow)
+        reason = because(FitWhy.SLOW_TOO_SMALL, kept=all_states_slow.kept_bytes, slow=slow)
     else:
-        reason = because(FitWhy.FRAME_TOO_LARGE, least=frame, kept=everything.kept_bytes)
+        reason = because(FitWhy.FRAME_TOO_LARGE, least=frame, kept=all_states_slow.kept_bytes)
     return replace(method, nanoseconds=None), traffic, reason
 
 
@@ -82,7 +82,7 @@ def _with_states_away(
     network: Network,
     plan_with: Callable[[frozenset[str]], StreamingPlan | None],
     arena: StreamingPlan,
-    everything: StreamingPlan,
+    all_states_slow: StreamingPlan,
     capacity: int,
 ) -> StreamingPlan | None:
     """Return the plan with the fewest slow bytes; None if no plan of the greedy choice fits.
@@ -92,9 +92,9 @@ def _with_states_away(
     knapsack is the fast memory that a frame without copies of states leaves.
 
     plan_with: returns the plan with some states in slow memory; None if it does not fit.
-    arena: the plan in one arena. everything: the plan with all states in slow memory.
+    arena: the plan in one arena. all_states_slow: the plan with all states in slow memory.
     """
-    sizes, moved = _sizes_and_moves(network, everything)
+    sizes, moved = _sizes_and_moves(network, all_states_slow)
     names = sorted(sizes, key=lambda name: (-Fraction(moved[name], sizes[name]), name))
     frame = arena.arena_bytes - arena.kept_bytes
     chosen = _knapsack(names, sizes, moved, capacity - frame)
@@ -104,50 +104,61 @@ def _with_states_away(
         sorted(names, key=lambda name: -moved[name]),
         sorted(names, key=lambda name: name not in chosen),
     ):
-        away = frozenset(sizes)
-        best = plan_with(away)
+        slow = frozenset(sizes)
+        best = plan_with(slow)
         for name in order:
-            candidate = plan_with(away - {name})
-            # Where nothing fits yet, slow memory may be too small for all states.
+            candidate = plan_with(slow - {name})
+            # A state for which fast memory has no room stays slow. But as long as no plan fits, slow
+            # memory may be too small for the remaining states: the state moves without a plan.
             if candidate is not None or best is None:
-                best, away = candidate, away - {name}
+                best, slow = candidate, slow - {name}
         plans += [] if best is None else [best]
     return min(plans, key=lambda plan: plan.slow_bytes, default=None)
 
 
 def _sizes_and_moves(
-    network: Network, everything: StreamingPlan
+    network: Network, all_states_slow: StreamingPlan
 ) -> tuple[dict[str, int], Counter[str]]:
     """The bytes of each state, and the bytes that a frame moves if the state is in slow memory."""
     moved = Counter[str]()
-    for buffer, read, written in state_moves(network, everything):
+    for buffer, read, written in state_moves(network, all_states_slow):
         moved[buffer.tensor] += read + written
-    return {buffer.tensor: buffer.size for buffer in everything.buffers if buffer.persists}, moved
+    return {
+        buffer.tensor: buffer.size for buffer in all_states_slow.buffers if buffer.persists
+    }, moved
 
 
 def _knapsack(
     names: Sequence[str], sizes: Mapping[str, int], moved: Mapping[str, int], room: int
 ) -> tuple[str, ...]:
-    """States of at most `room` bytes that move the most bytes in slow memory, by labels."""
+    """States of at most `room` bytes that move the most bytes in slow memory, by labels.
+
+    A label has the bytes of a set of states, and the bytes that they add to a frame: below 0, as
+    states in fast memory save their moves.
+    """
     labels: list[tuple[int, int, tuple[str, ...]]] = [(0, 0, ())]
     for name in names:
-        more = [
-            (size + sizes[name], saved - moved[name], (*of, name)) for size, saved, of in labels
+        extended = [
+            (size + sizes[name], added - moved[name], (*states, name))
+            for size, added, states in labels
         ]
         labels = improving(
-            [*labels, *(label for label in more if label[0] <= room)], lambda label: label[:2]
+            [*labels, *(label for label in extended if label[0] <= room)], lambda label: label[:2]
         )
         labels = labels[:: -(-len(labels) // MOST_LABELS)]
     return min(labels, key=lambda label: label[1])[2]
 
 
 def _traffic(
-    request: FitRequest, layout: BoardMemories, arena: StreamingPlan, everything: StreamingPlan
+    request: FitRequest, layout: BoardMemories, arena: StreamingPlan, all_states_slow: StreamingPlan
 ) -> SlowTraffic:
     """Return the lower bound and the baselines of the traffic.
 
     Weights in flash and states that layers read cross the bus in each frame, unless they are resident
-    in fast memory. arena: the plan in one arena. everything: the plan with all states in slow memory.
+    in fast memory: the lower bound is their bytes, less the fast memory. The greedy baseline moves the
+    largest states to slow memory until the arena fits.
+
+    arena: the plan in one arena. all_states_slow: the plan with all states in slow memory.
     """
     network = request.network
     table = StageTable(network, element_bytes=request.element_bytes)
@@ -155,26 +166,28 @@ def _traffic(
         weight_bytes(network, layer, request.element_bytes)
         for layer in (network.layers if layout.flash else ())
     )
-    moves = list(state_moves(network, everything)) if layout.slow else []
+    moves = list(state_moves(network, all_states_slow)) if layout.slow else []
     tensors = sum(
         table.tensor_bytes(name)
-        for stage in (stage for group in everything.groups for stage in group.stages)
+        for stage in (stage for group in all_states_slow.groups for stage in group.stages)
         for name in (stage.result, *network.layer(stage.result).inputs)
     )
-    # A layer that reads a variable reads a tensor; the state of a layer is no tensor.
-    stored = sum(to + (read if buffer.kind is Kind.STATE else 0) for buffer, read, to in moves)
-    sizes, moved = _sizes_and_moves(network, everything)
+    # `tensors` has the reads of variables, which are tensors, but not the reads of layer states.
+    state_bytes = sum(
+        written + (read if buffer.kind is Kind.STATE else 0) for buffer, read, written in moves
+    )
+    sizes, moved = _sizes_and_moves(network, all_states_slow)
     greedy, needed = weights, arena.arena_bytes
     for name in sorted(sizes, key=lambda name: -sizes[name]) if layout.slow else ():
         if needed <= layout.capacity:
             break
         greedy, needed = greedy + moved[name], needed - sizes[name]
-    used = {buffer.name: buffer.size for buffer, read, _ in moves if read}
+    states_read = {buffer.name: buffer.size for buffer, read, _ in moves if read}
     return SlowTraffic(
         memories=layout.all,
         moved=None,
-        lower_bound=max(0, weights + sum(used.values()) - layout.capacity),
-        all_slow=weights + (tensors + stored if layout.slow else 0),
+        lower_bound=max(0, weights + sum(states_read.values()) - layout.capacity),
+        all_slow=weights + (tensors + state_bytes if layout.slow else 0),
         greedy=greedy,
         weights=weights,
     )
