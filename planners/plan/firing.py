@@ -131,7 +131,8 @@ class FiringGroup:
         for index in range(len(self._stages)):
             reader.append(reader[-1] + maker.count(index))
         make = self.backend.array
-        users = tuple(map(make, (reader, use, user, [0] * len(count))))
+        fired = [0] * len(count)  # counted by the kernel
+        users = tuple(map(make, (reader, use, user, fired)))
         columns = map(make, (count, made, reading, maker, upto, first))
         return self.backend.kernel(kernel.StageReadings)(
             self.backend.view(numbers), *columns, users
@@ -178,6 +179,9 @@ def in_step(stages: Sequence[StageFirings]) -> list[StageFirings]:
     An end stage is a stage that no other stage reads. The virtual stage demands about the same fraction
     of each end at any time. Without it the last end would demand all its rows first, and the tensors
     that it shares with the other ends would be kept whole.
+
+    Example: for ends of 4 and 2 rows, the virtual stage fires 4 times and demands up to 1, 2, 3, 4 rows
+    of the first end and 1, 1, 2, 2 rows of the second.
     """
     read = {reading.tensor for stage in stages for reading in stage.readings}
     ends = [stage for stage in stages if stage.result not in read]
@@ -188,6 +192,7 @@ def in_step(stages: Sequence[StageFirings]) -> list[StageFirings]:
     for stage in ends:
         rows = stage.made[-1]
         upto = tuple(-(-rows * (number + 1) // count) for number in range(count))
+        # Each firing waits for the rows up to `upto`, and keeps none of them.
         readings.append(RowNeeds(tensor=stage.result, upto=upto, first=(*upto, rows)))
     return [
         *stages,
