@@ -72,11 +72,11 @@ class Together:
     @property
     def is_concurrent(self) -> bool:
         """Whether groups of two networks may be executed concurrently."""
-        words = [
+        labels = [
             {group.concurrent for group in (fit.best or fit.least).plan.groups} - {None}
             for fit in self.fits
         ]
-        return any(first & second for first, second in combinations(words, 2))
+        return any(first & second for first, second in combinations(labels, 2))
 
     @property
     def flash_bytes(self) -> int:
@@ -164,68 +164,71 @@ def stack_and_reserve(fit: Fit) -> int:
     return beside + (fit.best or fit.least).stage_stack_bytes
 
 
-def within_one_ram(fits: Sequence[Fit], again: Callable[[int, int], Fit]) -> list[Fit]:
+Replan = Callable[[int, int], Fit]  # the answer for a network, by its number, with bytes of RAM
+
+
+def within_one_ram(fits: Sequence[Fit], replan: Replan) -> list[Fit]:
     """Return the answers for networks in one arena, each with room for the execution states of all.
 
-    again: computes the answer for a network, by its number, with this many bytes of RAM. It is called
-    if the states of the other networks leave too few bytes.
+    replan: called if the states of the other networks leave too few bytes.
     """
     states = [(fit.best or fit.least).state_bytes for fit in fits]
     stacks = [stack_and_reserve(fit) for fit in fits]
-    planned_again = []
+    answers = []
     for number, fit in enumerate(fits):
         state_bytes = sum(states) - states[number]
         if fit.best is not None and fit.ram is not None:
             left = fit.ram - state_bytes - (max(stacks) - stacks[number])
             if fit.needed_ram(fit.best) > left:
-                fit = replace(again(number, left), ram=fit.ram, hop=fit.hop)
-        planned_again.append(fit)
-    return planned_again
+                fit = replace(replan(number, left), ram=fit.ram, hop=fit.hop)
+        answers.append(fit)
+    return answers
 
 
 @public
-def with_states_apart(
-    fits: Sequence[Fit], again: Callable[[int, int], Fit] | None = None
-) -> list[Fit]:
+def with_states_apart(fits: Sequence[Fit], again: Replan | None = None) -> list[Fit]:
     """Return the answers for networks in one arena, in which each network has its own state bytes.
 
     State buffers of all networks are at the bottom of the arena; the transient buffers above them
     share bytes as before. again: computes the answer for a network, by its number, with this many
     bytes of RAM. It is called if a network without a state needs more than the states leave; if that
     plan is too large as well, the network no longer fits.
+
+    Example: states of 100 and 40 bytes are at bytes 0 and 100; transient buffers begin at byte 140.
     """
     if len(fits) < 2:
         return list(fits)
-    ways = [fit.best or fit.least for fit in fits]
-    tops = [top + -top % ALIGNMENT for top in (_top(way.plan) for way in ways)]
-    if not any(tops):
+    shown_methods = [fit.best or fit.least for fit in fits]
+    tops = [_top(method.plan) for method in shown_methods]
+    states = [top + -top % ALIGNMENT for top in tops]
+    if not any(states):
         return list(fits)
-    moved_plans, base, kept = [], 0, sum(tops)
+    answers, base, kept = [], 0, sum(states)
     largest = max(map(stack_and_reserve, fits))
-    for number, (fit, way, top) in enumerate(zip(fits, ways, tops, strict=True)):
-        around = largest - way.stage_stack_bytes
-        left = None if fit.ram is None else fit.ram - kept - around
-        is_late = left is not None and fit.best is not None and way.with_state - top > left
-        if is_late and not top and again is not None and left is not None and left > 0:
-            fit = replace(again(number, left + around), ram=fit.ram, hop=fit.hop)
-            is_late = fit.best is None
+    for number, (fit, shown, state) in enumerate(zip(fits, shown_methods, states, strict=True)):
+        stack = largest - shown.stage_stack_bytes
+        left = None if fit.ram is None else fit.ram - kept - stack
+        is_too_large = left is not None and fit.best is not None and shown.with_state - state > left
+        if is_too_large and not state and again is not None and left is not None and left > 0:
+            fit = replace(again(number, left + stack), ram=fit.ram, hop=fit.hop)
+            is_too_large = fit.best is None
         methods = tuple(
             replace(method, plan=_moved(method.plan, base, kept)) for method in fit.methods
         )
-        base += top
+        base += state
         chosen = (new for old, new in zip(fit.methods, methods, strict=True) if old is fit.best)
-        best = None if is_late else next(chosen, None)
-        moved = replace(fit, methods=methods, best=best)
-        if is_late:
-            least = moved.needed_ram(moved.least)
+        best = None if is_too_large else next(chosen, None)
+        answer = replace(fit, methods=methods, best=best)
+        if is_too_large:
+            least = answer.needed_ram(answer.least)
             reason = because(FitWhy.BESIDE_STATES, kept=kept, least=least)
             status = Status.UNKNOWN if fit.status is Status.UNKNOWN else Status.INFEASIBLE
-            moved = replace(moved, status=status, reason=reason)
-        moved_plans.append(moved)
-    return moved_plans
+            answer = replace(answer, status=status, reason=reason)
+        answers.append(answer)
+    return answers
 
 
-ALIGNMENT = 4  # bytes: of what networks keep, beside one another
+ALIGNMENT = 4  # bytes: of the states of each network
 
 
 def _top(plan: StreamingPlan) -> int:
@@ -235,9 +238,9 @@ def _top(plan: StreamingPlan) -> int:
     )
 
 
-def _moved(plan: StreamingPlan, base: int, passing: int) -> StreamingPlan:
-    """The plan with its retained buffers from byte `base` on, all others from byte `passing` on."""
-    shift = passing - _top(plan)
+def _moved(plan: StreamingPlan, base: int, transient: int) -> StreamingPlan:
+    """The plan with its retained buffers from byte `base` on, all others from byte `transient` on."""
+    shift = transient - _top(plan)
     buffers = tuple(
         replace(
             buffer,
@@ -245,7 +248,7 @@ def _moved(plan: StreamingPlan, base: int, passing: int) -> StreamingPlan:
         )
         for buffer in plan.buffers
     )
-    return replace(plan, buffers=buffers, arena_bytes=max(plan.arena_bytes + shift, passing))
+    return replace(plan, buffers=buffers, arena_bytes=max(plan.arena_bytes + shift, transient))
 
 
 Frame = Mapping[str, Array]
@@ -263,12 +266,12 @@ def run_in_turn(
     input is not a frame of its network.
     """
     memory = np.full(max((plan.all_bytes for plan in plans), default=0), POISON, np.uint8)
-    outputs_found: list[list[Outputs]] = [[] for _ in models]
+    outputs: list[list[Outputs]] = [[] for _ in models]
     for turn in range(max(map(len, frames), default=0)):
         for number, (model, plan) in enumerate(zip(models, plans, strict=True)):
             if turn < len(frames[number]):
-                outputs_found[number].append(outputs_of(model, plan, frames[number][turn], memory))
-    return outputs_found
+                outputs[number].append(outputs_of(model, plan, frames[number][turn], memory))
+    return outputs
 
 
 def outputs_of(
@@ -329,5 +332,5 @@ def _runs(
             rows = machine.output(layer.inputs[0])  # (rows, columns, channels)
             maps = rows.transpose(2, 0, 1) if layer.shape.is_map else rows
             outputs[layer.name] = maps.reshape(layer.shape.dims)
-        runs.append(PlanRun(outputs, machine.arena.most, slow_bytes))
+        runs.append(PlanRun(outputs, machine.arena.written_end, slow_bytes))
     return runs

@@ -54,7 +54,7 @@ class MarkedArena:
             memory = np.full(plan.all_bytes, POISON, np.uint8)
         self.memory = memory
         self.held = np.full(plan.all_bytes, NOTHING, np.int64)
-        self.most = 0  # one past the last byte of the arena that was written
+        self.written_end = 0  # one past the last byte of the arena that was written
         self._bounds = {
             buffer.tensor: (plan.arena_bytes, plan.all_bytes)
             for buffer in plan.buffers
@@ -105,23 +105,26 @@ class MarkedArena:
 
     def write(self, offset: int, tensor: str, first: int, values: Array | None, count: int) -> None:
         """Write elements of a tensor, in its order from `first` on, at an offset in bytes."""
-        place, steps = self._place(offset, tensor, first, count)
+        addresses, steps = self._addresses(offset, tensor, first, count)
         self.count(self.writes, offset, count * self._sizes[tensor])
-        self.held[place] = self._held(offset, tensor, first, count, steps)
+        self.held[addresses] = self._held(offset, tensor, first, count, steps)
         if values is not None:
             flat = np.ascontiguousarray(values, self._layers[tensor].array_type).reshape(-1)
             if self._fits[tensor]:
-                self.memory[place] = flat.view(np.uint8)
+                self.memory[addresses] = flat.view(np.uint8)
             else:
                 self._beside[self._marks(tensor, first, count)] = flat
         if tensor not in self._bounds:
-            self.most = max(self.most, place.stop if isinstance(place, slice) else place[-1] + 1)
+            self.written_end = max(
+                self.written_end,
+                addresses.stop if isinstance(addresses, slice) else addresses[-1] + 1,
+            )
 
     def read(self, offset: int, tensor: str, first: int, count: int) -> Array:
         """Return elements of a tensor. Raises ExecutionError where the marks are of other elements."""
-        place, steps = self._place(offset, tensor, first, count)
+        addresses, steps = self._addresses(offset, tensor, first, count)
         self.count(self.reads, offset, count * self._sizes[tensor])
-        if not (self.held[place] == self._held(offset, tensor, first, count, steps)).all():
+        if not (self.held[addresses] == self._held(offset, tensor, first, count, steps)).all():
             raise ExecutionError(
                 f"the bytes from {offset} on do not hold elements {first} to {first + count} of "
                 f"{tensor!r}"
@@ -129,13 +132,13 @@ class MarkedArena:
         kind = self._layers[tensor].array_type
         if not self._fits[tensor]:
             return self._beside[self._marks(tensor, first, count)].astype(kind)
-        return self.memory[place].view(kind)
+        return self.memory[addresses].view(kind)
 
     def fill(self, content: Content, layer: str, place: Range, first: int = 0) -> None:
         """Mark bytes as sums, weights or state of a layer, from byte `first` of that content on."""
         begin, end = self._inside_arena(place, layer)
         self.held[begin:end] = self._first_mark(content, layer) + first - begin
-        self.most = max(self.most, end)
+        self.written_end = max(self.written_end, end)
 
     def holds(self, content: Content, layer: str, place: Range, first: int = 0) -> bool:
         """Whether each byte still has the mark that `fill` with the same arguments wrote."""
@@ -165,7 +168,7 @@ class MarkedArena:
             raise ExecutionError(f"scratch from byte {offset} to {offset + size} leaves the arena")
         self.held[offset : offset + size] = NOTHING
         self.memory[offset : offset + size] = POISON
-        self.most = max(self.most, offset + size)
+        self.written_end = max(self.written_end, offset + size)
 
     def count(self, kind: Counter[str], offset: int, size: int) -> None:
         """Count bytes from an offset on if the offset is in a slow memory."""
@@ -185,7 +188,7 @@ class MarkedArena:
         """Bytes read from slow memories and written to them."""
         return self.reads.total() + self.writes.total()
 
-    def _place(
+    def _addresses(
         self, offset: int, tensor: str, first: int, count: int
     ) -> tuple[slice | Array, Array | None]:
         """The bytes of elements of one row; within an alias, the addresses from the first on, too."""

@@ -205,7 +205,7 @@ def test_the_arena_has_the_bytes_that_are_touched():
         plan = whole_layers(model.network, element_bytes=1)
         ran = PlanMachine(model.network, plan)
         ran.run()
-        assert ran.arena.most == plan.arena_bytes
+        assert ran.arena.written_end == plan.arena_bytes
 
 
 @pytest.mark.usefixtures("everywhere")

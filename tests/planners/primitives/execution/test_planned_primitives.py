@@ -49,7 +49,7 @@ def test_any_selection_runs_in_the_bytes_of_its_plan(data):
     assert largest_difference(outputs_of(SMALL, plan, FRAME), expected) < ROUNDING
     machine = PlanMachine(network, plan)
     machine.run()
-    assert machine.arena.most == plan.arena_bytes
+    assert machine.arena.written_end == plan.arena_bytes
 
 
 def lowered():

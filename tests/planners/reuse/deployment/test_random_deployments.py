@@ -63,7 +63,7 @@ def touched(network, plan):
     """The end of the bytes that a frame writes."""
     machine = PlanMachine(network, plan)
     machine.run()
-    return machine.arena.most
+    return machine.arena.written_end
 
 
 @settings(max_examples=30, deadline=None)
