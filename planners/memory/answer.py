@@ -306,9 +306,9 @@ class Fit(Tabular):
             for method in self.methods
         ]
 
-    def needed_ram(self, way: FitMethod) -> int:
+    def needed_ram(self, method: FitMethod) -> int:
         """Bytes of RAM of a plan: arena, execution state, and stack and reserve if these count."""
-        return way.with_state + (0 if self.beside is None else self.beside.bytes)
+        return method.with_state + (0 if self.beside is None else self.beside.bytes)
 
     @property
     def is_short_of_ram(self) -> bool:
@@ -323,18 +323,18 @@ class Fit(Tabular):
     @property
     def least(self) -> FitMethod:
         """The plan with the minimum RAM."""
-        return min(self.methods, key=lambda way: (way.with_state, way.mac_ratio))
+        return min(self.methods, key=lambda method: (method.with_state, method.mac_ratio))
 
     @property
     def core(self) -> Core | None:
         """The core whose instructions are predicted."""
         return None if self.platform is None else self.platform.core
 
-    def instructions(self, way: FitMethod) -> int | None:
+    def instructions(self, method: FitMethod) -> int | None:
         """The predicted instructions of a frame; None without a core model, or if copies take time."""
-        if self.core is None or way.nanoseconds is None or self.slow is not None:
+        if self.core is None or method.nanoseconds is None or self.slow is not None:
             return None
-        return int(way.nanoseconds * Fraction(self.core.hertz, NANOSECONDS) / self.core.most)
+        return int(method.nanoseconds * Fraction(self.core.hertz, NANOSECONDS) / self.core.most)
 
     @property
     def roofline(self) -> dict[str, int | None] | None:
@@ -348,19 +348,19 @@ class Fit(Tabular):
             "hertz": platform.hertz,
         }
 
-    def _at_best(self, way: FitMethod) -> dict[str, int]:
+    def _at_best(self, method: FitMethod) -> dict[str, int]:
         """The predicted instructions of a frame, and the lower end of its predicted time."""
-        instructions = self.instructions(way)
-        if instructions is None or self.core is None or way.nanoseconds is None:
+        instructions = self.instructions(method)
+        if instructions is None or self.core is None or method.nanoseconds is None:
             return {}
-        fast = rounded_integer(self.core.at_best(way.nanoseconds), PREDICTED_DIGITS)
+        fast = rounded_integer(self.core.at_best(method.nanoseconds), PREDICTED_DIGITS)
         return {"predicted_instructions": instructions, "predicted_nanoseconds_at_best": fast}
 
-    def _needed(self, way: FitMethod) -> dict[str, int]:
+    def _needed(self, method: FitMethod) -> dict[str, int]:
         """The RAM of a plan and its execution state, if they count."""
         if self.beside is None:
             return {}
-        return {"needed_ram_bytes": self.needed_ram(way), "state_bytes": way.state_bytes}
+        return {"needed_ram_bytes": self.needed_ram(method), "state_bytes": method.state_bytes}
 
     def shown_nanoseconds(self, time: int | None) -> int | None:
         """A time of this answer as printed in JSON: rounded if it is predicted, exact if measured."""
@@ -389,14 +389,14 @@ class Fit(Tabular):
             "output_memory": self.output,
             "methods": [
                 {
-                    "name": way.name,
-                    "ram_bytes": way.ram_bytes,
-                    **self._needed(way),
-                    "mac_ratio": str(way.mac_ratio),
-                    "predicted_nanoseconds": self.shown_nanoseconds(way.nanoseconds),
-                    **self._at_best(way),
+                    "name": method.name,
+                    "ram_bytes": method.ram_bytes,
+                    **self._needed(method),
+                    "mac_ratio": str(method.mac_ratio),
+                    "predicted_nanoseconds": self.shown_nanoseconds(method.nanoseconds),
+                    **self._at_best(method),
                 }
-                for way in self.methods
+                for method in self.methods
             ],
             **(
                 {}

@@ -230,7 +230,7 @@ def _improved(
     try:
         improved = chain.improved(plan)
         for quarters in PINNED if groups.costs.scale or improved.cost > bound else ():
-            pinned = frozenset(best[1].dearest(plan, layout.capacity * quarters // 4))
+            pinned = frozenset(best[1].costliest_weights(plan, layout.capacity * quarters // 4))
             if pinned in tried:
                 continue
             if reason.kind is MemoriesWhy.BY_THEN:

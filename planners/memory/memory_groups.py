@@ -90,11 +90,12 @@ class GroupCandidates:
             for source in layer_order.network.layer(name).inputs:
                 self.last_read[source] = number
         self.last_read |= dict.fromkeys(layer_order.results, len(self.layers))
-        outside = frozenset(layer_order.at(cut) for cut in range(len(layer_order.separators)))
+        separators = layer_order.separators
+        outside = frozenset(layer_order.at(number) for number in range(len(separators)))
         inner = StageTable(layer_order.network, element_bytes=table.element_bytes, outside=outside)
         self._moves = GroupMoves(layer_order, inner)
         self._boundaries = self._tiling_boundaries()
-        self._cut_at = {place: cut for cut, place in enumerate(layer_order.separators)}
+        self._separator_at = {index: number for number, index in enumerate(separators)}
         self._demands: dict[int, list[GroupDemand]] = {}
 
     def at(self, begin: int) -> list[GroupDemand]:
@@ -177,12 +178,12 @@ class GroupCandidates:
         self, begin: int, limit: int, streamed: Sequence[bool]
     ) -> Iterator[tuple[int, list[Stage]]]:
         """Yield later separators, with the stages of groups up to there that fit into `limit` bytes."""
-        cut = self._cut_at.get(begin)
-        if cut is None or begin == len(self.layers):
+        separator = self._separator_at.get(begin)
+        if separator is None or begin == len(self.layers):
             return
         limits = limit, ANY_WORK, WIDTH
         for is_streamed in streamed:
-            search = GroupLabels(self._moves, cut, limits, self.stop, is_streamed=is_streamed)
+            search = GroupLabels(self._moves, separator, limits, self.stop, is_streamed=is_streamed)
             labels_by_end = defaultdict[int, list[tuple[int, int, Array, int]]](list)
             for end, labels in search.ends():
                 numbers = zip(labels[LINES].tolist(), labels[MACS].tolist(), strict=True)

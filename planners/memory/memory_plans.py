@@ -207,21 +207,22 @@ class Chain:
 
     def improved(self, found: PlacedPlan) -> PlacedPlan:
         """Return a plan with weights resident in free fast memory, and prefetched by DMA."""
-        ways = [self._copied_ahead(plan) for plan in (self._resident(found), found)]
-        return min(ways, key=lambda plan: plan.rank)
+        candidates = [self._copied_ahead(plan) for plan in (self._resident(found), found)]
+        return min(candidates, key=lambda plan: plan.rank)
 
-    def dearest(self, found: PlacedPlan, room: int) -> list[str]:
+    def costliest_weights(self, found: PlacedPlan, room: int) -> list[str]:
         """Return the layers whose weights have the highest cost per byte, within `room` bytes."""
         costs, allowed = self._costs, self._allowed()
-
         sizes, chosen = costs.sizes, []
-        now = {
+        weight_costs = {
             name: costs.of_copy(name) if name in found.begins else costs.in_place(name, read)
             for name, (_, read) in self._weights.items()
             if name in allowed
         }
-        for name in sorted(now, key=lambda name: (-Fraction(now[name], sizes[name]), name)):
-            if now[name] and sizes[name] <= room:
+        for name in sorted(
+            weight_costs, key=lambda name: (-Fraction(weight_costs[name], sizes[name]), name)
+        ):
+            if weight_costs[name] and sizes[name] <= room:
                 chosen.append(name)
                 room -= sizes[name]
         return chosen
@@ -243,11 +244,11 @@ class Chain:
         """The plan with weights resident in fast memory, if all groups have room for them."""
         live, capacity = self._live(found), self._layout.capacity
         chosen = []
-        for name in self.dearest(found, capacity):
+        for name in self.costliest_weights(found, capacity):
             (number, _), size = self._weights[name], self._costs.sizes[name]
             # A copy takes bytes of groups `begin` to `number`; weights at home take none.
             begin = found.begins.get(name, number + 1)
-            if begin is None:  # they stay already
+            if begin is None:  # resident already
                 continue
             outside = [index for index in range(len(live)) if not begin <= index <= number]
             if all(live[index] + size <= capacity for index in outside):
