@@ -34,7 +34,7 @@ def integers(name, seed=0):
     return integer_model(from_catalogue(name), seed)
 
 
-FRAMES = 2  # that a test program runs of one vector
+FRAMES = 3  # that a test program runs of one vector
 
 
 @pytest.fixture(scope="module")
