@@ -63,7 +63,7 @@ def _make_settings(
 ) -> str:
     """Return the comment and the variables of a Makefile: compilers, cores, emulators, files."""
     objects = " ".join(f"$(BUILD)/{PurePath(file).stem}.o" for file in sources)
-    return f"""# make test: run the test program; make qemu: on an emulated Cortex-M4
+    return f"""# make test: run the test program; make qemu: on an emulated core of TARGET
 # make qemu-m55: on an emulated Cortex-M55; make size: flash and static RAM of the library
 # make instructions: those of a frame, counted by QEMU; TARGET=m55: of the Cortex-M55
 CC ?= cc
@@ -411,8 +411,8 @@ def _making(written: Written) -> str:
     """Return lines on the targets of the Makefile."""
     return f"""\
 - `make test` builds and runs the test vectors here, and ends with 0 when the outputs are equal.
-- `make qemu` and `make qemu-m55` do so on an emulated Cortex-M4 and Cortex-M55 (they need
-  `arm-none-eabi-gcc` and `qemu-system-arm`).
+- `make qemu` does so on an emulated core of `TARGET`, m4 (Cortex-M4) or m55 (Cortex-M55), and
+  `make qemu-m55` on a Cortex-M55 (they need `arm-none-eabi-gcc` and `qemu-system-arm`).
 {_measuring(written)}\
 - `make size` prints flash and static RAM of the library, cross-compiled for `TARGET=m4` (Cortex-M4) or
   `TARGET=m55`.
