@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from csdf.arguments import public
-from csdf.deprecation import renamed_parameter
 from csdf.errors import CsdfError
 
 
@@ -167,7 +166,6 @@ class StaticOrder:
         if not self.periodic:
             raise InvalidMapping("a static order without a periodic list")
 
-    @renamed_parameter("place", "index", last="1.0")
     def actor(self, index: int) -> str:
         """Return the actor of the firing at this index of the infinite sequence."""
         if index < len(self.prefix):

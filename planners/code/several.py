@@ -314,8 +314,8 @@ order:
   product leaves them out.
 - `make test` runs the test vectors here, the networks in turn, and ends with 0 when the outputs are
   equal.
-- `make qemu` and `make qemu-m55` do so on an emulated Cortex-M4 and Cortex-M55 (they need
-  `arm-none-eabi-gcc` and `qemu-system-arm`).
+- `make qemu` does so on an emulated core of `TARGET`, m4 (Cortex-M4) or m55 (Cortex-M55), and
+  `make qemu-m55` on a Cortex-M55 (they need `arm-none-eabi-gcc` and `qemu-system-arm`).
 - `make size` prints flash and static RAM of the libraries, cross-compiled for `TARGET=m4` (Cortex-M4)
   or `TARGET=m55`.
 """

@@ -101,9 +101,11 @@ def _counted(convolution, halo, order, tiles, levels):
             slides = around[-1] if around and halo is Halo.CACHED else None
             once, tile = convolution.channels, extents[NestLoop.CHANNELS]
             for axis, pair in zip(axes_of(convolution), AXES, strict=True):
-                read = input_reads(axis, *((sizes[loop], extents[loop]) for loop in pair))
-                once *= read.moved[1 + pair.index(slides) if slides in pair else 0]
-                tile *= read.largest
+                largest, moved_by = input_reads(
+                    axis, *((sizes[loop], extents[loop]) for loop in pair)
+                )
+                once *= moved_by[1 + pair.index(slides) if slides in pair else 0]
+                tile *= largest
             moved.append(once * rounds)
             held.append(tile)
             continue
