@@ -137,22 +137,22 @@ typedef slot element;
 #define PROFILE_END(stage) ((void)0)
 #endif
 #ifdef {capitals}_YIELD
-/* Call the hook; return whether the hook gave up the frame. IN_HOOK: group of a frame in the hook. */
+/* Call the hook; 1 if it gave up the frame, else 0. IN_HOOK: bit of the group during the hook. */
 #define IN_HOOK 0x8000U
-static int is_given_up(instance *state)
+#define IS_GIVEN_UP(state) (given_up(state) != 0)
+static int given_up(instance *state)
 {{
     const uint16_t group = state->group;
-    int given_up;
-    state->group = (uint16_t)(group | IN_HOOK);
+    const uint16_t in_hook = (uint16_t)(group | IN_HOOK);
+    int is_given_up = 1;
+    state->group = in_hook;
     {name}_yield();
-    given_up = (state->group != (group | IN_HOOK)) ? 1 : 0;
-    if (given_up == 0) {{
+    if (state->group == in_hook) {{
         state->group = group;
+        is_given_up = 0;
     }}
-    return given_up;
+    return is_given_up;
 }}
-#else
-#define is_given_up(state) 0
 #endif{self._counts()}"""
 
     def _macros(self) -> dict[str, object]:

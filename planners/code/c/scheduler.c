@@ -493,9 +493,11 @@ static int advance(instance *state, const element *row, int32_t end)
                 return 0;
             }
             fire_stage(state, last, next);
-            if (is_given_up(state)) {
+#ifdef IS_GIVEN_UP
+            if (IS_GIVEN_UP(state)) {
                 return -1;
             }
+#endif
             if (stages[last].mode == ARRIVING) {
                 next = NULL;
             }
@@ -537,9 +539,11 @@ static int advance_in_order(instance *state, const element *row, int32_t end)
             return 1;
         }
         fire_stage(state, number, row);
-        if (is_given_up(state)) {
+#ifdef IS_GIVEN_UP
+        if (IS_GIVEN_UP(state)) {
             return -1;
         }
+#endif
         if (stages[number].mode == ARRIVING) {
             row = NULL;
         }
