@@ -109,11 +109,13 @@ typedef struct {{
 {self.interface.reset_declared()}
 {self.interface.kept_declared()}
 /* Run the network on a frame. Feature maps are in HWC order: the channels of a pixel are contiguous.
-   Other tensors have the order of the file.{self._shifted()} */
+   Other tensors have the order of the file. Memory of a frame and of outputs is outside of the arena,
+   except at the address of an input. Real numbers of a frame are finite.{self._shifted()} */
 {name}_status {name}_{self.interface.verb}({self.interface.parameters()});
 
-/* Address of an output in the arena: valid after a frame, until the next frame begins. number: from
-   0 on. NULL for a wrong number or state, and while a frame is in progress.{self._anywhere()} */
+/* Address of an output in the arena: valid after a frame, until an input is written into the arena
+   or the next frame begins. number: from 0 on. NULL for a wrong number or state, and while a frame
+   is in progress.{self._anywhere()} */
 const void *{name}_output(const {name}_state *state, int number);
 """
         text += self.interface.ports.declarations() + self.interface.declarations()

@@ -107,7 +107,7 @@ class Interface:
 /* Save the retained part to your memory, between frames; restore it, in this instance or another, also
    instead of a frame in progress. bytes: size of your memory; {capitals}_TOO_SMALL for fewer than
    {capitals}_SAVED_BYTES. {capitals}_WRONG_STATE for a state saved by another library or version,
-   {capitals}_CORRUPT for other bytes than {name}_save wrote (CRC-32). */
+   {capitals}_CORRUPT for other bytes than {name}_save wrote: a CRC-32, which proves no origin. */
 {name}_status {name}_save(const {name}_state *state, void *to, size_t bytes);
 {name}_status {name}_restore({name}_state *state, const void *from, size_t bytes);
 """
@@ -221,7 +221,8 @@ class Interface:
 void *{name}_input({name}_state *state, int number);
 
 /* A frame in steps, for cooperative scheduling: {name}_begin copies the inputs; each {name}_step
-   executes one group of layers, and returns {capitals}_DONE after the last. The outputs are then at
+   executes one group of layers, and returns {capitals}_DONE after the last. One group may take most
+   of a frame: -D{capitals}_YIELD calls a function after each firing. The outputs are then at
    {name}_output. Until then the frame is in progress: functions that need a complete frame
    return {capitals}_BUSY. {name}_step returns {capitals}_NO_FRAME if no frame is in progress. */
 {name}_status {name}_begin({self._parameters(self.inputs, self._outside_outputs())});
