@@ -266,8 +266,8 @@ def _quantised(name: str, number: int, port: LibraryPort) -> list[str]:
     real = number_text(float(np.float32((integer - zero + above) * quantization.scale)))
     nearest = integer + (1 if above > 0 else -1)
     return [
-        f"{{ {port.kind} integer = 0; const float real = {real};",
-        f"EXPECT({name}_quantize_input({number}, &real, &integer, 1) == {name.upper()}_OK);",
+        f"{{ {port.kind} integer = 0; const float float_value = {real};",
+        f"EXPECT({name}_quantize_input({number}, &float_value, &integer, 1) == {name.upper()}_OK);",
         f"EXPECT(integer == {nearest}); }}",
     ]
 
@@ -281,9 +281,9 @@ def _dequantised(name: str, number: int, port: LibraryPort) -> list[str]:
     integer = zero + 3 if zero < 100 else zero - 3
     wanted = float(np.float32(quantization.scale) * np.float32(integer - zero))
     return [
-        f"{{ const {port.kind} integer = {integer}; float real = 0;",
-        f"EXPECT({name}_dequantize_output({number}, &integer, &real, 1) == {name.upper()}_OK);",
-        f"EXPECT(fabsf(real - {number_text(wanted)}) <= {number_text(abs(wanted) / 2**20)}); }}",
+        f"{{ const {port.kind} integer = {integer}; float float_value = 0;",
+        f"EXPECT({name}_dequantize_output({number}, &integer, &float_value, 1) == {name.upper()}_OK);",
+        f"EXPECT(fabsf(float_value - {number_text(wanted)}) <= {number_text(abs(wanted) / 2**20)}); }}",
     ]
 
 
