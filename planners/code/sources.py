@@ -347,7 +347,7 @@ class _SourceWriter:
         kept = []
         if self.schedule.beginnings:
             wanted |= {"beginning", "variable", "joint"}
-            kept = ["reset_kept", "save_kept", "restore_kept", "checksum_of"]
+            kept = ["reset_kept", "save_kept", "restore_kept", "checksum_of", "store_bytes"]
             wanted |= {"join_rows"} if self.schedule.state_rings else set()
         tiles = ["as_tile"] if self.schedule.has_tiles else []
         wanted.update(tiles)
