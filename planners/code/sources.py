@@ -79,6 +79,7 @@ class Written:
     element: str = "float"  # C type of an arena element
     has_staging: bool = False  # whether the state has fields for rows in the staging buffer
     has_outside: bool = False  # whether the state ends with pointers to memory outside the arena
+    has_steps: bool = True  # whether the library has NAME_begin, NAME_step, NAME_reset, NAME_output
     stages: tuple[str, ...] = ()  # the result of each stage
     kept_rows: tuple[int, ...] = ()  # rows of each state variable
     fresh_elements: Mapping[str, int] = field(default_factory=dict)  # of them, that a frame writes

@@ -101,7 +101,8 @@ def _tested(written: Written, vectors: Sequence[TestVector], parameters: str) ->
         checks += _from_written_state(written, vectors, lines[begun:])
     else:
         checks = _twice(written, checks)
-    checks += f"\n{_misused(written)}"
+    if written.has_steps:
+        checks += f"\n{_misused(written)}"
     results = "\n".join(
         f"static {port.kind} found_{port.array}[{port.elements}];" for port in written.outputs
     )
