@@ -392,8 +392,8 @@ static void as_tile(const run *r, const layer *l, view *v)
     }
 }
 
-#if FUSES_LAYERS
-/* The view of a result between fused layers of a stage. */
+#if HAS_BUFFER_VIEWS
+/* The view of a result between fused layers of a stage, or of a tile. */
 static view buffer_view(const run *r, const layer *l)
 {
     view v;
