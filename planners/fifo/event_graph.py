@@ -443,8 +443,8 @@ class Subgraph:
         """Return the critical cycle of the event that grew the most in a frame, if it closes."""
         sequence, event = int(self._answer[0]), int(self._answer[1])
         met_at = _array(self._kernels, [-1] * self.events)
-        sequences, events, frames, waits = (self._blank(self.events + 1) for _ in range(4))
-        path = self._kernels.kernel(event_times.EventPath)(met_at, sequences, events, frames, waits)
+        sequences, frames, waits = (self._blank(self.events + 1) for _ in range(3))
+        path = self._kernels.kernel(event_times.EventPath)(met_at, sequences, frames, waits)
         # Following the waits backwards from an event closes the critical cycle.
         status = self._kernels.kernel(event_times.trace)(
             frame, period.denominator, sequence, event, self._sequences, self._waits, self._kept,

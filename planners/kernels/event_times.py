@@ -105,15 +105,14 @@ class SequenceStack:
 class EventPath:
     """Scratch and result of `trace`: the events of a path, from the last to earlier events.
 
-    met_at: (events of a frame,) all -1; then the number of each met event in the path. sequence, event,
-    frame: of each event of the path. wait: the wait that decided its time, PRECEDING or UNDECIDED.
+    met_at: (events of a frame,) all -1; then the number of each met event in the path. sequence, frame:
+    of each event of the path. wait: the wait that decided its time, PRECEDING or UNDECIDED.
     """
 
-    def __init__(self, met_at, sequence, event, frame, wait):
+    def __init__(self, met_at, sequence, frame, wait):
         """Keep these arrays."""
         self.met_at = met_at
         self.sequence = sequence
-        self.event = event
         self.frame = frame
         self.wait = wait
 
@@ -279,7 +278,6 @@ def trace(frame, scale, sequence, event, sequences, waits, kept, path, answer):
             return CYCLE
         path.met_at[at] = length
         path.sequence[length] = sequence
-        path.event[length] = event
         path.frame[length] = now
         path.wait[length] = UNDECIDED
         length += 1
@@ -303,7 +301,6 @@ def trace(frame, scale, sequence, event, sequences, waits, kept, path, answer):
                 now -= 1
                 continue
         # Find a wait whose token explains the time exactly.
-        decisive = -1
         for wait in range(sequences.wait_start[sequence], sequences.wait_start[sequence + 1]):
             if waits.enabled[wait] == 0:
                 continue
@@ -326,11 +323,10 @@ def trace(frame, scale, sequence, event, sequences, waits, kept, path, answer):
             source = waits.source[wait]
             at = (now - back) % slots * total + sequences.base[source] + made
             if times[at] + pause * scale == value:
-                decisive = wait
                 path.wait[length - 1] = wait
                 sequence = source
                 event = made
                 now -= back
                 break
-        if decisive < 0:
+        if path.wait[length - 1] == UNDECIDED:
             return BEGINNING

@@ -432,6 +432,7 @@ def publish(programs, fifos, run, process, accesses):
         fifo = programs.fifo[place]
         kind = programs.kind[place]
         last = fifos.length[fifo] - 1
+        peer = NOWHERE
         if kind == WRITE:
             at = fifos.written_at[fifo]
             fifos.written_at[fifo] = at + 1 if at < last else 0
@@ -443,28 +444,25 @@ def publish(programs, fifos, run, process, accesses):
             fifos.write_process[at] = run.process[process]
             fifos.write_record[at] = run.record[process]
             peer = programs.reader[fifo]
-            if run.blocked[peer] == fifo:
-                run.blocked[peer] = NOWHERE
-                call(run, peer)
-            continue
-        if kind != RELEASE:
-            at = fifos.needed_at[fifo]
-            fifos.needed_at[fifo] = at + 1 if at < last else 0
-            fifos.needed[fifo] += 1
-        if kind != NEED:
-            at = fifos.released_at[fifo]
-            fifos.released_at[fifo] = at + 1 if at < last else 0
-            fifos.released[fifo] += 1
-            at += fifos.ring[fifo]
-            fifos.read_time[at] = time
-            fifos.read_space[at] = run.space[process]
-            fifos.read_memory[at] = run.memory[process]
-            fifos.read_process[at] = run.process[process]
-            fifos.read_record[at] = run.record[process]
-            peer = programs.writer[fifo]
-            if run.blocked[peer] == fifo:
-                run.blocked[peer] = NOWHERE
-                call(run, peer)
+        else:
+            if kind != RELEASE:
+                at = fifos.needed_at[fifo]
+                fifos.needed_at[fifo] = at + 1 if at < last else 0
+                fifos.needed[fifo] += 1
+            if kind != NEED:
+                at = fifos.released_at[fifo]
+                fifos.released_at[fifo] = at + 1 if at < last else 0
+                fifos.released[fifo] += 1
+                at += fifos.ring[fifo]
+                fifos.read_time[at] = time
+                fifos.read_space[at] = run.space[process]
+                fifos.read_memory[at] = run.memory[process]
+                fifos.read_process[at] = run.process[process]
+                fifos.read_record[at] = run.record[process]
+                peer = programs.writer[fifo]
+        if peer != NOWHERE and run.blocked[peer] == fifo:
+            run.blocked[peer] = NOWHERE
+            call(run, peer)
 
 
 def compare(programs, fifos, snapshot, run, process, track):

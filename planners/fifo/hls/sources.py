@@ -38,6 +38,7 @@ from planners.fifo.hls.cpp_tokens import (
 
 # The argument that functions of the standard library write.
 WRITTEN_ARGUMENT = {"memcpy": 0, "memset": 0, "memmove": 0, "copy": 2}
+ASSIGNMENT = re.compile(r"(?:[-+*/%&|^]|<<|>>)?=")
 INCLUDE = re.compile(r'#\s*include\s*(["<])([^">]+)[">]')
 TOP_SITE = 1  # number of the top function among the sites that start a process
 FIRST_SITE = 2  # number of the first statement among the sites
@@ -429,7 +430,7 @@ class SourceDesign:
         is_stepped = before == "*" and following in ("++", "--") and second == "="
         if following == "=" or is_target or is_stepped:
             return "w"
-        is_updated = re.fullmatch(r"(?:[-+*/%&|^]|<<|>>)=", following)
+        is_updated = ASSIGNMENT.fullmatch(following)
         if following in ("++", "--") or before in ("++", "--") or is_updated:
             return "rw"
         callee, argument = bracket
@@ -488,8 +489,6 @@ def _is_extracted(tokens: Sequence[Token], i: int) -> bool:
             depth -= 1
         elif text in OPEN.values():
             depth += 1
-        elif not depth and (
-            text in ("return", "?") or re.fullmatch(r"(?:[-+*/%&|^]|<<|>>)?=", text)
-        ):
+        elif not depth and (text in ("return", "?") or ASSIGNMENT.fullmatch(text)):
             return False
     return True

@@ -22,7 +22,7 @@ cdef class SequenceStack:
 
 
 cdef class EventPath:
-    cdef int64_t[::1] met_at, sequence, event, frame, wait
+    cdef int64_t[::1] met_at, sequence, frame, wait
 
 
 @cython.locals(
@@ -52,7 +52,7 @@ cpdef int64_t growth(
 @cython.locals(
     tables=int64_t[::1], times=int64_t[::1], slots=int64_t, total=int64_t, length=int64_t,
     now=int64_t, at=int64_t, value=int64_t, entry=int64_t, space=int64_t, last=int64_t,
-    before=int64_t, decisive=int64_t, wait=int64_t, token=int64_t, back=int64_t, made=int64_t,
+    before=int64_t, wait=int64_t, token=int64_t, back=int64_t, made=int64_t,
     pause=int64_t, source=int64_t,
 )
 cpdef int64_t trace(
