@@ -162,7 +162,9 @@ class PartSearch:
     def _step(self, goal: int | None) -> None:
         target = self.lower_bound if goal is None else goal
         if not self._is_exact:
-            self._improve_greedily(target)
+            if not self.blocks.by_lifetime:
+                self._spent += USUAL_EFFORT * len(self.blocks)
+            self._improve(target, 1)
             return
         # A fixed rotation, not the clock, divides the effort: the same problem has the same answer
         # under any load.
@@ -171,7 +173,7 @@ class PartSearch:
         if self._corners is not None and self._slices % 2 == 0:
             self._fill(self._corners)
         elif turn == 2 and self._has_windows:
-            self._improve_windows(target)
+            self._improve(target, WINDOW_STEPS)
         elif turn == 2 and (self._may_push or self._slices % RARELY == 2):
             self._push(self._search_input(), goal)
         elif turn != 1:
@@ -179,19 +181,10 @@ class PartSearch:
         else:
             self._prove(self._search_input(), target)
 
-    def _improve_greedily(self, target: int) -> None:
-        """Take the next plan of the greedy search in a large part."""
+    def _improve(self, target: int, steps: int) -> None:
+        """Take the next plans of the greedy search of a large part, or of the search in windows."""
         self._target = target
-        if not self.blocks.by_lifetime:
-            self._spent += USUAL_EFFORT * len(self.blocks)
-        offsets = next(self._improvements)
-        if offsets:
-            self._take(offsets)
-
-    def _improve_windows(self, target: int) -> None:
-        """Take the next plans of the search in windows of time."""
-        self._target = target
-        for offsets in islice(self._improvements, WINDOW_STEPS):
+        for offsets in islice(self._improvements, steps):
             if offsets:
                 self._take(offsets)
 

@@ -122,11 +122,11 @@ def free_offsets(evaluator: Evaluator, plan: ReusePlan, *, budget: Budget = None
     for edge, place in place_of.items():
         edges_of[place].append(edge)
     shares = tuple(pair for edges in edges_of.values() for pair in combinations(edges, 2))
+    published = whole_buffers(evaluator, plan)
     memory = replace(
         placed,
-        problem=replace(offset_problem(evaluator, plan), may_overlap=shares),
+        problem=replace(published.problem, may_overlap=shares),
         offsets={edge: placed.offsets[place] for edge, place in place_of.items()},
     )
     check_plan(memory)
-    published = whole_buffers(evaluator, plan)
     return memory if memory.peak <= published.peak else published

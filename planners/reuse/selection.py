@@ -137,9 +137,7 @@ def chosen_point(
     Source: Minakova and Stefanov, TODAES 28(1), 2022, section 5.4 (chapter 6 of the thesis): a
     solution that meets the constraints of the application.
     """
-    only_speed, most = replace(constraints, memory=None), constraints.memory
-    fast = only_speed.met_by(application, front)
-    if most is None:
-        return min(fast, key=lambda point: (point.memory, point.time), default=None)
-    fitting = [point for point in fast if point.memory <= most]
+    fitting = constraints.met_by(application, front)
+    if constraints.memory is None:
+        return min(fitting, key=lambda point: (point.memory, point.time), default=None)
     return min(fitting, key=lambda point: (point.time, point.memory), default=None)
