@@ -208,6 +208,11 @@ class Platform:
                 f"{self.bytes_per_second} bytes per second, {self.launch} s to start a phase"
             )
 
+    @property
+    def core_name(self) -> str | None:
+        """The name of the core, a key of tables of instructions and of stacks; None without one."""
+        return None if self.core is None else self.core.name
+
     def nanoseconds(self, work: Fraction, moved: Fraction) -> int:
         """Time of this many operations and bytes, rounded up, at least one nanosecond."""
         busy = max(work / self.operations_per_second, moved / self.bytes_per_second)

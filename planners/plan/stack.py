@@ -16,7 +16,6 @@ from importlib.resources import files
 
 from cnn2csdf.dtypes import Element
 from cnn2csdf.network import Layer, Network
-from cnn2csdf.platforms import Platform
 from planners.plan.plan import StreamingPlan
 from planners.plan.weight_reads import gathered_values
 from planners.rewrites.rematerialisation import worked_network
@@ -32,11 +31,6 @@ GATHERING = " gathering"  # of a kernel with an array of MOST_GATHERED elements
 ACTIVATION = "Activation"  # its kernel calls the same functions as a fused activation
 SHORT_STEPS = ("relu", "clip")  # fused functions that need no more stack than their kernel
 UNKNOWN = "other"  # the maximum of all operators of a kind of numbers
-
-
-def core_of_platform(platform: Platform) -> str | None:
-    """Return the core of a platform, a key of `stack_table`; None if no core is known."""
-    return None if platform.core is None else platform.core.name
 
 
 @cache

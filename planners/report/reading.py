@@ -33,7 +33,6 @@ from planners.memory.plain_plans import (
 from planners.memory.request import fit_request
 from planners.plan.plan import StreamingPlan
 from planners.plan.ram import ram_beside
-from planners.plan.stack import core_of_platform
 from planners.plan.text import plans_for
 from planners.report.plans import (
     FitAnswer,
@@ -55,7 +54,7 @@ def subject(options: argparse.Namespace, stop: Stop) -> NetworkSubject:
     stated_bytes = size if options.is_element_given else None
     limits = MemoryLimits(ram=options.ram, flash=options.flash, memory=options.memory)
     platform = shared.platform_of(options)
-    core = core_of_platform(platform) if platform and "is_platform_given" in options else None
+    core = platform.core_name if platform and "is_platform_given" in options else None
     flash = flash_bytes(network, stated_bytes, core)
     room = limits.room(flash, flash)
     # Where the parameters alone are too large, the page says what the network would take.

@@ -25,7 +25,6 @@ from cnn2csdf.fixed_point.flash import flash_bytes
 from cnn2csdf.parameters import parameter_bytes
 from cnn2csdf.platforms import NANOSECONDS, PLATFORMS, USUAL_PLATFORM, Platform
 from csdf.errors import InvalidNetwork, InvalidPlan
-from planners.plan.stack import core_of_platform
 from planners.reuse.application import Application, Genes
 from planners.reuse.edge_buffers import (
     EdgeBuffer,
@@ -192,7 +191,7 @@ class Evaluator:
     @property
     def flash_bytes(self) -> int:
         """Bytes of the weights in flash, as C stores them with what rescales integers."""
-        core = core_of_platform(self.costs.platform)
+        core = self.costs.platform.core_name
         return sum(
             flash_bytes(member.network, self.costs.parameter_bytes, core)
             for member in self.application.members

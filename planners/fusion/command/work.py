@@ -44,7 +44,6 @@ from planners.memory.several_networks import Together
 from planners.memory.times import measured_work
 from planners.plan.carried_out import format_own_plans
 from planners.plan.regions import layer_range
-from planners.plan.stack import core_of_platform
 from planners.published.mafat import (
     MB,
     Predictor,
@@ -102,7 +101,7 @@ def work(options: argparse.Namespace) -> int:
                 platform=terms.platform,
             )
     is_cut_short = stop.is_cut_short and answer.status is not Status.OPTIMAL
-    core = core_of_platform(terms.platform)
+    core = terms.platform.core_name
     stored = flash_bytes(model.network, options.element_bytes, core)  # as csdf fit counts
     if options.flash is not None and stored > options.flash:
         reason = because(FusionWhy.FLASH, needed=stored, flash=options.flash)
@@ -305,7 +304,7 @@ def _plan_lines(plan: FusionPlan, status: str) -> list[str]:
     width = max(map(len, names))
     network, scratch = plan.chain.network, plan.terms.scratch
     necessary = network_multiply_accumulates(network)
-    core = core_of_platform(plan.terms.platform)
+    core = plan.terms.platform.core_name
     stored = flash_bytes(network, plan.terms.element_bytes, core)
     counted = "" if scratch is ScratchCount.NONE else f", scratch of convolutions: {scratch.value}"
     extra = plan.redundant / max(1, necessary)

@@ -51,7 +51,6 @@ from planners.memory.shared_memories import taking_turns
 from planners.plan.carried_out import format_own_plans
 from planners.plan.plan import StreamingPlan
 from planners.plan.ram import RamBeside, ram_beside
-from planners.plan.stack import core_of_platform
 from planners.plan.text import plans_for, worked_part
 
 # Options that csdf deploy does not have, or that change no plan, with the number of their values.
@@ -268,7 +267,7 @@ def _request(
 def _beside(network: Network, options: argparse.Namespace) -> RamBeside:
     """Return the RAM in addition to the arena, on the core of a stated platform, or on any core."""
     is_stated = "is_platform_given" in options
-    core = core_of_platform(platform_named(options.platform)) if is_stated else None
+    core = platform_named(options.platform).core_name if is_stated else None
     return ram_beside(
         network,
         core,

@@ -32,7 +32,6 @@ from planners.memory.command.beside import fit_beside, in_words
 from planners.memory.plain_plans import MemoryComparison, memory_comparison
 from planners.memory.several_networks import Together
 from planners.plan.carried_out import format_own_plans
-from planners.plan.stack import core_of_platform
 from planners.published.samos import PUBLISHED_STEPS, PublishedMemory, published_memory
 
 NANOSECONDS = 10**9
@@ -177,7 +176,7 @@ def work(options: argparse.Namespace) -> int:
             table.append((row.name, *row.sizes, *(f"{float(rate):.6g}" for rate in row.rates)))
         print(csv_text(table).rstrip("\n"))
     else:
-        core = core_of_platform(shared.platform_of(options))
+        core = shared.platform_of(options).core_name
         print(answers.in_words(_lines(rows, core), options))
     if options.output:
         works = [(row.comparison.network, row.comparison.plan()) for row in rows]
