@@ -166,11 +166,11 @@ class Interface:
         }} else if (memcmp(&saved[{WORD_BYTES}], &words[{WORD_BYTES}], {WORD_BYTES}) != 0) {{
             status = {capitals}_CORRUPT;
         }} else {{
-            /* as NAME_save wrote it */
+            /* as {name}_save wrote it */
         }}
     }}
 #endif
-""".replace("NAME", name)
+"""
         return f"""{text}
 {name}_status {name}_save(const instance *state, void *to, size_t bytes)
 {{

@@ -264,6 +264,14 @@ def test_a_state_saved_by_another_library_is_refused(tmp_path):
     assert built(tmp_path, "net", text, "-DNET_UNCHECKED") == ("", 0)
 
 
+def test_the_macros_of_a_library_keep_its_name(tmp_path):
+    model = drawn("windows:1:hops")
+    plan = fit(model.network, budget=1).least.plan
+    source = write_library(model, plan, tmp_path, name="rename_net").written.source
+    assert "RENAME_NET_CORRUPT" in source
+    assert set(re.findall(r"\w*_CORRUPT", source)) == {"RENAME_NET_CORRUPT"}
+
+
 def retrained(model):
     """The model with another bias."""
     name, arrays = next(
