@@ -28,6 +28,7 @@ from cnn2csdf.network import Layer, Network
 from cnn2csdf.parameters import network_multiply_accumulates
 from cnn2csdf.stored_tensors import stores_integers
 from cnn2csdf.weights import Array, Model
+from csdf.names import longer_name
 
 Frame = Mapping[str, Array]
 
@@ -101,13 +102,18 @@ def chosen_vectors(model: Model) -> tuple[TestVector, ...]:
     network, states = model.network, first_states(model)
     if not states:
         count = _affordable(network, 1) if stores_integers(network) else 1
-        candidates = (vectors_of(model, [drawn_frame(network, n)]) for n in range(count))
-        ranked = _ranked(candidates)
+        drawn = (drawn_frame(network, n) for n in range(count))
+        ranked = _ranked(
+            (TestVector(frame=frame, outputs=run_layer_by_layer(model, frame)),) for frame in drawn
+        )
         elements = sum(layer.shape.elements for layer in network.inputs)
         taken = ranked[0]
         for vectors in ranked[1 : max(1, min(FRAMES, MOST_ELEMENTS // elements))]:
             taken += vectors if _varied(taken) < ENOUGH else ()
-        return taken
+        return tuple(
+            replace(vector, tolerance=tolerances(model, vector.frame, vector.outputs))
+            for vector in taken
+        )
     frames = [random_frame(network, seed) for seed in range(FRAMES)]
     begun = vectors_of(model, frames, states)
     arrays = [array for roles in states.values() for array in roles.values()]
@@ -228,15 +234,14 @@ def tolerances(
     model: Model, frame: Mapping[str, Array], outputs: Mapping[str, Array]
 ) -> dict[str, float]:
     """Return the permitted difference of each output from its reference; zero for most outputs."""
-    tolerances = _behind_sigmoids(model, outputs)
-    if not _rounded(model.network):
+    tolerances, rounded = _behind_sigmoids(model, outputs), _rounded(model.network)
+    if not rounded:
         return tolerances
     for sign in (-1, 1):
         # Insert a layer before each rounding of computed numbers that shifts them all in the
         # direction of the sign.
         share = sign * SHARE
         layers, weights = [], dict(model.weights or {})
-        rounded = _rounded(model.network)
         for layer in model.network.layers:
             if layer.name not in rounded:
                 layers.append(layer)
@@ -298,10 +303,7 @@ def _rounded(network: Network) -> set[str]:
 
 
 def _moved(layer: Layer, before: Layer, network: Network) -> Layer:
-    names = {layer.name for layer in network.layers}
-    name = f"before {layer.name}"
-    while name in names:
-        name += "'"
+    name = longer_name(f"before {layer.name}", {layer.name for layer in network.layers}, by="'")
     function = "multiply" if layer.quantization is None else "add"
     operator = op.Elementwise(function=function, constant=(1,))
     return Layer(

@@ -83,7 +83,6 @@ class MacroWriter:
             "RANGES_HAVE_OFFSETS": schedule.calls.real_tables.ranges_have_offsets
             or tables.ranges_have_offsets,
             "FUSES_LAYERS": schedule.most_layers > 1,
-            "HAS_BUFFER_VIEWS": schedule.most_layers > 1 or schedule.has_tiles,
             "HAS_COPIES": schedule.has_copies,
             "HAS_DUPLICATES": bool(schedule.duplicates),
             "HAS_TILES": schedule.has_tiles,

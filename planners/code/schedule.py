@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from bisect import bisect
 from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -219,11 +220,12 @@ class Schedule:
 
     def fresh_elements(self) -> dict[str, int]:
         """Return the elements of each state variable that a frame writes over its oldest rows."""
-        shape_of = {layer.name: layer.shape for layer in self.network.layers}
-        return {
-            name: min(shape_of[source].rows, shape_of[name].rows) * shape_of[name].row_elements
-            for name, (_, source) in self._updates().items()
-        }
+        elements = {}
+        for name, (_, source) in self._updates().items():
+            shape = self.network.layer(name).shape
+            rows = min(self.network.layer(source).shape.rows, shape.rows)
+            elements[name] = rows * shape.row_elements
+        return elements
 
     def _initial_contents(self, model: Model) -> Iterator[str]:
         """Initialisers of initial state: offset, length of a pattern, its repetitions, the pattern.
@@ -341,7 +343,7 @@ class Schedule:
                     )
             self._first_reader[name] = first, len(self._readers) - first
 
-    @property
+    @cached_property
     def can_stage(self) -> bool:
         """Whether a firing may write rows for which their line buffer has no space yet."""
         lines = [

@@ -7,7 +7,7 @@ share their headers (`with_shared_kernels`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from cnn2csdf.network import Layer
@@ -79,8 +79,7 @@ class Written:
     element: str = "float"  # C type of an arena element
     has_staging: bool = False  # whether the state has fields for rows in the staging buffer
     has_outside: bool = False  # whether the state ends with pointers to memory outside the arena
-    has_steps: bool = True  # whether the library has NAME_begin, NAME_step, NAME_reset, NAME_output
-    stages: tuple[str, ...] = ()  # the result of each stage
+    stages: tuple[str, ...] = ()  # the result of each stage; none in a library of primitives
     kept_rows: tuple[int, ...] = ()  # rows of each state variable
     fresh_elements: Mapping[str, int] = field(default_factory=dict)  # of them, that a frame writes
     persistent_accumulators: tuple[PersistentAccumulators, ...] = ()
@@ -345,10 +344,8 @@ class _SourceWriter:
         wanted |= {"reader"} if self.schedule.can_stage else set()
         wanted |= {"turns"} if self.schedule.order.turns else set()
         wanted |= {"duplicate"} if self.schedule.duplicates else set()
-        kept = []
         if self.schedule.beginnings:
             wanted |= {"beginning", "variable", "joint"}
-            kept = ["reset_kept", "save_kept", "restore_kept", "checksum_of", "store_bytes"]
             wanted |= {"join_rows"} if self.schedule.state_rings else set()
         tiles = ["as_tile"] if self.schedule.has_tiles else []
         wanted.update(tiles)
@@ -358,7 +355,9 @@ class _SourceWriter:
         wanted |= {"weights_copy"} if moved else set()
         ports = (*self.inputs, *self.outputs)
         wanted |= {"copy_elements", *(port.copying for port in ports if port.is_shifted)}
-        functions = [self.macros.advance, "begin_group", *tiles, *blocks, *kept, *moved]
+        behind = short_lines(self.interface.definitions())
+        called = {self.macros.advance, "begin_group", *tiles, *blocks, *moved, *mentioned([behind])}
+        functions = sorted(called)
         scheduler = used(functions, SCHEDULER, switches=switches)
         reals = self._reals()
         definitions = [f'#include "{self.name}_weights.h"', *self.tables.definitions(structures)]
@@ -377,7 +376,7 @@ class _SourceWriter:
         text = SourceText(
             before=self.macros.text(),
             tables="\n\n".join(filter(None, [*definitions, tables])),
-            behind=short_lines(self.interface.definitions()),
+            behind=behind,
         )
         return use, text
 
@@ -423,25 +422,16 @@ def weights_text(name: str, tables: Tables) -> str:
     return "\n\n".join(pieces) + "\n"
 
 
-def _declarations(tables: Tables) -> Iterator[tuple[bool, str]]:
-    """Yield declarations of parameters: for all targets, then the folded sums for Helium."""
-    for is_folded in (False, True):
-        lines = "".join(
-            f"extern const {TYPES[array.dtype.name]} {symbol}[{len(array)}];\n"
-            for symbol, array in tables.arrays.items()
-            if (symbol in tables.folded) == is_folded
-        )
-        if lines:
-            yield is_folded, lines
-
-
 def weights_header(name: str, tables: Tables) -> str:
     """Return NAME_weights.h: the declarations of all parameters."""
     guard = f"{name.upper()}_WEIGHTS_H"
-    declarations = "".join(
-        f"#if {HELIUM.condition}\n{lines}#endif\n" if is_folded else lines
-        for is_folded, lines in _declarations(tables)
-    )
+    lines = {
+        symbol: f"extern const {TYPES[array.dtype.name]} {symbol}[{len(array)}];\n"
+        for symbol, array in tables.arrays.items()
+    }
+    declarations = "".join(lines[symbol] for symbol in lines if symbol not in tables.folded)
+    if folded := "".join(lines[symbol] for symbol in lines if symbol in tables.folded):
+        declarations += f"#if {HELIUM.condition}\n{folded}#endif\n"
     return f"""/* Parameters of the network, for {name}.c and {name}_weights.c alone. */
 #ifndef {guard}
 #define {guard}

@@ -392,7 +392,7 @@ static void as_tile(const run *r, const layer *l, view *v)
     }
 }
 
-#if HAS_BUFFER_VIEWS
+#if FUSES_LAYERS || HAS_TILES
 /* The view of a result between fused layers of a stage, or of a tile. */
 static view buffer_view(const run *r, const layer *l)
 {

@@ -168,7 +168,6 @@ class _ProgramWriter:
             outputs=self.outputs,
             is_streamed=False,
             keeps_state=False,
-            has_steps=False,
             weight_bytes=sum(array.nbytes for array in self.tables.arrays.values()),
             state_bytes=STATE_BYTES,
             kernels=tuple(sorted(kernels)),
