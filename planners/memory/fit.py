@@ -450,9 +450,8 @@ def _fit_with_state(request: FitRequest, budget: Budget) -> Fit:
             stateful_plan, network, element_bytes=element_bytes, external=outside, budget=budget
         )
         method, slow, lacking = state_in_memories(request, method, plan_away)
-        slow_memories = [memory for memory in method.plan.memories if memory.is_slow]
-        states = [buffer for buffer in method.plan.buffers if buffer.persists]
-        in_slow = sum(b.size for b in states if method.plan.memory_of(b) in slow_memories)
+        plan = method.plan
+        in_slow = sum(b.size for b in plan.buffers if b.persists and plan.is_in_slow_memory(b))
         if lacking is not None:
             status, reason = Status.UNKNOWN, lacking
         elif in_slow:

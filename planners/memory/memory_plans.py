@@ -265,11 +265,7 @@ class Chain:
     def _live(self, found: PlacedPlan) -> list[int]:
         """The bytes of the buffers that each group has in fast memory."""
         plan = found.plan
-        fast = [
-            buffer
-            for buffer in plan.buffers
-            if not ((memory := plan.memory_of(buffer)) and memory.is_slow)
-        ]
+        fast = [buffer for buffer in plan.buffers if not plan.is_in_slow_memory(buffer)]
         return [
             sum(buffer.size for buffer in fast if buffer.begin <= number < buffer.end)
             for number in range(len(self._steps))
@@ -452,11 +448,19 @@ class Chain:
                 continue
             home = named.get((name, Kind.RESIDENT), plan.flash or "")
             reads[home] += self._costs.sizes[name] if name in begins else read
-        names = [memory.name for memory in plan.memories if memory.is_slow]
-        names += [] if plan.flash is None else [plan.flash]
-        return tuple(
-            MemoryTraffic(memory=name, read=reads[name], written=writes[name]) for name in names
-        )
+        return _traffic_of(plan, reads, writes)
+
+
+def _traffic_of(
+    plan: StreamingPlan, reads: Mapping[str, int], writes: Mapping[str, int]
+) -> tuple[MemoryTraffic, ...]:
+    """The traffic of each slow memory of a plan, and of its flash; reads, writes: bytes by memory."""
+    names = [memory.name for memory in plan.memories if memory.is_slow]
+    names += [] if plan.flash is None else [plan.flash]
+    return tuple(
+        MemoryTraffic(memory=name, read=reads.get(name, 0), written=writes.get(name, 0))
+        for name in names
+    )
 
 
 def _placement(
@@ -553,9 +557,9 @@ def in_fast_memory(
     """
     table = table.of(worked_network(table.network, plan.rematerialised))
     unit = max(table.bytes_of(layer.name) for layer in table.network.layers)
-    away = [buffer for buffer in plan.buffers if (m := plan.memory_of(buffer)) and m.is_slow]
-    inside = [buffer for buffer in plan.buffers if buffer.kind is not Kind.EXTERNAL]
-    inside = [buffer for buffer in inside if buffer not in away]
+    in_arena = [buffer for buffer in plan.buffers if buffer.kind is not Kind.EXTERNAL]
+    away = [buffer for buffer in plan.buffers if plan.is_in_slow_memory(buffer)]
+    inside = [buffer for buffer in in_arena if not plan.is_in_slow_memory(buffer)]
     needed = plan.memories[0].size if away else plan.arena_bytes
     size = -(-needed // unit) * unit
     homes = (memory for memory in layout.fast if {TENSORS, SCRATCH} <= set(memory.holds))
@@ -594,21 +598,14 @@ def in_fast_memory(
         memories=memories,
         flash=flash,
     )
-    moved = Counter[tuple[str, str]]()
+    reads, writes = Counter[str](), Counter[str]()
     for buffer, from_state, to_state in state_moves(table.network, placed_plan):
         if (memory := placed_plan.memory_of(buffer)) is not None:
-            moved[memory.name, "read"] += from_state
-            moved[memory.name, "written"] += to_state
-    traffic = [
-        MemoryTraffic(
-            memory=memory.name,
-            read=moved[memory.name, "read"],
-            written=moved[memory.name, "written"],
-        )
-        for memory in layout.slow
-    ]
-    traffic += [] if flash is None else [MemoryTraffic(memory=flash, read=read, written=0)]
-    return replace(placed_plan, traffic=tuple(traffic))
+            reads[memory.name] += from_state
+            writes[memory.name] += to_state
+    if flash is not None:
+        reads[flash] += read
+    return replace(placed_plan, traffic=_traffic_of(placed_plan, reads, writes))
 
 
 def cost_of_tensors(step: ChainStep, table: StageTable, costs: MoveCosts) -> int:

@@ -122,6 +122,8 @@ class StageTable:
 
     def of(self, network: Network) -> StageTable:
         """Return the table of another network, with the same element bytes and outside tensors."""
+        if network is self.network:
+            return self
         return StageTable(network, element_bytes=self.element_bytes, outside=self.outside)
 
     def height(self, tensor: str) -> int:

@@ -15,9 +15,9 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from functools import cache
 from math import ceil
 
-from cnn2csdf.network import Network
 from cnn2csdf.platforms import NANOSECONDS
 from csdf.search.pareto import improving
 from csdf.status import Reason, because
@@ -27,10 +27,11 @@ from planners.memory.moved_weights import BoardMemories, layout_of
 from planners.memory.request import FitRequest
 from planners.memory.stages import StageTable
 from planners.memory.stateful import BoundedPlan
-from planners.plan.plan import Kind, StreamingPlan
+from planners.plan.plan import Kind, StreamBuffer, StreamingPlan
 from planners.plan.state import state_moves
 from planners.plan.weights import weight_bytes
 
+Move = tuple[StreamBuffer, int, int]  # bytes read and written, of state_moves
 MOST_LABELS = 256  # of a knapsack: subsets of states with different bytes
 
 
@@ -52,17 +53,19 @@ def state_in_memories(
     free = layout._replace(fast=fast)
     states = frozenset(buffer.tensor for buffer in method.plan.buffers if buffer.persists)
     all_states_slow = plan_away(away=states).plan if layout.slow else method.plan
+    moves = tuple(state_moves(network, all_states_slow)) if layout.slow else ()
+    sizes = {buffer.tensor: buffer.size for buffer in all_states_slow.buffers if buffer.persists}
     plan = in_fast_memory(method.plan, table, free)
     if plan is None and layout.slow:
         plan = _with_states_away(
-            network,
-            lambda away: in_fast_memory(plan_away(away=away).plan, table, free),
+            cache(lambda away: in_fast_memory(plan_away(away=away).plan, table, free)),
             method.plan,
-            all_states_slow,
+            sizes,
+            _moved_bytes(moves),
             free.capacity,
         )
     time = _nanoseconds(request, layout, method, plan)
-    traffic = _traffic(request, layout, method.plan, all_states_slow)._replace(
+    traffic = _traffic(request, table, layout, method.plan, all_states_slow, moves)._replace(
         moved=None if plan is None else plan.slow_bytes, nanoseconds=time
     )
     if plan is not None:
@@ -79,10 +82,10 @@ def state_in_memories(
 
 
 def _with_states_away(
-    network: Network,
     plan_with: Callable[[frozenset[str]], StreamingPlan | None],
     arena: StreamingPlan,
-    all_states_slow: StreamingPlan,
+    sizes: Mapping[str, int],
+    moved: Mapping[str, int],
     capacity: int,
 ) -> StreamingPlan | None:
     """Return the plan with the fewest slow bytes; None if no plan of the greedy choice fits.
@@ -92,9 +95,9 @@ def _with_states_away(
     knapsack is the fast memory that a frame without copies of states leaves.
 
     plan_with: returns the plan with some states in slow memory; None if it does not fit.
-    arena: the plan in one arena. all_states_slow: the plan with all states in slow memory.
+    arena: the plan in one arena. sizes: bytes of each state. moved: the bytes that a frame moves if
+    the state is in slow memory.
     """
-    sizes, moved = _sizes_and_moves(network, all_states_slow)
     names = sorted(sizes, key=lambda name: (-Fraction(moved[name], sizes[name]), name))
     frame = arena.arena_bytes - arena.kept_bytes
     chosen = _knapsack(names, sizes, moved, capacity - frame)
@@ -116,16 +119,12 @@ def _with_states_away(
     return min(plans, key=lambda plan: plan.slow_bytes, default=None)
 
 
-def _sizes_and_moves(
-    network: Network, all_states_slow: StreamingPlan
-) -> tuple[dict[str, int], Counter[str]]:
-    """The bytes of each state, and the bytes that a frame moves if the state is in slow memory."""
+def _moved_bytes(moves: Sequence[Move]) -> Counter[str]:
+    """The bytes that a frame moves of each state."""
     moved = Counter[str]()
-    for buffer, read, written in state_moves(network, all_states_slow):
+    for buffer, read, written in moves:
         moved[buffer.tensor] += read + written
-    return {
-        buffer.tensor: buffer.size for buffer in all_states_slow.buffers if buffer.persists
-    }, moved
+    return moved
 
 
 def _knapsack(
@@ -150,7 +149,12 @@ def _knapsack(
 
 
 def _traffic(
-    request: FitRequest, layout: BoardMemories, arena: StreamingPlan, all_states_slow: StreamingPlan
+    request: FitRequest,
+    table: StageTable,
+    layout: BoardMemories,
+    arena: StreamingPlan,
+    all_states_slow: StreamingPlan,
+    moves: Sequence[Move],
 ) -> SlowTraffic:
     """Return the lower bound and the baselines of the traffic.
 
@@ -158,15 +162,14 @@ def _traffic(
     in fast memory: the lower bound is their bytes, less the fast memory. The greedy baseline moves the
     largest states to slow memory until the arena fits.
 
-    arena: the plan in one arena. all_states_slow: the plan with all states in slow memory.
+    arena: the plan in one arena. all_states_slow: the plan with all states in slow memory. moves: of
+    that plan.
     """
     network = request.network
-    table = StageTable(network, element_bytes=request.element_bytes)
     weights = sum(
         weight_bytes(network, layer, request.element_bytes)
         for layer in (network.layers if layout.flash else ())
     )
-    moves = list(state_moves(network, all_states_slow)) if layout.slow else []
     tensors = sum(
         table.tensor_bytes(name)
         for stage in (stage for group in all_states_slow.groups for stage in group.stages)
@@ -176,12 +179,12 @@ def _traffic(
     state_bytes = sum(
         written + (read if buffer.kind is Kind.STATE else 0) for buffer, read, written in moves
     )
-    sizes, moved = _sizes_and_moves(network, all_states_slow)
-    greedy, needed = weights, arena.arena_bytes
-    for name in sorted(sizes, key=lambda name: -sizes[name]) if layout.slow else ():
+    moved, greedy, needed = _moved_bytes(moves), weights, arena.arena_bytes
+    states = [buffer for buffer in all_states_slow.buffers if buffer.persists]
+    for buffer in sorted(states, key=lambda buffer: -buffer.size) if layout.slow else ():
         if needed <= layout.capacity:
             break
-        greedy, needed = greedy + moved[name], needed - sizes[name]
+        greedy, needed = greedy + moved[buffer.tensor], needed - buffer.size
     states_read = {buffer.name: buffer.size for buffer, read, _ in moves if read}
     return SlowTraffic(
         memories=layout.all,

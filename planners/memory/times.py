@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from functools import cached_property
 from itertools import accumulate, pairwise
 from math import ceil, lcm
 from operator import mul
@@ -173,19 +174,26 @@ class PlanTimes:
         self._table = table
         self._given = platform, measured
         self._core = None if measured is not None else platform.core
-        if self._core is not None:
-            measured = _counted_work(table, platform)
-        self._measured = measured
-        if measured is not None:
+        if measured is not None or self._core is not None:
             platform = replace(platform, operations_per_second=FEMTO, bytes_per_second=FEMTO)
         self._platform = platform
         self._parameter_bytes = parameter_bytes
-        tiled = platform
+
+    @cached_property
+    def _measured(self) -> Work | None:
+        """Compute times of the layers: measured, or counted on a core."""
+        platform, measured = self._given
+        return measured if self._core is None else _counted_work(self._table, platform)
+
+    @cached_property
+    def tile_times(self) -> TileTimes:
+        """Times of stages in tiles of columns, which few plans have."""
+        platform, table = self._platform, self._table
         if self._core is not None:  # a tile starts as a layer that is a group of its own
             start = self._core.table["frame"]["groups"] * self._core.most / self._core.hertz
-            tiled = replace(platform, launch=platform.launch + start)
-        self.tile_times = TileTimes(
-            table.network, tiled, table.element_bytes, parameter_bytes, measured
+            platform = replace(platform, launch=platform.launch + start)
+        return TileTimes(
+            table.network, platform, table.element_bytes, self._parameter_bytes, self._measured
         )
 
     def of_table(self, table: StageTable) -> PlanTimes:

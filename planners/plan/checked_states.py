@@ -51,9 +51,8 @@ def _require_copies(plan: StreamingPlan, group_of: Mapping[str, int]) -> None:
     """Require a copy of each layer state in slow memory, for the group of the layer alone."""
     copies = Counter(buffer.tensor for buffer in plan.buffers if buffer.kind is Kind.STATE_COPY)
     for buffer in plan.buffers:
-        memory = plan.memory_of(buffer)
         if buffer.kind is Kind.STATE:
-            wanted = int(memory is not None and memory.is_slow)
+            wanted = int(plan.is_in_slow_memory(buffer))
             if copies.pop(buffer.tensor, 0) != wanted:
                 raise InvalidPlan(
                     f"buffer {buffer.name!r}: expected one copy for its group if the state is in slow "

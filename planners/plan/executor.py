@@ -423,13 +423,12 @@ class _GroupRun:
                         f"group {self.number + 1}: layer {layer.name!r} reads {source!r} in buffer "
                         f"{buffer.name!r}, which groups {buffer.begin + 1} to {buffer.end} have"
                     )
-                memory = self.machine.plan.memory_of(buffer)
-                if buffer.kind is not Kind.KEPT or memory is None or not memory.is_slow:
-                    continue
-                if not reads_each_byte_once(self.machine.network, layer, source):
+                is_away = buffer.kind is Kind.KEPT and self.machine.plan.is_in_slow_memory(buffer)
+                if is_away and not reads_each_byte_once(self.machine.network, layer, source):
+                    memory = self.machine.plan.memory_of(buffer)
                     raise ExecutionError(
                         f"group {self.number + 1}: layer {layer.name!r} reads the state {source!r} in "
-                        f"slow memory {memory.name!r}; expected a copy in fast memory"
+                        f"slow memory {memory and memory.name!r}; expected a copy in fast memory"
                     )
 
     def _is_copied(self, stage: CheckedFirings) -> bool:

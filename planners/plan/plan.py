@@ -382,8 +382,7 @@ class StreamingPlan(Viewed):
         count = len(self.groups)
         title = f"{self.network}: {counted(count, 'group')}, arena of {self.arena_bytes} bytes"
         lines = [f"{title}, {self.multiply_accumulates} multiply-accumulates"]
-        slow = [memory for memory in self.memories if memory.is_slow]
-        fast = [buffer for buffer in self.buffers if self.memory_of(buffer) not in slow]
+        fast = [buffer for buffer in self.buffers if not self.is_in_slow_memory(buffer)]
         tops = [
             max(
                 (buffer.offset + buffer.size for buffer in fast if self.is_live(buffer, number)),
@@ -479,6 +478,11 @@ class StreamingPlan(Viewed):
             if begin <= buffer.offset and buffer.offset + buffer.size <= begin + memory.size:
                 return memory
         return None
+
+    def is_in_slow_memory(self, buffer: StreamBuffer) -> bool:
+        """Whether a buffer is in a memory whose traffic is counted."""
+        memory = self.memory_of(buffer)
+        return memory is not None and memory.is_slow
 
     def is_copied(self, group: int) -> bool:
         """Whether the input of a group is stored whole and its rows are copied into rings.
