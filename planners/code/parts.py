@@ -46,6 +46,7 @@ KERNELS = (OWN, CMSIS_NN)
 COMMIT = "99f736a63036613032f9b70de36b493bcd7802d4"  # of CMSIS-NN, from July 2026
 SOURCE = "https://github.com/ARM-software/CMSIS-NN.git"
 _WORD = re.compile(r"[A-Za-z_]\w*")
+_CALLED = re.compile(_WORD.pattern + r"(?=\()")
 _CONDITION = re.compile(r"^#(?!define).*$", re.MULTILINE)  # of the preprocessor
 _ARRAY = re.compile(r"typedef \w+ (\w+)\[")  # of a length that is checked at compile time
 _MACRO = re.compile(r"#define (\w+)")
@@ -238,6 +239,14 @@ def reachable(wanted: Iterable[str], definitions: Mapping[Place, Definition]) ->
 def mentioned(texts: Iterable[str]) -> set[str]:
     """Return the words of some C texts, comments aside."""
     return {word for text in texts for word in _WORD.findall(_COMMENT.sub("", text))}
+
+
+def called(text: str) -> set[str]:
+    """Return the words that some C text calls as functions, comments aside.
+
+    A parameter may have the name of any function: tensors give their names to parameters.
+    """
+    return set(_CALLED.findall(_COMMENT.sub("", text)))
 
 
 def as_real(text: str) -> str:

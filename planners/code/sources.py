@@ -36,6 +36,7 @@ from planners.code.parts import (
     SINGLES,
     WITH_CMSIS_NN,
     added_sources,
+    called,
     functions_in,
     mentioned,
     used,
@@ -356,8 +357,9 @@ class _SourceWriter:
         ports = (*self.inputs, *self.outputs)
         wanted |= {"copy_elements", *(port.copying for port in ports if port.is_shifted)}
         behind = short_lines(self.interface.definitions())
-        called = {self.macros.advance, "begin_group", *tiles, *blocks, *moved, *mentioned([behind])}
-        functions = sorted(called)
+        functions = sorted(
+            {self.macros.advance, "begin_group", *tiles, *blocks, *moved, *called(behind)}
+        )
         scheduler = used(functions, SCHEDULER, switches=switches)
         reals = self._reals()
         definitions = [f'#include "{self.name}_weights.h"', *self.tables.definitions(structures)]
