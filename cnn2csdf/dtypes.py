@@ -35,6 +35,11 @@ class Element(Enum):
         """Whether the elements are whole numbers."""
         return "float" not in self.value
 
+    @property
+    def middle(self) -> int:
+        """The integer that C, which stores unsigned integers as signed, stores as 0; else 0."""
+        return 1 << (8 * self.bytes - 1) if self.value.startswith("uint") else 0
+
 
 class Arithmetic(Enum):
     """How quantised integers are computed: whose rounding is followed.

@@ -165,15 +165,15 @@ def initial_sums(
     Depthwise kernels, those that scatter products, and those that sum over frames read none.
     """
     operator, bank = layer.operator, layer.operator.filter_bank
-    is_depthwise = bank is not None and 1 < bank.groups == bank.filters == inputs[0].channels
+    is_depthwise = bank is not None and bank.is_depthwise(inputs[0].channels)
     types = input_types[0] if input_types else None
-    if is_depthwise or operator.scatters_products or operator.summed_frames > 1 or types is None:
+    if types is None or types.element.bytes > 1 or types.zero_point == types.element.middle:
+        return 0
+    if is_depthwise or operator.scatters_products or operator.summed_frames > 1:
         return 0
     arrays = derived_arrays(layer, input_types)
     factors = arrays.get("multipliers", arrays.get("factors"))
-    if factors is None or types.element.bytes > 1 or types.zero_point == _middle(types):
-        return 0
-    return len(factors)
+    return 0 if factors is None else len(factors)
 
 
 def sums_have_zeros(network: Network) -> bool:
@@ -184,14 +184,8 @@ def sums_have_zeros(network: Network) -> bool:
         if layer.operator.weight_role is not None
         for array in layer.stored
     )
-    is_any = any(types is not None and types.zero_point != _middle(types) for types in stored)
+    is_any = any(types is not None and types.zero_point != types.element.middle for types in stored)
     return is_any or bool(stored_at_run_time(network))
-
-
-def _middle(types: Quantization) -> int:
-    """The integer that is 0 where C stores unsigned integers as signed ones."""
-    is_unsigned = types.element in (Element.UINT8, Element.UINT16)
-    return 1 << (8 * types.element.bytes - 1) if is_unsigned else 0
 
 
 def _beginnings(network: Network) -> Arrays:

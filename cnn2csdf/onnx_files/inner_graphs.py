@@ -17,8 +17,7 @@ MAX_NESTED_GRAPHS = 32
 
 def with_captured(node: OnnxNode) -> OnnxNode:
     """Return the node with the outer tensors that its inner graphs read appended to its inputs."""
-    names = [name for graph in inner_graphs(node.proto) for name in captured(graph)]
-    added = dict.fromkeys(name for name in names if name not in node.inputs)
+    added = dict.fromkeys(name for name in captured(node.proto) if name not in node.inputs)
     return replace(node, inputs=(*node.inputs, *added)) if added else node
 
 
@@ -86,14 +85,15 @@ def inner_graphs(proto: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
         yield from attribute.graphs
 
 
-def captured(graph: onnx.GraphProto) -> Iterator[str]:
-    """Yield the tensors that a graph, or a graph inside it, reads and does not write."""
-    written = {value_info.name for value_info in (*graph.input, *graph.initializer)}
-    written |= {name for proto in graph.node for name in proto.output}
-    for proto in graph.node:
-        inner = [name for graph in inner_graphs(proto) for name in captured(graph)]
-        yield from (name for name in (*proto.input, *inner) if name and name not in written)
-    yield from (output.name for output in graph.output if output.name not in written)
+def captured(node: onnx.NodeProto) -> Iterator[str]:
+    """Yield the outer tensors that the inner graphs of a node, or graphs inside these, read."""
+    for graph in inner_graphs(node):
+        written = {value_info.name for value_info in (*graph.input, *graph.initializer)}
+        written |= {name for proto in graph.node for name in proto.output}
+        for proto in graph.node:
+            names = (*proto.input, *captured(proto))
+            yield from (name for name in names if name and name not in written)
+        yield from (output.name for output in graph.output if output.name not in written)
 
 
 def ordered_nodes(

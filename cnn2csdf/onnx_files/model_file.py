@@ -9,7 +9,7 @@ import onnx
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from onnx import defs
 
-from cnn2csdf.onnx_files.inner_graphs import captured, inner_graphs
+from cnn2csdf.onnx_files.inner_graphs import captured
 from cnn2csdf.readers.between_tensors import TensorCut, cuts_around, needed_nodes, tensor_named
 from csdf.errors import MissingFile, UnreadableFile
 
@@ -109,7 +109,7 @@ class _Links:
 
 
 def _links(proto: onnx.NodeProto) -> _Links:
-    read = [*proto.input, *(name for graph in inner_graphs(proto) for name in captured(graph))]
+    read = [*proto.input, *captured(proto)]
     return _Links(tuple(filter(None, read)), tuple(filter(None, proto.output)))
 
 

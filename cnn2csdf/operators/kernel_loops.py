@@ -158,7 +158,7 @@ def convolution_loops(bank: FilterBank, use: KernelUse) -> KernelLoops:
     window, groups, source = bank.window, bank.groups, use.inputs[0]
     inputs = source.channels // groups
     counts_of: Counter[str] = Counter()
-    is_depthwise = groups > 1 and groups == source.channels == bank.filters
+    is_depthwise = bank.is_depthwise(source.channels)
     for windows in _alike_windows(window, source, use.output, use.ring):
         if is_depthwise:
             counts_of.update(_depthwise_loops(windows, groups))

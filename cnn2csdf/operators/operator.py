@@ -38,6 +38,10 @@ class FilterBank(NamedTuple):
     window: Window
     block: int | None
 
+    def is_depthwise(self, channels: int) -> bool:
+        """Whether each of several channels has a filter of its own."""
+        return 1 < self.groups == self.filters == channels
+
 
 class SlicedRange(NamedTuple):
     """Elements start, start + step, ... before stop along an axis."""

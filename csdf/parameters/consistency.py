@@ -161,6 +161,7 @@ class _Arithmetic:
 
     def __init__(self, graph: ParametricGraph) -> None:
         self._term_of: dict[Any, Any] = {}  # by the symbol that stands for an opaque term
+        self._symbol_of: dict[Any, Any] = {}  # the reverse
         names = graph.parameters
         self._symbols = {name: sympy.Symbol(name, positive=True, integer=True) for name in names}
         rates = [
@@ -202,10 +203,9 @@ class _Arithmetic:
         value = functions[operator](*meant)
         if value.is_polynomial(*self._symbols.values()):
             return value
-        for symbol, term in self._term_of.items():
-            if term == value:
-                return symbol
-        symbol = sympy.Dummy(positive=True)
+        if value not in self._symbol_of:
+            self._symbol_of[value] = sympy.Dummy(positive=True)
+        symbol = self._symbol_of[value]
         self._term_of[symbol] = value
         return symbol
 

@@ -41,12 +41,7 @@ def as_signed_array(array: Array) -> Array:
     element = next((candidate for candidate in SIGNED if array.dtype == candidate.value), None)
     if element is None:
         return array
-    return (array.astype(np.int32) - less_of(element)).astype(SIGNED[element].value)
-
-
-def less_of(element: Element) -> int:
-    """Return the number that is subtracted from unsigned integers of a type."""
-    return 1 << (8 * element.bytes - 1)
+    return (array.astype(np.int32) - element.middle).astype(SIGNED[element].value)
 
 
 def can_change_in_place(
@@ -91,7 +86,7 @@ def _is_unsigned(types: Quantization | None) -> bool:
 
 
 def _shifted(types: Quantization) -> Quantization:
-    zero_point = types.zero_point - less_of(types.element)
+    zero_point = types.zero_point - types.element.middle
     return replace(types, element=SIGNED[types.element], zero_point=zero_point)
 
 
@@ -111,7 +106,7 @@ def _signed(layer: Layer) -> Layer:
     if layer.quantization is None or not _is_unsigned(layer.quantization):
         return signed
     _require_same_bits(layer)
-    types, offset = _shifted(layer.quantization), less_of(layer.quantization.element)
+    types, offset = _shifted(layer.quantization), layer.quantization.element.middle
     if types.is_fixed_point:
         # Functions keep the bits of uint8, which TensorFlow Lite computes in single precision.
         types = replace(types, arithmetic=Arithmetic.UNSIGNED_FIXED_POINT)

@@ -51,8 +51,7 @@ def fully_connected(node: TfliteNode, assembly: TfliteAssembly) -> None:
     weights = _of_fully_connected(node, assembly, matrix)
     require_scales(node, weights, units)
     trained = [weights, *bias]
-    source = assembly.source(node, 0)
-    assembly.add(node, operator, sources=[source], trained=trained, fused=fused_behind(node, 0))
+    assembly.add(node, operator, trained=trained, fused=fused_behind(node, 0))
 
 
 def _add_of_vectors(node: TfliteNode, assembly: TfliteAssembly, matrix: np.ndarray) -> None:

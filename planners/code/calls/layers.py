@@ -140,9 +140,7 @@ def packed_filters(kernel: Array, groups: int) -> Array:
 def is_depthwise(node: LayerNode, operator: op.Operator | None = None) -> bool:
     """Return whether a layer, or its product, is a convolution with a filter for each channel."""
     bank = (operator or node.layer.operator).filter_bank
-    if bank is None or bank.groups == 1:
-        return False
-    return node.inputs[0].channels == bank.groups == bank.filters
+    return bank is not None and bank.is_depthwise(node.inputs[0].channels)
 
 
 def convolution_call(
