@@ -50,7 +50,7 @@ def _layer_durations(
     """Nanoseconds of each phase of a layer."""
     inputs = network.input_shapes(layer)
     # Operations, or instructions on a core.
-    work_of_frame = work(platform, layer, inputs, element_bytes or layer.element_bytes)
+    work_of_frame = work(platform, network, layer, element_bytes or layer.element_bytes)
     work_of_row = work_of_frame / layer.shape.rows
     rows = differences(parts(layer, inputs, granularity))
     # Each phase reads all parameters: no phase leaves them in a cache for the next one.

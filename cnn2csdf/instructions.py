@@ -65,24 +65,20 @@ Loops = Mapping[tuple[str, str], int]  # by kernel and loop
 
 
 def loops(
-    layer: Layer,
-    inputs: Sequence[Shape],
-    element_bytes: int,
-    *,
-    source: Layer | None = None,
-    ring: int = 0,
-    adds_up: bool = False,
+    network: Network, layer: Layer, element_bytes: int, *, ring: int = 0, adds_up: bool = False
 ) -> Loops:
     """Return how often each loop of the kernels of a layer runs in a frame.
 
-    element_bytes: of the computed elements: 4 are real numbers, fewer are integers. source: the layer
-    of the first input; None if unknown. ring: columns of the ring buffer of the input; 0 where rows
-    are stored whole. adds_up: whether the input is accumulated row by row.
+    element_bytes: of the computed elements: 4 are real numbers, fewer are integers. ring: columns of
+    the ring buffer of the input; 0 where rows are stored whole. adds_up: whether the input is
+    accumulated row by row.
 
     A 1x1 convolution of int8 from 8 to 16 channels, on 4 pixels, has for example 512 "products", 16
     "blocks" of 4 filters and 32 "words" of 4 values, all of the kernel "Convolution".
     """
     is_real, epilogue = element_bytes == REAL_BYTES, layer.epilogue
+    inputs = network.input_shapes(layer)
+    source = network.layer(layer.inputs[0]) if layer.inputs else None
     if adds_up:
         family, counts = _accumulation_loops(layer, inputs[0], is_real=is_real)
     else:
@@ -104,17 +100,17 @@ def loops(
     return {loop: number for loop, number in counts_of.items() if number}
 
 
-def work(platform: Platform, layer: Layer, inputs: Sequence[Shape], element_bytes: int) -> Fraction:
+def work(platform: Platform, network: Network, layer: Layer, element_bytes: int) -> Fraction:
     """Return the operations of a layer in a frame, or on a core the instructions of its kernel.
 
     A kernel that was not counted takes for an operation those of a product in a plain loop.
     """
     if platform.core is None:
-        return Fraction(operations(layer, inputs))
-    if not inputs:
+        return Fraction(operations(layer, network.input_shapes(layer)))
+    if layer.is_input:
         return Fraction(0)
     table = platform.core.table
-    loops_of = tabulated_loops(layer, inputs, loops(layer, inputs, element_bytes), table)
+    loops_of = tabulated_loops(network, layer, loops(network, layer, element_bytes), table)
     return sum(
         (
             table.get(kernel, {}).get(loop, Fraction(0)) * number
@@ -125,7 +121,7 @@ def work(platform: Platform, layer: Layer, inputs: Sequence[Shape], element_byte
 
 
 def tabulated_loops(
-    layer: Layer, inputs: Sequence[Shape], kernel_loops: Loops, table: Mapping[str, object]
+    network: Network, layer: Layer, kernel_loops: Loops, table: Mapping[str, object]
 ) -> Loops:
     """Return the loops of kernels in the table; for other kernels their operations and elements.
 
@@ -141,6 +137,7 @@ def tabulated_loops(
         elements = sum(kernel_loops.get((kernel, "elements"), 0) for kernel in unknown)
         substitutes = {"operations": elements, "read": elements}
     else:
+        inputs = network.input_shapes(layer)
         moved = moved_elements(inputs, layer.shape)
         substitutes = {"operations": operations(layer, inputs), **moved}
     return tabulated | {(UNKNOWN_KERNEL, loop): number for loop, number in substitutes.items()}
@@ -165,8 +162,7 @@ def kernels_without_counts(
     for layer in network.layers:
         inputs = network.input_shapes(layer)
         if inputs and operations(layer, inputs):
-            source = network.layer(layer.inputs[0])
-            loops_of = loops(layer, inputs, element_bytes or layer.element_bytes, source=source)
+            loops_of = loops(network, layer, element_bytes or layer.element_bytes)
             kernels |= {kernel for kernel, _ in loops_of}
     return tuple(sorted(kernels - platform.core.table.keys()))
 

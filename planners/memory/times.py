@@ -57,18 +57,11 @@ def stage_loops(table: StageTable, stage: Stage, known: Table | None = None) -> 
     for name in stage.layers:
         counts: Loops = Counter()
         layer = network.layer(name)
-        inputs = network.input_shapes(layer)
         ring = strips.get(layer.inputs[0], 0) if layer.inputs else 0
-        of_frame = loops(
-            layer,
-            inputs,
-            table.bytes_of(name),
-            ring=ring,
-            source=network.layer(layer.inputs[0]) if layer.inputs else None,
-            adds_up=stage.mode is Mode.ACCUMULATING,
-        )
+        is_accumulated = stage.mode is Mode.ACCUMULATING
+        of_frame = loops(network, layer, table.bytes_of(name), ring=ring, adds_up=is_accumulated)
         if known is not None:
-            of_frame = tabulated_loops(layer, inputs, of_frame, known)
+            of_frame = tabulated_loops(network, layer, of_frame, known)
         rows, calls = layer.shape.rows, geometry.firings.count
         made = rows
         if not geometry.accumulator and stage.mode is Mode.ROWS:
@@ -351,8 +344,7 @@ def _counted_work(table: StageTable, platform: Platform) -> Work:
     """Femtoseconds of the kernels of each layer on a core in a frame."""
     network, work = table.network, {}
     for layer in network.layers:
-        inputs = network.input_shapes(layer)
-        turns = layer_work(platform, layer, inputs, table.bytes_of(layer.name))
+        turns = layer_work(platform, network, layer, table.bytes_of(layer.name))
         work[layer.name] = int(turns * FEMTO / platform.operations_per_second)
     return work
 

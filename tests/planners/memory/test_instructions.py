@@ -9,7 +9,7 @@ import pytest
 from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.catalogue.networks import from_catalogue
-from cnn2csdf.dtypes import Element, Stored
+from cnn2csdf.dtypes import Element, Quantization, Stored
 from cnn2csdf.instructions import loops, tabulated_loops, work
 from cnn2csdf.platforms import NANOSECONDS, PLATFORMS, platform_named
 from cnn2csdf.readers.model_files import read_model
@@ -96,7 +96,7 @@ def test_the_time_of_a_layer_is_that_of_its_kernel_and_of_the_calls_around_it():
     for group in plan.groups:
         layer = network.layer(group.stages[0].result)
         calls = -(-layer.shape.rows // group.stages[0].rows)
-        turns = work(platform, layer, network.input_shapes(layer), 1) + table["frame"]["groups"]
+        turns = work(platform, network, layer, 1) + table["frame"]["groups"]
         turns += calls * sum(table["firing"].get(one, 0) for one in ("calls", "firings"))
         turns += calls * table["frame"].get("firings", 0)
         turns += calls * table["frame"].get("ranges", 0) * (1 + len(layer.inputs))
@@ -121,7 +121,7 @@ def of_kernel(found, kernel):
 def test_taps_beside_the_tensor_are_no_products_of_single_filters():
     network = convolution(2, 2)
     layer = network.layer("c")
-    counts = of_kernel(loops(layer, network.input_shapes(layer), 1), "Convolution")
+    counts = of_kernel(loops(network, layer, 1), "Convolution")
     # Each of the four windows has 2 x 2 taps of 2 channels on the map; filter 5 is beside a block.
     assert counts["single products"] == 4 * 2 * 2 * 2
     # The others meet windows of 3 x 3 x 2 values, gathered with zero points around.
@@ -132,9 +132,8 @@ def test_taps_beside_the_tensor_are_no_products_of_single_filters():
 def test_windows_that_bend_around_a_ring_cost_more_than_those_of_whole_rows():
     network = convolution(6, 6)
     layer = network.layer("c")
-    inputs = network.input_shapes(layer)
     rings = [
-        of_kernel(loops(layer, inputs, 1, ring=ring), "Convolution")["gathered rows"]
+        of_kernel(loops(network, layer, 1, ring=ring), "Convolution")["gathered rows"]
         for ring in (0, 3)
     ]
     assert rings[0] < rings[1] <= 2 * rings[0]
@@ -186,9 +185,7 @@ def test_an_unknown_function_behind_a_known_kernel_costs_its_elements():
     layer = network.layer("c")
     kernel = {("Convolution.real", "places"): 4}
     behind = {("behind multiply", "elements"): 20, ("behind multiply", "places"): 4}
-    guessed = tabulated_loops(
-        layer, network.input_shapes(layer), kernel | behind, {"Convolution.real": {}}
-    )
+    guessed = tabulated_loops(network, layer, kernel | behind, {"Convolution.real": {}})
     assert guessed == kernel | {("other", "operations"): 20, ("other", "read"): 20}
 
 
@@ -252,7 +249,7 @@ def test_windows_beside_the_tensor_take_no_products():
     builder.output(builder.add(op.Convolution(filters=4, window=window), last, name="c"))
     network = builder.network()
     layer = network.layer("c")
-    counts = of_kernel(loops(layer, network.input_shapes(layer), 1), "Convolution")
+    counts = of_kernel(loops(network, layer, 1), "Convolution")
     assert counts["products"] == 2 * 2 * 4 * 4  # of 64 windows 60 see padding only
 
 
@@ -282,11 +279,11 @@ def test_weights_of_each_type_have_instructions_of_their_own(form, platform):
 def test_filters_of_two_bytes_go_in_blocks_of_eight():
     builder = NetworkBuilder()
     builder.output(builder.add(op.FullyConnected(units=29), builder.input((5,)), name="u"))
-    layer = builder.network().layer("u")
-    inputs = builder.network().input_shapes(layer)
+    network = builder.network()
+    layer = network.layer("u")
     stored = (Stored(role="matrix", element=Element.FLOAT16),)
-    single = of_kernel(loops(layer, inputs, 4), "FullyConnected.real")
-    half = of_kernel(loops(replace(layer, stored=stored), inputs, 4), "FullyConnected.real.halves")
+    single = of_kernel(loops(network, layer, 4), "FullyConnected.real")
+    half = of_kernel(loops(network, replace(layer, stored=stored), 4), "FullyConnected.real.halves")
     assert (single["values of 16"], single["values of 8"]) == (5, 5)
     assert half["values of 8"] == 15
     assert "values of 16" not in half
@@ -321,9 +318,7 @@ def test_numbers_under_a_window_become_integers_once_for_all_filters():
     builder = NetworkBuilder()
     builder.output(builder.add(hybrid, builder.input((2, 3, 4)), name="h"))
     layer = builder.network().layer("h")
-    counts = of_kernel(
-        loops(layer, builder.network().input_shapes(layer), 4), "HybridProduct.Convolution.real"
-    )
+    counts = of_kernel(loops(builder.network(), layer, 4), "HybridProduct.Convolution.real")
     taps = 7 * 10  # of windows of 3 rows and of 4 columns that lie on the map
     assert counts["converted"] == 2 * taps
     assert counts["integer products"] == 2 * 5 * taps
@@ -333,7 +328,7 @@ def test_a_matrix_of_real_numbers_meets_rows_in_a_plain_loop():
     builder = NetworkBuilder()
     builder.output(builder.add(op.MatrixProduct(units=7), builder.input((3, 5)), name="m"))
     layer = builder.network().layer("m")
-    counts = loops(layer, builder.network().input_shapes(layer), 4)
+    counts = loops(builder.network(), layer, 4)
     assert counts["MatrixProduct.trained.real", "outputs"] == 3 * 7
     assert counts["MatrixProduct.trained.real", "products"] == 3 * 5 * 7
 
@@ -341,10 +336,9 @@ def test_a_matrix_of_real_numbers_meets_rows_in_a_plain_loop():
 def test_a_product_in_fixed_point_is_a_plain_convolution():
     network = drawn("encoders:10:integers").network
     layer = next(one for one in network.layers if isinstance(one.operator, op.Convolution))
-    inputs = network.input_shapes(layer)
     plain = replace(layer, operator=replace(layer.operator, block=None))
-    counts = of_kernel(loops(layer, inputs, 1), "Convolution")
-    expected = of_kernel(loops(plain, inputs, 1), "Convolution")
+    counts = of_kernel(loops(network, layer, 1), "Convolution")
+    expected = of_kernel(loops(network, plain, 1), "Convolution")
     assert {name: counts[name] for name in expected} == expected
 
 
@@ -356,7 +350,7 @@ def test_a_concatenation_along_channels_copies_a_piece_of_each_input_at_each_pix
     network = builder.network()
     for axis, pieces in ((0, 2 * 6), (1, 12)):
         layer = network.layer(f"join{axis}")
-        counts = of_kernel(loops(layer, network.input_shapes(layer), 1), "Concatenation")
+        counts = of_kernel(loops(network, layer, 1), "Concatenation")
         assert counts["pieces"] == pieces
 
 
@@ -369,8 +363,32 @@ def test_functions_of_bytes_go_by_a_table(function, kernel):
         builder.add(op.Activation(function=function), builder.input((2, 3, 4)), name="f")
     )
     layer = builder.network().layer("f")
-    counts = of_kernel(loops(layer, builder.network().input_shapes(layer), 1), kernel)
+    counts = of_kernel(loops(builder.network(), layer, 1), kernel)
     assert counts["written"] == 24
+
+
+INT8 = Quantization(element=Element.INT8, scales=(0.5,))
+INT16 = Quantization(element=Element.INT16, scales=(0.5,))
+
+
+@pytest.mark.parametrize(
+    ("source", "result", "kernel"),
+    [
+        (None, INT8, "Conversion.from real"),
+        (INT8, None, "Conversion.to real"),
+        (INT8, INT16, "Conversion.wide"),
+    ],
+)
+def test_the_instructions_of_a_conversion_depend_on_the_type_before_it(source, result, kernel):
+    elements = [types.element if types else Element.FLOAT32 for types in (source, result)]
+    builder = NetworkBuilder()
+    numbers = builder.add(op.Input(dims=(4, 3, 2)), element=elements[0], quantization=source)
+    builder.add(op.Conversion(), numbers, name="to", element=elements[1], quantization=result)
+    network, platform = builder.network(), platform_named("cortex-m4")
+    layer, of_kernel = network.layer("to"), platform.core.table[kernel]
+    expected = 24 * (of_kernel.get("read", 0) + of_kernel.get("written", 0))
+    expected += 3 * (2 * of_kernel.get("places", 0) + of_kernel.get("rows", 0))
+    assert work(platform, network, layer, layer.element_bytes) == expected
 
 
 def test_products_with_what_is_cut_off_at_zero_are_told_apart():
@@ -382,6 +400,6 @@ def test_products_with_what_is_cut_off_at_zero_are_told_apart():
     for name, zeros in (("u", "few"), ("v", "many")):
         layer = network.layer(name)
         source = network.layer(layer.inputs[0])
-        counts = loops(layer, network.input_shapes(layer), 4, source=source)
+        counts = loops(network, layer, 4)
         products = counts["FullyConnected.real", f"products, {zeros} of zero"]
         assert products == layer.operator.units * source.shape.elements
