@@ -26,25 +26,19 @@ Arrays = dict[object, tuple[str, int]]  # the first layer that uses an array, an
 
 
 def flash_bytes(network: Network, number_bytes: int | None = None, core: str | None = None) -> int:
-    """Return the bytes of all constant arrays: parameters, what rescales integers, first states.
-
-    number_bytes: of every parameter, and nothing to rescale or repeat; by default as a library
-    has them. Four bytes are what a library of real numbers has. core: for a Cortex-M55, whose
-    kernels have further arrays, the bytes are an upper bound: equal ones are stored once.
-    """
-    stored = sum(flash_by_layer(network, number_bytes).values())
-    if core != HELIUM_CORE or number_bytes is not None or sums_have_zeros(network):
-        return stored
-    return stored + SINGLE_BYTES * sum(
-        initial_sums(layer, network.input_shapes(layer), network.input_types(layer))
-        for layer in network.layers
-    )
+    """Return the bytes of all constant arrays of a network: the sum of `flash_by_layer`."""
+    return sum(flash_by_layer(network, number_bytes, core).values())
 
 
-def flash_by_layer(network: Network, number_bytes: int | None = None) -> dict[str, int]:
-    """Return the bytes of the constant arrays of each layer, as `flash_bytes` counts them.
+def flash_by_layer(
+    network: Network, number_bytes: int | None = None, core: str | None = None
+) -> dict[str, int]:
+    """Return the bytes of the constant arrays of each layer in flash.
 
-    An array that several layers use counts for the first of them.
+    The arrays are parameters, requantisation data and first states. An array that several layers use
+    counts for the first of them. number_bytes: of every parameter, without requantisation data; by
+    default parameters as a library stores them (four bytes are those of a float library). core: a
+    Cortex-M55 has initial sums in addition, an upper bound: the library stores equal arrays once.
     """
     sizes_of = dict.fromkeys((layer.name for layer in network.layers), 0)
     is_real = not stores_integers(network)
@@ -55,6 +49,10 @@ def flash_by_layer(network: Network, number_bytes: int | None = None) -> dict[st
     for arrays in (_parameters(network), _rescaling(network), _beginnings(network)):
         for name, size in arrays.values():
             sizes_of[name] += size
+    if core == HELIUM_CORE and number_bytes is None and not sums_have_zeros(network):
+        for layer in network.layers:
+            inputs, input_types = network.input_shapes(layer), network.input_types(layer)
+            sizes_of[layer.name] += SINGLE_BYTES * initial_sums(layer, inputs, input_types)
     return sizes_of
 
 

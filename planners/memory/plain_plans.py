@@ -269,13 +269,14 @@ def reduction(methods: Sequence[Method]) -> Fraction:
 class MemoryComparison(Shown):
     """A network layer by layer and row by row.
 
-    nanoseconds: of a frame on one processor, layer by layer and row by row. pipelined: time of a frame
-    row by row with a processor for each layer, whose buffers never stall it: the time of the slowest
-    layer.
+    core: whose library the flash counts; None: the portable library. nanoseconds: of a frame on one
+    processor, layer by layer and row by row. pipelined: time of a frame row by row with a processor
+    for each layer, whose buffers never stall it: the time of the slowest layer.
     """
 
     network: Network
     element_bytes: int | None
+    core: str | None = None
     whole: BoundedPlan
     rows: BoundedPlan
     nanoseconds: tuple[int, int]
@@ -289,6 +290,11 @@ class MemoryComparison(Shown):
     def parameters(self) -> int:
         """Bytes of the parameters."""
         return parameter_bytes(self.network, self.element_bytes)
+
+    @property
+    def flash_bytes(self) -> int:
+        """Bytes of flash of the parameters and their requantisation data in the library of the core."""
+        return flash_bytes(self.network, self.element_bytes, self.core)
 
     @property
     def methods(self) -> tuple[Method, ...]:
@@ -324,7 +330,7 @@ class MemoryComparison(Shown):
         plans = zip(names, (self.whole, self.rows), self.nanoseconds, strict=True)
         return {
             "parameter_bytes": self.parameters,
-            "flash_bytes": flash_bytes(self.network, self.element_bytes),
+            "flash_bytes": self.flash_bytes,
             **{
                 name: {
                     "separate_bytes": arena.separate_bytes,
@@ -367,16 +373,17 @@ def memory_comparison(
     durations: Callable[[Granularity], Durations | None] = lambda _: None,
     *,
     element_bytes: Positive | None = None,
+    core: str | None = None,
     budget: Budget = None,
 ) -> MemoryComparison:
     """Return the network layer by layer, and row by row at the given granularity.
 
     durations: by default one time unit for each phase. element_bytes: of each element and parameter;
-    by default those of the file. budget: a stop, or seconds, for the search for offsets of whole
-    tensors.
+    by default those of the file. core: whose library the flash counts. budget: a stop, or seconds, for
+    the search for offsets of whole tensors.
     """
     if network.keeps_state:
-        return _stateful_comparison(network, durations, element_bytes, budget)
+        return _stateful_comparison(network, durations, element_bytes, core, budget)
     layer_order = topological_order(network)
     _, outside = ends_of(layer_order, ROWS, EXTERNAL)
     is_streamed = not layer_order.results & {layer_order.at(0), *layer_order.others}
@@ -399,6 +406,7 @@ def memory_comparison(
     return MemoryComparison(
         network=network,
         element_bytes=element_bytes,
+        core=core,
         whole=layer_by_layer(layer_order, resident, budget=budget),
         rows=row_by_row(
             layer_order,
@@ -417,6 +425,7 @@ def _stateful_comparison(
     network: Network,
     durations: Callable[[Granularity], Durations | None],
     element_bytes: int | None,
+    core: str | None,
     budget: Budget,
 ) -> MemoryComparison:
     """Return the comparison for a network with a state, whose only plan is layer by layer."""
@@ -426,6 +435,7 @@ def _stateful_comparison(
     return MemoryComparison(
         network=network,
         element_bytes=element_bytes,
+        core=core,
         whole=stateful,
         rows=stateful,
         nanoseconds=(sum(works), sum(works)),

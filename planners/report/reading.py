@@ -11,7 +11,7 @@ from typing import Any
 from cnn2csdf.commands.cnn import chosen
 from cnn2csdf.commands.cnn import options as shared
 from cnn2csdf.commands.cnn.chosen import durations_table
-from cnn2csdf.fixed_point.flash import flash_bytes
+from cnn2csdf.fixed_point.flash import flash_by_layer
 from cnn2csdf.lowering import lower
 from cnn2csdf.weights import Model
 from csdf.cli import answers
@@ -55,7 +55,8 @@ def subject(options: argparse.Namespace, stop: Stop) -> NetworkSubject:
     limits = MemoryLimits(ram=options.ram, flash=options.flash, memory=options.memory)
     platform = shared.platform_of(options)
     core = platform.core_name if platform and "is_platform_given" in options else None
-    flash = flash_bytes(network, stated_bytes, core)
+    layer_flash = flash_by_layer(network, stated_bytes, core)
+    flash = sum(layer_flash.values())
     room = limits.room(flash, flash)
     # Where the parameters alone are too large, the page says what the network would take.
     room = None if room is None or room < 0 else room
@@ -76,8 +77,7 @@ def subject(options: argparse.Namespace, stop: Stop) -> NetworkSubject:
         value=network,
         graph=graph,
         element_bytes=size,
-        stated_bytes=stated_bytes,
-        flash=flash,
+        flash_by_layer=layer_flash,
         limits=limits,
         basis=f"{'from' if options.durations else 'for'} {_platform_name(options)}",
         comparison=comparison,

@@ -8,7 +8,6 @@ from fractions import Fraction
 from operator import attrgetter
 from typing import Any
 
-from cnn2csdf.fixed_point.flash import flash_by_layer
 from cnn2csdf.network import Network
 from cnn2csdf.operators.operator import describe
 from cnn2csdf.parameters import layer_parameter_bytes, multiply_accumulates
@@ -52,17 +51,17 @@ from planners.report.viewer import network_section
 class NetworkSubject:
     """A network with the answers of csdf fit and csdf cnn memory about it.
 
-    element_bytes: of each element; None: each tensor has its own size. stated_bytes: size stated by
-    a plan or the user, used by csdf fit. limits: limits that the network should fit. basis: origin
-    of the times. comparison: layer by layer and row by row; None with a reason. answers: of csdf
-    fit, for its own plan or for the loaded plans. files: the table of durations, and the plans.
+    element_bytes: of each element; None: each tensor has its own size. flash_by_layer: bytes of flash
+    of each layer in the library of the core, as csdf fit counts them. limits: limits that the network
+    should fit. basis: origin of the times. comparison: layer by layer and row by row; None with a
+    reason. answers: of csdf fit, for its own plan or for the loaded plans. files: the table of
+    durations, and the plans.
     """
 
     value: Network
     graph: Graph
     element_bytes: int | None
-    stated_bytes: int | None
-    flash: int
+    flash_by_layer: Mapping[str, int]
     limits: MemoryLimits
     basis: str
     comparison: MemoryComparison | None
@@ -73,6 +72,11 @@ class NetworkSubject:
     unit: str = "bytes"
     time: str = "ns"
     smallest: SmallestStorage | None = None
+
+    @property
+    def flash(self) -> int:
+        """Bytes of flash of all layers."""
+        return sum(self.flash_by_layer.values())
 
     def surroundings(self, graph: GraphFindings, added: Sequence[Contribution]) -> PageFrame:
         """Return the parts of the page about memory, before and after the parts about the graph."""
@@ -176,7 +180,6 @@ def _layers(subject: NetworkSubject) -> Iterator[LayerFigures]:
     phases = {
         actor.name: actor.phases for actor in subject.graph.actors
     }  # none for what lies in a ring
-    flash = flash_by_layer(network, subject.stated_bytes)
     times: Mapping[str, int] = {}
     instructions: Mapping[str, int] = {}
     for answer in subject.answers[:1]:
@@ -198,7 +201,7 @@ def _layers(subject: NetworkSubject) -> Iterator[LayerFigures]:
             output_bytes=layer.shape.elements * (size or layer.element_bytes),
             whole_buffers=sum(whole.get(name, 0) for name in layer.inputs),
             row_buffers=sum(rows.get(name, 0) for name in layer.inputs),
-            flash=flash[layer.name],
+            flash=subject.flash_by_layer[layer.name],
             nanoseconds=times.get(layer.name),
             instructions=instructions.get(layer.name),
         )

@@ -149,11 +149,20 @@ def test_flash_of_a_platform_counts_the_arrays_of_its_kernels(path, run, tmp_pat
     page = tmp_path / "page.html"
     on_board = ("--platform", "cortex-m55")
     _, text, _ = run("fit", path, *on_board, "--json")
-    flash = needed_bytes_in_words(json.loads(text)["flash_bytes"])
+    flash_bytes = json.loads(text)["flash_bytes"]
+    _, text, _ = run("cnn", "memory", path, *on_board, "--json")
+    assert json.loads(text)["networks"][0]["flash_bytes"] == flash_bytes
+    flash = needed_bytes_in_words(flash_bytes)
     assert run("report", path, *on_board, "-o", page)[0] == 0
     for words in (run("cnn", "memory", path, *on_board)[1], page.read_text()):
         assert f"{flash} of flash" in words
     assert f"{flash} of flash" not in run("cnn", "memory", path)[1]
+    _, table = page.read_text().split('id="layers"')
+    head, rows, *_ = table.split("</thead>")
+    column = re.findall(r">([^<]+)</button>", head).index("flash (bytes)")
+    cells = [re.findall(r"<t[hd][^>]*>([^<]*)</", row) for row in rows.split("</tr>")[:-1]]
+    by_layer = [int(row[column].replace(",", "")) for row in cells if len(row) > column]
+    assert sum(by_layer) == flash_bytes
 
 
 PERSON = TFLITE / "person_detect_int8.tflite"

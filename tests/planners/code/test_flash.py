@@ -103,6 +103,9 @@ def test_a_cortex_m55_has_initial_sums_in_flash_besides():
         found_and_written(model, core) for core in ("cortex-m4", "cortex-m55")
     )
     assert portable.weight_bytes < written.weight_bytes <= found.flash_bytes
+    layers, on_helium = (flash_by_layer(model.network, core=core) for core in (None, "cortex-m55"))
+    assert sum(on_helium.values()) == found.flash_bytes
+    assert on_helium["fullyconnected"] == layers["fullyconnected"] + 4 * 7  # of 7 units
 
 
 def test_each_filter_takes_five_bytes_to_rescale_and_each_function_a_table():

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from cnn2csdf.commands.cnn import chosen
 from cnn2csdf.commands.cnn import options as shared
-from cnn2csdf.fixed_point.flash import and_in_flash, flash_bytes
+from cnn2csdf.fixed_point.flash import and_in_flash
 from cnn2csdf.granularity import WHOLE, Granularity
 from cnn2csdf.lowering import Durations
 from cnn2csdf.network import Network
@@ -176,8 +176,7 @@ def work(options: argparse.Namespace) -> int:
             table.append((row.name, *row.sizes, *(f"{float(rate):.6g}" for rate in row.rates)))
         print(csv_text(table).rstrip("\n"))
     else:
-        core = shared.platform_of(options).core_name
-        print(answers.in_words(_lines(rows, core), options))
+        print(answers.in_words(_lines(rows), options))
     if options.output:
         works = [(row.comparison.network, row.comparison.plan()) for row in rows]
         output.write("csdf cnn memory", options.output, format_own_plans(works))
@@ -203,6 +202,7 @@ def _draw(bars: Sequence[tuple[str, str, int, int]], path: str) -> None:
 def _answered(model: str, options: argparse.Namespace) -> AnsweredNetwork:
     begin = time.perf_counter()
     network, durations = _timed(model, options)
+    platform = shared.platform_of(options)
     text = partial(bytes_so_far, "arena")
     stop = stop_after(options.time_limit, text, effort=options.effort)
     comparison = memory_comparison(
@@ -210,6 +210,7 @@ def _answered(model: str, options: argparse.Namespace) -> AnsweredNetwork:
         chosen.granularity_of(options),
         durations,
         element_bytes=options.element_bytes,
+        core=platform.core_name,
         budget=stop,
     )
     fit = fit_beside(
@@ -217,7 +218,7 @@ def _answered(model: str, options: argparse.Namespace) -> AnsweredNetwork:
         stop,
         element_bytes=options.element_bytes,
         is_streamed=not network.keeps_state,
-        platform=shared.platform_of(options),
+        platform=platform,
     )
     seconds = time.perf_counter() - begin
     return AnsweredNetwork(comparison, fit, seconds, is_cut_short=stop.is_cut_short)
@@ -236,7 +237,7 @@ def _timed(
     return network, lambda cut: whole if cut == WHOLE else durations(cut)
 
 
-def _lines(rows: Sequence[AnsweredNetwork], core: str | None) -> list[str]:
+def _lines(rows: Sequence[AnsweredNetwork]) -> list[str]:
     table: list[tuple[str, ...]] = [tuple(COLUMNS.values())]
     verdicts, notes = [], []
     for row in rows:
@@ -261,10 +262,9 @@ def _lines(rows: Sequence[AnsweredNetwork], core: str | None) -> list[str]:
             notes.append(
                 f"{row.name}: {words} of the buffers stay between frames, which come as a whole"
             )
-        stored = flash_bytes(comparison.network, comparison.element_bytes, core)
-        if stored != comparison.parameters:
+        in_flash = and_in_flash(comparison.parameters, comparison.flash_bytes)
+        if in_flash:
             parameters = bytes_in_words(comparison.parameters)
-            in_flash = and_in_flash(comparison.parameters, stored)
             notes.append(f"{row.name}: {parameters} of parameters{in_flash}")
     details = map(answers.Detail, (MIN_TOTAL, ROW_WISE))
     return [*verdicts, *terminal.aligned(table), *notes, *details]
