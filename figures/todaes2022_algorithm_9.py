@@ -197,7 +197,7 @@ def speeds_of(one: Result) -> Iterator[Speeds]:
         fit = fitted_platform(member, *fitted_rows(one.name, number))
         evaluators = [Evaluator(one.application, each) for each in (TX2, Costs(platform=fit))]
         data_sheet, fitted = (
-            tuple(float(1 / each.evaluate(genes).periods[number]) for genes in rows)
+            tuple(float(1 / each.evaluate(genes)[1 + number]) for genes in rows)
             for each in evaluators
         )
         paper = tuple(speeds[number] for speeds in papers)

@@ -101,7 +101,7 @@ def bars(name: str) -> tuple[Bar, ...]:
 
 def _bar(found: Application, worked: Costs, demands: Constraints, precision: str) -> Bar:
     evaluator = Evaluator(found, worked)
-    front = local_search(evaluator, random=Random(SEED), evaluations=EVALUATIONS).front
+    front = local_search(evaluator, random=Random(SEED), evaluations=EVALUATIONS)
     (whole,) = uniform_points(evaluator, ())
     point, step = selected_as_published(found, whole, front.points, demands)
     methods = comparison(found, evaluator.costs, known=evaluator)

@@ -30,11 +30,11 @@ from planners.published.todaes import (
 )
 from planners.reuse.application import Application, single_partition
 from planners.reuse.bounds import memory_bound
-from planners.reuse.command.picture import DrawnPlan, tradeoff_picture
+from planners.reuse.command.picture import tradeoff_picture
 from planners.reuse.edge_buffers import best_shared
 from planners.reuse.evaluation import Costs, Evaluator
-from planners.reuse.local_search import LocalFront, local_search
-from planners.reuse.problem import PUBLISHED_ALLELES
+from planners.reuse.local_search import local_search
+from planners.reuse.problem import PUBLISHED_ALLELES, Front
 from planners.reuse.selection import least_points
 
 EVALUATIONS = 15_000
@@ -64,7 +64,7 @@ class Row(NamedTuple):
     smallest_published: int
     bound_published: int
     evaluator: Evaluator
-    found: LocalFront
+    front: Front
     smallest: int
     offsets: int
     in_place: int
@@ -92,28 +92,26 @@ def application_5() -> Application:
     return Application(name="application 5", members=members)
 
 
-def searched(
-    application: Application, evaluations: int = EVALUATIONS
-) -> tuple[Evaluator, LocalFront]:
+def searched(application: Application, evaluations: int = EVALUATIONS) -> tuple[Evaluator, Front]:
     """Return the front of published genes after a fixed number of evaluations."""
     evaluator = Evaluator(application, TX2, share=best_shared)
     return evaluator, local_search(evaluator, random=Random(SEED), evaluations=evaluations)
 
 
-def smallest_of(found: LocalFront) -> int:
+def smallest_of(front: Front) -> int:
     """Return the least bytes of a front."""
-    return min(int(point.score[0]) for point in found.front.points)
+    return min(int(point.score[0]) for point in front.points)
 
 
 def row_of(table: str, name: str) -> Row:
     """Return one of the six applications."""
     is_own = name == "application 5"
     application = application_5() if is_own else read_published_application(table, name)
-    evaluator, found = searched(application)
+    evaluator, front = searched(application)
     printed, published = searched(as_published(application))
     stride = as_published(application, keeps_stride=True)
     _, by_stride = searched(stride, STRIDE_EVALUATIONS)
-    least = min(found.front.points, key=lambda point: point.score[0])
+    least = min(front.points, key=lambda point: point.score[0])
     point = min(
         (
             offset_point(evaluator, tuple(gene or None for gene in one.chromosome))
@@ -127,8 +125,8 @@ def row_of(table: str, name: str) -> Row:
         smallest_published=smallest_of(published),
         bound_published=memory_bound(printed, steps=BOUND_STEPS),
         evaluator=evaluator,
-        found=found,
-        smallest=smallest_of(found),
+        front=front,
+        smallest=smallest_of(front),
         offsets=point.memory,
         in_place=point.memory_in_place,
         bound=memory_bound(evaluator, steps=BOUND_STEPS),
@@ -260,15 +258,14 @@ least {in_use} in use together, beside {weights / 1e6:.2f} MB of weights."""
 def picture(row: Row) -> str:
     """Return memory against the time of a frame, for one application."""
     layers = len(row.evaluator.application.layers)
-    whole, parts = (row.evaluator.evaluate((gene,) * layers) for gene in (None, 1))
-    front = [
-        DrawnPlan(int(point.score[0]), float(sum(point.score[1:])))
-        for point in row.found.front.points
-    ]
-    others = [
-        DrawnPlan(whole.memory, float(sum(whole.periods)), "reuse only"),
-        DrawnPlan(parts.memory, float(sum(parts.periods)), "all by rows"),
-    ]
+    (whole, *whole_periods), (parts, *part_periods) = (
+        row.evaluator.evaluate((gene,) * layers) for gene in (None, 1)
+    )
+    front = [(point.memory, float(point.time)) for point in row.front.points]
+    others = {
+        "reuse only": (whole, float(sum(whole_periods))),
+        "all by rows": (parts, float(sum(part_periods))),
+    }
     title = f"{row.name}: memory against time"
     return str(tradeoff_picture(title, front, others, chosen=None, bound=row.bound, suffix="svg"))
 

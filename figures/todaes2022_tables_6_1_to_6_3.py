@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
 
+from figures.published.offset_points import extra_phases
 from figures.published.reuse_example import PRINTED_PHASES, worked_example
 from planners.arena.allocation import plan_arena
 from planners.published.todaes import as_published
@@ -49,8 +50,9 @@ def fronts() -> Iterator[tuple[str, list[tuple[int, int]], int]]:
         evaluator = Evaluator(one, COSTS)
         points: set[tuple[int, int]] = set()
         for genes in product((None, 1), repeat=len(application.layers)):
-            found = evaluator.evaluate(genes)
-            points.add((found.buffers, found.extra_phases))
+            memory, *_ = evaluator.evaluate(genes)
+            phases = extra_phases(evaluator, evaluator.plan(genes))
+            points.add((memory - evaluator.weights, phases))
         front = [
             point
             for point in sorted(points, reverse=True)
@@ -68,7 +70,7 @@ def smallest_by_offsets() -> tuple[int, int]:
     for genes in product((None, 1), repeat=len(worked_example().layers)):
         plan = evaluator.plan(genes)
         arena = plan_arena(offset_problem(evaluator, plan))
-        found.append((arena.peak, evaluator.evaluate(genes).extra_phases))
+        found.append((arena.peak, extra_phases(evaluator, plan)))
     return min(found)
 
 

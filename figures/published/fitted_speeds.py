@@ -24,7 +24,7 @@ def fitted_platform(member: ApplicationNetwork, whole: float, rows: float) -> Pl
         operations_per_second=Fraction(1), bytes_per_second=FREE, launch=Fraction()
     )
     starting = Platform(operations_per_second=FREE, bytes_per_second=FREE, launch=Fraction(1))
-    (work, _), (few, many) = (
+    ((_, work), _), ((_, few), (_, many)) = (
         [
             Evaluator(application, Costs(platform=one)).evaluate((gene,) * len(alone.layers))
             for gene in (None, 1)
@@ -32,9 +32,9 @@ def fitted_platform(member: ApplicationNetwork, whole: float, rows: float) -> Pl
         for one in (computing, starting)
     )
     printed = [1 / Fraction(str(speed)) for speed in (whole, rows)]
-    launch = (printed[1] - printed[0]) / (many.periods[0] - few.periods[0])
+    launch = (printed[1] - printed[0]) / (many - few)
     return Platform(
-        operations_per_second=work.periods[0] / (printed[0] - launch * few.periods[0]),
+        operations_per_second=work / (printed[0] - launch * few),
         bytes_per_second=FREE,
         launch=launch,
     )

@@ -7,7 +7,7 @@ from csdf.time_limit import Stop
 from planners.arena.allocation import plan_arena
 from planners.arena.problem import MemoryPlan, Pair, Problem
 from planners.reuse.application import Genes
-from planners.reuse.evaluation import ChromosomeCosts, Evaluator, ReusePlan
+from planners.reuse.evaluation import Evaluator, ReusePlan
 from planners.reuse.placement import offset_problem
 
 MOST_STEPS = 99  # of the search for offsets of one chromosome
@@ -40,23 +40,35 @@ def elementwise_in_place(evaluator: Evaluator, plan: ReusePlan, problem: Problem
 class OffsetPoint:
     """A chromosome in whole buffers, with offsets, and with offsets where layers work in place.
 
-    evaluation: in whole buffers. offsets, in_place: what the checker has passed, in bytes, each with a
+    weights, whole: bytes of weights, and of both with whole buffers. extra_phases: see the function.
+    offsets, in_place: what the checker has passed, in bytes, each with a
     lower bound for these lifetimes and a status that says whether it is proved to be the least.
     """
 
-    evaluation: ChromosomeCosts
+    weights: int
+    whole: int
+    extra_phases: int
     offsets: MemoryPlan
     in_place: MemoryPlan
 
     @property
     def memory(self) -> int:
         """Bytes of weights and of the arena."""
-        return self.evaluation.weights + self.offsets.peak
+        return self.weights + self.offsets.peak
 
     @property
     def memory_in_place(self) -> int:
         """Bytes of weights and of the arena where layers work in place."""
-        return self.evaluation.weights + self.in_place.peak
+        return self.weights + self.in_place.peak
+
+
+def extra_phases(evaluator: Evaluator, plan: ReusePlan) -> int:
+    """Return the phases of a plan beyond one a layer, the published measure of lost time."""
+    return sum(
+        -(-height // rows) - 1
+        for model, rows_of_layers in zip(evaluator.models, plan.rows, strict=True)
+        for height, rows in zip(model.heights, rows_of_layers, strict=True)
+    )
 
 
 def offset_point(evaluator: Evaluator, genes: Genes) -> OffsetPoint:
@@ -65,7 +77,9 @@ def offset_point(evaluator: Evaluator, genes: Genes) -> OffsetPoint:
     problem = offset_problem(evaluator, plan)
     over = elementwise_in_place(evaluator, plan, problem)
     return OffsetPoint(
-        evaluation=evaluator.evaluate(genes),
+        weights=evaluator.weights,
+        whole=evaluator.evaluate(genes)[0],
+        extra_phases=extra_phases(evaluator, plan),
         offsets=plan_arena(problem, budget=Stop(steps=MOST_STEPS)),
         in_place=plan_arena(over, budget=Stop(steps=MOST_STEPS)),
     )

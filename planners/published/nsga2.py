@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from csdf.errors import plural
 from csdf.status import Reason, because
 from csdf.time_limit import ENDS, Budget, Progress, Report, Stop, reason_of, stop_of
-from planners.reuse.executors import Executor, evaluated_points
+from planners.reuse.executors import Executor, append_points
 from planners.reuse.problem import (
     Archive,
     Chromosome,
@@ -164,10 +164,9 @@ class _Generations:
             room = min(room, limits.evaluations - self._evaluations)
         points: list[Point] = []
         try:
-            evaluated_points(executor, self._genome.chromosomes(rows[:room]), points, stop)
+            chromosomes = self._genome.chromosomes(rows[:room])
+            append_points(points, self._problem, executor, chromosomes, stop)
         finally:
-            for point in points:
-                self._problem.require_score(point.chromosome, point.score)
             self._archive.add(points)
             self._evaluations += len(points)
         if room < len(rows):

@@ -48,7 +48,7 @@ from planners.reuse.application import (
     Partition,
     without_parallelism,
 )
-from planners.reuse.edge_buffers import shared_buffers
+from planners.reuse.edge_buffers import elements_of, shared_buffers
 from planners.reuse.evaluation import Costs, Evaluator
 from planners.reuse.problem import Point
 from planners.reuse.selection import Constraints
@@ -190,18 +190,20 @@ def comparison(
     evaluator = known or Evaluator(application, costs)
     unit = evaluator.costs.element_bytes
     layers = len(application.layers)
-    whole, parts = (evaluator.buffers((gene,) * layers, share=shared_buffers) for gene in (None, 1))
+    (whole, shared_whole), (parts, shared_parts) = (
+        evaluator.buffers((gene,) * layers, share=shared_buffers) for gene in (None, 1)
+    )
     within = 0
     for member in without_parallelism(application).members:
         alone = Evaluator(Application(name=member.name, members=(member,)))
-        within += alone.buffers((None,) * len(member.layers)).elements
+        within += elements_of(alone.buffers((None,) * len(member.layers))[1])
     return Comparison(
         weights=evaluator.weights,
-        no_reduction=sum(whole.sizes) * unit,
+        no_reduction=sum(whole) * unit,
         reuse_only=within * unit,
-        pipelined_reuse=whole.elements * unit,
-        parts_only=sum(parts.sizes) * unit,
-        parts_and_reuse=parts.elements * unit,
+        pipelined_reuse=elements_of(shared_whole) * unit,
+        parts_only=sum(parts) * unit,
+        parts_and_reuse=elements_of(shared_parts) * unit,
     )
 
 

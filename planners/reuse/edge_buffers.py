@@ -212,11 +212,16 @@ def _in_buffers(
     ]
 
 
+def elements_of(buffers: Sequence[SharedBuffer]) -> int:
+    """Return the elements of all buffers."""
+    return sum(buffer.size for buffer in buffers)
+
+
 def best_shared(sizes: Sequence[int], conflicts: Sequence[int]) -> list[SharedBuffer]:
     """Return the smaller of Algorithm 8's buffers and those shared largest first."""
     # Neither order is better on all networks.
     either = [shared_buffers(sizes, conflicts), shared_largest_first(sizes, conflicts)]
-    return min(either, key=lambda buffers: sum(buffer.size for buffer in buffers))
+    return min(either, key=elements_of)
 
 
 def overlaps(first: Sequence[int], last: Sequence[int], bits: Sequence[int]) -> list[int]:

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
 from itertools import permutations
-from typing import Any, NamedTuple
+from typing import Any
 
 from cnn2csdf.fixed_point.flash import flash_bytes
 from cnn2csdf.parameters import parameter_bytes
@@ -31,6 +31,7 @@ from planners.reuse.edge_buffers import (
     Residents,
     SharedBuffer,
     edge_buffers,
+    elements_of,
     partition_groups,
     shared_buffers,
 )
@@ -62,26 +63,6 @@ class Costs:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ChromosomeCosts:
-    """The costs of a chromosome.
-
-    buffers, weights: bytes. periods: seconds from frame to frame of each network, in the order of
-    the application, while it runs. extra_phases: phases beyond one a layer, the published measure of
-    lost time.
-    """
-
-    buffers: int
-    weights: int
-    periods: tuple[Fraction, ...]
-    extra_phases: int
-
-    @property
-    def memory(self) -> int:
-        """Bytes of buffers and weights."""
-        return self.buffers + self.weights
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ReusePlan:
     """All of a chromosome: buffers, schedules and lifetimes. Sizes in elements.
 
@@ -104,19 +85,7 @@ class ReusePlan:
     @property
     def elements(self) -> int:
         """Elements of all shared buffers."""
-        return sum(buffer.size for buffer in self.shared)
-
-
-class Buffers(NamedTuple):
-    """Elements of each edge buffer, and the whole buffers that the edges share."""
-
-    sizes: list[int]
-    shared: list[SharedBuffer]
-
-    @property
-    def elements(self) -> int:
-        """Elements of all shared buffers."""
-        return sum(buffer.size for buffer in self.shared)
+        return elements_of(self.shared)
 
 
 class Evaluator:
@@ -197,22 +166,23 @@ class Evaluator:
             for member in self.application.members
         )
 
-    def evaluate(self, genes: Genes) -> ChromosomeCosts:
-        """Return what a chromosome costs."""
+    def evaluate(self, genes: Genes) -> tuple[int, *tuple[Fraction, ...]]:
+        """Return the objectives of a chromosome: memory, then the period of each network.
+
+        Memory: bytes of whole buffers and weights. Period: seconds from frame to frame of a network
+        while it runs.
+        """
         states = self._states(genes)
-        return ChromosomeCosts(
-            buffers=self.costs.element_bytes * self._buffers(states).elements,
-            weights=self.weights,
-            periods=self._periods(states),
-            extra_phases=sum(state.extra_phases for state in states.values()),
-        )
+        _, shared = self._buffers(states)
+        memory = self.weights + self.costs.element_bytes * elements_of(shared)
+        return memory, *self._periods(states)
 
     def buffers(
         self, genes: Genes, *, member: int | None = None, share: Share | None = None
-    ) -> Buffers:
-        """Return the buffers of a chromosome.
+    ) -> tuple[list[int], list[SharedBuffer]]:
+        """Return the elements of each edge buffer, and the whole buffers that the edges share.
 
-        member: as if this network were alone; the edges of the others have no elements then, and
+        member: as if this network were alone; the edges of other networks have no elements then, and
         their genes no effect.
         """
         return self._buffers(self._states(genes, member), share)
@@ -268,7 +238,9 @@ class Evaluator:
                 sizes[number] = size
         return sizes
 
-    def _buffers(self, states: Mapping[int, PartitionState], share: Share | None = None) -> Buffers:
+    def _buffers(
+        self, states: Mapping[int, PartitionState], share: Share | None = None
+    ) -> tuple[list[int], list[SharedBuffer]]:
         sizes = self._sizes(states)
         if len(states) < len(self.models):
             there = {number for state in states.values() for number in state.spans}
@@ -277,7 +249,7 @@ class Evaluator:
         for state in states.values():
             for number, mask in state.conflicts.items():
                 conflicts[number] |= mask
-        return Buffers(sizes, (share or self._share)(sizes, conflicts))
+        return sizes, (share or self._share)(sizes, conflicts)
 
     def _periods(self, states: Mapping[int, PartitionState]) -> tuple[Fraction, ...]:
         """Partitions of a network that run in parallel overlap; the others follow one another."""

@@ -54,12 +54,21 @@ class Executor(Protocol):
         """Yield the score of each chromosome."""
 
 
-def evaluated_points(
-    executor: Executor, chromosomes: Sequence[Chromosome], points: list[Point], stop: Stop
+def append_points(
+    points: list[Point],
+    problem: ReuseProblem,
+    executor: Executor,
+    chromosomes: Sequence[Chromosome],
+    stop: Stop,
 ) -> None:
-    """Append the chromosomes with their scores, in order; an error leaves those found before it."""
+    """Append the chromosomes with their scores, in order.
+
+    An error or an interruption leaves the points that were evaluated before it. Raises InvalidSearch
+    for a score that is not one of the problem.
+    """
     with closing(executor.scores(chromosomes, stop)) as scores:
         for chromosome, score in zip(chromosomes, scores, strict=True):
+            problem.require_score(chromosome, score)
             points.append(Point(chromosome=chromosome, score=score))
 
 
@@ -229,7 +238,8 @@ class Checkpoint:
         archive.add(points)
         checked = points if len(entry_of) >= self._problem.size else archive.points
         again: list[Point] = []
-        evaluated_points(self._executor, [point.chromosome for point in checked], again, stop)
+        chromosomes = [point.chromosome for point in checked]
+        append_points(again, self._problem, self._executor, chromosomes, stop)
         for told, rescored in zip(checked, again, strict=True):
             if told != rescored:
                 entry = entry_of[told.chromosome]

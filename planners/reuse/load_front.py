@@ -61,11 +61,9 @@ class LoadPoint(NamedTuple):
 class LoadFront(NamedTuple):
     """Chromosomes from the largest load to the smallest, each faster than those after it.
 
-    genes: what was tried, beside the whole. is_exact: whether no chromosome of these genes has a
-    smaller load in the same time.
+    is_exact: whether no chromosome of the genes tried has a smaller load in the same time.
     """
 
-    genes: tuple[Gene, ...]
     chromosomes: tuple[Genes, ...]
     loads: tuple[int, ...]  # elements
     is_exact: bool
@@ -130,7 +128,6 @@ def load_front(
     networks = Counter(group for group, _ in {(group, pair[0]) for group, pair in pairs})
     del networks[None]  # these take turns
     return LoadFront(
-        genes=tuple(genes),
         chromosomes=tuple(chromosomes),
         loads=tuple(max(segment.load for segment in point) for point in chosen),
         is_exact=all(is_complete for _, is_complete in searched)

@@ -24,25 +24,25 @@ each from a new random start.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, suppress
+from contextlib import suppress
 from fractions import Fraction
 from functools import partial
 from itertools import accumulate, chain, islice, pairwise, product
 from random import Random
-from typing import NamedTuple
 
 from csdf.status import Reason, because
 from csdf.time_limit import ENDS, Budget, Stop, reason_of, stop_of
-from planners.reuse.evaluation import Buffers, Evaluator
+from planners.reuse.edge_buffers import SharedBuffer, elements_of
+from planners.reuse.evaluation import Evaluator
 from planners.reuse.executors import (
     BATCH,
     Executor,
     Limited,
     LimitReached,
     Serial,
-    evaluated_points,
+    append_points,
 )
-from planners.reuse.load_front import LoadFront, load_front
+from planners.reuse.load_front import load_front
 from planners.reuse.problem import (
     PUBLISHED_ALLELES,
     WHOLE,
@@ -83,14 +83,6 @@ Memory = Callable[[Chromosome], Number]
 Gains = Callable[[Chromosome], Mapping[int, int]]  # possible gain in elements, by gene
 
 
-class LocalFront(NamedTuple):
-    """A front, and the exact fronts of live bytes that seeded it, one for each allele."""
-
-    problem: ReuseProblem
-    front: Front
-    load_fronts: tuple[LoadFront, ...]
-
-
 def local_search(
     evaluator: Evaluator,
     *,
@@ -100,24 +92,21 @@ def local_search(
     executor: Executor | None = None,
     steps: int = STEPS,
     budget: Budget = None,
-) -> LocalFront:
+) -> Front:
     """Return the best front of memory and periods that the search finds.
 
-    steps: steps of a walk.
-    evaluations: maximum number of chromosomes; None: only `budget` (a stop, or seconds) limits
-    the search, which then ends with the front so far, as it does at Ctrl-C. The same `random` and
-    number of evaluations give the same front, whichever executor runs them. Raises InvalidSearch,
-    EvaluationFailed.
+    steps: steps of a walk. evaluations: maximum number of chromosomes; None: only `budget` (a stop, or
+    seconds) limits the search, which then ends with the front so far, as it does at Ctrl-C. The same
+    `random` and number of evaluations give the same front, whichever executor runs them. Raises
+    InvalidSearch, EvaluationFailed.
     """
     stop = stop_of(budget)
     problem = search_problem(evaluator, alleles)
-    fronts: list[LoadFront] = []
 
     def exact_seeds() -> Iterator[Chromosome]:
         for allele in dict.fromkeys(allele for values in problem.alleles for allele in values):
             if allele != WHOLE:
-                fronts.append(load_front(evaluator, (allele,), budget=stop))
-                for genes in fronts[-1].chromosomes:
+                for genes in load_front(evaluator, (allele,), budget=stop).chromosomes:
                     yield problem.fitted([gene or WHOLE for gene in genes])
 
     limited = Limited(executor or Serial(partial(score, evaluator)), evaluations)
@@ -126,11 +115,10 @@ def local_search(
         limited,
         random=random,
         steps=steps,
-        gains=lambda chromosome: gains(evaluator, evaluator.buffers(genes_at(chromosome))),
+        gains=lambda chromosome: gains(evaluator, *evaluator.buffers(genes_at(chromosome))),
     )
     smallest = smallest_of_each(evaluator, problem, limited, random=random, stop=stop)
-    front = search.run(chain(exact_seeds(), smallest), stop)
-    return LocalFront(problem, front, tuple(fronts))
+    return search.run(chain(exact_seeds(), smallest), stop)
 
 
 class LocalSearch:
@@ -207,11 +195,9 @@ class LocalSearch:
         while batch := list(islice(remaining, BATCH)):
             points: list[Point] = []
             try:
-                evaluated_points(self._executor, batch, points, stop)
+                append_points(points, self._problem, self._executor, batch, stop)
             # Workers may be interrupted in a batch: the points that are evaluated already count.
             finally:
-                for point in points:
-                    self._problem.require_score(point.chromosome, point.score)
                 self.archive.add(points)
             evaluated += points
         return evaluated
@@ -293,11 +279,9 @@ class LocalSearch:
                 neighbours = [
                     neighbour(self._problem, free, walk.chromosome, self._random) for walk in walks
                 ]
-                with closing(self._executor.scores(neighbours, stop)) as scores:
-                    for walk, chromosome, new_score in zip(walks, neighbours, scores, strict=True):
-                        self._problem.require_score(chromosome, new_score)
-                        evaluated.append(Point(chromosome=chromosome, score=new_score))
-                        walk.offer(chromosome, new_score, threshold)
+                append_points(evaluated, self._problem, self._executor, neighbours, stop)
+                for walk, point in zip(walks, evaluated[-len(walks) :], strict=True):
+                    walk.offer(point, threshold)
         finally:
             self.archive.add(evaluated)
 
@@ -320,12 +304,12 @@ class _WalkPosition:
         terms = zip(self._factors, score, strict=True)
         return sum((factor * value for factor, value in terms), Fraction(0))
 
-    def offer(self, chromosome: Chromosome, score: Score, threshold: Fraction) -> None:
+    def offer(self, point: Point, threshold: Fraction) -> None:
         """Move to a neighbour if it is worse by at most the threshold."""
-        cost = self._cost_of(score)
+        cost = self._cost_of(point.score)
         # Threshold accepting: unlike simulated annealing the decision needs no random number.
         if cost <= self._cost + threshold:
-            self.chromosome, self._cost = chromosome, cost
+            self.chromosome, self._cost = point.chromosome, cost
 
 
 def neighbour(
@@ -429,8 +413,12 @@ def climbed(
         idle = 0 if is_better else idle + 1
 
 
-def gains(evaluator: Evaluator, buffers: Buffers) -> dict[int, int]:
+def gains(
+    evaluator: Evaluator, sizes: Sequence[int], shared: Sequence[SharedBuffer]
+) -> dict[int, int]:
     """Return for each gene by how many elements a buffer shrinks if all edges that fill it shrink.
+
+    sizes: elements of each edge. shared: the buffers that the edges share.
 
     An edge fills its buffer if it is as large as the buffer. Without these edges the buffer has
     the size of its next largest edge: edges of 8, 8 and 5 elements give a gain of 3. A gene
@@ -439,12 +427,10 @@ def gains(evaluator: Evaluator, buffers: Buffers) -> dict[int, int]:
     """
     gene_of = {layer: gene for gene, layer in enumerate(evaluator.application.layers)}
     gain_of: dict[int, int] = {}
-    for buffer in buffers.shared:
-        smaller = [
-            buffers.sizes[edge] for edge in buffer.edges if buffers.sizes[edge] < buffer.size
-        ]
+    for buffer in shared:
+        smaller = [sizes[edge] for edge in buffer.edges if sizes[edge] < buffer.size]
         gain = buffer.size - max(smaller, default=0)
-        filling = [evaluator.edges[n] for n in buffer.edges if buffers.sizes[n] == buffer.size]
+        filling = [evaluator.edges[n] for n in buffer.edges if sizes[n] == buffer.size]
         # A cut edge is always stored whole, so that a buffer it fills cannot shrink.
         if buffer.size and all(edge.inner is not None for edge in filling):
             for edge in filling:
@@ -475,10 +461,11 @@ def smallest_of_each(
         if limited.is_at_last:
             raise Enough
         limited.charge()
-        return evaluator.buffers(genes_at(chromosome), member=member).elements
+        _, shared = evaluator.buffers(genes_at(chromosome), member=member)
+        return elements_of(shared)
 
     def gained(member: int, chromosome: Chromosome) -> Mapping[int, int]:
-        return gains(evaluator, evaluator.buffers(genes_at(chromosome), member=member))
+        return gains(evaluator, *evaluator.buffers(genes_at(chromosome), member=member))
 
     climbs = _Climbs(evaluator, problem, memory, gained, random, stop)
     climbs.climb_each(limited.share(CLIMBS * members))

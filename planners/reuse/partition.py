@@ -115,7 +115,6 @@ class PartitionState(NamedTuple):
     sizes: dict[int, int]
     spans: dict[int, tuple[int, int]]
     conflicts: dict[int, int]
-    extra_phases: int
     nanoseconds: int
     lower_bound: int
 
@@ -231,7 +230,6 @@ class PartitionModel:
         steps = self.steps(rows, capacities)
         spans = {number: steps.span(stay) for number, (_, stay) in self.residents.items()}
         starts, ends = [start for start, _ in spans.values()], [end for _, end in spans.values()]
-        phases = sum(-(-height // count) for height, count in zip(self.heights, rows, strict=True))
         return PartitionState(
             rows=rows,
             capacities=capacities,
@@ -242,7 +240,6 @@ class PartitionModel:
             },
             spans=spans,
             conflicts=dict(zip(spans, overlaps(starts, ends, self._bits), strict=True)),
-            extra_phases=phases - len(rows),
             nanoseconds=sum(map(self.nanoseconds, range(len(rows)), rows)),
             lower_bound=sum(storage.lower_bound for storage in storages),
         )

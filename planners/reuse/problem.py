@@ -166,8 +166,7 @@ def genes_at(chromosome: Chromosome) -> Genes:
 
 def score(evaluator: Evaluator, chromosome: Chromosome) -> Score:
     """Return the objectives of a chromosome; with functools.partial, what a search calls."""
-    evaluation = evaluator.evaluate(genes_at(chromosome))
-    return evaluation.memory, *evaluation.periods
+    return evaluator.evaluate(genes_at(chromosome))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

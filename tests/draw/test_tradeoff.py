@@ -1,21 +1,22 @@
 """Memory against time as a picture."""
 
 import re
+from types import MappingProxyType
 
 import pytest
 
 pytest.importorskip("matplotlib")
 
-from planners.reuse.command.picture import DrawnPlan, tradeoff_picture
+from planners.reuse.command.picture import tradeoff_picture
 
 ROWS_COST_LITTLE = [
-    DrawnPlan(254_800, 0.0237),
-    DrawnPlan(260_000, 0.0234),
-    DrawnPlan(288_600, 0.0231),
+    (254_800, 0.0237),
+    (260_000, 0.0234),
+    (288_600, 0.0231),
 ]
 
 
-def texts_of(front, others=(), bound=241_600):
+def texts_of(front, others=MappingProxyType({}), bound=241_600):
     """All that is written in the picture: letters are drawn, each text is a comment beside them."""
     picture = tradeoff_picture("both", front, others, chosen=front[0], bound=bound, suffix="svg")
     return re.findall(r"<!-- (.+?) -->", picture)
@@ -38,22 +39,22 @@ def test_the_axis_of_time_fits_the_times():
 
 
 def test_the_axis_of_time_begins_at_0_where_that_is_near():
-    assert min(times_beside_the_axis([DrawnPlan(10, 0.9), DrawnPlan(20, 0.1)])) == 0
+    assert min(times_beside_the_axis([(10, 0.9), (20, 0.1)])) == 0
 
 
 def test_one_plan_alone_can_be_drawn():
-    marks = times_beside_the_axis([DrawnPlan(1000, 0.005)])
+    marks = times_beside_the_axis([(1000, 0.005)])
     assert min(marks) <= 5 <= max(marks)
 
 
 def test_all_names_stand_in_the_legend_where_they_hide_nothing():
-    texts = texts_of(ROWS_COST_LITTLE, [DrawnPlan(270_000, 0.0238, "all by rows")])
-    assert texts[-5:] == ["both", "front", "all by rows", "chosen", "no plan has less"]
+    texts = texts_of(ROWS_COST_LITTLE, {"all by rows": (270_000, 0.0238)})
+    assert texts[-5:] == ["both", "front", "all by rows", "chosen, one arena", "no plan has less"]
 
 
 def test_a_plan_of_the_front_that_is_faster_for_one_network_only_is_told_from_the_others():
     # A front has a period for each network; drawn is the longest, by which this one is beaten.
-    beaten = DrawnPlan(261_000, 0.0236)
+    beaten = (261_000, 0.0236)
     assert "faster for one network only" in texts_of([*ROWS_COST_LITTLE, beaten])
     assert "faster for one network only" not in texts_of(ROWS_COST_LITTLE)
 
@@ -62,5 +63,5 @@ def test_a_plan_of_the_front_that_is_faster_for_one_network_only_is_told_from_th
     ("scale", "unit"), [(1, "memory (kB = 1,000 bytes)"), (100, "memory (MB = 1,000,000 bytes)")]
 )
 def test_sizes_have_a_unit_of_their_magnitude(scale, unit):
-    front = [DrawnPlan(place.memory * scale, place.seconds) for place in ROWS_COST_LITTLE]
+    front = [(memory * scale, seconds) for memory, seconds in ROWS_COST_LITTLE]
     assert unit in texts_of(front, bound=241_600 * scale)

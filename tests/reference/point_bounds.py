@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from planners.reuse.bounds import memory_bound
 from planners.reuse.evaluation import Evaluator
-from planners.reuse.load_front import LoadFront
-from planners.reuse.problem import Number, Point, ReuseProblem
+from planners.reuse.load_front import LoadFront, load_front
+from planners.reuse.problem import Number, Point
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,19 +25,15 @@ class BoundedPoint:
 
 
 def bounded_points(
-    evaluator: Evaluator,
-    problem: ReuseProblem,
-    points: Sequence[Point],
-    fronts: Sequence[LoadFront],
+    evaluator: Evaluator, rows: Sequence[int], points: Sequence[Point]
 ) -> tuple[BoundedPoint, ...]:
     """Return the points with their bounds; the first objective is memory, the others are periods.
 
-    fronts: of loads. One counts only if it is exact, and for all genes of the problem.
+    rows: of the parts that a layer may have instead of the whole.
     """
-    genes = tuple(dict.fromkeys(allele or None for some in problem.alleles for allele in some))
-    least = memory_bound(evaluator, genes)
-    exact = [front for front in fronts if front.is_exact and set(genes) <= {None, *front.genes}]
-    loads = [load for front in exact for load in _timed_loads(evaluator, front)]
+    least = memory_bound(evaluator, (None, *rows))
+    front = load_front(evaluator, rows)
+    loads = _timed_loads(evaluator, front) if front.is_exact else []
     return tuple(
         BoundedPoint(point=point, lower_bound=max(least, _bound(point, loads))) for point in points
     )
@@ -47,7 +43,7 @@ def _timed_loads(evaluator: Evaluator, front: LoadFront) -> list[tuple[int, tupl
     """Bytes of weights and load, and the periods, of each chromosome of a front."""
     unit = evaluator.costs.element_bytes
     return [
-        (evaluator.weights + unit * load, evaluator.evaluate(genes).periods)
+        (evaluator.weights + unit * load, evaluator.evaluate(genes)[1:])
         for genes, load in zip(front.chromosomes, front.loads, strict=True)
     ]
 

@@ -262,25 +262,22 @@ def plot(path: str, answer: ReusePlans) -> None:
     """Draw memory against the time of a frame of every network."""
     draw = loading.drawing("planners.reuse.command.picture")
     layers = len(answer.application.layers)
-    whole, rows = (answer.evaluator.evaluate((gene,) * layers) for gene in (None, 1))
-    objectives_after = [
-        draw.DrawnPlan(whole.memory, float(sum(whole.periods)), "reuse only"),
-        draw.DrawnPlan(rows.memory, float(sum(rows.periods)), "all by rows"),
-        draw.DrawnPlan(
-            answer.whole.memory_bytes,
-            float(sum(whole.periods)),
-            "whole tensors, one arena",
-        ),
-    ]
-    front = [draw.DrawnPlan(plan.memory, float(plan.time)) for plan in answer.plans]
+    (whole, *whole_periods), (rows, *row_periods) = (
+        answer.evaluator.evaluate((gene,) * layers) for gene in (None, 1)
+    )
+    other_methods = {
+        "reuse only": (whole, float(sum(whole_periods))),
+        "all by rows": (rows, float(sum(row_periods))),
+        "whole tensors, one arena": (answer.whole.memory_bytes, float(sum(whole_periods))),
+    }
+    front = [(plan.memory, float(plan.time)) for plan in answer.plans]
     chosen = None
     if answer.chosen is not None and answer.deployment is not None:
-        seconds = float(answer.chosen.time)
-        chosen = draw.DrawnPlan(answer.deployment.memory_bytes, seconds, "chosen, one arena")
+        chosen = answer.deployment.memory_bytes, float(answer.chosen.time)
     picture = draw.tradeoff_picture(
         f"{answer.application.name}: memory against time",
         sorted(front),
-        objectives_after,
+        other_methods,
         chosen=chosen,
         bound=answer.bound,
         suffix=loading.suffix_of(path),

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import cycle
-from typing import NamedTuple
 
 from matplotlib.figure import Figure
 
@@ -16,54 +15,49 @@ BEHIND = "faster for one network only"  # of a front, but for all networks no tr
 MARGIN = 0.08  # of the range, on both sides
 
 
-class DrawnPlan(NamedTuple):
-    """A plan: bytes, and seconds for one frame of every network."""
-
-    memory: int
-    seconds: float
-    label: str = ""
+MemoryTime = tuple[int, float]
+"""A plan: bytes, and seconds for one frame of every network."""
 
 
 def tradeoff_picture(
     title: str,
-    front: Sequence[DrawnPlan],
-    others: Sequence[DrawnPlan],
+    front: Sequence[MemoryTime],
+    other_methods: Mapping[str, MemoryTime],
     *,
-    chosen: DrawnPlan | None,
+    chosen: MemoryTime | None,
     bound: int,
     suffix: str,
 ) -> str | bytes:
     """Return the picture in the format of that suffix.
 
-    bound: a lower bound on the bytes of every plan.
-
-    Raises UnwritableFile for another format.
+    bound: a lower bound on the bytes of every plan. Raises UnwritableFile for another format.
     """
-    places = [*front, *others]
-    unit = axis_unit(max(place.memory for place in places))
+    plans = [*front, *other_methods.values()]
+    unit = axis_unit(max(memory for memory, _ in plans))
     figure = Figure(figsize=(5.4, 4.6), layout="constrained")
     axes = figure.add_subplot()
     axes.set_title(title, fontsize=10)
     axes.set_xlabel(f"memory ({unit})")
     axes.set_ylabel("time of a frame of every network (ms)")
-    axes.step(*_axis_values(_outline(front), unit.bytes), where="post", color="#357", linewidth=1.2)
-    behind = [place for place in front if place not in _outline(front)]
-    for plans, style, label in ((_outline(front), "full", "front"), (behind, "none", BEHIND)):
-        if plans:
+    outline = improving(front, lambda plan: plan)  # best in memory or in time
+    axes.step(*_axis_values(outline, unit.bytes), where="post", color="#357", linewidth=1.2)
+    behind = [plan for plan in front if plan not in outline]
+    for points, style, label in ((outline, "full", "front"), (behind, "none", BEHIND)):
+        if points:
             axes.plot(
-                *_axis_values(plans, unit.bytes), "o", color="#357", markersize=3.5,
+                *_axis_values(points, unit.bytes), "o", color="#357", markersize=3.5,
                 fillstyle=style, linestyle="", label=label,
             )  # fmt: skip
-    for place, marker in zip(others, cycle(MARKERS), strict=False):
-        values = _axis_values([place], unit.bytes)
-        axes.plot(*values, marker, color="#888", markersize=5, label=place.label, linestyle="")
+    for (label, plan), marker in zip(other_methods.items(), cycle(MARKERS), strict=False):
+        values = _axis_values([plan], unit.bytes)
+        axes.plot(*values, marker, color="#888", markersize=5, label=label, linestyle="")
     if chosen is not None:
         axes.plot(
             *_axis_values([chosen], unit.bytes), "o", color="#c33", markersize=8,
-            fillstyle="none", markeredgewidth=2, label=chosen.label or "chosen",
+            fillstyle="none", markeredgewidth=2, label="chosen, one arena",
         )  # fmt: skip
     axes.axvline(bound / unit.bytes, color="#c33", linestyle=":", label="no plan has less")
-    shown = places if chosen is None else [*places, chosen]
+    shown = plans if chosen is None else [*plans, chosen]
     axes.set_xlim(_limits([bound / unit.bytes, *_axis_values(shown, unit.bytes)[0]]))
     axes.set_ylim(_limits(_axis_values(shown, unit.bytes)[1]))
     axes.ticklabel_format(useOffset=False, style="plain")
@@ -72,9 +66,9 @@ def tradeoff_picture(
     return rendered(figure, title, suffix)
 
 
-def _axis_values(places: Sequence[DrawnPlan], unit: int) -> tuple[list[float], list[float]]:
+def _axis_values(plans: Sequence[MemoryTime], unit: int) -> tuple[list[float], list[float]]:
     """Sizes in the unit, times in milliseconds."""
-    return [place.memory / unit for place in places], [place.seconds * 1e3 for place in places]
+    return [memory / unit for memory, _ in plans], [seconds * 1e3 for _, seconds in plans]
 
 
 def _limits(values: Sequence[float]) -> tuple[float, float]:
@@ -82,8 +76,3 @@ def _limits(values: Sequence[float]) -> tuple[float, float]:
     least, most = min(values), max(values)
     margin = MARGIN * (most - least or most or 1)
     return (0.0 if least < most / 4 else least - margin), most + margin
-
-
-def _outline(front: Sequence[DrawnPlan]) -> list[DrawnPlan]:
-    """The places that no other one beats in both, the smallest first."""
-    return improving(sorted(front), lambda point: (point.memory, point.seconds))

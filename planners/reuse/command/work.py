@@ -260,7 +260,7 @@ def searched(
                 alleles=options.rows,
                 executor=executor,
                 budget=long_work.telling(stop, "searching"),
-            ).front
+            )
     return replace(front, points=front.points or (whole,))
 
 

@@ -52,7 +52,7 @@ def time(point):
 def test_the_smallest_plan_never_loses_against_whole_layers_or_rows_in_one_arena(name, evaluations):
     # Issue 10: yolov8n needed 731.8 kB where whole layers need 716.8.
     network, evaluator = evaluator_of(name)
-    points = local_search(evaluator, random=Random(0), evaluations=evaluations).front.points
+    points = local_search(evaluator, random=Random(0), evaluations=evaluations).points
     front = front_of(evaluator, points)
     found = chosen_point(evaluator.application, front, Constraints()).memory - evaluator.weights
     assert found <= whole_arena(network, element_bytes=1).peak
@@ -63,7 +63,7 @@ def test_the_smallest_plan_never_loses_against_whole_layers_or_rows_in_one_arena
 @pytest.mark.parametrize("name", NAMES[:3])
 def test_within_a_limit_that_whole_layers_fit_nothing_slower_is_chosen(name):
     network, evaluator = evaluator_of(name)
-    points = local_search(evaluator, random=Random(0), evaluations=100).front.points
+    points = local_search(evaluator, random=Random(0), evaluations=100).points
     whole = uniform_points(evaluator, ())[0]
     room = whole_arena(network, element_bytes=1).peak
     demands = Constraints(memory=evaluator.weights + room)
@@ -98,7 +98,7 @@ def test_all_layers_by_each_number_of_rows_are_candidates():
 @pytest.mark.parametrize("name", NAMES[:2])
 def test_without_any_time_all_layers_whole_or_by_rows_are_the_answer(name):
     network, evaluator = evaluator_of(name)
-    points = local_search(evaluator, random=Random(0), evaluations=50).front.points
+    points = local_search(evaluator, random=Random(0), evaluations=50).points
 
     def over(_):
         raise GaveUp("no time")
@@ -114,7 +114,7 @@ def test_without_any_time_all_layers_whole_or_by_rows_are_the_answer(name):
 @pytest.mark.parametrize("name", NAMES[:3])
 def test_the_front_in_one_arena_is_that_of_all_points_placed_one_by_one(name):
     _, evaluator = evaluator_of(name)
-    points = local_search(evaluator, random=Random(0), evaluations=60).front.points
+    points = local_search(evaluator, random=Random(0), evaluations=60).points
     front = front_of(evaluator, points)
     of_front = [(one.memory, *one.periods) for one in front]
     assert of_front == sorted(set(of_front))

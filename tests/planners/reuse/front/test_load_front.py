@@ -29,7 +29,7 @@ APPLICATIONS = {
 
 
 def load_and_periods(evaluator, genes):
-    return (evaluator.plan(genes).live_load, *evaluator.evaluate(genes).periods)
+    return (evaluator.plan(genes).live_load, *evaluator.evaluate(genes)[1:])
 
 
 @pytest.mark.parametrize("name", APPLICATIONS)
@@ -56,7 +56,6 @@ def test_several_kinds_of_parts_are_exact_too():
     application = alone(plain("plain"))
     evaluator = Evaluator(application)
     found = load_front(evaluator, (1, 3))
-    assert found.genes == (1, 3)
     assert found.is_exact
     expected = front_of(
         load_and_periods(evaluator, genes) for genes in all_genes(application, (None, 1, 3))

@@ -6,7 +6,7 @@ import pytest
 
 from csdf.errors import GaveUp
 from csdf.time_limit import Stop
-from figures.published.offset_points import offset_point
+from figures.published.offset_points import extra_phases, offset_point
 from figures.published.reuse_example import worked_example
 from planners.published.todaes import as_published
 from planners.reuse.edge_buffers import best_shared, shared_buffers
@@ -32,21 +32,22 @@ def values(points):
 
 def enumerated(evaluator, genes=(None, 1)):
     found = (evaluator.evaluate(one) for one in all_genes(evaluator.application, genes))
-    return front_of((one.memory, *one.periods) for one in found)
+    return front_of(found)
 
 
 def test_the_search_proves_the_front_of_the_worked_example():
     evaluator = Evaluator(EXAMPLE)
-    found = local_search(evaluator, random=Random(1)).front
+    found = local_search(evaluator, random=Random(1))
     assert found.is_proved
     assert values(found.points) == enumerated(Evaluator(EXAMPLE))
 
 
 def test_beyond_the_published_front_of_the_worked_example():
     evaluator = Evaluator(EXAMPLE, share=best_shared)
-    costs = [evaluator.evaluate(genes) for genes in all_genes(EXAMPLE)]
+    plans = [evaluator.plan(genes) for genes in all_genes(EXAMPLE)]
+    costs = [(plan.elements, extra_phases(evaluator, plan)) for plan in plans]
     for elements, phases in PUBLISHED:
-        ours = min(one.buffers // 4 for one in costs if one.extra_phases <= phases)
+        ours = min(size for size, extra in costs if extra <= phases)
         assert ours <= elements
 
 
@@ -56,7 +57,7 @@ def test_offsets_reach_the_bound_of_the_worked_example_before_213_extra_phases()
     found = offset_point(evaluator, genes)
     # P2 and P3 run in parallel: 5 rows of 96 of e12', both copies of e23', and e34'.
     assert found.offsets.peak // 4 == 5 * 96 + 6272 + 6272 + 10
-    assert found.evaluation.extra_phases <= 213
+    assert found.extra_phases <= 213
 
 
 @pytest.mark.slow
@@ -68,7 +69,7 @@ def test_a_search_of_wider_genes_finds_the_enumerated_front():
         evaluations=1000,
         alleles=alleles,
         steps=SHORT,
-    ).front
+    )
     assert not found.is_proved
     assert values(found.points) == enumerated(Evaluator(EXAMPLE, share=best_shared), (None, 1, 2))
 
@@ -82,7 +83,7 @@ def test_two_networks_with_a_pipeline_are_searched_as_well_as_enumerated():
         random=Random(1),
         evaluations=1200,
         steps=SHORT,
-    ).front
+    )
     assert values(found.points) == expected
 
 
@@ -111,7 +112,7 @@ def test_a_watch_ends_the_search_with_the_front_so_far():
         Evaluator(together(), share=best_shared),
         random=Random(1),
         budget=Stop(report=watch),
-    ).front
+    )
     assert (str(found.reason), found.is_finished) == ("time is up", False)
     assert found.points
 
@@ -121,25 +122,25 @@ def test_no_chromosome_as_fast_as_a_point_is_below_its_bound(share):
     evaluator = Evaluator(EXAMPLE, share=share)
     found = local_search(evaluator, random=Random(1))
     costs = [evaluator.evaluate(genes) for genes in all_genes(EXAMPLE)]
-    bounded = bounded_points(evaluator, found.problem, found.front.points, found.load_fronts)
+    bounded = bounded_points(evaluator, (1,), found.points)
     for one in bounded:
         limits = one.point.score[1:]
         fast = [
-            cost.memory
-            for cost in costs
-            if all(own <= limit for own, limit in zip(cost.periods, limits, strict=True))
+            memory
+            for memory, *periods in costs
+            if all(own <= limit for own, limit in zip(periods, limits, strict=True))
         ]
         assert one.lower_bound <= min(fast) == one.point.score[0]
 
 
 def test_offsets_are_between_the_load_and_whole_buffers():
     evaluator = Evaluator(EXAMPLE, share=best_shared)
-    for point in local_search(evaluator, random=Random(1)).front.points:
+    for point in local_search(evaluator, random=Random(1)).points:
         genes = genes_of(point)
         found = offset_point(evaluator, genes)
         live = evaluator.weights + 4 * evaluator.plan(genes).live_load
         assert live <= found.offsets.lower_bound + evaluator.weights <= found.memory
-        assert found.memory <= found.evaluation.memory
+        assert found.memory <= found.whole
         assert found.memory_in_place <= found.memory
 
 
