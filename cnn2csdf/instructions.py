@@ -1,37 +1,45 @@
-"""Work of kernels of emitted C: the iterations of each loop of a layer's kernel in one frame.
+"""Iterations of the loops in the C kernels of a layer, from which its instructions are predicted.
 
-The instructions of a kernel are the sum over its loops of iterations times instructions of one
-iteration, which `cnn2csdf.platforms.INSTRUCTIONS` has for each core. A key of these tables is the
-name of a kernel (`_kernel_name` states its grammar) and the name of a loop. Taps in the padding are
-skipped, so that windows are counted by their taps inside the tensor. The loops, each counted over
-the whole frame:
+The instructions of a kernel are the sum over its loops of iterations times instructions of an
+iteration; `cnn2csdf.platforms.INSTRUCTIONS` has the latter for each core. A key of these tables is the
+name of a kernel (`_kernel_name` states its grammar) and the name of a loop.
 
-| loop                     | counts in the emitted C                                            |
-|--------------------------|--------------------------------------------------------------------|
-| rows                     | calls for one output row                                           |
-| places, outputs          | output pixels; output elements                                     |
-| read, written            | elements that the kernel reads; elements that it writes            |
-| read in each call        | elements that each call reads to find their range                  |
-| taps, products           | taps of all windows; multiply-accumulates                          |
-| filter rows              | rows of a window, for each filter                                  |
-| blocks, block rows       | blocks of 4 filters; their rows of a window                        |
-| words, tails             | groups of 4 values in these rows (SMLAD); values left over         |
-| vectors                  | groups of 16 values in these rows (Helium)                         |
-| singles                  | pixels at which filters are left over by the blocks                |
-| single filters           | filters left over; single rows, single products: of these          |
-| values of N, rows of N   | values, and rows of a window, times N filters (real numbers)       |
-| lanes, rows, taps of N   | blocks of N channels of a depthwise window; their rows, taps       |
-| ... beside N             | the same for the channels left over by blocks of N                 |
-| bends                    | windows that wrap around a ring buffer, read in two runs           |
-| gathers, gathered rows   | windows copied to scratch first; their rows                        |
-| gathered, gathered bare  | values of these windows; of those that overlap the padding         |
-| bare blocks, runs        | blocks, and runs in them, whose weights are summed again           |
-| bare vectors             | groups of 16 weights in these runs                                 |
-| cut rows, cut vectors    | rows and groups of 16 values in these blocks                       |
-| fours, beside fours      | groups of 4 elements of an elementwise row; elements left over     |
+All loops are counted over one inference. Windows are counted by their taps inside the tensor, because
+kernels skip taps in the padding. Kernels compute output channels (filters) in blocks, and filters left
+over by the blocks singly.
 
-Weights are summed again ("bare", "cut") where a window overlaps the padding or wraps: the stored sum
-of a filter's weights times the zero point of the input holds for whole windows in one run.
+| loop                      | one iteration                                                     |
+|---------------------------|-------------------------------------------------------------------|
+| rows                      | a call, which computes an output row                              |
+| places, outputs           | an output pixel; an output element                                |
+| read, written             | an input element; an output element                               |
+| read in each call         | an input element that each call reads, to find the range          |
+| taps, products            | a tap of a window; a multiply-accumulate                          |
+| fours, after fours        | 4 elements of an elementwise row; an element left over            |
+| places apart              | a pixel in a call of its own, where operands are broadcast        |
+| **integer filters**       |                                                                   |
+| filter rows               | a row of a window, for each filter                                |
+| blocks, block rows        | a block of 4 filters; a row of a window, for each block           |
+| words, tails              | 4 values of a block row (SMLAD); a value left over                |
+| vectors                   | 16 values of a block row (lanes of a Helium register)             |
+| singles                   | a pixel with filters left over                                    |
+| single filters            | a filter left over; single rows, single products: of such filters |
+| wrapping windows          | a window that wraps around a ring buffer                          |
+| gathers, gathered rows    | a window that is copied to scratch first; a row of it             |
+| gathered                  | a copied value; gathered at border: of a window over the padding  |
+| weight sum blocks         | a block of filters for a partial window                           |
+| weight sum runs, vectors  | a run of contiguous weights in these blocks; 16 weights of a run  |
+| partial rows, vectors     | a row of a partial window for a block; 16 values of the row       |
+| **floating-point filters**|                                                                   |
+| rows of N, values of N    | a row of a window for a block of N filters; a value of the row    |
+| values of rest            | a value for the filters left over; products of rest: products     |
+| **depthwise channels**    |                                                                   |
+| blocks of N               | a block of N channels of a window; rows of N, taps of N: of these |
+| places, taps, ... after N | the same for the channels left over by blocks of N                |
+
+A window is partial if it overlaps the padding, or wraps and so is read in two runs. The stored sum of
+weights times the zero point of the input holds for whole windows only, so kernels sum up the weights of
+a partial window again.
 """
 
 from __future__ import annotations
@@ -59,7 +67,7 @@ REAL_BYTES = 4
 TABLE_KERNEL = "Table"
 HALVES_SUFFIX = ".halves"
 ZEROS_SUFFIX = ".zeros"
-EPILOGUE_PREFIX = "behind "  # before the words of a function that is fused after a kernel
+EPILOGUE_PREFIX = "fused "  # before the name of a function that is fused after a kernel
 UNKNOWN_KERNEL = "other"  # the kernel that stands for kernels without counted instructions
 Loops = Mapping[tuple[str, str], int]  # by kernel and loop
 
@@ -148,7 +156,8 @@ def _with_usual_weights(counts: Loops, table: Mapping[str, object]) -> Loops:
     renamed: Counter[tuple[str, str]] = Counter()
     for (kernel, loop), number in counts.items():
         usual = kernel.removesuffix(HALVES_SUFFIX).removesuffix(ZEROS_SUFFIX)
-        renamed[kernel if kernel in table or usual not in table else usual, loop] += number
+        is_replaced = kernel not in table and usual in table
+        renamed[usual if is_replaced else kernel, loop] += number
     return renamed
 
 
@@ -183,30 +192,37 @@ def _kernel_name(kernel: str, layer: Layer, element_bytes: int, source: Layer | 
     if layer.operator.converts and source is not None:
         input_bytes, types = source.element_bytes, types or source.quantization
     single = ".single" if types is not None and not types.is_fixed_point else ""
-    if element_bytes == REAL_BYTES:
-        has_integers = layer.quantization is not None  # 32 bits
-        is_real = input_bytes == REAL_BYTES
-        return kernel + (".wide" if has_integers else ".real" if is_real else f".to real{single}")
-    if input_bytes == REAL_BYTES:
+    writes_words, reads_words = element_bytes == REAL_BYTES, input_bytes == REAL_BYTES
+    if writes_words and layer.quantization is not None:  # integers of 32 bits
+        return f"{kernel}.wide"
+    if writes_words and reads_words:
+        return f"{kernel}.real"
+    if writes_words:
+        return f"{kernel}.to real{single}"
+    if reads_words:
         return f"{kernel}.from real{single}"
-    if {input_bytes, types.element.bytes if types else input_bytes} != {element_bytes}:
+    sizes = {element_bytes, input_bytes, types.element.bytes if types else input_bytes}
+    if len(sizes) > 1:
         return f"{kernel}.wide"
     return _integer_kernel(kernel, layer, single, is_short=element_bytes == Element.INT16.bytes)
 
 
 def _integer_kernel(kernel: str, layer: Layer, single: str, *, is_short: bool) -> str:
-    """The name of a kernel whose input and output are integers of one size."""
+    """The name of a kernel whose input and output are integers of one size.
+
+    Products of matrices in fixed point, or of int16, are computed by the kernel of convolutions.
+    """
     operator = layer.operator
     if not is_short and _has_table(operator, is_single=bool(single)):
         return TABLE_KERNEL
     if kernel == PRODUCT_KERNEL and (not single or is_short):
         kernel = "Convolution"
-    kernel += ".short" if is_short else ""
+    short = ".short" if is_short else ""
     if operator.moves and operator.joined_axis is None:
-        return kernel
+        return kernel + short
     types = [stored.quantization for stored in layer.stored]
     has_zeros = operator.weight_role is not None and any(kind and kind.zero_point for kind in types)
-    return kernel + single + (ZEROS_SUFFIX if has_zeros else "")
+    return kernel + short + single + (ZEROS_SUFFIX if has_zeros else "")
 
 
 def _has_table(operator: op.Operator, *, is_single: bool) -> bool:
@@ -233,16 +249,21 @@ def _epilogue_loops(shape: Shape, operators: Sequence[op.Operator]) -> dict[tupl
 
 
 def _with_halves(counts: Counts, channels: int) -> Counts:
-    """The loops over real weights of two bytes: eight filters at once, channels singly."""
+    """The loops of a floating-point kernel, if its weights have two bytes.
+
+    Filters are computed in blocks of 8 instead of 16 and 8, depthwise channels in blocks of 8 only.
+    """
     large, small = REAL_FILTER_BLOCKS
-    loops_of = dict(counts)
     if f"values of {large}" in counts:
-        for kind in ("values", "rows"):
-            loops_of[f"{kind} of {small}"] += 2 * loops_of.pop(f"{kind} of {large}")
-    elif f"taps of {CHANNELS_IN_VECTOR}" in counts:
-        loops_of = {"places": counts["places"], "products": counts["products"]}
-        loops_of["taps"] = counts["products"] // channels * -(-channels // CHANNELS_IN_VECTOR)
-    return loops_of
+        of_small = {
+            f"{kind} of {small}": counts[f"{kind} of {small}"] + 2 * counts[f"{kind} of {large}"]
+            for kind in ("values", "rows")
+        }
+        return counts | of_small | {f"values of {large}": 0, f"rows of {large}": 0}
+    if f"taps of {CHANNELS_IN_VECTOR}" in counts:
+        taps, blocks = counts["products"] // channels, -(-channels // CHANNELS_IN_VECTOR)
+        return {"places": counts["places"], "products": counts["products"], "taps": taps * blocks}
+    return counts
 
 
 def _accumulation_loops(layer: Layer, source: Shape, *, is_real: bool) -> KernelLoops:

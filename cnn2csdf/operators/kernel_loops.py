@@ -55,7 +55,7 @@ def combined_loops(use: KernelUse, constant: Sequence[int] | None) -> Counts:
         "places": places,
         "places apart": is_apart * places,
         "fours": runs * fours,
-        "beside fours": shape.elements - runs * fours * CHANNELS_IN_WORD,
+        "after fours": shape.elements - runs * fours * CHANNELS_IN_WORD,
     }
 
 
@@ -204,7 +204,7 @@ def _gathered_loops(windows: _AlikeWindows, bank: FilterBank, inputs: int) -> Co
     counts_of["gathered rows"] = pixels * windows.runs
     counts_of["gathered"] = pixels * down * across * inputs
     counts_of["gathers"] = pixels
-    counts_of["gathered bare"] = pixels * taps * inputs * (down * across < taps)
+    counts_of["gathered at border"] = pixels * taps * inputs * (down * across < taps)
     return counts_of
 
 
@@ -213,7 +213,7 @@ def _direct_loops(windows: _AlikeWindows, bank: FilterBank, inputs: int) -> Coun
     pixels, down, across, wraps = windows
     values, filters = across * inputs // (1 + wraps), bank.filters // bank.groups
     counts_of = Counter(filter_loops(pixels * bank.groups, windows.runs, values, filters))
-    counts_of["bends"] = pixels * bank.groups * wraps
+    counts_of["wrapping windows"] = pixels * bank.groups * wraps
     # The stored sums of weights times the zero point hold for whole windows in one run only.
     if wraps or down * across < prod(bank.window.kernel):
         runs = windows.runs if wraps or across < bank.window.kernel[1] else 1
@@ -221,8 +221,8 @@ def _direct_loops(windows: _AlikeWindows, bank: FilterBank, inputs: int) -> Coun
         counts_of.update(
             _weight_sum_loops(blocks, runs, -(-down * across * inputs // max(runs, 1)))
         )
-        counts_of["cut rows"] = blocks * windows.runs
-        counts_of["cut vectors"] = blocks * windows.runs * -(-values // VALUES_IN_VECTOR)
+        counts_of["partial rows"] = blocks * windows.runs
+        counts_of["partial vectors"] = blocks * windows.runs * -(-values // VALUES_IN_VECTOR)
     return counts_of
 
 
@@ -302,9 +302,9 @@ def real_filter_loops(places: int, rows: int, count: int, filters: int) -> Count
 def _weight_sum_loops(blocks: int, runs: int, count: int) -> Counts:
     """The loops that sum weights for the zero point of the input, in runs of this many weights."""
     return {
-        "bare blocks": blocks,
-        "bare runs": blocks * runs,
-        "bare vectors": blocks * runs * -(-count // VALUES_IN_VECTOR),
+        "weight sum blocks": blocks,
+        "weight sum runs": blocks * runs,
+        "weight sum vectors": blocks * runs * -(-count // VALUES_IN_VECTOR),
     }
 
 
@@ -314,7 +314,11 @@ def _depthwise_loops(windows: _AlikeWindows, channels: int) -> Counts:
     Channels left over by the blocks are computed singly.
     """
     places, taps = windows.pixels, windows.pixels * windows.down * windows.across
-    loops_of = {"places": places, "outputs": places * channels, "bends": places * windows.wraps}
+    loops_of = {
+        "places": places,
+        "outputs": places * channels,
+        "wrapping windows": places * windows.wraps,
+    }
     loops_of["products"] = taps * channels
     vector_pairs, rest = divmod(channels, 2 * CHANNELS_IN_VECTOR)
     blocks = {
@@ -324,7 +328,7 @@ def _depthwise_loops(windows: _AlikeWindows, channels: int) -> Counts:
     }
     for block_channels, number in blocks.items():
         loops_of |= {
-            f"lanes of {block_channels}": places * number,
+            f"blocks of {block_channels}": places * number,
             f"rows of {block_channels}": places * number * windows.runs,
             f"taps of {block_channels}": taps * number,
         }
@@ -332,10 +336,10 @@ def _depthwise_loops(windows: _AlikeWindows, channels: int) -> Counts:
         rest = channels % block_channels
         has_rest = -(-rest // CHANNELS_IN_VECTOR)  # 0 or 1, as the rest is shorter than a vector
         loops_of |= {
-            f"places beside {block_channels}": places * has_rest,
-            f"taps beside {block_channels}": taps * has_rest,
-            f"products beside {block_channels}": taps * rest,
-            f"outputs beside {block_channels}": places * rest,
+            f"places after {block_channels}": places * has_rest,
+            f"taps after {block_channels}": taps * has_rest,
+            f"products after {block_channels}": taps * rest,
+            f"outputs after {block_channels}": places * rest,
         }
     return loops_of
 

@@ -33,10 +33,10 @@ FRAME_WEIGHT = 3  # of the relative error of a frame, beside that of a stage
 FEW_ZEROS, MANY_ZEROS = "products, few of zero", "products, many of zero"  # few if not sampled
 AROUND = ("frame", "firing")  # kernels that are named where they take nothing, too
 UNUSED = {  # loops that a core's kernels do not have
-    "m4": r"vectors|bare.*|cut.*|.*fours|.* (8|16)",
+    "m4": r"vectors|weight sum.*|partial.*|.*fours|.* (8|16)",
     "m55": r"words|tails|.* 4",
-    "m0plus": r"words|tails|vectors|bare.*|cut.*|.*fours|.* (8|16)",
-    "riscv32": r"words|tails|vectors|bare.*|cut.*|.*fours|.* (8|16)",
+    "m0plus": r"words|tails|vectors|weight sum.*|partial.*|.*fours|.* (8|16)",
+    "riscv32": r"words|tails|vectors|weight sum.*|partial.*|.*fours|.* (8|16)",
 }
 
 # Kernels that combine whole rows: a pixel by itself takes nothing, and constants are not "read".

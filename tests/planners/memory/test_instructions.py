@@ -184,7 +184,7 @@ def test_an_unknown_function_behind_a_known_kernel_costs_its_elements():
     network = convolution(2, 2)
     layer = network.layer("c")
     kernel = {("Convolution.real", "places"): 4}
-    behind = {("behind multiply", "elements"): 20, ("behind multiply", "places"): 4}
+    behind = {("fused multiply", "elements"): 20, ("fused multiply", "places"): 4}
     guessed = tabulated_loops(network, layer, kernel | behind, {"Convolution.real": {}})
     assert guessed == kernel | {("other", "operations"): 20, ("other", "read"): 20}
 
