@@ -307,13 +307,13 @@ def fold_batch_normalization(draft: Draft, before: Layer, layer: Layer) -> Merge
 def _folded_arrays(before: Layer, layer: Layer, role: str) -> tuple[Stored, ...]:
     """How the folded arrays are stored: under a name made from the names of the arrays in the file.
 
-    So two layers share the folded arrays if they share all arrays that are folded. An array without
-    a name is a layer's own, and so are the folded arrays.
+    So two layers share the folded arrays if they share all arrays that are folded, and the function
+    that folds them. An array without a name is a layer's own, and so are the folded arrays.
     """
-    roles = (role, "bias") if before.stored_as("bias").name else (role,)
-    names = [before.stored_as(trained).name for trained in roles]
+    has_bias = before.operator == before.operator.with_bias()
+    names = [before.stored_as(folded).name for folded in (role, *["bias"] * has_bias)]
     names += [layer.stored_as(trained).name for trained in layer.operator.trained((before.shape,))]
-    joined = None if None in names else " ".join(map(repr, names))
+    joined = None if None in names else " ".join([*map(repr, names), layer.operator.in_words()])
     element = before.stored_as(role).element
     return tuple(
         Stored(role=kind, element=element, name=joined and f"{kind} of {joined}")

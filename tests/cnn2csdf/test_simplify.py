@@ -8,9 +8,11 @@ from hypothesis import strategies as st
 from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.catalogue.embedded import keyword_spotting, resnet8
+from cnn2csdf.dtypes import Stored
 from cnn2csdf.execution.layer_by_layer import run_layer_by_layer
 from cnn2csdf.granularity import ROWS
 from cnn2csdf.lowering import lower
+from cnn2csdf.parameters import stored_arrays
 from cnn2csdf.simplify import REWRITES, simplified
 from cnn2csdf.weights import Model, random_weights
 from csdf.errors import InvalidNetwork
@@ -77,6 +79,46 @@ def test_folding_puts_normalisation_scale_and_shift_into_the_convolution():
     assert names(folded) == ["input", "conv", "relu", "dropout", "flatten", "classes", "output"]
     assert folded.network.layer("conv").operator.has_bias
     assert_same_outputs(model, folded)
+
+
+def shared_filters(stored, *following, has_bias=False):
+    """Two convolutions with the same filters, and an operator after each, which share arrays."""
+    builder = NetworkBuilder("shared")
+    convolution = op.Convolution(filters=4, window=op.Window(kernel=(3, 3)), has_bias=has_bias)
+    for number, operator in enumerate(following):
+        image = builder.input((3, 6, 6), f"image {number}")
+        filters = (Stored(role="kernel", name="filters"),)
+        last = builder.add(convolution, image, name=f"conv {number}", stored=filters)
+        builder.output(builder.add(operator, last, stored=stored))
+    return Model(network=builder.network())
+
+
+NORM = tuple(Stored(role=role, name=role) for role in ("scale", "shift", "mean", "variance"))
+SCALE = (Stored(role="constant", name="constant"),)
+
+
+@pytest.mark.parametrize(
+    ("model", "number"),
+    [
+        (shared_filters(NORM, op.BatchNormalization(), op.BatchNormalization()), 2),
+        # A bias without a name is a layer's own, and so are its folded arrays.
+        (
+            shared_filters(NORM, op.BatchNormalization(), op.BatchNormalization(), has_bias=True),
+            4,
+        ),
+        (
+            shared_filters(
+                SCALE,
+                op.Elementwise(function="multiply", constant=(4, 1, 1)),
+                op.Elementwise(function="add", constant=(4, 1, 1)),
+            ),
+            4,
+        ),
+    ],
+    ids=["all arrays are shared", "biases differ", "functions differ"],
+)
+def test_layers_share_folded_arrays_that_are_equal(model, number):
+    assert len(stored_arrays(REWRITES["fuse-bn"](model).network)) == number
 
 
 def test_absorbing_takes_additions_only():
