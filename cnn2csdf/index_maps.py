@@ -207,11 +207,14 @@ def digits_along(axis: str, index_map: IndexMap) -> list[Digit]:
     return [digit for digit in flattened(index_map) if digit.axis == axis]
 
 
-def broadcast_map(index_maps: Sequence[IndexMap], dims: Dims) -> IndexMap:
+def broadcast_map(index_maps: Sequence[IndexMap], dims: Dims, constant: Dims | None) -> IndexMap:
     """Return the index map of an elementwise result of these dims from those of its operands.
 
-    Each dim has the digits of the first operand that varies along it; a last dim along which none
-    varies is the channels. Raises NoIndexMap if the digits do not have the size of the dim.
+    Each dim has the digits of the first operand that varies along it; a last dim along which only
+    the constant varies is the channels. Raises NoIndexMap if the digits do not have the size of the
+    dim, as of operands that are repeated along a dim of the result.
+
+    constant: the dims of a constant operand; None without one.
     """
     result: list[DimDigits] = []
     # Negative positions, because operands of lower rank are aligned at the last dim.
@@ -220,7 +223,7 @@ def broadcast_map(index_maps: Sequence[IndexMap], dims: Dims) -> IndexMap:
             index_map[position] for index_map in index_maps if len(index_map) >= -position
         )
         dim = next(filter(None, operand_dims), ())
-        if size > 1 and not dim and position == -1:
+        if position == -1 and not dim and constant is not None and constant[-1:] == (size,):
             dim = whole_axis("C", size)
         if dim_size(dim) != size:
             raise NoIndexMap

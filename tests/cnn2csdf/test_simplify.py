@@ -121,6 +121,20 @@ def test_layers_share_folded_arrays_that_are_equal(model, number):
     assert len(stored_arrays(REWRITES["fuse-bn"](model).network)) == number
 
 
+def test_a_sum_of_two_repeated_masks_is_repeated():
+    builder = NetworkBuilder("masks")
+    first, second = (
+        builder.add(op.Repeat(axis=2, times=4), builder.input((1, 8, 1), name))
+        for name in ("first", "second")
+    )
+    query, key = builder.input((2, 8, 3), "query"), builder.input((2, 3, 4), "key")
+    scores = builder.add(op.MatrixProduct(), query, key)
+    mask = builder.add(op.Elementwise(function="multiply"), first, second)
+    builder.output(builder.add(op.Elementwise(function="add"), scores, mask))
+    model = Model(network=builder.network(), weights={})
+    assert_same_outputs(model, simplified(model))
+
+
 def test_absorbing_takes_additions_only():
     absorbed = REWRITES["fuse-bias"](small())
     assert "shift" not in names(absorbed)
