@@ -236,8 +236,8 @@ class Concatenation(MoveAlongAxis):
             raise InvalidNetwork(
                 f"a concatenation along axis {axis} of {counted(len(inputs), 'input')}"
             )
-        rest = {(*shape.dims[:axis], *shape.dims[axis + 1 :]) for shape in inputs}
-        if len(rest) > 1:
+        rest = {(shape.dims[:axis], shape.dims[axis + 1 :]) for shape in inputs}
+        if len(rest) > 1 or any(axis >= len(shape.dims) for shape in inputs):
             listed = ", ".join(str(shape) for shape in inputs)
             raise InvalidNetwork(f"shapes {listed} do not fit along axis {axis}")
         total = sum(shape.dims[axis] for shape in inputs)

@@ -80,6 +80,7 @@ def test_output_shapes(operator, shapes, expected):
         ),
         (op.Convolution(filters=4, window=window(3)), [(30,)], "needs feature maps"),
         (op.Concatenation(axis=0), [(3, 4, 4), (3, 5, 4)], "do not fit along axis 0"),
+        (op.Concatenation(axis=1), [(3, 4), (3,)], "do not fit along axis 1"),
         (op.Elementwise(function="add"), [(3, 4, 4), (3, 5, 4)], "3x4x4 and 3x5x4"),
         (op.Reshape(dims=(5,)), [(2, 3)], "2x3 has 6 elements"),
         (op.Transpose(permutation=(0, 0)), [(2, 3)], "does not reorder"),
