@@ -71,7 +71,7 @@ class Draft:
         return self._weights.get(name, self._model.weights.get(name, {}))
 
     def apply(self, edit: Edit) -> None:
-        """Make an edit. For a layer that was edited before, the later edit holds."""
+        """Make an edit. For a layer that was edited or added before, the later edit holds."""
         self._layers |= edit.layers
         self._new |= {layer.name: layer for layers in edit.layers.values() for layer in layers}
         self._sources |= edit.sources
@@ -93,11 +93,20 @@ class Draft:
         """The layers from last to first, each with the inputs that it reads now."""
         used = {self.source(name) for name, consumers in self.consumers.items() if not consumers}
         for original in reversed(self.network.layers):
-            for layer in reversed(self._layers.get(original.name, (original,))):
+            for layer in self._in_place_of(original):
                 if layer.is_end or layer.name in used:
                     inputs = tuple(map(self.source, layer.inputs))
                     used.update(inputs)
                     yield layer if inputs == layer.inputs else replace(layer, inputs=inputs)
+
+    def _in_place_of(self, edited_layer: Layer) -> Iterator[Layer]:
+        """The layers in place of a layer, from last to first, with edits of added layers."""
+        for layer in reversed(self._layers.get(edited_layer.name, (edited_layer,))):
+            is_added = layer.name not in self.consumers and layer.name != edited_layer.name
+            if is_added and layer.name in self._layers:
+                yield from self._in_place_of(layer)
+            else:
+                yield layer
 
 
 Rule = Callable[[Draft, Layer], Edit | None]

@@ -365,6 +365,23 @@ def test_layers_that_lose_their_consumers_are_left_out_and_unread_layers_stay():
     assert [layer.name for layer in edited.network.layers] == ["image", "unread", "third"]
 
 
+def test_an_edit_of_an_added_layer_holds():
+    model = image_and(("first", op.Identity(), "image"), ("second", op.Identity(), "first"))
+
+    def add_and_edit(draft, layer):
+        added = replace(layer, name="added")
+        if layer.name == "first":
+            return Edit(layers={"first": (added, replace(layer, inputs=("added",)))})
+        if layer.name == "second":
+            relu = replace(added, operator=op.Activation(function="relu"), inputs=("image",))
+            return Edit(layers={"added": (relu,)})
+        return None
+
+    layers = rewritten(model, add_and_edit).network.layers
+    assert [layer.name for layer in layers] == ["image", "added", "first", "second"]
+    assert layers[1].operator == op.Activation(function="relu")
+
+
 def test_the_first_rule_that_matches_a_layer_wins():
     offered = []
 
