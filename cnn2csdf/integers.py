@@ -99,10 +99,12 @@ def rescaled_single_rounding(values: ArrayLike, ratios: ArrayLike) -> Integers:
 def multiplier_single_rounding(ratio: float, least: int, most: int) -> tuple[int, int, int]:
     """Return an integer of 31 bits, an exponent and 31 further bits, mostly 0.
 
-    With them `rescaled_with_further` equals `rescaled_single_rounding` for all sums of 32 bits, or of
-    48 bits for results of 16 bits, after both are clipped to least and most. Both are monotone, so
-    they are equal if they are equal next to each threshold, a sum at which the result changes. The
-    first candidate that is equal there is returned; candidates of 62 bits come second.
+    With them `rescaled_with_further` equals `rescaled_single_rounding` after both are clipped to least
+    and most. For results of 8 bits this holds for all sums of 32 bits. For results of 16 bits it holds
+    for sums within 2 ** (16 - exponent); results of larger sums are beyond the limits, so C clips the
+    sums first. Both are monotone, so they are equal if they are equal next to each threshold, a sum at
+    which the result changes. The first candidate that is equal there is returned; candidates of 62
+    bits come second.
     """
     integer, exponent = multiplier(ratio)
     if not integer:

@@ -5,6 +5,7 @@ from fractions import Fraction
 from math import exp, floor
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -77,6 +78,19 @@ def test_a_multiplier_rounded_once_gives_the_products_in_double_precision(
     products = [Fraction(float(total) * ratio) for total in sums]
     exact = [min(max(rounded(product), limits[0]), limits[1]) for product in products]
     assert found.tolist() == exact
+
+
+@pytest.mark.parametrize("ratio", [2.0**-16, 1e-4, 0.3, 3.0, 2.0**20])
+def test_a_multiplier_for_results_of_16_bits_gives_the_products_of_clipped_sums(ratio):
+    limits = -(2**15), 2**15 - 1
+    integer, exponent, further = multiplier_single_rounding(ratio, *limits)
+    end = 2 ** max(16 - exponent, 0)
+    sums = np.random.default_rng(0).integers(-(2**47), 2**47, 10**4)
+    sums = np.concatenate([sums, sums % (4 * end) - 2 * end])
+    clipped = rescaled_with_further(np.clip(sums, -end, end), integer, exponent, further)
+    expected = np.clip(rescaled_single_rounding(sums, ratio), *limits)
+    assert np.array_equal(np.clip(clipped, *limits), expected)
+    assert len(set(expected.tolist())) > 1
 
 
 def test_the_number_below_one_is_rounded_up_into_the_next_exponent():
