@@ -6,16 +6,15 @@ pointer to the first stored input row, and the missing rows above it as padding.
 contiguous, as in a line buffer that wraps around, are copied to the scratch if it has room. All other
 blocks use the kernels of this package, as do layers whose arithmetic is not proved to be equal.
 
-Three kinds of arithmetic are equal. Accumulators of 32 bits are requantised in two steps: a product
-with a multiplier, halves rounded up, then a power of two, halves rounded away from zero; no factor
-may exceed one. Average pooling divides by the number of pixels inside the input and rounds halves
-away from zero. The addition of two tensors scales both by 2 ** 20.
+Contents: `blocks_of` lists the blocks of a plan; `CmsisNN` chooses layers and counts their scratch;
+`_has_equal_bits` has the conditions of equal results; `_scratch` has the formulas of scratch bytes.
+Conditions and formulas are those of CMSIS-NN at `COMMIT`, read from its folders Include and Source.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import prod
 from typing import Any, NamedTuple
 
@@ -69,10 +68,27 @@ class FiringRows(NamedTuple):
     """
 
     rows: int
-    above: int
-    size: int
+    padding_above: int
+    input_bytes: int
     is_contiguous: bool
     can_gather: bool
+
+
+class Share(NamedTuple):
+    """The part of a layer that CMSIS-NN computes, and the scratch bytes of its calls on each target.
+
+    function: of CMSIS-NN. gathers: whether it copies input rows that are not contiguous to scratch.
+    """
+
+    function: str
+    blocks: Sequence[FiringRows]
+    scratch: Mapping[str, int]
+    gathers: bool
+
+    @property
+    def rows(self) -> int:
+        """The number of output rows that CMSIS-NN computes."""
+        return sum(block.rows for block in self.blocks)
 
 
 class ScratchLimit(NamedTuple):
@@ -106,14 +122,14 @@ def blocks_of(network: Network, plan: StreamingPlan) -> dict[str, list[FiringRow
             _is_contiguous(source, span, layer.name)
             for source, span in zip(sources, spans, strict=True)
         )
-        above = size = 0
+        padding_above = input_bytes = 0
         can_gather = is_contiguous
         if (window := getattr(layer.operator, "window", None)) is not None:
             (begin, end), source = spans[0], sources[0]
-            above = begin - rows[0] * window.stride[0] + window.padding[0]
-            size = (end - begin) * source.layer.shape.row_elements
+            padding_above = begin - rows[0] * window.stride[0] + window.padding[0]
+            input_bytes = (end - begin) * source.layer.shape.row_elements
             can_gather = is_result_contiguous and begin < end and _has_contiguous_rows(source)
-        block = FiringRows(rows[1] - rows[0], above, size, is_contiguous, can_gather)
+        block = FiringRows(rows[1] - rows[0], padding_above, input_bytes, is_contiguous, can_gather)
         blocks.setdefault(layer.name, []).append(block)
 
     PlanMachine(worked_network(network, plan.rematerialised), plan, watch=watch).run()
@@ -152,73 +168,70 @@ class CmsisNN:
         worked = worked_network(network, plan.rematerialised)
         stages = [stage for group in plan.groups for stage in group.stages]
         self.firings = sum(len(RunningStage(stage, worked, None).targets) for stage in stages)
-        self.functions: dict[str, str] = {}  # of CMSIS-NN, by layer
-        self._gathering: set[str] = set()  # layers whose rows are copied if not contiguous
+        self._shares: dict[str, Share] = {}  # by layer
         self.multiply_accumulates, self._all = 0, plan.multiply_accumulates
         self.scratch = dict.fromkeys(TARGETS, 0)
 
     def call(self, node: LayerNode, own: KernelCall) -> KernelCall:
-        """Return the call for a single-layer stage: `own`, or a call of CMSIS-NN.
-
-        Input rows that are not contiguous are copied if the scratch has room. If CMSIS-NN would
-        compute less than half of the rows, the layer keeps its own kernel: a few rows are not worth
-        the scratch and the code.
-        """
-        name = node.layer.name
-        if own.function not in FUNCTIONS or not _has_equal_bits(node, own.function):
+        """Return the call for a single-layer stage: `own`, or a call of CMSIS-NN."""
+        share = self._share(node, own.function)
+        if share is None:
             return own
-        gathers = self._is_worth(node, own.function, gathers=True)
-        if not gathers and not self._is_worth(node, own.function, gathers=False):
-            return own
-        sizes = self._sizes(node, own.function, gathers=gathers)
-        self.scratch = {target: max(size, sizes[target]) for target, size in self.scratch.items()}
-        function, self.functions[name] = FUNCTIONS[own.function]
-        self._gathering |= {name} if gathers else set()
-        computed_rows = self._computed_rows(name, gathers=gathers)
+        self._shares[node.layer.name] = share
+        self.scratch = {
+            target: max(size, share.scratch[target]) for target, size in self.scratch.items()
+        }
         work = multiply_accumulates(node.layer, node.inputs)
-        self.multiply_accumulates += work * computed_rows // node.layer.shape.rows
+        self.multiply_accumulates += work * share.rows // node.layer.shape.rows
         node.tables.wanted.add(own.function)
         bias, exponents = _channels(node)
         return node.call(
-            function,
+            FUNCTIONS[own.function][0],
             "shared_layer",
             own=own.function,
             numbers=own.parameters,
             bias=bias,
             exponents=exponents,
-            gathers=int(gathers),
+            gathers=int(share.gathers),
         )
 
-    def _is_worth(self, node: LayerNode, function: str, *, gathers: bool) -> bool:
-        """Whether CMSIS-NN computes at least half of the rows of a layer, within the scratch limit."""
-        rows = self._computed_rows(node.layer.name, gathers=gathers)
-        sizes = self._sizes(node, function, gathers=gathers)
-        return rows > 0 and 2 * rows >= node.layer.shape.rows and self._has_room(sizes)
+    def _share(self, node: LayerNode, kernel: str) -> Share | None:
+        """Return the part of a layer that CMSIS-NN computes; None if the layer keeps its own kernel.
 
-    def _computed(self, name: str, *, gathers: bool) -> list[FiringRows]:
-        """The blocks of a layer that CMSIS-NN computes. gathers: whether input rows are copied."""
-        return [
-            block
-            for block in self._blocks.get(name, ())
-            if block.is_contiguous or (gathers and block.can_gather)
-        ]
+        Copies of input rows let CMSIS-NN compute more blocks, in more scratch; without room for them
+        it computes the contiguous blocks only. Less than half of the rows is not worth the scratch
+        and the code of a second kernel.
+        """
+        if kernel not in FUNCTIONS or not _has_equal_bits(node, kernel):
+            return None
+        for gathers in (True, False):
+            share = self._candidate(node, kernel, gathers=gathers)
+            is_worth = share.rows > 0 and 2 * share.rows >= node.layer.shape.rows
+            if is_worth and self._has_room(share.scratch):
+                return share
+        return None
 
-    def _computed_rows(self, name: str, *, gathers: bool) -> int:
-        return sum(block.rows for block in self._computed(name, gathers=gathers))
-
-    def _sizes(self, node: LayerNode, function: str, *, gathers: bool) -> dict[str, int]:
-        """The scratch bytes of a layer on each target, including copied input rows."""
-        sizes = dict.fromkeys(TARGETS, 0)
-        for block in self._blocks.get(node.layer.name, ()):
+    def _candidate(self, node: LayerNode, kernel: str, *, gathers: bool) -> Share:
+        """Return the share of CMSIS-NN in a layer, with or without copies of input rows."""
+        blocks = self._blocks.get(node.layer.name, ())
+        scratch = dict.fromkeys(TARGETS, 0)
+        for block in blocks:
             is_copied = gathers and (self._moves_rings or not block.is_contiguous)
-            copied = _in_words(block.size) if is_copied and block.can_gather else 0
-            for target, size in _scratch(node, function, block.above).items():
-                sizes[target] = max(sizes[target], size + copied)
-        return sizes
+            copied = _in_words(block.input_bytes) if is_copied and block.can_gather else 0
+            for target, size in _scratch(node, kernel, block.padding_above).items():
+                scratch[target] = max(scratch[target], size + copied)
+        return Share(
+            function=FUNCTIONS[kernel][1],
+            blocks=[
+                block for block in blocks if block.is_contiguous or (gathers and block.can_gather)
+            ],
+            scratch=scratch,
+            gathers=gathers,
+        )
 
-    def _has_room(self, sizes: Mapping[str, int]) -> bool:
+    def _has_room(self, scratch: Mapping[str, int]) -> bool:
         target, room = self._room.target, self._room.size
-        size = sizes[target] if target else max(sizes.values())
+        size = scratch[target] if target else max(scratch.values())
         return room is None or _in_words(max(size, 1)) <= room  # an array of C is not empty
 
     def require_work(self, own_scratch: int) -> None:
@@ -226,7 +239,7 @@ class CmsisNN:
 
         own_scratch: bytes of scratch of the other layers, a minimum for each target.
         """
-        if not self.functions:
+        if not self._shares:
             raise UnsupportedOperator(
                 f"network {self._network!r}: CMSIS-NN computes no layer of this plan with the same "
                 "bits and the scratch that there is (it takes layers of int8 in fixed point that are "
@@ -243,16 +256,14 @@ class CmsisNN:
     @property
     def shared(self) -> Counter[bool]:
         """Blocks of the layers that call CMSIS-NN: computed by it (True) or by this package (False)."""
-        blocks = sum(len(self._blocks[name]) for name in self.functions)
-        computed = sum(
-            len(self._computed(name, gathers=name in self._gathering)) for name in self.functions
-        )
+        computed = sum(len(share.blocks) for share in self._shares.values())
+        blocks = sum(len(self._blocks[name]) for name in self._shares)
         return Counter({True: computed, False: blocks - computed})
 
     @property
     def copied(self) -> int:
         """The number of blocks whose input rows are copied in the first frame."""
-        blocks = [block for name in self._gathering for block in self._computed(name, gathers=True)]
+        blocks = [block for share in self._shares.values() for block in share.blocks]
         return sum(not block.is_contiguous for block in blocks)
 
     def to_json(self) -> dict[str, Any]:
@@ -267,11 +278,11 @@ class CmsisNN:
             "layers": [
                 {
                     "layer": name,
-                    "function": function,
-                    "firings": len(self._computed(name, gathers=name in self._gathering)),
+                    "function": share.function,
+                    "firings": len(share.blocks),
                     "all": len(self._blocks[name]),
                 }
-                for name, function in self.functions.items()
+                for name, share in self._shares.items()
             ],
         }
 
@@ -285,8 +296,12 @@ class CmsisNN:
         )
 
 
-def _has_equal_bits(node: LayerNode, function: str) -> bool:
-    """Whether CMSIS-NN computes the same integers as the kernel of this package."""
+def _has_equal_bits(node: LayerNode, kernel: str) -> bool:
+    """Whether CMSIS-NN computes the same integers as the kernel of this package.
+
+    Tensors are int8 in fixed point: then both requantise accumulators of 32 bits in two roundings, a
+    product with a multiplier, halves up, and a power of two, halves away from zero.
+    """
     layer, operator = node.layer, node.layer.operator
     types = [*node.input_types, layer.quantization]
     if any(kind is None or kind.element is not Element.INT8 for kind in types):
@@ -295,12 +310,14 @@ def _has_equal_bits(node: LayerNode, function: str) -> bool:
         return False
     match operator:
         case op.Convolution():
-            return _convolves_equally(node, operator, function)
+            return _convolves_equally(node, operator, kernel)
         case op.Pooling(window=window):
+            # CMSIS-NN divides by the pixels inside the input, which must be one at least, and rounds
+            # halves away from zero. It reads no dilation.
             return (
                 not (operator.counts_padding or operator.rounds_up)
                 and window.dilation == (1, 1)
-                and _covers_pixels(window, node)  # the mean of no pixel is a division by zero
+                and _covers_pixels(window, node)
             )
         case op.Elementwise(constant=None):
             are_equal = all(shape.dims == layer.shape.dims for shape in node.inputs)
@@ -310,16 +327,16 @@ def _has_equal_bits(node: LayerNode, function: str) -> bool:
     return False
 
 
-def _convolves_equally(node: LayerNode, operator: op.Convolution, function: str) -> bool:
+def _convolves_equally(node: LayerNode, operator: op.Convolution, kernel: str) -> bool:
     """Whether CMSIS-NN computes the same integers as `convolve` or `depthwise_conv`."""
     window, paddings = operator.window, (*operator.window.padding, *operator.window.overhang)
-    if function == "convolve" and operator.groups > 1:
+    if kernel == "convolve" and operator.groups > 1:
         return False  # the own kernel packs the filters of groups in another order
     if window.kernel == (1, 1) and any(paddings):
         return False  # the function for pointwise layers reads no padding
     if min(paddings) < 0:
         return False  # input rows or columns before the first window or after the last are cropped
-    if function != "convolve" and not _depthwise_covers_pixels(window, node):
+    if kernel != "convolve" and not _depthwise_covers_pixels(window, node):
         return False
     return _fits_16_bits(window, operator.groups, node) and _has_plain_sums(node, "kernel")
 
@@ -332,15 +349,17 @@ def _has_plain_sums(node: LayerNode, role: str) -> bool:
 
 
 def _are_below_one(exponents: Exponents) -> bool:
+    """Whether factors only shift to the right; a shift to the left may exceed 32 bits."""
     return bool(exponents.max() <= 0 and exponents.min() >= LEAST_EXPONENT)
 
 
 def _sum_exponents(node: LayerNode) -> Exponents:
     """Return the exponents of the three factors in an addition of two tensors.
 
-    The sum has the scale s = 2 * max(first, second) / 2 ** 20, and an output is
-    first * a + second * b = output * c. CMSIS-NN shifts a and b left by 20 bits, and multiplies them
-    by first / (2 * max) and second / (2 * max), at most a half, and their sum by s / output.
+    With the scales s1 and s2 of the inputs and s of the output, integers less zero points satisfy
+    s * out = s1 * a + s2 * b. As in TensorFlow Lite (kernels/add.cc), let t = 2 * max(s1, s2): then
+    out = (a * 2 ** 20 * (s1 / t) + b * 2 ** 20 * (s2 / t)) * (t / (2 ** 20 * s)). The three ratios in
+    parentheses are the factors; the first two are at most a half, so that the sum does not overflow.
     """
     first, second, result = (
         types.scale for types in (*node.input_types, node.layer.quantization) if types is not None
@@ -414,22 +433,24 @@ def _channels(node: LayerNode) -> tuple[str, str]:
     return bias, node.computed("shifts", _exponents(node).astype(np.int32))
 
 
-def _scratch(node: LayerNode, function: str, above: int) -> dict[str, int]:
-    """Return the scratch bytes of a call on each target, as get_buffer_size of CMSIS-NN does.
+def _scratch(node: LayerNode, kernel: str, padding_above: int) -> dict[str, int]:
+    """Return the scratch bytes of a call on each target, as the get_buffer_size functions do.
 
-    above: rows of padding above the block.
+    A fully connected layer on Helium reads sums of its weights, 4 bytes an output, from the buffer of
+    the call. TensorFlow Lite Micro computes them in its arena (`planners.formats.kernel_libraries`);
+    here the buffer is a constant array, the initial sums of `rescaling.scaling`, and no scratch.
+    padding_above: rows of padding above the block.
     """
     none = dict.fromkeys(TARGETS, 0)
     channels, window = node.inputs[0].channels, node.layer.operator.sliding_window
-    if function == "average_pool":
+    if kernel == "average_pool":
         return {**none, "dsp": 4 * channels}  # the accumulators of a pixel
-    if function not in ("convolve", "depthwise_conv"):
-        # A fully connected layer on Helium begins with initial sums: constants, not scratch.
+    if kernel not in ("convolve", "depthwise_conv"):
         return none
     assert window is not None
     taps, left = prod(window.kernel), window.padding[1]
-    if function == "convolve":
-        if taps == 1 and not left and not above:
+    if kernel == "convolve":
+        if taps == 1 and not left and not padding_above:
             return none  # pointwise layers read the input in place
         products = taps * channels
         two_columns = 2 * 2 * _in_words(products)  # im2col of two pixels in 16 bits
@@ -438,6 +459,7 @@ def _scratch(node: LayerNode, function: str, above: int) -> dict[str, int]:
         return {"mve": columns, "dsp": two_columns, "plain": two_columns}
     if window.dilation != (1, 1):
         return none
-    is_three = window.kernel == (3, 3) and above <= 1 and left <= 1  # has a kernel without scratch
+    # A kernel without scratch computes windows of 3 x 3.
+    is_three = window.kernel == (3, 3) and padding_above <= 1 and left <= 1
     column = 0 if is_three else 2 * channels * taps  # im2col of a pixel in 16 bits
     return {"mve": MVE_COLUMNS * MVE_CHANNELS * taps, "dsp": column, "plain": 0}

@@ -90,7 +90,8 @@ def test_a_block_is_contiguous_where_its_rows_do_not_bend_around_their_line():
         places[2:] = [pool.offset] * len(places[2:])
         return places == list(range(places[0], places[0] + len(places) * size, size))
 
-    found = [(block.above, block.is_contiguous) for block in blocks_of(model.network, plan)[last]]
+    blocks = blocks_of(model.network, plan)[last]
+    found = [(block.padding_above, block.is_contiguous) for block in blocks]
     assert line.rows == 2
     assert found == [(int(row == 0), together(row)) for row in range(9)]
     assert {is_together for _, is_together in found} == {True, False}
@@ -239,7 +240,8 @@ def test_blocks_of_rows_give_the_bytes_of_the_whole_network(tmp_path):
     assert all(one[True] for one in shared)
     assert any(one[False] for one in shared)
     assert any(one.written.cmsis_nn.copied for one in made)
-    called = {name for one in made for name in one.written.cmsis_nn.functions.values()}
+    layers = [layer for one in made for layer in one.written.cmsis_nn.to_json()["layers"]]
+    called = {layer["function"] for layer in layers}
     assert len(called) == 6  # all that it may call
     flags = (*FLAGS, *SANITIZERS, "-isystem", str(STAND_IN), *counting(made))
     assert run_all(made, tmp_path, flags) == []
