@@ -14,9 +14,9 @@ from cnn2csdf.catalogue.yolo import yolo_v2_beginning
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model
 from csdf.search.pareto import improving
+from figures.line_pictures import PlottedPoints, lines_picture
 from figures.published.mafat import SWEEP_CUTS, manual_sweep, work
 from figures.tile_pictures import TiledMap, tiles_picture
-from planners.fusion.command.picture import PlottedPoints, lines_picture
 from planners.memory.order import TopologicalOrder, chain_of
 from planners.published.mafat import (
     MB,

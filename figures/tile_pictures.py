@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from csdf.draw.picture import rendered
-from planners.fusion.command.picture import COLOURS
+from figures.line_pictures import COLOURS
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from importlib import import_module
 
 from csdf.errors import counted
@@ -100,10 +100,8 @@ def _fusion_plan(value: FusionPlan) -> str:
 @html.register
 def _fusion_answer(value: FusionAnswer) -> str:
     """Return the front as picture and table."""
-    places = ((candidate.memory, candidate.nanoseconds) for candidate in value.front)
-    return _front(places, "arena (bytes)") + table(
-        f"{value.status}: {value.reason}", value.to_records()
-    )
+    points = [(candidate.memory, candidate.nanoseconds) for candidate in value.front]
+    return _front(points, "arena") + table(f"{value.status}: {value.reason}", value.to_records())
 
 
 @html.register
@@ -118,17 +116,15 @@ def _selection(value: Selection) -> str:
 @html.register
 def _trade_off(value: TradeOff) -> str:
     """Return the front as picture and table."""
-    places = ((pair.memory, pair.nanoseconds) for pair in value.pairs)
-    picture = _front(places, f"{value.objective.value} (bytes)")
+    points = [(pair.memory, pair.nanoseconds) for pair in value.pairs]
+    picture = _front(points, value.objective.value)
     return picture + table(f"{value.problem.name}: all points, proved", value.to_records())
 
 
-def _front(places: Iterable[tuple[int, int]], across: str) -> str:
+def _front(points: Sequence[tuple[int, int]], across: str) -> str:
     """Return pairs of bytes and nanoseconds as a picture."""
-    memory, times = [list(column) for column in zip(*places, strict=True)] or ([], [])
     draw = import_module("planners.fusion.command.picture")  # with Matplotlib, slow to import
-    line = draw.PlottedPoints("front", memory, [time / 10**6 for time in times], "steps")
-    return svg(draw.lines_picture, "front", [line], across=across, up="time (ms)", log_x=True)
+    return svg(draw.front_picture, "front", points, across=across)
 
 
 @html.register

@@ -7,11 +7,11 @@ import pytest
 
 pytest.importorskip("matplotlib")
 
-from csdf.draw.charts import front_picture
+from csdf.draw import charts
 from csdf.search.pareto import ParetoFront, ParetoPoint
 from csdf.status import Ended, because
 from planners.commands.cnn.picture import MemoryBar, memory_picture
-from planners.fusion.command.picture import PlottedPoints, lines_picture
+from planners.fusion.command.picture import front_picture
 from planners.traffic.command.picture import sweep_picture
 
 
@@ -38,7 +38,7 @@ def test_a_front_of_block_rams_counts_whole_ones_by_their_name():
         points=points, best_period=Fraction(600), evaluations=2, is_complete=True, lower_bound=3,
         reason=because(Ended.STEPS, steps=2),
     )  # fmt: skip
-    texts = texts_of(front_picture("n", front, "bram", "svg"))
+    texts = texts_of(charts.front_picture("n", front, "bram", "svg"))
     assert "storage size (block RAMs of 18 kbit)" in texts
     across = texts[: texts.index("storage size (block RAMs of 18 kbit)")]
     assert all(one.isdecimal() for one in across[1:])
@@ -57,8 +57,9 @@ def test_the_legend_of_a_sweep_stands_outside_the_lines():
     assert texts[-2:] == ["layer by layer", "lower bound"]
 
 
-@pytest.mark.parametrize(("log_x", "across"), [(True, "arena, log scale"), (False, "arena")])
-def test_only_a_logarithmic_axis_says_so(log_x, across):
-    lines = [PlottedPoints("found", [1, 10], [3, 2])]
-    picture = lines_picture("n", lines, across="arena", up="ms", log_x=log_x, suffix="svg")
-    assert across in texts_of(picture)
+@pytest.mark.parametrize(("scale", "unit"), [(1, "kB = 1,000"), (1000, "MB = 1,000,000")])
+def test_the_logarithmic_axis_of_a_front_names_its_unit(scale, unit):
+    points = [(9_000 * scale, 3 * 10**6), (90_000 * scale, 2 * 10**6)]
+    picture = front_picture("n", points, across="arena", marks={"limit": 9_500}, suffix="svg")
+    texts = texts_of(picture)
+    assert {f"arena ({unit} bytes), log scale", "time (ms)", "front", "limit"} <= {*texts}

@@ -123,7 +123,8 @@ def work(options: argparse.Namespace) -> int:
         print(json.dumps(as_json(answer, beside, check, seconds, options), indent=2))
     else:
         shows_plan = limit is not None or is_chosen(options)
-        lines = as_lines(model, answer, beside, check, options, shows_plan=shows_plan)
+        stored_bytes = stored if shows_plan else None
+        lines = as_lines(model, answer, beside, check, options, stored_bytes)
         if is_cut_short:
             lines = with_cut_short(lines, model.network.name)
         lines.append(answers.Detail(f"  time                {time_in_words(seconds)}"))
@@ -234,17 +235,14 @@ def _write(
 
 def _plot(path: str, answer: FusionAnswer, name: str, limit: int | None) -> None:
     draw = loading.drawing("planners.fusion.command.picture")
-    sizes = [point.memory for point in answer.front]
-    times = [point.nanoseconds / 1e6 for point in answer.front]
-    unit, size = ("MB", 10**6) if max(sizes, default=0) >= 10**6 else ("kB", 1000)
-    picture = draw.lines_picture(
+    marks = {"limit": limit, "plan": None if answer.plan is None else answer.plan.memory}
+    picture = draw.front_picture(
         f"{name}: time over memory",
-        [draw.PlottedPoints("fastest that fits", sizes, times, "steps")],
-        across=f"arena ({unit} = {size:,} bytes)",
+        [(point.memory, point.nanoseconds) for point in answer.front],
+        across="arena",
         up="predicted time (ms)",
-        scale=size,
-        marks={"limit": limit, "plan": None if answer.plan is None else answer.plan.memory},
-        log_x=True,
+        label="fastest that fits",
+        marks={mark: size for mark, size in marks.items() if size is not None},
         suffix=loading.suffix_of(path),
     )
     output.write("csdf plan fusion", path, picture)
@@ -256,18 +254,17 @@ def as_lines(
     beside: Together | None,
     check: Check | None,
     options: argparse.Namespace,
-    *,
-    shows_plan: bool,
+    stored: int | None,
 ) -> list[str]:
-    """Return the plan and the front, as they were asked for, and what a run showed.
+    """Return the plan and the front, as requested, and the result of a run.
 
-    beside: what csdf fit finds.
+    beside: what csdf fit finds. stored: bytes of the parameters in flash; None to leave the plan out.
     """
     lines = []
     if answer.plan is None:
         lines.append(f"{model.network.name}: {answer.status}: {answer.reason}")
-    elif shows_plan:
-        lines += _plan_lines(answer.plan, answer.status)
+    elif stored is not None:
+        lines += _plan_lines(answer.plan, answer.status, stored)
     for point in answer.to_records() if options.front else ():
         duration = nanoseconds_in_words(point["nanoseconds"], 4)
         lines.append(
@@ -295,7 +292,7 @@ def with_cut_short(lines: Sequence[str], network: str) -> list[str]:
     return [answers.cut_short(f"{network}: the points found by then"), *lines]
 
 
-def _plan_lines(plan: FusionPlan, status: str) -> list[str]:
+def _plan_lines(plan: FusionPlan, status: str, stored: int) -> list[str]:
     groups = plan.to_records()
     names = [
         f"{group['first']} to {group['last']}" if group["layers"] > 1 else group["first"]
@@ -304,8 +301,6 @@ def _plan_lines(plan: FusionPlan, status: str) -> list[str]:
     width = max(map(len, names))
     network, scratch = plan.chain.network, plan.terms.scratch
     necessary = network_multiply_accumulates(network)
-    core = plan.terms.platform.core_name
-    stored = flash_bytes(network, plan.terms.element_bytes, core)
     counted = "" if scratch is ScratchCount.NONE else f", scratch of convolutions: {scratch.value}"
     extra = plan.redundant / max(1, necessary)
     work = f"{extra:.2%} redundant MACs" if plan.redundant else "no recomputation"
