@@ -217,7 +217,8 @@ class Interface:
             return f"""
 /* Address of an input in the arena, number from 0 on. A frame written there, after the frame before,
    is not copied: pass this address to {name}_{self.verb} or {name}_begin.
-   NULL for a wrong number or state, and while a frame is in progress. */
+   NULL for an input outside of the arena, for a wrong number or state, and while a frame is in
+   progress. */
 void *{name}_input({name}_state *state, int number);
 
 /* A frame in steps, for cooperative scheduling: {name}_begin copies the inputs; each {name}_step
@@ -369,11 +370,13 @@ const void *{name}_output(const instance *state, int number)
         return refuse(self.name, _missing(ports), "NULL_POINTER")
 
     def _tensor_address_c(self, numbers: Sequence[str]) -> str:
-        """C that returns the address of the tensor of an input or output, or NULL."""
+        """C that returns the address of the tensor of an input or output; NULL for number -1."""
         ok = f"{self.name.upper()}_OK"
+        is_present = " && (numbers[number] >= 0)" if "-1" in numbers else ""
         return f"""    static const int16_t numbers[{len(numbers)}] = {{{", ".join(numbers)}}};
     element *address = NULL;
-    if (!IS_OUTSIDE(number, {len(numbers)}) && (state_status(state) == {ok}) && !IS_BUSY(state)) {{
+    if (!IS_OUTSIDE(number, {len(numbers)}) && (state_status(state) == {ok}) && !IS_BUSY(state)\
+{is_present}) {{
         address = tensor_in(state, numbers[number]);
     }}
     return address;
@@ -381,7 +384,11 @@ const void *{name}_output(const instance *state, int number)
 
     def _whole_frame_functions(self) -> str:
         """C of the functions for whole frames: NAME_input, NAME_begin, NAME_step, and run or invoke."""
-        name, numbers = self.name, self._numbers(self.inputs)
+        name = self.name
+        numbers = [
+            number if port.outside is None else "-1"  # in memory that belongs to the caller
+            for number, port in zip(self._numbers(self.inputs), self.inputs, strict=True)
+        ]
         capitals, results = name.upper(), self._outside_outputs()
         input_copies = "".join(
             self._input_copy_c(number, port) for number, port in enumerate(self.inputs)

@@ -328,6 +328,29 @@ def test_the_hook_between_firings_is_called_after_each(tmp_path, input_):
     assert built(tmp_path, "net", text, "-DNET_YIELD") == ("", 0)
 
 
+OUTSIDE = """#include "net.h"
+static net_element arena[NET_ARENA_ELEMENTS];
+static net_state state;
+static int8_t input[NET_INPUT_ELEMENTS], output[NET_OUTPUT_ELEMENTS];
+
+int main(void)
+{
+    int failed = net_init(&state, arena, sizeof arena) != NET_OK || net_input(&state, 0) != NULL;
+    failed |= net_run(&state, input, output) != NET_OK;
+    return failed || net_input(&state, 0) != NULL;
+}
+"""
+
+
+@pytest.mark.slow
+@needs_compiler
+def test_no_address_is_given_of_an_input_outside_the_arena(tmp_path):
+    model = integer_model(small("net").network, 0)
+    plan = fit(model.network, budget=1, input="external").least.plan
+    write_library(model, plan, tmp_path, name="net")
+    assert built(tmp_path, "net", OUTSIDE) == ("", 0)
+
+
 def executed(model, plan):
     """The stages of a plan."""
     return [one.running for one in placed_stages(model.network, plan)]
