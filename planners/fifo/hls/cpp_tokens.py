@@ -23,51 +23,23 @@ TOKEN = re.compile(
 )
 HLS = re.compile(r"(?:#\s*pragma\s+)?HLS\s+(\w+)(.*)", re.DOTALL | re.IGNORECASE)
 OPEN = {"(": ")", "[": "]", "{": "}"}
+ASSIGNMENTS = frozenset(("=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>="))
+# Words that begin a statement which declares no variable.
 NOT_DECLARED = frozenset(
-    [
-        "return",
-        "delete",
-        "goto",
-        "using",
-        "typedef",
-        "break",
-        "continue",
-        "throw",
-        "static_assert",
-        "case",
-        "default",
-        "new",
-        "else",
-        "if",
-        "for",
-        "while",
-        "do",
-        "switch",
-        "try",
-        "catch",
-        "sizeof",
-        "template",
-        "friend",
-        "operator",
-        "this",
-        "namespace",
-    ]
-)
+    (
+        "return", "delete", "goto", "using", "typedef", "break", "continue", "throw", "static_assert",
+        "case", "default", "new", "else", "if", "for", "while", "do", "switch", "try", "catch",
+        "sizeof", "template", "friend", "operator", "this", "namespace",
+    )
+)  # fmt: skip
 BUILT_IN = frozenset(("unsigned", "signed", "long", "short", "int", "char", "double", "const"))
 BEFORE_TYPES = frozenset(
-    [
-        "static",
-        "const",
-        "constexpr",
-        "hls_thread_local",
-        "thread_local",
-        "volatile",
-        "register",
-        "inline",
-        "extern",
-        "mutable",
-    ]
-)
+    (
+        "static", "const", "constexpr", "hls_thread_local", "thread_local", "volatile", "register",
+        "inline", "extern", "mutable",
+    )
+)  # fmt: skip
+AFTER_TYPES = frozenset(("*", "&", "&&", "const", "__restrict__", "__restrict"))
 
 
 class Token(NamedTuple):
@@ -280,14 +252,7 @@ def declared(tokens: Sequence[Token]) -> Iterator[tuple[Token, Sequence[Token]]]
         end += 1  # unsigned long x; unsigned int* x; T const x
     for part in split(tokens, end, len(tokens)):
         k = 0
-        while k < len(part) and part[k].text in (
-            "*",
-            "&",
-            "&&",
-            "const",
-            "__restrict__",
-            "__restrict",
-        ):
+        while k < len(part) and part[k].text in AFTER_TYPES:
             k += 1
         if k >= len(part) or part[k].kind != "word" or part[k].text in NOT_DECLARED:
             return

@@ -27,26 +27,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import IntEnum
+from typing import NamedTuple
 
 from planners.fifo.hls.cpp_tokens import (
     OPEN,
     Pragma,
     Token,
+    TokenisedFile,
     after,
     declared,
     pragma_of,
     qualified,
     split,
 )
-from planners.fifo.hls.sources import (
-    FIRST_SITE,
-    Function,
-    LoopText,
-    RegionVariable,
-    Site,
-    SourceDesign,
-)
+from planners.fifo.hls.sources import Function, SourceDesign
+from planners.fifo.hls.variable_usage import VariableUsage
 
 LOOPS = (
     "for",
@@ -56,10 +53,81 @@ LOOPS = (
     "TAPA_WHILE_NEITHER_EOT",
     "TAPA_WHILE_NONE_EOT",
 )
-
+TOP_SITE = 1  # number of the top function among the sites that start a process
+FIRST_SITE = 2  # number of the first statement among the sites
 
 Declarators = Sequence[tuple[Token, Sequence[Token]]]
 """The variables of a declaration, each with the tokens after its name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopText:
+    """A loop of the sources; number: among the loops without a label of its function, from 1."""
+
+    label: str
+    line: int
+    function: str
+    number: int
+
+
+@dataclass(slots=True, kw_only=True)
+class Site:
+    """A statement that starts a process: a call, or a loop in the region.
+
+    number: of the site in a trace, from FIRST_SITE. region: number of the dataflow region; None
+    outside of regions. start, end: offsets of the statement in the source. counters: of the unrolled
+    loops around it, which tell its processes apart. is_inline: whether the statement assigns a result,
+    so that later statements wait for it. is_wrapped: whether the instrumentation encloses the
+    statement in a lambda, `run(2, {}, false, [&]{load(x, a);});`. The number of an unwrapped statement
+    is inserted into the statement, or before and after it.
+    """
+
+    number: int
+    name: str
+    line: int
+    file: int
+    region: int | None = None
+    tokens: Sequence[Token] = ()
+    start: int = 0
+    end: int = 0
+    counters: tuple[str, ...] = ()
+    is_inline: bool = False
+    is_wrapped: bool = True
+
+
+class RegionVariable(NamedTuple):
+    """A variable of a region that is no stream: an array, or a scalar."""
+
+    name: str
+    line: int
+    region: int
+
+
+class Instrumented:
+    """The numbered loops and sites of instrumented sources, and the variables of their regions."""
+
+    def __init__(self, design: SourceDesign, top: Function) -> None:
+        self.design, self.top = design, top
+        self.loops = [LoopText(label="", line=0, function="", number=0)]
+        self.sites: list[Site] = []
+        self.variables: list[RegionVariable] = []
+        self.regions = 0
+        self.task_names: set[str] = set()
+        self._usage = VariableUsage(design.functions)
+        self._users: dict[RegionVariable, tuple[tuple[int, ...], tuple[int, ...]]] = {}
+
+    def users(self, variable: RegionVariable) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Return the numbers of the sites that write a variable, and of the sites that read it."""
+        if variable not in self._users:
+            usage = {
+                site.number: self._usage.of(site.tokens, variable.name)
+                for site in self.sites
+                if site.region == variable.region
+            }
+            writers = tuple(number for number, directions in usage.items() if "w" in directions)
+            readers = tuple(number for number, directions in usage.items() if "r" in directions)
+            self._users[variable] = writers, readers
+        return self._users[variable]
 
 
 class Rank(IntEnum):
@@ -81,60 +149,58 @@ class Rank(IntEnum):
     END_TOP = 9
 
 
-def instrument(design: SourceDesign, top: Function) -> None:
-    """Decide all insertions."""
-    design.top = top
+def instrument(design: SourceDesign, top: Function) -> Instrumented:
+    """Decide all insertions into the sources; return the loops, sites and variables by number."""
+    instrumented = Instrumented(design, top)
     for functions in design.functions.values():
         for function in functions:
-            Body(design, function).walk()
-    for site in design.sites:
+            FunctionWalk(instrumented, function).walk()
+    for site in instrumented.sites:
         if site.is_wrapped:
-            _wrap(design, site)
+            _wrap(instrumented, site)
+    return instrumented
 
 
-def _wrap(design: SourceDesign, site: Site) -> None:
+def _wrap(instrumented: Instrumented, site: Site) -> None:
     """Move the statement of a process into a lambda, after the writers of the variables it reads."""
-    users = [
-        design.users(variable) for variable in design.variables if variable.region == site.region
-    ]
-    writers = {
-        writer
-        for variable_writers, readers in users
-        if site.number in readers
-        for writer in variable_writers
-        if writer < site.number
-    }
+    writers = set[int]()
+    for variable in instrumented.variables:
+        if variable.region == site.region:
+            variable_writers, readers = instrumented.users(variable)
+            if site.number in readers:
+                writers.update(writer for writer in variable_writers if writer < site.number)
     deps = ",".join(map(str, sorted(writers)))
-    copies = "".join(f",{name}={name}" for name in site.indices)
+    copies = "".join(f",{counter}={counter}" for counter in site.counters)
     call = "run_inline" if site.is_inline else "run"
-    is_replicated = str(site.is_replicated).lower()
-    source = list(design.sources.values())[site.file]
-    source.insert(
-        site.start,
-        f"::csdf_trace::{call}({site.number},{{{deps}}},{is_replicated},[&{copies}]{{",
-        Rank.STATEMENT,
-    )
+    is_replicated = "true" if site.counters else "false"
+    source = instrumented.design.source(site.file)
+    opening = f"::csdf_trace::{call}({site.number},{{{deps}}},{is_replicated},[&{copies}]{{"
+    source.insert(site.start, opening, Rank.STATEMENT)
     source.insert(site.end, "});", Rank.END_PROCESS)
 
 
-class Body:
-    """A walk over the statements of one function, which decides the insertions."""
+class FunctionWalk:
+    """A walk over the statements of one function, which decides the insertions.
 
-    def __init__(self, design: SourceDesign, function: Function) -> None:
-        self.design, self.function = design, function
-        self.source = list(design.sources.values())[function.file]
+    Positions are indices of tokens. A method that walks a statement takes its first position and
+    `last`, the position of the brace that closes the block around it, and returns the position after
+    the statement.
+    """
+
+    def __init__(self, instrumented: Instrumented, function: Function) -> None:
+        self.instrumented, self.function = instrumented, function
+        self.design = instrumented.design
+        self.source: TokenisedFile = self.design.source(function.file)
         self.tokens = function.tokens
-        self.unlabelled = 0
+        self.unlabelled = 0  # loops without a label so far
         self.ends: list[str] = []  # calls inserted before each return
-        # Number of the dataflow region, whose statements are processes.
-        self.region: int | None = None
-        self.indices: list[str] = []  # counters of the enclosing unrolled loops of the region
-        self.scopes: list[LoopText] = []
+        self.region: int | None = None  # whose statements are processes
+        self.counters: list[str] = []  # of the enclosing unrolled loops of the region
 
     def walk(self) -> None:
         """Walk the body."""
         first, last = self.function.body
-        is_top = self.function is self.design.top
+        is_top = self.function is self.instrumented.top
         if is_top:
             self.ends.append("csdf_top.end()")
             self.source.insert(
@@ -174,12 +240,12 @@ class Body:
 
     def _compound(self, first: int, last: int) -> None:
         """Walk the statements between two braces: a region if they contain the dataflow pragma."""
-        outer, indices, self.region = self.region, self.indices, None
+        outer, counters, self.region = self.region, self.counters, None
         is_region = self._is_region(first, last)
         if is_region:
-            self.region = len(self.design.regions)
-            self.design.regions.append((self.function, self._line(first)))
-            self.indices = []
+            self.region = self.instrumented.regions
+            self.instrumented.regions += 1
+            self.counters = []
             self.ends.append("csdf_region.join()")
             self.source.insert(
                 self.tokens[first].end, "::csdf_trace::Region csdf_region;", Rank.OPEN_REGION
@@ -188,7 +254,7 @@ class Body:
         if is_region:
             self.ends.pop()
             self.source.insert(self.tokens[last].start, "csdf_region.join();", Rank.JOIN_REGION)
-        self.region, self.indices = outer, indices
+        self.region, self.counters = outer, counters
 
     def _is_region(self, first: int, last: int) -> bool:
         """Whether the dataflow pragma is between two braces, outside inner brackets."""
@@ -234,7 +300,7 @@ class Body:
         tokens = self.tokens
         text = tokens[start].text
         if pragma := self._pragma(start):
-            self._obey(pragma[0], pragma[1])
+            self._follow(*pragma)
             return pragma[1]
         if tokens[start].kind == "pragma" or text == ";":
             return start + 1
@@ -254,7 +320,9 @@ class Body:
             if text == "try":
                 return self._try(start, last)
             if text in ("case", "default"):
-                return self._case(start, last)
+                while start < last and self._text(start) != ":":
+                    start += 1
+                return start + 1
             if self._text(start + 1) == ":" and text not in ("public", "private", "protected"):
                 return self._labelled(start, last)
         return self._simple(start, last)
@@ -275,13 +343,6 @@ class Body:
         while self._text(end) == "catch":
             end = self._statement(after(self.tokens, end + 1), last)
         return end
-
-    def _case(self, start: int, last: int) -> int:
-        """Return the position after the colon of a `case` or `default`."""
-        colon = start
-        while colon < last and self._text(colon) != ":":
-            colon += 1
-        return colon + 1
 
     def _labelled(self, label: int, last: int) -> int:
         """Walk a statement with a label; return the position after the statement."""
@@ -304,14 +365,13 @@ class Body:
                 return self._unrolled_loop(keyword, body, last)
             name = loop.label or f"VITIS_LOOP_{loop.line}_{loop.number}"
             # The site gets its tokens after the walk of the body, and its number before it.
-            site = self._site(name, "loop", start, start + 1)
+            site = self._site(name, start, start + 1)
             self.region = None
-        self.design.loops.append(loop)
-        number = len(self.design.loops) - 1
-        is_recorded = not self.function.is_constant
-        if is_recorded:
+        number = None if self.function.is_constant else len(self.instrumented.loops)
+        self.instrumented.loops.append(loop)
+        if number is not None:
             self._record_loop(keyword, number)
-        end = self._loop_body(loop, body, last, number if is_recorded else None)
+        end = self._loop_body(body, last, number)
         if self._text(keyword) == "do":
             end = after(self.tokens, end + 1) + 1
         self.region = region
@@ -320,35 +380,32 @@ class Body:
             site.tokens = self.tokens[start:end]
         return end
 
-    def _loop_text(self, start: int, i: int) -> tuple[LoopText, int]:
-        """Return a loop with the pragmas before its body, and the position of the body."""
-        label = self.tokens[start].text if start != i else ""
+    def _loop_text(self, start: int, keyword: int) -> tuple[LoopText, int]:
+        """Return a loop, and the position of its body, after the pragmas before the body."""
+        label = self.tokens[start].text if start != keyword else ""
+        self.unlabelled += not label
         loop = LoopText(
             label=label,
-            line=self._line(i),
-            file=self.function.file,
+            line=self._line(keyword),
             function=self.function.name,
-            number=0,
+            number=0 if label else self.unlabelled,
         )
-        if not label:
-            self.unlabelled += 1
-            loop.number = self.unlabelled
-        body = i + 1 if self.tokens[i].text == "do" else after(self.tokens, i + 1)
+        is_do = self.tokens[keyword].text == "do"
+        body = keyword + 1 if is_do else after(self.tokens, keyword + 1)
         while (pragma := self._pragma(body)) is not None:
-            loop.pragmas.append(pragma[0])
-            body = pragma[1]
+            _, body = pragma
         return loop, body
 
-    def _unrolled_loop(self, i: int, body: int, last: int) -> int:
+    def _unrolled_loop(self, keyword: int, body: int, last: int) -> int:
         """Walk the body of an unrolled loop, whose counter tells its processes apart."""
-        outer = self.indices
+        outer = self.counters
         # The counter precedes `=`, or `:` in a loop over a range, within three tokens.
-        counters = [
-            self.tokens[i + 2 + k].text for k in range(3) if self._text(i + 3 + k) in ("=", ":")
-        ]
-        self.indices = [*outer, *counters[:1]]
+        for position in range(keyword + 2, keyword + 5):
+            if self._text(position + 1) in ("=", ":"):
+                self.counters = [*outer, self.tokens[position].text]
+                break
         end = self._statement(body, last)
-        self.indices = outer
+        self.counters = outer
         return end
 
     def _record_loop(self, i: int, number: int) -> None:
@@ -359,19 +416,17 @@ class Body:
             f"for(::csdf_trace::Loop csdf_{number}({number});csdf_{number}.once();csdf_{number}.end())",
             Rank.LOOP,
         )
-        if token.text in ("for", "while") and (test := self._test(i)):
-            self.source.insert(test, f"(void)csdf_{number}.test(),", Rank.STATEMENT)
+        if token.text in ("for", "while") and (condition := self._condition(i)):
+            self.source.insert(condition, f"(void)csdf_{number}.test(),", Rank.STATEMENT)
 
-    def _loop_body(self, loop: LoopText, body: int, last: int, number: int | None) -> int:
+    def _loop_body(self, body: int, last: int, number: int | None) -> int:
         """Walk the body of a loop and return the position after it; number: of a recorded loop."""
         token = self.tokens[body]
         if token.text == "{":
             if number is not None:
                 self.source.insert(token.end, f"csdf_{number}.iteration();", Rank.OPEN_SCOPE)
-            self.scopes.append(loop)
             end = after(self.tokens, body)
             self._compound(body, end - 1)
-            self.scopes.pop()
             return end
         if number is not None:
             self.source.insert(
@@ -379,22 +434,28 @@ class Body:
             )
         return self._statement(body, last)
 
-    def _test(self, i: int) -> int:
-        """The position of the condition of a loop, if it has a call, which may read a FIFO; else 0."""
+    def _condition(self, keyword: int) -> int:
+        """Return the offset of the condition of a loop that has a call, which may read a FIFO; else 0.
+
+        A declaration in the condition, as in `while (int x = f())`, cannot follow an operator.
+        """
         tokens = self.tokens
-        end = after(tokens, i + 1) - 1
-        parts: list[int] = [i + 2]
-        k = i + 2
-        while k < end:
-            if tokens[k].text == ";":
-                parts.append(k + 1)
-            k = after(tokens, k) if tokens[k].text in OPEN and tokens[k].kind == "sign" else k + 1
-        first = parts[0] if tokens[i].text == "while" else parts[1] if len(parts) == 3 else end
-        last = end if tokens[i].text == "while" else parts[2] - 1 if len(parts) == 3 else end
-        condition = tokens[first:last]
-        if not any(t.text == "(" for t in condition) or list(declared(condition)):
+        end = after(tokens, keyword + 1) - 1
+        begins = [keyword + 2]  # of the parts of the loop that semicolons separate
+        position = keyword + 2
+        while position < end:
+            if tokens[position].text == ";":
+                begins.append(position + 1)
+            is_bracket = tokens[position].text in OPEN and tokens[position].kind == "sign"
+            position = after(tokens, position) if is_bracket else position + 1
+        if tokens[keyword].text == "while":
+            condition = tokens[keyword + 2 : end]
+        elif len(begins) == 3:
+            condition = tokens[begins[1] : begins[2] - 1]
+        else:  # a loop over a range
             return 0
-        return condition[0].start
+        has_call = any(token.text == "(" for token in condition)
+        return condition[0].start if has_call and not list(declared(condition)) else 0
 
     def _unrolled_calls(self, body: int) -> bool:
         """Whether a loop of a region is unrolled and calls functions: each iteration is a process."""
@@ -422,28 +483,21 @@ class Body:
 
     # -- pragmas --------------------------------------------------------------------------------------
 
-    def _obey(self, pragma: Pragma, following: int) -> None:
-        """Record a pragma of a loop body; pass depths and kinds of storage to the run."""
-        if self.scopes:
-            self.scopes[-1].pragmas.append(pragma)
+    def _follow(self, pragma: Pragma, following: int) -> None:
+        """Insert calls that pass depths and kinds of storage to the run, after all pragmas in a row."""
         name = pragma.settings.get("variable", "").lstrip("&")
-        if pragma.name not in ("stream", "bind_storage", "resource") or not re.fullmatch(
-            r"[\w:.\[\]]+", name
-        ):
+        is_of_stream = pragma.name in ("stream", "bind_storage", "resource")
+        if not is_of_stream or not re.fullmatch(r"[\w:.\[\]]+", name):
             return
-        while following < len(self.tokens) and (self.tokens[following].kind == "pragma"):
+        while following < len(self.tokens) and self.tokens[following].kind == "pragma":
             following += 1
-        at = self.tokens[following].start
+        call = ""
         if pragma.name == "stream" and "depth" in pragma.settings:
-            self.source.insert(
-                at,
-                f"::csdf_trace::depth({name},({pragma.settings['depth']}),{self.function.file},{pragma.line});",
-                Rank.DIRECTIVE,
-            )
+            depth, file = pragma.settings["depth"], self.function.file
+            call = f"::csdf_trace::depth({name},({depth}),{file},{pragma.line});"
         elif kind := pragma.settings.get("impl") or pragma.settings.get("core"):
-            self.source.insert(
-                at, f'::csdf_trace::storage({name},"{kind.lower()}");', Rank.DIRECTIVE
-            )
+            call = f'::csdf_trace::storage({name},"{kind.lower()}");'
+        self.source.insert(self.tokens[following].start, call, Rank.DIRECTIVE)
 
     # -- simple statements ----------------------------------------------------------------------------
 
@@ -486,7 +540,7 @@ class Body:
             )
             if tokens[end].text == "{" and self._is_lambda(end):
                 close = after(tokens, end)
-                inner = Body(self.design, self.function)
+                inner = FunctionWalk(self.instrumented, self.function)
                 inner.unlabelled = self.unlabelled
                 inner._compound(end, close - 1)
                 end = close
@@ -506,9 +560,9 @@ class Body:
             texts = [token.text for token in self.tokens[start:name_end]]
             if "<" in texts:
                 spelled = "".join(texts)
-            self._site(spelled, "call", start, end)
+            self._site(spelled, start, end)
         elif assigned := self._assigned_call(start, end):
-            self._site(assigned, "call", start, end, is_inline=True)
+            self._site(assigned, start, end, is_inline=True)
 
     def _is_lambda(self, brace: int) -> bool:
         """Whether a brace opens the body of a lambda: it follows `]` or `)`, and specifiers."""
@@ -551,19 +605,23 @@ class Body:
             if "&" not in head and not is_alias:
                 self._register_streams(end, names)
         elif self.region is not None:
-            self._record_variables(self.region, names)
+            # By these variables processes may depend on each other.
+            self.instrumented.variables += (
+                RegionVariable(name.text, self.source.line(name.start), self.region)
+                for name, _ in names
+            )
             if len(names) == 1:
                 self._initialising_call(start, end, names[0][1])
 
     def _declared_tasks(self, start: int, end: int, names: Declarators) -> None:
         """Number the objects of hls::task: `task t(f, ...)` runs f; arrays get functions later."""
         for name, suffix in names:
-            self.design.task_names.add(name.text)
+            self.instrumented.task_names.add(name.text)
             is_constructed = suffix and suffix[0].text == "("
             arguments = split(suffix, 1, after(suffix, 0) - 1) if is_constructed else ()
             if arguments:
                 function = "".join(token.text for token in arguments[0])
-                site = self._site(function, "task", start, end, is_wrapped=False)
+                site = self._site(function, start, end, is_wrapped=False)
                 self._number_task(site, suffix[0].end)
 
     def _register_streams(self, end: int, names: Declarators) -> None:
@@ -578,19 +636,6 @@ class Body:
             Rank.DECLARED,
         )
 
-    def _record_variables(self, region: int, names: Declarators) -> None:
-        """Record variables of a region, by which its processes may depend on each other."""
-        for name, suffix in names:
-            self.design.variables.append(
-                RegionVariable(
-                    name=name.text,
-                    line=self.source.line(name.start),
-                    region=region,
-                    is_array=bool(suffix) and suffix[0].text == "[",
-                    at=name.start,
-                )
-            )
-
     def _initialising_call(self, start: int, end: int, suffix: Sequence[Token]) -> None:
         """Make a process of a call whose result initialises a variable: `type x = f(...);`."""
         if not suffix or suffix[0].text != "=":
@@ -601,12 +646,9 @@ class Body:
         texts = [token.text for token in suffix[1:name_end]]
         called = next((text for text in reversed(texts) if text in self.design.functions), "")
         if called:
-            site = self._site(called, "call", start, end, is_inline=True, is_wrapped=False)
             # A lambda would end the scope of the variable.
-            begin, finish = (
-                f"::csdf_trace::begin({site.number});",
-                f"::csdf_trace::end({site.number});",
-            )
+            number = self._site(called, start, end, is_wrapped=False).number
+            begin, finish = f"::csdf_trace::begin({number});", f"::csdf_trace::end({number});"
             self.source.insert(self.tokens[start].start, begin, Rank.STATEMENT)
             self.source.insert(self.tokens[end - 1].end, finish, Rank.END_CALL)
 
@@ -615,7 +657,7 @@ class Body:
     def _task_element(self, start: int, end: int) -> None:
         """Number a task of an array of hls::task: `tasks[i](f, ...)`."""
         tokens = self.tokens
-        if tokens[start].text not in self.design.task_names:
+        if tokens[start].text not in self.instrumented.task_names:
             return
         opening = start + 1
         while self._text(opening) == "[":
@@ -624,7 +666,7 @@ class Body:
         arguments = split(tokens, opening + 1, after(tokens, opening) - 1) if is_call else ()
         if arguments:
             function = "".join(token.text for token in arguments[0])
-            site = self._site(function, "task", start, end, is_wrapped=False)
+            site = self._site(function, start, end, is_wrapped=False)
             self._number_task(site, tokens[opening].end)
 
     def _number_task(self, site: Site, offset: int) -> None:
@@ -649,36 +691,27 @@ class Body:
             close = after(tokens, opening)
             arguments = split(tokens, opening + 1, close - 1)
             function = "".join(token.text for token in arguments[0]) if arguments else "task"
-            site = self._site(function, "task", position, close, is_wrapped=False)
+            site = self._site(function, position, close, is_wrapped=False)
             self.source.insert(tokens[position - 1].start, f".at({site.number})", Rank.STATEMENT)
 
     # -- sites ----------------------------------------------------------------------------------------
 
     def _site(
-        self,
-        name: str,
-        kind: str,
-        start: int,
-        end: int,
-        *,
-        is_inline: bool = False,
-        is_wrapped: bool = True,
+        self, name: str, start: int, end: int, *, is_inline: bool = False, is_wrapped: bool = True
     ) -> Site:
         """Record the tokens from `start` to before `end` as a statement that starts a process."""
         site = Site(
-            number=FIRST_SITE + len(self.design.sites),
+            number=FIRST_SITE + len(self.instrumented.sites),
             name=name,
-            kind=kind,
             line=self._line(start),
             file=self.function.file,
-            region=-1 if self.region is None else self.region,
+            region=self.region,
             tokens=self.tokens[start:end],
             start=self.tokens[start].start,
             end=self.tokens[end - 1].end,
-            is_replicated=bool(self.indices),
-            indices=tuple(self.indices),
+            counters=tuple(self.counters),
             is_inline=is_inline,
             is_wrapped=is_wrapped,
         )
-        self.design.sites.append(site)
+        self.instrumented.sites.append(site)
         return site

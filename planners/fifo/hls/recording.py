@@ -24,8 +24,8 @@ if sys.platform != "win32":
 from csdf.errors import UnreadableFile, counted
 from planners.fifo.hls.confinement import PREFIX, confine, copy_inputs, end_group
 from planners.fifo.hls.cpp_tokens import declared
-from planners.fifo.hls.instrument import instrument
-from planners.fifo.hls.sources import FIRST_SITE, TOP_SITE, Function, SourceDesign
+from planners.fifo.hls.instrument import FIRST_SITE, TOP_SITE, instrument
+from planners.fifo.hls.sources import Function, SourceDesign
 from planners.fifo.hls.trace import Trace, TraceReader
 
 INCLUDE = Path(__file__).parent / "include"
@@ -83,7 +83,7 @@ def record(
         program = run.compile(memory=max(bytes, COMPILING_BYTES))
         text = run.execute(program, seconds=seconds, memory=bytes, call=call)
         top_file = str(run.shown_path(run.top.file))
-        reader = TraceReader(run.design, run.top, top_file, has_bench=bool(benches))
+        reader = TraceReader(run.instrumented, top_file, has_bench=bool(benches))
         return reader.trace(text, run.sources[0])
 
 
@@ -122,7 +122,7 @@ class Recording:
         try:
             self.design.find_functions()
             self.top = self._find_top(top)
-            instrument(self.design, self.top)
+            self.instrumented = instrument(self.design, self.top)
         except RecursionError:
             raise UnreadableFile(
                 f"{sources[0]}: brackets or statements are nested too deep"
@@ -328,7 +328,7 @@ class Recording:
                 "give a test bench that calls it"
             )
         text, names = "\nint main(){", []
-        source = list(self.design.sources.values())[top.file]
+        source = self.design.source(top.file)
         for number, parameter in enumerate(top.parameters):
             names_here = list(declared(parameter))
             if not names_here:
@@ -450,10 +450,10 @@ class Recording:
     def _process_named(self, number: int) -> str:
         if number == TOP_SITE:
             return self.top.name
-        site = self.design.sites[number - FIRST_SITE]
+        site = self.instrumented.sites[number - FIRST_SITE]
         return f"process {site.name} (line {site.line})"
 
     def shown_path(self, number: int) -> Path:
         """Return the path of a source as the user called it."""
-        path = list(self.design.sources)[number]
+        path = self.design.source(number).path
         return self.shown.get(path, path)

@@ -1,25 +1,15 @@
-"""C++ sources of a dataflow design: functions, regions, and which processes write and read variables.
+"""C++ sources of a dataflow design: the files with their headers, and the functions in them.
 
-A trace is the output of one run of the instrumented design. Each statement of a region is a site, with
-a number; a run of a site in a trace is a process:
-
-    void top(...) {            site 1
-    #pragma HLS dataflow
-        load(x, a);            site 2 writes a
-        sum(a, y);             site 3 reads a, so that its process starts after the process of site 2
-    }
-
-`SourceDesign.read` tokenises the files and `find_functions` finds the functions. The module
-`instrument` then adds sites, loops and variables, and asks `users` which sites write and read an array.
-The text of both branches of an `#if` is stored; only the branch that C simulation compiles is
-tokenised.
+`SourceDesign.read` tokenises a file and the headers that it includes, and `find_functions` finds the
+functions. The text of both branches of an `#if` is stored; only the branch that C simulation compiles
+is tokenised.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -27,7 +17,6 @@ from planners.fifo.hls.cpp_tokens import (
     OPEN,
     TOKEN,
     Conditions,
-    Pragma,
     Token,
     TokenisedFile,
     after,
@@ -36,57 +25,23 @@ from planners.fifo.hls.cpp_tokens import (
     split,
 )
 
-# The argument that functions of the standard library write.
-WRITTEN_ARGUMENT = {"memcpy": 0, "memset": 0, "memmove": 0, "copy": 2}
-ASSIGNMENT = re.compile(r"(?:[-+*/%&|^]|<<|>>)?=")
 INCLUDE = re.compile(r'#\s*include\s*(["<])([^">]+)[">]')
-TOP_SITE = 1  # number of the top function among the sites that start a process
-FIRST_SITE = 2  # number of the first statement among the sites
+DIRECTIVE = re.compile(r"#\s*(\w*)(.*)", re.DOTALL)
+ALIAS_TOKENS = 40  # most tokens of a declaration of an alias
+STREAM_TYPES = frozenset(("stream", "streams", "stream_of_blocks", "round_robin", "load_balance"))
 
 
-@dataclass(slots=True, kw_only=True)
-class LoopText:
-    """A loop; number: among the loops without a label of its function, from 1."""
-
-    label: str
-    line: int
-    file: int
-    function: str
-    number: int
-    pragmas: list[Pragma] = field(default_factory=list)
-
-
-@dataclass(slots=True, kw_only=True)
-class Site:
-    """A statement that starts a process: a call, or a loop in the region.
-
-    number: of the site in a trace, from FIRST_SITE. is_wrapped: whether the instrumentation encloses
-    the statement in a lambda, `run(2, {}, false, [&]{load(x, a);});`. The number of an unwrapped
-    statement is inserted into the statement, or before and after it.
-    """
-
-    number: int
-    name: str
-    kind: str  # call, loop, task, top
-    line: int
-    file: int
-    region: int
-    tokens: Sequence[Token] = ()
-    start: int = 0
-    end: int = 0
-    is_replicated: bool = False
-    indices: tuple[str, ...] = ()  # counters of the unrolled loops around it
-    is_inline: bool = False
-    is_wrapped: bool = True
-
-
-@dataclass(slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Function:
-    """A function that is defined in the sources: its parameters and body as tokens."""
+    """A function that is defined in the sources: its parameters and body as tokens.
+
+    body: the positions of its braces in `tokens`. file: number of the source. scope: such as
+    "::namespace::class"; "" outside of namespaces and classes.
+    """
 
     name: str
     parameters: tuple[tuple[Token, ...], ...]
-    body: tuple[int, int]  # the numbers of its braces in `tokens`
+    body: tuple[int, int]
     tokens: Sequence[Token]
     file: int
     line: int
@@ -95,114 +50,111 @@ class Function:
     scope: str
 
 
-@dataclass(slots=True, kw_only=True)
-class RegionVariable:
-    """A variable of a region that is no stream: an array, or a scalar."""
+class GlobalStream(NamedTuple):
+    """A stream that is declared outside of functions and classes; name: with its namespaces."""
 
     name: str
+    file: int
     line: int
-    region: int
-    is_array: bool
-    at: int
+
+
+class Unbalanced(NamedTuple):
+    """The first bracket of a source without a counterpart."""
+
+    file: int
+    line: int
+    bracket: str
 
 
 class _OpenCondition(NamedTuple):
-    """An `#if` before its `#endif`."""
+    """An `#if` before its `#endif`.
 
-    is_compiled: bool  # whether the code around the `#if` is compiled
-    was_taken: bool  # whether a branch was taken: later branches are not compiled
+    is_compiled: whether the code around the `#if` is compiled. was_taken: whether a branch was
+    taken; then no later branch is compiled.
+    """
 
-
-class _OpenBracket(NamedTuple):
-    """An open bracket: the function that it calls, or "", and the index of the current argument."""
-
-    callee: str
-    argument: int
+    is_compiled: bool
+    was_taken: bool
 
 
 class SourceDesign:
-    """All sources of a design: functions, regions, processes, loops; and the insertions for a trace."""
+    """The sources of a design: files by path, functions by name, and the names of stream types.
+
+    folders: of headers. shipped: names of headers that are not the user's; they are not read.
+    """
 
     def __init__(
         self, *, folders: Sequence[Path], shipped: frozenset[str], defines: Iterable[str]
     ) -> None:
-        self.top: Function | None = None
         self.sources: dict[Path, TokenisedFile] = {}
         self.functions: dict[str, list[Function]] = {}
-        self.loops: list[LoopText] = [LoopText(label="", line=0, file=0, function="", number=0)]
-        self.sites: list[Site] = []
-        self.regions: list[tuple[Function, int]] = []
-        self.variables: list[RegionVariable] = []
-        self.stream_types = {"stream", "streams", "stream_of_blocks", "round_robin", "load_balance"}
-        self.global_streams: list[tuple[str, int, int]] = []
+        self.stream_types = set(STREAM_TYPES)
+        self.global_streams: list[GlobalStream] = []
         self.included: set[Path] = set()
-        self.task_names: set[str] = set()
-        self.unbalanced: list[tuple[int, int, str]] = []  # source, line, bracket
+        self.unbalanced: list[Unbalanced] = []
         self._folders, self._shipped = folders, shipped
         self._conditions = Conditions(defines)
-        self._directions: dict[tuple[str, int], str] = {}  # usage of a parameter of a function
-        self._users: dict[int, dict[str, tuple[tuple[int, ...], tuple[int, ...]]]] = {}
 
-    # -- reading --------------------------------------------------------------------------------------
+    def source(self, number: int) -> TokenisedFile:
+        """Return a source by its number, the order in which the sources were read."""
+        return list(self.sources.values())[number]
+
+    # -- preprocessor ---------------------------------------------------------------------------------
 
     def read(self, path: Path, text: str, *, is_bench: bool = False) -> TokenisedFile:
         """Add a source and the user's headers that it includes; a test bench is only copied."""
         source = TokenisedFile(path, text, len(self.sources), is_bench=is_bench)
         self.sources[path] = source
-        open_conditions: list[_OpenCondition] = []
+        conditions: list[_OpenCondition] = []
         is_active = True
         for match in TOKEN.finditer(text):
             kind = match.lastgroup or ""
-            if kind in ("space", "newline", "mark"):
-                if kind != "mark":
-                    continue
-                kind = "string"
             if kind == "directive":
-                is_active = self._direct(source, match, open_conditions, is_active=is_active)
-            elif is_active:
+                is_active = self._follow(source, match, conditions, is_active=is_active)
+            elif is_active and kind not in ("space", "newline"):
                 source.tokens.append(Token(kind, match[0], match.start()))
         return source
 
-    def _direct(
+    def _follow(
         self,
         source: TokenisedFile,
-        directive: re.Match[str],
-        opened: list[_OpenCondition],
+        match: re.Match[str],
+        conditions: list[_OpenCondition],
         *,
         is_active: bool,
     ) -> bool:
         """Follow a directive; return whether the code after it is compiled."""
-        text = directive[0].replace("\\\n", " ")
-        word = re.match(r"\w*", text[1:].strip())
-        name = word[0] if word else ""
-        suffix = text[1:].strip()[len(name) :]
+        text = match[0].replace("\\\n", " ")
+        directive = DIRECTIVE.match(text)
+        name, argument = directive.groups() if directive else ("", "")
         if name in ("if", "ifdef", "ifndef"):
-            holds = (
-                self._conditions.holds(suffix)
-                if name == "if"
-                else (suffix.split() or [""])[0] in self._conditions.macros
-            )
-            holds = holds != (name == "ifndef")
-            opened.append(_OpenCondition(is_active, holds))
+            holds = self._holds(name, argument)
+            conditions.append(_OpenCondition(is_active, holds))
             return is_active and holds
-        if name in ("elif", "else") and opened:
-            is_compiled, was_taken = opened[-1]
-            holds = not was_taken and (name == "else" or self._conditions.holds(suffix))
-            opened[-1] = _OpenCondition(is_compiled, was_taken or holds)
+        if name in ("elif", "else") and conditions:
+            is_compiled, was_taken = conditions[-1]
+            holds = not was_taken and (name == "else" or self._conditions.holds(argument))
+            conditions[-1] = _OpenCondition(is_compiled, was_taken or holds)
             return is_compiled and holds
-        if name == "endif" and opened:
-            return opened.pop().is_compiled
-        if not is_active:
-            return False
-        if name in ("define", "undef"):
-            self._conditions.define(directive[0])
-        elif name == "include":
+        if name == "endif" and conditions:
+            return conditions.pop().is_compiled
+        if is_active and name in ("define", "undef"):
+            self._conditions.define(match[0])
+        elif is_active and name == "include":
             self._include(source, text)
-        elif name == "pragma":
-            source.tokens.append(Token("pragma", directive[0], directive.start()))
-        return True
+        elif is_active and name == "pragma":
+            source.tokens.append(Token("pragma", match[0], match.start()))
+        return is_active
+
+    def _holds(self, name: str, argument: str) -> bool:
+        """Whether the condition of an `#if`, `#ifdef` or `#ifndef` holds."""
+        if name == "if":
+            return self._conditions.holds(argument)
+        is_defined = "".join(argument.split()[:1]) in self._conditions.macros
+        return is_defined == (name == "ifdef")
 
     def _include(self, source: TokenisedFile, text: str) -> None:
+        """Read the user's header that a directive names, if it was not read before."""
         match = INCLUDE.match(text)
         if not match or match[2] in self._shipped:
             return
@@ -218,18 +170,25 @@ class SourceDesign:
     # -- scopes ---------------------------------------------------------------------------------------
 
     def find_functions(self) -> None:
-        """Find all functions that are defined, and the names of types that are streams."""
+        """Find the names of types that are streams, then all functions that are defined."""
+        self._find_stream_types()
         for source in self.sources.values():
-            for i, token in enumerate(source.tokens):
-                if token.text in ("typedef", "using"):
-                    statement = [t.text for t in source.tokens[i : i + 40]]
-                    statement = statement[: statement.index(";")] if ";" in statement else []
-                    if self.stream_types.intersection(statement):
-                        name = statement[1] if token.text == "using" else statement[-1]
-                        if token.text == "typedef" or "=" in statement:
-                            self.stream_types.add(name)
             if not source.is_bench and self._is_balanced(source):
                 self._scope(source, 0, "")
+
+    def _find_stream_types(self) -> None:
+        """Add the names of streams: `typedef hls::stream<int> fifo;`, `using lane = fifo;`.
+
+        An alias may name an alias of another source, which may be read later, so the search ends when
+        no name is added.
+        """
+        aliases = [alias for source in self.sources.values() for alias in _aliases(source.tokens)]
+        known = 0
+        while known < len(self.stream_types):
+            known = len(self.stream_types)
+            for name, meaning in aliases:
+                if not self.stream_types.isdisjoint(meaning):
+                    self.stream_types.add(name)
 
     def _is_balanced(self, source: TokenisedFile) -> bool:
         """Whether all brackets of a source are closed; the first that is not is noted."""
@@ -243,7 +202,9 @@ class SourceDesign:
                     break
                 opened.pop()
         if opened:
-            self.unbalanced.append((source.number, source.line(opened[-1].start), opened[-1].text))
+            bracket = opened[-1]
+            line = source.line(bracket.start)
+            self.unbalanced.append(Unbalanced(source.number, line, bracket.text))
         return not opened
 
     def _scope(self, source: TokenisedFile, first: int, scope: str) -> int:
@@ -283,46 +244,44 @@ class SourceDesign:
             int table[] = {                                     value; enums and initialisers too
         """
         tokens = source.tokens
-        texts = [t.text for t in tokens[head:brace] if t.kind != "pragma"]
+        texts = [token.text for token in tokens[head:brace] if token.kind != "pragma"]
         if "namespace" in texts[:2] or (texts[:1] == ["extern"] and len(texts) == 2):
             inner = "" if "extern" in texts else "::".join([scope, texts[-1]])
             return self._scope(source, brace + 1, inner), True
         start = head
         while start < brace and tokens[start].text == "template":
             start = max(qualified(tokens, start), start + 1)
-        before = [t.text for t in tokens[start:brace]]
-        before = before[: before.index("(")] if "(" in before else before
-        is_value = "=" in before and "operator" not in before
-        opening = next(
-            (
-                k
-                for k in range(start, brace)
-                if tokens[k].text == "("
-                and not (k and tokens[k - 1].text in ("__attribute__", "alignas"))
-            ),
-            None,
-        )
         end = after(tokens, brace)
-        if "(" in texts and opening is not None and not is_value:
-            name = tokens[opening - 1]
-            if name.kind == "word":
-                function = Function(
-                    name=name.text,
-                    parameters=split(tokens, opening + 1, after(tokens, opening) - 1),
-                    body=(brace, end - 1),
-                    tokens=tokens,
-                    file=source.number,
-                    line=source.line(name.start),
-                    is_constant="constexpr" in texts or "consteval" in texts,
-                    is_template=texts[:1] == ["template"],
-                    scope=scope,
-                )
-                self.functions.setdefault(name.text, []).append(function)
+        before = [token.text for token in tokens[start:brace]]
+        before = before[: before.index("(")] if "(" in before else before
+        if "=" in before and "operator" not in before:
+            return end, False
+        opening = _parameter_list(tokens, start, brace)
+        if opening is not None:
+            self._add_function(source, texts, opening, brace, scope)
             return end, True
-        is_class = not {"class", "struct", "union"}.isdisjoint(texts) and "enum" not in texts
-        if is_class and not is_value:
-            return self._scope(source, brace + 1, scope + "::class"), False
+        if "enum" not in texts and not {"class", "struct", "union"}.isdisjoint(texts):
+            return self._scope(source, brace + 1, f"{scope}::class"), False
         return end, False
+
+    def _add_function(
+        self, source: TokenisedFile, head: Sequence[str], opening: int, brace: int, scope: str
+    ) -> None:
+        """Record a function. head: texts before its body; opening: of its parameter list."""
+        tokens, name = source.tokens, source.tokens[opening - 1]
+        if name.kind == "word":
+            function = Function(
+                name=name.text,
+                parameters=split(tokens, opening + 1, after(tokens, opening) - 1),
+                body=(brace, after(tokens, brace) - 1),
+                tokens=tokens,
+                file=source.number,
+                line=source.line(name.start),
+                is_constant="constexpr" in head or "consteval" in head,
+                is_template=head[:1] == ["template"],
+                scope=scope,
+            )
+            self.functions.setdefault(name.text, []).append(function)
 
     def _global(self, source: TokenisedFile, head: int, end: int, scope: str) -> None:
         """Record the streams that a statement outside of functions and classes declares."""
@@ -330,11 +289,10 @@ class SourceDesign:
         if scope.endswith("class") or not self.stream_types.intersection(t.text for t in tokens):
             return
         for name, _ in declared(tokens):
-            self.global_streams.append(
-                (scope + "::" + name.text, source.number, source.line(name.start))
-            )
+            line = source.line(name.start)
+            self.global_streams.append(GlobalStream(f"{scope}::{name.text}", source.number, line))
 
-    # -- top functions, and users of variables --------------------------------------------------------
+    # -- top functions --------------------------------------------------------------------------------
 
     def tops(self) -> list[Function]:
         """Return the functions with a region, or tasks, that no other function of the sources calls."""
@@ -343,152 +301,35 @@ class SourceDesign:
         for functions in self.functions.values():
             for function in functions:
                 first, last = function.body
-                texts = [t.text for t in function.tokens[first:last]]
-                called.update(t for t in texts if t != function.name)
+                body = function.tokens[first:last]
+                texts = {token.text for token in body}
+                called |= texts - {function.name}
                 is_region = any(
-                    t.kind == "pragma" and re.search(r"HLS\s+DATAFLOW", t.text, re.IGNORECASE)
-                    for t in function.tokens[first:last]
+                    token.kind == "pragma"
+                    and re.search(r"HLS\s+DATAFLOW", token.text, re.IGNORECASE)
+                    for token in body
                 )
                 if is_region or "invoke" in texts or "hls_thread_local" in texts:
                     candidates.append(function)
         return [function for function in candidates if function.name not in called] or candidates
 
-    def users(self, variable: RegionVariable) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Return the numbers of the sites that write a variable of a region, and of its readers."""
-        if variable.name not in self._users.setdefault(variable.region, {}):
-            writers, readers = [], []
-            for site in self.sites:
-                if site.region == variable.region:
-                    usage = self._settled_usage(site.tokens, variable.name)
-                    writers += [site.number] if "w" in usage else []
-                    readers += [site.number] if "r" in usage else []
-            self._users[variable.region][variable.name] = tuple(writers), tuple(readers)
-        return self._users[variable.region][variable.name]
 
-    def _settled_usage(self, tokens: Sequence[Token], name: str) -> str:
-        """Return `_usage` with the final directions of all parameters, by iteration to a fixed point.
-
-        Directions start as "" and only grow, so the loop ends, also if functions call each other.
-        """
-        settled = len(self._directions)
-        while True:
-            before = dict(self._directions)
-            usage = self._usage(tokens, name)
-            # The functions that were met last first: a direction depends on those of its callees.
-            for key in reversed(list(self._directions)[settled:]):
-                self._directions[key] = self._parameter_usage(*key)
-            if self._directions == before:
-                return usage
-
-    def _usage(self, tokens: Sequence[Token], name: str) -> str:
-        """Return how tokens use a variable: "r" if they read it, "w" if they write it, "rw", or ""."""
-        directions = set[str]()
-        opened: list[_OpenBracket] = []
-        target_end = 0  # the end of a bracket with the address that is written, as in *(x + i) = 1
-        for i, token in enumerate(tokens):
-            before = tokens[i - 1].text if i else ""
-            if token.text in OPEN and token.kind == "sign":
-                callee = self._callee(tokens, i) if token.text == "(" else ""
-                opened.append(_OpenBracket(callee, 0))
-                close = after(tokens, i)
-                if before == "*" and close < len(tokens) and tokens[close].text == "=":
-                    target_end = close
-            elif token.text in (")", "]", "}") and opened:
-                opened.pop()
-            elif token.text == "," and opened:
-                opened[-1] = _OpenBracket(opened[-1].callee, opened[-1].argument + 1)
-            elif token.text == name and token.kind == "word" and before not in (".", "->"):
-                bracket = opened[-1] if opened else _OpenBracket("", 0)
-                is_target = i < target_end
-                directions.update(self._access(tokens, i, bracket, is_target=is_target))
-        return "".join(sorted(directions))
-
-    def _access(
-        self,
-        tokens: Sequence[Token],
-        i: int,
-        bracket: _OpenBracket,
-        *,
-        is_target: bool,
-    ) -> str:
-        """Return how the variable at token i is used there; bracket: the innermost around it.
-
-        is_target: whether the variable is part of an address that is written. For a variable x:
-
-            w    x[i].re = 1;   *(x + i) = 1;   *x++ = 1;   memcpy(x, y, 8);   in.read(x);   in >> x;
-            rw   x += 1;   ++x;
-            r    y = x[i];   print(x);   y = a >> x;
-            as the parameter of f, if f is defined in the sources:   f(y, x);
-        """
-        end = i + 1  # after the subscripts, members and calls that follow the variable
-        while end < len(tokens) and tokens[end].text in ("[", ".", "->"):
-            end = after(tokens, end) if tokens[end].text == "[" else end + 2
-            if end < len(tokens) and tokens[end].text == "(":
-                end = after(tokens, end)
-        before = tokens[i - 1].text if i else ""
-        following, second = ([t.text for t in tokens[end : end + 2]] + ["", ""])[:2]
-        is_stepped = before == "*" and following in ("++", "--") and second == "="
-        if following == "=" or is_target or is_stepped:
-            return "w"
-        is_updated = ASSIGNMENT.fullmatch(following)
-        if following in ("++", "--") or before in ("++", "--") or is_updated:
-            return "rw"
-        callee, argument = bracket
-        if callee in self.functions:
-            return self._directions.setdefault((callee, argument), "")
-        destination = WRITTEN_ARGUMENT.get(callee)
-        is_read_into = callee.startswith(("read", "try_read")) and argument == 0
-        is_written = argument == destination or is_read_into or _is_extracted(tokens, i)
-        return "w" if is_written else "r"
-
-    def _callee(self, tokens: Sequence[Token], i: int) -> str:
-        """The name before an opening parenthesis, template arguments passed over."""
-        k = i - 1
-        if k >= 0 and tokens[k].text == ">":
-            depth = 0
-            while k >= 0:
-                depth += (tokens[k].text == ">") - (tokens[k].text == "<")
-                k -= 1
-                if depth == 0:
-                    break
-        return tokens[k].text if k >= 0 and tokens[k].kind == "word" else ""
-
-    def _parameter_usage(self, name: str, argument: int) -> str:
-        """Return how the functions of a name use their parameter at `argument`, as `_usage`."""
-        usage: set[str] = set()
-        for function in self.functions[name]:
-            if argument < len(function.parameters):
-                parameter = function.parameters[argument]
-                names = [token.text for token, _ in declared(parameter)]
-                is_by_value = {"*", "&", "&&", "["}.isdisjoint(token.text for token in parameter)
-                if is_by_value or not names:
-                    usage.add("r")
-                else:
-                    first, last = function.body
-                    usage.update(self._usage(function.tokens[first : last + 1], names[0]))
-        return "".join(sorted(usage))
+def _parameter_list(tokens: Sequence[Token], start: int, end: int) -> int | None:
+    """Return the position of the first parenthesis that does not belong to an attribute, if any."""
+    for position in range(start, end):
+        is_attribute = position and tokens[position - 1].text in ("__attribute__", "alignas")
+        if tokens[position].text == "(" and not is_attribute:
+            return position
+    return None
 
 
-def _is_extracted(tokens: Sequence[Token], i: int) -> bool:
-    """Whether a stream writes the variable at token i, as x in `in >> x;`.
-
-    `>>` shifts where its value is used: `y = a >> x;`, `return a >> x;`, `f(a >> x);`, `T y{a >> x};`.
-    """
-    if [token.text for token in tokens[max(i - 2, 0) : i]] != [">", ">"]:
-        return False
-    depth = 0
-    for k in range(i - 1, -1, -1):
-        text = tokens[k].text
-        if not depth and text in (";", "}"):
-            return True
-        if text in OPEN:
-            if not depth:  # a block, an initialiser, or the arguments of a call
-                return text == "{" and (
-                    not k or tokens[k - 1].text in (")", "]", "{", "}", ";", ":", "else", "do")
-                )
-            depth -= 1
-        elif text in OPEN.values():
-            depth += 1
-        elif not depth and (text in ("return", "?") or ASSIGNMENT.fullmatch(text)):
-            return False
-    return True
+def _aliases(tokens: Sequence[Token]) -> Iterator[tuple[str, list[str]]]:
+    """Yield each name that a `typedef` or `using` declares, with the tokens of the declaration."""
+    for position, token in enumerate(tokens):
+        if token.text in ("typedef", "using"):
+            statement = [token.text for token in tokens[position : position + ALIAS_TOKENS]]
+            texts = statement[1 : statement.index(";")] if ";" in statement else []
+            if texts and token.text == "typedef":
+                yield texts[-1], texts[:-1]
+            elif "=" in texts:
+                yield texts[0], texts[1:]

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
 from csdf.errors import UnreadableFile
-from planners.fifo.hls.sources import FIRST_SITE, TOP_SITE, Function, Site, SourceDesign
+from planners.fifo.hls.instrument import FIRST_SITE, TOP_SITE, Instrumented, Site
 
 # An item of an iteration in the trace: 3 bits, and above them the number of its FIFO or loop.
 ITEM_BITS = 3
@@ -152,17 +152,20 @@ class _Streams(NamedTuple):
 
 
 class TraceReader:
-    """Reads the lines of the recorder; its numbers refer to the sites and loops of a design."""
+    """Reads the lines of the recorder, whose numbers are those of instrumented sites and loops.
 
-    def __init__(self, design: SourceDesign, top: Function, file: str, *, has_bench: bool) -> None:
-        """Set the design; file: of the top function, as the user called it."""
-        self._design, self._top, self._top_file, self._has_bench = design, top, file, has_bench
+    file: of the top function, as the user called it.
+    """
+
+    def __init__(self, instrumented: Instrumented, file: str, *, has_bench: bool) -> None:
+        self._instrumented, self._top_file, self._has_bench = instrumented, file, has_bench
+        self._top = instrumented.top
 
     def trace(self, text: str, file: Path) -> Trace:
         """Return the trace of a file; text: lines of the recorder, of fields separated by tabs."""
         rows = [line.split("\t") for line in text.splitlines()]
         remarks = [row[1] for row in rows if row[0] == "remark"]
-        if not self._has_bench and "main" not in self._design.functions:
+        if not self._has_bench and "main" not in self._instrumented.design.functions:
             remarks.append("no test bench: the arguments of the top function are zeros")
         streams = self._streams(row for row in rows if row[0] == "fifo")
         executions = self._executions(rows, streams.fifo_of)
@@ -251,12 +254,12 @@ class TraceReader:
     def _arrays(self, processes_of_site: dict[int, list[int]]) -> list[TracedArray]:
         """The variables of regions that one process writes and another reads, or several write."""
         arrays = []
-        for variable in self._design.variables:
+        for variable in self._instrumented.variables:
             writers, readers = (
                 tuple(
                     sorted(process for site in sites for process in processes_of_site.get(site, ()))
                 )
-                for sites in self._design.users(variable)
+                for sites in self._instrumented.users(variable)
             )
             # A process that reads what it has written itself waits for nobody.
             readers = tuple(
@@ -270,17 +273,12 @@ class TraceReader:
                 )
         return arrays
 
-    def _own_site(self, number: int, name: str, kind: str) -> Site:
-        """A site at the line of the top function."""
-        line, file = self._top.line, self._top.file
-        return Site(number=number, name=name, kind=kind, line=line, file=file, region=-1)
-
     def _site(self, number: int) -> Site:
-        if number == TOP_SITE:
-            return self._own_site(number, self._top.name, "top")
-        if number == 0:
-            return self._own_site(number, "", "task")
-        return self._design.sites[number - FIRST_SITE]
+        """Return a site by its number; without a statement, at the line of the top function."""
+        if number >= FIRST_SITE:
+            return self._instrumented.sites[number - FIRST_SITE]
+        name = self._top.name if number == TOP_SITE else ""
+        return Site(number=number, name=name, line=self._top.line, file=self._top.file)
 
     def _executions(
         self, rows: Iterable[list[str]], number_of: dict[int, int]
@@ -324,7 +322,7 @@ class TraceReader:
                     repeated(c, n) for c, n in zip(words[::2], words[1::2], strict=True)
                 )
             else:
-                where = self._design.loops[words[0]]
+                where = self._instrumented.loops[words[0]]
                 loops[node] = LoopExecution(
                     label=where.label,
                     line=where.line,

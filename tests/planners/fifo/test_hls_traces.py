@@ -104,6 +104,15 @@ def test_a_function_after_a_namespace_is_found(inner):
     assert set(design.functions) == {"top"}
 
 
+@pytest.mark.parametrize("declaration", ["fifo lane;", "using other = fifo;\nother lane;"])
+def test_a_global_stream_may_have_a_type_of_a_header(tmp_path, declaration):
+    (tmp_path / "types.h").write_text("typedef hls::stream<int> fifo;\n")
+    design = SourceDesign(folders=[tmp_path], shipped=frozenset(), defines=())
+    design.read(tmp_path / "design.cpp", f'#include "types.h"\n{declaration}\n')
+    design.find_functions()
+    assert [stream.name for stream in design.global_streams] == ["::lane"]
+
+
 def test_who_writes_and_who_reads_an_array_is_followed_through_calls():
     design, _ = design_of(
         "template <class T, int N = 8> void fill(unsigned int* x) {\n"
@@ -113,8 +122,8 @@ def test_who_writes_and_who_reads_an_array_is_followed_through_calls():
         "void top(int& r) {\n#pragma HLS dataflow\n unsigned int a[8], b[8];\n deep(a);\n"
         " copy: for (int i = 0; i < 8; i++) b[i] = a[i];\n r = sum(b);\n}\n"
     )
-    instrument(design, design.functions["top"][0])
-    found = {one.name: design.users(one) for one in design.variables}
+    instrumented = instrument(design, design.functions["top"][0])
+    found = {one.name: instrumented.users(one) for one in instrumented.variables}
     # Site 1 is the top function, the statements of its region follow.
     assert found == {"a": ((2,), (3,)), "b": ((3,), (4,))}
 
@@ -150,8 +159,8 @@ def test_shifts_references_and_calls_in_a_cycle(functions, statement, is_written
         f"{functions}void top() {{\n#pragma HLS dataflow\n int first[2], n[2];\n"
         f" for (;;) {{ {first} }}\n for (;;) {body}\n}}\n"
     )
-    instrument(design, design.functions["top"][0])
-    users = {variable.name: design.users(variable) for variable in design.variables}
+    instrumented = instrument(design, design.functions["top"][0])
+    users = {one.name: instrumented.users(one) for one in instrumented.variables}
     assert users["n"] == ((3,) * is_written, (3,) * is_read)
 
 
