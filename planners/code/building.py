@@ -85,6 +85,7 @@ TESTS = {" ".join(tests)}
 HEADERS = $(wildcard include/*.h src/*.h target/*.h)
 BUILD = build/$(TARGET)
 OBJECTS = {objects}
+FLAGS = $(CC) $(CFLAGS) $(ARM) $(CORE_$(TARGET)) $(ARM_CFLAGS) $(WARNINGS) $(COUNTED) $(QUARTERS)
 QUARTERS ?= $(QUARTERS_$(TARGET))
 QEMU ?= qemu-system-arm -M $(MACHINE_$(TARGET)) $(ICOUNT)
 RUN ?= $(QEMU) -nographic -monitor none -serial none -semihosting-config enable=on,target=native -kernel
@@ -129,17 +130,26 @@ size: $(BUILD)/target.elf
 	END {{ print "arena bytes: " arena + 0; print "state bytes: " state + 0; \\
 	print "static RAM bytes: " arena + state }}'
 
-{benched}build/test: $(SOURCES) $(TESTS) $(HEADERS){here}
+# The flags of the last build: what is built with others is built again.
+build/flags $(BUILD)/flags: FORCE
+	@mkdir -p $(@D)
+	@echo '$(subst ','\\'',$(FLAGS))' > $@.now
+	@cmp -s $@.now $@ || cp $@.now $@
+
+FORCE:
+
+{benched}build/test: $(SOURCES) $(TESTS) $(HEADERS) build/flags{here}
 	mkdir -p build
 	$(CC) $(CFLAGS) $(WARNINGS) $(INCLUDED) $(SOURCES) $(TESTS){here} -lm -o $@
 
-$(BUILD)/target.elf: $(OBJECTS){linked} $(TESTS) target/target.c target/target_$(TARGET).ld
+$(BUILD)/target.elf: $(OBJECTS){linked} $(TESTS) target/target.c target/target_$(TARGET).ld \\
+$(BUILD)/flags
 	$(ARM)gcc $(CORE_$(TARGET)) $(ARM_CFLAGS) $(SECTIONS) -std=c99 -Wall -Wextra -DON_TARGET \\
 	$(COUNTED) -DQUARTERS=$(QUARTERS) -nostartfiles -T target/target_$(TARGET).ld \\
 	-Wl,--gc-sections -Wl,-Map=$(BUILD)/target.map \\
 	$(INCLUDED) $(TESTS) target/target.c $(OBJECTS){linked} -lm -lc -lgcc -o $@
 
-$(BUILD)/%.o: src/%.c $(HEADERS)
+$(BUILD)/%.o: src/%.c $(HEADERS) $(BUILD)/flags
 	mkdir -p $(BUILD)
 	$(ARM)gcc $(CORE_$(TARGET)) $(ARM_CFLAGS) $(SECTIONS) $(WARNINGS) -Iinclude{includes} -c $< -o $@
 {_CMSIS_NN if cmsis_nn else ""}
@@ -161,13 +171,13 @@ CMSIS_NN_OTHER = %_f16.c %_f32.c %_flt.c %_s4.c %_s4_fast.c %_s4_opt.c
 CMSIS_NN_SOURCES = $(abspath $(filter-out $(CMSIS_NN_OTHER),$(CMSIS_NN_FILES)))
 COMPILED = -w $(CMSIS_NN_FLAGS) -I$(abspath $(CMSIS_NN)/Include) -c $(CMSIS_NN_SOURCES)
 
-build/cmsis-nn.a: $(CMSIS_NN)/Include/arm_nnfunctions.h
+build/cmsis-nn.a: $(CMSIS_NN)/Include/arm_nnfunctions.h build/flags
 	rm -rf $@ build/cmsis-nn
 	mkdir -p build/cmsis-nn
 	cd build/cmsis-nn && $(CC) $(CFLAGS) $(COMPILED)
 	ar rc $@ build/cmsis-nn/*.o
 
-build/cmsis-nn-$(TARGET).a: $(CMSIS_NN)/Include/arm_nnfunctions.h
+build/cmsis-nn-$(TARGET).a: $(CMSIS_NN)/Include/arm_nnfunctions.h $(BUILD)/flags
 	rm -rf $@ build/cmsis-nn-$(TARGET)
 	mkdir -p build/cmsis-nn-$(TARGET)
 	cd build/cmsis-nn-$(TARGET) && $(ARM)gcc $(CORE_$(TARGET)) $(ARM_CFLAGS) $(SECTIONS) $(COMPILED)
@@ -297,7 +307,7 @@ def readme(
     if once and plan.multiply_accumulates != once:
         work += f", {plan.multiply_accumulates / once:.3f} times the least"
     name, capitals = written.name, written.name.upper()
-    return f"""# {name}: a neural network in {plan.arena_bytes:,} bytes
+    return f"""# {name}: a neural network in an arena of {plan.arena_bytes:,} bytes
 
 | what | how much |
 |---|---|

@@ -224,6 +224,9 @@ class Tables:
         self._names: set[str] = set()
         self._known: dict[object, str] = {}
         self.arrays: dict[str, NDArray[Any]] = {}  # parameters
+        self.purposes: dict[
+            str, dict[str, None]
+        ] = {}  # the names of which each array is the numbers
         self._constants: list[_Constant] = []
         self.structures: dict[str, tuple[str, str]] = {}  # kind and text, by their addresses
         self.wanted: set[str] = set()  # C types and functions that the tables mention
@@ -248,6 +251,7 @@ class Tables:
         if key not in self._known:
             self._known[key] = self._new(f"{self._library}_w_{name}")
             self.arrays[self._known[key]] = flat
+        self.purposes.setdefault(self._known[key], {})[name] = None
         return self._known[key]
 
     def rule(self, rule: Rule) -> str:

@@ -28,7 +28,8 @@ STAGED = """    int32_t staged_offset;
 class HeaderWriter:
     """The text of NAME.h.
 
-    counters: stages of the largest group; version: of the library; weights: the text of NAME_weights.c.
+    counters: stages of the largest group; version: of the library; weights: the text of NAME_weights.c;
+    functions: the text of the functions in NAME.c.
     """
 
     interface: Interface
@@ -36,6 +37,7 @@ class HeaderWriter:
     counters: int
     version: str
     weights: str
+    functions: str
 
     @property
     def _name(self) -> str:
@@ -73,7 +75,8 @@ class HeaderWriter:
         )
         variables = len(self._network.variables)
         turn += f"    uint16_t oldest[{variables}];\n" if variables else ""
-        text = f"""/* {comment(self._network.name)}: inference in {self._plan.arena_bytes} bytes. */
+        bytes_used = self._plan.arena_bytes
+        text = f"""/* {comment(self._network.name)}: inference in an arena of {bytes_used} bytes. */
 #ifndef {capitals}_H
 #define {capitals}_H
 
@@ -90,7 +93,7 @@ extern "C" {{
 {self.interface.ports.macros()}{self._scratch_declared()}
 typedef {self.element} {name}_element;
 
-{status_declared(name)}
+{status_declared(name, self.functions)}
 
 /* The execution state. The fields are private. */
 typedef struct {{

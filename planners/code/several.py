@@ -184,7 +184,7 @@ typedef union {{
 }} {name}_{word};"""
         for number, word in enumerate(members[0].memories)
     )
-    return f"""/* {len(members)} networks that take turns in {arena} bytes. */
+    return f"""/* {len(members)} networks that take turns in an arena of {arena} bytes. */
 #ifndef {capitals}_H
 #define {capitals}_H
 
@@ -287,7 +287,7 @@ there. `NAME_reset`, `NAME_save` and `NAME_restore` are in the headers.
         if keeping
         else ""
     )
-    return f"""# {name}: {len(libraries)} neural networks in {arena:,} bytes
+    return f"""# {name}: {len(libraries)} neural networks in an arena of {arena:,} bytes
 
 | network | arena, alone | state, at most | weights | multiply-accumulates/frame |
 |---|---|---|---|---|

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from textwrap import fill
 
 from cnn2csdf.network import Layer
 from cnn2csdf.stored_tensors import stored_as, stored_at_run_time
 from cnn2csdf.weights import Model
 from csdf.errors import InvalidNetwork, InvalidPlan, UnsupportedOperator
-from planners.code.c_text import TYPES, Tables, array_items, identifier, short_lines, wrapped
+from planners.code.c_text import TYPES, WIDTH, Tables, array_items, identifier, short_lines, wrapped
 from planners.code.calls.cmsis_nn import ANY, CmsisNN, ScratchLimit
 from planners.code.header import HeaderWriter
 from planners.code.initialisers import structures_of
@@ -276,6 +277,7 @@ class _SourceWriter:
             counters=counters,
             version=version,
             weights=weights,
+            functions=text.behind,
         )
         written = Written(
             name=self.name,
@@ -415,6 +417,9 @@ def weights_text(name: str, tables: Tables) -> str:
     pieces = [f'#include "{name}_weights.h"']
     for symbol, array in tables.arrays.items():
         kind = f"const {TYPES[array.dtype.name]} {symbol}[{len(array)}]"
+        purposes = ", ".join(tables.purposes[symbol])
+        if len(tables.purposes[symbol]) > 1:
+            kind = f"{fill(f'/* {purposes} */', WIDTH, subsequent_indent='   ')}\n{kind}"
         text = f"{kind} = {{\n{wrapped(array_items(array))}\n}};"
         if symbol in tables.folded:
             text = f"#if {HELIUM.condition}\n{text}\n#endif"

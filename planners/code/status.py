@@ -11,6 +11,7 @@ With -DNAME_UNCHECKED nothing is checked, and the functions succeed.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Sequence
 from textwrap import indent
 
@@ -24,24 +25,39 @@ def with_checksum(header: str, weights: str) -> str:
     return header.replace(CHECKSUM, f"0x{number:08X}U")
 
 
-def status_declared(name: str) -> str:
-    """Return the type of the status codes of a library, and the checksum of the header."""
-    capitals = name.upper()
+STATUSES = {  # with their numbers, and what they mean
+    "OK": (0, "the call has succeeded"),
+    "DONE": (1, "a frame is complete, and its outputs are valid"),
+    "NULL_POINTER": (-1, "a pointer is NULL"),
+    "TOO_SMALL": (-2, "a memory has fewer bytes than it needs"),
+    "MISALIGNED": (-3, "a memory is not aligned to its elements"),
+    "WRONG_STATE": (-4, "the state is not of this library, or {name}_init was not called"),
+    "WRONG_HEADER": (-5, "the library was compiled with another header"),
+    "WRONG_NUMBER": (-6, "no input or output has this number, or this size"),
+    "BUSY": (-7, "a frame is in progress"),
+    "NO_FRAME": (-8, "no frame is in progress"),
+    "CORRUPT": (-9, "a saved state has changed since it was saved"),
+}
+
+
+def status_declared(name: str, functions: str) -> str:
+    """Return the type of the status codes of a library, and the checksum of the header.
+
+    functions: C of the library; the type has only the codes that these functions mention.
+    """
+    capitals, words = name.upper(), set(re.findall(r"\w+", functions))
+    returned = [status for status in STATUSES if f"{capitals}_{status}" in words]
+    heads = [f"{capitals}_{status} = {STATUSES[status][0]}," for status in returned]
+    heads[-1] = heads[-1].removesuffix(",")
+    width = max(map(len, heads))
+    lines = "".join(
+        f"    {head:<{width}} /* {STATUSES[status][1].format(name=name)} */\n"
+        for head, status in zip(heads, returned, strict=True)
+    )
     return f"""/* Status of a call. After an error, below zero, nothing was computed.
    Compiled with -D{capitals}_UNCHECKED the library checks nothing: errors are undefined behaviour. */
 typedef enum {{
-    {capitals}_OK = 0,
-    {capitals}_DONE = 1,          /* a frame is complete, and its outputs are valid */
-    {capitals}_NULL_POINTER = -1, /* a pointer is NULL */
-    {capitals}_TOO_SMALL = -2,    /* a memory has fewer bytes than it needs */
-    {capitals}_MISALIGNED = -3,   /* a memory is not aligned to its elements */
-    {capitals}_WRONG_STATE = -4,  /* the state is not of this library, or {name}_init was not called */
-    {capitals}_WRONG_HEADER = -5, /* the library was compiled with another header */
-    {capitals}_WRONG_NUMBER = -6, /* no input or output has this number, or this size */
-    {capitals}_BUSY = -7,         /* a frame is in progress */
-    {capitals}_NO_FRAME = -8,     /* no frame is in progress */
-    {capitals}_CORRUPT = -9       /* a saved state has changed since it was saved */
-}} {name}_status;
+{lines}}} {name}_status;
 
 /* Checksum of this header and the weights: identifies the library in a state. */
 #define {capitals}_HEADER {CHECKSUM}"""

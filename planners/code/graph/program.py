@@ -122,7 +122,7 @@ typedef void (*firing_function)(void *context, uint32_t phase, const port *ports
         fired = "\n".join(
             f"{self.signature(actor)}; /* {comment(actor)} */" for actor in self.actors
         )
-        return f"""/* {comment(self.graph.name)}{title}, in {self.arena_bytes} bytes. */
+        return f"""/* {comment(self.graph.name)}{title}, in an arena of {self.arena_bytes} bytes. */
 #ifndef {capitals}_H
 #define {capitals}_H
 
@@ -389,7 +389,7 @@ def _readme(planned: PlannedGraph, texts: _GraphProgram) -> str:
         f"| {ring.offset} |"
         for ring in planned.rings
     )
-    return f"""# {name}: a dataflow graph on one processor, in {planned.arena_bytes:,} bytes
+    return f"""# {name}: a dataflow graph on one processor, in an arena of {planned.arena_bytes:,} bytes
 
 | what | how much |
 |---|---|

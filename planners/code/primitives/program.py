@@ -157,11 +157,11 @@ class _ProgramWriter:
     def written(self, version: str) -> Written:
         wanted = self.tables.wanted | {"work_on", "move_map", "map", "work", "step"}
         kernels = self.tables.wanted & frozenset().union(*map(functions_in, FILES))
-        weights = weights_text(self.name, self.tables)
+        weights, source = weights_text(self.name, self.tables), self._source(wanted)
         return Written(
             name=self.name,
-            header=self._header(version, weights),
-            source=self._source(wanted),
+            header=self._header(version, weights, source),
+            source=source,
             weights=weights,
             weights_header=weights_header(self.name, self.tables),
             inputs=self.inputs,
@@ -179,13 +179,15 @@ class _ProgramWriter:
         ports += [f"float *{port.parameter}" for port in self.outputs]
         return ", ".join([f"{self.name}_state *state", *ports])
 
-    def _header(self, version: str, weights: str) -> str:
+    def _header(self, version: str, weights: str, functions: str) -> str:
         name, capitals = self.name, self.name.upper()
         sizes = "".join(
             f"#define {capitals}_{port.parameter.upper()}_ELEMENTS {port.elements}\n"
             for port in (*self.inputs, *self.outputs)
         )
-        described = f"{comment(self.network.name)}: inference in {self.plan.arena_bytes} bytes."
+        described = (
+            f"{comment(self.network.name)}: inference in an arena of {self.plan.arena_bytes} bytes."
+        )
         return with_checksum(
             short_lines(f"""/* {described} */
 #ifndef {capitals}_H
@@ -204,7 +206,7 @@ extern "C" {{
 {sizes}
 typedef float {name}_element;
 
-{status_declared(name)}
+{status_declared(name, functions)}
 
 /* The execution state. The fields are private. */
 typedef struct {{

@@ -65,6 +65,11 @@ def test_the_test_program_passes_where_it_was_written(written):
     assert ran.stderr == ""
     assert "keyword_spotting: outputs equal" in ran.stdout
     assert printed(ran.stdout, "arena") == plan.arena_bytes
+    times = []
+    for level in ("-O2 -Werror", "-O0", "-O0"):  # other flags build the program again
+        make(folder, "test", f"CFLAGS={level}")
+        times.append((folder / "build" / "test").stat().st_mtime_ns)
+    assert times[0] < times[1] == times[2]
 
 
 @needs_target

@@ -101,7 +101,7 @@ def both_forms(name, element, scale, zero, *, halves_to_even):
             in_integers=in_integers,
         )
         text = (
-            status_declared(ports.library)
+            status_declared(ports.library, ports.definitions())
             + ports.macros()
             + ports.declarations()
             + ports.definitions()

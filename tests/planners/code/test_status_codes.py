@@ -367,3 +367,72 @@ def test_a_header_with_another_version_has_another_checksum():
     }
     assert len(checksums) == 2
     assert not any(CHECKSUM in text for text in headers)
+
+
+FORGED = """#include <stdlib.h>
+#include <string.h>
+#include "net.h"
+static net_state state;
+static uint8_t saved[NET_SAVED_BYTES];
+static int8_t input[NET_INPUT_ELEMENTS], output[NET_OUTPUT_ELEMENTS];
+static uint32_t drawn = 1;
+
+static void draw(void *bytes, size_t count)
+{
+    size_t number;
+    for (number = 0; number < count; number++) {
+        drawn = (drawn * 1103515245u) + 12345u;
+        ((uint8_t *)bytes)[number] = (uint8_t)(drawn >> 16);
+    }
+}
+
+static void seal(void)
+{
+    const size_t count = sizeof saved - 4;
+    uint32_t checksum = ~(uint32_t)0, bit;
+    size_t number;
+    for (number = 0; number < count; number++) {
+        checksum ^= saved[number];
+        for (bit = 0; bit < 8; bit++) {
+            checksum = (checksum >> 1) ^ (0xEDB88320u & (0 - (checksum & 1)));
+        }
+    }
+    checksum = ~checksum;
+    memcpy(&saved[count], &checksum, 4);
+}
+
+int main(void)
+{
+    net_element *arena = malloc(NET_ARENA_ELEMENTS * sizeof *arena);
+    int forged, frame, failed = net_init(&state, arena, NET_ARENA_ELEMENTS * sizeof *arena) != NET_OK;
+    failed |= net_save(&state, saved, sizeof saved) != NET_OK;
+    for (forged = 0; forged < 20; forged++) {
+        draw(saved, sizeof saved - 8);
+        memset(saved, 255, forged ? 0 : sizeof saved - 8);
+        seal();
+        state.group = (uint16_t)(forged % 2 ? 65535 : 100);
+        failed |= net_restore(&state, saved, sizeof saved) != NET_OK;
+        for (frame = 0; frame < 3; frame++) {
+            draw(input, sizeof input);
+            failed |= net_invoke(&state, input, output) != NET_OK;
+        }
+    }
+    free(arena);
+    return failed;
+}
+"""
+
+
+@pytest.mark.slow
+@needs_compiler
+@pytest.mark.parametrize(
+    "sample", ["windows:9:hops", "filters_in_time:3:typed", "streamed:0:typed"]
+)
+def test_a_forged_state_leads_to_no_access_out_of_bounds(sample, tmp_path):
+    model = drawn(sample)
+    plan = fit(model.network, budget=1).least.plan
+    written = write_library(model, plan, tmp_path, name="net").written
+    text = FORGED.replace("INPUT", written.inputs[0].parameter.upper())
+    text = text.replace("OUTPUT", written.outputs[0].parameter.upper())
+    # Sums of any value overflow in a further frame, which addresses nothing.
+    assert built(tmp_path, "net", text, "-fno-sanitize=signed-integer-overflow") == ("", 0)
