@@ -22,7 +22,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import NamedTuple
 
 import numpy as np
 
@@ -55,21 +54,6 @@ EXTENSIONS = 270  # pairs of a label and a move that are computed in a microseco
 OtherGroups = Callable[[int], Mapping[int, Sequence[Candidate]]]
 
 
-class PlanFront(NamedTuple):
-    """Plans in order of memory, and whether the front is complete within the limits.
-
-    plans: each as its peak bytes, its MACs, and its groups in execution order.
-
-    If the input arrives row by row, plans that collect it first follow the other plans, again in
-    order of memory: the comparison of both kinds depends on their offsets. chains: the same groups,
-    for a search of chains whose offsets fit into a given arena.
-    """
-
-    plans: list[tuple[int, int, tuple[JoinedMoves, ...]]]
-    is_complete: bool
-    chains: PlacedChains
-
-
 def front(
     moves: GroupMoves,
     limit: int,
@@ -87,11 +71,20 @@ def front(
     that are not built from moves. budget: ends the search with GaveUp.
     """
     limits = limit, most_work, labels
-    return _GroupSearch(moves, limits, stop_of(budget), others, is_streamed=is_streamed).front()
+    plan_front = PlanFront(moves, limits, stop_of(budget), others, is_streamed=is_streamed)
+    plan_front.search()
+    return plan_front
 
 
-class _GroupSearch:
-    """Search over groups, from the input to the last separator."""
+class PlanFront:
+    """Pareto front of plans in memory and MACs: chains of groups from the input to the last separator.
+
+    plans: in order of memory, each as its peak bytes, its MACs, and its groups in execution order. If
+        the input arrives row by row, plans that collect it first follow the other plans, again in order
+        of memory: the comparison of both kinds depends on their offsets.
+    is_complete: whether the front is complete within the limits.
+    chains: the same groups, for a search of chains whose offsets fit into a given arena.
+    """
 
     def __init__(
         self,
@@ -108,12 +101,13 @@ class _GroupSearch:
         self._is_streamed = is_streamed
         self._stop = stop
         self._others = others
-        self._is_complete = True
         last = len(moves.layer_order.separators)
-        self._chains = PlacedChains(tuple(moves.whole_bytes(cut) for cut in range(last)), {})
+        self.plans: list[tuple[int, int, tuple[JoinedMoves, ...]]] = []
+        self.is_complete = True
+        self.chains = PlacedChains(tuple(moves.whole_bytes(cut) for cut in range(last)), {})
 
-    def front(self) -> PlanFront:
-        """Return the plans from the first separator to the last."""
+    def search(self) -> None:
+        """Set the plans from the first separator to the last."""
         last = len(self._moves.layer_order.separators) - 1
         chains = self._initial_chains()
         for cut in range(last):
@@ -121,18 +115,17 @@ class _GroupSearch:
             for is_streamed, alike in self._to_extend(chains, cut):
                 least = min(work for labels in alike for _, (work,), _ in labels.at(cut))
                 groups = self._groups(cut, self._most_work - least, is_streamed=is_streamed)
-                self._chains.groups[cut, is_streamed] = groups
+                self.chains.groups[cut, is_streamed] = groups
                 for end, end_groups in groups.items():
                     links = [(memory, (work,), moves) for (memory, work, *_), moves in end_groups]
                     for labels in alike:
                         self._stop.spend(PLANS_EFFORT * len(labels.at(cut)) * len(links))
                         labels.extend(cut, end, links)
-        plans = [
+        self.plans = [
             (memory, work, groups)
             for labels in chains
             for memory, (work,), groups in labels.at(last)
         ]
-        return PlanFront(plans, self._is_complete, self._chains)
 
     def _initial_chains(self) -> list[ChainLabels[JoinedMoves]]:
         """The plans to the first separator: the empty plan, and a plan that collects the input."""
@@ -160,7 +153,7 @@ class _GroupSearch:
         labels_by_end: dict[int, list[Array]] = defaultdict(list)
         for end, labels in search.ends():
             labels_by_end[end].append(labels)
-        self._is_complete &= not search.has_left_out
+        self.is_complete &= not search.has_left_out
         groups = {
             end: self._undominated_groups(
                 search, (begin, end), labels_of_end, is_streamed=is_streamed
