@@ -46,56 +46,326 @@ class _Origin(NamedTuple):
 
 def require_same(network: Network, rewritten: Network) -> None:
     """Raise InvalidPlan unless the network with copies of layers is equivalent to the original."""
-    layers_of_network = {layer.name: layer for layer in network.layers}
-    origins: dict[str, _Origin] = {}
-    for layer in rewritten.layers:
-        sources = [origins.get(source, _Origin("")) for source in layer.inputs]
-        part = _channels_of(network, layer, sources) or _columns_of(network, layer, sources)
+    _Proof(network, rewritten).require_equivalent()
+
+
+def _rows_of(original: Layer, layer: Layer, group: int) -> range | None:
+    """The rows of the original that a copy for group `group` has; None where the rows do not divide."""
+    height, rows = original.shape.rows, layer.shape.rows
+    is_part = original.shape.is_map and layer.shape.is_map and height % rows == 0
+    return range((group - 1) * rows, group * rows) if is_part and group * rows <= height else None
+
+
+class _Proof:
+    """Proof that a network with copies of layers computes the same as the original network."""
+
+    def __init__(self, network: Network, rewritten: Network) -> None:
+        self._network, self._rewritten = network, rewritten
+        self._originals = {layer.name: layer for layer in network.layers}
+
+    def require_equivalent(self) -> None:
+        """Raise InvalidPlan for a layer that is no copy, and for a layer without a copy."""
+        name = self._network.name
+        origins: dict[str, _Origin] = {}
+        for layer in self._rewritten.layers:
+            sources = [origins.get(source, _Origin("")) for source in layer.inputs]
+            origin = self._origin(layer, sources)
+            if origin is None:
+                raise InvalidPlan(f"layer {layer.name!r} is no copy of a layer of {name!r}")
+            origins[layer.name] = origin
+        computed = {origin.layer for origin in origins.values()}
+        for layer in self._network.layers:
+            # A concatenation whose inputs are read in its place computes nothing.
+            is_needed = layer.operator.joined_axis != 0 or not layer.inputs
+            if layer.name not in computed and is_needed:
+                raise InvalidPlan(
+                    f"layer {layer.name!r} of {name!r} is missing, and so are copies of it"
+                )
+
+    def _origin(self, layer: Layer, sources: list[_Origin]) -> _Origin | None:
+        """The original, or part of it, that a layer computes from its sources; None for no copy."""
+        part = self._channels_of(layer, sources) or self._columns_of(layer, sources)
         if part is not None:
-            origins[layer.name] = part
-            continue
-        origin = _origin(layer.name, layers_of_network)
-        original = layers_of_network.get(origin.layer)
-        if original is None or not (
-            layer == _as_copy(original, layer, operator=layer.operator, epilogue=layer.epilogue)
-            and _computes_part(_Copy(network, rewritten, original, layer), origin, sources)
-        ):
-            raise InvalidPlan(f"layer {layer.name!r} is no copy of a layer of {network.name!r}")
-        origins[layer.name] = origin
-    computed = {origin.layer for origin in origins.values()}
-    for name, layer in layers_of_network.items():
-        # A concatenation whose inputs are read in its place computes nothing.
-        is_needed = layer.operator.joined_axis != 0 or not layer.inputs
-        if name not in computed and is_needed:
-            raise InvalidPlan(
-                f"layer {name!r} of {network.name!r} is missing, and so are copies of it"
-            )
-
-
-def _origin(name: str, originals: dict[str, Layer]) -> _Origin:
-    numbers = {"group": 0, "head": 0}
-    while name not in originals and (match := COPY.fullmatch(name)):
-        name = match[1]
-        if match["part"] and match["part"] in numbers:
-            numbers[match["part"]] = int(match["number"])
-    return _Origin(name, numbers["group"], numbers["head"])
-
-
-class _Copy(NamedTuple):
-    """A layer that copies an original or a part of it, and the networks of both."""
-
-    network: Network
-    rewritten: Network
-    original: Layer
-    layer: Layer
-
-    def rows(self, group: int) -> range | None:
-        """Return the rows of the original that group `group` has; None where the rows do not divide."""
-        height, rows = self.original.shape.rows, self.layer.shape.rows
-        is_part = self.original.shape.is_map and self.layer.shape.is_map and height % rows == 0
-        return (
-            range((group - 1) * rows, group * rows) if is_part and group * rows <= height else None
+            return part
+        name, numbers = layer.name, {"group": 0, "head": 0}
+        while name not in self._originals and (match := COPY.fullmatch(name)):
+            name = match[1]
+            if match["part"] and match["part"] in numbers:
+                numbers[match["part"]] = int(match["number"])
+        origin = _Origin(name, numbers["group"], numbers["head"])
+        original = self._originals.get(name)
+        is_copy = (
+            original is not None
+            and layer == _as_copy(original, layer, operator=layer.operator, epilogue=layer.epilogue)
+            and self._computes_part(layer, origin, sources)
         )
+        return origin if is_copy else None
+
+    def _computes_part(self, layer: Layer, origin: _Origin, sources: list[_Origin]) -> bool:
+        """Whether a copy computes its part of its original from the same parts of the inputs."""
+        if any(self._joins(layer, origin, sources, axis=axis) for axis in (2, 1)):
+            return True
+        original = self._originals[origin.layer]
+        if origin.group and sources == [_Origin(original.name)]:
+            rows = _rows_of(original, layer, origin.group)
+            return rows is not None and layer == _as_copy(
+                original,
+                layer,
+                operator=op.Slice(axis=1, start=rows.start, stop=rows.stop),
+                epilogue=(),
+            )
+        of_group = [_Origin(name, origin.group) for name in original.inputs]
+        if origin.group and not self._needs_own_rows(layer, origin):
+            return False
+        if not origin.head:
+            alone = original.operator.of_one_group() if origin.group else original.operator
+            width = layer.shape.dims == original.shape.dims or bool(origin.group)
+            return (
+                width and sources == of_group and layer == _as_copy(original, layer, operator=alone)
+            )
+        return self._is_of_head(layer, origin, sources)
+
+    def _joins(self, layer: Layer, origin: _Origin, sources: list[_Origin], *, axis: int) -> bool:
+        """Whether a layer concatenates all heads, or groups, of the original in order."""
+        original = self._originals[origin.layer]
+        joined = _as_copy(original, layer, operator=op.Concatenation(axis=axis), epilogue=())
+        if layer != joined or origin.head or not layer.inputs:
+            return False
+        shape, count = layer.shape.dims, len(layer.inputs)
+        shapes = {self._rewritten.layer(name).shape.dims for name in layer.inputs}
+        part = (*shape[:axis], shape[axis] // count, *shape[axis + 1 :])
+        if axis == 1:
+            wanted = [_Origin(original.name, number + 1) for number in range(count)]
+            is_all = shape == original.shape.dims and not origin.group
+        else:
+            wanted = [origin._replace(head=number + 1) for number in range(count)]
+            is_all = count == original.shape.width
+        return (
+            is_all and shape[axis] == part[axis] * count and shapes == {part} and sources == wanted
+        )
+
+    def _needs_own_rows(self, layer: Layer, origin: _Origin) -> bool:
+        """Whether the rows of a group need only the rows of the same group of each input."""
+        original, group = self._originals[origin.layer], origin.group
+        rows = _rows_of(original, layer, group)
+        shapes = self._network.input_shapes(original)
+        constants = [step.constant_dims for step in (original.operator, *original.epilogue)]
+        if rows is None or any(dims and len(dims) == 3 and dims[1] > 1 for dims in constants):
+            return False
+        groups = original.shape.rows // len(rows)
+        for index, shape in enumerate(shapes):
+            needed = original.operator.rows_needed(index, shapes, original.shape)
+            size = shape.rows // groups
+            if needed is None or shape.rows % groups:
+                return False
+            spans = [needed(row) for row in rows]
+            if min(spans)[0] < (group - 1) * size or max(end for _, end in spans) > group * size:
+                return False
+        return True
+
+    def _channels_of(self, layer: Layer, sources: list[_Origin]) -> _Origin | None:
+        """The original channels that a layer computes or joins; None where it does neither."""
+        is_join = layer.operator.joined_axis == 0 and sources
+        if is_join and all(source.channels for source in sources):
+            original = self._originals.get(layer.name)
+            ranges = [source.channels for source in sources if source.channels]
+            is_joined = original is not None and (
+                {source.layer for source in sources} == {layer.name}
+                and _follow_up_to(original.shape.channels, ranges)
+                and layer
+                == _as_copy(original, layer, operator=op.Concatenation(axis=0), epilogue=())
+                and layer.shape == original.shape
+            )
+            return _Origin(layer.name) if is_joined else None
+        match = COPY.fullmatch(layer.name)
+        if match is None or match["part"] != "channels" or match[1] not in self._originals:
+            return None
+        original, first = self._originals[match[1]], int(match["number"])
+        channels = first, first + layer.shape.channels
+        if original.operator.joined_axis == 0 and layer.operator == original.operator:
+            is_alike = (
+                layer == _as_copy(original, layer) and not original.epilogue and len(sources) == 1
+            )
+            is_part = is_alike and (sources[0], channels) in self._requantised_inputs(original)
+        else:
+            is_part = self._computes_channels(original, layer, sources, channels)
+        return _Origin(original.name, channels=channels) if is_part else None
+
+    def _computes_channels(
+        self, original: Layer, layer: Layer, sources: list[_Origin], channels: Range
+    ) -> bool:
+        """Whether a layer computes channels of the original from the channels that these need."""
+        shapes = self._network.input_shapes(original)
+        if not shapes or len(sources) != len(shapes):
+            return False
+        whole = shapes[0].channels
+        scale, rest = divmod(original.shape.channels, whole)  # channels computed from each channel
+        if rest or any(end % scale for end in channels):
+            return False
+        wanted = channels[0] // scale, channels[1] // scale
+        for name, shape, source in zip(original.inputs, shapes, sources, strict=True):
+            is_there = shape.is_map and shape.channels == whole
+            if not is_there or (source, wanted) not in self._channels_in(name, sources):
+                return False
+        steps = (original.operator, *original.epilogue), (layer.operator, *layer.epilogue)
+        return (
+            len(steps[0]) == len(steps[1])
+            and all(
+                _is_on_channels(
+                    *pair, whole=whole * (scale if number else 1), count=layer.shape.channels
+                )
+                for number, pair in enumerate(zip(*steps, strict=True))
+            )
+            and layer == _as_copy(original, layer, operator=layer.operator, epilogue=layer.epilogue)
+            and layer.shape.dims[1:] == original.shape.dims[1:]
+        )
+
+    def _channels_in(self, name: str, sources: list[_Origin]) -> Iterator[tuple[_Origin, Range]]:
+        """Yield the sources that hold channels of a tensor of the network, with these channels.
+
+        They are parts of it, and of the tensors that it concatenates without another scale.
+        """
+        tensor, first = self._network.layer(name), 0
+        for source in sources:
+            if source == _Origin(name, channels=source.channels):
+                yield source, source.channels or (0, tensor.shape.channels)
+        if tensor.operator.joined_axis != 0 or tensor.epilogue:
+            return
+        for part in map(self._network.layer, tensor.inputs):
+            if (part.element, part.quantization) == (tensor.element, tensor.quantization):
+                for source, (begin, end) in self._channels_in(part.name, sources):
+                    yield source, (first + begin, first + end)
+            first += part.shape.channels
+
+    def _requantised_inputs(self, joined: Layer) -> Iterator[tuple[_Origin, Range]]:
+        """Yield the inputs of a concatenation that it requantises one by one, with their channels.
+
+        The inputs of an input are included if that is a concatenation of the same type.
+        """
+        first, types = 0, joined.quantization
+        for part in map(self._network.layer, joined.inputs):
+            end = first + part.shape.channels
+            if (
+                types is not None
+                and part.quantization is not None
+                and part.element is joined.element
+            ):
+                if types.arithmetic is part.quantization.arithmetic:
+                    yield _Origin(part.name), (first, end)
+                if (part.quantization, part.operator, part.epilogue) == (
+                    types,
+                    joined.operator,
+                    (),
+                ):
+                    for origin, (begin, stop) in self._requantised_inputs(part):
+                        yield origin, (first + begin, first + stop)
+            first = end
+
+    def _columns_of(self, layer: Layer, sources: list[_Origin]) -> _Origin | None:
+        """The original columns that a layer slices, computes or joins; None for other layers."""
+        if not sources or any(
+            source.layer not in self._originals or source.group or source.head or source.channels
+            for source in sources
+        ):
+            return None
+        widths = [self._originals[source.layer].shape.width for source in sources]
+        spans = [
+            source.columns or (0, width) for source, width in zip(sources, widths, strict=True)
+        ]
+        first_source = self._originals[sources[0].layer]
+        cut = layer.operator.sliced_range
+        if cut and (cut.axis, cut.step) == (2, 1) and layer.name not in self._originals:
+            begin, end = spans[0]
+            is_slice = 0 <= cut.start < cut.stop <= end - begin
+            is_slice &= layer.shape.dims == (*first_source.shape.dims[:2], cut.stop - cut.start)
+            is_slice &= layer == _as_copy(first_source, layer, operator=layer.operator, epilogue=())
+            columns = begin + cut.start, begin + cut.stop
+            return sources[0]._replace(columns=columns) if is_slice else None
+        if layer.operator.joined_axis == 2 and all(source.columns for source in sources):
+            is_joined = {source.layer for source in sources} == {layer.name}
+            is_joined &= _follow_up_to(widths[0], spans) and layer.shape == first_source.shape
+            is_joined &= layer == _as_copy(
+                first_source, layer, operator=layer.operator, epilogue=()
+            )
+            return _Origin(layer.name) if is_joined else None
+        match = COPY.fullmatch(layer.name)
+        if match is None or match["part"] != "columns" or match[1] not in self._originals:
+            return None
+        original = self._originals[match[1]]
+        if [source.layer for source in sources] != list(original.inputs):
+            return None
+        first, operator = self._begins_at(original, layer, spans)
+        columns = first, first + layer.shape.width
+        is_part = layer == _as_copy(original, layer, operator=operator)
+        is_part &= first >= 0 and columns[1] <= original.shape.width
+        is_part &= layer.shape.dims[:2] == original.shape.dims[:2]
+        for column in range(*columns) if is_part else ():
+            wanted = _columns_read(original, column, widths[0])
+            if not all(begin <= position < end for begin, end in spans for position in wanted):
+                return None
+        return _Origin(original.name, columns=columns) if is_part else None
+
+    def _begins_at(
+        self, original: Layer, layer: Layer, spans: list[Range]
+    ) -> tuple[int, op.Operator | None]:
+        """The first column that a copy of a layer computes from input columns, and the copy's operator.
+
+        spans: the columns of each input of the copy. The operator is None where no copy computes
+        columns of the layer from these spans.
+        """
+        begin, end = spans[0]
+        width, is_flat = layer.shape.width, set(spans) == {(begin, end)}
+        shapes = self._network.input_shapes(original)
+        constants = [step.constant_dims for step in (original.operator, *original.epilogue)]
+        if any(dims and dims[-1] > 1 for dims in constants):
+            return 0, None
+        window, window_of_copy = original.operator.sliding_window, layer.operator.sliding_window
+        if window is not None and window_of_copy is not None:
+            left, right = window_of_copy.padding[1::2]
+            padding, stride = (window.padding[0], left, window.padding[2], right), window.stride[1]
+            first, rest = divmod(begin - left + window.padding[1], stride)
+            extent = window.dilation[1] * (window.kernel[1] - 1) + 1
+            room = end - begin + left + right - extent
+            if rest or min(padding) < 0 or any(window.overhang) or width != room // stride + 1:
+                return 0, None
+            return first, original.operator.with_window(replace(window, padding=padding))
+        match original.operator, layer.operator:
+            case op.Resize(function="nearest"), op.Resize():
+                times = original.shape.width // shapes[0].width
+                for axis in original.operator.axes(shapes[0]):
+                    places = list(range(axis.size))
+                    if axis.nearest(np.array(places)).tolist() != [at // times for at in places]:
+                        return 0, None
+                size = layer.shape.height, (end - begin) * times
+                return begin * times, op.Resize(size=size, function="nearest")
+        is_kept = original.operator.keeps_columns and all(
+            shape.width == original.shape.width for shape in shapes
+        )
+        return begin, original.operator if is_kept and is_flat and width == end - begin else None
+
+    def _is_of_head(self, layer: Layer, origin: _Origin, sources: list[_Origin]) -> bool:
+        """Whether a layer computes the channels or columns of one head of the original."""
+        original, head = self._originals[origin.layer], origin.head
+        whole, part = original.shape.dims, layer.shape.dims
+        axes = [axis for axis in (0, 2) if len(part) == 3 and part[axis] != whole[axis]]
+        if len(axes) != 1 or whole[axes[0]] % part[axes[0]]:
+            return False
+        (axis,) = axes
+        heads = whole[axis] // part[axis]
+        operators = (original.operator, *original.epilogue), (layer.operator, *layer.epilogue)
+        if head > heads or len(operators[0]) != len(operators[1]):
+            return False
+        if not all(
+            _is_on_head(*operator_pair, axis, heads)
+            for operator_pair in zip(*operators, strict=True)
+        ):
+            return False
+        if original.operator.splits_filters:
+            return sources == [_Origin(name, origin.group) for name in original.inputs]
+        is_attention = original.operator.rereads_rows
+        is_even = all(shape.dims == whole for shape in self._network.input_shapes(original))
+        of_head = [_Origin(name, origin.group, head) for name in original.inputs]
+        return sources == of_head and (is_attention or is_even)
 
 
 def _as_copy(original: Layer, layer: Layer, **parts: Any) -> Layer:
@@ -104,165 +374,10 @@ def _as_copy(original: Layer, layer: Layer, **parts: Any) -> Layer:
     return replace(named, shape=layer.shape, **parts)
 
 
-def _computes_part(copy: _Copy, origin: _Origin, sources: list[_Origin]) -> bool:
-    """Whether a copy computes its part of the original from the same parts of the original's inputs."""
-    original, layer = copy.original, copy.layer
-    if _joins(copy, origin, sources, axis=2) or _joins(copy, origin, sources, axis=1):
-        return True
-    if origin.group and sources == [_Origin(original.name)]:
-        rows = copy.rows(origin.group)
-        return rows is not None and layer == _as_copy(
-            original,
-            layer,
-            operator=op.Slice(axis=1, start=rows.start, stop=rows.stop),
-            epilogue=(),
-        )
-    of_group = [_Origin(name, origin.group) for name in original.inputs]
-    if origin.group and not _needs_own_rows(copy, origin.group):
-        return False
-    if not origin.head:
-        alone = original.operator.of_one_group() if origin.group else original.operator
-        width = layer.shape.dims == original.shape.dims or bool(origin.group)
-        return width and sources == of_group and layer == _as_copy(original, layer, operator=alone)
-    return _is_of_head(copy, origin, sources)
-
-
-def _joins(copy: _Copy, origin: _Origin, sources: list[_Origin], *, axis: int) -> bool:
-    """Whether a layer concatenates all heads, or groups, of the original in order."""
-    original, layer = copy.original, copy.layer
-    joined = _as_copy(original, layer, operator=op.Concatenation(axis=axis), epilogue=())
-    if layer != joined or origin.head or not layer.inputs:
-        return False
-    shape, count = layer.shape.dims, len(layer.inputs)
-    shapes = {copy.rewritten.layer(name).shape.dims for name in layer.inputs}
-    part = (*shape[:axis], shape[axis] // count, *shape[axis + 1 :])
-    if axis == 1:
-        wanted = [_Origin(original.name, number + 1) for number in range(count)]
-        is_all = shape == original.shape.dims and not origin.group
-    else:
-        wanted = [origin._replace(head=number + 1) for number in range(count)]
-        is_all = count == original.shape.width
-    return is_all and shape[axis] == part[axis] * count and shapes == {part} and sources == wanted
-
-
-def _needs_own_rows(copy: _Copy, group: int) -> bool:
-    """Whether the rows of a group need only the rows of the same group of each input."""
-    original, rows = copy.original, copy.rows(group)
-    shapes = copy.network.input_shapes(original)
-    constants = [step.constant_dims for step in (original.operator, *original.epilogue)]
-    if rows is None or any(dims and len(dims) == 3 and dims[1] > 1 for dims in constants):
-        return False
-    groups = original.shape.rows // len(rows)
-    for index, shape in enumerate(shapes):
-        needed = original.operator.rows_needed(index, shapes, original.shape)
-        size = shape.rows // groups
-        if needed is None or shape.rows % groups:
-            return False
-        spans = [needed(row) for row in rows]
-        if min(spans)[0] < (group - 1) * size or max(end for _, end in spans) > group * size:
-            return False
-    return True
-
-
-def _channels_of(network: Network, layer: Layer, sources: list[_Origin]) -> _Origin | None:
-    """The original channels that a layer computes or joins; None where it does neither."""
-    layers_of_network = {layer.name: layer for layer in network.layers}
-    if layer.operator.joined_axis == 0 and sources and all(source.channels for source in sources):
-        original = layers_of_network.get(layer.name)
-        ranges = [source.channels for source in sources if source.channels]
-        is_joined = original is not None and (
-            {source.layer for source in sources} == {layer.name}
-            and _follow_up_to(original.shape.channels, ranges)
-            and layer == _as_copy(original, layer, operator=op.Concatenation(axis=0), epilogue=())
-            and layer.shape == original.shape
-        )
-        return _Origin(layer.name) if is_joined else None
-    match = COPY.fullmatch(layer.name)
-    if match is None or match["part"] != "channels" or match[1] not in layers_of_network:
-        return None
-    original, first = layers_of_network[match[1]], int(match["number"])
-    channels = first, first + layer.shape.channels
-    if original.operator.joined_axis == 0 and layer.operator == original.operator:
-        is_alike = (
-            layer == _as_copy(original, layer) and not original.epilogue and len(sources) == 1
-        )
-        is_part = is_alike and (sources[0], channels) in _requantised_inputs(network, original)
-    else:
-        is_part = _computes_channels(network, original, layer, sources, channels)
-    return _Origin(original.name, channels=channels) if is_part else None
-
-
 def _follow_up_to(size: int, ranges: list[Range]) -> bool:
     """Whether ranges follow one another from 0 to a size."""
     ends = [0, *(end for _, end in ranges)]
     return [begin for begin, _ in ranges] == ends[:-1] and ends[-1] == size
-
-
-def _computes_channels(
-    network: Network, original: Layer, layer: Layer, sources: list[_Origin], channels: Range
-) -> bool:
-    """Whether a layer computes channels of the original from the channels that these need."""
-    shapes = network.input_shapes(original)
-    if not shapes or len(sources) != len(shapes):
-        return False
-    whole = shapes[0].channels
-    scale, rest = divmod(original.shape.channels, whole)  # channels computed from each channel
-    if rest or any(end % scale for end in channels):
-        return False
-    wanted = channels[0] // scale, channels[1] // scale
-    for name, shape, source in zip(original.inputs, shapes, sources, strict=True):
-        is_there = shape.is_map and shape.channels == whole
-        if not is_there or (source, wanted) not in _channels_in(network, name, sources):
-            return False
-    steps = (original.operator, *original.epilogue), (layer.operator, *layer.epilogue)
-    return (
-        len(steps[0]) == len(steps[1])
-        and all(
-            _is_on_channels(
-                *pair, whole=whole * (scale if number else 1), count=layer.shape.channels
-            )
-            for number, pair in enumerate(zip(*steps, strict=True))
-        )
-        and layer == _as_copy(original, layer, operator=layer.operator, epilogue=layer.epilogue)
-        and layer.shape.dims[1:] == original.shape.dims[1:]
-    )
-
-
-def _channels_in(
-    network: Network, name: str, sources: list[_Origin]
-) -> Iterator[tuple[_Origin, Range]]:
-    """Yield the sources that hold channels of a tensor of the network, with these channels.
-
-    They are parts of it, and of the tensors that it concatenates without another scale.
-    """
-    tensor, first = network.layer(name), 0
-    for source in sources:
-        if source == _Origin(name, channels=source.channels):
-            yield source, source.channels or (0, tensor.shape.channels)
-    if tensor.operator.joined_axis != 0 or tensor.epilogue:
-        return
-    for part in map(network.layer, tensor.inputs):
-        if (part.element, part.quantization) == (tensor.element, tensor.quantization):
-            for source, (begin, end) in _channels_in(network, part.name, sources):
-                yield source, (first + begin, first + end)
-        first += part.shape.channels
-
-
-def _requantised_inputs(network: Network, joined: Layer) -> Iterator[tuple[_Origin, Range]]:
-    """Yield the inputs of a concatenation that it requantises one by one, with their channels.
-
-    The inputs of an input are included if that is a concatenation of the same type.
-    """
-    first, types = 0, joined.quantization
-    for part in map(network.layer, joined.inputs):
-        end = first + part.shape.channels
-        if types is not None and part.quantization is not None and part.element is joined.element:
-            if types.arithmetic is part.quantization.arithmetic:
-                yield _Origin(part.name), (first, end)
-            if (part.quantization, part.operator, part.epilogue) == (types, joined.operator, ()):
-                for origin, (begin, stop) in _requantised_inputs(network, part):
-                    yield origin, (first + begin, first + stop)
-        first = end
 
 
 def _is_on_channels(original: op.Operator, part: op.Operator, *, whole: int, count: int) -> bool:
@@ -276,87 +391,6 @@ def _is_on_channels(original: op.Operator, part: op.Operator, *, whole: int, cou
     return part == original and isinstance(original, OF_CHANNELS)
 
 
-def _columns_of(network: Network, layer: Layer, sources: list[_Origin]) -> _Origin | None:
-    """The original columns that a layer slices, computes or joins; None where it does none of these."""
-    layers_of_network = {layer.name: layer for layer in network.layers}
-    if not sources or any(
-        source.layer not in layers_of_network or source.group or source.head or source.channels
-        for source in sources
-    ):
-        return None
-    widths = [layers_of_network[source.layer].shape.width for source in sources]
-    spans = [source.columns or (0, width) for source, width in zip(sources, widths, strict=True)]
-    first_source = layers_of_network[sources[0].layer]
-    cut = layer.operator.sliced_range
-    if cut and (cut.axis, cut.step) == (2, 1) and layer.name not in layers_of_network:
-        begin, end = spans[0]
-        is_slice = 0 <= cut.start < cut.stop <= end - begin
-        is_slice &= layer.shape.dims == (*first_source.shape.dims[:2], cut.stop - cut.start)
-        is_slice &= layer == _as_copy(first_source, layer, operator=layer.operator, epilogue=())
-        columns = begin + cut.start, begin + cut.stop
-        return sources[0]._replace(columns=columns) if is_slice else None
-    if layer.operator.joined_axis == 2 and all(source.columns for source in sources):
-        is_joined = {source.layer for source in sources} == {layer.name}
-        is_joined &= _follow_up_to(widths[0], spans) and layer.shape == first_source.shape
-        is_joined &= layer == _as_copy(first_source, layer, operator=layer.operator, epilogue=())
-        return _Origin(layer.name) if is_joined else None
-    match = COPY.fullmatch(layer.name)
-    if match is None or match["part"] != "columns" or match[1] not in layers_of_network:
-        return None
-    original = layers_of_network[match[1]]
-    if [source.layer for source in sources] != list(original.inputs):
-        return None
-    first, operator = _begins_at(network, original, layer, spans)
-    columns = first, first + layer.shape.width
-    is_part = layer == _as_copy(original, layer, operator=operator)
-    is_part &= first >= 0 and columns[1] <= original.shape.width
-    is_part &= layer.shape.dims[:2] == original.shape.dims[:2]
-    for column in range(*columns) if is_part else ():
-        wanted = _columns_read(original, column, widths[0])
-        if not all(begin <= position < end for begin, end in spans for position in wanted):
-            return None
-    return _Origin(original.name, columns=columns) if is_part else None
-
-
-def _begins_at(
-    network: Network, original: Layer, layer: Layer, spans: list[Range]
-) -> tuple[int, op.Operator | None]:
-    """The first column that a copy of a layer computes from input columns, and the copy's operator.
-
-    spans: the columns of each input of the copy. The operator is None where no copy computes columns of
-    the layer from these spans.
-    """
-    begin, end = spans[0]
-    width, is_flat = layer.shape.width, set(spans) == {(begin, end)}
-    shapes = network.input_shapes(original)
-    constants = [step.constant_dims for step in (original.operator, *original.epilogue)]
-    if any(dims and dims[-1] > 1 for dims in constants):
-        return 0, None
-    window, window_of_copy = original.operator.sliding_window, layer.operator.sliding_window
-    if window is not None and window_of_copy is not None:
-        left, right = window_of_copy.padding[1::2]
-        padding, stride = (window.padding[0], left, window.padding[2], right), window.stride[1]
-        first, rest = divmod(begin - left + window.padding[1], stride)
-        extent = window.dilation[1] * (window.kernel[1] - 1) + 1
-        room = end - begin + left + right - extent
-        if rest or min(padding) < 0 or any(window.overhang) or width != room // stride + 1:
-            return 0, None
-        return first, original.operator.with_window(replace(window, padding=padding))
-    match original.operator, layer.operator:
-        case op.Resize(function="nearest"), op.Resize():
-            times = original.shape.width // shapes[0].width
-            for axis in original.operator.axes(shapes[0]):
-                places = list(range(axis.size))
-                if axis.nearest(np.array(places)).tolist() != [at // times for at in places]:
-                    return 0, None
-            size = layer.shape.height, (end - begin) * times
-            return begin * times, op.Resize(size=size, function="nearest")
-    is_kept = original.operator.keeps_columns and all(
-        shape.width == original.shape.width for shape in shapes
-    )
-    return begin, original.operator if is_kept and is_flat and width == end - begin else None
-
-
 def _columns_read(layer: Layer, column: int, width: int) -> list[int]:
     """The input columns from which a column of a layer is computed. width: of the first input."""
     window = layer.operator.sliding_window
@@ -365,30 +399,6 @@ def _columns_read(layer: Layer, column: int, width: int) -> list[int]:
     first = column * window.stride[1] - window.padding[1]
     columns = [first + tap * window.dilation[1] for tap in range(window.kernel[1])]
     return [column for column in columns if 0 <= column < width]
-
-
-def _is_of_head(copy: _Copy, origin: _Origin, sources: list[_Origin]) -> bool:
-    """Whether a layer computes the channels or columns of one head of the original."""
-    original, layer, head = copy.original, copy.layer, origin.head
-    whole, part = original.shape.dims, layer.shape.dims
-    axes = [axis for axis in (0, 2) if len(part) == 3 and part[axis] != whole[axis]]
-    if len(axes) != 1 or whole[axes[0]] % part[axes[0]]:
-        return False
-    (axis,) = axes
-    heads = whole[axis] // part[axis]
-    operators = (original.operator, *original.epilogue), (layer.operator, *layer.epilogue)
-    if head > heads or len(operators[0]) != len(operators[1]):
-        return False
-    if not all(
-        _is_on_head(*operator_pair, axis, heads) for operator_pair in zip(*operators, strict=True)
-    ):
-        return False
-    if original.operator.splits_filters:
-        return sources == [_Origin(name, origin.group) for name in original.inputs]
-    is_attention = original.operator.rereads_rows
-    is_even = all(shape.dims == whole for shape in copy.network.input_shapes(original))
-    of_head = [_Origin(name, origin.group, head) for name in original.inputs]
-    return sources == of_head and (is_attention or is_even)
 
 
 def _is_on_head(original: op.Operator, part: op.Operator, axis: int, heads: int) -> bool:
