@@ -33,6 +33,7 @@ LARGEST_CONSTANT = 2**28  # elements: a gigabyte of float32
 SMALL = 64  # elements of a shape, a list of axes and the like
 RANDOM = ("Bernoulli", "Multinomial")
 DECIDED_BY_NUMBERS = ("Resize", "Upsample", "Range")  # real inputs decide the output shape
+INFERABLE_SINCE = {"GreaterOrEqual": 16, "LessOrEqual": 16}  # before, through a body
 RANK_GIVERS = {"ConstantOfShape": 0, "Expand": 1, "Reshape": 1, "Tile": 1}  # input with the dims
 SAME_NUMBERS = (
     "Cast", "DequantizeLinear", "Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze",
@@ -204,6 +205,9 @@ class GraphValues:
     def _inferred(self, node: OnnxNode) -> Mapping[str, onnx.TypeProto]:
         try:
             schema = defs.get_schema(node.op_type, node.opset, node.domain)
+            if node.op_type in INFERABLE_SINCE:
+                version = max(node.opset, INFERABLE_SINCE[node.op_type])
+                schema = defs.get_schema(node.op_type, version, node.domain)
         except defs.SchemaError:
             raise unknown(node) from None
         self._require_inferable(node)

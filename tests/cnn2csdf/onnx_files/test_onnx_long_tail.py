@@ -111,6 +111,17 @@ CASES = {
         inputs=MAP,
         constants={"low": scalar(0.1), "slope": numbers((4, 1, 1))},
     ),
+    "comparisons before opset 16": graph_model(
+        [
+            node("GreaterOrEqual", ["x", "low"], ["c"]),
+            node("Where", ["c", "x", "low"], ["r"]),
+            node("LessOrEqual", ["r", "slope"], ["d"]),
+            node("Where", ["d", "r", "slope"], ["y"]),
+        ],
+        inputs=MAP,
+        constants={"low": scalar(0.1), "slope": numbers((4, 1, 1))},
+        opset=12,
+    ),
     "where the constant is chosen": graph_model(
         [node("Where", ["c", "x", "low"], ["y"])],
         inputs=MAP,
