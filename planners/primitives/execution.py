@@ -5,8 +5,8 @@ where dead maps make space for later ones; one workspace of the largest size ser
 weights are prepared in advance. Only layers computed by the executor of cnn2csdf allocate arrays.
 Times are processor times of the one thread, as in a profile.
 
-A variant of a layer is a primitive with its input layout and its output layout. A layout
-transformation is called a change. `planned` executes the same variants at the offsets of a plan.
+A layout transformation is called a change. `planned` executes the same variants of layers at the
+offsets of a plan.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ from csdf.status import because
 from csdf.time_limit import Stop
 from planners.arena.allocation import ArenaWhy, plan_arena
 from planners.arena.problem import Buffer, MemoryPlan, Problem
-from planners.primitives.library.layers import Way, change_layout, prepared_layer
+from planners.primitives.library.layers import change_layout, prepared_layer
 from planners.primitives.library.primitive import ELEMENT_BYTES, map_dims
-from planners.primitives.selection.problem import Selection
+from planners.primitives.profile import Variant
 
 ALIGNMENT = 64  # bytes: a cache line, and the widest vector register
 MOST_STEPS = 20  # of the search for a smaller arena: a plan does not depend on the clock
 LARGE_PAGE = 1 << 21  # bytes
 
 EMPTY: Mapping[str, int] = MappingProxyType({})
-Variants = Mapping[str, Way]  # by layer: primitive, input layout, output layout
+Variants = Mapping[str, Variant]  # by layer
 # Source layout and target layout of a transformation.
 Changes = Mapping[Connection, tuple[str, str]]
 # Nanoseconds of a layer, by name, or of a layout transformation.
@@ -48,14 +48,13 @@ Times = dict[str | Connection, int]
 
 def changes_of(network: Network, variants: Variants) -> Changes:
     """Return the connections whose ends differ in layout, in the order of the consumers."""
-    reads = {layer: layout for layer, (_, layout, _) in variants.items()}
-    writes = {layer: layout for layer, (_, _, layout) in variants.items()}
-    return {
-        connection: (writes[connection.producer], reads[connection.consumer])
-        for connection in network.connections
-        if network.layer(connection.producer).shape.is_map
-        and writes[connection.producer] != reads[connection.consumer]
-    }
+    changes = {}
+    for connection in network.connections:
+        written = variants[connection.producer].output_layout
+        read = variants[connection.consumer].input_layout
+        if network.layer(connection.producer).shape.is_map and written != read:
+            changes[connection] = written, read
+    return changes
 
 
 def map_name(layer: str) -> str:
@@ -152,7 +151,7 @@ def run_selected(
     runs = [network.run(input_frame) for _ in range(repeats)]
     parts = {part: round(median(run[part] for run in runs)) for part in runs[0]}
     return SelectedRun(
-        outputs={layer.name: network.output(layer).copy() for layer in model.network.outputs},
+        outputs={layer.name: network.maps[layer.name].copy() for layer in model.network.outputs},
         nanoseconds=round(median(sum(run.values()) for run in runs)),
         layers={part: time for part, time in parts.items() if isinstance(part, str)},
         changes={part: time for part, time in parts.items() if not isinstance(part, str)},
@@ -163,7 +162,10 @@ def run_selected(
 
 
 class SelectedNetwork:
-    """Memory and prepared weights of a network, ready to run frames."""
+    """Memory and prepared weights of a network, ready to run frames.
+
+    maps: the map of each layer, a view; only output layers keep theirs to the end of a frame.
+    """
 
     def __init__(self, model: Model, variants: Variants) -> None:
         network = model.network
@@ -179,16 +181,17 @@ class SelectedNetwork:
         self.parameter_bytes = sum(layer.parameter_bytes for layer in prepared)
         self.workspace_bytes = max(layer.workspace_bytes for layer in prepared)
         workspace = fresh_memory(self.workspace_bytes)
-        self._maps = {}
-        for layer in network.layers:
-            _, _, output_layout = variants[layer.name]
-            self._maps[layer.name] = self._view(map_name(layer.name), layer, output_layout)
-        self._steps: list[tuple[str | Connection, Callable[[], None]]] = []  # what runs, in order
-        self._frame: dict[str, list[Array]] = {}  # what the input layers read
+        self.maps = {
+            layer.name: self._view(map_name(layer.name), layer, variants[layer.name].output_layout)
+            for layer in network.layers
+        }
+        self._steps: list[tuple[str | Connection, Callable[[], None]]] = []  # in order
+        # The arrays that each input layer reads: `run` puts the array of its frame there.
+        self._frame: dict[str, list[Array]] = {}
         for layer, prepared_run in zip(network.layers, prepared, strict=True):
             inputs = []
             for index, source in enumerate(layer.inputs):
-                array = self._maps[source]
+                array = self.maps[source]
                 connection = Connection(producer=source, consumer=layer.name, index=index)
                 if connection in changes:
                     layout, target_layout = changes[connection]
@@ -199,17 +202,13 @@ class SelectedNetwork:
                 inputs.append(array)
             if layer.is_input:
                 self._frame[layer.name] = inputs
-            run = partial(prepared_run.run, inputs, workspace, self._maps[layer.name])
+            run = partial(prepared_run.run, inputs, workspace, self.maps[layer.name])
             self._steps.append((layer.name, run))
-
-    def output(self, layer: Layer) -> Array:
-        """Return the map of a layer, a view; only output layers keep theirs to the end."""
-        return self._maps[layer.name]
 
     def run(self, frame: Mapping[str, Array]) -> Times:
         """Run one frame and return the time of each layer and layout transformation."""
         for name, inputs in self._frame.items():
-            inputs[:] = [frame[name]]
+            inputs[:] = [frame[name]]  # the steps of the layer hold this list
         times: Times = {}
         for part, run in self._steps:
             started = thread_time_ns()
@@ -240,11 +239,3 @@ def fresh_memory(count: int) -> Array:
     cells: Array = room[first : first + count - count % ELEMENT_BYTES].view(np.float32)
     cells.fill(0)  # the system maps every page now, not while a layer is timed
     return cells
-
-
-def variants_of(selection: Selection) -> dict[str, Way]:
-    """Return the variant of each layer: primitive, input layout, output layout."""
-    return {
-        choice.layer: (choice.primitive, choice.input_layout, choice.output_layout)
-        for choice in selection.chosen
-    }

@@ -34,12 +34,11 @@ from planners.primitives.execution import (
     changes_of,
     map_name,
     map_plan,
-    variants_of,
     workspace_name,
 )
 from planners.primitives.library.layers import change_layout, prepared_layer
 from planners.primitives.library.primitive import ELEMENT_BYTES, by_channels, map_dims
-from planners.primitives.profile import CHW
+from planners.primitives.profile import CHW, Variant
 from planners.primitives.selection.problem import Selection
 
 POISON = 0x7FC0DEAD  # a float that is no number
@@ -51,7 +50,7 @@ def streaming_plan(network: Network, selection: Selection) -> StreamingPlan:
     for _, change in selection.changes:
         largest = max(workspaces[change.consumer], change.workspace_bytes)
         workspaces[change.consumer] = largest
-    return planned_primitives(network, variants_of(selection), workspaces)
+    return planned_primitives(network, selection.variants, workspaces)
 
 
 def planned_primitives(
@@ -81,7 +80,7 @@ def planned_primitives(
     for layer in network.layers:
         begin, readers = group_of.get(layer.name, 0), network.consumers[layer.name]
         end = max((group_of[name] for name in readers), default=len(computed) - 1) + 1
-        _, _, layout = variants[layer.name]
+        layout = variants[layer.name].output_layout
         buffers.append(whole(map_name(layer.name), layer, layout, begin=begin, end=end))
     for change, (_, layout) in changes.items():
         at, producer = group_of[change.consumer], network.layer(change.producer)
@@ -168,7 +167,7 @@ class _PlanExecution:
         layer = self._model.network.layer(stage.result)
         if stage.primitive is None:
             raise InvalidPlan(f"layer {layer.name!r} has no primitive")
-        variant = stage.primitive.name, stage.primitive.reads, stage.primitive.writes
+        variant = Variant(stage.primitive.name, stage.primitive.reads, stage.primitive.writes)
         prepared = prepared_layer(self._model, layer, variant)
         scratch = [
             buffer

@@ -41,7 +41,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from itertools import chain
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from csdf.arguments import public
 from csdf.errors import InvalidPlan, UnreadableFile
@@ -70,6 +70,22 @@ Entry = TypeVar("Entry", "LayerProfile", "TransformProfile")
 Cells = Mapping[str, str]  # the texts of a row, by column
 
 
+class Variant(NamedTuple):
+    """A method to compute a layer: a primitive, and the layouts of its inputs and of its output."""
+
+    primitive: str
+    input_layout: str
+    output_layout: str
+
+    def __str__(self) -> str:
+        return f"{self.primitive!r} from {self.input_layout} to {self.output_layout}"
+
+    @property
+    def layouts(self) -> tuple[str, str]:
+        """The layouts of the inputs and of the output."""
+        return self.input_layout, self.output_layout
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayerProfile(Shown):
     """The cost of a layer by a primitive.
@@ -96,6 +112,11 @@ class LayerProfile(Shown):
 
     def __post_init__(self) -> None:
         _require_valid(self, f"layer {self.layer!r}, primitive {self.primitive!r}")
+
+    @property
+    def variant(self) -> Variant:
+        """The primitive with its layouts."""
+        return Variant(self.primitive, self.input_layout, self.output_layout)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,13 +195,9 @@ class Profile:
     def __post_init__(self) -> None:
         seen: set[tuple[object, ...]] = set()
         for layer in self.layers:
-            implementation = (layer.layer, layer.primitive, layer.input_layout, layer.output_layout)
-            if implementation in seen:
-                raise InvalidPlan(
-                    f"layer {layer.layer!r}: {layer.primitive!r} from {layer.input_layout} to "
-                    f"{layer.output_layout} is listed twice"
-                )
-            seen.add(implementation)
+            if (layer.layer, layer.variant) in seen:
+                raise InvalidPlan(f"layer {layer.layer!r}: {layer.variant} is listed twice")
+            seen.add((layer.layer, layer.variant))
         for change in self.transforms:
             ends = (change.producer, change.consumer, change.index, change.source_layout)
             if ends in seen:

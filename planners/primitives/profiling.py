@@ -44,11 +44,10 @@ from planners.primitives.execution import (
 )
 from planners.primitives.library.layers import (
     PreparedLayer,
-    Way,
     change_layout,
+    layer_variants,
     layout_changes,
     prepared_layer,
-    ways_of,
 )
 from planners.primitives.library.primitive import ELEMENT_BYTES, map_dims
 from planners.primitives.profile import (
@@ -56,6 +55,7 @@ from planners.primitives.profile import (
     Profile,
     TimingMachine,
     TransformProfile,
+    Variant,
 )
 
 SEED = 0  # of weights and frames that only times are taken of
@@ -189,11 +189,11 @@ def measure(
                     f"not enough memory for layer {layer.name!r} (--profile reads times from a file)"
                 ) from error
         layers += [replace(layer_time, layer=layer.name) for layer_time in times_of_layers[key]]
-    implementations = ((layer.layer, layer.input_layout, layer.output_layout) for layer in layers)
     times: dict[tuple[Shape, str], MedianAndSpread] = {}
     transforms: list[TransformProfile] = []
     position = {layer.name: number for number, layer in enumerate(network.layers)}
-    for link, source, target in layout_changes(network, implementations):
+    variants = [(layer.layer, layer.variant) for layer in layers]
+    for link, source, target in layout_changes(network, variants):
         shape = network.layer(link.producer).shape
         at = f"{link.consumer}, layout transformation"
         progress = Progress(done=position[link.consumer], total=len(position), at=at)
@@ -232,11 +232,8 @@ def _known_layers(network: Network, begun: Profile) -> dict[tuple[object, ...], 
     return {
         _what_takes_time(network, layer): rows[layer.name]
         for layer in network.layers
-        if {
-            (layer_time.primitive, layer_time.input_layout, layer_time.output_layout)
-            for layer_time in rows.get(layer.name, ())
-        }
-        == set(ways_of(network, layer))
+        if {layer_time.variant for layer_time in rows.get(layer.name, ())}
+        == set(layer_variants(network, layer))
     }
 
 
@@ -250,53 +247,58 @@ class _Measurer:
 
     def layer(self, model: Model, layer: Layer, progress: Progress) -> Iterator[LayerProfile]:
         """Measure the variants in groups whose weights fit into MOST_WEIGHTS, at least one a group."""
-        group: dict[Way, PreparedLayer] = {}
-        for implementation in ways_of(model.network, layer):
-            prepared = prepared_layer(model, layer, implementation)
+        group: dict[Variant, PreparedLayer] = {}
+        for variant in layer_variants(model.network, layer):
+            prepared = prepared_layer(model, layer, variant)
             weights = sum(member.parameter_bytes for member in (*group.values(), prepared))
             if group and weights > MOST_WEIGHTS:
                 yield from self._group(model.network, layer, group, progress)
                 group = {}
-            group[implementation] = prepared
+            group[variant] = prepared
         yield from self._group(model.network, layer, group, progress)
 
     def _group(
         self,
         network: Network,
         layer: Layer,
-        group: Mapping[Way, PreparedLayer],
+        group: Mapping[Variant, PreparedLayer],
         progress: Progress,
     ) -> Iterator[LayerProfile]:
-        is_input = layer.is_input
-        shapes = (layer.shape,) if is_input else network.input_shapes(layer)
-        ways = list(group)
-        sources, targets = ({way[end] for way in ways} for end in (1, 2))
+        """Measure variants whose runs alternate."""
+        shapes = (layer.shape,) if layer.is_input else network.input_shapes(layer)
+        variants = list(group)
+        layouts = {variant.input_layout for variant in variants}
         inputs, fresh = (
-            {key: [self._random(shape, key) for shape in shapes] for key in sources}
+            {layout: [self._random(shape, layout) for shape in shapes] for layout in layouts}
             for _ in range(2)
         )
-        outputs = {key: self._random(layer.shape, key) for key in targets}
+        outputs = {
+            layout: self._random(layer.shape, layout)
+            for layout in {variant.output_layout for variant in variants}
+        }
         workspace = fresh_memory(max(member.workspace_bytes for member in group.values()))
         runs = [
-            partial(member.run, inputs[source], workspace, outputs[target])
-            for (_, source, target), member in group.items()
+            partial(
+                prepared.run,
+                inputs[variant.input_layout],
+                workspace,
+                outputs[variant.output_layout],
+            )
+            for variant, prepared in group.items()
         ]
 
         def prepare(number: int) -> None:
-            primitive, source, _ = ways[number]
-            self._stop.look(progress._replace(at=f"{layer.name}, {primitive}"))
-            self._refresh(inputs[source], fresh[source])
+            variant = variants[number]
+            self._stop.look(progress._replace(at=f"{layer.name}, {variant.primitive}"))
+            self._refresh(inputs[variant.input_layout], fresh[variant.input_layout])
 
         times = take_turns(runs, self._effort, prepare=prepare)
-        for way, run, (nanoseconds, spread) in zip(ways, runs, times, strict=True):
-            prepared = group[way]
+        for variant, run, (nanoseconds, spread) in zip(variants, runs, times, strict=True):
+            prepared = group[variant]
             extra = allocated_bytes(run) if prepared.allocates else 0
-            primitive, source, target = way
             yield LayerProfile(
+                **variant._asdict(),
                 layer=layer.name,
-                primitive=primitive,
-                input_layout=source,
-                output_layout=target,
                 nanoseconds=nanoseconds,
                 spread_nanoseconds=spread,
                 workspace_bytes=prepared.workspace_bytes + -(-extra // PAGE) * PAGE,

@@ -35,6 +35,7 @@ from planners.traffic.convolution import ArrayBytes, ConvolutionLoops
 from planners.traffic.footprints import two_levels
 from planners.traffic.nest import Halo
 from tests.planners.fifo.designs import chain
+from tests.planners.primitives.library.convolutions import input_dims, kernel_dims, output_dims
 
 STEPS = 60  # of each search
 
@@ -188,13 +189,13 @@ def windows(random):
     maps = np.random.default_rng(random.getrandbits(32))
     source, kernel = (
         maps.integers(-4, 5, dims).astype(np.float32)
-        for dims in (sizes.input_dims, sizes.kernel_dims)
+        for dims in (input_dims(sizes), kernel_dims(sizes))
     )
     found = []
     for one in DIRECT:
         if one.applies(sizes):
             here = source if one.input_layout == CHW else source.transpose(1, 2, 0)
-            output = np.zeros(map_dims(sizes.output_dims, one.output_layout), np.float32)
+            output = np.zeros(map_dims(output_dims(sizes), one.output_layout), np.float32)
             prepared = one.prepare(sizes, kernel)
             one.run(sizes, np.ascontiguousarray(here), prepared, np.zeros(0, np.float32), output)
             found.append(output.tolist())

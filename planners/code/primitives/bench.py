@@ -24,9 +24,9 @@ from planners.code.packaging import PLAIN, Package, with_banners
 from planners.code.parts import source, used
 from planners.code.primitives.calls import FILES, Lying, WayCalls, WayTables
 from planners.code.primitives.program import prologue, steps_table
-from planners.primitives.library.layers import Way, layout_changes
+from planners.primitives.library.layers import layout_changes
 from planners.primitives.library.primitive import ELEMENT_BYTES
-from planners.primitives.profile import CHW, HWC, LAYER, VARIANT_KEY
+from planners.primitives.profile import CHW, HWC, LAYER, VARIANT_KEY, Variant
 
 COLUMNS = (*VARIANT_KEY, "workspace_bytes", "parameter_bytes", "producer", "index")
 TIMES = ("nanoseconds", "spread_nanoseconds")  # which the program adds
@@ -80,7 +80,7 @@ class _BenchWriter:
     def add_all(self) -> None:
         """Add all variants of all layers, and all changes of layout between them."""
         same: dict[object, list[Layer]] = {}
-        ways: list[tuple[str, str, str]] = []
+        ways: list[tuple[str, Variant]] = []
         for layer in self.network.layers:
             key = (layer.operator, self.network.input_shapes(layer), layer.epilogue)
             same.setdefault((key, layer.name if layer.is_input else ""), []).append(layer)
@@ -91,7 +91,7 @@ class _BenchWriter:
                     f"layer {layers[0].name!r} fits in no way into the RAM ({_known(self._ram)}) and "
                     f"the flash ({_known(self._flash)}); raise --ram or --flash"
                 )
-            ways += [(layer.name, *way[1:]) for layer in layers for way in variants]
+            ways += [(layer.name, way) for layer in layers for way in variants]
             self.layers += 1
         changes: dict[tuple[Shape, str, str], list[list[object]]] = {}
         for link, before, after in layout_changes(self.network, ways):
@@ -103,18 +103,20 @@ class _BenchWriter:
             self._add(self.calls.change(*lies), rows)
             self.layers += 1
 
-    def _ways(self, layer: Layer) -> tuple[Way, ...]:
+    def _ways(self, layer: Layer) -> tuple[Variant, ...]:
         is_input = layer.is_input
-        return ((LAYER, CHW, CHW),) if is_input else self.calls.ways(layer)
+        return (Variant(LAYER, CHW, CHW),) if is_input else self.calls.ways(layer)
 
-    def _add_way(self, layers: list[Layer], way: Way) -> bool:
+    def _add_way(self, layers: list[Layer], way: Variant) -> bool:
         """Add a variant of equal layers if it fits into RAM and flash; return whether it does."""
         layer, shapes = layers[0], self.network.input_shapes(layers[0])
-        source = way[1]
+        source = way.input_layout
         if layer.is_input:  # which is copied from the caller's memory
             shapes, source = (layer.shape,), HWC
         size = self.calls.workspace_bytes(layer, way)
-        lies = self._lying([*((shape, source) for shape in shapes), (layer.shape, way[2])])
+        lies = self._lying(
+            [*((shape, source) for shape in shapes), (layer.shape, way.output_layout)]
+        )
         end = lies[-1].offset + lies[-1].elements * ELEMENT_BYTES
         place = -(-end // ALIGNMENT) * ALIGNMENT
         if place + size > self._ram:

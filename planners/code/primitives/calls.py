@@ -22,11 +22,10 @@ from planners.primitives.library.im2col import Lowered, MemoryEfficient, Pointwi
 from planners.primitives.library.kn2row import Shifted
 from planners.primitives.library.layers import (
     FUNCTIONS,
-    Way,
     is_column,
     is_plain,
+    layer_variants,
     primitive_of,
-    ways_of,
 )
 from planners.primitives.library.primitive import (
     ELEMENT_BYTES,
@@ -36,7 +35,7 @@ from planners.primitives.library.primitive import (
     float_bytes,
 )
 from planners.primitives.library.winograd import Tiled, Transform, Transformed
-from planners.primitives.profile import CHW
+from planners.primitives.profile import CHW, Variant
 
 FILES = (
     *("frame.c", "combine.c", "steps.c"),
@@ -103,20 +102,20 @@ class WayCalls:
         """The initialisers of all operators that follow a layer in place."""
         return self._calls.steps
 
-    def ways(self, layer: Layer) -> tuple[Way, ...]:
+    def ways(self, layer: Layer) -> tuple[Variant, ...]:
         """Return the variants of a layer with a C function. Raises UnsupportedOperator for none."""
-        variants = [way for way in ways_of(self.network, layer) if self._has_c(layer, way)]
+        variants = [way for way in layer_variants(self.network, layer) if self._has_c(layer, way)]
         if not variants:
             raise self._calls.node(layer).refusal("by primitives")
         return tuple(variants)
 
-    def _has_c(self, layer: Layer, way: Way) -> bool:
+    def _has_c(self, layer: Layer, way: Variant) -> bool:
         if layer.operator.filter_bank is not None:
             return _function_of(primitive_of(way)) is not None
         return True
 
     def work(
-        self, layer: Layer, way: Way, inputs: Sequence[Lying], output: Lying, workspace: int
+        self, layer: Layer, way: Variant, inputs: Sequence[Lying], output: Lying, workspace: int
     ) -> str:
         """Return the initialiser of a `work`. workspace: its offset in bytes.
 
@@ -159,24 +158,24 @@ class WayCalls:
         nothing = {"workspace": 0, "bias": NULL, "steps": NULL, "step_count": 0, "is_gathered": 0}
         return initialiser({**self._tensors("change_layout", NULL, [source], target), **nothing})
 
-    def workspace_bytes(self, layer: Layer, way: Way) -> int:
+    def workspace_bytes(self, layer: Layer, way: Variant) -> int:
         """Return the bytes of the workspace that the C of a layer writes."""
         size = 0
         if layer.operator.filter_bank is not None:
             sizes = convolution_sizes(layer, self.network.input_shapes(layer)[0])
             size = primitive_of(way).workspace_bytes(sizes)
-        if layer.shape.is_map and way[2] == CHW and _responds(layer):
+        if layer.shape.is_map and way.output_layout == CHW and _responds(layer):
             size = max(size, float_bytes(layer.shape.channels))
         return size
 
-    def _convolution(self, node: LayerNode, way: Way) -> tuple[str, str]:
+    def _convolution(self, node: LayerNode, way: Variant) -> tuple[str, str]:
         primitive = primitive_of(way)
         sizes = convolution_sizes(node.layer, node.inputs[0])
         function = _function_of(primitive)
         if function is None or not primitive.applies(sizes):
             raise node.refusal(
-                f"by primitive {way[0]!r}; choose from what `csdf deploy --bench` measures, or "
-                f"with `csdf plan primitives --without {way[0].split()[0]}`"
+                f"by primitive {way.primitive!r}; choose from what `csdf deploy --bench` measures, or "
+                f"with `csdf plan primitives --without {way.primitive.split()[0]}`"
             )
         weights = self.tables.prepared(
             f"{self.tables.name_of(node.layer.name)}_kernel",

@@ -36,7 +36,7 @@ from planners.code.status import (
 )
 from planners.plan.plan import Kind, Stage, StreamBuffer, StreamingPlan
 from planners.primitives.library.primitive import ELEMENT_BYTES
-from planners.primitives.profile import CHW, HWC
+from planners.primitives.profile import CHW, HWC, Variant
 
 STATE_BYTES = 8  # an address
 WORDS = ("map", "move_map", "works", "work_on", "ends")  # that no parameter may hide
@@ -111,7 +111,7 @@ class _ProgramWriter:
         layer = self.network.layer(stage.result)
         if stage.primitive is None or len(stage.layers) > 1:
             raise InvalidPlan(f"layer {layer.name!r} has no primitive, beside layers that have one")
-        way = stage.primitive.name, stage.primitive.reads, stage.primitive.writes
+        way = Variant(stage.primitive.name, stage.primitive.reads, stage.primitive.writes)
         scratch = next(
             (
                 buffer
@@ -123,13 +123,14 @@ class _ProgramWriter:
         needed, there = self.calls.workspace_bytes(layer, way), scratch.size if scratch else 0
         if needed > there:
             raise InvalidPlan(
-                f"layer {layer.name!r} has a workspace of {there} bytes; {way[0]!r} needs {needed}"
+                f"layer {layer.name!r} has a workspace of {there} bytes; "
+                f"{way.primitive!r} needs {needed}"
             )
         inputs = [self._lying(self._buffer(tensor, number, layer.name)) for tensor in layer.inputs]
         output = self._lying(self._buffer(layer.name, number))
         place = scratch.offset if scratch else 0
         text = self.calls.work(layer, way, inputs, output, place)
-        return f"{text}, /* {comment(f'{layer.name}: {way[0]}')} */"
+        return f"{text}, /* {comment(f'{layer.name}: {way.primitive}')} */"
 
     def _alive(self, group: int, kind: Kind) -> list[StreamBuffer]:
         buffers = self.plan.buffers

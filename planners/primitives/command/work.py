@@ -24,7 +24,7 @@ from csdf.time_limit import ENDS, Progress, Stop, reason_of
 from csdf.units import bytes_in_words, nanoseconds_in_words, time_in_words
 from planners.plan.carried_out import format_own_plans
 from planners.primitives.command.main import BUDGETS, PUBLISHED
-from planners.primitives.execution import SelectedRun, variants_of
+from planners.primitives.execution import SelectedRun
 from planners.primitives.planned import run_planned, streaming_plan
 from planners.primitives.profile import LAYER, Profile, TimingMachine, read_profile, write_profile
 from planners.primitives.profiling import (
@@ -247,11 +247,10 @@ def _with_run(
     """Return the report with a run of the selection, compared with a run without a plan."""
     network = model.network
     model = with_weights(PROGRAM, model, options.seed)
-    implementations = variants_of(selection)
     plan = streaming_plan(network, selection) if options.output else None
     frame = random_frame(network, options.seed)
     with answers.working("running the plan, and the network without a plan"):
-        run = run_measured(model, implementations, frame, repeats=options.repeats)
+        run = run_measured(model, selection.variants, frame, repeats=options.repeats)
         maps = run_layers(model, frame)
         outputs = [run.outputs]
         if plan is not None:

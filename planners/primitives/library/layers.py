@@ -1,6 +1,6 @@
 """Variants of a layer: its primitives in each layout, prepared as callables.
 
-Takes a layer with its weights and a variant (primitive, input layout, output layout); gives a
+Takes a layer with its weights and a variant (a primitive with its layouts); gives a
 `PreparedLayer`: a function, and the bytes of its workspace and of its weights. A convolution executes
 by a primitive of the library. Common other layers write straight into their output, with no temporary
 array or a small declared workspace. All remaining layers are computed by the executor of cnn2csdf with
@@ -9,7 +9,7 @@ arrays of its own, in "CHW" only. Bias and fused operators are applied in place 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -36,19 +36,15 @@ from planners.primitives.library.primitive import (
     float_bytes,
 )
 from planners.primitives.library.winograd import TILED, TILED_ROWS
-from planners.primitives.profile import CHW, HWC, LAYER, LAYOUTS
+from planners.primitives.profile import CHW, HWC, LAYER, LAYOUTS, Variant
 
-Way = tuple[str, str, str]  # primitive, input layout, output layout
 Compute = Callable[[Sequence[Array], Array], None]  # inputs in their layout, output
 
 PRIMITIVES: tuple[Primitive, ...] = (
     *(*DIRECT, *LOWERED, *POINTWISE, *SHIFTED, *MEMORY_EFFICIENT, *TILED, *TILED_ROWS),
 )
-_BY_WAY: Mapping[Way, Primitive] = MappingProxyType(
-    {
-        (primitive.name, primitive.input_layout, primitive.output_layout): primitive
-        for primitive in PRIMITIVES
-    }
+_BY_VARIANT: Mapping[Variant, Primitive] = MappingProxyType(
+    {primitive.variant: primitive for primitive in PRIMITIVES}
 )
 AXES = {CHW: {0: 0, 1: 1, 2: 2}, HWC: {0: 2, 1: 0, 2: 1}}  # the array axis of an axis of a map
 FUNCTIONS: dict[str, np.ufunc] = {
@@ -76,14 +72,11 @@ class PreparedLayer(NamedTuple):
     allocates: bool = False
 
 
-def primitive_of(implementation: Way) -> Primitive:
+def primitive_of(variant: Variant) -> Primitive:
     """Return the primitive of this name and these layouts. Raises InvalidPlan if there is none."""
-    if implementation not in _BY_WAY:
-        raise InvalidPlan(
-            f"there is no primitive {implementation[0]!r} from {implementation[1]} "
-            f"to {implementation[2]}"
-        )
-    return _BY_WAY[implementation]
+    if variant not in _BY_VARIANT:
+        raise InvalidPlan(f"there is no primitive {variant}")
+    return _BY_VARIANT[variant]
 
 
 def applicable(sizes: ConvolutionSizes) -> tuple[Primitive, ...]:
@@ -91,8 +84,8 @@ def applicable(sizes: ConvolutionSizes) -> tuple[Primitive, ...]:
     return tuple(primitive for primitive in PRIMITIVES if primitive.applies(sizes))
 
 
-def ways_of(network: Network, layer: Layer) -> tuple[Way, ...]:
-    """Return the variants of a layer: primitive, input layout, output layout.
+def layer_variants(network: Network, layer: Layer) -> tuple[Variant, ...]:
+    """Return the variants that can compute a layer.
 
     Raises InvalidPlan for a quantised layer: all primitives compute in single precision.
     """
@@ -100,25 +93,19 @@ def ways_of(network: Network, layer: Layer) -> tuple[Way, ...]:
         raise InvalidPlan(f"layer {layer.name!r} is quantised; primitives compute real numbers")
     if layer.operator.filter_bank is not None:
         sizes = convolution_sizes(layer, network.input_shapes(layer)[0])
-        return tuple(
-            (primitive.name, primitive.input_layout, primitive.output_layout)
-            for primitive in applicable(sizes)
-        )
-    return tuple((LAYER, layout, layout) for layout in layouts_of(network, layer))
+        return tuple(primitive.variant for primitive in applicable(sizes))
+    return tuple(Variant(LAYER, layout, layout) for layout in layouts_of(network, layer))
 
 
 def layout_changes(
-    network: Network, implementations: Iterable[tuple[str, str, str]]
+    network: Network, variants: Collection[tuple[str, Variant]]
 ) -> Iterator[tuple[Connection, str, str]]:
     """Yield each possible layout transformation: connection, old and new layout.
 
-    implementations: the variants of all layers, each with its input layout and output layout.
+    variants: all variants of all layers, each with the name of its layer.
     """
-    variants = list(implementations)
-    reads, writes = (
-        {(name, source) for name, source, _ in variants},
-        {(n, to) for n, _, to in variants},
-    )
+    reads = {(layer, variant.input_layout) for layer, variant in variants}
+    writes = {(layer, variant.output_layout) for layer, variant in variants}
     for link in network.connections:
         for source, target in (LAYOUTS, LAYOUTS[::-1]):
             is_asked = (link.producer, source) in writes and (link.consumer, target) in reads
@@ -154,18 +141,15 @@ def is_plain(window: op.Window) -> bool:
     return min(window.padding[2:]) >= 0 or max(window.overhang) == 0
 
 
-def prepared_layer(model: Model, layer: Layer, implementation: Way) -> PreparedLayer:
+def prepared_layer(model: Model, layer: Layer, variant: Variant) -> PreparedLayer:
     """Return the layer ready to run in one variant. Raises InvalidPlan where it cannot."""
     if layer.operator.filter_bank is not None:
-        computed = _convolution(model, layer, implementation)
-    elif implementation in ways_of(model.network, layer):
-        computed = _computed(model, layer, implementation[1])
+        computed = _convolution(model, layer, variant)
+    elif variant in layer_variants(model.network, layer):
+        computed = _computed(model, layer, variant.input_layout)
     else:
-        raise InvalidPlan(
-            f"layer {layer.name!r} cannot run as {implementation[0]!r} {implementation[1]} "
-            f"to {implementation[2]}"
-        )
-    finish = _epilogue(model, layer, implementation[2])
+        raise InvalidPlan(f"layer {layer.name!r} cannot run as {variant}")
+    finish = _epilogue(model, layer, variant.output_layout)
 
     def run(inputs: Sequence[Array], workspace: Array, output: Array) -> None:
         computed.run(inputs, workspace, output)
@@ -179,9 +163,9 @@ def prepared_layer(model: Model, layer: Layer, implementation: Way) -> PreparedL
     )
 
 
-def _convolution(model: Model, layer: Layer, implementation: Way) -> PreparedLayer:
+def _convolution(model: Model, layer: Layer, variant: Variant) -> PreparedLayer:
     """Return the convolution of a layer by one primitive."""
-    primitive = primitive_of(implementation)
+    primitive = primitive_of(variant)
     sizes = convolution_sizes(layer, model.network.input_shapes(layer)[0])
     if not primitive.applies(sizes):
         raise InvalidPlan(f"layer {layer.name!r}: {primitive.name!r} cannot compute it")

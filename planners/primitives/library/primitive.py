@@ -14,7 +14,7 @@ from cnn2csdf.weights import Array
 from csdf.errors import InvalidNetwork
 from csdf.kernels import compile as compiler
 from planners.kernels import ranges
-from planners.primitives.profile import CHW
+from planners.primitives.profile import CHW, Variant
 
 Prepared = Any  # weights as one primitive keeps them: one array
 
@@ -34,8 +34,13 @@ class Primitive:
     input_layout: str
     output_layout: str
 
+    @property
+    def variant(self) -> Variant:
+        """The name with the layouts."""
+        return Variant(self.name, self.input_layout, self.output_layout)
+
     def applies(self, sizes: ConvolutionSizes) -> bool:
-        """Whether it can compute such a convolution. The rest is for those it can."""
+        """Whether it can compute such a convolution; the other methods require one that it can."""
         return True
 
     def workspace_bytes(self, sizes: ConvolutionSizes) -> int:
@@ -112,21 +117,6 @@ class ConvolutionSizes:
     kernel: Pair
     steps: Steps
     groups: int = 1
-
-    @property
-    def input_dims(self) -> tuple[int, int, int]:
-        """Channels, rows, columns."""
-        return (self.channels, self.height, self.width)
-
-    @property
-    def output_dims(self) -> tuple[int, int, int]:
-        """Channels, rows, columns."""
-        return (self.filters, self.rows, self.columns)
-
-    @property
-    def kernel_dims(self) -> tuple[int, int, int, int]:
-        """Filters, channels of a group, rows, columns."""
-        return (self.filters, self.group_channels, *self.kernel)
 
     @property
     def group_channels(self) -> int:

@@ -355,15 +355,15 @@ def as_published(
     candidate is then all of these. Times are not touched.
     """
 
-    def counted(one: LayerProfile) -> LayerProfile:
-        if one.primitive == LAYER:
-            return replace(one, workspace_bytes=0, parameter_bytes=0)
+    def counted(profile: LayerProfile) -> LayerProfile:
+        if profile.primitive == LAYER:
+            return replace(profile, workspace_bytes=0, parameter_bytes=0)
         if objective is Objective.NETWORK:
-            return one
-        layer = network.layer(one.layer)
+            return profile
+        layer = network.layer(profile.layer)
         maps = sum(shape.elements for shape in (layer.shape, *network.input_shapes(layer)))
-        size = maps * ELEMENT_BYTES + one.workspace_bytes + one.parameter_bytes
-        return replace(one, workspace_bytes=size)
+        size = maps * ELEMENT_BYTES + profile.workspace_bytes + profile.parameter_bytes
+        return replace(profile, workspace_bytes=size)
 
     links = (
         replace(

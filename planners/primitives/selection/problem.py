@@ -18,7 +18,7 @@ from csdf.errors import InvalidPlan
 from csdf.model.shown import Shown
 from planners.arena.problem import loads
 from planners.primitives.library.primitive import ELEMENT_BYTES
-from planners.primitives.profile import LayerProfile, Profile, TransformProfile
+from planners.primitives.profile import LayerProfile, Profile, TransformProfile, Variant
 
 MOST = 2**53  # sums stay below, so that 64 bits and doubles hold them exactly
 
@@ -142,6 +142,11 @@ class Selection(Shown):
     chosen: tuple[LayerProfile, ...]
 
     @property
+    def variants(self) -> dict[str, Variant]:
+        """The variant of each layer."""
+        return {choice.layer: choice.variant for choice in self.chosen}
+
+    @property
     def changes(self) -> Iterator[tuple[LayerLink, TransformProfile]]:
         """The layout transformations that it takes."""
         for link in self.problem.links:
@@ -251,9 +256,9 @@ def selection_problem(network: Network, profile: Profile) -> SelectionProblem:
                 consumer=numbers[ends.consumer],
                 index=ends.index,
                 map_bytes=network.layer(ends.producer).shape.elements * ELEMENT_BYTES,
-                changes=tuple(found_there),
+                changes=tuple(changes_there),
             )
-            for ends, found_there in changes.items()
+            for ends, changes_there in changes.items()
         ),
     )
 

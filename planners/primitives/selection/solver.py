@@ -204,7 +204,7 @@ def variables_of(
         for candidate in sorted(
             candidates, key=lambda candidate: (objective.of_layer(candidate), candidate.nanoseconds)
         ):
-            ends = candidate.input_layout, candidate.output_layout
+            ends = candidate.variant.layouts
             if ends not in minimum or candidate.nanoseconds < minimum[ends]:
                 minimum[ends] = candidate.nanoseconds
                 memory = objective.of_layer(candidate)

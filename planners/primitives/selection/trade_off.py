@@ -137,11 +137,14 @@ class TradeOff(Shown):
                     break
         chosen: list[LayerProfile] = []
         for number, candidates in enumerate(self.problem.candidates):
-            ends = layouts[2 * number], layouts[2 * number + 1], goals[number].nanoseconds
+            # The relation of a layer has the number of the layer, and its layouts are variables
+            # 2 n and 2 n + 1.
+            ends = layouts[2 * number], layouts[2 * number + 1]
             fitting = (
                 candidate
                 for candidate in candidates
-                if (candidate.input_layout, candidate.output_layout, candidate.nanoseconds) == ends
+                if candidate.variant.layouts == ends
+                and candidate.nanoseconds == goals[number].nanoseconds
             )
             chosen.append(min(fitting, key=self.objective.of_layer))
         return Selection(problem=self.problem, chosen=tuple(chosen))
@@ -203,12 +206,8 @@ def _relations(problem: SelectionProblem, objective: Objective) -> list[Relation
     relations: list[Relation] = []
     for number, candidates in enumerate(problem.candidates):
         alike: dict[Layouts, list[LayerProfile]] = {}
-        for candidate in sorted(
-            candidates, key=lambda candidate: (candidate.input_layout, candidate.output_layout)
-        ):
-            alike.setdefault((candidate.input_layout, candidate.output_layout), []).append(
-                candidate
-            )
+        for candidate in sorted(candidates, key=lambda candidate: candidate.variant.layouts):
+            alike.setdefault(candidate.variant.layouts, []).append(candidate)
         fronts = {
             layouts: front_of(
                 [option.nanoseconds for option in same],

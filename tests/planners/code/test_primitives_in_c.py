@@ -16,9 +16,9 @@ from planners.code.library import library, write_folder, write_library
 from planners.code.primitives.bench import bench
 from planners.code.primitives.calls import WayCalls, WayTables
 from planners.plan.plan import Kind
-from planners.primitives.library.layers import ways_of
+from planners.primitives.library.layers import layer_variants
 from planners.primitives.planned import planned_primitives, streaming_plan
-from planners.primitives.profile import CHW, HWC, LAYER, read_profile
+from planners.primitives.profile import CHW, HWC, LAYER, Variant, read_profile
 from planners.primitives.selection.planning import Constraint, best_selection
 from planners.primitives.selection.problem import Objective, selection_problem
 from tests.planners.code.compiling import needs_compiler, run_all
@@ -82,7 +82,7 @@ def in_all_ways():
 def test_every_primitive_in_c_is_the_convolution_of_the_whole_network(tmp_path):
     # Under sanitizers; outputs within 1e-4 of the largest, as transforms of tiles round.
     model, ways = in_all_ways()
-    others = {layer.name: (LAYER, CHW, CHW) for layer in model.network.layers}
+    others = {layer.name: Variant(LAYER, CHW, CHW) for layer in model.network.layers}
     assert run_all([library(model, planned(model, others | ways), name="all")], tmp_path) == []
     kinds = "direct im2col im2row kn2row kn2col mec pointwise winograd"
     assert {re.split("[ ,]", way[0])[0] for way in ways.values()} == set(kinds.split())
@@ -124,7 +124,7 @@ def any_ways(seed):
     calls = WayCalls(SMALL, WayTables("x"))
     chosen = random.Random(seed)
     return {
-        layer.name: chosen.choice(calls.ways(layer)) if layer.inputs else (LAYER, CHW, CHW)
+        layer.name: chosen.choice(calls.ways(layer)) if layer.inputs else Variant(LAYER, CHW, CHW)
         for layer in SMALL.network.layers
     }
 
@@ -202,7 +202,9 @@ def test_ways_that_do_not_fit_are_not_timed():
 
 def test_a_primitive_without_c_is_refused_by_name():
     layer = SMALL.network.layer("convolution 2")
-    fourier = next(way for way in ways_of(SMALL.network, layer) if way[0].startswith("fourier"))
+    fourier = next(
+        way for way in layer_variants(SMALL.network, layer) if way[0].startswith("fourier")
+    )
     plan = planned(SMALL, any_ways(0) | {"convolution 2": fourier})
     with pytest.raises(
         UnsupportedOperator, match=r"'convolution 2'.*primitive 'fourier.*--without fourier"
@@ -213,7 +215,7 @@ def test_a_primitive_without_c_is_refused_by_name():
 def test_a_workspace_that_is_too_small_for_c_is_refused():
     way = next(
         way
-        for way in ways_of(SMALL.network, SMALL.network.layer("convolution 2"))
+        for way in layer_variants(SMALL.network, SMALL.network.layer("convolution 2"))
         if way[0] == "im2col"
     )
     plan = planned(SMALL, any_ways(0) | {"convolution 2": way})
@@ -238,4 +240,6 @@ def test_a_layer_without_c_is_refused_by_name():
     with pytest.raises(UnsupportedOperator, match=r"'dealt'.*ChannelShuffle in a selection"):
         bench(model)
     with pytest.raises(UnsupportedOperator, match=r"'dealt'.*ChannelShuffle in a selection"):
-        library(model, planned(model, {one.name: (LAYER, CHW, CHW) for one in network.layers}))
+        library(
+            model, planned(model, {one.name: Variant(LAYER, CHW, CHW) for one in network.layers})
+        )

@@ -15,9 +15,10 @@ from planners.plan.executor import PlanMachine
 from planners.plan.plan import Kind
 from planners.plan.text import format_plans, parse_plans
 from planners.primitives import planned as planned_module
-from planners.primitives.library.layers import prepared_layer, ways_of
+from planners.primitives.library.layers import layer_variants, prepared_layer
 from planners.primitives.library.winograd import ROUNDING
 from planners.primitives.planned import planned_primitives, run_planned
+from planners.primitives.profile import Variant
 from planners.primitives.profiling import random_frame
 from tests.planners.primitives.execution.test_selected_networks import SMALL, plain
 from tests.planners.primitives.outputs import largest_difference
@@ -40,7 +41,8 @@ def planned(ways):
 def test_any_selection_runs_in_the_bytes_of_its_plan(data):
     network = SMALL.network
     ways = {
-        layer.name: data.draw(st.sampled_from(ways_of(network, layer))) for layer in network.layers
+        layer.name: data.draw(st.sampled_from(layer_variants(network, layer)))
+        for layer in network.layers
     }
     plan = planned(ways)
     assert parse_plans(format_plans([plan]), "plan.json") == (plan,)
@@ -56,8 +58,8 @@ def lowered():
     """All convolutions as products of lowered matrices where they can be, in one layout."""
     ways = plain(SMALL.network)
     for layer in SMALL.network.layers:
-        if ("im2col", "CHW", "CHW") in ways_of(SMALL.network, layer):
-            ways[layer.name] = "im2col", "CHW", "CHW"
+        if ("im2col", "CHW", "CHW") in layer_variants(SMALL.network, layer):
+            ways[layer.name] = Variant("im2col", "CHW", "CHW")
     return ways
 
 
@@ -103,7 +105,7 @@ def test_a_map_in_another_layout_than_its_reader_wants_is_refused():
     plan = planned(lowered())
     with pytest.raises(InvalidPlan, match="but buffer 'map of first' has it in HWC"):
         require_carried_out(SMALL.network, changed(plan, "map of first", layout="HWC"))
-    ways = lowered() | {"pooled": ("layer", "HWC", "HWC")}
+    ways = lowered() | {"pooled": Variant("layer", "HWC", "HWC")}
     turned = planned(ways)
     number = next(n for n, one in enumerate(turned.groups) if one.stages[0].result == "pooled")
     groups = list(turned.groups)
@@ -113,7 +115,7 @@ def test_a_map_in_another_layout_than_its_reader_wants_is_refused():
 
 
 def test_a_transfer_to_no_buffer_is_named_by_the_executor():
-    turned = planned(lowered() | {"pooled": ("layer", "HWC", "HWC")})
+    turned = planned(lowered() | {"pooled": Variant("layer", "HWC", "HWC")})
     groups = [
         replace(group, transfers=tuple(replace(copy, target="nowhere") for copy in group.transfers))
         for group in turned.groups

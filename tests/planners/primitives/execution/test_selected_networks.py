@@ -17,8 +17,9 @@ from planners.primitives.execution import (
     map_plan,
     run_selected,
 )
-from planners.primitives.library.layers import primitive_of, ways_of
+from planners.primitives.library.layers import layer_variants, primitive_of
 from planners.primitives.library.winograd import ROUNDING
+from planners.primitives.profile import Variant
 from planners.primitives.profiling import random_frame
 from tests.planners.primitives.outputs import largest_difference
 
@@ -55,7 +56,8 @@ def plain(network, layout="CHW"):
     """The way of each layer that keeps to one layout, where there is one."""
     return {
         layer.name: min(
-            ways_of(network, layer), key=lambda way: (way[1] != layout, way[2] != layout)
+            layer_variants(network, layer),
+            key=lambda way: (way.input_layout != layout, way.output_layout != layout),
         )
         for layer in network.layers
     }
@@ -67,7 +69,8 @@ def plain(network, layout="CHW"):
 def test_any_selection_gives_the_output_of_the_whole_network(data):
     network = SMALL.network
     selection = {
-        layer.name: data.draw(st.sampled_from(ways_of(network, layer))) for layer in network.layers
+        layer.name: data.draw(st.sampled_from(layer_variants(network, layer)))
+        for layer in network.layers
     }
     frame = random_frame(network, 2)
     found = run_selected(SMALL, selection, frame)
@@ -93,7 +96,7 @@ def test_one_layout_needs_no_change_and_two_need_one_for_each_reader():
     network = SMALL.network
     selection = plain(network)
     assert changes_of(network, selection) == {}
-    selection["first"] = ("im2col", "CHW", "HWC")
+    selection["first"] = Variant("im2col", "CHW", "HWC")
     changes = changes_of(network, selection)
     assert [one.consumer for one in changes] == ["branch1", "branch3", "branch5"]
     assert set(changes.values()) == {("HWC", "CHW")}
@@ -113,7 +116,7 @@ def test_the_workspace_is_that_of_the_hungriest_layer_alone():
     selection = plain(SMALL.network)
     for layer in SMALL.network.layers:
         if isinstance(layer.operator, op.Convolution):
-            selection[layer.name] = ("im2col", "CHW", "CHW")
+            selection[layer.name] = Variant("im2col", "CHW", "CHW")
     found = run_selected(SMALL, selection, random_frame(SMALL.network, 1))
     assert found.workspace_bytes == 8 * 25 * 22 * 19 * 4
     assert found.memory_bytes == found.arena_bytes + found.workspace_bytes + found.parameter_bytes
@@ -126,7 +129,7 @@ def test_a_second_frame_is_not_disturbed_by_the_first():
     selected = SelectedNetwork(SMALL, plain(network, "HWC"))
     for frame in frames:
         selected.run(frame)
-    found = {one.name: selected.output(one) for one in network.outputs}
+    found = {one.name: selected.maps[one.name] for one in network.outputs}
     assert largest_difference(found, run_layer_by_layer(SMALL, frames[1])) < ROUNDING
 
 
@@ -144,7 +147,7 @@ def test_a_layer_without_a_choice_is_named():
 
 
 def test_a_primitive_that_does_not_fit_is_refused():
-    way = ("pointwise", "CHW", "CHW")
+    way = Variant("pointwise", "CHW", "CHW")
     assert primitive_of(way)
     with pytest.raises(InvalidPlan, match="layer 'first': 'pointwise' cannot compute it"):
         run_selected(SMALL, {**plain(SMALL.network), "first": way}, random_frame(SMALL.network, 1))

@@ -71,10 +71,22 @@ def square_sizes(draw):
     return sizes_of(channels, height, width, filters, (side, side), padding=padding)
 
 
+def input_dims(sizes):
+    return (sizes.channels, sizes.height, sizes.width)
+
+
+def output_dims(sizes):
+    return (sizes.filters, sizes.rows, sizes.columns)
+
+
+def kernel_dims(sizes):
+    return (sizes.filters, sizes.group_channels, *sizes.kernel)
+
+
 def random_case(sizes, seed=0):
     """A map (channels, rows, columns) and a kernel."""
     generator = np.random.default_rng(seed)
-    dims = (sizes.input_dims, sizes.kernel_dims)
+    dims = (input_dims(sizes), kernel_dims(sizes))
     return tuple(generator.standard_normal(one).astype(np.float32) for one in dims)
 
 
@@ -83,7 +95,7 @@ def convolved(sizes, source, kernel):
     down, across, row_step, column_step, top, left = sizes.steps
     rows = np.arange(sizes.rows) * down - top
     columns = np.arange(sizes.columns) * across - left
-    result = np.zeros(sizes.output_dims)
+    result = np.zeros(output_dims(sizes))
     for i, j in product(range(sizes.kernel[0]), range(sizes.kernel[1])):
         y, x = rows + i * row_step, columns + j * column_step
         is_in_row = (y >= 0) & (y < sizes.height)

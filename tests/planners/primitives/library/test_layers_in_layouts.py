@@ -8,9 +8,14 @@ from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.execution.layer_by_layer import run_layers
 from cnn2csdf.weights import Model, random_weights
 from csdf.errors import InvalidPlan
-from planners.primitives.library.layers import change_layout, layouts_of, prepared_layer, ways_of
+from planners.primitives.library.layers import (
+    change_layout,
+    layer_variants,
+    layouts_of,
+    prepared_layer,
+)
 from planners.primitives.library.primitive import map_dims
-from planners.primitives.profile import CHW, HWC, LAYER
+from planners.primitives.profile import CHW, HWC, LAYER, Variant
 
 DIMS = (24, 33, 30)
 WINDOW = op.Window(kernel=(3, 2), stride=(2, 1), padding=(1, 0, 0, 1), overhang=(1, 0))
@@ -68,7 +73,7 @@ def ready(model, layout):
     """A run of the layer, its output, what is expected there, and what it declares."""
     layer = model.network.layer("layer")
     maps = run_layers(model, frame_of(model))
-    prepared = prepared_layer(model, layer, (LAYER, layout, layout))
+    prepared = prepared_layer(model, layer, Variant(LAYER, layout, layout))
     inputs = [laid_out(maps[source], layout) for source in layer.inputs]
     output = np.full(map_dims(layer.shape.dims, layout), np.nan, np.float32)
     workspace = np.empty(prepared.workspace_bytes // 4, np.float32)
@@ -115,8 +120,8 @@ def test_any_other_layer_runs_by_channels_only(operator):
     run, output, expected, _ = ready(model, CHW)
     run()
     assert np.allclose(output, expected, rtol=1e-5, atol=1e-5)
-    with pytest.raises(InvalidPlan, match="layer 'layer' cannot run as 'layer' HWC to HWC"):
-        prepared_layer(model, model.network.layer("layer"), (LAYER, HWC, HWC))
+    with pytest.raises(InvalidPlan, match="layer 'layer' cannot run as 'layer' from HWC to HWC"):
+        prepared_layer(model, model.network.layer("layer"), Variant(LAYER, HWC, HWC))
 
 
 @pytest.mark.parametrize("layout", [CHW, HWC])
@@ -177,7 +182,7 @@ def test_bias_and_fused_operators_follow_every_primitive(epilogue):
     model = with_epilogue(*epilogue)
     layer = model.network.layer("layer")
     maps = run_layers(model, frame_of(model))
-    for way in ways_of(model.network, layer):
+    for way in layer_variants(model.network, layer):
         prepared = prepared_layer(model, layer, way)
         output = np.empty(map_dims(layer.shape.dims, way[2]), np.float32)
         workspace = np.empty(prepared.workspace_bytes // 4, np.float32)
@@ -190,7 +195,7 @@ def test_fused_responses_take_two_rows_of_workspace():
     model = with_epilogue(op.LocalResponseNormalization(size=5))
     layer = model.network.layer("layer")
     assert layer.shape.dims == (8, 33, 30)
-    prepared = prepared_layer(model, layer, ("pointwise", CHW, CHW))
+    prepared = prepared_layer(model, layer, Variant("pointwise", CHW, CHW))
     assert prepared.workspace_bytes == 2 * 8 * 30 * 4
     assert not prepared.allocates
 
@@ -198,7 +203,7 @@ def test_fused_responses_take_two_rows_of_workspace():
 def test_parameters_are_counted_with_bias_and_fused_ones():
     # 8 * 24 weights and 8 of bias; 4 * 8 of the normalisation and 8 slopes; 4 bytes each.
     model = with_epilogue(op.BatchNormalization(), op.Activation(function="prelu"))
-    prepared = prepared_layer(model, model.network.layer("layer"), ("pointwise", CHW, CHW))
+    prepared = prepared_layer(model, model.network.layer("layer"), Variant("pointwise", CHW, CHW))
     assert prepared.parameter_bytes == 4 * (8 * 24 + 8 + 4 * 8 + 8)
 
 

@@ -8,6 +8,7 @@ from convolutions import (
     by_channel,
     convolved,
     laid_out,
+    output_dims,
     random_case,
     sizes_of,
     square_sizes,
@@ -19,6 +20,7 @@ from planners.primitives.library.direct import DIRECT
 from planners.primitives.library.layers import PRIMITIVES, applicable, primitive_of
 from planners.primitives.library.primitive import map_dims
 from planners.primitives.library.winograd import ROUNDING
+from planners.primitives.profile import Variant
 
 UNTOUCHED = np.uint32(0x7FC0DEAD)  # bits of a NaN that no arithmetic yields
 BEYOND = 64  # elements behind a workspace, to be left alone
@@ -47,7 +49,7 @@ def ran(primitive, sizes, seed=0):
     prepared = primitive.prepare(sizes, kernel)
     count = primitive.workspace_bytes(sizes) // 4
     memory = np.full(count + BEYOND, UNTOUCHED).view(np.float32)
-    dims = map_dims(sizes.output_dims, primitive.output_layout)
+    dims = map_dims(output_dims(sizes), primitive.output_layout)
     output = np.full(dims, np.nan, np.float32)
     given_map = laid_out(source, primitive.input_layout)
     primitive.run(sizes, given_map, prepared, memory[:count], output)
@@ -61,14 +63,14 @@ def assert_equal(found, expected, size):
 
 
 def test_over_a_hundred_primitives_have_distinct_names():
-    ways = {(one.name, one.input_layout, one.output_layout) for one in PRIMITIVES}
+    ways = {one.variant for one in PRIMITIVES}
     assert len(ways) == len(PRIMITIVES) > 100
-    assert all(primitive_of((p.name, p.input_layout, p.output_layout)) is p for p in PRIMITIVES)
+    assert all(primitive_of(p.variant) is p for p in PRIMITIVES)
 
 
 def test_a_primitive_that_does_not_exist_is_refused_by_name():
     with pytest.raises(InvalidPlan, match="no primitive 'im2vol' from CHW to HWC"):
-        primitive_of(("im2vol", "CHW", "HWC"))
+        primitive_of(Variant("im2vol", "CHW", "HWC"))
 
 
 def test_every_primitive_applies_to_some_example():
@@ -88,7 +90,7 @@ def test_a_primitive_computes_the_definition(primitive):
 def test_loops_are_the_same_as_plain_python(primitive):
     sizes = next(filter(primitive.applies, SMALL_EXAMPLES))
     source, kernel = random_case(sizes)
-    output = np.empty(map_dims(sizes.output_dims, primitive.output_layout), np.float32)
+    output = np.empty(map_dims(output_dims(sizes), primitive.output_layout), np.float32)
     primitive.loops(
         primitive.view(laid_out(source, primitive.input_layout), primitive.input_layout),
         primitive.prepare(sizes, kernel),
@@ -156,7 +158,7 @@ def ready(primitive, sizes):
     source, kernel = random_case(sizes)
     prepared = primitive.prepare(sizes, kernel)
     given_map = laid_out(source, primitive.input_layout)
-    output = np.empty(map_dims(sizes.output_dims, primitive.output_layout), np.float32)
+    output = np.empty(map_dims(output_dims(sizes), primitive.output_layout), np.float32)
 
     def run():
         primitive.run(sizes, given_map, prepared, workspace_of(primitive, sizes), output)
@@ -219,7 +221,8 @@ def test_workspaces_are_those_of_the_literature():
         "direct, row by row": 0,
     }
     found = {
-        name: primitive_of((name, "CHW", "CHW")).workspace_bytes(sizes) // 4 for name in expected
+        name: primitive_of(Variant(name, "CHW", "CHW")).workspace_bytes(sizes) // 4
+        for name in expected
     }
     assert found == expected
 
@@ -228,7 +231,7 @@ def test_winograd_keeps_the_elements_of_its_tiles():
     # F(2x2, 3x3): 15 x 15 tiles of 4 x 4 points, of 8 channels and of 12 filters; and the line of
     # scratch, the longer of one of 2*14 + 4 columns and one of 4 points for each of 15 tiles.
     sizes = EXAMPLES[0]
-    winograd = primitive_of(("winograd F(2x2, 3x3)", "CHW", "CHW"))
+    winograd = primitive_of(Variant("winograd F(2x2, 3x3)", "CHW", "CHW"))
     assert winograd.workspace_bytes(sizes) // 4 == 16 * 15 * 15 * (8 + 12) + 60
 
 

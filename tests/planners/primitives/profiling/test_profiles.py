@@ -9,13 +9,14 @@ from cnn2csdf.execution.layer_by_layer import run_layer_by_layer
 from cnn2csdf.weights import Model, random_weights
 from csdf.errors import ExecutionError, GaveUp, InvalidPlan, UnreadableFile
 from csdf.time_limit import Progress, Stop
-from planners.primitives.library.layers import ways_of
+from planners.primitives.library.layers import layer_variants
 from planners.primitives.library.winograd import ROUNDING
 from planners.primitives.profile import (
     LayerProfile,
     Profile,
     TimingMachine,
     TransformProfile,
+    Variant,
     parsed_profile,
     profile_text,
     read_profile,
@@ -191,7 +192,9 @@ def test_every_primitive_of_every_layer_is_measured_in_a_worker():
     network, seen = small_network(), []
     profile = profile_network(network, effort=ONCE, budget=Stop(report=seen.append))
     found = [(o.layer, o.primitive, o.input_layout, o.output_layout) for o in profile.layers]
-    assert found == [(one.name, *way) for one in network.layers for way in ways_of(network, one)]
+    assert found == [
+        (one.name, *way) for one in network.layers for way in layer_variants(network, one)
+    ]
     assert all(one.nanoseconds > 0 for one in profile.layers)
     assert profile.machine.threads == 1
     # Convolutions read and write both layouts, the input writes CHW and the classifier reads CHW:
@@ -211,8 +214,8 @@ def test_every_primitive_of_every_layer_is_measured_in_a_worker():
 def test_a_measured_run_has_outputs_of_the_model_and_a_time_for_each_part():
     network = small_network()
     model = Model(network=network, weights=random_weights(network, 7))
-    selection = {layer.name: ways_of(network, layer)[0] for layer in network.layers}
-    selection["conv2"] = ("im2row", "HWC", "CHW")
+    selection = {layer.name: layer_variants(network, layer)[0] for layer in network.layers}
+    selection["conv2"] = Variant("im2row", "HWC", "CHW")
     frame = random_frame(network, 8)
     found = run_measured(model, selection, frame, repeats=2)
     assert largest_difference(found.outputs, run_layer_by_layer(model, frame)) < ROUNDING
