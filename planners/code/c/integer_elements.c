@@ -411,46 +411,32 @@ static void slope_cell(const void *numbers, const element *from, element *to, in
 LAYER(slope_region, make_places, slope_cell)
 
 /* A float takes several elements. */
-static void quantize_region(const run *r, const layer *l, range rows, range columns)
+static void quantize_cell(const void *numbers, const element *from, element *to, int32_t count,
+                          int32_t channel)
 {
-    const converting *p = l->parameters;
-    view in = input_view(r, l, 0);
-    view out = output_view(r, l);
-    int32_t y;
-    int32_t x;
+    const converting *p = numbers;
     int32_t c;
-    for (y = rows.first; y < rows.end; y++) {
-        for (x = columns.first; x < columns.end; x++) {
-            const element *from = row_at(&in, y) + column_at(&in, x);
-            element *to = row_at(&out, y) + column_at(&out, x);
-            for (c = 0; c < out.channels; c++) {
-                float value = roundf(real_at(from, c) / p->scale) + (float)p->zero_out;
-                to[c] = (element)((value < LEAST) ? LEAST : (value > MOST) ? MOST : value);
-            }
-        }
+    (void)channel;
+    for (c = 0; c < count; c++) {
+        float value = roundf(real_at(from, c) / p->scale) + (float)p->zero_out;
+        to[c] = (element)((value < LEAST) ? LEAST : (value > MOST) ? MOST : value);
     }
-    finish_region(l, &out, rows, columns);
 }
 
-/* Convert before the fused functions, which compute in float. */
-static void dequantize_region(const run *r, const layer *l, range rows, range columns)
+LAYER(quantize_region, make_rows, quantize_cell)
+
+static void dequantize_cell(const void *numbers, const element *from, element *to, int32_t count,
+                            int32_t channel)
 {
-    const converting *p = l->parameters;
-    view in = input_view(r, l, 0);
-    view out = output_view(r, l);
-    int32_t y;
-    int32_t x;
+    const converting *p = numbers;
     int32_t c;
-    for (y = rows.first; y < rows.end; y++) {
-        for (x = columns.first; x < columns.end; x++) {
-            const element *from = row_at(&in, y) + column_at(&in, x);
-            element *to = row_at(&out, y) + column_at(&out, x);
-            for (c = 0; c < in.channels; c++) {
-                store_real(to, c, (float)((double)p->scale * (from[c] - p->zero_in)));
-            }
-        }
+    (void)channel;
+    for (c = 0; c < count; c++) {
+        store_real(to, c, (float)((double)p->scale * (from[c] - p->zero_in)));
     }
 }
+
+LAYER(dequantize_region, make_reals, dequantize_cell)
 
 /* Clamp elements to [a, b]. */
 static void step_limits(const step *s, element *v, int32_t count, int32_t channel, int32_t column)

@@ -38,25 +38,40 @@ static void sweep_parts(const run *r)
 typedef void (*pixel_function)(const void *numbers, const element *from, element *to, int32_t count,
                      int32_t channel);
 
-/* Compute each element from the input element at the same position, in runs of up to `most` pixels. */
-static void make_region(const run *r, const layer *l, range rows, range columns, pixel_function make,
-                        int32_t most)
+/* Compute each element from the input element at the same position, in runs of up to `most` pixels. A
+   real number among integers has several channels. */
+static void make_runs(const view *in, const view *out, const void *numbers, range rows, range columns,
+                      pixel_function make, int32_t most)
 {
     int32_t y;
     int32_t x;
-    view in = input_view(r, l, 0);
-    view out = output_view(r, l);
-    int32_t at_once = smaller(columns_at_once(&in, columns), columns_at_once(&out, columns));
+    int32_t channels = smaller(in->channels, out->channels);
+    int32_t at_once = smaller(columns_at_once(in, columns), columns_at_once(out, columns));
     at_once = smaller(at_once, most);
     for (y = rows.first; y < rows.end; y++) {
-        const element *from = row_at(&in, y);
-        element *to = row_at(&out, y);
+        const element *from = row_at(in, y);
+        element *to = row_at(out, y);
         for (x = columns.first; x < columns.end; x += at_once) {
-            make(l->parameters, &from[column_at(&in, x)], &to[column_at(&out, x)],
-                 at_once * out.channels, 0);
+            make(numbers, &from[column_at(in, x)], &to[column_at(out, x)], at_once * channels, 0);
         }
     }
+}
+
+static void make_region(const run *r, const layer *l, range rows, range columns, pixel_function make,
+                        int32_t most)
+{
+    view in = input_view(r, l, 0);
+    view out = output_view(r, l);
+    make_runs(&in, &out, l->parameters, rows, columns, make, most);
     finish_region(l, &out, rows, columns);
+}
+
+/* As make_rows, without the fused functions, which compute in real numbers. */
+static void make_reals(const run *r, const layer *l, range rows, range columns, pixel_function make)
+{
+    view in = input_view(r, l, 0);
+    view out = output_view(r, l);
+    make_runs(&in, &out, l->parameters, rows, columns, make, INT32_MAX);
 }
 
 /* For functions with parameters for each channel. */

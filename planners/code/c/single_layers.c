@@ -189,25 +189,18 @@ static void round_cell(const void *numbers, const element *from, element *to, in
 
 LAYER(round_region, make_rows, round_cell)
 
-/* Dequantise before the fused elementwise functions, which are for real numbers. */
-static void widen_region(const run *r, const layer *l, range rows, range columns)
+static void widen_cell(const void *numbers, const element *from, element *to, int32_t count,
+                       int32_t channel)
 {
-    const rounding *p = l->parameters;
-    view in = input_view(r, l, 0);
-    view out = output_view(r, l);
-    int32_t y;
-    int32_t x;
+    const rounding *p = numbers;
     int32_t c;
-    for (y = rows.first; y < rows.end; y++) {
-        for (x = columns.first; x < columns.end; x++) {
-            const element *from = row_at(&in, y) + column_at(&in, x);
-            element *to = row_at(&out, y) + column_at(&out, x);
-            for (c = 0; c < in.channels; c++) {
-                store_real(to, c, real_of(from[c] - p->zero, p->scale));
-            }
-        }
+    (void)channel;
+    for (c = 0; c < count; c++) {
+        store_real(to, c, real_of(from[c] - p->zero, p->scale));
     }
 }
+
+LAYER(widen_region, make_reals, widen_cell)
 
 /* Requantise integers: as real numbers, then rounded. */
 typedef struct {
