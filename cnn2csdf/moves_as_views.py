@@ -22,14 +22,17 @@ from cnn2csdf.rewriting import Arrays, Draft, Edit, rewritten
 from cnn2csdf.weights import Model
 
 
-def with_views(model: Model) -> Model:
+def moves_as_views(model: Model) -> Model:
     """Return the model with moves that keep the order of memory replaced by views, or removed.
 
-    A view of an input becomes the input itself. A fully connected layer reads the tensor before a
-    view, with the columns of its matrix permuted.
+    A fully connected layer reads the tensor before a view, with the columns of its matrix permuted.
     """
-    as_views = rewritten(model, without_identity, partial(as_view, {}), read_before_view)
-    return rewritten(as_views, input_with_dims_of_view)
+    return rewritten(model, without_identity, partial(as_view, {}), read_before_view)
+
+
+def with_views(model: Model) -> Model:
+    """Return the model as `moves_as_views` does, with each view of an input as the input itself."""
+    return rewritten(moves_as_views(model), input_with_dims_of_view)
 
 
 def without_identity(draft: Draft, layer: Layer) -> Edit | None:

@@ -4,6 +4,7 @@ REWRITE_NAMES = (
     "eliminate-nop",
     "convert-layout",
     "tokens-as-rows",
+    "moves-as-views",
     "fuse-pad",
     "fuse-bn",
     "fuse-bias",

@@ -16,6 +16,7 @@ import numpy as np
 
 from cnn2csdf import operators as op
 from cnn2csdf.dtypes import Stored
+from cnn2csdf.moves_as_views import moves_as_views
 from cnn2csdf.network import Layer, Network, Shape
 from cnn2csdf.rewrite_names import REWRITE_NAMES
 from cnn2csdf.rewriting import Draft, Edit, Rule, rewritten
@@ -338,6 +339,7 @@ _REWRITES = (  # in the order of REWRITE_NAMES
     _repeated(drop_layer_that_moves_nothing),
     _with_swapped_axes,
     tokens_as_rows,
+    moves_as_views,
     *map(_repeated, (fold_padding, fold_batch_normalization, absorb_bias, fuse_activation)),
 )
 REWRITES: Mapping[str, Callable[[Model], Model]] = dict(zip(REWRITE_NAMES, _REWRITES, strict=True))

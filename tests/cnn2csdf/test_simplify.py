@@ -282,3 +282,26 @@ def test_a_gather_of_positions_before_attention_keeps_its_results(places):
     (expected,) = run_layer_by_layer(model, frame).values()
     (result,) = run_layer_by_layer(simplified(model), frame).values()
     np.testing.assert_allclose(result.reshape(-1), expected.reshape(-1), rtol=1e-5)
+
+
+def test_a_reshape_that_keeps_the_order_of_memory_is_a_view():
+    builder = NetworkBuilder("spectrogram")
+    line = builder.input((24,))
+    image = builder.add(op.Reshape(dims=(1, 6, 4)), line, name="image")  # a channel: the same order
+    pooled = builder.add(op.Pooling(function="max", window=op.Window(kernel=(2, 2))), image)
+    channels = builder.add(
+        op.Reshape(dims=(4, 15, 1)), line_of(builder, pooled, 4), name="channels"
+    )
+    builder.output(builder.add(op.Activation(function="relu"), channels))
+    model = Model(network=builder.network(), weights={})
+    other = simplified(model)
+    assert other.network.layer("image").operator == op.View(dims=(1, 6, 4))
+    assert other.network.layer("channels").operator.keeps_order  # pixel by pixel: another order
+    assert simplified(model, ()) is model
+    assert_same_outputs(model, other)
+
+
+def line_of(builder, tensor, channels):
+    """A vector of a map of one channel, repeated for several channels."""
+    line = builder.add(op.Reshape(dims=(15,)), tensor)
+    return builder.add(op.Concatenation(axis=0), *[line] * channels)

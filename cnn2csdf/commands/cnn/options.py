@@ -85,8 +85,9 @@ def add_reading_options(parser: argparse.ArgumentParser) -> None:
         default=REWRITE_NAMES,
         help=f"none, all, or some of {','.join(REWRITE_NAMES)} (eliminate-nop: dropout and reshapes "
         "that move nothing; convert-layout: swap rows and columns between transpositions, to run row "
-        "by row; tokens-as-rows: attention on maps whose rows are tokens, head by head; fuse-pad: "
-        "padding with zeros before a convolution; fuse-bn: batch normalisation into weights; "
+        "by row; tokens-as-rows: attention on maps whose rows are tokens, head by head; "
+        "moves-as-views: reshapes and transpositions that keep the order of memory, without a copy; "
+        "fuse-pad: padding with zeros before a convolution; fuse-bn: batch normalisation into weights; "
         "fuse-activation: activations into the layer that they follow; fuse-bias: constants added "
         "to a layer's output); default: all",
     )
