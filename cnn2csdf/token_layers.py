@@ -247,24 +247,29 @@ class TokenDraft(Draft):
         }
         if last_dim not in possible_last_dims:
             raise NoIndexMap
-        positions = flattened(tuple(leading_dims))
+        has_columns = last_dim != whole_axis("C", shape.channels)
         memory_order = list(whole_axis("Y", shape.height))
-        if last_dim == whole_axis("C", shape.channels):
+        if not has_columns:
             memory_order += whole_axis("X", shape.width)
-        if merged(positions) == merged(memory_order):
+        if merged(flattened(leading_dims)) == merged(memory_order):
             return tensor
-        return self._in_order(name, tensor, positions)
+        if has_columns:
+            raise NoIndexMap
+        return self.reordered_into_rows(name)
 
-    def _in_order(
-        self, name: str, tensor: MappedTensor, positions: Sequence[Digit]
-    ) -> MappedTensor:
-        """A tensor after its tokens have been reordered into rows."""
-        reordered = self.put_reordered(tensor, positions, (dim_size(positions), 1))
-        *leading_dims, last_dim = tensor.index_map
-        rows = split_digits(
-            (Digit("Y", 1, dim_size(positions)),), tuple(dim_size(dim) for dim in leading_dims)
+    def reordered_into_rows(self, name: str) -> MappedTensor:
+        """Add a reordering of the pixels of a tensor into rows, in the order of its dims."""
+        tensor = self.mapped[name]
+        positions = [digit for digit in flattened(tensor.index_map) if digit.axis != "C"]
+        count = dim_size(positions)
+        reordered = self.put_reordered(tensor, positions, (count, 1))
+        rows = split_digits((Digit("Y", 1, count),), digit_sizes(positions))
+        row_digits = dict(zip(positions, rows, strict=True))
+        index_map = tuple(
+            merged(flattened([row_digits.get(digit, (digit,)) for digit in dim]))
+            for dim in tensor.index_map
         )
-        self.mapped[name] = MappedTensor(reordered, (*rows, last_dim))
+        self.mapped[name] = MappedTensor(reordered, index_map)
         return self.mapped[name]
 
     def put_reordered(

@@ -63,7 +63,6 @@ from cnn2csdf.shape import Shape
 from cnn2csdf.token_layers import (
     MappedTensor,
     TokenDraft,
-    digit_sizes,
     in_memory_order,
     is_in_memory_order,
     token_rows,
@@ -123,16 +122,18 @@ def with_masks_of_readers(model: Model) -> Model:
 
 
 def _mask_layers(network: Network) -> set[str]:
-    """The layers that compute a mask from inputs alone: moves, and functions with one constant."""
-    inputs = {layer.name for layer in network.inputs[1:]}
-    masks: set[str] = set()
+    """The layers that prepare an attention mask: cheap operators on inputs after the first.
+
+    Cheap operators are those of `copies_masks`, and elementwise functions of a tensor and a constant.
+    """
+    mask_inputs = {layer.name for layer in network.inputs[1:]}
+    mask_layers: set[str] = set()
     for layer in network.layers:
-        function = layer.operator.elementwise_function
-        is_with_constant = function is not None and len(layer.inputs) == 1
-        is_copied = layer.operator.copies_masks or is_with_constant
-        if is_copied and (masks | inputs).issuperset(layer.inputs):
-            masks.add(layer.name)
-    return masks
+        is_elementwise = layer.operator.elementwise_function is not None
+        is_cheap = layer.operator.copies_masks or (is_elementwise and len(layer.inputs) == 1)
+        if is_cheap and (mask_layers | mask_inputs).issuperset(layer.inputs):
+            mask_layers.add(layer.name)
+    return mask_layers
 
 
 TokenRule = Callable[[TokenDraft, Layer], Edit | None]
@@ -144,8 +145,9 @@ def rule_for(
     """Return the decorator of a rule for layers with operators of these classes.
 
     The decorated function adds the layers on feature maps to a draft, for a layer of the file and its
-    operator. Where it raises NoIndexMap the next rule is tried. Layers whose epilogue has parameters
-    have no rule but the last.
+    operator. If it raises NoIndexMap, the next rule is tried; moves of operands that it has added until
+    then are dropped unless a later layer reads them. Layers whose epilogue has parameters have no rule
+    but the last.
     """
 
     def decorator(add_layers: Callable[[TokenDraft, Layer, Any], None]) -> TokenRule:
@@ -166,7 +168,7 @@ def rule_for(
 
 
 def in_file_dims(draft: TokenDraft, layer: Layer) -> Edit:
-    """Any layer without another rule keeps the dims of the file, and so do its operands.
+    """The last rule: a layer in the dims of the file, with moves that give its operands these dims.
 
     before: tokens 8x4 -> sums 8x4
     after:  tokens 4x8x1 -> tokens 8x4 8x4 -> sums 8x4
@@ -292,32 +294,54 @@ def gather(draft: TokenDraft, layer: Layer, operator: op.Gather) -> None:
 
 
 def _select(draft: TokenDraft, layer: Layer, axis: int, positions: Sequence[int]) -> None:
-    """Select positions along a dim: rows by a slice, channels by a copy of their producer."""
+    """Select positions along a dim of a tensor.
+
+    Rows are sliced on the feature map, and so are ranges of all channels of a map with several
+    columns. Selected values of a digit of the channels, such as some numbers of each head, are computed
+    by a copy of the producer with fewer channels.
+    """
     tensor, dims = draft.on_map(layer.inputs[0]), draft.network.input_shapes(layer)[0].dims
     shape, dim = draft.shape_of(tensor), tensor.index_map[axis]
-    first, end, count = positions[0], positions[-1] + 1, len(positions)
-    step = positions[1] - first if count > 1 else 1
-    is_range = step > 0 and list(positions) == list(range(first, end, step))
-    if dim == whole_axis("C", shape.channels) and shape.width > 1 and is_range and step == 1:
-        channels = op.Slice(axis=0, start=first, stop=end)
-        draft.put(layer, channels, [tensor.layer], _with_dim(tensor, axis, whole_axis("C", count)))
+    spaced = _evenly_spaced(positions)
+    is_all_channels = shape.width > 1 and dim == whole_axis("C", shape.channels)
+    if is_all_channels and spaced is not None and spaced.step == 1:
+        _put_slice(draft, layer, axis, "C", spaced)
         return
+    # The last rule slices a feature map of the file as such.
     is_feature_map = len(dims) == 3 and tensor.index_map == identity_map(dims)
     if layer.epilogue or is_feature_map or len(dim) != 1:
         raise NoIndexMap
     (digit,) = dim
-    if dim == whole_axis("Y", shape.height) and is_range:
-        rows = op.Slice(axis=1, start=first, stop=end, step=step)
-        draft.put(layer, rows, [tensor.layer], _with_dim(tensor, axis, whole_axis("Y", count)))
+    if spaced is not None and dim == whole_axis("Y", shape.height):
+        _put_slice(draft, layer, axis, "Y", spaced)
     elif digit.axis == "C" and list(positions) == sorted(set(positions)):
-        channels_of_map = np.arange(shape.channels)
-        values = channels_of_map // digit.stride % digit.size
-        selected = channels_of_map[np.isin(values, positions)].tolist()
-        name = _put_channels(draft, tensor.layer, selected, layer)
-        index_map = map_after_selection(tensor.index_map, digit, count)
+        values = np.arange(shape.channels) // digit.stride % digit.size
+        channels = np.flatnonzero(np.isin(values, positions)).tolist()
+        name = _put_channels(draft, tensor.layer, channels, layer)
+        index_map = map_after_selection(tensor.index_map, digit, len(positions))
         draft.mapped[layer.name] = MappedTensor(name, index_map)
     else:
         raise NoIndexMap
+
+
+def _evenly_spaced(positions: Sequence[int]) -> range | None:
+    """The positions as a range, if they ascend in equal steps."""
+    step = positions[1] - positions[0] if len(positions) > 1 else 1
+    spaced = range(positions[0], positions[-1] + 1, max(step, 1))
+    return spaced if list(spaced) == list(positions) else None
+
+
+def _put_slice(draft: TokenDraft, layer: Layer, axis: int, map_axis: str, positions: range) -> None:
+    """Add a slice of a feature map, for positions along a dim that is an entire axis of the map."""
+    tensor = draft.on_map(layer.inputs[0])
+    operator = op.Slice(
+        axis=AXES.index(map_axis),
+        start=positions.start,
+        stop=positions.stop,
+        step=positions.step,
+    )
+    index_map = _with_dim(tensor, axis, whole_axis(map_axis, len(positions)))
+    draft.put(layer, operator, [tensor.layer], index_map)
 
 
 def _with_dim(tensor: MappedTensor, axis: int, dim: DimDigits) -> IndexMap:
@@ -326,32 +350,32 @@ def _with_dim(tensor: MappedTensor, axis: int, dim: DimDigits) -> IndexMap:
 
 
 def _put_channels(draft: TokenDraft, source: str, channels: Sequence[int], layer: Layer) -> str:
-    """Add a layer that produces only these channels of a layer's result; return its name.
+    """Add a layer that computes these channels of a layer's result only; return its name.
 
-    A convolution is copied with the filters of these channels alone, and so are the elementwise
-    layers after it; the result of any other layer is sliced or gathered.
+    A convolution is copied with the filters of these channels, and so are the elementwise layers
+    between the convolution and the result. The result of any other layer is sliced or gathered.
+
+    source: the layer on a feature map. layer: the selection in the file, which gives the name.
     """
-    producer = draft.layers[source]
-    name = layer.name
+    producer, name = draft.layers[source], layer.name
     if name in draft.layers:
         name = draft.new_name(f"{layer.name} {producer.name}")
     operator = producer.operator.of_channels(len(channels))
-    if operator is not None and not producer.epilogue and len(producer.inputs) == 1:
-        inputs = list(producer.inputs)
-        if operator.is_elementwise:
-            inputs = [_put_channels(draft, inputs[0], channels, draft.layers[inputs[0]])]
-        weights = {
-            role: array[channels] if array.shape[0] > 1 else array
-            for role, array in (draft.arrays(source) or {}).items()
-        }
-        stored = tuple(_stored_filters(array, channels) for array in producer.stored)
-        copied = replace(producer, name=name)
-        return draft.put(copied, operator, inputs, name=name, weights=weights, stored=stored)
-    move: op.Operator = op.Gather(axis=0, places=tuple(channels))
-    if list(channels) == list(range(channels[0], channels[-1] + 1)):
-        move = op.Slice(axis=0, start=channels[0], stop=channels[-1] + 1)
-    plain = replace(producer, epilogue=(), stored=())
-    return draft.put(plain, move, [source], name=name, is_move=True)
+    if operator is None or producer.epilogue or len(producer.inputs) != 1:
+        first, end = channels[0], channels[-1] + 1
+        move: op.Operator = op.Gather(axis=0, places=tuple(channels))
+        if len(channels) == end - first:
+            move = op.Slice(axis=0, start=first, stop=end)
+        return draft.put(producer, move, [source], name=name, is_move=True)
+    (operand,) = producer.inputs
+    if operator.is_elementwise:
+        operand = _put_channels(draft, operand, channels, draft.layers[operand])
+    weights = {
+        role: array[channels] if array.shape[0] > 1 else array
+        for role, array in (draft.arrays(source) or {}).items()
+    }
+    stored = tuple(_stored_filters(array, channels) for array in producer.stored)
+    return draft.put(producer, operator, [operand], name=name, weights=weights, stored=stored)
 
 
 def _stored_filters(stored: Stored, filters: Sequence[int]) -> Stored:
@@ -409,14 +433,10 @@ def product_of_tensors(draft: TokenDraft, layer: Layer, operator: op.MatrixProdu
     """
     if operator.units is not None:
         raise NoIndexMap
-    mapped = [draft.on_map(name) for name in layer.inputs]
     rank = len(layer.shape.dims)
-    if any(len(tensor.index_map) != rank for tensor in mapped):
+    if any(len(draft.on_map(name).index_map) != rank for name in layer.inputs):
         raise NoIndexMap
-    left, right = (
-        _with_tokens_as_rows(draft, name, tensor)
-        for name, tensor in zip(layer.inputs, mapped, strict=True)
-    )
+    left, right = (_with_tokens_as_rows(draft, name) for name in layer.inputs)
     left_shape, right_shape = draft.shape_of(left), draft.shape_of(right)
     *batch, tokens, left_numbers = left.index_map
     *right_batch, right_rows, right_columns = right.index_map
@@ -450,33 +470,17 @@ def product_of_tensors(draft: TokenDraft, layer: Layer, operator: op.MatrixProdu
     draft.has_attention = True
 
 
-def _with_tokens_as_rows(draft: TokenDraft, name: str, tensor: MappedTensor) -> MappedTensor:
+def _with_tokens_as_rows(draft: TokenDraft, name: str) -> MappedTensor:
     """An operand of a product with its tokens as rows; pixels of several columns are reordered.
 
-    Columns that are the heads, one batch dim of their own, stay.
+    Columns stay if they are the heads: a batch dim of their own, with channels for the numbers.
     """
+    tensor = draft.on_map(name)
     shape = draft.shape_of(tensor)
-    digits = flattened(tensor.index_map)
-    columns = [digit for digit in digits if digit.axis == "X"]
-    # The tokens are the rows already where the only digit of the columns is a batch dim of its own.
-    batch, axes_in_use = tensor.index_map[:-2], {digit.axis for digit in digits}
-    columns_are_heads = (
-        columns == [Digit("X", 1, shape.width)]
-        and tuple(columns) in batch
-        and len(axes_in_use) == (2 if shape.height == 1 else 3)
-    )
-    if not columns or columns_are_heads:
+    columns_are_heads = shape.channels > 1 and whole_axis("X", shape.width) in tensor.index_map[:-2]
+    if shape.width == 1 or columns_are_heads:
         return tensor
-    positions = [digit for digit in digits if digit.axis != "C"]
-    reordered = draft.put_reordered(tensor, positions, (dim_size(positions), 1))
-    rows = split_digits((Digit("Y", 1, dim_size(positions)),), digit_sizes(positions))
-    row_digits = dict(zip(positions, rows, strict=True))
-    index_map = tuple(
-        merged(flattened(tuple(row_digits.get(digit, (digit,)) for digit in dim)))
-        for dim in tensor.index_map
-    )
-    draft.mapped[name] = MappedTensor(reordered, index_map)
-    return draft.mapped[name]
+    return draft.reordered_into_rows(name)
 
 
 @rule_for(op.Activation, op.Conversion, op.Identity)
@@ -517,7 +521,7 @@ def choice_between_scalars(draft: TokenDraft, layer: Layer, operator: op.Choice)
     """
     if len(layer.inputs) == 1 and all(set(dims) == {1} for _, dims in operator.constants):
         draft.put_unrepeated(layer, operator)
-    raise NoIndexMap
+    draft.put_unchanged(layer)
 
 
 @rule_for(op.Repeat)
@@ -532,9 +536,11 @@ def repetition(draft: TokenDraft, layer: Layer, operator: op.Repeat) -> None:
     axis, times = operator.axis, operator.times
     if draft.network.input_shapes(layer)[0].dims[axis] > 1:
         raise NoIndexMap
+    # Broadcasts read the smaller tensor, whichever layers compute the repetition for other consumers.
     draft.put_unrepeated(layer)
     if len(layer.shape.dims) <= 3:
-        raise NoIndexMap
+        draft.put_unchanged(layer)
+        return
     tensor = draft.on_map(layer.inputs[0])
     positions, index_map = repeated_channels(tensor.index_map, axis, times, draft.shape_of(tensor))
     draft.put(layer, op.Gather(axis=0, places=positions), [tensor.layer], index_map)
@@ -574,32 +580,28 @@ def elementwise(draft: TokenDraft, layer: Layer, operator: op.Elementwise) -> No
 def _aligned_operand(
     draft: TokenDraft, tensor: MappedTensor, index_map: IndexMap, shape: Shape
 ) -> str:
-    """The layer whose map has an operand where the result has its elements, or broadcasts to it.
+    """The layer whose map has the elements of an operand where the result has them, or broadcasts.
 
-    A view is added if only the dims differ. Raises NoIndexMap if elements would have to move.
+    This is the layer of the operand, or a view of its map in other dims. Raises NoIndexMap if elements
+    would have to move. index_map, shape: of the result.
     """
-    shape_of_operand = draft.shape_of(tensor)
+    operand_shape = draft.shape_of(tensor)
     missing_dims = len(index_map) - len(tensor.index_map)
     operand_map: IndexMap = (*((),) * missing_dims, *tensor.index_map)
-    has_digits_of_result = all(
-        dim in ((), result_dim) for dim, result_dim in zip(operand_map, index_map, strict=True)
-    )
-    sizes = zip(shape_of_operand.dims, shape.dims, strict=True)
-    if has_digits_of_result and all(size in (1, result_size) for size, result_size in sizes):
-        return tensor.layer
     aligned_map = tuple(
         result_dim if dim else () for dim, result_dim in zip(operand_map, index_map, strict=True)
     )
-    if tuple(map(dim_size, operand_map)) != tuple(map(dim_size, aligned_map)):
+    sizes = zip(operand_shape.dims, shape.dims, strict=True)
+    if operand_map == aligned_map and all(size in (1, of_result) for size, of_result in sizes):
+        return tensor.layer
+    operand_dims = tuple(map(dim_size, operand_map))
+    if operand_dims != tuple(map(dim_size, aligned_map)):
         raise NoIndexMap
-    axes = {digit.axis for digit in flattened(aligned_map)}
-    aligned_shape = Shape(
-        dims=tuple(size if axis in axes else 1 for axis, size in zip(AXES, shape.dims, strict=True))
-    )
-    if merged(flattened(operand_map)) != memory_digits(shape_of_operand):
-        raise NoIndexMap
-    if merged(flattened(aligned_map)) != memory_digits(aligned_shape):
-        raise NoIndexMap
+    aligned_shape = Shape(dims=varying_dims(operand_dims, index_map, shape))
+    # A view keeps the elements in memory order, so the dims have to enumerate both maps in this order.
+    for map_of_view, viewed in ((operand_map, operand_shape), (aligned_map, aligned_shape)):
+        if merged(flattened(map_of_view)) != memory_digits(viewed):
+            raise NoIndexMap
     return draft.put_move(tensor.layer, op.View(dims=aligned_shape.dims), "as others")
 
 
@@ -615,7 +617,8 @@ def layer_normalization(draft: TokenDraft, layer: Layer, operator: op.LayerNorma
     tensor = draft.with_token_rows(layer.inputs[0])
     if tensor.index_map[-1] != whole_axis("C", draft.shape_of(tensor).channels):
         tensor = draft.one_column(tensor)  # a token is all columns and channels of a row
-    draft.put(layer, replace(operator, axis=0, last=0), [tensor.layer], tensor.index_map)
+    over_channels = replace(operator, axis=0, last=0)
+    draft.put(layer, over_channels, [tensor.layer], tensor.index_map)
 
 
 @rule_for(op.Softmax)
@@ -632,7 +635,8 @@ def softmax(draft: TokenDraft, layer: Layer, operator: op.Softmax) -> None:
     channels = whole_axis("C", draft.shape_of(tensor).channels)
     if axis != len(layer.shape.dims) - 1 or tensor.index_map[-1] != channels:
         raise NoIndexMap
-    draft.put(layer, replace(operator, axis=0, last=None), [tensor.layer], tensor.index_map)
+    over_channels = replace(operator, axis=0, last=None)
+    draft.put(layer, over_channels, [tensor.layer], tensor.index_map)
 
 
 @rule_for(op.Reduction)
