@@ -54,6 +54,17 @@ def multipliers(ratios: Iterable[float]) -> tuple[Integers, Integers]:
     return pairs[:, 0], pairs[:, 1]
 
 
+def mean_multiplier(ratio: float, count: int) -> tuple[int, int]:
+    """Return the multiplier and exponent of ratio / count, by which a sum of integers becomes a mean.
+
+    The multiplier of the ratio is divided as an integer, after a shift that keeps its bits. Described
+    from tensorflow/lite/kernels/internal/reference/reduce.h, QuantizedMeanOrSum.
+    """
+    integer, exponent = multiplier(ratio)
+    shift = min(count.bit_length() - 1, 32, 31 + exponent)
+    return (integer << shift) // count, exponent - shift
+
+
 def high_product(left: ArrayLike, right: ArrayLike) -> Integers:
     """Return the rounded upper half of twice a product of 32-bit integers.
 

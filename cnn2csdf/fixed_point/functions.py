@@ -315,12 +315,17 @@ def input_radius(whole_bits: int, exponent: int) -> int:
     return int((2**whole_bits - 1) * 2 ** (31 - whole_bits) // 2**exponent)
 
 
+def difference_multiplier(scale: float) -> tuple[int, int]:
+    """Return the multiplier and exponent that make differences of 8-bit integers exponents in Q5.26."""
+    return multiplier(min(float(np.float32(scale)) * 2 ** (31 - DIFFERENCE_BITS), INT32_MAX))
+
+
 def softmax_of(values: Integers, scale: float, axis: Any, bits: int = 8) -> Integers:
     """Return a softmax of 8-bit integers along axes, stored in `bits` bits.
 
     The scale of the result is 1 / 2 ** bits, its zero point the smallest integer.
     """
-    integer, exponent = multiplier(min(float(np.float32(scale)) * 2**26, INT32_MAX))
+    integer, exponent = difference_multiplier(scale)
     radius = -input_radius(DIFFERENCE_BITS, exponent)
     beyond = values - values.max(axis=axis, keepdims=True)
     powers = exponential(high_product(beyond * 2**exponent, integer))

@@ -12,7 +12,7 @@ import numpy as np
 from cnn2csdf.arrays import Array
 from cnn2csdf.fixed_point.arithmetic import IN_INTEGERS
 from cnn2csdf.fixed_point.single_precision import averaged
-from cnn2csdf.integers import centred, multiplier, rescaled, stored
+from cnn2csdf.integers import centred, mean_multiplier, multiplier, rescaled, stored
 from cnn2csdf.operators.kernel_loops import combined_loops
 from cnn2csdf.operators.operator import (
     Constants,
@@ -319,11 +319,10 @@ class Reduction(Operator):
         if not result.is_fixed_point:
             means = averaged(sums, count if self.function == "mean" else 1, input_types, result)
         else:
-            integer, exponent = multiplier(input_types.scale / result.scale)
-            if self.function == "mean":
-                shift = min(count.bit_length() - 1, 32, 31 + exponent)
-                integer, exponent = (integer << shift) // count, exponent - shift
-            means = stored(rescaled(sums, integer, exponent), result)
+            ratio = input_types.scale / result.scale
+            is_mean = self.function == "mean"
+            pair = mean_multiplier(ratio, count) if is_mean else multiplier(ratio)
+            means = stored(rescaled(sums, *pair), result)
         return means if by_rows else rows_of_part(means.reshape(part.shape.dims), part)
 
     def in_words(self) -> str:

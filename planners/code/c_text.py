@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -198,6 +198,17 @@ class _Constant:
         return f"{head} = {{\n{wrapped(self.items)}\n}};"
 
 
+class SumKind(NamedTuple):
+    """Properties of the sums of a layer that allow assembly to requantise them.
+
+    has_small_factors: all factors are below 1/2, so that vectors of Helium only shift to the right.
+    has_narrow_sums: in addition 30 bits hold each sum, as instructions of a Cortex-M4 need.
+    """
+
+    has_small_factors: bool
+    has_narrow_sums: bool
+
+
 class Tables:
     """Numbers and structures that became C symbols.
 
@@ -235,8 +246,7 @@ class Tables:
         self.ranges_have_offsets = False  # of numbers that are quantised at run time
         self.sums_round_once = False  # of any layer, once instead of twice
         self.sums_are_mixed = sums_are_mixed  # each scaling says which of sum_kinds it has
-        # Of each layer with sums: whether its factors are below a half, and its sums have 30 bits.
-        self.sum_kinds: set[tuple[bool, bool]] = set()
+        self.sum_kinds: set[SumKind] = set()  # of all layers with sums
         self.folded: set[str] = set()  # parameters that only Helium reads
 
     def weights(self, name: str, array: NDArray[Any], owner: object = None) -> str:

@@ -21,7 +21,7 @@ from cnn2csdf.network import Layer, Shape
 from cnn2csdf.quantized_layers import LookupTable, lookup_tables
 from cnn2csdf.weights import Array
 from csdf.errors import UnsupportedOperator
-from planners.code.c_text import NULL, Tables, initialiser
+from planners.code.c_text import NULL, SumKind, Tables, initialiser
 from planners.code.parts import REALS, Definition, added_sources, as_real, used_definitions
 from planners.code.rules import Rule
 
@@ -170,7 +170,7 @@ class RealTables:
         self.wanted: set[str] = set()  # C types and functions, by their names among real numbers
         self.weights_have_zeros = self.sums_round_once = self.ranges_have_offsets = False
         self.sums_are_mixed = False
-        self.sum_kinds: set[tuple[bool, bool]] = set()
+        self.sum_kinds: set[SumKind] = set()
         self.folded: set[str] = set()
         self.has_helium, self.name_of = tables.has_helium, tables.name_of
 

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Set
 from dataclasses import dataclass
 
+from planners.code.c_text import SumKind
 from planners.code.calls.cmsis_nn import CmsisNN
 from planners.code.interface import Interface
 from planners.code.layer_descriptor import TYPE
@@ -69,15 +70,15 @@ class MacroWriter:
         assembly for Cortex-M reads weights as stored, and subtracts no zero points from them.
         """
         tables, schedule = self._schedule.tables, self._schedule
-        kinds = tables.sum_kinds or {(True, True)}
+        kinds = tables.sum_kinds or {SumKind(has_small_factors=True, has_narrow_sums=True)}
         if tables.weights_have_zeros:
-            kinds = {(False, False)}
+            kinds = set()
         return {
             "WEIGHTS_HAVE_ZEROS": tables.weights_have_zeros,
             "SOME_WEIGHTS_ARE_HALVES": tables.some_weights_are_halves,
             "SUMS_ROUND_ONCE": tables.sums_round_once,
-            "FACTORS_ARE_SMALL": any(is_small for is_small, _ in kinds),
-            "SUMS_ARE_NARROW": any(is_narrow for _, is_narrow in kinds),
+            "FACTORS_ARE_SMALL": any(kind.has_small_factors for kind in kinds),
+            "SUMS_ARE_NARROW": any(kind.has_narrow_sums for kind in kinds),
             "SUMS_ARE_MIXED": tables.sums_are_mixed,
             "WINDOWS_ARE_GATHERED": schedule.most_gathered > 0,
             "RANGES_HAVE_OFFSETS": schedule.calls.real_tables.ranges_have_offsets

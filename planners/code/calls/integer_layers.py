@@ -52,15 +52,17 @@ from planners.code.calls.rescaling import (
     look_up_call,
     mean_call,
     packed_rows,
-    powers_of,
-    product_convolution,
-    rescaled_concatenation,
     result_type,
     scaling,
-    single_conversion,
-    single_steps,
+    softmax_fields,
     stored_type,
     zero_fields,
+)
+from planners.code.calls.single_layers import (
+    product_convolution,
+    rescaled_concatenation,
+    single_conversion,
+    single_steps,
 )
 from planners.code.layer_descriptor import Fields, KernelCall, LayerNode
 
@@ -150,7 +152,7 @@ def integer_sums_call(node: LayerNode) -> KernelCall:
     matrix = row_order(node.weights["matrix"], node.inputs[0])
     rows = matrix.reshape(units, node.inputs[0].rows, -1).transpose(1, 0, 2)
     weights = node.symbol("matrix", rows)
-    sums = scaling(node, "matrix", has_whole_sums=False)
+    sums = scaling(node, "matrix", reads_initial_sums=False)
     return node.call("sum_fully", "matrix", units=units, weights=weights, **sums)
 
 
@@ -253,7 +255,7 @@ def _softmax(node: LayerNode, operator: op.Softmax) -> KernelCall:
     if operator.is_logarithm or (result.scale, result.zero_point) != (1 / 256, -128):
         raise node.refusal("of quantised integers, but to shares of 256")
     over = cube(node, operator.axes)
-    return node.call("softmax", "softmax_over", axes=over, **powers_of(node))
+    return node.call("softmax", "softmax_over", axes=over, **softmax_fields(node))
 
 
 def _elementwise(node: LayerNode, operator: op.Elementwise) -> KernelCall:
@@ -438,7 +440,7 @@ def _wide_softmax(node: LayerNode, operator: op.Softmax) -> KernelCall:
     if elements != (Element.INT8, Element.INT16) or operator.is_logarithm or not is_together:
         raise node.refusal(f"of {elements[0].value} to {elements[1].value}")
     over = cube(node, operator.axes)
-    return node.call("softmax_wide", "softmax_over", axes=over, **powers_of(node))
+    return node.call("softmax_wide", "softmax_over", axes=over, **softmax_fields(node))
 
 
 def _lstm(node: LayerNode, operator: op.QuantizedLstm) -> KernelCall:
