@@ -32,9 +32,9 @@ from cnn2csdf.weights import Model
 from csdf.errors import InvalidNetwork, InvalidPlan
 from planners.code.c_text import NULL, Tables, identifier, table_row
 from planners.code.calls.by_data_type import (
-    ChannelShare,
+    ChannelBlocks,
     LayerCalls,
-    channel_shares,
+    channel_blocks,
     most_neighbours,
 )
 from planners.code.calls.cmsis_nn import CmsisNN
@@ -122,9 +122,9 @@ class Schedule:
         self.outside = tuple(
             buffer.tensor for buffer in plan.buffers if buffer.kind is Kind.EXTERNAL
         )
-        self._shares: dict[str, ChannelShare] = {}
+        self._channel_blocks: dict[str, ChannelBlocks] = {}
         for placed in self.stages:
-            self._shares |= channel_shares(self.network, placed.running.stage)
+            self._channel_blocks |= channel_blocks(self.network, placed.running.stage)
         self._numbers = {name: number for number, name in enumerate(self.tensors)}
         self._producers = {
             stage.running.result: stage for stage in self.stages if stage.copied is None
@@ -486,13 +486,13 @@ class Schedule:
 
     def _pixel_elements(self, name: str) -> int:
         """Arena elements between pixels: those of a channel block, or of all channels."""
-        if name in self._shares:
+        if name in self._channel_blocks:
             return self._buffered_channels(name)
         return channels_of(self.network.layer(name).shape) * self.width_of(name)
 
     def _buffered_channels(self, name: str) -> int:
         """Arena elements of a pixel in a buffer at a time: a channel block, or all channels."""
-        block = self._shares.get(name)
+        block = self._channel_blocks.get(name)
         all_channels = self.network.layer(name).shape.channels
         channels = all_channels if block is None or block.accumulates else block.block_channels
         return channels * self.width_of(name)
@@ -538,7 +538,9 @@ class Schedule:
         if not running.is_streamed_input:
             nodes = [self.calls.node(layer) for layer in running.layers]
             is_stored = write_buffer(self.plan, running.result, stage.group) is not None
-            calls = self.calls.stage_calls(stage.mode, nodes, self._shares, is_stored=is_stored)
+            calls = self.calls.stage_calls(
+                stage.mode, nodes, self._channel_blocks, is_stored=is_stored
+            )
             if is_stored:
                 calls[-1] = self._through_write_buffer(stage, calls[-1])
             for node, call in zip(nodes, calls, strict=True):

@@ -2,9 +2,11 @@
 
 A quantised network may contain floating-point layers, and layers that quantise with a scale computed
 from the frame (dynamic range). A library of integers therefore has two sets of tables: its own, and
-those of its floating-point layers (`RealTables`), in which functions and types are renamed. Stages
-tiled by channel call variants of the kernels for channel blocks. Elementwise operators after a layer
-become steps on its output rows, in place.
+those of its floating-point layers (`RealTables`), in which functions and types are renamed.
+
+Contents: `LayerCalls` selects the calls of a stage; `dynamic_call` has those of dynamic range;
+`ChannelBlocks` are the numbers of a stage tiled by channel, which calls variants of the kernels;
+`steps_of` has the elementwise operators after a layer, which become steps on its output rows, in place.
 """
 
 from __future__ import annotations
@@ -41,7 +43,11 @@ from planners.code.calls.layers import (
     sums_call,
 )
 from planners.code.calls.reductions import product_fields
-from planners.code.calls.rescaling import layer_rounds_once, packed_rows
+from planners.code.calls.rescaling import (
+    bias_after_initial_sums,
+    layer_rounds_once,
+    packed_rows,
+)
 from planners.code.extensions import StepInC, c_of
 from planners.code.layer_descriptor import KernelCall, LayerNode, RealTables
 from planners.code.parts import as_real, defined_names
@@ -63,21 +69,24 @@ class LayerCalls:
         self._network: Network = model.network
         self._weights = model.weights or {}
         self.tables, self.real_tables = tables, RealTables(tables)
-        kinds = [
+        types = [
             layer.quantization for layer in self._network.layers if layer.quantization is not None
         ]
-        self._bytes = stored_at_run_time(self._network)  # tensors with a scale of the frame
-        self.is_integer = bool(kinds or self._bytes)
-        if len({kind.is_fixed_point for kind in kinds}) == 2:
+        self._dynamic = stored_at_run_time(
+            self._network
+        )  # integer tensors with a scale of the frame
+        self.is_integer = bool(types or self._dynamic)
+        if len({quantization.is_fixed_point for quantization in types}) == 2:
             raise UnsupportedOperator(
                 f"network {self._network.name!r}: no C code for layers rounded in fixed point, as "
                 "TensorFlow Lite does, beside some in single precision, as ONNX Runtime does"
             )
-        self.is_single = bool(self._bytes) or any(not kind.is_fixed_point for kind in kinds)
-        # beside those of 8 bits, others are wide
-        is_short = all(kind.element is Element.INT16 for kind in kinds)
-        self.is_short = self.is_integer and is_short and not self._bytes
-        self.unit = (2 if self.is_short else 1) if self.is_integer else 4
+        is_fixed_point = all(quantization.is_fixed_point for quantization in types)
+        self.is_single = bool(self._dynamic) or not is_fixed_point
+        # A library with int8 tensors has an arena of bytes; its int16 tensors take two elements each.
+        is_short = all(quantization.element is Element.INT16 for quantization in types)
+        self.is_short = self.is_integer and is_short and not self._dynamic
+        self.unit = (2 if self.is_short else 1) if self.is_integer else REAL
         self.steps: list[str] = []
         self.real_steps: list[str] = []
         tables.weights_have_zeros = sums_have_zeros(self._network)
@@ -117,7 +126,7 @@ class LayerCalls:
 
     def _gives_reals(self, layer: Layer) -> bool:
         """Whether the output of the layer is floating point."""
-        return layer.quantization is None and layer.name not in self._bytes
+        return layer.quantization is None and layer.name not in self._dynamic
 
     def element_bytes(self, layer: Layer) -> int:
         """Return the bytes of an element of the result of a layer in C."""
@@ -131,34 +140,40 @@ class LayerCalls:
         self,
         mode: str,
         nodes: Sequence[LayerNode],
-        shares: Mapping[str, ChannelShare],
+        blocks: Mapping[str, ChannelBlocks],
         *,
         is_stored: bool = False,
     ) -> list[KernelCall]:
         """Return the calls of the layers of a stage.
 
-        mode: of the stage, as frame.c enumerates them. shares: the channel blocks of layers in stages
-        of mode BY_PARTS. is_stored: whether blocks of the result are stored in slow memory, which
-        CMSIS-NN does not do: its functions compute whole rows.
+        mode: of the stage, as frame.c enumerates them. In BY_PARTS layers compute channel by channel
+        block, in INTO_SUMS a layer accumulates its input row by row, in BY_CHANNELS a convolution and
+        a reduction compute channel by channel; in the others each layer computes rows. blocks: the
+        channel blocks of layers in stages of mode BY_PARTS. is_stored: whether blocks of the result
+        are stored in slow memory.
         """
         calls: Sequence[KernelCall]
-        if mode == "BY_PARTS":
-            calls = [self._share_call(node, shares.get(node.layer.name)) for node in nodes]
-        elif mode == "INTO_SUMS":
-            calls = ((sums_call if nodes[0].is_real else integer_sums_call)(nodes[0]),)
-        elif mode == "BY_CHANNELS":
-            calls = (channels_calls if nodes[0].is_real else integer_channels_calls)(*nodes[:2])
-        else:
-            calls = [self._call(node) for node in nodes]
-            is_alone = len(nodes) == 1 and not (self.is_single or self.is_short)
-            if self._cmsis_nn is not None and is_alone and not is_stored:
-                calls = [self._cmsis_nn.call(nodes[0], calls[0])]
+        first = nodes[0]
+        match mode:
+            case "BY_PARTS":
+                calls = [self._blocks_call(node, blocks.get(node.layer.name)) for node in nodes]
+            case "INTO_SUMS":
+                calls = [sums_call(first) if first.is_real else integer_sums_call(first)]
+            case "BY_CHANNELS":
+                calls = (channels_calls if first.is_real else integer_channels_calls)(*nodes[:2])
+            case _:
+                calls = [self._call(node) for node in nodes]
+                # CMSIS-NN computes whole rows of int8 in fixed point, in a stage of a single layer.
+                is_int8 = not (self.is_single or self.is_short)
+                if self._cmsis_nn is not None and is_int8 and len(nodes) == 1 and not is_stored:
+                    calls = [self._cmsis_nn.call(first, calls[0])]
         return [self._as_written(node, call) for node, call in zip(nodes, calls, strict=True)]
 
     def _call(self, node: LayerNode, packed: Array | None = None) -> KernelCall:
+        """Return the call of a layer that computes rows. packed: filters in the order of the kernel."""
         names = {node.layer.name, *node.layer.inputs}
         is_at_run_time = node.layer.operator.run_time_result is not None
-        if is_at_run_time or not names.isdisjoint(self._bytes):
+        if is_at_run_time or not names.isdisjoint(self._dynamic):
             return dynamic_call(node)
         return (call_of if node.is_real else integer_call)(node, packed)
 
@@ -175,36 +190,36 @@ class LayerCalls:
             node.tables.wanted.add(call.function)
         return KernelCall(*map(as_real, call)) if self.is_integer and node.is_real else call
 
-    def _share_call(self, node: LayerNode, share: ChannelShare | None) -> KernelCall:
-        """Return the call for a layer of a stage tiled by channel; share: None for a whole layer.
+    def _blocks_call(self, node: LayerNode, blocks: ChannelBlocks | None) -> KernelCall:
+        """Return the call for a layer of a stage tiled by channel; blocks: None for a whole layer.
 
         The call has the parameters of the whole layer, with filters packed block by block. Raises
         UnsupportedOperator for a kernel without a variant for channel blocks.
         """
-        if share is None:
+        if blocks is None:
             return self._call(node)
         bank, kernel = node.layer.operator.filter_bank, None
         if bank is not None:
             filters = node.weights["kernel"]
-            if share.accumulates:
-                blocks = [filters[:, first:end] for first, end in pairwise(share.bounds)]
+            if blocks.accumulates:
+                pieces = [filters[:, first:end] for first, end in pairwise(blocks.bounds)]
             else:  # blocks do not cross the bounds of groups
                 groups = range(0, len(filters), len(filters) // bank.groups)
-                bounds = sorted({*share.bounds, *groups})
-                blocks = [filters[first:end] for first, end in pairwise(bounds)]
+                bounds = sorted({*blocks.bounds, *groups})
+                pieces = [filters[first:end] for first, end in pairwise(bounds)]
             packing = packed_filters if node.is_real else packed_rows
-            kernel = np.concatenate([packing(block, 1) for block in blocks])
+            kernel = np.concatenate([packing(piece, 1) for piece in pieces])
         whole = self._call(node, kernel)
-        function = "sum_parts" if share.accumulates else SHARES.get(whole.function)
+        function = "sum_parts" if blocks.accumulates else BLOCK_KERNELS.get(whole.function)
         if function is None:
             raise node.refusal("in parts of its channels")
         return node.call(
             function,
             "sliced",
-            channels=share.channels,
-            share=share.block_channels,
-            parts=share.blocks,
-            adds_up=share.accumulating_index,
+            channels=blocks.channels,
+            share=blocks.block_channels,
+            parts=blocks.count,
+            adds_up=blocks.accumulating_index,
             of=whole.parameters,
         )
 
@@ -247,8 +262,10 @@ def dynamic_call(node: LayerNode) -> KernelCall:
 def _integer_convolution(node: LayerNode, operator: op.IntegerConvolution) -> KernelCall:
     values, zero = _in_bytes(node, "kernel")
     fields = convolution_fields(node, operator, packed_rows(values, operator.groups))
-    begin = "FOLDED(NULL) NULL" if node.tables.has_helium else NULL
-    scaling = (begin, None, 0, 0, 0, 0, zero)
+    # The kernel stores sums as they are, and reads the zero point of the input from another input.
+    unused = dict.fromkeys(("zero_in", "zero_out", "least", "most"), 0)
+    bias = bias_after_initial_sums(node, NULL, NULL)
+    scaling = {"bias": bias, "factors": None, **unused, "zero_with": zero}
     return node.call("convolve_by_range", "convolution", **fields, to=scaling)
 
 
@@ -275,7 +292,7 @@ def _in_bytes(node: LayerNode, role: str) -> tuple[Array, int]:
     return (array + zero).astype(np.int8), zero
 
 
-SHARES = {  # the kernel of a layer: its variant for a channel block
+BLOCK_KERNELS = {  # the kernel of a layer: its variant for a channel block
     "convolve": "convolve_share",
     "convolve_as_reals": "convolve_as_reals_share",
     "depthwise_conv": "depthwise_conv_share",
@@ -290,17 +307,17 @@ SHARES = {  # the kernel of a layer: its variant for a channel block
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ChannelShare:
+class ChannelBlocks:
     """The channel blocks of a layer in a stage tiled by channel.
 
     channels: the tiled channels, of the result or, for the accumulating layer, of the input.
-    block_channels: channels of each block but perhaps the last. blocks: their number.
+    block_channels: channels of each block but perhaps the last. count: the number of blocks.
     accumulating_index: of the accumulating layer in the stage; accumulates: whether it is this layer.
     """
 
     channels: int
     block_channels: int
-    blocks: int
+    count: int
     accumulating_index: int
     accumulates: bool
 
@@ -310,23 +327,23 @@ class ChannelShare:
         return (*range(0, self.channels, self.block_channels), self.channels)
 
 
-def channel_shares(network: Network, stage: Stage) -> dict[str, ChannelShare]:
+def channel_blocks(network: Network, stage: Stage) -> dict[str, ChannelBlocks]:
     """Return the channel blocks of the layers up to the accumulating layer; empty if not tiled."""
     if stage.accumulating_layer is None:
         return {}
     accumulating_index = stage.layers.index(stage.accumulating_layer)
-    shares = {}
+    blocks = {}
     for index, name in enumerate(stage.layers[: accumulating_index + 1]):
         accumulates = index == accumulating_index
         tiled = network.layer(stage.layers[index - 1] if accumulates else name)
-        shares[name] = ChannelShare(
+        blocks[name] = ChannelBlocks(
             channels=tiled.shape.channels,
             block_channels=-(-tiled.shape.channels // stage.channel_blocks),
-            blocks=stage.channel_blocks,
+            count=stage.channel_blocks,
             accumulating_index=accumulating_index,
             accumulates=accumulates,
         )
-    return shares
+    return blocks
 
 
 def is_step(operator: op.Operator) -> bool:
@@ -356,59 +373,65 @@ def most_neighbours(node: LayerNode) -> int:
 
 
 def _step(node: LayerNode, operator: op.Operator, weights: Mapping[str, Array], prefix: str) -> str:
-    """Return the initialiser of an elementwise step: its function and parameters."""
-    shape, names = node.layer.shape, defined_names("steps.c")
-    numbers: tuple[float, ...] = ()
-    symbols: list[str | None] = []
-    strides: tuple[object, object] = (0, 0)
+    """Return the initialiser of an elementwise step: a function of steps.c and its parameters.
 
-    def add(role: str, values: Array) -> None:
-        """Add one parameter per channel of a map, or per element of any other tensor."""
+    prefix: of the roles of weights, the position of a fused operator.
+    """
+    shape, functions = node.layer.shape, defined_names("steps.c")
+    numbers: tuple[float, ...] = ()  # at most two
+    arrays: tuple[str | None, ...] = ()  # at most two
+    strides = (0, 0)
+
+    def by_channel(role: str, values: Array) -> str:
+        """Return the symbol of a parameter per channel of a map, or per element of other tensors."""
         spread = values if shape.is_map else np.repeat(values, shape.elements // len(values))
-        symbols.append(node.symbol(f"{prefix}{role}", spread))
+        return node.symbol(f"{prefix}{role}", spread)
 
     match operator:
         case op.Activation(function="prelu"):
-            function = "prelu"
-            add("slope", weights["slope"])
+            function, arrays = "prelu", (by_channel("slope", weights["slope"]),)
         case op.Activation(function=function, parameters=numbers):
             pass
         case op.BatchNormalization():
-            function = "affine"
             factor = weights["scale"] / np.sqrt(weights["variance"] + np.float32(operator.epsilon))
             offset = weights["shift"] - weights["mean"] * factor
-            add("scale", factor.astype(np.float32))
-            add("shift", offset.astype(np.float32))
+            affine = {"scale": factor, "shift": offset}
+            function = "affine"
+            arrays = tuple(by_channel(role, affine[role].astype(np.float32)) for role in affine)
         case op.LocalResponseNormalization(size=size):
             if not shape.is_map and shape.elements != shape.channels:
                 raise node.refusal("with a normalisation over channels, on a tensor that is no map")
             function, numbers = "neighbours", (operator.beta, operator.bias)
-            symbols = [None, node.derived(f"{prefix}factor")]
-            strides = (size, (size - 1) // 2)
+            arrays = (None, node.derived(f"{prefix}factor"))
+            strides = (size, (size - 1) // 2)  # channels of a sum, and those before its own
         case op.Elementwise(constant=tuple()):
             constant = constant_fields(node, weights["constant"], f"{prefix}constant")
-            symbols, strides = [str(constant.values)], (constant.channel, constant.column)
+            arrays, strides = (str(constant.values),), (constant.channel, constant.column)
             function = f"constant {operator.function}"
-            ordered = f"step_{function}_first".replace(" ", "_")
-            function += "_first" if operator.constant_first and ordered in names else ""
+            if operator.constant_first and _step_name(f"{function} first") in functions:
+                function += " first"
         case op.Softmax():
             function = "softmax"
         case op.Identity():
             function, numbers = "clip", (-np.inf, np.inf)
-        case _:
+        case _:  # an operator of another package, whose C is an expression
             source = c_of(operator)
             if not isinstance(source, StepInC):
                 fused = f"with {type(operator).__name__} fused behind it"
                 raise node.refusal(fused if prefix else "as a step on elements")
             function, numbers = source.name, source.numbers(operator)
-            names |= {f"step_{function}"}
-    name = f"step_{function.replace(' ', '_')}"
-    if name not in names:
+            functions |= {_step_name(function)}
+    name = _step_name(function)
+    if name not in functions:
         raise node.refusal(f"of the function {name.removeprefix('step_')!r}")
     node.tables.wanted.add(name)
-    a, b = (float(number) for number in (*numbers, 0.0, 0.0)[:2])
-    values, more = (*symbols, None, None)[:2]
-    return step_initialiser(name, a, b, values=values, more=more, strides=strides)
+    both = [float(number) for number in (*numbers, 0, 0)[:2]]
+    return step_initialiser(name, both, (*arrays, None, None)[:2], strides)
+
+
+def _step_name(function: str) -> str:
+    """Return the C function of a step."""
+    return f"step_{function.replace(' ', '_')}"
 
 
 register(

@@ -179,7 +179,7 @@ def integer_steps(node: LayerNode) -> list[str]:
     for behind in operators:
         low, high = limits_of(node, behind)
         node.tables.wanted.add("step_limits")
-        steps.append(step_initialiser("step_limits", low, high))
+        steps.append(step_initialiser("step_limits", (low, high)))
     return steps
 
 

@@ -106,19 +106,18 @@ def window_fields(window: op.Window) -> Fields:
 
 def step_initialiser(
     function: str,
-    a: float = 0,
-    b: float = 0,
-    *,
-    values: str | None = None,
-    more: str | None = None,
-    strides: tuple[object, object] = (0, 0),
+    numbers: Sequence[float] = (0, 0),
+    arrays: Sequence[str | None] = (None, None),
+    strides: Sequence[int] = (0, 0),
 ) -> str:
     """Return the initialiser of a `step`: an elementwise function that follows a layer in place.
 
-    a, b: its numbers. values, more: arrays of parameters. strides: of values, by channel and column.
+    numbers: two, the fields a and b. arrays: symbols of two arrays of parameters, the fields values and
+    more. strides: of values, by channel and by column.
     """
-    arrays = {"values": values, "more": more, "by_channel": strides[0], "by_column": strides[1]}
-    return initialiser({"apply": function, "a": a, "b": b, **arrays})
+    fields = {"apply": function, "a": numbers[0], "b": numbers[1]}
+    fields |= {"values": arrays[0], "more": arrays[1]}
+    return initialiser(fields | {"by_channel": strides[0], "by_column": strides[1]})
 
 
 def packed_filters(kernel: Array, groups: int) -> Array:

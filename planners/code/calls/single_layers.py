@@ -58,7 +58,7 @@ def single_steps(node: LayerNode) -> list[str]:
             raise node.refusal("of integers of 16 bits with another scale than the result")
         return []
     node.tables.wanted.add("step_look_up")
-    return [step_initialiser("step_look_up", values=table_symbol(node, table))]
+    return [step_initialiser("step_look_up", arrays=(table_symbol(node, table), None))]
 
 
 def single_conversion(node: LayerNode, _operator: op.Conversion) -> KernelCall:
