@@ -12,6 +12,7 @@ PUBLISHED = "published"
 EFFORT = 60.0
 # Maximum number of stages of a group, by --fusion; None: any number.
 LONGEST: dict[str, int | None] = {"none": 1, "pairs": 2, "groups": None}
+TITLES = {"none": "layer by layer", "pairs": "pairs", "groups": "groups"}  # by --fusion
 
 
 def _check_and_complete(options: argparse.Namespace) -> None:
@@ -87,7 +88,7 @@ def _range(text: str) -> tuple[int, int]:
     first, colon, last = text.partition(":")
     if not colon:
         raise argparse.ArgumentTypeError(f"{text!r} is not a range of sizes such as 32KiB:4MiB")
-    sizes_asked = option_values.size(first), option_values.size(last)
-    if not 0 < sizes_asked[0] <= sizes_asked[1]:
+    smallest, largest = option_values.size(first), option_values.size(last)
+    if not 0 < smallest <= largest:
         raise argparse.ArgumentTypeError(f"{text!r} does not rise from above zero")
-    return sizes_asked
+    return smallest, largest

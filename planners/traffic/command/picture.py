@@ -10,9 +10,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullLocator
 
 from csdf.draw.picture import axis_unit, named_ticks, rendered
+from planners.traffic.command.main import TITLES
 
 COLOURS = {"input": "#357", "weights": "#9ab", "output": "#c63", "halo": "#a33"}
-TITLES = {"none": "layer by layer", "pairs": "pairs", "groups": "groups"}
 LINES = {"none": "#c63", "pairs": "#585", "groups": "#357"}
 
 

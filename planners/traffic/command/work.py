@@ -1,14 +1,13 @@
 """`csdf plan traffic`: searches schedules with little DRAM traffic and prints them as text or JSON.
 
 --fusion none, pairs, groups allow more and more layers in a group. The requested value is answered, and
-each value before it. A point is the size of a buffer with these answers; --sweep prints several.
+each value before it. A point is the size of a buffer with these answers; --sweep prints several points.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import sys
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -24,11 +23,11 @@ from csdf.status import Ended, Reason, Status
 from csdf.time_limit import Progress, Stop
 from csdf.units import bytes_in_words, time_in_words
 from planners.published.liao import PublishedSearch, PublishedWhy
-from planners.traffic.command.main import LONGEST, PUBLISHED
+from planners.traffic.command.main import LONGEST, PUBLISHED, TITLES
 from planners.traffic.layer_text import is_layer_text, layers_from_text, single_layer
 from planners.traffic.network_traffic import GroupTraffic, NetworkSearch, NetworkTraffic
 
-TITLES = {"none": "layer by layer", "pairs": "pairs", "groups": "groups"}  # by --fusion
+PROGRAM = "csdf plan traffic"
 COLUMNS = ("input", "weights", "output", "halo", "total", "bound", "ratio")
 PARTS = {"input": "input", "weight": "weights", "output": "output", "halo": "halo"}  # in words
 
@@ -45,7 +44,7 @@ def work(options: argparse.Namespace) -> int:
     try:
         points = dict(_points(search, options, stop))
     except InvalidPlan as error:
-        print(f"csdf plan traffic: infeasible: {error}", file=sys.stderr)
+        output.refusal(PROGRAM, f"infeasible: {error}")
         return answers.NO
     seconds = time.perf_counter() - begin
     _print(points, seconds, options)
@@ -74,24 +73,23 @@ def _points(
     answered layer by layer, without a search. A sweep omits buffers that are too small, with a remark.
     Raises InvalidPlan if --buffer, or the largest buffer, is too small.
     """
-    ended: Reason | None = None
+    ended: Reason | None = None  # of the search for this buffer, or for a smaller one
     sizes = _buffers(options)
     for size in sizes:
-        traffic: NetworkTraffic | None = None
         by_fusion: dict[str, NetworkTraffic] = {}
         try:
             for fusion in _fusions(options.fusion):
                 if ended is None:
                     traffic = search.best(size, LONGEST[fusion], stop)
                     ended = traffic.reason if traffic.status is Status.FEASIBLE else None
-                else:
-                    traffic = traffic or search.best(size, 1, Stop(steps=0, reason=ended))
-                    traffic = replace(traffic, status=Status.FEASIBLE, reason=ended)
+                elif not by_fusion:
+                    quick = search.best(size, 1, Stop(steps=0, reason=ended))
+                    traffic = replace(quick, status=Status.FEASIBLE, reason=ended)
                 by_fusion[fusion] = traffic
         except InvalidPlan as error:
             if size in (options.buffer, sizes[-1]):
                 raise
-            print(f"csdf plan traffic: {size} bytes: infeasible: {error}", file=sys.stderr)
+            output.refusal(PROGRAM, f"{size} bytes: infeasible: {error}")
         else:
             yield size, by_fusion
 
@@ -101,8 +99,8 @@ def _in_words(progress: Progress) -> str:
 
 
 def _print(points: Points, seconds: float, options: argparse.Namespace) -> None:
-    requested = points.get(options.buffer)
-    traffic = None if requested is None else requested[options.fusion]
+    by_fusion = points.get(options.buffer, {})
+    traffic = by_fusion.get(options.fusion)
     if options.json:
         answer = {} if traffic is None else as_json(traffic, shows_nest=options.nest)
         if options.sweep:
@@ -111,12 +109,12 @@ def _print(points: Points, seconds: float, options: argparse.Namespace) -> None:
         return
     lines = []
     if traffic is not None:
-        alone = None if requested is None else requested["none"]
+        alone = None if options.fusion == "none" else by_fusion["none"]
         lines += as_text(traffic, alone, shows_nest=options.nest)
     if options.sweep:
         lines += sweep_as_text(points)
     if _is_cut_short(points):
-        if requested is None:
+        if traffic is None:
             lines = [f"{options.model}: the points found by then", *lines]
         lines[0] = answers.cut_short(lines[0])
     lines.append(answers.Detail(f"  time                {time_in_words(seconds)}"))
@@ -132,7 +130,7 @@ def _remark(points: Points) -> None:
         if traffic.status == Status.FEASIBLE
     )
     for remark in remarks:
-        print(f"csdf plan traffic: {remark}", file=sys.stderr)
+        output.refusal(PROGRAM, remark)
 
 
 def _buffers(options: argparse.Namespace) -> list[int]:
@@ -192,7 +190,7 @@ def _plot(path: str, points: Points, options: argparse.Namespace) -> None:
             ],
             suffix,
         )
-    output.write("csdf plan traffic", path, picture)
+    output.write(PROGRAM, path, picture)
 
 
 def _bound(points: Points) -> int:
@@ -204,7 +202,10 @@ def _bound(points: Points) -> int:
 def as_text(
     traffic: NetworkTraffic, alone: NetworkTraffic | None, *, shows_nest: bool
 ) -> list[str]:
-    """Return a line for each group and for the network, with its traffic layer by layer (`alone`)."""
+    """Return a line for each group and for the network.
+
+    alone: the traffic layer by layer, where `traffic` is with fusion.
+    """
     names = [group_name(group) for group in traffic.groups]
     rows = [
         [name, *_row(group), group.in_short()]
@@ -232,7 +233,7 @@ def as_text(
             f"  buffer              {traffic.buffer_bytes} bytes, {_element_bytes(traffic)}"
         ),
     ]
-    if alone is not None and alone is not traffic:
+    if alone is not None:
         lines.append(
             f"  layer by layer      {bytes_in_words(alone.total_bytes)}, "
             f"{_ratio(alone.total_bytes, traffic.total_bytes)} the traffic with fusion"
