@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from csdf.status import Reason, Status, Why
+from csdf.status import Reason, Status, Why, because
 from planners.order.problem import OrderProblem
 
 
@@ -27,6 +27,13 @@ class OrderWhy(Why):
     REPEATS = "not all schedules were searched; within {bytes} bytes each costs at least {price}"
     STATES = "no more states are stored; no order takes fewer than {bound} bytes"
     ENDED = "{end}; no order takes fewer than {bound} bytes"
+
+
+def not_all_searched(end: Reason | None, bound: int) -> Reason:
+    """Return the reason of an order that is not proved optimal. end: why its search ended early."""
+    if end is None:
+        return because(OrderWhy.STATES, bound=bound)
+    return because(OrderWhy.ENDED, end=end, bound=bound)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,10 +64,13 @@ class OrderPlan:
 
     def to_json(self) -> dict[str, Any]:
         """Return the order as a JSON value; alternatives, repetition and price only where there are."""
-        choice: dict[str, Any] = (
-            {"alternatives": dict(self.alternatives)} if self.alternatives else {}
-        )
-        choice |= {"repeated": list(self.repeated)} if self.repeated else {}
+        choice: dict[str, Any] = {}
+        if self.alternatives:
+            choice["alternatives"] = dict(self.alternatives)
+        if self.repeated:
+            choice["repeated"] = list(self.repeated)
+        if choice:
+            choice["price"] = self.price
         return {
             "steps": len(self.order),
             "file_peak": self.file_peak,
@@ -70,5 +80,5 @@ class OrderPlan:
             "status": str(self.status),
             "reason": str(self.reason),
             "order": list(self.order),
-            **(choice and choice | {"price": self.price}),
+            **choice,
         }

@@ -19,7 +19,7 @@ from csdf.errors import InternalError
 from csdf.status import Reason, Status, because
 from csdf.time_limit import Progress, Stop
 from planners.order.heuristics import file_order
-from planners.order.order_plan import OrderPlan, OrderWhy
+from planners.order.order_plan import OrderPlan, OrderWhy, not_all_searched
 from planners.order.problem import OrderProblem, peak_of
 from planners.order.repeat_states import RepeatStates
 from planners.order.repeated_runs import Profile, RepeatedRuns
@@ -233,9 +233,7 @@ class RepeatSearch:
         elif bytes_ <= self._target:
             reason = because(OrderWhy.REPEATS, bytes=bytes_, price=self._price_bound)
         else:
-            reason = because(OrderWhy.STATES, bound=bound)
-            if end is not None:
-                reason = because(OrderWhy.ENDED, end=end, bound=bound)
+            reason = not_all_searched(end, bound)
         if peak_of(problem, order) != self.best.peak:
             raise InternalError(f"order of {problem.name!r}: another peak when replayed")
         return OrderPlan(

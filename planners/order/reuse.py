@@ -152,15 +152,12 @@ class _ReuseSearch:
             if in_windows(windows, numbers):
                 self._search(tuple(self._graph.named(numbers)), stop)
         for count, order in enumerate(self._orders(stop)):
-            if self._is_best_possible():
-                return
+            if self.best is not None and self.best.value <= (self._free.lower_bound, 0):
+                return  # no order is better
             if count >= MOST_ORDERS:
                 self.is_complete = False
                 return
             self._search(order, stop)
-
-    def _is_best_possible(self) -> bool:
-        return self.best is not None and self.best.value <= (self._free.lower_bound, 0)
 
     def without_reuse(self) -> _Candidate:
         """The order of minimum peak without paid pairs."""

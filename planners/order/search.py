@@ -6,7 +6,7 @@ windows of consecutive steps of the best order are searched.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from csdf.arguments import public
@@ -22,7 +22,7 @@ from planners.order.bounded import (
     run_bounded,
 )
 from planners.order.heuristics import breadth_first, file_order, reverse_post_order
-from planners.order.order_plan import OrderPlan, OrderWhy
+from planners.order.order_plan import OrderPlan, OrderWhy, not_all_searched
 from planners.order.problem import NumberedGraph, OrderProblem, peak_of
 from planners.order.repeats import RepeatSearch
 from planners.order.selections import SelectionSearch
@@ -90,14 +90,24 @@ def plan_order(
     return _without_alternatives(problem, stop)
 
 
+def _end_of(run: Callable[[Stop], None], stop: Stop) -> Reason | None:
+    """Run a search; return why it ended early, or None."""
+    try:
+        run(stop)
+    except ENDS as error:
+        return reason_of(error)
+    return None
+
+
+def _solver_of_parts(stop: Stop) -> Callable[[OrderProblem], OrderPlan]:
+    """Return a function that orders a problem without alternatives, within a part of the effort."""
+    return lambda part: _without_alternatives(part, stop.part(effort=EFFORT_OF_A_SELECTION))
+
+
 def _without_alternatives(problem: OrderProblem, stop: Stop) -> OrderPlan:
     """Return the best order of steps that have a single implementation each."""
     search = _OrderSearch(problem)
-    end: Reason | None = None
-    try:
-        search.run(stop)
-    except ENDS as error:
-        end = reason_of(error)
+    end = _end_of(search.run, stop)
     plan = search.plan(end)
     return _at_positions(plan, stop, end) if problem.has_times else plan
 
@@ -110,16 +120,11 @@ def _at_positions(free: OrderPlan, stop: Stop, end: Reason | None) -> OrderPlan:
     file_peak = search.answer.peak
     search.offer([numbers[name] for name in free.order], free.peak)
     if end is None:
-        try:
-            search.run(stop)
-        except ENDS as error:
-            end = reason_of(error)
+        end = _end_of(search.run, stop)
     answer = search.answer
     status, reason = Status.OPTIMAL, because(OrderWhy.TIMED)
     if not search.is_optimal:
-        status, reason = Status.FEASIBLE, because(OrderWhy.STATES, bound=answer.lower_bound)
-        if end is not None:
-            reason = because(OrderWhy.ENDED, end=end, bound=answer.lower_bound)
+        status, reason = Status.FEASIBLE, not_all_searched(end, answer.lower_bound)
     return replace(
         free,
         order=tuple(problem.named(answer.order)),
@@ -135,33 +140,20 @@ def _with_repeats(
     problem: OrderProblem, price_limit: int | None, peak_limit: int, stop: Stop
 ) -> OrderPlan:
     """Return the best order with repeated steps."""
-
-    def solve(part: OrderProblem) -> OrderPlan:
-        return _without_alternatives(part, stop.part(effort=EFFORT_OF_A_SELECTION))
-
-    search = RepeatSearch(problem, solve, price_limit=price_limit, peak_limit=peak_limit)
-    end: Reason | None = None
-    try:
-        search.run(stop)
-    except ENDS as error:
-        end = reason_of(error)
-    return search.plan(end)
+    search = RepeatSearch(
+        problem, _solver_of_parts(stop), price_limit=price_limit, peak_limit=peak_limit
+    )
+    return search.plan(_end_of(search.run, stop))
 
 
 def _with_alternatives(
     problem: OrderProblem, price_limit: int | None, peak_limit: int, stop: Stop
 ) -> OrderPlan:
     """Return the best order over all selections of alternatives."""
-
-    def solve(part: OrderProblem) -> OrderPlan:
-        return _without_alternatives(part, stop.part(effort=EFFORT_OF_A_SELECTION))
-
-    search = SelectionSearch(problem, solve, price_limit=price_limit, peak_limit=peak_limit)
-    end: Reason | None = None
-    try:
-        search.run(stop)
-    except ENDS as error:
-        end = reason_of(error)
+    search = SelectionSearch(
+        problem, _solver_of_parts(stop), price_limit=price_limit, peak_limit=peak_limit
+    )
+    end = _end_of(search.run, stop)
     best = search.best
     if best is None:
         if end is not None:
@@ -175,9 +167,7 @@ def _with_alternatives(
     if not search.is_complete:
         reason = because(OrderWhy.PRICE, bound=bound)
     if bound < peak and peak > peak_limit:
-        reason = because(OrderWhy.STATES, bound=bound)
-        if end is not None:
-            reason = because(OrderWhy.ENDED, end=end, bound=bound)
+        reason = not_all_searched(end, bound)
     names = (step.name for step in problem.steps if step.alternatives)
     return OrderPlan(
         problem=chosen,
@@ -303,10 +293,7 @@ class _OrderSearch:
                 OrderWhy.EXHAUSTED if self._is_exhausted else OrderWhy.CUT, bound=bound
             )
         else:
-            status = Status.FEASIBLE
-            reason = because(OrderWhy.STATES, bound=bound)
-            if end is not None:
-                reason = because(OrderWhy.ENDED, end=end, bound=bound)
+            status, reason = Status.FEASIBLE, not_all_searched(end, bound)
         order = tuple(self._problem.steps[step].name for step in self._best)
         if peak_of(self._problem, order) != self._peak:
             raise InternalError(f"order of {self._problem.name!r}: another peak when replayed")

@@ -120,7 +120,7 @@ class SelectionSearch:
                 continue
             index = max(
                 (index for index, numbers in enumerate(part.allowed) if len(numbers) > 1),
-                key=lambda index: self._spread(index, part.allowed[index]),
+                key=lambda index: self._spread(self._steps[index], part.allowed[index]),
             )
             for number in part.allowed[index]:
                 allowed = (*part.allowed[:index], (number,), *part.allowed[index + 1 :])
@@ -130,12 +130,12 @@ class SelectionSearch:
     def _enter(self, allowed: Allowed, bound: int) -> None:
         """Bound a part, offer selections of it, and store it if it can contain a better selection."""
         options = self._options(allowed)
-        price = sum(min(option.price for option in row) for row in options)
+        price = sum(min(option.price for option in row) for row in options.values())
         if self._limit is not None and price > self._limit:
             return
-        problem = relaxation(self._problem, self._by_name(options))
-        if not _can_be_timed(problem):
-            return
+        problem = relaxation(self._problem, options)
+        if problem.has_times and earliest_deadline_first(windows_of(problem)) is None:
+            return  # no order has each step within its positions
         plan = self._solve(problem)
         self._end = plan.reason
         self._bound_of_all = self._bound_of_all or plan.lower_bound
@@ -153,36 +153,29 @@ class SelectionSearch:
         self._parts += 1
         heappush(self._waiting, _Part(bound, price, self._parts, allowed))
 
-    def _options(self, allowed: Allowed) -> list[list[StepAlternative]]:
-        """The allowed alternatives of each step."""
-        return [
-            [step.alternatives[number] for number in numbers]
+    def _options(self, allowed: Allowed) -> dict[str, list[StepAlternative]]:
+        """The allowed alternatives of each step, by its name."""
+        return {
+            step.name: [step.alternatives[number] for number in numbers]
             for step, numbers in zip(self._steps, allowed, strict=True)
-        ]
+        }
 
-    def _by_name(self, options: list[list[StepAlternative]]) -> dict[str, list[StepAlternative]]:
-        return {step.name: row for step, row in zip(self._steps, options, strict=True)}
-
-    def _bytes(self, index: int, number: int) -> int:
+    def _bytes(self, option: StepAlternative) -> int:
         """Bytes that an alternative reads, writes, and takes as scratch."""
-        option = self._steps[index].alternatives[number]
         read = sum(self._problem.sizes[tensor] for tensor in option.reads)
         return read + sum(option.sizes.values()) + option.scratch
 
-    def _spread(self, index: int, numbers: Sequence[int]) -> int:
-        sizes = [self._bytes(index, number) for number in numbers]
+    def _spread(self, step: Step, numbers: Sequence[int]) -> int:
+        sizes = [self._bytes(step.alternatives[number]) for number in numbers]
         return max(sizes) - min(sizes)
 
     def _simple(self, allowed: Allowed) -> Iterator[Selection]:
         """Yield the cheapest selection, and the selection of fewest bytes."""
-        yield tuple(
-            min(numbers, key=lambda number: (self._steps[index].alternatives[number].price, number))
-            for index, numbers in enumerate(allowed)
-        )
-        yield tuple(
-            min(numbers, key=lambda number: (self._bytes(index, number), number))
-            for index, numbers in enumerate(allowed)
-        )
+        for cost in (lambda option: option.price, self._bytes):
+            yield tuple(
+                min(numbers, key=lambda number: (cost(step.alternatives[number]), number))
+                for step, numbers in zip(self._steps, allowed, strict=True)
+            )
 
     def _offer(self, peak: int, price: int, order: tuple[str, ...], selection: Selection) -> None:
         choice = SelectedOrder(max(peak, self._peak_limit), price, order, selection)
@@ -228,12 +221,7 @@ class SelectionSearch:
     def problem_of(self, selection: Selection) -> OrderProblem:
         """Return the problem with these alternatives alone."""
         options = self._options(tuple((number,) for number in selection))
-        return relaxation(self._problem, self._by_name(options))
-
-
-def _can_be_timed(problem: OrderProblem) -> bool:
-    """Whether an order has each step within its positions."""
-    return not problem.has_times or earliest_deadline_first(windows_of(problem)) is not None
+        return relaxation(self._problem, options)
 
 
 def relaxation(
