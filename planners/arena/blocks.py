@@ -311,6 +311,24 @@ class _Scale:
         return max(1, lcm(*(buffer.alignment for buffer in block)) // self.unit)
 
 
+def twins(blocks: Blocks) -> list[int]:
+    """Return for each block the last earlier block that may exchange offsets with it, or -1.
+
+    A search tries such blocks in one order only: symmetry breaking.
+    """
+    last: dict[tuple[int, ...], int] = {}
+    twin_of = []
+    for block, members in enumerate(blocks.members):
+        buffer = members[0]
+        alike = buffer.start, buffer.end, buffer.size, blocks.alignment[block]
+        # If lifetimes alone decide, each block is a single buffer.
+        is_interchangeable = blocks.by_lifetime and not blocks.is_fixed[block]
+        twin_of.append(last.get(alike, -1) if is_interchangeable else -1)
+        if is_interchangeable:
+            last[alike] = block
+    return twin_of
+
+
 class Clique(NamedTuple):
     """A clique of conflicting blocks, and the units that each block takes in a stack."""
 

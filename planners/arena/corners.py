@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import accumulate
 from random import Random
 
 from csdf.kernels import compile as compiler
-from planners.arena.blocks import Blocks
+from planners.arena.blocks import Blocks, twins
 from planners.arena.problem import loads
 from planners.kernels import placement_corners as kernel
 from planners.kernels import ranges
@@ -46,7 +46,7 @@ class CornerSearch:
         largest = ranges.placement_corners(blocks.size, self._capacity)
         self._backend = compiler.backend(fits=largest <= compiler.INT64_SUM_LIMIT)
         self._search = self._backend.kernel(kernel.search)
-        self._twin = _twins(zip(self._starts, self._ends, blocks.size, strict=True))
+        self._twin = twins(blocks)
         self._random, self._tries, self._most = Random(seed), 0, LEAST_TRY
         self.effort = 0  # microseconds of a usual machine
         self.is_over = False  # whether every plan was excluded
@@ -96,14 +96,3 @@ def _by_time(order: Sequence[int], times: Sequence[int], count: int) -> tuple[li
     for time in times:
         counts[time] += 1
     return sorted(order, key=times.__getitem__), list(accumulate(counts, initial=0))
-
-
-def _twins(blocks: Iterable[tuple[int, int, int]]) -> list[int]:
-    """Return for each block the last earlier block of the same lifetime and size, or -1."""
-    last: dict[tuple[int, int, int], int] = {}
-    twins = []
-    for number, alike in enumerate(blocks):
-        # Symmetry breaking: of equal blocks only the first unplaced block is tried.
-        twins.append(last.get(alike, -1))
-        last[alike] = number
-    return twins

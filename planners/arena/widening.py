@@ -12,7 +12,7 @@ from random import Random
 from typing import Any
 
 from csdf.kernels import compile as compiler
-from planners.arena.blocks import Blocks
+from planners.arena.blocks import Blocks, twins
 from planners.arena.orders import SearchInput, ranks
 from planners.kernels import placement_beam as beam_kernel
 from planners.kernels import placement_search
@@ -40,7 +40,7 @@ class WideningSearch:
         self.offsets: list[int] = []  # the latest plan, in units
         self._random = Random(seed)
         self._search = backend.kernel(beam_kernel.search)
-        self._twin = backend.array(_twins(blocks))
+        self._twin = backend.array(twins(blocks))
         areas = [
             size * cliques
             for size, cliques in zip(blocks.size, search_input.cliques_each, strict=True)
@@ -208,18 +208,3 @@ def _start(blocks: Blocks) -> tuple[list[int], list[int]]:
     for block in order:
         low[block] = max(low[block], height)
     return low, sorted(order, key=low.__getitem__)
-
-
-def _twins(blocks: Blocks) -> list[int]:
-    """Return for each block the last earlier block that may exchange offsets with it, or -1."""
-    last: dict[tuple[int, ...], int] = {}
-    twins = []
-    for block, members in enumerate(blocks.members):
-        (buffer, *rest) = members
-        alike = buffer.start, buffer.end, buffer.size, blocks.alignment[block]
-        # Symmetry breaking: interchangeable blocks are tried in one order only.
-        is_interchangeable = blocks.by_lifetime and not rest and not blocks.is_fixed[block]
-        twins.append(last.get(alike, -1) if is_interchangeable else -1)
-        if is_interchangeable:
-            last[alike] = block
-    return twins

@@ -33,12 +33,12 @@ class AskedOrder:
     def __init__(self, options: argparse.Namespace) -> None:
         path = options.model
         graph = _read(options)
-        if options.training:
-            graph = _training(graph, path)
         stop = stop_after(options.time_limit, f"{graph.name}: searching the order of least peak")
         limit, budget = options.price_limit, stop.part(effort=EFFORT)
         self._reuse: PricedOrder | None = None
         try:
+            if options.training:
+                graph = training_graph(graph)
             if graph.reuse_prices:
                 self._reuse = plan_reuse(graph, price_limit=limit, budget=budget)
                 self.plan: OrderPlan = self._reuse.order
@@ -97,13 +97,6 @@ def _read(options: argparse.Namespace) -> OrderProblem:
     return parse_tensor_graph(
         text, path, elementwise_in_place=options.in_place, title=PurePath(path).stem
     )
-
-
-def _training(graph: OrderProblem, path: str) -> OrderProblem:
-    try:
-        return training_graph(graph)
-    except InvalidGraph as error:
-        raise UnreadableFile(f"{path}: {error}") from None
 
 
 def _reuse_in_words(reuse: PricedOrder) -> list[str]:
