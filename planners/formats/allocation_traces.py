@@ -44,7 +44,9 @@ def parse_buffers(text: str, name: str, problem_name: str) -> Problem:
             if not columns:
                 columns = _columns(cells, line)
                 continue
-            buffer = _buffer(_by_column(cells, columns, line), line)
+            if len(cells) != len(columns):
+                raise line.refusal(f"found {counted(len(cells), 'value')}; expected {len(columns)}")
+            buffer = _buffer(dict(zip(columns, cells, strict=True)), line)
             if buffer.name in buffers:
                 raise line.refusal(f"two buffers have the id {buffer.name!r}")
             buffers[buffer.name] = buffer
@@ -65,12 +67,6 @@ def _columns(cells: list[str], line: TraceLine) -> list[str]:
         if column not in NEEDED + OPTIONAL or cells.count(column) > 1:
             raise line.refusal(f"the header has the column {column!r}, unknown or twice")
     return cells
-
-
-def _by_column(cells: list[str], columns: list[str], line: TraceLine) -> dict[str, str]:
-    if len(cells) != len(columns):
-        raise line.refusal(f"found {counted(len(cells), 'value')}; expected {len(columns)}")
-    return dict(zip(columns, cells, strict=True))
 
 
 def _buffer(cells: dict[str, str], line: TraceLine) -> Buffer:

@@ -13,9 +13,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from cnn2csdf.dtypes import Element
-from cnn2csdf.readers.tflite.model_file import Tensor, TfliteGraph, TfliteNode
+from cnn2csdf.readers.tflite.model_file import TfliteGraph, TfliteNode
 
 WORD = 4  # bytes of an accumulator
+MVE_LANES = 16  # bytes of a vector, and so channels of int8
+# Alignments and margins of ESP-NN: bytes that each version adds to the end of its scratch.
+MARGIN_1_1, MARGIN_1_2 = 32, 64
 DEPTHWISE_BLOCK = 124  # channels of a depthwise convolution at a time, MVE
 # A depthwise layer with one input channel and more outputs is computed as a convolution (MVE, gcc).
 MOST_DEPTHWISE_OUTPUTS = 1
@@ -58,7 +61,7 @@ class KernelLibrary:
     def request(self, node: TfliteNode, graph: TfliteGraph) -> Request:
         """Return the bytes that a kernel requests in addition to the reference kernel."""
         kernel = self.kernels.get(node.kind)
-        return Request() if kernel is None or not _is_int8(node, graph) else kernel(node, graph)
+        return kernel(node, graph) if kernel is not None and _is_int8(node, graph) else Request()
 
     def is_guess(self, node: TfliteNode, graph: TfliteGraph) -> bool:
         """Return whether the requests of a node are not counted."""
@@ -68,15 +71,10 @@ class KernelLibrary:
         return not is_float and not _is_int8(node, graph)
 
 
-def _activations(node: TfliteNode, graph: TfliteGraph) -> list[Tensor]:
-    """Return the inputs of a node without biases."""
-    return [graph.tensors[number] for number in node.inputs[:2] if number >= 0]
-
-
 def _is_int8(node: TfliteNode, graph: TfliteGraph) -> bool:
-    """Return whether input, filter and output are of int8."""
-    tensors = [*_activations(node, graph), *(graph.tensors[number] for number in node.outputs[:1])]
-    return all(tensor.element is Element.INT8 for tensor in tensors)
+    """Return whether input, filter and output are of int8; the bias, a third input, may be wider."""
+    numbers = (*node.inputs[:2], *node.outputs[:1])
+    return all(graph.tensors[number].element is Element.INT8 for number in numbers if number >= 0)
 
 
 def _rounded(size: int, multiple: int) -> int:
@@ -179,7 +177,7 @@ def arm_mve_convolution(layer: Convolution) -> int:
     if _is_pointwise(layer):
         return 0
     row = _mve_row(layer)
-    return 4 * _rounded(layer.window, 16) if row is None else row
+    return 4 * _rounded(layer.window, MVE_LANES) if row is None else row
 
 
 def _mve_row(layer: Convolution) -> int | None:
@@ -281,23 +279,24 @@ def _esp_general(layer: Convolution, margin: int) -> int:
 
 def esp_1_1_convolution(layer: Convolution) -> int:
     """Return the scratch of a convolution, ESP-NN 1.1."""
-    pointwise = _esp_pointwise(layer, 32)
-    return _esp_general(layer, 32) if pointwise is None else pointwise
+    pointwise = _esp_pointwise(layer, MARGIN_1_1)
+    return _esp_general(layer, MARGIN_1_1) if pointwise is None else pointwise
 
 
 def esp_1_2_convolution(layer: Convolution) -> int:
     """Return the scratch of a convolution, ESP-NN 1.2: more copies of filters and input."""
-    pointwise = _esp_pointwise(layer, 64)
+    pointwise = _esp_pointwise(layer, MARGIN_1_2)
     if pointwise is not None:
         return pointwise
     channels, _, outputs = layer.channels
     row = layer.kernel[1] * channels
     if row < 16 <= layer.window:  # each filter and one window are copied in whole vectors
-        return (64 + 16 + 16) + WORD * outputs + (outputs + 1) * _rounded(layer.window, 16)
+        windows = (outputs + 1) * _rounded(layer.window, 16)
+        return MARGIN_1_2 + 2 * 16 + WORD * outputs + windows
     filters = _rounded(row, 16) * layer.kernel[0] * outputs
     rows, columns = (max(0, size) for size in layer.beyond())
     source = layer.padded(rows, columns) * channels if rows or columns else 0
-    return _esp_general(layer, 64) + filters + source
+    return _esp_general(layer, MARGIN_1_2) + filters + source
 
 
 def _esp_padding(layer: Convolution) -> tuple[int, int]:

@@ -20,16 +20,11 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
-from cnn2csdf.readers.tflite.model_file import (
-    Tensor,
-    TfliteGraph,
-    TfliteNode,
-    graphs_of,
-)
+from cnn2csdf.readers.tflite.model_file import Tensor, TfliteGraph, TfliteNode, graphs_of
 from csdf.errors import UnreadableFile
 from csdf.status import Status, Why, because
 from planners.arena.problem import Buffer, MemoryPlan, Problem
-from planners.formats.kernel_libraries import KernelLibrary
+from planners.formats.kernel_libraries import KernelLibrary, Request
 
 ALIGNMENT = 16  # MicroArenaBufferAlignment
 MOST_REQUESTS = 12  # kMaxScratchBuffersPerOp: entries reserved for the requests of the next kernel
@@ -116,7 +111,7 @@ class InterpreterArena:
 
     def size(self, head: int) -> int:
         """Return the smallest arena in which tensors and scratch take `head` bytes."""
-        return -(-(self.persistent + max(head, self.temporary)) // ALIGNMENT) * ALIGNMENT
+        return aligned(self.persistent + max(head, self.temporary))
 
     def to_json(self, head: int) -> dict[str, Any]:
         """Return the least arena and its parts, for tensors and scratch in `head` bytes."""
@@ -258,9 +253,10 @@ class _ArenaCount:
             for name, size in self._sizes.items()
             if name in self._lives
         )
-        nodes = [(node, graph) for graph in self._graphs for node in graph.nodes]
-        kinds, library = {node.kind for node, _ in nodes}, self._library
-        guesses = {node.kind for node, graph in nodes if library and library.is_guess(node, graph)}
+        kinds, library = {node.kind for _, node in self._nodes()}, self._library
+        guesses = {
+            node.kind for graph, node in self._nodes() if library and library.is_guess(node, graph)
+        }
         return InterpreterArena(
             problem=Problem(name=name, buffers=buffers),
             tensors=sum(len(graph.tensors) for graph in self._graphs),
@@ -290,7 +286,7 @@ class _ArenaCount:
             for tensor in (*node.inputs, *node.outputs):
                 if tensor >= 0:
                     self._touch(number, tensor)
-            for index, size in enumerate(self._scratch(node, graph)):
+            for index, size in enumerate(self._request(node, graph).scratch):
                 name = f"scratch {index} of operator {node.number}"
                 name += f" of graph {number}" if number else ""
                 self._sizes[name] = aligned(size)
@@ -299,26 +295,22 @@ class _ArenaCount:
             self._touch(number, tensor)
 
     def _touch(self, graph: int, tensor: int) -> None:
-        tensor_read = self._graphs[graph].tensors[tensor]
-        is_handle = tensor in self._graphs[graph].handles
-        if (
-            tensor_read.is_constant
-            or tensor_read.is_variable
-            or is_handle
-            or not _bytes(tensor_read)
-        ):
+        """Extend the life of a tensor to the present time, unless its bytes are elsewhere."""
+        used = self._graphs[graph].tensors[tensor]
+        is_elsewhere = used.is_constant or used.is_variable or tensor in self._graphs[graph].handles
+        if is_elsewhere or not _bytes(used):
             return
         name = str(self._firsts[graph] + tensor)
-        self._sizes[name] = aligned(_bytes(tensor_read))
+        self._sizes[name] = aligned(_bytes(used))
         self._lives.setdefault(name, [self._time, self._time])[1] = self._time
 
-    def _scratch(self, node: TfliteNode, graph: TfliteGraph) -> tuple[int, ...]:
-        of_library = () if self._library is None else self._library.request(node, graph).scratch
-        return scratch_of(node, graph) + of_library
-
-    def _persistent(self, node: TfliteNode, graph: TfliteGraph) -> tuple[int, ...]:
-        of_library = () if self._library is None else self._library.request(node, graph).persistent
-        return persistent_of(node, graph) + of_library
+    def _request(self, node: TfliteNode, graph: TfliteGraph) -> Request:
+        """Return what the kernel of a node requests, with the kernels of the library."""
+        added = Request() if self._library is None else self._library.request(node, graph)
+        return Request(
+            scratch=scratch_of(node, graph) + added.scratch,
+            persistent=persistent_of(node, graph) + added.persistent,
+        )
 
     def _tail(self) -> tuple[int, int]:
         """Return the persistent bytes, and the bytes of temporary data at the peak of allocation."""
@@ -374,14 +366,15 @@ class _ArenaCount:
         """Take what kernels keep; return the requests for scratch, and the peak with temporary data."""
         requests, peak, without_bytes = 0, 0, set(variables)
         for graph, node in self._nodes():
-            for size in self._persistent(node, graph):
+            request = self._request(node, graph)
+            for size in request.persistent:
                 tail.take(size)
             if node.kind == "ASSIGN_VARIABLE":
                 variable = graph.handles.get(node.inputs[0])
                 if variable in without_bytes:
                     without_bytes.remove(variable)
                     tail.take(_bytes(graph.tensors[node.inputs[1]]))
-            requests += len(self._scratch(node, graph))
+            requests += len(request.scratch)
             tensors = [graph.tensors[n] for n in (*node.inputs, *node.outputs) if n >= 0]
             read = sum(sum(self._records(tensor)) for tensor in tensors)
             peak = max(peak, tail.used + self._request_bytes(requests) + read)
