@@ -25,6 +25,7 @@ from planners.rewrites.rematerialisation import worked_layers
 
 FIT = "csdf fit"
 MILLISECONDS = "time of a frame (ms)"
+PROOF = "buffers are"  # title of the column that says whether they are proved the smallest
 
 
 class FitAnswer(NamedTuple):
@@ -121,16 +122,21 @@ def _figures(found: Sequence[FitAnswer]) -> Html:
             cells.append(change(*numbers))
         tds = [element("td", cell, class_="number") for cell in cells]
         lines.append(element("tr", element("th", title, scope="row"), tds))
-    heads = [
-        element("th", title, scope="col", class_="number" if index else None)
-        for index, title in enumerate(head)
+    return number_table(head, lines, "plans compared", id="plan-figures")
+
+
+def number_table(
+    titles: Sequence[str], rows: Sequence[Html], label: str, **attributes: str
+) -> Html:
+    """Return a table of numbers; only the first column, and a column with the title PROOF, are text."""
+    texts = (titles[0], PROOF)
+    head = [
+        element("th", title, scope="col", class_=None if title in texts else "number")
+        for title in titles
     ]
-    table = element(
-        "table", element("thead", element("tr", heads)), element("tbody", lines), id="plan-figures"
-    )
-    return element(
-        "div", table, class_="scroller", tabindex=0, role="region", aria_label="plans compared"
-    )
+    body = element("tbody", *rows)
+    table = element("table", element("thead", element("tr", *head)), body, **attributes)
+    return element("div", table, class_="scroller", tabindex=0, role="region", aria_label=label)
 
 
 def _layers(found: Sequence[FitAnswer]) -> Iterator[Html]:
@@ -185,9 +191,8 @@ def _way(stage: Stage, group: PlannedGroup) -> str:
         return "feature map by feature map"
     if len(stage.layers) > 1:
         blocks = f", {stage.channel_blocks} channel blocks" if stage.channel_blocks > 1 else ""
-        return (
-            f"strips of {len(stage.layers)} layers, {counted(stage.rows, 'row')} a firing{blocks}"
-        )
+        rows = counted(stage.rows, "row")
+        return f"strips of {len(stage.layers)} layers, {rows} a firing{blocks}"
     if len(group.stages) == 1:
         return "layer by layer"
     if stage.mode is Mode.ACCUMULATING:

@@ -19,26 +19,16 @@ from csdf.cli.frame.long_work import limited_part, stop_after, telling
 from csdf.cli.frame.output import remark
 from csdf.errors import CsdfError, GaveUp, InvalidNetwork
 from csdf.time_limit import Stop
-from csdf.units import (
-    rate_in_words,
-    time_in_words,
-)
+from csdf.units import rate_in_words, time_in_words
 from planners.arena.allocation import bytes_so_far
 from planners.memory.answer import RESIDENT, SEARCHED, MemoryLimits
 from planners.memory.command.main import EFFORT
-from planners.memory.plain_plans import (
-    WHOLE_ARENA,
-    memory_comparison,
-)
+from planners.memory.plain_plans import WHOLE_ARENA, memory_comparison
 from planners.memory.request import fit_request
 from planners.plan.plan import StreamingPlan
 from planners.plan.ram import ram_beside
 from planners.plan.text import plans_for
-from planners.report.plans import (
-    FitAnswer,
-    answer_of_search,
-    answers_about_plans,
-)
+from planners.report.plans import FitAnswer, answer_of_search, answers_about_plans
 from planners.report.subject import NetworkSubject
 
 
@@ -162,14 +152,11 @@ def _terms(options: argparse.Namespace) -> Iterator[tuple[str, str]]:
     size = options.element_bytes
     if not os.path.exists(options.model):
         yield "network", f"{options.model} of the catalogue of this version"
-    yield "element size", _size_in_words(size)
+    sizes = "each tensor and parameter as in the file"
+    if size is not None:
+        sizes = f"{answers.counted(size, 'byte')}; parameters have the same"
+    yield "element size", sizes
     yield "platform", _platform(options)
-
-
-def _size_in_words(size: int | None) -> str:
-    if size is None:
-        return "each tensor and parameter as in the file"
-    return f"{answers.counted(size, 'byte')}; parameters have the same"
 
 
 def _platform_name(options: argparse.Namespace) -> str:

@@ -18,32 +18,14 @@ from csdf.errors import counted
 from csdf.model.graph import Graph
 from csdf.search.pareto import SmallestStorage
 from csdf.status import Status
-from csdf.units import (
-    bytes_in_words,
-    nanoseconds_in_words,
-    needed_bytes_in_words,
-    percent,
-)
+from csdf.units import bytes_in_words, nanoseconds_in_words, needed_bytes_in_words, percent
 from planners.memory.answer import MemoryLimits
-from planners.memory.plain_plans import (
-    MemoryComparison,
-    Method,
-)
+from planners.memory.plain_plans import MemoryComparison, Method
 from planners.memory.times import apportioned
 from planners.plan.plan import Kind
 from planners.report import findings as words
-from planners.report.findings import (
-    NO_LIMIT,
-    LayerFigures,
-    Mark,
-    MemoryLimit,
-    NetworkFindings,
-)
-from planners.report.plans import (
-    FIT,
-    FitAnswer,
-    plans_section,
-)
+from planners.report.findings import NO_LIMIT, LayerFigures, Mark, MemoryLimit, NetworkFindings
+from planners.report.plans import FIT, PROOF, FitAnswer, number_table, plans_section
 from planners.report.viewer import network_section
 
 
@@ -177,9 +159,7 @@ def _layers(subject: NetworkSubject) -> Iterator[LayerFigures]:
         }
         for plans in (attrgetter("whole"), attrgetter("rows"))
     )
-    phases = {
-        actor.name: actor.phases for actor in subject.graph.actors
-    }  # none for what lies in a ring
+    phases = {actor.name: actor.phases for actor in subject.graph.actors}  # not of rings
     times: Mapping[str, int] = {}
     instructions: Mapping[str, int] = {}
     for answer in subject.answers[:1]:
@@ -372,7 +352,7 @@ def fit_table(answer: FitAnswer) -> Html:
                 "chosen" if is_chosen else None,
             )
         )
-    return _plain(titles, rows, "methods of csdf fit")
+    return number_table(titles, rows, "methods of csdf fit", class_="plain")
 
 
 def _row(title: str, cells: Sequence[str | Html], kind: str | None = None) -> Html:
@@ -380,19 +360,6 @@ def _row(title: str, cells: Sequence[str | Html], kind: str | None = None) -> Ht
         cell if isinstance(cell, Html) else element("td", cell, class_="number") for cell in cells
     ]
     return element("tr", element("th", title, scope="row"), *cells_shown, class_=kind)
-
-
-def _plain(titles: Sequence[str], rows: Sequence[Html], label: str) -> Html:
-    """Return a table of numbers; the first column and one column of kinds of buffers are text."""
-    texts = (titles[0], "buffers are")
-    head = [
-        element("th", title, scope="col", class_=None if title in texts else "number")
-        for title in titles
-    ]
-    table = element(
-        "table", element("thead", element("tr", *head)), element("tbody", *rows), class_="plain"
-    )
-    return element("div", table, class_="scroller", tabindex=0, role="region", aria_label=label)
 
 
 def methods_table(findings: NetworkFindings) -> Html:
@@ -410,13 +377,13 @@ def methods_table(findings: NetworkFindings) -> Html:
         )
         for method in findings.methods
     ]
-    return _plain((*titles, "buffers are"), rows, "memory and speed")
+    return number_table((*titles, PROOF), rows, "memory and speed", class_="plain")
 
 
-def _proof(one: Method) -> str:
-    if one.buffers == one.lower_bound:
+def _proof(method: Method) -> str:
+    if method.buffers == method.lower_bound:
         return "the smallest, proved"
-    gap = (one.buffers - one.lower_bound) / max(one.lower_bound, 1)
+    gap = (method.buffers - method.lower_bound) / max(method.lower_bound, 1)
     return f"at most {gap:.2%} above the smallest arena"
 
 
