@@ -1,11 +1,11 @@
-"""The work of `csdf cnn memory`: layer by layer and row by row are compared and told."""
+"""The work of `csdf cnn memory`: compares networks layer by layer and row by row, and prints them."""
 
 from __future__ import annotations
 
 import argparse
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from functools import partial
 from typing import Any, NamedTuple
@@ -34,6 +34,7 @@ from planners.memory.several_networks import Together
 from planners.plan.carried_out import format_own_plans
 from planners.published.samos import PUBLISHED_STEPS, PublishedMemory, published_memory
 
+PROGRAM = "csdf cnn memory"
 NANOSECONDS = 10**9
 COLUMNS = {  # of the text, by those of --csv
     "network": "network",
@@ -73,8 +74,11 @@ PUBLISHED_KIND = (
 )
 
 
+Bar = tuple[str, str, int, int]  # network, title, parameters, buffers
+
+
 class AnsweredNetwork(NamedTuple):
-    """A network, what csdf fit finds, and how long the answer took."""
+    """A network, the answer of csdf fit, and the seconds that both took."""
 
     comparison: MemoryComparison
     fit: Together | None
@@ -83,7 +87,7 @@ class AnsweredNetwork(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The network."""
+        """The name of the network."""
         return self.comparison.network.name
 
     @property
@@ -95,16 +99,28 @@ class AnsweredNetwork(NamedTuple):
 
     @property
     def rates(self) -> tuple[Fraction, ...]:
-        """Parts of one and frames a second, in the order of the columns."""
+        """Fractions of 1 and frames a second, in the order of the columns."""
         comparison = self.comparison
         whole, rows = (Fraction(NANOSECONDS, time) for time in comparison.nanoseconds)
-        return (
-            comparison.reduction,
-            whole,
-            rows,
-            comparison.loss,
-            Fraction(NANOSECONDS, comparison.pipelined),
-        )
+        pipelined = Fraction(NANOSECONDS, comparison.pipelined)
+        return (comparison.reduction, whole, rows, comparison.loss, pipelined)
+
+    @property
+    def bars(self) -> list[Bar]:
+        """A bar for each method."""
+        return [
+            (self.name, method.title, method.parameters, method.buffers)
+            for method in self.comparison.methods
+        ]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the comparison and the answer of csdf fit as a JSON value."""
+        return {
+            "network": self.name,
+            **self.comparison.to_json(),
+            "fit": fit_as_json(self.fit),
+            "seconds": round(self.seconds, 6),
+        }
 
 
 class PublishedPair(NamedTuple):
@@ -116,87 +132,86 @@ class PublishedPair(NamedTuple):
     seconds: float
 
     @property
-    def has_gap(self) -> bool:
-        """Whether the search ended before the buffers were proved the smallest."""
-        return any(storage.status is not Status.OPTIMAL for storage in (self.whole, self.rows))
-
-    @property
-    def shares(self) -> tuple[Fraction, Fraction]:
-        """The parts of the memory and of the throughput that rows save and lose."""
-        less = 1 - Fraction(self.rows.total, self.whole.total)
-        return less, 1 - Fraction(self.whole.sequential, self.rows.sequential)
-
-    @property
     def sizes(self) -> tuple[int, ...]:
         """Bytes, in the order of the columns."""
         return (self.whole.parameters, self.whole.total, self.rows.total)
 
     @property
     def rates(self) -> tuple[Fraction, ...]:
-        """Parts of one and frames a second, in the order of the columns."""
-        less, lost = self.shares
+        """Fractions of 1 and frames a second, in the order of the columns."""
+        reduction = 1 - Fraction(self.rows.total, self.whole.total)
+        loss = 1 - Fraction(self.whole.sequential, self.rows.sequential)
         whole, rows = (
-            Fraction(NANOSECONDS, storage.sequential) for storage in (self.whole, self.rows)
+            Fraction(NANOSECONDS, memory.sequential) for memory in (self.whole, self.rows)
         )
-        return (less, whole, rows, lost)
+        return (reduction, whole, rows, loss)
 
-    def cells(self) -> tuple[str, ...]:
-        """Return its line of the table."""
-        less, whole, rows, lost = map(float, self.rates)
-        sizes = map(bytes_in_words, self.sizes)
-        return (self.name, *sizes, f"{less:.1%}", f"{whole:.4g}", f"{rows:.4g}", f"{lost:.1%}")
+    @property
+    def bars(self) -> list[Bar]:
+        """A bar for each of the two executions."""
+        return [
+            (self.name, title, memory.parameters, memory.total - memory.parameters)
+            for title, memory in (("layer by layer", self.whole), ("row by row", self.rows))
+        ]
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as a JSON value; shares as texts."""
-        less, lost = self.shares
+        """Return both executions as a JSON value; fractions as strings."""
+        reduction, *_, loss = self.rates
         return {
             "network": self.name,
             "parameter_bytes": self.whole.parameters,
             "layer_by_layer": self.whole.to_json(),
             "row_by_row": self.rows.to_json(),
-            "reduction": str(less),
-            "throughput_loss": str(lost),
+            "reduction": str(reduction),
+            "throughput_loss": str(loss),
             "seconds": round(self.seconds, 6),
         }
 
 
 def work(options: argparse.Namespace) -> int:
     """Print the comparison; return the exit code."""
+    models = [options.model, *options.more]
     if options.accounting == PUBLISHED:
-        return _as_published(options)
+        options.simplify = PUBLISHED_STEPS if options.simplify is None else options.simplify
+        pairs = [_published_pair(model, options) for model in models]
+        _print(pairs, _published_lines(pairs), PUBLISHED_COLUMNS, PUBLISHED_KIND, options)
+        return answers.ANSWERED
     options.simplify = REWRITE_NAMES if options.simplify is None else options.simplify
-    rows = [_answered(model, options) for model in [options.model, *options.more]]
-    shared.remark_on_platform("csdf cnn memory", options)
-    if options.json:
-        networks = [_as_json(row) for row in rows]
-        print(json.dumps({"kind": f"{MIN_TOTAL}; {ROW_WISE}", "networks": networks}, indent=2))
-    elif options.csv:
-        table: list[Sequence[object]] = [tuple(COLUMNS)]
-        for row in rows:
-            table.append((row.name, *row.sizes, *(f"{float(rate):.6g}" for rate in row.rates)))
-        print(csv_text(table).rstrip("\n"))
-    else:
-        print(answers.in_words(_lines(rows), options))
+    rows = [_answered(model, options) for model in models]
+    _print(rows, _lines(rows), COLUMNS, f"{MIN_TOTAL}; {ROW_WISE}", options)
     if options.output:
         works = [(row.comparison.network, row.comparison.plan()) for row in rows]
-        output.write("csdf cnn memory", options.output, format_own_plans(works))
-        remark_on_elements("csdf cnn memory", options.output, works)
-    if options.plot:
-        bars = [
-            (row.name, method.title, method.parameters, method.buffers)
-            for row in rows
-            for method in row.comparison.methods
-        ]
-        _draw(bars, options.plot)
+        output.write(PROGRAM, options.output, format_own_plans(works))
+        remark_on_elements(PROGRAM, options.output, works)
     is_cut_short = any(row.is_cut_short for row in rows) and not options.best_effort
     return answers.UNKNOWN if is_cut_short else answers.ANSWERED
 
 
-def _draw(bars: Sequence[tuple[str, str, int, int]], path: str) -> None:
-    """Write a picture; of each bar its network, title, parameters and buffers."""
-    draw = loading.drawing("planners.commands.cnn.picture")
-    picture = draw.memory_picture([draw.MemoryBar(*bar) for bar in bars], loading.suffix_of(path))
-    output.write("csdf cnn memory", path, picture)
+def _print(
+    rows: Sequence[AnsweredNetwork | PublishedPair],
+    lines: Sequence[str],
+    columns: Mapping[str, str],
+    kind: str,
+    options: argparse.Namespace,
+) -> None:
+    """Print rows as JSON, as CSV, or as these lines, and draw them."""
+    shared.remark_on_platform(PROGRAM, options)
+    if options.json:
+        networks = [row.to_json() for row in rows]
+        print(json.dumps({"kind": kind, "networks": networks}, indent=2))
+    elif options.csv:
+        table: list[Sequence[object]] = [tuple(columns)]
+        for row in rows:
+            table.append((row.name, *row.sizes, *(f"{float(rate):.6g}" for rate in row.rates)))
+        print(csv_text(table).rstrip("\n"))
+    else:
+        print(answers.in_words(lines, options))
+    if options.plot:
+        draw = loading.drawing("planners.commands.cnn.picture")
+        bars = [draw.MemoryBar(*bar) for row in rows for bar in row.bars]
+        output.write(
+            PROGRAM, options.plot, draw.memory_picture(bars, loading.suffix_of(options.plot))
+        )
 
 
 def _answered(model: str, options: argparse.Namespace) -> AnsweredNetwork:
@@ -270,40 +285,18 @@ def _lines(rows: Sequence[AnsweredNetwork]) -> list[str]:
     return [*verdicts, *terminal.aligned(table), *notes, *details]
 
 
-def _as_json(row: AnsweredNetwork) -> dict[str, Any]:
-    return {
-        "network": row.name,
-        **row.comparison.to_json(),
-        "fit": fit_as_json(row.fit),
-        "seconds": round(row.seconds, 6),
-    }
-
-
-def _as_published(options: argparse.Namespace) -> int:
-    """Print what networks need in the accounting of SAMOS 2020; return the exit code."""
-    if options.simplify is None:
-        options.simplify = PUBLISHED_STEPS
-    pairs = [_published_pair(model, options) for model in (options.model, *options.more)]
-    shared.remark_on_platform("csdf cnn memory", options)
-    if options.json:
-        networks = [pair.to_json() for pair in pairs]
-        print(json.dumps({"kind": PUBLISHED_KIND, "networks": networks}, indent=2))
-    elif options.csv:
-        rates = [(f"{float(rate):.6g}" for rate in pair.rates) for pair in pairs]
-        lines = ((pair.name, *pair.sizes, *rate) for pair, rate in zip(pairs, rates, strict=True))
-        print(csv_text([tuple(PUBLISHED_COLUMNS), *lines]).rstrip("\n"))
-    else:
-        table = [tuple(PUBLISHED_COLUMNS.values()), *(pair.cells() for pair in pairs)]
-        gaps = [f"{pair.name}: buffers not proved the smallest" for pair in pairs if pair.has_gap]
-        print(answers.in_words([*terminal.aligned(table), *gaps, PUBLISHED_KIND], options))
-    if options.plot:
-        bars = [
-            (pair.name, title, storage.parameters, storage.total - storage.parameters)
-            for pair in pairs
-            for title, storage in (("layer by layer", pair.whole), ("row by row", pair.rows))
-        ]
-        _draw(bars, options.plot)
-    return answers.ANSWERED
+def _published_lines(pairs: Sequence[PublishedPair]) -> list[str]:
+    table: list[tuple[str, ...]] = [tuple(PUBLISHED_COLUMNS.values())]
+    for pair in pairs:
+        reduction, whole, rows, loss = map(float, pair.rates)
+        rates = (f"{reduction:.1%}", f"{whole:.4g}", f"{rows:.4g}", f"{loss:.1%}")
+        table.append((pair.name, *map(bytes_in_words, pair.sizes), *rates))
+    gaps = [
+        f"{pair.name}: buffers not proved the smallest"
+        for pair in pairs
+        if any(memory.status is not Status.OPTIMAL for memory in (pair.whole, pair.rows))
+    ]
+    return [*terminal.aligned(table), *gaps, PUBLISHED_KIND]
 
 
 def _published_pair(model: str, options: argparse.Namespace) -> PublishedPair:
