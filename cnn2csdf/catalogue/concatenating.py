@@ -5,12 +5,12 @@ the sizes of the table ask for.
 
 Here Inception V2 is the successor of GoogLeNet with batch normalisation and 3x3 convolutions only.
 
-Source: Ioffe and Szegedy, Batch Normalization, ICML 2015, figure 5, with 96 filters behind the pooling
-of 4c, which gives its 576 maps (printed 128). Nothing is padded in front of strided poolings.
+Source: Ioffe and Szegedy, Batch Normalization, ICML 2015, figure 5, with 96 filters after the pooling
+of 4c, which gives its 576 maps (printed 128). Nothing is padded before strided poolings.
 
 Source: Iandola et al., SqueezeNet: AlexNet-Level Accuracy with 50x Fewer Parameters and <0.5 MB
 Model Size, arXiv 1602.07360, 2016, table 1; version 1.1 is of the authors' release, which gives its
-differences: a smaller first convolution and poolings further in front. Poolings round up, as in
+differences: a smaller first convolution and earlier poolings. Poolings round up, as in
 the release; 227 x 227 is the image size that gives the sizes of the table.
 
 Source: Huang et al., Densely Connected Convolutional Networks, CVPR 2017, table 1 (growth rate 32,
@@ -22,8 +22,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from cnn2csdf import operators as op
-from cnn2csdf.builder import NetworkBuilder
-from cnn2csdf.catalogue import blocks
+from cnn2csdf.catalogue.blocks import RELU, CatalogueBuilder, centred, unpadded
 from cnn2csdf.network import Network
 
 
@@ -32,11 +31,11 @@ class Inception(NamedTuple):
 
     name: str
     direct: int  # 1x1
-    reduce3: int  # 1x1 in front of 3x3
+    reduce3: int  # 1x1 before 3x3
     wide3: int
     reduce5: int  # 1x1 in front of 5x5
     wide5: int
-    pooled: int  # 1x1 behind the pooling
+    pooled: int  # 1x1 after the pooling
 
 
 MODULES = (
@@ -55,47 +54,34 @@ POOLED_AFTER = ("3b", "4e")
 
 def googlenet(*, classes: int = 1000, resolution: int = 224) -> Network:
     """Return GoogLeNet without its auxiliary classifiers."""
-    builder = NetworkBuilder("googlenet")
+    builder = CatalogueBuilder("googlenet")
     features = _stem(builder, builder.input((3, resolution, resolution)))
     for module in MODULES:
         features = _inception(builder, features, module)
         if module.name in POOLED_AFTER:
-            features = _pooled(builder, features, f"pool{module.name[0]}")
-    blocks.classified(builder, blocks.global_average(builder, features, "pool5"), classes)
-    return builder.network()
+            features = builder.rounded_up_pooling(features, f"pool{module.name[0]}")
+    return builder.classified(builder.global_average(features, "pool5"), classes)
 
 
-def _stem(builder: NetworkBuilder, image: str) -> str:
-    features = blocks.biased_convolution(
-        builder, image, "conv1", filters=64, window=blocks.centred(7, 2)
-    )
-    features = _pooled(builder, features, "pool1")
+def _stem(builder: CatalogueBuilder, image: str) -> str:
+    features = builder.biased_convolution(image, "conv1", 64, centred(7, 2))
+    features = builder.rounded_up_pooling(features, "pool1")
     features = builder.add(op.LocalResponseNormalization(size=5), features, name="pool1_lrn")
-    features = blocks.biased_convolution(
-        builder, features, "conv2_reduce", filters=64, window=blocks.unpadded(1)
-    )
-    features = blocks.biased_convolution(
-        builder, features, "conv2", filters=192, window=blocks.centred(3)
-    )
+    features = builder.biased_convolution(features, "conv2_reduce", 64, unpadded(1))
+    features = builder.biased_convolution(features, "conv2", 192, centred(3))
     features = builder.add(op.LocalResponseNormalization(size=5), features, name="conv2_lrn")
-    return _pooled(builder, features, "pool2")
+    return builder.rounded_up_pooling(features, "pool2")
 
 
-def _pooled(builder: NetworkBuilder, source: str, name: str) -> str:
-    window = blocks.rounded_up(builder.shape(source), 3, 2)
-    return blocks.max_pooling(builder, source, name, window)
-
-
-def _inception(builder: NetworkBuilder, source: str, module: Inception) -> str:
+def _inception(builder: CatalogueBuilder, source: str, module: Inception) -> str:
     def branch(behind: str, part: str, filters: int, kernel: int) -> str:
         name = f"inception{module.name}_{part}"
-        window = blocks.centred(kernel)
-        return blocks.biased_convolution(builder, behind, name, filters=filters, window=window)
+        return builder.biased_convolution(behind, name, filters, centred(kernel))
 
     direct = branch(source, "1x1", module.direct, 1)
     wide3 = branch(branch(source, "3x3_reduce", module.reduce3, 1), "3x3", module.wide3, 3)
     wide5 = branch(branch(source, "5x5_reduce", module.reduce5, 1), "5x5", module.wide5, 5)
-    pool = blocks.max_pooling(builder, source, f"inception{module.name}_pool", blocks.centred(3))
+    pool = builder.max_pooling(source, f"inception{module.name}_pool", centred(3))
     pooled = branch(pool, "pool_projection", module.pooled, 1)
     name = f"inception{module.name}"
     return builder.add(op.Concatenation(), direct, wide3, wide5, pooled, name=name)
@@ -106,11 +92,11 @@ class InceptionV2(NamedTuple):
 
     name: str
     direct: int  # 1x1
-    reduce3: int  # 1x1 in front of 3x3
+    reduce3: int  # 1x1 before 3x3
     wide3: int
-    reduce5: int  # 1x1 in front of two 3x3
+    reduce5: int  # 1x1 before two 3x3
     wide5: int
-    pooled: int  # 1x1 behind the pooling
+    pooled: int  # 1x1 after the pooling
     pooling: str = "average"
 
 
@@ -130,29 +116,28 @@ MODULES_V2 = (
 
 def inception_v2(*, classes: int = 1000, resolution: int = 224) -> Network:
     """Return Inception V2 without auxiliary classifiers."""
-    builder = NetworkBuilder("inception_v2")
+    builder = CatalogueBuilder("inception_v2")
     image = builder.input((3, resolution, resolution))
     features = _normalized_layer(builder, image, "conv1", 64, 7, 2)
     features = _normalized_layer(
-        builder, _pooled(builder, features, "pool1"), "conv2_reduce", 64, 1
+        builder, builder.rounded_up_pooling(features, "pool1"), "conv2_reduce", 64, 1
     )
-    features = _pooled(builder, _normalized_layer(builder, features, "conv2", 192, 3), "pool2")
+    features = builder.rounded_up_pooling(
+        _normalized_layer(builder, features, "conv2", 192, 3), "pool2"
+    )
     for module in MODULES_V2:
         features = _inception_v2(builder, features, module)
-    blocks.classified(builder, blocks.global_average(builder, features, "pool5"), classes)
-    return builder.network()
+    return builder.classified(builder.global_average(features, "pool5"), classes)
 
 
 def _normalized_layer(
-    builder: NetworkBuilder, source: str, name: str, filters: int, kernel: int, stride: int = 1
+    builder: CatalogueBuilder, source: str, name: str, filters: int, kernel: int, stride: int = 1
 ) -> str:
-    window = blocks.centred(kernel, stride)
-    return blocks.normalized_convolution(
-        builder, source, name, filters=filters, window=window, has_bias=True
-    )
+    window = centred(kernel, stride)
+    return builder.normalized_convolution(source, name, filters, window, has_bias=True)
 
 
-def _inception_v2(builder: NetworkBuilder, source: str, module: InceptionV2) -> str:
+def _inception_v2(builder: CatalogueBuilder, source: str, module: InceptionV2) -> str:
     name = f"inception{module.name}"
     stride = 1 if module.direct else 2
     branches = []
@@ -164,11 +149,11 @@ def _inception_v2(builder: NetworkBuilder, source: str, module: InceptionV2) -> 
     middle = _normalized_layer(builder, narrow, f"{name}_double_a", module.wide5, 3)
     branches.append(_normalized_layer(builder, middle, f"{name}_double_b", module.wide5, 3, stride))
     if module.direct:
-        pooling = op.Pooling(function=module.pooling, window=blocks.centred(3))
+        pooling = op.Pooling(function=module.pooling, window=centred(3))
         pooled = builder.add(pooling, source, name=f"{name}_pool")
         branches.append(_normalized_layer(builder, pooled, f"{name}_projection", module.pooled, 1))
     else:
-        branches.append(_pooled(builder, source, f"{name}_pool"))
+        branches.append(builder.rounded_up_pooling(source, f"{name}_pool"))
     return builder.add(op.Concatenation(), *branches, name=name)
 
 
@@ -186,51 +171,39 @@ FIRES = (  # number, squeeze filters, filters of each expand layer
 
 def squeezenet1_0(*, classes: int = 1000, resolution: int = 227) -> Network:
     """Return SqueezeNet 1.0."""
-    builder = NetworkBuilder("squeezenet1_0")
+    builder = CatalogueBuilder("squeezenet1_0")
     image = builder.input((3, resolution, resolution))
-    features = blocks.biased_convolution(
-        builder, image, "conv1", filters=96, window=blocks.unpadded(7, 2)
-    )
+    features = builder.biased_convolution(image, "conv1", 96, unpadded(7, 2))
     return _finished(builder, features, (1, 4, 8), classes)
 
 
 def squeezenet1_1(*, classes: int = 1000, resolution: int = 224) -> Network:
     """Return SqueezeNet 1.1."""
-    builder = NetworkBuilder("squeezenet1_1")
+    builder = CatalogueBuilder("squeezenet1_1")
     image = builder.input((3, resolution, resolution))
-    features = blocks.biased_convolution(
-        builder, image, "conv1", filters=64, window=blocks.unpadded(3, 2)
-    )
+    features = builder.biased_convolution(image, "conv1", 64, unpadded(3, 2))
     return _finished(builder, features, (1, 3, 5), classes)
 
 
 def _finished(
-    builder: NetworkBuilder, features: str, pooled_after: tuple[int, ...], classes: int
+    builder: CatalogueBuilder, features: str, pooled_after: tuple[int, ...], classes: int
 ) -> Network:
-    features = _pooled(builder, features, "pool1")
+    features = builder.rounded_up_pooling(features, "pool1")
     for number, squeezed, expanded in FIRES:
         features = _fire(builder, features, f"fire{number}", squeezed, expanded)
         if number in pooled_after:
-            features = _pooled(builder, features, f"pool{number}")
-    scores = blocks.biased_convolution(
-        builder, features, "conv10", filters=classes, window=blocks.unpadded(1)
-    )
-    means = blocks.global_average(builder, scores, "pool10")
+            features = builder.rounded_up_pooling(features, f"pool{number}")
+    scores = builder.biased_convolution(features, "conv10", classes, unpadded(1))
+    means = builder.global_average(scores, "pool10")
     builder.output(builder.add(op.Softmax(axis=0), means, name="softmax"))
     return builder.network()
 
 
-def _fire(builder: NetworkBuilder, source: str, name: str, squeezed: int, expanded: int) -> str:
-    narrow = blocks.biased_convolution(
-        builder, source, f"{name}_squeeze", filters=squeezed, window=blocks.unpadded(1)
-    )
+def _fire(builder: CatalogueBuilder, source: str, name: str, squeezed: int, expanded: int) -> str:
+    narrow = builder.biased_convolution(source, f"{name}_squeeze", squeezed, unpadded(1))
     expansions = [
-        blocks.biased_convolution(
-            builder,
-            narrow,
-            f"{name}_expand{kernel}x{kernel}",
-            filters=expanded,
-            window=blocks.centred(kernel),
+        builder.biased_convolution(
+            narrow, f"{name}_expand{kernel}x{kernel}", expanded, centred(kernel)
         )
         for kernel in (1, 3)
     ]
@@ -243,39 +216,36 @@ BLOCK_LAYERS = (6, 12, 24, 16)
 
 def densenet121(*, classes: int = 1000, resolution: int = 224) -> Network:
     """Return DenseNet-121."""
-    builder = NetworkBuilder("densenet121")
+    builder = CatalogueBuilder("densenet121")
     image = builder.input((3, resolution, resolution))
-    features = blocks.normalized_convolution(
-        builder, image, "conv1", filters=64, window=blocks.centred(7, 2)
-    )
-    features = blocks.max_pooling(builder, features, "pool1", blocks.centred(3, 2))
+    features = builder.normalized_convolution(image, "conv1", 64, centred(7, 2))
+    features = builder.max_pooling(features, "pool1", centred(3, 2))
     for block, layers in enumerate(BLOCK_LAYERS, start=1):
         if block > 1:
             features = _transition(builder, features, f"transition{block - 1}")
         for layer in range(1, layers + 1):
             features = _dense_layer(builder, features, f"dense{block}_{layer}")
     features = _normalized(builder, features, "last")
-    blocks.classified(builder, blocks.global_average(builder, features), classes)
-    return builder.network()
+    return builder.classified(builder.global_average(features), classes)
 
 
-def _normalized(builder: NetworkBuilder, source: str, name: str) -> str:
+def _normalized(builder: CatalogueBuilder, source: str, name: str) -> str:
     normalized = builder.add(op.BatchNormalization(), source, name=f"{name}_normalization")
-    return blocks.activated(builder, normalized, blocks.RELU, name)
+    return builder.activated(normalized, RELU, name)
 
 
-def _convolved(builder: NetworkBuilder, source: str, name: str, filters: int, kernel: int) -> str:
-    """Normalisation and activation stand in front of the convolution (pre-activation)."""
-    convolution = op.Convolution(filters=filters, window=blocks.centred(kernel), has_bias=False)
+def _convolved(builder: CatalogueBuilder, source: str, name: str, filters: int, kernel: int) -> str:
+    """Add normalisation, activation and convolution, in this order (pre-activation)."""
+    convolution = op.Convolution(filters=filters, window=centred(kernel), has_bias=False)
     return builder.add(convolution, _normalized(builder, source, name), name=name)
 
 
-def _dense_layer(builder: NetworkBuilder, source: str, prefix: str) -> str:
+def _dense_layer(builder: CatalogueBuilder, source: str, prefix: str) -> str:
     narrow = _convolved(builder, source, f"{prefix}_a", 4 * GROWTH, 1)
     new = _convolved(builder, narrow, f"{prefix}_b", GROWTH, 3)
     return builder.add(op.Concatenation(), source, new, name=f"{prefix}_concatenation")
 
 
-def _transition(builder: NetworkBuilder, source: str, name: str) -> str:
+def _transition(builder: CatalogueBuilder, source: str, name: str) -> str:
     narrow = _convolved(builder, source, name, builder.shape(source).channels // 2, 1)
-    return blocks.average_pooling(builder, narrow, f"{name}_pool", blocks.unpadded(2, 2))
+    return builder.average_pooling(narrow, f"{name}_pool", unpadded(2, 2))

@@ -10,8 +10,7 @@ from __future__ import annotations
 from functools import partial
 
 from cnn2csdf import operators as op
-from cnn2csdf.builder import NetworkBuilder
-from cnn2csdf.catalogue import blocks
+from cnn2csdf.catalogue.blocks import SIGMOID, SILU, CatalogueBuilder, unpadded
 from cnn2csdf.network import Network
 
 STAGES = (  # expansion, kernel, stride of the first, channels, repetitions
@@ -23,14 +22,14 @@ STAGES = (  # expansion, kernel, stride of the first, channels, repetitions
     (6, 5, 2, 192, 4),
     (6, 3, 1, 320, 1),
 )
-_convolved = partial(blocks.normalized_convolution, activation=blocks.SILU, epsilon=1e-3)
+_convolved = partial(CatalogueBuilder.normalized_convolution, activation=SILU, epsilon=1e-3)
 
 
 def efficientnet_b0(*, classes: int = 1000, resolution: int = 224) -> Network:
     """Return EfficientNet-B0."""
-    builder = NetworkBuilder("efficientnet_b0")
+    builder = CatalogueBuilder("efficientnet_b0")
     image = builder.input((3, resolution, resolution))
-    window = blocks.same(builder.shape(image), (3, 3), (2, 2))
+    window = builder.same(image, (3, 3), (2, 2))
     features = _convolved(builder, image, "stem", filters=32, window=window)
     for stage, (expansion, kernel, stride, filters, repetitions) in enumerate(STAGES, start=2):
         for block in range(1, repetitions + 1):
@@ -43,13 +42,12 @@ def efficientnet_b0(*, classes: int = 1000, resolution: int = 224) -> Network:
                 stride=stride if block == 1 else 1,
                 filters=filters,
             )
-    features = _convolved(builder, features, "head", filters=1280, window=blocks.unpadded(1))
-    blocks.classified(builder, blocks.global_average(builder, features), classes)
-    return builder.network()
+    features = _convolved(builder, features, "head", filters=1280, window=unpadded(1))
+    return builder.classified(builder.global_average(features), classes)
 
 
 def _mobile_bottleneck(
-    builder: NetworkBuilder,
+    builder: CatalogueBuilder,
     source: str,
     prefix: str,
     *,
@@ -59,12 +57,12 @@ def _mobile_bottleneck(
     filters: int,
 ) -> str:
     """Expand, filter each map, weigh the maps, project; added to what it reads if it fits."""
-    point = blocks.unpadded(1)
+    point = unpadded(1)
     channels = builder.shape(source).channels
     features, wide = source, expansion * channels
     if expansion > 1:
         features = _convolved(builder, source, f"{prefix}_expand", filters=wide, window=point)
-    window = blocks.same(builder.shape(features), (kernel, kernel), (stride, stride))
+    window = builder.same(features, (kernel, kernel), (stride, stride))
     features = _convolved(
         builder, features, f"{prefix}_depthwise", filters=wide, window=window, groups=wide
     )
@@ -74,28 +72,18 @@ def _mobile_bottleneck(
     )
     if builder.shape(source) != builder.shape(features):
         return features
-    return blocks.sum_of(builder, features, source, f"{prefix}_add")
+    return builder.sum_of(features, source, f"{prefix}_add")
 
 
-def squeeze_excite(builder: NetworkBuilder, source: str, prefix: str, *, squeezed: int) -> str:
+def squeeze_excite(builder: CatalogueBuilder, source: str, prefix: str, *, squeezed: int) -> str:
     """Add a weight for each feature map, from the means of all, and the product with it."""
-    point = blocks.unpadded(1)
-    weights = blocks.global_average(builder, source, f"{prefix}_squeeze")
-    weights = blocks.biased_convolution(
-        builder,
-        weights,
-        f"{prefix}_reduce",
-        filters=squeezed,
-        window=point,
-        activation=blocks.SILU,
+    point = unpadded(1)
+    weights = builder.global_average(source, f"{prefix}_squeeze")
+    weights = builder.biased_convolution(
+        weights, f"{prefix}_reduce", squeezed, point, activation=SILU
     )
-    weights = blocks.biased_convolution(
-        builder,
-        weights,
-        f"{prefix}_restore",
-        filters=builder.shape(source).channels,
-        window=point,
-        activation=blocks.SIGMOID,
+    weights = builder.biased_convolution(
+        weights, f"{prefix}_restore", builder.shape(source).channels, point, activation=SIGMOID
     )
     product = op.Elementwise(function="multiply")
     return builder.add(product, source, weights, name=f"{prefix}_excite")

@@ -4,7 +4,7 @@ Sources: Banbury et al., MLPerf Tiny Benchmark, NeurIPS 2021 (datasets and bench
 with the layers of its reference models; Zhang et al., Hello Edge: Keyword Spotting on
 Microcontrollers, arXiv 1711.07128, 2017, section 4 (DS-CNN); Chowdhery et al., Visual Wake Words
 Dataset, arXiv 1906.05721, 2019 (person detection with MobileNetV1 0.25). The reference models keep
-the bias of a convolution in front of its batch normalisation.
+the bias of a convolution before its batch normalisation.
 
 Sources: Howard et al., MobileNets: Efficient Convolutional Neural Networks for Mobile Vision
 Applications, arXiv 1704.04861, 2017, table 1; Sandler et al., MobileNetV2: Inverted Residuals and
@@ -17,8 +17,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 from cnn2csdf import operators as op
-from cnn2csdf.builder import NetworkBuilder
-from cnn2csdf.catalogue import blocks
+from cnn2csdf.catalogue.blocks import RELU, RELU6, CatalogueBuilder, require_positive, unpadded
 from cnn2csdf.network import Network
 
 
@@ -35,7 +34,7 @@ def keyword_spotting(*, classes: int = 12, rows: int = 49, columns: int = 10) ->
 
     Its last pooling has half the rows and columns, rounded down, and so leaves one row out.
     """
-    builder = NetworkBuilder("keyword_spotting")
+    builder = CatalogueBuilder("keyword_spotting")
     sound = builder.input((1, rows, columns))
     features = _convolved(builder, sound, "conv1", 64, kernel=(10, 4), stride=(2, 2))
     for number in range(2, 6):
@@ -45,23 +44,21 @@ def keyword_spotting(*, classes: int = 12, rows: int = 49, columns: int = 10) ->
         features = _convolved(builder, features, f"conv{number}_pointwise", 64, kernel=(1, 1))
     whole = (rows // 2, columns // 2)
     window = op.Window(kernel=whole, stride=whole)
-    blocks.classified(builder, blocks.average_pooling(builder, features, "pool", window), classes)
-    return builder.network()
+    return builder.classified(builder.average_pooling(features, "pool", window), classes)
 
 
 def resnet8(*, classes: int = 10, resolution: int = 32) -> Network:
     """Return the ResNet-8 that sorts the small images of CIFAR-10."""
-    builder = NetworkBuilder("resnet8")
+    builder = CatalogueBuilder("resnet8")
     image = builder.input((3, resolution, resolution))
     features = _convolved(builder, image, "conv1", 16, kernel=(3, 3))
     for stage, (filters, stride) in enumerate(((16, 1), (32, 2), (64, 2)), start=2):
         features = _residual(builder, features, f"conv{stage}", filters, stride)
-    blocks.classified(builder, blocks.global_average(builder, features), classes)
-    return builder.network()
+    return builder.classified(builder.global_average(features), classes)
 
 
 def _convolved(
-    builder: NetworkBuilder,
+    builder: CatalogueBuilder,
     source: str,
     name: str,
     filters: int,
@@ -69,14 +66,13 @@ def _convolved(
     kernel: op.Pair,
     stride: op.Pair = (1, 1),
     groups: int = 1,
-    activation: op.Activation | None = blocks.RELU,
+    activation: op.Activation | None = RELU,
 ) -> str:
-    return blocks.normalized_convolution(
-        builder,
+    return builder.normalized_convolution(
         source,
         name,
-        filters=filters,
-        window=blocks.same(builder.shape(source), kernel, stride),
+        filters,
+        builder.same(source, kernel, stride),
         groups=groups,
         activation=activation,
         has_bias=True,
@@ -84,23 +80,20 @@ def _convolved(
     )
 
 
-def _residual(builder: NetworkBuilder, source: str, prefix: str, filters: int, stride: int) -> str:
+def _residual(
+    builder: CatalogueBuilder, source: str, prefix: str, filters: int, stride: int
+) -> str:
     """Two convolutions, added to what they read; a projection has no normalisation."""
     steps = (stride, stride)
     middle = _convolved(builder, source, f"{prefix}_a", filters, kernel=(3, 3), stride=steps)
     result = _convolved(builder, middle, f"{prefix}_b", filters, kernel=(3, 3), activation=None)
     if builder.shape(source) != builder.shape(result):
-        window = blocks.unpadded(1, stride)
-        source = blocks.biased_convolution(
-            builder,
-            source,
-            f"{prefix}_projection",
-            filters=filters,
-            window=window,
-            activation=None,
+        window = unpadded(1, stride)
+        source = builder.biased_convolution(
+            source, f"{prefix}_projection", filters, window, activation=None
         )
-    total = blocks.sum_of(builder, result, source, f"{prefix}_add")
-    return blocks.activated(builder, total, blocks.RELU, prefix)
+    total = builder.sum_of(result, source, f"{prefix}_add")
+    return builder.activated(total, RELU, prefix)
 
 
 SEPARABLE = (  # filters, stride
@@ -126,57 +119,40 @@ BOTTLENECKS = (  # expansion, channels, repetitions, stride of the first
 
 
 def mobilenet_v1(
-    *,
-    classes: int = 1000,
-    resolution: int = 224,
-    width: Fraction = Fraction(1),
-    channels: int = 3,
+    *, classes: int = 1000, resolution: int = 224, width: Fraction = Fraction(1), channels: int = 3
 ) -> Network:
     """Return MobileNetV1.
 
     width: the multiplier of the paper's section 3.3; a layer keeps at least 8 filters, as in the
     release. channels: of the image.
     """
-    blocks.require_positive(width)
-    builder = NetworkBuilder("mobilenet_v1")
+    require_positive(width)
+    builder = CatalogueBuilder("mobilenet_v1")
     image = builder.input((channels, resolution, resolution))
-    features = blocks.normalized_convolution(
-        builder,
-        image,
-        "conv1",
-        filters=_thinned(32, width),
-        window=blocks.same(builder.shape(image), (3, 3), (2, 2)),
+    features = builder.normalized_convolution(
+        image, "conv1", _thinned(32, width), builder.same(image, (3, 3), (2, 2))
     )
     for number, (filters, stride) in enumerate(SEPARABLE, start=2):
-        features = _depthwise(builder, features, f"conv{number}_depthwise", stride, blocks.RELU)
-        features = blocks.normalized_convolution(
-            builder,
-            features,
-            f"conv{number}_pointwise",
-            filters=_thinned(filters, width),
-            window=blocks.unpadded(1),
+        features = _depthwise(builder, features, f"conv{number}_depthwise", stride, RELU)
+        features = builder.normalized_convolution(
+            features, f"conv{number}_pointwise", _thinned(filters, width), unpadded(1)
         )
-    blocks.classified(builder, blocks.global_average(builder, features), classes)
-    return builder.network()
+    return builder.classified(builder.global_average(features), classes)
 
 
 def mobilenet_v2(
-    *,
-    classes: int = 1000,
-    resolution: int = 224,
-    width: Fraction = Fraction(1),
+    *, classes: int = 1000, resolution: int = 224, width: Fraction = Fraction(1)
 ) -> Network:
     """Return MobileNetV2; a width below one does not thin the last convolution (section 6.1)."""
-    blocks.require_positive(width)
-    builder = NetworkBuilder("mobilenet_v2")
+    require_positive(width)
+    builder = CatalogueBuilder("mobilenet_v2")
     image = builder.input((3, resolution, resolution))
-    features = blocks.normalized_convolution(
-        builder,
+    features = builder.normalized_convolution(
         image,
         "conv1",
-        filters=rounded_channels(32 * width),
-        window=blocks.same(builder.shape(image), (3, 3), (2, 2)),
-        activation=blocks.RELU6,
+        rounded_channels(32 * width),
+        builder.same(image, (3, 3), (2, 2)),
+        activation=RELU6,
     )
     for stage, (expansion, channels, repetitions, stride) in enumerate(BOTTLENECKS, start=2):
         for block in range(1, repetitions + 1):
@@ -188,16 +164,14 @@ def mobilenet_v2(
                 filters=rounded_channels(channels * width),
                 stride=stride if block == 1 else 1,
             )
-    features = blocks.normalized_convolution(
-        builder,
+    features = builder.normalized_convolution(
         features,
         "conv9",
-        filters=rounded_channels(1280 * max(width, Fraction(1))),
-        window=blocks.unpadded(1),
-        activation=blocks.RELU6,
+        rounded_channels(1280 * max(width, Fraction(1))),
+        unpadded(1),
+        activation=RELU6,
     )
-    blocks.classified(builder, blocks.global_average(builder, features), classes)
-    return builder.network()
+    return builder.classified(builder.global_average(features), classes)
 
 
 def rounded_channels(wanted: Fraction, divisor: int = 8) -> int:
@@ -214,22 +188,21 @@ def _thinned(filters: int, width: Fraction) -> int:
 
 
 def _depthwise(
-    builder: NetworkBuilder, source: str, name: str, stride: int, activation: op.Activation
+    builder: CatalogueBuilder, source: str, name: str, stride: int, activation: op.Activation
 ) -> str:
-    shape = builder.shape(source)
-    return blocks.normalized_convolution(
-        builder,
+    channels = builder.shape(source).channels
+    return builder.normalized_convolution(
         source,
         name,
-        filters=shape.channels,
-        window=blocks.same(shape, (3, 3), (stride, stride)),
-        groups=shape.channels,
+        channels,
+        builder.same(source, (3, 3), (stride, stride)),
+        groups=channels,
         activation=activation,
     )
 
 
 def _inverted_residual(
-    builder: NetworkBuilder,
+    builder: CatalogueBuilder,
     source: str,
     prefix: str,
     *,
@@ -240,23 +213,17 @@ def _inverted_residual(
     """Expand, filter each map, project linearly; added to what it reads where shapes agree."""
     features = source
     if expansion > 1:
-        features = blocks.normalized_convolution(
-            builder,
+        features = builder.normalized_convolution(
             source,
             f"{prefix}_expand",
-            filters=expansion * builder.shape(source).channels,
-            window=blocks.unpadded(1),
-            activation=blocks.RELU6,
+            expansion * builder.shape(source).channels,
+            unpadded(1),
+            activation=RELU6,
         )
-    features = _depthwise(builder, features, f"{prefix}_depthwise", stride, blocks.RELU6)
-    features = blocks.normalized_convolution(
-        builder,
-        features,
-        f"{prefix}_project",
-        filters=filters,
-        window=blocks.unpadded(1),
-        activation=None,
+    features = _depthwise(builder, features, f"{prefix}_depthwise", stride, RELU6)
+    features = builder.normalized_convolution(
+        features, f"{prefix}_project", filters, unpadded(1), activation=None
     )
     if builder.shape(source) != builder.shape(features):
         return features
-    return blocks.sum_of(builder, features, source, f"{prefix}_add")
+    return builder.sum_of(features, source, f"{prefix}_add")

@@ -16,7 +16,7 @@ from csdf.names import expected_names, meant
 if TYPE_CHECKING:
     from cnn2csdf.network import Network
 
-_HOMES = {  # the module of this folder in which the builder stands
+_HOMES = {  # the module of this folder that defines the builder
     "alexnet": "plain_chains",
     "densenet121": "concatenating",
     "efficientnet_b0": "efficientnet",
@@ -97,7 +97,7 @@ def from_catalogue(text: str) -> Network:
 
 
 def _number(text: str, default: int | Fraction, what: str) -> int | Fraction:
-    """The number a text stands for, of the kind of the default."""
+    """Return the number of a text, of the type of the default."""
     if isinstance(default, int):
         if not _WHOLE.fullmatch(text):
             raise InvalidNetwork(f"{what} is {text!r}; give a whole number, such as {default}")

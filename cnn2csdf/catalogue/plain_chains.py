@@ -12,53 +12,34 @@ ICLR 2015, table 1, configurations D and E.
 from __future__ import annotations
 
 from cnn2csdf import operators as op
-from cnn2csdf.builder import NetworkBuilder
-from cnn2csdf.catalogue import blocks
+from cnn2csdf.catalogue.blocks import CatalogueBuilder, centred, unpadded
 from cnn2csdf.network import Network
+
+POOLING = unpadded(3, 2)  # of AlexNet: its windows overlap
 
 
 def alexnet(*, classes: int = 1000, resolution: int = 227) -> Network:
     """Return AlexNet."""
-    builder = NetworkBuilder("alexnet")
+    builder = CatalogueBuilder("alexnet")
     image = builder.input((3, resolution, resolution))
-    features = _convolution(builder, image, 1, filters=96, window=blocks.unpadded(11, 4), groups=1)
-    features = _pooled(builder, _normalized(builder, features, 1), 1)
-    features = _convolution(builder, features, 2, filters=256, window=blocks.centred(5), groups=2)
-    features = _pooled(builder, _normalized(builder, features, 2), 2)
+    features = builder.biased_convolution(image, "conv1", 96, unpadded(11, 4))
+    features = builder.max_pooling(_normalized(builder, features, 1), "pool1", POOLING)
+    features = builder.biased_convolution(features, "conv2", 256, centred(5), groups=2)
+    features = builder.max_pooling(_normalized(builder, features, 2), "pool2", POOLING)
     for number, filters, groups in ((3, 384, 1), (4, 384, 2), (5, 256, 2)):
-        features = _convolution(
-            builder, features, number, filters=filters, window=blocks.centred(3), groups=groups
+        features = builder.biased_convolution(
+            features, f"conv{number}", filters, centred(3), groups=groups
         )
-    features = _pooled(builder, features, 5)
+    features = builder.max_pooling(features, "pool5", POOLING)
     for number in (6, 7):
-        connected = builder.add(op.FullyConnected(units=4096), features, name=f"fc{number}")
-        features = blocks.activated(builder, connected, blocks.RELU, f"fc{number}")
-    blocks.classified(builder, features, classes)
-    return builder.network()
+        features = builder.connected(features, f"fc{number}")
+    return builder.classified(features, classes)
 
 
-def _convolution(
-    builder: NetworkBuilder,
-    source: str,
-    number: int,
-    *,
-    filters: int,
-    window: op.Window,
-    groups: int,
-) -> str:
-    name = f"conv{number}"
-    convolution = op.Convolution(filters=filters, window=window, groups=groups)
-    return blocks.activated(builder, builder.add(convolution, source, name=name), blocks.RELU, name)
-
-
-def _normalized(builder: NetworkBuilder, source: str, number: int) -> str:
+def _normalized(builder: CatalogueBuilder, source: str, number: int) -> str:
     """Section 3.3; the operator divides alpha by its size, the paper does not."""
     response = op.LocalResponseNormalization(size=5, alpha=5 * 1e-4, beta=0.75, bias=2.0)
     return builder.add(response, source, name=f"norm{number}")
-
-
-def _pooled(builder: NetworkBuilder, source: str, number: int) -> str:
-    return blocks.max_pooling(builder, source, f"pool{number}", blocks.unpadded(3, 2))
 
 
 STAGE_FILTERS = (64, 128, 256, 512, 512)
@@ -75,20 +56,14 @@ def vgg19(*, classes: int = 1000, resolution: int = 224) -> Network:
 
 
 def _vgg(name: str, counts: tuple[int, ...], classes: int, resolution: int) -> Network:
-    builder = NetworkBuilder(name)
+    builder = CatalogueBuilder(name)
     features = builder.input((3, resolution, resolution))
     for stage, (filters, count) in enumerate(zip(STAGE_FILTERS, counts, strict=True), start=1):
         for number in range(1, count + 1):
-            features = blocks.biased_convolution(
-                builder,
-                features,
-                f"conv{stage}_{number}",
-                filters=filters,
-                window=blocks.centred(3),
+            features = builder.biased_convolution(
+                features, f"conv{stage}_{number}", filters, centred(3)
             )
-        features = blocks.max_pooling(builder, features, f"pool{stage}", blocks.unpadded(2, 2))
+        features = builder.max_pooling(features, f"pool{stage}", unpadded(2, 2))
     for number in (6, 7):
-        connected = builder.add(op.FullyConnected(units=4096), features, name=f"fc{number}")
-        features = blocks.activated(builder, connected, blocks.RELU, f"fc{number}")
-    blocks.classified(builder, features, classes)
-    return builder.network()
+        features = builder.connected(features, f"fc{number}")
+    return builder.classified(features, classes)

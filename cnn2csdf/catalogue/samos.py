@@ -7,16 +7,15 @@ and Embedded Devices, SAMOS 2020, figure 1.
 from __future__ import annotations
 
 from cnn2csdf import operators as op
-from cnn2csdf.builder import NetworkBuilder
-from cnn2csdf.catalogue import blocks
+from cnn2csdf.catalogue.blocks import CatalogueBuilder, unpadded
 from cnn2csdf.network import Network
 
 
 def samos_example() -> Network:
     """Return the network of figure 1, with the names of its actors."""
-    builder = NetworkBuilder("samos_example")
+    builder = CatalogueBuilder("samos_example")
     image = builder.input((1, 32, 32), name="n1")
-    wide = op.Convolution(filters=4, window=blocks.unpadded(17))
+    wide = op.Convolution(filters=4, window=unpadded(17))
     features = builder.add(wide, image, name="n2")
     cropping = op.Window(kernel=(5, 5), stride=(3, 3), padding=(-1, -1, -1, -1))
     features = builder.add(op.Convolution(filters=3, window=cropping), features, name="n3")

@@ -8,8 +8,13 @@ as in the authors' configuration files yolov2.cfg and yolov2-tiny-voc.cfg).
 from __future__ import annotations
 
 from cnn2csdf import operators as op
-from cnn2csdf.builder import NetworkBuilder
-from cnn2csdf.catalogue import blocks
+from cnn2csdf.catalogue.blocks import (
+    LEAKY_RELU,
+    CatalogueBuilder,
+    centred,
+    require_multiple,
+    unpadded,
+)
 from cnn2csdf.network import Network
 from csdf.errors import InvalidNetwork
 
@@ -35,8 +40,8 @@ TINY: Plan = ((16, 3), None, (32, 3), None, (64, 3), None, (128, 3), None, (256,
 
 def yolo_v2(*, classes: int = 80, resolution: int = 416) -> Network:
     """Return YOLOv2; the output holds 5 boxes of 5 + classes numbers at each place."""
-    blocks.require_multiple(resolution, 32)
-    builder = NetworkBuilder("yolo_v2")
+    require_multiple(resolution, 32)
+    builder = CatalogueBuilder("yolo_v2")
     image = builder.input((3, resolution, resolution))
     fine = _planned(builder, image, DARKNET19[:FINE_LAYERS], 0)
     coarse = _planned(builder, fine, DARKNET19[FINE_LAYERS:], FINE_LAYERS)
@@ -55,10 +60,10 @@ def yolo_v2_beginning(*, layers: int = 16, resolution: int = 608) -> Network:
     At most the 23 of Darknet-19; 16 are those of Farley and Gerstlauer, MAFAT: Memory-Aware Fusing
     and Tiling of Neural Networks for Accelerated Edge Inference, 2021, table 2.1.
     """
-    blocks.require_multiple(resolution, 32)
+    require_multiple(resolution, 32)
     if not 1 <= layers <= len(DARKNET19):
         raise InvalidNetwork(f"{layers} layers; YOLOv2 begins with 1 to {len(DARKNET19)}")
-    builder = NetworkBuilder("yolo_v2_beginning")
+    builder = CatalogueBuilder("yolo_v2_beginning")
     image = builder.input((3, resolution, resolution))
     builder.output(_planned(builder, image, DARKNET19[:layers], 0))
     return builder.network()
@@ -66,46 +71,36 @@ def yolo_v2_beginning(*, layers: int = 16, resolution: int = 608) -> Network:
 
 def tiny_yolo_v2(*, classes: int = 20, resolution: int = 416) -> Network:
     """Return tiny YOLOv2; the output holds 5 boxes of 5 + classes numbers at each place."""
-    blocks.require_multiple(resolution, 32)
-    builder = NetworkBuilder("tiny_yolo_v2")
+    require_multiple(resolution, 32)
+    builder = CatalogueBuilder("tiny_yolo_v2")
     features = _planned(builder, builder.input((3, resolution, resolution)), TINY, 0)
     dense = op.Window(kernel=(2, 2), padding=(0, 0, 1, 1))
-    features = blocks.max_pooling(builder, features, "pool11", dense)
+    features = builder.max_pooling(features, "pool11", dense)
     for number in (12, 13):
         features = _convolved(builder, features, f"conv{number}", 1024, 3)
     _detected(builder, features, "conv14", classes)
     return builder.network()
 
 
-def _planned(builder: NetworkBuilder, source: str, plan: Plan, first: int) -> str:
+def _planned(builder: CatalogueBuilder, source: str, plan: Plan, first: int) -> str:
     """Layers are numbered from `first`, as in the configuration file."""
     for number, layer in enumerate(plan, start=first):
         if layer is None:
-            window = blocks.unpadded(2, 2)
-            source = blocks.max_pooling(builder, source, f"pool{number}", window)
+            window = unpadded(2, 2)
+            source = builder.max_pooling(source, f"pool{number}", window)
         else:
             source = _convolved(builder, source, f"conv{number}", *layer)
     return source
 
 
-def _convolved(builder: NetworkBuilder, source: str, name: str, filters: int, kernel: int) -> str:
-    return blocks.normalized_convolution(
-        builder,
-        source,
-        name,
-        filters=filters,
-        window=blocks.centred(kernel),
-        activation=blocks.LEAKY_RELU,
+def _convolved(builder: CatalogueBuilder, source: str, name: str, filters: int, kernel: int) -> str:
+    return builder.normalized_convolution(
+        source, name, filters, centred(kernel), activation=LEAKY_RELU
     )
 
 
-def _detected(builder: NetworkBuilder, source: str, name: str, classes: int) -> None:
-    boxes = blocks.biased_convolution(
-        builder,
-        source,
-        name,
-        filters=ANCHORS * (5 + classes),
-        window=blocks.unpadded(1),
-        activation=None,
+def _detected(builder: CatalogueBuilder, source: str, name: str, classes: int) -> None:
+    boxes = builder.biased_convolution(
+        source, name, ANCHORS * (5 + classes), unpadded(1), activation=None
     )
     builder.output(boxes)

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import pytest
 
-from cnn2csdf.builder import NetworkBuilder
+from cnn2csdf.catalogue.blocks import CatalogueBuilder
 from cnn2csdf.catalogue.efficientnet import squeeze_excite
 from cnn2csdf.onnx_files.writer import onnx_bytes
 from cnn2csdf.weights import Model, random_weights
@@ -275,7 +275,7 @@ def test_separate_buffers_row_by_row_are_not_advertised_where_one_arena_is_small
 ):
     # Each squeeze-and-excitation holds its whole input: row by row, all three live at once.
     pytest.importorskip("onnx")
-    builder = NetworkBuilder("squeezed")
+    builder = CatalogueBuilder("squeezed")
     values = builder.input((16, 24, 24))
     for number in range(3):
         values = squeeze_excite(builder, values, f"block{number}", squeezed=4)
