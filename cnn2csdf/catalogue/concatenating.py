@@ -33,7 +33,7 @@ class Inception(NamedTuple):
     direct: int  # 1x1
     reduce3: int  # 1x1 before 3x3
     wide3: int
-    reduce5: int  # 1x1 in front of 5x5
+    reduce5: int  # 1x1 before 5x5
     wide5: int
     pooled: int  # 1x1 after the pooling
 

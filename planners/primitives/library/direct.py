@@ -11,7 +11,6 @@ from cnn2csdf.weights import Array
 from planners.kernels import convolution_direct as kernels
 from planners.primitives.library.primitive import (
     ConvolutionSizes,
-    Prepared,
     Primitive,
     by_channels,
     by_places,
@@ -35,20 +34,15 @@ class Direct(Primitive):
     def applies(self, sizes: ConvolutionSizes) -> bool:
         return self.condition(sizes)
 
-    def prepare(self, sizes: ConvolutionSizes, kernel: Array) -> Prepared:
+    def prepare(self, sizes: ConvolutionSizes, kernel: Array) -> Array:
         return np.ascontiguousarray(self.arrange(kernel, sizes))
 
     def run(
-        self,
-        sizes: ConvolutionSizes,
-        source: Array,
-        prepared: Prepared,
-        workspace: Array,
-        output: Array,
+        self, sizes: ConvolutionSizes, source: Array, kernel: Array, workspace: Array, output: Array
     ) -> None:
         compiled(self.loops, sizes.largest)(
             self.view(source, self.input_layout),
-            prepared,
+            kernel,
             sizes.steps,
             self.view(output, self.output_layout),
         )

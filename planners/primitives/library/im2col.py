@@ -24,7 +24,6 @@ from cnn2csdf.weights import Array
 from planners.kernels import convolution_layers as kernels
 from planners.primitives.library.primitive import (
     ConvolutionSizes,
-    Prepared,
     Primitive,
     by_channels,
     by_places,
@@ -54,21 +53,16 @@ class Lowered(Primitive):
     def workspace_bytes(self, sizes: ConvolutionSizes) -> int:
         return float_bytes(sizes.seen * self.strip(sizes) * sizes.columns)
 
-    def prepare(self, sizes: ConvolutionSizes, kernel: Array) -> Prepared:
+    def prepare(self, sizes: ConvolutionSizes, kernel: Array) -> Array:
         seen = kernel.transpose(0, 2, 3, 1) if self.is_by_rows else kernel
         weights = seen.reshape(sizes.groups, sizes.group_filters, sizes.seen)
         return np.ascontiguousarray(weights.swapaxes(1, 2) if self.is_transposed else weights)
 
     def run(
-        self,
-        sizes: ConvolutionSizes,
-        source: Array,
-        prepared: Prepared,
-        workspace: Array,
-        output: Array,
+        self, sizes: ConvolutionSizes, source: Array, kernel: Array, workspace: Array, output: Array
     ) -> None:
         result = matrix_of(output, self.output_layout, sizes.places)
-        weights = prepared.swapaxes(1, 2) if self.is_transposed else prepared
+        weights = kernel.swapaxes(1, 2) if self.is_transposed else kernel
         strip, columns, depth = self.strip(sizes), sizes.columns, sizes.group_channels
         for group, first in product(range(sizes.groups), range(0, sizes.rows, strip)):
             rows = min(strip, sizes.rows - first)
@@ -134,18 +128,13 @@ class MemoryEfficient(Primitive):
     def workspace_bytes(self, sizes: ConvolutionSizes) -> int:
         return float_bytes(_rows(sizes) * sizes.channels * sizes.kernel[1] * sizes.columns)
 
-    def prepare(self, sizes: ConvolutionSizes, kernel: Array) -> Prepared:
+    def prepare(self, sizes: ConvolutionSizes, kernel: Array) -> Array:
         """Return (filters, what a window sees, its rows outermost)."""
         order = (0, 2, 1, 3) if self.input_layout == CHW else (0, 2, 3, 1)
         return np.ascontiguousarray(kernel.transpose(order)).reshape(sizes.filters, sizes.seen)
 
     def run(
-        self,
-        sizes: ConvolutionSizes,
-        source: Array,
-        prepared: Prepared,
-        workspace: Array,
-        output: Array,
+        self, sizes: ConvolutionSizes, source: Array, kernel: Array, workspace: Array, output: Array
     ) -> None:
         rows, channels, width = _rows(sizes), sizes.channels, sizes.kernel[1]
         cells = workspace[: rows * channels * width * sizes.columns]
@@ -163,7 +152,7 @@ class MemoryEfficient(Primitive):
         for row in range(sizes.rows):
             first = row * sizes.steps[0] * channels * width
             target = output[:, row] if self.output_layout == CHW else output[row]
-            multiply(prepared, matrix[first : first + sizes.seen], self.output_layout, target)
+            multiply(kernel, matrix[first : first + sizes.seen], self.output_layout, target)
 
 
 def _rows(sizes: ConvolutionSizes) -> int:
@@ -186,21 +175,16 @@ class PointwiseProduct(Primitive):
     def applies(self, sizes: ConvolutionSizes) -> bool:
         return sizes.is_pointwise
 
-    def prepare(self, sizes: ConvolutionSizes, kernel: Array) -> Prepared:
+    def prepare(self, sizes: ConvolutionSizes, kernel: Array) -> Array:
         weights = kernel.reshape(sizes.filters, sizes.channels)
         return np.ascontiguousarray(weights.T if self.is_transposed else weights)
 
     def run(
-        self,
-        sizes: ConvolutionSizes,
-        source: Array,
-        prepared: Prepared,
-        workspace: Array,
-        output: Array,
+        self, sizes: ConvolutionSizes, source: Array, kernel: Array, workspace: Array, output: Array
     ) -> None:
         seen = matrix_of(source, self.input_layout, sizes.places)
         multiply(
-            prepared.T if self.is_transposed else prepared,
+            kernel.T if self.is_transposed else kernel,
             seen if self.input_layout == CHW else seen.T,
             self.output_layout,
             matrix_of(output, self.output_layout, sizes.places),

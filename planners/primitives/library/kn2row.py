@@ -23,7 +23,6 @@ from planners.kernels import convolution_layers as kernels
 from planners.primitives.library.im2col import multiply
 from planners.primitives.library.primitive import (
     ConvolutionSizes,
-    Prepared,
     Primitive,
     compiled,
     float_bytes,
@@ -52,7 +51,7 @@ class Shifted(Primitive):
         (first, upto), (begin, end) = next(self.products(sizes))
         return float_bytes((end - begin) * sizes.filters * (upto - first) * sizes.width)
 
-    def prepare(self, sizes: ConvolutionSizes, kernel: Array) -> Prepared:
+    def prepare(self, sizes: ConvolutionSizes, kernel: Array) -> Array:
         """Return (positions of the kernel, filters, channels)."""
         taps = prod(sizes.kernel)
         return np.ascontiguousarray(kernel.transpose(2, 3, 0, 1)).reshape(
@@ -60,19 +59,14 @@ class Shifted(Primitive):
         )
 
     def run(
-        self,
-        sizes: ConvolutionSizes,
-        source: Array,
-        prepared: Prepared,
-        workspace: Array,
-        output: Array,
+        self, sizes: ConvolutionSizes, source: Array, kernel: Array, workspace: Array, output: Array
     ) -> None:
         output.fill(0)
         is_by_filter, width, filters = self.output_layout == CHW, sizes.width, sizes.filters
         add = kernels.add_by_channels if is_by_filter else kernels.add_by_places
         for (first, upto), (begin, end) in self.products(sizes):
             taps, rows = end - begin, upto - first
-            weights = prepared[begin:end].reshape(taps * filters, sizes.channels)
+            weights = kernel[begin:end].reshape(taps * filters, sizes.channels)
             if self.input_layout == CHW:
                 seen = source[:, first:upto].reshape(sizes.channels, rows * width)
             else:

@@ -16,18 +16,15 @@ from csdf.kernels import compile as compiler
 from planners.kernels import ranges
 from planners.primitives.profile import CHW, Variant
 
-Prepared = Any  # weights as one primitive keeps them: one array
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Primitive:
     """A convolution without its bias, from a map in one layout to a map in another.
 
     name: names its algorithm; with both layouts it is unique. Maps are contiguous arrays of float32:
-    (channels, rows, columns) for "CHW", (rows, columns, channels) for "HWC". A primitive allocates no
-    array in `run`: all that it needs beyond input, prepared weights and output lies in the workspace.
-    What a library of matrix products keeps for itself, some packed blocks of a fixed size, is not
-    counted.
+    (channels, rows, columns) for "CHW", (rows, columns, channels) for "HWC". `run` allocates no array:
+    temporary arrays are in the workspace. The packed blocks of a library of matrix products, of a fixed
+    size, are not counted.
     """
 
     name: str
@@ -51,32 +48,27 @@ class Primitive:
         """Bytes of the prepared weights: those of the convolution, in whatever order."""
         return float_bytes(sizes.weights)
 
-    def prepare(self, sizes: ConvolutionSizes, kernel: Array) -> Prepared:
-        """Return the weights as `run` wants them; kernel: (filters, channels of a group, ...)."""
+    def prepare(self, sizes: ConvolutionSizes, kernel: Array) -> Array:
+        """Return the weights as `run` reads them; kernel: (filters, channels of a group, ...)."""
         raise NotImplementedError
 
     def run(
-        self,
-        sizes: ConvolutionSizes,
-        source: Array,
-        prepared: Prepared,
-        workspace: Array,
-        output: Array,
+        self, sizes: ConvolutionSizes, source: Array, kernel: Array, workspace: Array, output: Array
     ) -> None:
         """Write the convolution of the source to the output.
 
-        workspace: a flat array of at least workspace_bytes / 4 elements.
+        kernel: of `prepare`. workspace: a flat array of at least workspace_bytes / 4 elements.
         """
         raise NotImplementedError
 
 
 def by_channels(array: NDArray[Any], layout: str) -> NDArray[Any]:
-    """Return a view of a map by (channel, row, column), however it lies in memory."""
+    """Return a view of a map by (channel, row, column), from any layout."""
     return array if layout == CHW else array.transpose(2, 0, 1)
 
 
 def by_places(array: NDArray[Any], layout: str) -> NDArray[Any]:
-    """Return a view of a map by (row, column, channel), however it lies in memory."""
+    """Return a view of a map by (row, column, channel), from any layout."""
     return array.transpose(1, 2, 0) if layout == CHW else array
 
 

@@ -31,7 +31,6 @@ from planners.primitives.library.im2col import multiply
 from planners.primitives.library.primitive import (
     ELEMENT_BYTES,
     ConvolutionSizes,
-    Prepared,
     Primitive,
     compiled,
     float_bytes,
@@ -185,7 +184,7 @@ class Tiled(Transformed):
         elements = tiles * (sizes.channels + sizes.filters) + self.line(sizes, domain)
         return float_bytes(elements * domain.floats)
 
-    def prepare(self, sizes: ConvolutionSizes, kernel: Array) -> Prepared:
+    def prepare(self, sizes: ConvolutionSizes, kernel: Array) -> Array:
         """Return (points, filters, channels); computed in double precision, rounded once."""
         domain = self.domain(sizes)
         weights = np.einsum("pi,qj,fcij->pqfc", domain.row.kernel, domain.column.kernel, kernel)
@@ -193,12 +192,7 @@ class Tiled(Transformed):
         return rounded.reshape(domain.points, *kernel.shape[:2])
 
     def run(
-        self,
-        sizes: ConvolutionSizes,
-        source: Array,
-        prepared: Prepared,
-        workspace: Array,
-        output: Array,
+        self, sizes: ConvolutionSizes, source: Array, kernel: Array, workspace: Array, output: Array
     ) -> None:
         domain = self.domain(sizes)
         shape, points = (len(domain.row.forth), len(domain.column.forth)), domain.points
@@ -219,7 +213,7 @@ class Tiled(Transformed):
             else:
                 seen = tiles.reshape(points, places, channels).swapaxes(1, 2)
             self.forwards(sizes, domain, source, first, line, tiles)
-            multiply(prepared, seen, self.output_layout, products)
+            multiply(kernel, seen, self.output_layout, products)
             dims = (filters, *grid) if is_written_by_maps else (*grid, filters)
             self.backwards(domain, products.reshape(*shape, *dims), first, line, output)
 
@@ -244,7 +238,7 @@ class TiledRows(Transformed):
     def depth(self, sizes: ConvolutionSizes) -> int:
         return sizes.kernel[0] * sizes.channels
 
-    def prepare(self, sizes: ConvolutionSizes, kernel: Array) -> Prepared:
+    def prepare(self, sizes: ConvolutionSizes, kernel: Array) -> Array:
         """Return (points, filters, rows of the kernel with all channels)."""
         domain = self.domain(sizes)
         across = domain.column.kernel.T
@@ -253,12 +247,7 @@ class TiledRows(Transformed):
         return rounded.reshape(domain.points, sizes.filters, self.depth(sizes))
 
     def run(
-        self,
-        sizes: ConvolutionSizes,
-        source: Array,
-        prepared: Prepared,
-        workspace: Array,
-        output: Array,
+        self, sizes: ConvolutionSizes, source: Array, kernel: Array, workspace: Array, output: Array
     ) -> None:
         domain, channels, depth = self.domain(sizes), sizes.channels, self.depth(sizes)
         rows, points, count = sizes.rows - 1 + sizes.kernel[0], domain.points, domain.tiles
@@ -280,7 +269,7 @@ class TiledRows(Transformed):
         dims = (filters, 1, count) if is_by_maps else (1, count, filters)
         for row in range(sizes.rows):
             window = seen[:, row * channels : row * channels + depth]
-            multiply(prepared, window, self.output_layout, products)
+            multiply(kernel, window, self.output_layout, products)
             self.backwards(domain, products.reshape(1, points, *dims), row, line, output)
 
 
