@@ -123,7 +123,7 @@ ONLY_IN = {  # outside module: the places that may know it, or the last part of 
     "onnx": ("cnn2csdf.onnx_files",),
     "onnxruntime": ("cnn2csdf.onnx_files.runtime",),
     **dict.fromkeys(("executorch", "torch"), ("planners.integrations.executorch",)),
-    "hls4ml": ("planners.integrations.hls4ml", "planners.fifo.hls.reading"),
+    "hls4ml": ("planners.integrations.hls4ml", "planners.fifo.hls4ml_project"),
     "qonnx": ("planners.integrations.finn",),
     "ortools": ("csdf.mapping.exact", "planners.arena.cp_sat"),
     "scipy": (

@@ -184,10 +184,8 @@ class EventGraph:
         """Yield the waits of FIFOs: the reader for data, the writer and a locked layer for space."""
         for number, fifo in enumerate(self.design.fifos):
             written, read = self.design.ports(fifo)
-            producer, consumer = (
-                self.sequence(fifo.producer, written),
-                self.sequence(fifo.consumer, read),
-            )
+            producer = self.sequence(fifo.producer, written)
+            consumer = self.sequence(fifo.consumer, read)
             read_at, written_at = self._table(read.events), self._table(written.events)
             data = self._tokens(consumer, read.events)
             yield _Wait(consumer, producer, data, read.words, written_at, 1, -1, DATA, number)
@@ -203,8 +201,7 @@ class EventGraph:
     def _tokens(self, waiter: int, events: Numbers | None, tokens: Numbers | None = None) -> int:
         """Store a table with the token that each event waits for; NONE for all other events.
 
-        events: the events that wait, by default for one token after the other. tokens: the token of
-        each.
+        events: the events that wait. tokens: the token of each, by default one after the other.
         """
         if events is None:
             return -1
@@ -420,6 +417,23 @@ class Subgraph:
             for number, begin in begins.items()
         }
 
+    def word_times(
+        self, period: Fraction, frames: int, spend: Spend = spend_nothing
+    ) -> Iterator[tuple[Numbers, Numbers]]:
+        """Yield for each FIFO the times of its writes and of its reads, in frames at this distance.
+
+        The subgraph has all layers of the design.
+        """
+        whole, times = self._whole, self.times(period, frames, spend)
+
+        def of_port(layer: int, port: WordPort) -> Numbers:
+            rows = times[whole.sequence(layer, port)]
+            return np.ravel(rows if port.events is None else rows[:, port.events])
+
+        for fifo in whole.design.fifos:
+            written, read = whole.design.ports(fifo)
+            yield of_port(fifo.producer, written), of_port(fifo.consumer, read)
+
     def _blank(self, length: int) -> Any:
         return np.empty(length, dtype=np.int64) if self._kernels.is_compiled else [0] * length
 
@@ -482,8 +496,7 @@ def _infeasible(is_passing: Any, fifos: Any, depths: Sequence[int | None]) -> In
     by one. fifos: the FIFO whose space the step waits for, or -1. depths: the simulated depths.
     """
     outside = np.flatnonzero(~is_passing)
-    # A cycle has no beginning: rotate it to a step outside a chain. Without such a step it is one
-    # chain.
+    # A cycle has no beginning: rotate it to a step outside a chain; without one it is a chain.
     if len(outside):
         is_passing, fifos = (np.roll(column, -int(outside[0])) for column in (is_passing, fifos))
     waits = np.flatnonzero(fifos >= 0)
@@ -507,8 +520,7 @@ def _most_waiting(words: Numbers, writes: Numbers, reads: Numbers, period: int) 
     """
     iterations = max(0, -(-int(reads[-1] - writes[0]) // period)) + 1
     shifts = np.arange(-iterations, 1).astype(reads.dtype)[:, None] * period
-    # All earlier frames are the same events shifted by whole periods, so one search in the sorted
-    # times counts them.
+    # Earlier frames are the same events, shifted by periods: one search in sorted times counts them.
     seen = np.searchsorted(np.ravel(reads[None, :] + shifts), writes, side="right")
     return int((words + 1 + iterations * len(reads) - seen).max())
 

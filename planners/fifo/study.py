@@ -30,7 +30,6 @@ from planners.fifo.design import LEAST_DEPTH, Design
 from planners.fifo.evaluator import DesignEvaluator
 from planners.fifo.event_graph import EventCycle, EventGraph, Spend, spend_nothing
 from planners.fifo.sizing import Sizing, smallest_depths
-from planners.fifo.timing.cluster import Numbers, WordPort
 
 Stops = Callable[[], Stop]  # one for each search
 POINTS = 8  # points of a front, from the minimum memory to the max. rate
@@ -196,8 +195,7 @@ def _written(
     if any(len(row) > 1 for row in cores):
         design, depths = with_cores(design, cores)
         graph = EventGraph(design)
-    # Deeper cores cannot slow the design, and no period is below the bottleneck's: no simulation is
-    # needed.
+    # No simulation: deeper cores are no slower, and no period is below the bottleneck's.
     elif sizing.period == least_period:
         cycle = EventCycle(period=least_period, fifos=(), layers=())
         return TimedDepths(depths=depths, bits=design.bits(depths), cycle=cycle)
@@ -297,18 +295,9 @@ def automatic_depths(
     Two frames enter unbounded FIFOs at the distance of the period. The depth is the maximum occupancy;
     if that is above 2, at least 32.
     """
-    design, depths = graph.design, []
-    whole = graph.restricted(range(len(design.layers)), [None] * len(design.fifos))
-    times = whole.times(period, FRAMES, spend)
-
-    def word_times(layer: int, port: WordPort) -> Numbers:
-        """The times at which words pass a port, in all frames."""
-        frames = times[graph.sequence(layer, port)]
-        return np.ravel(frames if port.events is None else frames[:, port.events])
-
-    for fifo in design.fifos:
-        written, read = design.ports(fifo)
-        writes, reads = word_times(fifo.producer, written), word_times(fifo.consumer, read)
+    depths = []
+    whole = graph.restricted(range(len(graph.design.layers)), [None] * len(graph.design.fifos))
+    for writes, reads in whole.word_times(period, FRAMES, spend):
         held = np.arange(1, len(writes) + 1) - np.searchsorted(reads, writes, side="right")
         maximum = int(held.max(initial=0))
         depths.append(LEAST_DEPTH if maximum <= LEAST_DEPTH else max(maximum, SHALLOW))

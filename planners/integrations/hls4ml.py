@@ -24,7 +24,7 @@ from hls4ml.model.optimizer.optimizer import ConfigurableOptimizerPass, ModelOpt
 
 from csdf.errors import GaveUp, UnreadableFile
 from csdf.time_limit import Stop
-from planners.fifo.hls.reading import project_design, read_source
+from planners.fifo.hls4ml_project import project_design, read_source
 from planners.fifo.study import Study, study
 from planners.fifo.timing.cluster import TimingOptions
 

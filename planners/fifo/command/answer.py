@@ -17,6 +17,7 @@ from planners.fifo.cores import CoreCost, cost, split_cores, total_cost
 from planners.fifo.design import LEAST_DEPTH, Design
 from planners.fifo.event_graph import EventCycle
 from planners.fifo.finn.reading import Folding, fifo_depths
+from planners.fifo.hls.depths import CallSizing
 from planners.fifo.sizing import Sizing
 from planners.fifo.study import Study, TimedDepths
 
@@ -83,6 +84,14 @@ def as_text(
     else:
         lines.append("  assumed    nothing: every layer is timed from its RTL")
     return lines
+
+
+def exit_code(sizing: Sizing | CallSizing, *, is_best_effort: bool) -> int:
+    """Return 0 for depths, 1 if no depths reach the goal, 3 if the search ended too early to know."""
+    if sizing.status is Status.INFEASIBLE:
+        return answers.NO
+    is_open = sizing.is_cut_short and not is_best_effort
+    return answers.UNKNOWN if sizing.status is Status.UNKNOWN or is_open else answers.ANSWERED
 
 
 def others_in_words(others: int, fifos: int) -> str:

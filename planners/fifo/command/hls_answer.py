@@ -12,10 +12,9 @@ from csdf.cli.frame import terminal
 from csdf.status import Status
 from csdf.units import nanoseconds_in_words, percent
 from planners.fifo.command.answer import FEWEST, HEADS, others_in_words
-from planners.fifo.hls.call import cost, is_memory
+from planners.fifo.hls.call import ProcessWait, cost, is_memory
 from planners.fifo.hls.call_study import CallStudy, Question, Tried
-from planners.fifo.hls.critical import ProcessWait
-from planners.fifo.hls.critical import in_words as wait_in_words
+from planners.fifo.hls.critical import wait_in_words
 from planners.fifo.hls.depths import CallSizing
 from planners.fifo.hls.reduction import total_cost
 from planners.fifo.hls.synthesis_report import SynthesisReport
@@ -58,15 +57,12 @@ class CallAnswer:
         call_study = self.study
         sentences = []
         if call_study.largest_skew:
-            maximum = (
-                call_study.largest_skew
-                if call_study.skew is None
-                else min(call_study.skew, call_study.largest_skew)
-            )
-            when = f"up to {maximum} stages later than in the model (skew)"
-            lanes = f"lanes of an array of streams are read {when}"
-            if not maximum:
-                lanes = "all lanes of an array of streams are read in the same stage (skew 0)"
+            largest = call_study.largest_skew
+            assumed = largest if call_study.skew is None else min(call_study.skew, largest)
+            lanes = "all lanes of an array of streams are read in the same stage (skew 0)"
+            if assumed:
+                when = f"up to {assumed} stages later than in the model (skew)"
+                lanes = f"lanes of an array of streams are read {when}"
             sentences.append(f"{lanes}; the report does not say it")
         sentences += self.model.design.assumptions
         if self._trace is not None:
@@ -80,13 +76,10 @@ class CallAnswer:
     def _places(self, indices: Sequence[int]) -> list[str]:
         return [self.model.names[index] for index in indices]
 
-    def step(self, step: Any, run: Tried, *, is_skewed: bool = False) -> str:
+    def step(self, step: ProcessWait, run: Tried, *, is_skewed: bool = False) -> str:
         """Say which process of a deadlock or of a longest path waits for which FIFO."""
-        step_in_words = ProcessWait(
-            process=step.process, fifo=step.fifo, is_writing=step.is_writing
-        )
         file = Path(self._file).name
-        return wait_in_words(self.model, run.depths, step_in_words, file, is_skewed=is_skewed)
+        return wait_in_words(self.model, run.depths, step, file, is_skewed=is_skewed)
 
     def _tried_json(self, run: Tried) -> dict[str, Any]:
         return {
@@ -103,44 +96,38 @@ class CallAnswer:
         outcome = run.outcome if run.outcome.cycles is None else run.assumed
         if outcome.cycles is not None:
             return None
-        processes, fifos = self.model.design.processes, self.model.design.fifos
-        return {
-            "skew": run.deadlocks_from or 0,
-            "cycle": [
+        cycle = []
+        for step in outcome.blocked:
+            process = self.model.design.processes[step.process]
+            fifo = None if step.fifo is None else self.model.design.fifos[step.fifo]
+            access = "write" if step.is_writing else "read"
+            cycle.append(
                 {
-                    "process": processes[step.process].name,
-                    "line": processes[step.process].line,
-                    "waits_to": "begin"
-                    if step.fifo is None
-                    else "write"
-                    if step.is_writing
-                    else "read",
-                    "fifo": None if step.fifo is None else fifos[step.fifo].name,
-                    "fifo_line": None if step.fifo is None else fifos[step.fifo].line,
+                    "process": process.name,
+                    "line": process.line,
+                    "waits_to": "begin" if fifo is None else access,
+                    "fifo": None if fifo is None else fifo.name,
+                    "fifo_line": None if fifo is None else fifo.line,
                     "says": self.step(step, run, is_skewed=outcome is run.assumed),
                 }
-                for step in outcome.blocked
-            ],
-        }
+            )
+        return {"skew": run.deadlocks_from or 0, "cycle": cycle}
 
     def _limit_json(self) -> dict[str, Any] | None:
         limit, outcome = self.study.limit, self.study.as_given.outcome
         if limit is None:
             return None
-        processes = self.model.design.processes
+        path = [(self.model.design.processes[number], cycles) for number, cycles in limit.shares]
+        slowest, _ = path[0]
         return {
-            "process": processes[limit.shares[0][0]].name,
-            "line": processes[limit.shares[0][0]].line,
-            "loops": list(processes[limit.shares[0][0]].loops),
+            "process": slowest.name,
+            "line": slowest.line,
+            "loops": list(slowest.loops),
             "fifos": self._places(outcome.holding),
             "memories": self._places(outcome.slowed),
             "path": [
-                {
-                    "process": processes[process].name,
-                    "line": processes[process].line,
-                    "cycles": cycles,
-                }
-                for process, cycles in limit.shares
+                {"process": process.name, "line": process.line, "cycles": cycles}
+                for process, cycles in path
             ],
             "cycle": [self.step(step, self.study.as_given) for step in limit.repeated],
             "cycle_takes": limit.repeats_after,
@@ -190,14 +177,15 @@ class CallAnswer:
                     "is_needed": index not in call_study.unneeded,
                 }
             )
+        is_dead = call_study.as_given.outcome.cycles is None
+        deadlock = self._deadlock_json(call_study.as_given) if is_dead else None
+        sizing, plain = call_study.sizing, call_study.sizing_without_skew
         answer: dict[str, Any] = {
             "design": model.design.name,
             "file": self._file,
             "clock_ns": None if clock is None else str(clock),
             "cycles": call_study.as_given.outcome.cycles,
-            "deadlock": None
-            if call_study.as_given.outcome.cycles is not None
-            else self._deadlock_json(call_study.as_given),
+            "deadlock": deadlock,
             "limited_by": self._limit_json(),
             "fewest_cycles": call_study.unbounded.cycles,
             "given": self._tried_json(call_study.as_given),
@@ -208,25 +196,21 @@ class CallAnswer:
             "cost": self._cost_json(depths) if depths else None,
             "bound": None if chosen is None else chosen.lower_bound,
             "status": Status.UNKNOWN.value if chosen is None else chosen.status.value,
-            "sizing": None if call_study.sizing is None else self._sizing_json(call_study.sizing),
-            "without_skew": None
-            if call_study.sizing_without_skew is None
-            else self._sizing_json(call_study.sizing_without_skew),
+            "sizing": None if sizing is None else self._sizing_json(sizing),
+            "without_skew": None if plain is None else self._sizing_json(plain),
             "points": [self._sizing_json(point) for point in call_study.points],
             "is_complete": call_study.is_complete,
             "uncalibrated": list(call_study.uncalibrated),
             "fifos": rows,
             "processes": [
                 {
-                    "name": process.name,
-                    "line": process.line,
-                    "module": process.module,
+                    "name": process.name, "line": process.line, "module": process.module,
                     "loops": list(process.loops),
                 }
                 for process in model.design.processes
             ],
             "assumptions": [*self.assumptions(), *self._inferred],
-        }
+        }  # fmt: skip
         return answer
 
     def verdict(self) -> str:
@@ -234,9 +218,7 @@ class CallAnswer:
         call_study = self.study
         verdict = f"as given {self.compared(call_study.as_given)}"
         if call_study.sizing is not None:
-            stuck = (
-                "" if call_study.as_given.outcome.cycles is not None else "; as given it deadlocks"
-            )
+            stuck = "; as given it deadlocks" if call_study.as_given.outcome.cycles is None else ""
             kind = "FIFOs of " if call_study.sizing.depths else ""
             verdict = f"{kind}{self.in_words(call_study.sizing)}{stuck}"
         if self.question.has_front and call_study.points:

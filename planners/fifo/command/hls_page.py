@@ -4,21 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from csdf.draw.report.diagram import Block, block_diagram
-from csdf.draw.report.markup import element, joined
+from csdf.draw.report.diagram import Block
 from csdf.draw.report.page import Origin, document, origin_section
-from csdf.draw.report.sections import PageVerdict, Section, left_out
+from csdf.draw.report.sections import Section
 from csdf.errors import counted
-from csdf.status import Status
 from planners.fifo.command.hls_answer import CallAnswer
 from planners.fifo.command.page_sections import (
     Occupancy,
     PageFifo,
     deadlock_section,
     depth_section,
+    diagram_section,
     occupancy_section,
+    storage_verdict,
     summary_section,
-    topological,
 )
 from planners.fifo.hls.depths import CallSizing
 from planners.fifo.hls.reduction import total_cost
@@ -36,17 +35,9 @@ def call_page(answer: CallAnswer, sizing: CallSizing, origin: Origin) -> str:
     sections += [_processes(answer, sizing.depths), origin_section(origin)]
     processes = answer.counted_processes()
     subtitle = f"call of a Vitis HLS design of {processes}, {model.events} stages with accesses"
-    return document(model.design.name, subtitle, _banner(answer, sizing), sections)
-
-
-def _banner(answer: CallAnswer, sizing: CallSizing) -> PageVerdict:
-    if sizing.depths:
-        return PageVerdict(
-            f"{sizing.cost} {answer.unit} of FIFO storage", answer.in_words(sizing), "yes"
-        )
-    if sizing.status is Status.INFEASIBLE:
-        return PageVerdict("No depths reach the goal", answer.in_words(sizing), "no")
-    return PageVerdict("No depths found", answer.in_words(sizing), "unknown")
+    storage = f"{sizing.cost} {answer.unit}" if sizing.depths else None
+    verdict = storage_verdict(storage, sizing.status, answer.in_words(sizing))
+    return document(model.design.name, subtitle, verdict, sections)
 
 
 def _summary(answer: CallAnswer, sizing: CallSizing) -> Section:
@@ -110,11 +101,7 @@ def _fifos(answer: CallAnswer, depths: Sequence[int]) -> tuple[Section, Section]
     span = f"one call, cycles 0 to {cycles}, in the depths of the answer"
     if any(fifo.lanes > 1 for fifo in fifos):
         span += ", of an array of streams the one that holds most"
-    charts = (
-        Section("occupancy", "FIFOs over time", left_out(reason))
-        if reason
-        else occupancy_section(fifos, cycles + 1, span)
-    )
+    charts = occupancy_section(fifos, cycles + 1, span, reason)
     return depth_section(fifos, "call", "source"), charts
 
 
@@ -123,27 +110,20 @@ def _processes(answer: CallAnswer, depths: Sequence[int]) -> Section:
     model = answer.model
     design, limit = model.design, answer.study.limit
     edges = [(fifo.writer, fifo.reader) for fifo in design.fifos]
-    order = topological(len(design.processes), edges)
-    index = {process: number for number, process in enumerate(order)}
     blocks = []
-    for number in order:
-        process = design.processes[number]
+    for number, process in enumerate(design.processes):
         written = [
             f"{depths[position]} x {counted(design.fifos[row[0]].bits, 'bit')}"
             for position, row in enumerate(model.members)
             if depths and design.fifos[row[0]].writer == number
         ]
         fifos = f"FIFO {', '.join(written)}" if written else ""
-        hint = "\n".join((process.name, f"line {process.line}", *process.loops, fifos))
         blocks.append(
             Block(
                 name=process.name,
                 kind=f"line {process.line}",
                 facts=(f"{process.stages} stages", fifos),
-                hint=hint,
-                sources=tuple(
-                    dict.fromkeys(index[writer] for writer, reader in edges if reader == number)
-                ),
+                hint="\n".join((process.name, f"line {process.line}", *process.loops, fifos)),
                 is_marked=limit is not None and number == limit.shares[0][0],
             )
         )
@@ -153,5 +133,4 @@ def _processes(answer: CallAnswer, depths: Sequence[int]) -> Section:
     )
     if limit is not None:
         note += " The process with most cycles of the longest path is marked."
-    drawn = block_diagram(blocks, f"processes of {design.name}")
-    return Section("layers", "Processes", joined([element("p", note), drawn]))
+    return diagram_section("Processes", note, f"processes of {design.name}", blocks, edges)

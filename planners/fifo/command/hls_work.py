@@ -14,7 +14,7 @@ from csdf.cli.reporting.origin import origin_of
 from csdf.errors import CsdfError
 from csdf.io.files import read_text, write_text
 from csdf.io.graph_files import write_graph
-from csdf.status import Status
+from planners.fifo.command.answer import exit_code
 from planners.fifo.command.hls_answer import CallAnswer
 from planners.fifo.command.hls_page import call_page
 from planners.fifo.hls.accesses import read_accesses
@@ -50,26 +50,22 @@ def work(options: argparse.Namespace) -> int:
         objective=options.objective, skew=options.skew, is_grouped=not options.separate,
         storage=options.storage or "",
     )  # fmt: skip
-    call_study = study(
-        runs,
-        question,
-        stops_of_searches(
-            options.time_limit, f"{sources[0].name}: sizing its FIFOs", effort=options.effort
-        ),
-    )
-    answer = CallAnswer(
-        call_study, question, report, traces[0] if traces else None, str(sources[0])
-    )
+    what = f"{sources[0].name}: sizing its FIFOs"
+    stops = stops_of_searches(options.time_limit, what, effort=options.effort)
+    call_study = study(runs, question, stops)
+    trace = traces[0] if traces else None
+    answer = CallAnswer(call_study, question, report, trace, str(sources[0]))
     answers.show(answer.as_json(), answer.lines(), options)
     _write(call_study, traces, options)
     if options.page and call_study.sizing is not None:
-        files = (
-            [report_file] if (report_file := options.report) and Path(report_file).is_file() else []
-        )
+        has_file = options.report and Path(options.report).is_file()
+        files = [options.report] if has_file else []
         origin = origin_of("fifo hls", options.words, options.source, files, ())
         write_text(options.page, call_page(answer, call_study.sizing, origin))
         remark(options.program, f"wrote {options.page}")
-    return _exit_code(call_study, is_best_effort=options.best_effort)
+    if call_study.sizing is None:
+        return answers.ANSWERED if call_study.points else answers.NO
+    return exit_code(call_study.sizing, is_best_effort=options.best_effort)
 
 
 def _require_source(path: Path) -> None:
@@ -130,17 +126,6 @@ def _staging(trace: Trace, report: SynthesisReport, skews: dict[str, int]) -> St
         return staged(trace, report, skew, skews)
 
     return of
-
-
-def _exit_code(found: CallStudy, *, is_best_effort: bool) -> int:
-    sizing = found.sizing
-    if sizing is None:
-        return answers.ANSWERED if found.points else answers.NO
-    if sizing.status is Status.INFEASIBLE:
-        return answers.NO
-    is_open = sizing.is_cut_short and not is_best_effort
-    is_unknown = sizing.status is Status.UNKNOWN or is_open
-    return answers.UNKNOWN if is_unknown else answers.ANSWERED
 
 
 def _require_writable(options: argparse.Namespace, *, is_table: bool) -> None:

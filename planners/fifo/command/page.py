@@ -12,10 +12,9 @@ from fractions import Fraction
 
 import numpy as np
 
-from csdf.draw.report.diagram import Block, block_diagram
-from csdf.draw.report.markup import element, joined
+from csdf.draw.report.diagram import Block
 from csdf.draw.report.page import Origin, document, origin_section
-from csdf.draw.report.sections import PageVerdict, Section, left_out
+from csdf.draw.report.sections import Section
 from csdf.errors import GaveUp, counted
 from csdf.status import Status
 from csdf.time_limit import Stop
@@ -26,9 +25,10 @@ from planners.fifo.command.page_sections import (
     PageFifo,
     deadlock_section,
     depth_section,
+    diagram_section,
     occupancy_section,
+    storage_verdict,
     summary_section,
-    topological,
 )
 from planners.fifo.design import Design
 from planners.fifo.event_graph import EventCycle, EventGraph
@@ -46,19 +46,10 @@ def occupancies(
 
     Raises GaveUp where the design deadlocks in these depths.
     """
-    graph = EventGraph(design)
-    times = graph.restricted(range(len(design.layers)), depths).times(period, frames)
+    whole = EventGraph(design).restricted(range(len(design.layers)), depths)
     occupancies, end = [], 0
-    for fifo in design.fifos:
-        written, read = design.ports(fifo)
-        put, reads = (
-            np.ravel(rows if port.events is None else rows[:, port.events]).astype(np.int64)
-            for port, rows in (
-                (written, times[graph.sequence(fifo.producer, written)]),
-                (read, times[graph.sequence(fifo.consumer, read)]),
-            )
-        )
-        occupancies.append(Occupancy.of(put, reads))
+    for writes, reads in whole.word_times(period, frames):
+        occupancies.append(Occupancy.of(writes.astype(np.int64), reads.astype(np.int64)))
         end = max(end, int(reads.max(initial=0)) + 1)
     return tuple(occupancies), end
 
@@ -72,17 +63,11 @@ def fifo_page(found: Study, megahertz: Fraction, objective: str, origin: Origin)
     sections += [_layers(found), origin_section(origin)]
     layers, fifos = counted(len(design.layers), "layer"), counted(len(design.fifos), "FIFO")
     subtitle = f"streaming design of {layers} and {fifos}, {design.events} events a frame"
-    return document(design.name, subtitle, _banner(found, objective), sections)
-
-
-def _banner(found: Study, objective: str) -> PageVerdict:
-    sizing = found.sizing
+    storage, reason = None, str(sizing.reason)
     if sizing.depths:
-        bits = found.design.bits(sizing.depths)
-        return PageVerdict(f"{bits} bits of FIFO storage", in_proof(sizing, objective), "yes")
-    if sizing.status is Status.INFEASIBLE:
-        return PageVerdict("No depths reach the goal", str(sizing.reason), "no")
-    return PageVerdict("No depths found", str(sizing.reason), "unknown")
+        storage, reason = f"{design.bits(sizing.depths)} bits", in_proof(sizing, objective)
+    page_verdict = storage_verdict(storage, sizing.status, reason)
+    return document(design.name, subtitle, page_verdict, sections)
 
 
 def _summary(found: Study, megahertz: Fraction, objective: str) -> Section:
@@ -205,23 +190,15 @@ def _fifos(found: Study) -> tuple[Section, Section]:
         f"the first {FRAMES} frames, cycles 0 to {end - 1}, in the depths of the answer, where frames "
         "arrive at the distance of the period"
     )
-    over_time_section = (
-        Section("occupancy", "FIFOs over time", left_out(reason))
-        if reason
-        else occupancy_section(fifos, end, span)
-    )
-    return depth_section(fifos, "frame", "file"), over_time_section
+    return depth_section(fifos, "frame", "file"), occupancy_section(fifos, end, span, reason)
 
 
 def _layers(found: Study) -> Section:
     """The layers from the source to the sink, with their periods and the FIFOs that they write."""
     design, depths = found.design, found.sizing.depths
     edges = [(fifo.producer, fifo.consumer) for fifo in design.fifos]
-    order = topological(len(design.layers), edges)
-    position = {layer: number for number, layer in enumerate(order)}
     blocks = []
-    for number in order:
-        layer, period = design.layers[number], found.periods[number]
+    for number, (layer, period) in enumerate(zip(design.layers, found.periods, strict=True)):
         slack = percent(1 - period / found.least_period)
         written = [
             f"{depths[index]} x {counted(fifo.bits, 'bit')}"
@@ -243,9 +220,6 @@ def _layers(found: Study) -> Section:
                 kind=layer.folding or layer.kind,
                 facts=(f"{period} cycles", fifos),
                 hint=hint,
-                sources=tuple(
-                    dict.fromkeys(position[source] for source, target in edges if target == number)
-                ),
                 is_marked=number == found.bottleneck,
             )
         )
@@ -253,5 +227,4 @@ def _layers(found: Study) -> Section:
         "From the source to the sink: each layer with its folding, its cycles a frame by itself, and "
         "the FIFOs that it writes, depth x width. The slowest layer is marked."
     )
-    drawn = block_diagram(blocks, f"layers of {design.name}")
-    return Section("layers", "Layers", joined([element("p", note), drawn]))
+    return diagram_section("Layers", note, f"layers of {design.name}", blocks, edges)

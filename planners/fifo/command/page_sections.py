@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
+from csdf.draw.report.diagram import Block, block_diagram
 from csdf.draw.report.markup import Cell, Html, Row, element, joined, sortable
-from csdf.draw.report.sections import Section
+from csdf.draw.report.sections import PageVerdict, Section, left_out
 from csdf.errors import counted
+from csdf.status import Status
 from planners.fifo.design import LEAST_DEPTH
 from planners.fifo.timing.cluster import Numbers
 
@@ -40,10 +43,8 @@ class Occupancy(NamedTuple):
         """Return the largest number of words in each of `count` equal parts of the cycles to `end`."""
         highest = []
         for part in range(count):
-            begin, stop = (
-                end * part // count,
-                max(end * part // count + 1, end * (part + 1) // count),
-            )
+            begin = end * part // count
+            stop = max(begin + 1, end * (part + 1) // count)
             first = int(np.searchsorted(self.cycles, begin, side="right")) - 1
             last = int(np.searchsorted(self.cycles, stop, side="left"))
             highest.append(int(self.levels[max(0, first) : last].max(initial=0)))
@@ -65,6 +66,15 @@ class PageFifo(NamedTuple):
     def storage(self) -> int:
         """Bits of all lanes."""
         return self.depth * self.bits * self.lanes
+
+
+def storage_verdict(storage: str | None, status: Status, reason: str) -> PageVerdict:
+    """Return the answer of a page: the storage of the depths, or that there are none; and why."""
+    if storage is not None:
+        return PageVerdict(f"{storage} of FIFO storage", reason, "yes")
+    if status is Status.INFEASIBLE:
+        return PageVerdict("No depths reach the goal", reason, "no")
+    return PageVerdict("No depths found", reason, "unknown")
 
 
 def summary_section(
@@ -92,8 +102,13 @@ def deadlock_section(title: str, note: str, waits: Iterable[str], repair: str) -
     return Section("deadlock", title, joined(parts))
 
 
-def occupancy_section(fifos: Sequence[PageFifo], end: int, span: str) -> Section:
-    """Return a chart for each FIFO deeper than 2, the largest first. span: what is simulated."""
+def occupancy_section(fifos: Sequence[PageFifo], end: int, span: str, reason: str) -> Section:
+    """Return a chart for each FIFO deeper than 2, the largest first.
+
+    span: what is simulated. reason: why nothing is simulated, or "".
+    """
+    if reason:
+        return Section("occupancy", "FIFOs over time", left_out(reason))
     deep = [(fifo, fifo.held) for fifo in fifos if fifo.depth > LEAST_DEPTH and fifo.held]
     deep.sort(key=lambda pair: -pair[0].storage)
     shown = deep[:MOST_CHARTS]
@@ -161,6 +176,20 @@ def depth_section(fifos: Sequence[PageFifo], unit: str, origin: str) -> Section:
             shown.append(Cell(text="" if initial is None else str(initial), value=initial))
         rows.append(Row(cells=tuple(shown)))
     return Section("depths", "FIFO depths", sortable("fifos", "FIFO", titles, rows, is_live=False))
+
+
+def diagram_section(
+    title: str, note: str, label: str, blocks: Sequence[Block], edges: Sequence[tuple[int, int]]
+) -> Section:
+    """Return blocks from sources to sinks. edges: pairs of a writer and a reader among the blocks."""
+    order = topological(len(blocks), edges)
+    position = {number: place for place, number in enumerate(order)}
+    in_order = []
+    for number in order:
+        sources = dict.fromkeys(position[source] for source, target in edges if target == number)
+        in_order.append(replace(blocks[number], sources=tuple(sources)))
+    content = [element("p", note), block_diagram(in_order, label)]
+    return Section("layers", title, joined(content))
 
 
 def topological(count: int, edges: Sequence[tuple[int, int]]) -> list[int]:

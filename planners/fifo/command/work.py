@@ -26,6 +26,7 @@ from planners.fifo.command.answer import (
     as_json,
     as_text,
     config_text,
+    exit_code,
     front_json,
     front_text,
 )
@@ -40,7 +41,7 @@ from planners.fifo.finn.reading import (
     read_folding,
 )
 from planners.fifo.hls.call import cost as hls_cost
-from planners.fifo.hls.reading import project_design, read_source, with_depths
+from planners.fifo.hls4ml_project import project_design, read_source, with_depths
 from planners.fifo.study import Study, front, study
 from planners.fifo.timing.cluster import TimingOptions
 
@@ -75,15 +76,11 @@ def work(options: argparse.Namespace) -> int:
 def _require_one_question(options: argparse.Namespace) -> None:
     """Refuse options of a single answer together with those of the trade-off."""
     is_front = options.front or bool(options.plot)
-    for option in (
-        *("fps", "period", "deadlock_free", "output", "in_place", "sensitivity", "page"),
-    ):
-        if is_front and getattr(options, option, None):
-            word = option.replace("_", "-")
-            raise CsdfError(
-                f"{'--front lists' if options.front else '--plot draws'} the trade-off: give it "
-                f"without {'-o' if option == 'output' else f'--{word}'}"
-            )
+    subject = "--front lists" if options.front else "--plot draws"
+    for name in ("fps", "period", "deadlock_free", "output", "in_place", "sensitivity", "page"):
+        if is_front and getattr(options, name, None):
+            option = "-o" if name == "output" else f"--{name.replace('_', '-')}"
+            raise CsdfError(f"{subject} the trade-off: give it without {option}")
 
 
 def _print(value: dict[str, Any], lines: list[str], options: argparse.Namespace) -> None:
@@ -117,7 +114,9 @@ def _finn(options: argparse.Namespace) -> int:
     if options.output and answered is not None and answered.cores:
         write_text(options.output, folding_text(answered.design, answered.cores, folding))
         remark(options.program, f"wrote {options.output}, a folding file with these depths")
-    return answers.ANSWERED if answered is None else _exit_code(answered, options)
+    if answered is None:
+        return answers.ANSWERED
+    return exit_code(answered.sizing, is_best_effort=options.best_effort)
 
 
 def _hls4ml(options: argparse.Namespace) -> int:
@@ -138,15 +137,7 @@ def _hls4ml(options: argparse.Namespace) -> int:
     if options.in_place and depths:
         write_text(source.file, with_depths(source, depths))
         remark(options.program, f"wrote {source.file}, the project with these depths")
-    return _exit_code(answered, options)
-
-
-def _exit_code(found: Study, options: argparse.Namespace) -> int:
-    if found.sizing.status is Status.INFEASIBLE:
-        return answers.NO
-    is_open = found.sizing.is_cut_short and not options.best_effort
-    is_unknown = found.sizing.status is Status.UNKNOWN or is_open
-    return answers.UNKNOWN if is_unknown else answers.ANSWERED
+    return exit_code(answered.sizing, is_best_effort=options.best_effort)
 
 
 def _answered(

@@ -160,11 +160,8 @@ def _max_pool(node: FinnNode, options: TimingOptions) -> Cluster:
         (size + window - 1) // window if node["CeilMode"] else size // window
         for size, window in zip(image, pool, strict=True)
     ]
-    reading, writing, total = (
-        pool[0] * image[1] * folds,
-        output_pixels[1] * folds,
-        prod(image) * folds,
-    )
+    reading, writing = pool[0] * image[1] * folds, output_pixels[1] * folds
+    total = prod(image) * folds
     require_few(max(output_pixels[0] * (reading + writing), total))
     rows = counting(output_pixels[0])[:, None] * (reading + writing)
     reads = np.ravel(rows + counting(reading))[:total]
@@ -361,8 +358,7 @@ def converter_cluster(
     end = (counting(written) + 1) * (bits_out // step)
     reads, writes = counting(read), counting(written)
     if read >= written:
-        # A word is written in the cycle of the read that completes it; each port moves at most one word
-        # a cycle.
+        # A word is written when it is complete; each port moves at most one word a cycle.
         writes = np.maximum.accumulate(np.searchsorted(begin, end, side="left") - 1)
     else:
         reads = np.searchsorted(end, begin, side="right")

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import csv
 import re
-from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -27,9 +26,10 @@ from planners.fifo.hls.pipelines import (
     Event,
     Item,
     StagedDesign,
-    StagedFifo,
     StagedProcess,
+    staged_fifos,
 )
+from planners.fifo.hls.trace import TracedFifo
 from planners.kernels.stage_times import READ, WRITE
 
 COLUMNS = ("process", "loop", "iteration", "fifo", "read|write", "stage")
@@ -139,43 +139,26 @@ def _design(
     widths: dict[str, dict[str, int]],
 ) -> StagedDesign:
     """Return the design. fifos: numbers by name; lines: of their first access."""
-    accesses = [
-        (access, index)
-        for index, process in enumerate(processes.values())
-        for of_stage in process.events.values()
-        for access in of_stage
-    ]
-    counts, ends = Counter(access for access, _ in accesses), dict(accesses)
-    staged_fifos = []
-    for name, fifo in fifos.items():
-        written, read = counts[fifo, WRITE], counts[fifo, READ]
-        if read > written:
-            raise InvalidGraph(
-                f"{file}:{lines[name]}: FIFO {name!r}: {read} words are read, but only "
-                f"{written} are written; the reader never ends"
-            )
-        stated = widths.get(name, {})
-        staged_fifos.append(
-            StagedFifo(
-                name=name,
-                group=name.split("[")[0],
-                bits=stated.get("bits", 32),
-                depth=stated.get("depth", 2),
-                kind="",
-                line=lines[name],
-                words=written,
-                writer=ends[fifo, WRITE],
-                reader=ends.get((fifo, READ), ends[fifo, WRITE]),
-            )
+    declared = [
+        TracedFifo(
+            name=name,
+            group=name.split("[")[0],
+            bits=widths.get(name, {}).get("bits", 32),
+            depth=widths.get(name, {}).get("depth"),
+            kind="",
+            line=lines[name],
         )
+        for name in fifos
+    ]
+    staged_processes = [_staged(file, name, process) for name, process in processes.items()]
     assumed = tuple(
         f"{name}: 32 bits, as no line # fifo says its width" for name in fifos if name not in widths
     )
     return StagedDesign(
         name=file.stem,
         file=str(file),
-        fifos=tuple(staged_fifos),
-        processes=tuple(_staged(file, name, process) for name, process in processes.items()),
+        fifos=staged_fifos(declared, staged_processes, file),
+        processes=tuple(staged_processes),
         assumptions=assumed,
     )
 

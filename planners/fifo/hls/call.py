@@ -80,21 +80,19 @@ def block_rams(depth: int, bits: int) -> int:
     return count
 
 
-class BlockedProcess(NamedTuple):
-    """A process of a deadlock, with the FIFO or the preceding process that it waits for."""
+class ProcessWait(NamedTuple):
+    """A process waits for a FIFO, or for the end of another process where `fifo` is None."""
 
     process: int
     fifo: int | None
     is_writing: bool
 
 
-class Waited(NamedTuple):
-    """A wait on the critical path: the time at which a FIFO let a process continue."""
+class TimedWait(NamedTuple):
+    """A wait on the critical path, and the time at which it ended."""
 
-    process: int
+    wait: ProcessWait
     time: int
-    fifo: int | None
-    is_writing: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,9 +109,9 @@ class Outcome:
     holding: tuple[int, ...]
     slowed: tuple[int, ...] = ()
     processes: tuple[int, ...] = ()
-    blocked: tuple[BlockedProcess, ...] = ()
+    blocked: tuple[ProcessWait, ...] = ()
     full: tuple[int, ...] = ()
-    path: tuple[Waited, ...] = ()
+    path: tuple[TimedWait, ...] = ()
 
 
 class _CallRun(NamedTuple):
@@ -321,8 +319,7 @@ class CallModel:
     ) -> _CallRun:
         """Simulate a call. has_path: record the waits of the longest path.
 
-        is_whole: simulate all events, without skipping repeated states. has_words: keep the times of
-        all words.
+        is_whole: simulate all events, skip no repeated states. has_words: keep the times of all words.
         """
         backend = compiler.backend(fits=self._largest <= compiler.INT64_SUM_LIMIT)
         bounded, latencies, sizes, lengths = self._fifo_settings(
@@ -402,8 +399,7 @@ class CallModel:
     def _ring_layout(self, lengths: Sequence[int]) -> tuple[list[int], int, int]:
         """Return the offsets of the rings, their total words, and the words of a snapshot."""
         rings, total, snapshot_words = [0] * len(lengths), 0, 0
-        # Small FIFOs come first: a snapshot keeps only a prefix of the rings, with as many FIFOs as
-        # fit.
+        # Small FIFOs come first: a snapshot keeps a prefix of the rings, with as many FIFOs as fit.
         for number in sorted(range(len(lengths)), key=lengths.__getitem__):
             rings[number], total = total, total + lengths[number]
             if total * SNAPSHOT_SHARE <= self.events:
@@ -444,9 +440,9 @@ class CallModel:
             *(backend.blank(words) for _ in range(8)),
         )
 
-    def _deadlock(self, run: dict[str, Any]) -> tuple[BlockedProcess, ...]:
+    def _deadlock(self, run: dict[str, Any]) -> tuple[ProcessWait, ...]:
         """The cycle of processes that wait for each other, or a chain to a process that has ended."""
-        waits: dict[int, tuple[int, BlockedProcess]] = {}
+        waits: dict[int, tuple[int, ProcessWait]] = {}
         for process, staged in enumerate(self.design.processes):
             if int(run["end"][process]) != NOWHERE:
                 continue
@@ -455,15 +451,14 @@ class CallModel:
                 predecessor = next(
                     before for before in staged.after if int(run["end"][before]) == NOWHERE
                 )
-                waits[process] = predecessor, BlockedProcess(process, None, is_writing=False)
+                waits[process] = predecessor, ProcessWait(process, None, is_writing=False)
                 continue
             is_writing = int(run["blocked_kind"][process]) == WRITE
             ends = self.design.fifos[fifo]
             predecessor = ends.reader if is_writing else ends.writer
-            waits[process] = predecessor, BlockedProcess(process, fifo, is_writing=is_writing)
+            waits[process] = predecessor, ProcessWait(process, fifo, is_writing=is_writing)
         chain: list[int] = []
-        # Following the waits from any blocked process ends in a cycle, or at a process that has
-        # ended.
+        # The waits from any blocked process lead into a cycle, or to a process that has ended.
         process = min(waits)
         while process in waits and process not in chain:
             chain.append(process)
@@ -497,19 +492,15 @@ def _times_of_words(fifos: dict[str, Any], fifo: int) -> tuple[Numbers, Numbers]
     )
 
 
-def _path(records: dict[str, Any], number: int) -> tuple[Waited, ...]:
+def _path(records: dict[str, Any], number: int) -> tuple[TimedWait, ...]:
     """The recorded waits of the longest path, latest first."""
     process, time, fifo, kind, before = records["waits"]
     room, limits = records["room"], []
     while number != NOWHERE and records["count"] - number <= room:
         at = number % room
-        cause = int(fifo[at])
-        limits.append(
-            Waited(
-                int(process[at]), int(time[at]), None if cause == NOWHERE else cause,
-                int(kind[at]) == WRITE,
-            )
-        )  # fmt: skip
+        cause = None if int(fifo[at]) == NOWHERE else int(fifo[at])
+        wait = ProcessWait(int(process[at]), cause, is_writing=int(kind[at]) == WRITE)
+        limits.append(TimedWait(wait, int(time[at])))
         number = int(before[at])
     return tuple(limits)
 

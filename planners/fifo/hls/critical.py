@@ -5,18 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-from planners.fifo.hls.call import ROOM, CallModel, Outcome, Waited
+from planners.fifo.hls.call import ROOM, CallModel, Outcome, ProcessWait, TimedWait
 
 MOST_STEPS = 64  # longest repeated part of the critical path that is searched for, in waits
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProcessWait:
-    """A process waits for a FIFO, or for the end of another process where `fifo` is None."""
-
-    process: int
-    fifo: int | None
-    is_writing: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,13 +33,12 @@ def limit(model: CallModel, outcome: Outcome) -> CycleLimit:
     cycles = outcome.cycles or 0
     path = tuple(reversed(outcome.path))
     shares: Counter[int] = Counter()
-    ends = [step.time for step in path[1:]] + [cycles]
-    for step, end in zip(path, ends, strict=True):
-        shares[step.process] += end - step.time
+    ends = [waited.time for waited in path[1:]] + [cycles]
+    for waited, end in zip(path, ends, strict=True):
+        shares[waited.wait.process] += end - waited.time
     is_whole = not path or len(path) < ROOM
     if path and is_whole:
-        first = _before(model, path[0])
-        shares[first] += path[0].time
+        shares[_awaited(model, path[0].wait)] += path[0].time
     if not path:
         process = max(outcome.processes, key=lambda process: model.design.processes[process].stages)
         shares[process] = cycles
@@ -61,8 +51,8 @@ def limit(model: CallModel, outcome: Outcome) -> CycleLimit:
     )
 
 
-def _before(model: CallModel, wait: Waited) -> int:
-    """The process that a wait waits for."""
+def _awaited(model: CallModel, wait: ProcessWait) -> int:
+    """The process that a wait is for."""
     if wait.fifo is None:
         after = model.design.processes[wait.process].after
         return max(after) if after else wait.process
@@ -71,12 +61,12 @@ def _before(model: CallModel, wait: Waited) -> int:
 
 
 def _repeated(
-    model: CallModel, path: tuple[Waited, ...]
+    model: CallModel, path: tuple[TimedWait, ...]
 ) -> tuple[tuple[ProcessWait, ...], int | None]:
     """Return the waits between two occurrences of the most frequent wait, and their cycles."""
     keys = [
-        (step.process, None if step.fifo is None else model.group_of[step.fifo], step.is_writing)
-        for step in path
+        (wait.process, None if wait.fifo is None else model.group_of[wait.fifo], wait.is_writing)
+        for wait, _ in path
     ]
     if not keys:
         return (), None
@@ -85,18 +75,14 @@ def _repeated(
     if count < 3:
         return (), None
     indices = [number for number, key_at in enumerate(keys) if key_at == key]
-    # The middle of the path is far from the start and the end of the call, where the pattern may
-    # differ.
+    # In the middle of the path: the pattern may differ at the start and the end of the call.
     middle = len(indices) // 2
     first, last = indices[middle - 1], indices[middle]
-    steps = [
-        ProcessWait(process=step.process, fifo=step.fifo, is_writing=step.is_writing)
-        for step in path[first:last][:MOST_STEPS]
-    ]
-    return tuple(steps), path[last].time - path[first].time
+    steps = tuple(waited.wait for waited in path[first:last][:MOST_STEPS])
+    return steps, path[last].time - path[first].time
 
 
-def in_words(
+def wait_in_words(
     model: CallModel,
     depths: tuple[int, ...],
     step: ProcessWait,

@@ -37,13 +37,21 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
+from pathlib import Path
 from typing import NamedTuple
 
 from csdf.errors import InvalidGraph
 from planners.fifo.design import LEAST_DEPTH
 from planners.fifo.hls.process_modules import Members, is_of_module, modules_of_processes, shortened
 from planners.fifo.hls.synthesis_report import ReportedLoop, SynthesisReport
-from planners.fifo.hls.trace import Access, Iteration, LoopExecution, RepeatedIterations, Trace
+from planners.fifo.hls.trace import (
+    Access,
+    Iteration,
+    LoopExecution,
+    RepeatedIterations,
+    Trace,
+    TracedFifo,
+)
 from planners.kernels.stage_times import NEED, READ, RELEASE, WRITE
 
 # Stages from the last stage of a loop to the first stage of the next loop, as in RTL simulations of
@@ -149,8 +157,7 @@ def staged(
     for array in trace.arrays:
         for reader in array.readers:
             for writer in array.writers:
-                # Arrays are PIPO buffers: only a writer earlier in program order starts the reader
-                # of the same call.
+                # Arrays are PIPO buffers: a reader waits for writers before it in program order.
                 if owner[writer] < owner[reader]:
                     after[owner[reader]].add(owner[writer])
     processes = []
@@ -172,7 +179,7 @@ def staged(
     return StagedDesign(
         name=trace.top,
         file=str(trace.file),
-        fifos=_fifos(trace, processes),
+        fifos=staged_fifos(trace.fifos, processes, trace.file),
         processes=tuple(processes),
         assumptions=assumptions,
         largest_skew=max((builder.largest_skew for builder in builders), default=0),
@@ -193,33 +200,38 @@ def counted_accesses(track: Track) -> dict[tuple[int, int], int]:
     return totals
 
 
-def _fifos(trace: Trace, processes: Sequence[StagedProcess]) -> tuple[StagedFifo, ...]:
-    """Return the FIFOs with writer and reader. Raises InvalidGraph for two writers or readers."""
-    ends: list[dict[bool, dict[int, int]]] = [{True: {}, False: {}} for _ in trace.fifos]
+def staged_fifos(
+    fifos: Sequence[TracedFifo], processes: Sequence[StagedProcess], file: Path
+) -> tuple[StagedFifo, ...]:
+    """Return the FIFOs with writer and reader.
+
+    Raises InvalidGraph for several writers or readers, and for more reads than writes.
+    """
+    ends: list[dict[bool, dict[int, int]]] = [{True: {}, False: {}} for _ in fifos]
     for number, process in enumerate(processes):
         for track in process.tracks:
             for (number_of, kind), times in counted_accesses(track).items():
                 if kind != RELEASE:
                     side = ends[number_of][kind == WRITE]
                     side[number] = side.get(number, 0) + times
-    after = []
-    for fifo, sides in zip(trace.fifos, ends, strict=True):
+    with_ends = []
+    for fifo, sides in zip(fifos, ends, strict=True):
         for is_write, side in sides.items():
             if len(side) > 1:
                 names = ", ".join(processes[number].name for number in side)
                 raise InvalidGraph(
-                    f"{trace.file}:{fifo.line}: FIFO {fifo.name!r} is "
+                    f"{file}:{fifo.line}: FIFO {fifo.name!r} is "
                     f"{'written' if is_write else 'read'} by {len(side)} processes ({names}); "
                     "a FIFO of a dataflow region has one"
                 )
         written, read = sum(sides[True].values()), sum(sides[False].values())
         if read > written:
             raise InvalidGraph(
-                f"{trace.file}:{fifo.line}: FIFO {fifo.name!r}: {read} words are read, but only "
+                f"{file}:{fifo.line}: FIFO {fifo.name!r}: {read} words are read, but only "
                 f"{written} are written in one call; the reader never ends"
             )
         writer = next(iter(sides[True]), next(iter(sides[False]), 0))
-        after.append(
+        with_ends.append(
             StagedFifo(
                 name=fifo.name,
                 group=fifo.group,
@@ -232,7 +244,7 @@ def _fifos(trace: Trace, processes: Sequence[StagedProcess]) -> tuple[StagedFifo
                 reader=next(iter(sides[False]), writer),
             )
         )
-    return tuple(after)
+    return tuple(with_ends)
 
 
 def _builder(
@@ -486,8 +498,7 @@ class _Builder:
         for (fifo, writes), count in maximum.items():
             if writes:
                 for number in range(count):
-                    # The last write is in the last stage; earlier writes of the same FIFO precede
-                    # it, one a cycle.
+                    # Earlier writes of the same FIFO precede the last write, one a cycle.
                     stage = max(0, last - (count - 1 - number))
                     pipeline.offsets[fifo, WRITE, number] = stage
                 continue

@@ -82,9 +82,7 @@ class TracedFifo:
     bits: width of a word.
     depth: in words, from the source; None if the source gives none.
     kind: memory from BIND_STORAGE.
-    line, pragma_line: of the declaration; of its STREAM pragma, if any.
-    words: words written in the run.
-    left: words that were not read by the end of the run.
+    line: of the declaration.
     """
 
     name: str
@@ -93,9 +91,6 @@ class TracedFifo:
     depth: int | None
     kind: str
     line: int
-    pragma_line: int | None
-    words: int
-    left: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,9 +186,8 @@ class TraceReader:
         """The streams of the rows `fifo`: FIFOs between processes, and ports of the top function."""
         streams = _Streams([], [], {}, [])
         for number, row in enumerate(rows):
-            _, name, group, bits, depth, kind, _, line, pragma, is_port, is_asked, written, read = (
-                row
-            )
+            # Then the line of the pragma, two flags, and the numbers of written and read words.
+            _, name, group, bits, depth, kind, _, line, _, is_port, is_asked, *_ = row
             name = name or f"stream {number}"
             if int(is_asked):
                 streams.remarks.append(
@@ -212,9 +206,6 @@ class TraceReader:
                     depth=int(depth) if int(depth) >= 0 else None,
                     kind=kind.removeprefix("fifo_"),
                     line=int(line),
-                    pragma_line=int(pragma) or None,
-                    words=int(written),
-                    left=int(written) - int(read),
                 )
             )
         return streams

@@ -43,8 +43,7 @@ def fifos(*groups, bits=32, depth=None):
     names = [(group, f"{group}[{lane}]") for group, lanes in groups for lane in range(lanes)]
     return tuple(
         TracedFifo(
-            name=name, group=group, bits=bits, depth=depth, kind="", line=9, pragma_line=None,
-            words=0, left=0,
+            name=name, group=group, bits=bits, depth=depth, kind="", line=9
         )
         for group, name in names
     )  # fmt: skip

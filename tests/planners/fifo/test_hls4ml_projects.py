@@ -9,9 +9,9 @@ import pytest
 
 from csdf.cli.main import main
 from csdf.errors import UnreadableFile
+from planners.fifo import hls4ml_project
 from planners.fifo.event_graph import EventGraph
-from planners.fifo.hls import reading
-from planners.fifo.hls.reading import (
+from planners.fifo.hls4ml_project import (
     FUNCTIONS,
     FunctionCall,
     SourceReader,
@@ -150,7 +150,7 @@ CONFIGURATION = "OnnxModel: net.onnx\nOutputDir: prj\nProjectName: small\nIOType
 
 
 def test_a_configuration_without_its_project_says_that_hls4ml_is_missing(tmp_path, monkeypatch):
-    monkeypatch.setattr(reading, "find_spec", lambda _: None)
+    monkeypatch.setattr(hls4ml_project, "find_spec", lambda _: None)
     file = tmp_path / "hls4ml_config.yml"
     file.write_text(CONFIGURATION)
     with pytest.raises(UnreadableFile, match=r"hls4ml convert -c hls4ml_config\.yml"):

@@ -13,7 +13,7 @@ torch = pytest.importorskip("torch", reason=NEEDED)
 from csdf.errors import UnreadableFile  # noqa: E402
 from csdf.status import Status  # noqa: E402
 from planners.fifo.event_graph import EventGraph  # noqa: E402
-from planners.fifo.hls.reading import project_design, read_source  # noqa: E402
+from planners.fifo.hls4ml_project import project_design, read_source  # noqa: E402
 from planners.fifo.study import max_rate, period_of  # noqa: E402
 from planners.fifo.timing.cluster import TimingOptions  # noqa: E402
 from planners.integrations.hls4ml import register  # noqa: E402
