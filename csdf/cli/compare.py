@@ -288,9 +288,7 @@ def _times(one: Mapping[str, Any]) -> str:
     return f"; {time_in_words(one['seconds'])}, csdf {time_in_words(one['own_seconds'])}"
 
 
-def _table(
-    found: dict[str, list[Verdict]],
-) -> str:
+def _table(found: dict[str, list[Verdict]]) -> str:
     verdicts_all = [verdict for verdicts in found.values() for verdict in verdicts]
     asked_questions = list(
         dict.fromkeys((verdict.tool, verdict.question) for verdict in verdicts_all)

@@ -85,10 +85,7 @@ class Parser(argparse.ArgumentParser):
             self.epilog, self.notes = f"{fill(self.notes, WIDTH)}\n\n{self.epilog}", ""
         text, head, examples = super().format_help().partition(f"{EXAMPLES}\n")
         form = TextWrapper(
-            WIDTH - 2,
-            subsequent_indent=" " * 6,
-            break_long_words=False,
-            break_on_hyphens=False,
+            WIDTH - 2, subsequent_indent=" " * 6, break_long_words=False, break_on_hyphens=False
         )
         lines = [" \\\n".join(form.wrap(example)) + "\n" for example in examples.splitlines()]
         return "".join([text, head, *lines])
@@ -133,10 +130,7 @@ def new_parser(
     """
     lines = "\n".join(f"  {example}" for example in examples)
     parser = Parser(
-        prog=program,
-        description=about,
-        epilog=f"{EXAMPLES}\n{lines}",
-        allow_abbrev=False,
+        prog=program, description=about, epilog=f"{EXAMPLES}\n{lines}", allow_abbrev=False
     )
     parser.color = False  # messages quote parts of the help, and would quote its escape codes
     parser._negative_number_matcher = NEGATIVE  # a wrong size is refused as such, not as an option
@@ -193,9 +187,7 @@ def add_json_option(parser: argparse._ActionsContainer) -> None:
 def add_explain_option(parser: argparse._ActionsContainer) -> None:
     """Add --explain: the long form of an answer in words."""
     parser.add_argument(
-        "--explain",
-        action="store_true",
-        help="print details, and definitions of the terms",
+        "--explain", action="store_true", help="print details, and definitions of the terms"
     )
 
 

@@ -13,11 +13,7 @@ from csdf.analysis.bound_channels import why_unlimited
 from csdf.analysis.consistency import repetition_vector
 from csdf.analysis.latency import iteration_times
 from csdf.analysis.liveness import deadlock
-from csdf.analysis.schedules import (
-    listed_firings,
-    periodic_schedule,
-    strictly_periodic_schedule,
-)
+from csdf.analysis.schedules import listed_firings, periodic_schedule, strictly_periodic_schedule
 from csdf.analysis.self_timed import self_timed_execution
 from csdf.analysis.throughput import throughput
 from csdf.cli import answers, loading, option_values, parsers

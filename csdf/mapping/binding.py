@@ -23,24 +23,13 @@ from csdf.mapping.model import (
     Platform,
     StaticOrder,
 )
-from csdf.model.graph import (
-    Actor,
-    Channel,
-    Graph,
-    in_finer_time,
-    self_loop,
-    space_channel,
-)
+from csdf.model.graph import Actor, Channel, Graph, in_finer_time, self_loop, space_channel
 
 # Suffixes to the name of a channel, for the actors and channels that model its transfer and buffers.
 TRANSFER = " (transfer)"
 WAIT = " (wait)"
 MEMORY, SOURCE, TARGET = "memory", "source", "target"  # the fields of a Buffer
-SPACE = {
-    MEMORY: " (space)",
-    SOURCE: " (space at its source)",
-    TARGET: " (space at its target)",
-}
+SPACE = {MEMORY: " (space)", SOURCE: " (space at its source)", TARGET: " (space at its target)"}
 
 
 def durations_on(actor: Actor, core: Core) -> tuple[int, ...]:

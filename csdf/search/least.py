@@ -100,9 +100,7 @@ def narrowing(
             capacities[index] += grown * variable.step
     yield tuple(capacities)
     yield from reduced(
-        variables,
-        tuple(capacities),
-        lambda trial: is_sufficient(evaluator.evaluate(trial).period),
+        variables, tuple(capacities), lambda trial: is_sufficient(evaluator.evaluate(trial).period)
     )
 
 

@@ -56,10 +56,7 @@ class ChainLabels(Generic[Point]):
         self._ending: dict[Hashable, list[tuple[ChainLabel[Point], Point]]] = {}
 
     def extend(
-        self,
-        begin: Hashable,
-        end: Hashable,
-        links: Sequence[tuple[int, tuple[int, ...], Point]],
+        self, begin: Hashable, end: Hashable, links: Sequence[tuple[int, tuple[int, ...], Point]]
     ) -> None:
         """Add links from a place with a known front, each with its peak and costs, before `at(end)`."""
         ending = self._ending.setdefault(end, [])

@@ -35,11 +35,7 @@ class SequentialRun:
     """
 
     def __init__(
-        self,
-        graph: Graph,
-        variables: Sequence[Variable],
-        cycles: Sequence[int],
-        stop: Stop,
+        self, graph: Graph, variables: Sequence[Variable], cycles: Sequence[int], stop: Stop
     ) -> None:
         self._variables = variables
         self._cycles = list(cycles)

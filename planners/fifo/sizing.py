@@ -446,8 +446,7 @@ def exchanged(
     # Large exchanges first; halved shares reach depths that large steps jump over.
     for share in SHARES:
         for position in sorted(
-            range(len(depths)),
-            key=lambda index: (minimum[index] - current[index]) * weights[index],
+            range(len(depths)), key=lambda index: (minimum[index] - current[index]) * weights[index]
         ):
             fewer = -(-(current[position] - minimum[position]) // share)
             while 0 < fewer <= current[position] - minimum[position]:

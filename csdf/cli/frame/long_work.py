@@ -40,9 +40,7 @@ def stop_after(
     if effort is not None and seconds is None:
         seconds = max(CLOCK_FACTOR * effort, LEAST_CLOCK_SECONDS)
     return Stop(
-        seconds,
-        effort=effort,
-        report=None if what is None else shown(what, effort or seconds),
+        seconds, effort=effort, report=None if what is None else shown(what, effort or seconds)
     )
 
 

@@ -91,10 +91,7 @@ def read_actor_texts(document: Sdf3Document, *, assume_zero_times: bool) -> dict
 
 
 def _actor_text(
-    document: Sdf3Document,
-    name: str,
-    element: Element,
-    processors: tuple[ProcessorTimes, ...],
+    document: Sdf3Document, name: str, element: Element, processors: tuple[ProcessorTimes, ...]
 ) -> ActorText:
     ports = _ports(document, element, name)
     parts: tuple[ActorPort | ProcessorTimes, ...] = (*ports.values(), *processors)
@@ -194,11 +191,7 @@ def _wrong_port(document: Sdf3Document, element: Element, actor: str) -> Unreada
 
 
 def _processors(
-    document: Sdf3Document,
-    actor: str,
-    properties: Element | None,
-    *,
-    assume_zero_times: bool,
+    document: Sdf3Document, actor: str, properties: Element | None, *, assume_zero_times: bool
 ) -> tuple[ProcessorTimes, ...]:
     if properties is None:
         return ()
@@ -274,8 +267,4 @@ def actor_of(text: ActorText, lists: list[tuple[Time, ...]], scale: int) -> Acto
         Processor(name=processor.name, durations=durations[number], is_default=number == chosen)
         for number, processor in enumerate(text.processors)
     )
-    return Actor(
-        name=text.name,
-        durations=durations[chosen],
-        processors=processors,
-    )
+    return Actor(name=text.name, durations=durations[chosen], processors=processors)

@@ -237,10 +237,7 @@ class CapacityPrograms:
     """
 
     def __init__(
-        self,
-        variables: Sequence[Variable],
-        seconds: Callable[[], float],
-        look: Callable[[], None],
+        self, variables: Sequence[Variable], seconds: Callable[[], float], look: Callable[[], None]
     ) -> None:
         self._variables = variables
         self._seconds = seconds

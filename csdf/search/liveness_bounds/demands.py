@@ -22,11 +22,7 @@ from dataclasses import dataclass
 from math import gcd
 from typing import NamedTuple
 
-from csdf.search.liveness_bounds.linear_programs import (
-    LinearProgram,
-    bound_by_prices,
-    solution_of,
-)
+from csdf.search.liveness_bounds.linear_programs import LinearProgram, bound_by_prices, solution_of
 from csdf.search.liveness_bounds.windows import (
     CountedChannel,
     FiringWindow,

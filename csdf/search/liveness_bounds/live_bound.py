@@ -185,11 +185,7 @@ Regrown = Callable[[Sequence[int]], Distribution | None]
 
 
 def exchanges(
-    variables: Sequence[Variable],
-    known: Distribution,
-    regrown: Regrown,
-    random: Random,
-    tries: int,
+    variables: Sequence[Variable], known: Distribution, regrown: Regrown, random: Random, tries: int
 ) -> Iterator[Distribution]:
     """Yield after each try the smallest capacities so far.
 

@@ -33,13 +33,7 @@ from planners.fifo.command.answer import (
 from planners.fifo.command.page import fifo_page
 from planners.fifo.cores import CoreCost
 from planners.fifo.design import Design
-from planners.fifo.finn.reading import (
-    Folding,
-    fifo_depths,
-    folding_text,
-    read_design,
-    read_folding,
-)
+from planners.fifo.finn.reading import Folding, fifo_depths, folding_text, read_design, read_folding
 from planners.fifo.hls.call import cost as hls_cost
 from planners.fifo.hls4ml_project import project_design, read_source, with_depths
 from planners.fifo.study import Study, front, study

@@ -243,12 +243,7 @@ class CallModel:
         )
 
     def occupancy(
-        self,
-        depths: Depths,
-        group: int,
-        memories: Memories = None,
-        *,
-        spend: Spend = spend_nothing,
+        self, depths: Depths, group: int, memories: Memories = None, *, spend: Spend = spend_nothing
     ) -> int:
         """Return the depth from which on no write to a group waits, at these depths elsewhere."""
         unbounded = [*depths[:group], None, *depths[group + 1 :]]

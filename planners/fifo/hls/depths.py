@@ -27,12 +27,7 @@ from planners.fifo.design import LEAST_DEPTH
 from planners.fifo.event_graph import Spend, spend_nothing
 from planners.fifo.hls.call import CallModel, Outcome
 from planners.fifo.hls.call_design import CallGraph
-from planners.fifo.hls.reduction import (
-    Depths,
-    occupied_depths,
-    reductions,
-    total_cost,
-)
+from planners.fifo.hls.reduction import Depths, occupied_depths, reductions, total_cost
 from planners.fifo.sizing import Sizing, SizingWhy, smallest_depths, variables_of
 
 STEPPED = ("bram", "lut")  # objectives that cost in steps
@@ -134,13 +129,7 @@ class _FewestBits:
     """The search for the fewest bits or elements of a call: best depths and lower bound so far."""
 
     def __init__(
-        self,
-        model: CallModel,
-        goal: int | None,
-        objective: str,
-        stop: Stop,
-        *,
-        is_full_rate: bool,
+        self, model: CallModel, goal: int | None, objective: str, stop: Stop, *, is_full_rate: bool
     ) -> None:
         self._model, self._goal, self._objective, self._stop = model, goal, objective, stop
         self._finishing = stop.finishing()

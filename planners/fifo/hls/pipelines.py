@@ -135,10 +135,7 @@ Skew = int | None  # stages; None for as many as the reader of each lane has
 
 
 def staged(
-    trace: Trace,
-    report: SynthesisReport,
-    skew: Skew = 0,
-    skews: Mapping[str, int] | None = None,
+    trace: Trace, report: SynthesisReport, skew: Skew = 0, skews: Mapping[str, int] | None = None
 ) -> StagedDesign:
     """Return the design with the stages of all accesses.
 

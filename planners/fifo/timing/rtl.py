@@ -55,10 +55,7 @@ def padding(read: Numbers, written: int, *, bits: int) -> Cluster:
     needed[read] = counting(len(read))
     moved = np.roll(read, 1) - 1
     moved[0] -= written  # of the frame before
-    waits = [
-        Wait(waiter=1, source=0, events=needed),
-        Wait(waiter=0, source=1, events=moved),
-    ]
+    waits = [Wait(waiter=1, source=0, events=needed), Wait(waiter=0, source=1, events=moved)]
     return _cluster(len(read), written, (bits, bits), waits)
 
 
