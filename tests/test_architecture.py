@@ -15,6 +15,7 @@ PACKAGES = ("csdf", "cnn2csdf", "planners")
 
 VALUES = {"csdf.errors", "csdf.status", "csdf.model", "csdf.model.shown"}
 VALUES |= {
+    "csdf.bisection",
     "csdf.entries",
     "csdf.arguments",
     "csdf.deprecation",
@@ -41,6 +42,7 @@ MAY_IMPORT = {  # layer: the other layers it may import; a module belongs to the
         *("csdf.errors", "csdf.log", "csdf.memory_limit", "csdf.status", "csdf.units"),
     },
     "csdf.arguments": {"csdf.errors", "csdf.model", "csdf.time_limit"},
+    "csdf.bisection": set(),
     "csdf.deprecation": set(),
     "csdf.entries": {"csdf.errors"},
     "csdf.gc_pause": set(),

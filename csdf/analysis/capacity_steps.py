@@ -13,6 +13,7 @@ from csdf.analysis.liveness import deadlock
 from csdf.analysis.throughput import throughput
 from csdf.analysis.varying import VaryingGraph
 from csdf.arguments import Positive, public
+from csdf.bisection import first_above_zero
 from csdf.errors import CsdfError, Deadlocked
 from csdf.model.graph import Channel, Graph
 from csdf.model.shown import Shown, Tabular
@@ -133,10 +134,4 @@ def _least_live(graph: Graph, channel: Channel, step: int, stop: Stop) -> int:
 
     if runs(0):
         return channel.initial_tokens
-    low, high = 0, 1
-    while not runs(high):
-        low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if runs(middle) else (middle, high)
-    return channel.initial_tokens + high * step
+    return channel.initial_tokens + first_above_zero(runs) * step

@@ -136,12 +136,9 @@ def work(options: argparse.Namespace) -> int:
         code = answers.UNKNOWN
     if code == answers.UNKNOWN:
         remark(options.program, "interrupted; the comparisons so far are shown")
-    verdicts = [verdict for rows in verdicts_of.values() for verdict in rows]
-    listed = [
-        {"file": path, **verdict.to_json()}
-        for path, rows in verdicts_of.items()
-        for verdict in rows
-    ]
+    pairs = [(path, verdict) for path, rows in verdicts_of.items() for verdict in rows]
+    verdicts = [verdict for _, verdict in pairs]
+    listed = [{"file": path, **verdict.to_json()} for path, verdict in pairs]
     if not options.json_lines:
         row = {"verdicts": listed, "summary": _counts(verdicts)}
         answers.show(row, _summary(verdicts), options)
@@ -290,29 +287,17 @@ def _times(one: Mapping[str, Any]) -> str:
 
 def _table(found: dict[str, list[Verdict]]) -> str:
     verdicts_all = [verdict for verdicts in found.values() for verdict in verdicts]
-    asked_questions = list(
-        dict.fromkeys((verdict.tool, verdict.question) for verdict in verdicts_all)
-    )
-    heads = ["graph", *(f"{escaped(name)} {_word(question)}" for name, question in asked_questions)]
+    asked = list(dict.fromkeys((verdict.tool, verdict.question) for verdict in verdicts_all))
+    heads = ["graph", *(f"{escaped(tool)} {_word(question)}" for tool, question in asked)]
     rows = []
     for path, verdicts in found.items():
-        verdict_of = {(verdict.tool, verdict.question): verdict for verdict in verdicts}
+        marks = {(verdict.tool, verdict.question): MARKS[verdict.verdict] for verdict in verdicts}
         name = verdicts[0].graph if verdicts else os.path.basename(path)
-        rows.append(
-            [
-                escaped(name),
-                *(
-                    MARKS[verdict_of[key].verdict] if key in verdict_of else ""
-                    for key in asked_questions
-                ),
-            ]
-        )
+        rows.append([escaped(name), *(marks.get(key, "") for key in asked)])
     remarks = [
         f"{verdict.graph}, {verdict.tool}, {verdict.question}: csdf {verdict.ours}; "
-        f"{verdict.tool} {verdict.theirs}; "
-        f"{verdict.reason or 'open'}"
-        for verdicts in found.values()
-        for verdict in verdicts
+        f"{verdict.tool} {verdict.theirs}; {verdict.reason or 'open'}"
+        for verdict in verdicts_all
         if verdict.verdict == DIFFERS
     ]
     return booktabs(heads, rows, texts=range(len(heads)), remarks=remarks)

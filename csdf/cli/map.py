@@ -179,7 +179,7 @@ def _answer(options: argparse.Namespace, stop: Stop) -> MapAnswer:
         graph = concurrency.read(options.file, options)
         if options.mapping is None:
             return _searched(graph, options, required, stop)
-        platform, mapping = _platform(options, graph), read_mapping(options.mapping)
+        platform, mapping = _platform(options, graph, required), read_mapping(options.mapping)
     if options.minimize == "buffers":
         return _with_least_buffers(graph, platform, mapping, options, stop)
     with working(f"analysing the mapping of {graph.name}"):
@@ -187,10 +187,12 @@ def _answer(options: argparse.Namespace, stop: Stop) -> MapAnswer:
     return MapAnswer(graph, platform, mapping, throughput, required=required)
 
 
-def _platform(options: argparse.Namespace, graph: Graph) -> Platform:
+def _platform(options: argparse.Namespace, graph: Graph, required: Fraction | None) -> Platform:
+    """Return the platform; by default a processor for each actor, to search the fewest."""
     if options.platform is not None:
         return read_platform(options.platform)
-    if options.processors is None and (options.mapping or options.minimize == "buffers"):
+    is_search = required is not None and not options.mapping and options.minimize != "buffers"
+    if options.processors is None and not is_search:
         raise CsdfError(
             f"{options.file}: no platform in it; give --platform FILE or --processors N"
         )
@@ -200,11 +202,7 @@ def _platform(options: argparse.Namespace, graph: Graph) -> Platform:
 def _searched(
     graph: Graph, options: argparse.Namespace, required: Fraction | None, stop: Stop
 ) -> MapAnswer:
-    if required is None and options.platform is None and options.processors is None:
-        raise CsdfError(
-            f"{options.file}: no platform in it; give --platform FILE or --processors N"
-        )
-    platform = _platform(options, graph)
+    platform = _platform(options, graph, required)
     stop = telling(stop, lambda progress: f"mapping {graph.name}: {progress.at}")
     if required is not None and options.minimize != "buffers":
         fewest = fewest_processors(graph, platform, period=required, budget=stop)

@@ -205,22 +205,15 @@ def _table_lines(graph: Graph, found: Sensitivity, seconds: float) -> Iterator[s
 
 def _actor_rows(rows: Sequence[ActorSensitivity]) -> Iterator[list[str]]:
     yield [
-        "actor",
-        "slack",
-        "critical if slower",
-        "reduction per unit",
-        "valid up to",
-        "min. period",
-    ]
+        "actor", "slack", "critical if slower", "reduction per unit", "valid up to", "min. period",
+    ]  # fmt: skip
     for row in sorted(rows, key=_worth)[:SHOWN] if len(rows) > SHOWN else rows:
         title = row.actor if row.phase is None else f"{row.actor}:{row.phase}"
         bound = "" if row.is_exact else " (lower bound)"
         slack = "unlimited" if row.slack is None else f"{row.slack}{bound}"
-        gain = (
-            [str(row.reduction), str(row.valid_up_to), str(row.min_period)]
-            if row.reduction
-            else ["-"] * 3
-        )
+        gain = ["-"] * 3
+        if row.reduction:
+            gain = [str(row.reduction), str(row.valid_up_to), str(row.min_period)]
         yield [title, slack, _names(row.next_critical), *gain]
 
 
@@ -264,9 +257,7 @@ def capacity_of(graph: Graph, options: argparse.Namespace) -> str | None:
     """Return the channel whose capacity is the parameter; None where it is no channel."""
     actors = {actor.name for actor in graph.actors}
     channels = {channel.name for channel in graph.channels}
-    channels_named = [
-        channel for channel in options.parameter if channel in channels and channel not in actors
-    ]
+    channels_named = [name for name in options.parameter if name in channels - actors]
     if channels_named and len(options.parameter) + len(options.scale) > 1:
         raise CsdfError(
             f"the capacity of channel {channels_named[0]!r} is a parameter of its own only"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from typing import ClassVar
 
 from csdf.analysis.consistency import repetition_vector
@@ -16,6 +15,7 @@ from csdf.model.exact import Exact, exact_above_zero
 from csdf.model.graph import Graph
 from csdf.model.shown import Shown
 from csdf.search.evaluator import PeriodEvaluation
+from csdf.search.learned_bounds import fast_enough
 from csdf.search.least import least_distribution
 from csdf.search.variables import (
     SearchSpace,
@@ -83,9 +83,6 @@ def min_buffers(
     require_valid(graph, platform, mapping)
     buffered = _BufferedMapping(graph, platform, mapping, unit)
 
-    def suffices(period: Fraction | None) -> bool:
-        return period is not None and (required is None or period <= required)
-
     def refusal() -> Reason:
         free = buffered.throughput((None,) * len(buffered.variables))
         if free.period is None:
@@ -93,7 +90,9 @@ def min_buffers(
         return because(BufferWhy.TOO_SLOW, period=free.period)
 
     stop = stop_of(budget)
-    minimum = least_distribution(buffered, buffered.variables, suffices, stop, refusal=refusal)
+    minimum = least_distribution(
+        buffered, buffered.variables, fast_enough(required), stop, refusal=refusal
+    )
     capacities = minimum.capacities
     return LeastBuffers(
         mapping=None if capacities is None else buffered.mapping_with(capacities),

@@ -16,7 +16,6 @@ from csdf.io import files
 from csdf.io.sdf3 import document as sdf3_document
 from csdf.io.sdf3 import reader as sdf3_reader
 from csdf.io.sdf3 import source as sdf3_source
-from csdf.io.sdf3 import source as xml_edit
 from csdf.io.sdf3.document import Sdf3Document
 from csdf.io.sdf3.writer import DECLARATION, format_sdf3
 from csdf.mapping.model import (
@@ -97,11 +96,8 @@ class _DocumentReader:
             if order is not None:
                 orders[name] = order
         platform = self._platform(slices, binding)
-        return MappedApplication(
-            self.graph,
-            platform,
-            Mapping(binding=binding, orders=orders, buffers=self._buffers(binding)),
-        )
+        mapping = Mapping(binding=binding, orders=orders, buffers=self._buffers(binding))
+        return MappedApplication(self.graph, platform, mapping)
 
     def _processors(self, parent: etree._Element) -> Iterator[tuple[str, etree._Element]]:
         for tile in parent.iterchildren("tile"):
@@ -198,11 +194,15 @@ class _DocumentReader:
             )
         return tuple(connections)
 
-    def _bandwidths(self) -> dict[str, int]:
-        bandwidths = {}
+    def _properties(self, tag: str) -> Iterator[tuple[str, etree._Element | None]]:
+        """Yield the names of channels with properties, each with the element `tag` if it has one."""
         properties = self.document.keyed(self.document.properties, "channelProperties", "channel")
         for name, element in properties.items():
-            bandwidth = self.document.only_child(element, "bandwidth")
+            yield name, self.document.only_child(element, tag)
+
+    def _bandwidths(self) -> dict[str, int]:
+        bandwidths = {}
+        for name, bandwidth in self._properties("bandwidth"):
             minimum = None if bandwidth is None else self._number(bandwidth, "min")
             if minimum:
                 bandwidths[name] = minimum
@@ -210,19 +210,16 @@ class _DocumentReader:
 
     def _buffers(self, binding: dict[str, str]) -> dict[str, Buffer]:
         sizes = {}
-        properties = self.document.keyed(self.document.properties, "channelProperties", "channel")
-        for name, element in properties.items():
-            size = self.document.only_child(element, "bufferSize")
+        for name, size in self._properties("bufferSize"):
             if size is None:
                 continue
             channel = self.graph.channel(name)
-            is_inside = binding.get(channel.producer) == binding.get(channel.consumer)
-            memory = self._number(size, "mem") or self._number(size, "sz")
-            sizes[name] = (
-                Buffer(memory=memory)
-                if is_inside
-                else Buffer(source=self._number(size, "src"), target=self._number(size, "dst"))
-            )
+            if binding.get(channel.producer) == binding.get(channel.consumer):
+                memory = self._number(size, "mem") or self._number(size, "sz")
+                sizes[name] = Buffer(memory=memory)
+            else:
+                source, target = self._number(size, "src"), self._number(size, "dst")
+                sizes[name] = Buffer(source=source, target=target)
         return sizes
 
 
@@ -288,7 +285,7 @@ class _Document:
         root = document.tree.getroot()
         for tag in ("architectureGraph", "mapping"):
             for element in list(root.iterchildren(tag)):
-                xml_edit.remove(element)
+                sdf3_source.remove(element)
         for channel in self.graph.channels:
             self._set_properties(document, channel)
         root.append(self._architecture())
@@ -347,21 +344,20 @@ class _Document:
         properties = document.keyed(parent, "channelProperties", "channel")
         element = properties.get(channel.name)
         for old in () if element is None else list(element.iterchildren("bufferSize", "bandwidth")):
-            xml_edit.remove(old)
+            sdf3_source.remove(old)
         wanted = {"bufferSize": self._sizes(channel), "bandwidth": self._bandwidth(channel)}
         for tag, attributes in wanted.items():
             if not attributes:
                 continue
             if element is None:
                 key = {"channel": channel.name}
-                element = xml_edit.append_child(parent, "channelProperties", key)
+                element = sdf3_source.append_child(parent, "channelProperties", key)
             etree.SubElement(element, tag, attributes)
         if channel.capacity is not None:  # of the graph without its mapping
             storage = None if element is None else element.find("storage")
             if element is None:
-                element = xml_edit.append_child(
-                    parent, "channelProperties", {"channel": channel.name}
-                )
+                key = {"channel": channel.name}
+                element = sdf3_source.append_child(parent, "channelProperties", key)
             if storage is None:
                 storage = etree.SubElement(element, "storage")
             storage.set("capacity", str(channel.capacity))

@@ -17,6 +17,7 @@ import heapq
 from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
+from csdf.bisection import first_above_zero
 from csdf.search.evaluator import Evaluates, PeriodEvaluation
 from csdf.search.learned_bounds import Cuts, Cycle, Cycles, InsufficientRegion, Sufficient
 from csdf.search.symmetry import Permutation
@@ -215,11 +216,4 @@ class Exploration:
 
         if not suffices(None):
             return None
-        low, high = 0, 1
-        # Galloping, then bisection: few evaluations where the limit is near.
-        while not suffices(high):
-            low, high = high, 2 * high
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (low, middle) if suffices(middle) else (middle, high)
-        return start + low * step
+        return start + (first_above_zero(suffices) - 1) * step

@@ -24,6 +24,7 @@ from math import gcd, lcm
 from typing import NamedTuple
 
 from csdf.analysis.periodic import Circuit
+from csdf.bisection import first_between
 from csdf.kernels import compile as compiler
 from csdf.kernels import cuts as cut_kernel
 from csdf.kernels import cycles as kernel
@@ -34,8 +35,13 @@ from csdf.time_limit import Stop
 
 LOG = Log("csdf.search")
 
-Sufficient = Callable[[Fraction | None], bool]
+Sufficient = Callable[[Fraction | None], bool]  # a test of a period; None is a deadlock
 MOST_TURNS = 1 << 60  # firings that a demand counts at most
+
+
+def fast_enough(required: Fraction | None) -> Sufficient:
+    """Return the test of a period against the longest sufficient period; None: any but a deadlock."""
+    return lambda period: period is not None and (required is None or period <= required)
 
 
 class InsufficientRegion(NamedTuple):
@@ -352,10 +358,7 @@ def _least_turns(time: int, minimum: int, is_sufficient: Sufficient) -> int:
     # Galloping from the previous count: tests only become stricter, so that the count never falls.
     while not suffices(high) and high < MOST_TURNS:
         low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if suffices(middle) else (middle, high)
-    return high
+    return first_between(low, high, suffices)
 
 
 HOPS_PER_LOOK = 10_000  # hops of one cycle, or cycles, between two looks at the stop

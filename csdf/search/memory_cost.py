@@ -23,12 +23,13 @@ from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
 
+from csdf.bisection import first_above_zero, first_between
 from csdf.errors import GaveUp
 from csdf.model.exact import Exact, exact_above_zero
 from csdf.model.graph import Graph
 from csdf.search.evaluator import Evaluates
 from csdf.search.exploration import QUEUE_NUMBERS
-from csdf.search.learned_bounds import InsufficientRegion, Sufficient
+from csdf.search.learned_bounds import InsufficientRegion, Sufficient, fast_enough
 from csdf.search.least import narrowing
 from csdf.search.named_search import NamedSearch
 from csdf.search.pareto import ParetoFront, ParetoPoint, SmallestStorage, StorageWhy
@@ -60,10 +61,7 @@ def least_memory(
     required = None if period is None else exact_above_zero(period, "period") / graph.time_unit
     search = MemorySearch(graph, space, cost, stop_of(budget), only_live=required is None)
     best: Distribution | None = None
-
-    def suffices(period: Fraction | None) -> bool:
-        return period is not None and (required is None or period <= required)
-
+    suffices = fast_enough(required)
     try:
         if not suffices(search.best_period):
             return search.smallest(Status.INFEASIBLE, search.refusal(suffices))
@@ -246,24 +244,18 @@ class StepSearch:
         """The largest useful capacity that costs less than this one; None if there is none."""
         minimum, step = self._variables[index].least, self._variables[index].step
         price = self._price(index, capacity)
-        low, high = -1, (capacity - minimum) // step
-        while high - low > 1:
-            middle = (low + high) // 2
-            is_less = self._price(index, minimum + middle * step) < price
-            low, high = (middle, high) if is_less else (low, middle)
-        return None if low < 0 else minimum + low * step
+
+        def is_no_cheaper(steps: int) -> bool:
+            return self._price(index, minimum + steps * step) >= price
+
+        begin = first_between(-1, (capacity - minimum) // step, is_no_cheaper)
+        return minimum + (begin - 1) * step if begin else None
 
     def end(self, index: int, capacity: int) -> int:
         """The largest useful capacity that costs no more than this one."""
         step, price = self._variables[index].step, self._price(index, capacity)
-        low, high = 0, 1
-        while self._price(index, capacity + high * step) == price:
-            low, high = high, 2 * high
-        while high - low > 1:
-            middle = (low + high) // 2
-            is_same = self._price(index, capacity + middle * step) == price
-            low, high = (middle, high) if is_same else (low, middle)
-        return capacity + low * step
+        above = first_above_zero(lambda steps: self._price(index, capacity + steps * step) != price)
+        return capacity + (above - 1) * step
 
 
 MOST_SHIFTED = 256  # words in a shift register

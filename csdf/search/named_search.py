@@ -22,7 +22,7 @@ from csdf.errors import GaveUp
 from csdf.log import Log
 from csdf.model.graph import Graph
 from csdf.search.exploration import Exploration
-from csdf.search.learned_bounds import Sufficient
+from csdf.search.learned_bounds import Sufficient, fast_enough
 from csdf.search.least import narrowing
 from csdf.search.liveness_bounds.live_bound import live_bounds
 from csdf.search.pareto import ParetoPoint, SmallestStorage, StorageWhy, improving
@@ -359,7 +359,7 @@ class NamedSearch:
         # The shortest period first: with the live capacities it bounds the front on both sides.
         for step in range(OUTLINE_PERIODS if best < slowest else 0):
             longest = best + (slowest - best) * step / OUTLINE_PERIODS
-            bounds = self._cutting_planes().bounds(partial(_is_within, longest), start)
+            bounds = self._cutting_planes().bounds(fast_enough(longest), start)
             for bound in islice(bounds, OUTLINE_EVALUATIONS):
                 if bound.capacities is not None:
                     self._outlined[longest] = bound.capacities
@@ -452,11 +452,6 @@ class NamedSearch:
         self.add(narrowest)
         is_proved = self.points[-1].size == self.lower_bound
         return self.smallest(Status.OPTIMAL if is_proved else Status.FEASIBLE, reason)
-
-
-def _is_within(longest: Fraction, period: Fraction | None) -> bool:
-    """Whether a period is at most the limit."""
-    return period is not None and period <= longest
 
 
 def _period_of(point: ParetoPoint) -> Fraction | float:

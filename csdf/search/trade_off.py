@@ -14,7 +14,7 @@ from csdf.errors import GaveUp, InvalidArgument, counted
 from csdf.model.exact import Exact, exact, exact_above_zero
 from csdf.model.graph import Graph
 from csdf.search.biconnected import live_blocks
-from csdf.search.learned_bounds import Sufficient
+from csdf.search.learned_bounds import Sufficient, fast_enough
 from csdf.search.named_search import NamedSearch
 from csdf.search.pareto import ParetoFront, ParetoPoint, SmallestStorage, StorageWhy
 from csdf.search.variables import SearchSpace
@@ -82,7 +82,7 @@ def _smallest_live(graph: Graph, space: SearchSpace, stop: Stop) -> SmallestStor
     search = NamedSearch(graph, space, stop)
     try:
         if not _is_live(search, stop):
-            return search.smallest(Status.INFEASIBLE, search.refusal(_fast_enough(None)))
+            return search.smallest(Status.INFEASIBLE, search.refusal(fast_enough(None)))
     except ENDS as end:
         return search.smallest(Status.UNKNOWN, reason_of(end))
     pieces: list[SmallestStorage] = []
@@ -161,27 +161,23 @@ def _smallest_fast(
     search = NamedSearch(graph, space, stop, only_live=period is None)
     required = None if period is None else period / graph.time_unit
     try:
-        is_possible = _fast_enough(required)(search.best_period)
+        is_possible = fast_enough(required)(search.best_period)
     except ENDS as end:
         return search.smallest(Status.UNKNOWN, reason_of(end))
     if not is_possible:
-        return search.smallest(Status.INFEASIBLE, search.refusal(_fast_enough(required)))
+        return search.smallest(Status.INFEASIBLE, search.refusal(fast_enough(required)))
     try:
         # The search for a single point, with a narrowed answer at hand when the budget ends.
-        point = search.only_point(_fast_enough(required))
+        point = search.only_point(fast_enough(required))
     except ENDS as end:
         # Feasible: the smallest sufficient distribution found by narrowing.
-        return search.narrowed(_fast_enough(required), reason_of(end))
+        return search.narrowed(fast_enough(required), reason_of(end))
     if point is None and not search.is_exhausted:
-        return search.narrowed(_fast_enough(required), search.reason)
+        return search.narrowed(fast_enough(required), search.reason)
     if point is None:
         return search.smallest(Status.INFEASIBLE, because(StorageWhy.NOTHING_SUFFICES))
     search.add(point)
     return search.smallest(Status.OPTIMAL, because(StorageWhy.NO_SMALLER))
-
-
-def _fast_enough(required: Fraction | None) -> Sufficient:
-    return lambda period: period is not None and (required is None or period <= required)
 
 
 @public
@@ -204,7 +200,7 @@ def sufficient_capacities(
         required = exact_above_zero(period, "period") / graph.time_unit
     if search.best_period is None or not required or search.best_period > required:
         return None
-    return search.sufficient(_fast_enough(required))
+    return search.sufficient(fast_enough(required))
 
 
 class FrontSearch:

@@ -105,12 +105,10 @@ class DepthExchanges:
                 _fewest_moved(exchanges, weights, source, passing) for exchanges in self._directions
             )
             for fewer, targets in sorted(move for move in possible if move is not None):
-                # Storage may not move in a circle: then each FIFO of it would rely on the next to
-                # hold the excess.
+                # No circle of moves: each FIFO of it would rely on the next to hold the excess.
                 if not any(leads_to(target, source) for target in targets):
                     moved_to[source] = targets
-                    # With `fewer` words above the floor one exchange is possible, so some cheapest
-                    # depths have less.
+                    # With `fewer` words above the floor an exchange is possible.
                     depths[source] = floor[source] + fewer - 1
                     break
         return DepthLimits(depths=tuple(depths), moved_to=moved_to)
@@ -178,8 +176,7 @@ def _exchanges(design: Design, alone: Alone) -> Iterator[tuple[bool, DepthExchan
             continue  # a port without a FIFO: an input or an output of the design
         writes_fast = len(outputs) == 1 and _is_fast(cluster, cluster.outputs[0], period)
         reads_fast = len(inputs) == 1 and _is_fast(cluster, cluster.inputs[0], period)
-        # A layer that does the same for each unit of a frame has its rates per unit: smaller
-        # exchanges are possible.
+        # A layer that does the same for each unit of a frame allows exchanges of one unit.
         parts = units(cluster) if writes_fast or reads_fast else 1
         # A locked writer breaks the proof of both rules (see `Lock`).
         if writes_fast and all(output.lock is None for output in cluster.outputs):
@@ -237,8 +234,7 @@ def _in_order(cluster: Cluster) -> int:
             return 0
         if (wait.events == NONE).any():
             return 0
-        # The next frame follows without a gap: the step from its last read to the first read of the
-        # next counts too.
+        # The next frame follows without a gap: the step to its first read counts too.
         around = np.append(wait.events, wait.events[0] + written.words)
         minimum = min(minimum, int(np.diff(around).min()))
     return max(0, minimum)

@@ -44,8 +44,7 @@ class TimedDesign(Protocol):
 
 
 QUESTION_EFFORT = 150  # microseconds of a typical machine for an answer without its simulation
-# Latest answers of each kind that may answer a new question by monotonicity. Each
-# comparison is linear in the number of layers.
+# Latest answers of each kind that may answer a new question by monotonicity, in linear time each.
 LATEST = 64
 
 
@@ -99,8 +98,7 @@ class DesignEvaluator:
         """Return a cycle above the required period, or the slowest cycle if none is required."""
         self.count += 1
         worst: EventCycle | None = None
-        # Small groups first: a deadlock or a slow cycle found there saves the simulation of the
-        # large ones.
+        # Small groups first: a deadlock or a slow cycle in one saves the simulation of large groups.
         for group in sorted(self.graph.components(depths), key=len):
             evaluation = self._group_cycle(group, depths)
             if evaluation is not None and (evaluation.period is None or self._required is not None):
@@ -240,8 +238,7 @@ def _slowest_cycle(part: TimedPart, period: Fraction, spend: Spend) -> EventCycl
         slowest = slower
         if slower.period is None:
             break
-        # Howard-like iteration: each cycle found is slower than the last, so it ends at the
-        # slowest.
+        # Howard-like iteration: each cycle is slower than the last, until the slowest.
         period = slower.period
     return slowest
 

@@ -2,8 +2,7 @@
 
 hls4ml generates the C++ from templates, so it is read as text, without a compiler. A word of a
 FIFO is a pixel with all its channels. The order of words follows from the loops in nnet_utils.
-The cycles of a loop are exact if it has an initiation interval (strategy Latency), and an
-assumption otherwise.
+The cycles of a loop are exact if it has an initiation interval (strategy Latency), else assumed.
 """
 
 from __future__ import annotations

@@ -10,8 +10,7 @@ FIFO 1 does not pay. A chain ((0, 1), (1, 2)) has the depth of FIFO 0 plus twice
 
 The variables are the depths, and a binary variable for each chain and each depth that some region asks
 of it: 1 if the chain has at least that depth. With the binary variables relaxed to [0, 1], a linear
-program gives the lower bound. The search branches on a binary variable with a fractional value,
-best first.
+program gives the lower bound. The search branches on fractional binary variables, best first.
 
 No float decides: the bound of a linear program is computed again in integers (see
 csdf.search.liveness_bounds.linear_programs), and the columns of the solver only propose depths.
@@ -158,8 +157,7 @@ class RegionCovering:
             minimum = tuple(self.minimum[fifo] for fifo in self.fifos)
             return node.bound, minimum, relaxation.open_decision()
         depths = tuple(ceil(column - CLOSE) for column in solution.columns[: len(self.fifos)])
-        # Costs are multiples of the greatest common divisor of the weights, so the bound may be
-        # rounded up.
+        # Costs are multiples of the greatest common divisor of the weights: round up.
         bound = -(-solution.lower_bound // self._cost_step) * self._cost_step
         return bound, depths, relaxation.branching_decision(solution.columns)
 

@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+from csdf.bisection import first_between
 from csdf.search.least import reduced
 from csdf.search.variables import Variable
 from csdf.status import Ended, Reason, Status, Why, because
@@ -329,10 +330,7 @@ def least_depth(
         while not is_sufficient(low + step):
             low, step = low + step, 2 * step
         high = low + step
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if is_sufficient(middle) else (middle, high)
-    return high
+    return first_between(low, high, is_sufficient)
 
 
 def grown(
@@ -384,8 +382,7 @@ def _repair(
             break
     # The FIFO that made the group suffice comes first; the earlier FIFOs may then stay small.
     for index in reversed(growing):
-        # The maximum occupancy without a bound is a depth that suffices: an upper end for
-        # bisection.
+        # The maximum occupancy without a bound suffices: an upper end for bisection.
         enough = evaluator.max_occupancy(trial, index)
         if is_hurried and enough is not None:
             # At most three simulations replace a bisection of up to log2(depth).
@@ -420,8 +417,7 @@ def minimal_depths(
         while high - low > 1:
             trial = (*current[:index], middle, *current[index + 1 :])
             if evaluator.suffices(trial):
-                # Surplus space of all FIFOs is removed at once: unused words cannot change the
-                # timing.
+                # Without the surplus space of any FIFO: unused words cannot change the timing.
                 current = evaluator.occupied(trial)
                 yield current
                 high = current[index]

@@ -96,8 +96,7 @@ def study(
 
     only_live: minimise memory without deadlock, for any period. weights: cost of an element of each
     FIFO. cost: cost of a memory as a function of its depth and width, instead of weights. is_split:
-    whether a FIFO may be a chain of memories, at the sum of their costs. stops: returns the stop of
-    each search.
+    whether a FIFO may be a chain of memories, at the sum of their costs. stops: of each search.
     """
     graph, spend = EventGraph(design), stops().finishing().charge
     least_period, bottleneck = max_rate(graph, spend)

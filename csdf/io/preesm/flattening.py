@@ -316,14 +316,11 @@ class Flattening:
 
     def _add_fifo(self, level: FlattenedGraph, fifo: PreesmFifo, above: tuple[str, ...]) -> None:
         # An interface has the name of the actor and its port, which both sides share.
-        is_interface = [
-            level.graph.nodes[name].kind in INTERFACES for name, _ in (fifo.source, fifo.target)
-        ]
         source, target = (
-            ("/".join(above), name) if is_shared else ("/".join((*above, name)), port)
-            for is_shared, (name, port) in zip(
-                is_interface, (fifo.source, fifo.target), strict=True
-            )
+            ("/".join(above), name)
+            if level.graph.nodes[name].kind in INTERFACES
+            else ("/".join((*above, name)), port)
+            for name, port in (fifo.source, fifo.target)
         )
         tokens = 0
         if fifo.delay is not None:
@@ -497,12 +494,17 @@ class FlattenedGraph:
             firings |= part
         return {name: int(count) for name, count in firings.items()}
 
-    def _rated_edges(self) -> Iterator[tuple[str, int, str, int]]:
-        """Yield (source, rate, target, rate) of each FIFO with tokens, and of setters and getters."""
+    def _rated_fifos(self) -> Iterator[tuple[PreesmFifo, int, int]]:
+        """Yield the FIFOs with tokens, each with the rates at its source and its target."""
         for fifo in self.graph.fifos:
             produced, consumed = self.rate(*fifo.source), self.rate(*fifo.target)
             if produced and consumed:
-                yield fifo.source[0], produced, fifo.target[0], consumed
+                yield fifo, produced, consumed
+
+    def _rated_edges(self) -> Iterator[tuple[str, int, str, int]]:
+        """Yield (source, rate, target, rate) of each FIFO with tokens, and of setters and getters."""
+        for fifo, produced, consumed in self._rated_fifos():
+            yield fifo.source[0], produced, fifo.target[0], consumed
         for node in self.graph.nodes.values():
             for end in (node.setter, node.getter):
                 if end is not None:
@@ -514,12 +516,10 @@ class FlattenedGraph:
     def require_whole_firings(self) -> None:
         """Refuse a graph within an actor unless a firing of its interfaces is one iteration."""
         steps: dict[str, list[tuple[str, Fraction, int]]] = defaultdict(list)
-        for fifo in self.graph.fifos:
-            produced, consumed = self.rate(*fifo.source), self.rate(*fifo.target)
-            if produced and consumed:
-                (giver, _), (taker, _) = fifo.source, fifo.target
-                steps[giver].append((taker, Fraction(produced, consumed), fifo.line))
-                steps[taker].append((giver, Fraction(consumed, produced), fifo.line))
+        for fifo, produced, consumed in self._rated_fifos():
+            (giver, _), (taker, _) = fifo.source, fifo.target
+            steps[giver].append((taker, Fraction(produced, consumed), fifo.line))
+            steps[taker].append((giver, Fraction(consumed, produced), fifo.line))
         interfaces = [node.name for node in self.graph.nodes.values() if node.kind in INTERFACES]
         firings = dict.fromkeys(interfaces, Fraction(1))
         waiting = list(interfaces)

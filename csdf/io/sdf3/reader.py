@@ -125,12 +125,12 @@ def _read(
         *_short_sequences(actors),
     ]
     graph = _graph(document, actors, channels, buffer_sizes=buffer_sizes)
-    ports = any(
-        port.initial for actor_texts in actors.values() for port in actor_texts.ports.values()
+    has_initial_phases = any(
+        any(port.initial for port in text.ports.values())
+        or any(part.initial for part in text.processors)
+        for text in actors.values()
     )
-    if not ports and not any(
-        part.initial for actor_texts in actors.values() for part in actor_texts.processors
-    ):
+    if not has_initial_phases:
         return graph if buffer_sizes is False else _with_space(graph, channels), remarks
     ends = {
         channel.name: ((channel.producer, channel.source), (channel.consumer, channel.destination))
@@ -175,12 +175,10 @@ def _channel_text(
 
 
 def _require_own_ports(document: Sdf3Document, texts: dict[str, ChannelText]) -> None:
-    port_owners: dict[int, str] = {}  # ports by identity
-    port_owners.update({id(text.source): "" for text in texts.values()})
-    port_owners.update({id(text.destination): "" for text in texts.values()})
-    if len(port_owners) == 2 * len(texts):
+    ports = {id(port) for text in texts.values() for port in (text.source, text.destination)}
+    if len(ports) == 2 * len(texts):
         return
-    port_owners.clear()
+    port_owners: dict[int, str] = {}  # ports by identity
     for name, text in texts.items():
         for port in (text.source, text.destination):
             owner = port_owners.setdefault(id(port), name)

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate, cycle, islice
 from typing import NamedTuple
 
+from csdf.bisection import first_between
 from csdf.model.indexed import IndexedGraph
 from csdf.search.variables import Distribution, Variable, size_of
 
@@ -255,10 +256,7 @@ def _least(
     def is_enough(steps: int) -> bool:
         return firings.is_live(box.lowered(index, start + steps * step).most)
 
-    low, high = -1, (box.most[index] - start) // step
-    if high > 0 and is_enough(0):
+    most = (box.most[index] - start) // step
+    if most > 0 and is_enough(0):
         return start
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if is_enough(middle) else (middle, high)
-    return start + high * step
+    return start + first_between(-1, most, is_enough) * step

@@ -17,8 +17,7 @@ from planners.fifo.hls.call import CallModel, is_memory
 from planners.fifo.hls.pipelines import Again, Event, StagedFifo, Track, stages_of
 from planners.kernels.stage_times import NEED, READ, RELEASE, WRITE
 
-# Phases of all processes above which the graph is rejected: rates are written phase
-# by phase.
+# Phases of all processes above which the graph is rejected: rates are written phase by phase.
 MOST_PHASES = 200_000
 PIPO_BUFFERS = 2
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
+from csdf.bisection import first_between
 from csdf.errors import InvalidGraph
 from csdf.status import Status, because
 from csdf.time_limit import ENDS, Stop
@@ -34,8 +35,7 @@ class Tried:
     """Outcomes of a call in fixed depths.
 
     depths: words of each FIFO, or array of FIFOs. outcome: without skew. assumed: with the assumed
-    skew. deadlocks_from: the smallest skew with a deadlock; None if no skew up to the assumed skew has
-    one.
+    skew. deadlocks_from: the smallest skew with a deadlock; None if there is none up to that skew.
     """
 
     depths: tuple[int, ...]
@@ -55,8 +55,7 @@ class CallStudy:
     None if no skew is assumed. points: of the Pareto front; is_complete: whether the front has no
     other point. idle: indices of the FIFOs that are never full in the depths of the source. unneeded:
     indices of the FIFOs whose depth in the source could be 2 without a change of the cycles, both
-    without skew and with the assumed skew. uncalibrated: accesses whose timing was never compared with
-    RTL.
+    without skew and with the assumed skew. uncalibrated: accesses with a timing never seen in RTL.
     """
 
     model: CallModel
@@ -81,8 +80,7 @@ class Question:
 
     cycles: at most these cycles instead. only_live: no deadlock instead. has_front: the Pareto front of
     cost and cycles instead. objective: the cost, "bits", "bram" or "lut". skew: as in CallStudy.
-    is_grouped: FIFOs of an array have equal depths. storage: memory of every FIFO; "" for that of the
-    source.
+    is_grouped: FIFOs of an array have equal depths. storage: memory of all FIFOs; "": as in the source.
     """
 
     cycles: int | None = None
@@ -200,14 +198,11 @@ def _tried(
     assumed = models.at(skew).outcome(depths, spend=spend)
     deadlocks_from = 0 if outcome.cycles is None else None
     if outcome.cycles is not None and assumed.cycles is None:
-        low, high = 0, largest if skew is None else min(skew, largest)
-        while high - low > 1:  # more skew is never faster
-            middle = (low + high) // 2
-            if models.at(middle).outcome(depths, spend=spend).cycles is None:
-                high = middle
-            else:
-                low = middle
-        deadlocks_from = high
+        # More skew is never faster.
+        deadlocks_from = first_between(
+            0, largest if skew is None else min(skew, largest),
+            lambda between: models.at(between).outcome(depths, spend=spend).cycles is None,
+        )  # fmt: skip
     return Tried(depths=depths, outcome=outcome, assumed=assumed, deadlocks_from=deadlocks_from)
 
 
@@ -227,8 +222,7 @@ def _for_all(
     best = sizings[0]
     if len(sizings) == 1 or any(not sizing.depths for sizing in sizings):
         return next((sizing for sizing in sizings if not sizing.depths), best)
-    # The maximum over the runs suffices by monotonicity, but memories can be slower: the outcomes
-    # below check it.
+    # The maximum suffices by monotonicity, but for slower memories: the outcomes below check it.
     depths = tuple(map(max, zip(*(sizing.depths for sizing in sizings), strict=True)))
     cost = total_cost(models[0], depths, question.objective)
     # Depths for all runs are depths for each run: the largest bound holds.

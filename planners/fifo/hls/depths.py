@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from csdf.search.evaluator import PeriodEvaluation
+from csdf.search.learned_bounds import fast_enough
 from csdf.search.memory_cost import StepSearch
 from csdf.status import Ended, Reason, Status, because
 from csdf.time_limit import ENDS, Stop, reason_of
@@ -183,12 +184,10 @@ class _FewestBits:
     def _find_initial_depths(self) -> None:
         """Reduce the occupancies of all FIFOs, ignoring the limit on effort.
 
-        If the latencies of memories miss full rate, the goal becomes the cycles that the
-        occupancies reach.
+        If the latencies of memories miss full rate, the goal is the cycles of the occupancies.
         """
         model, spend = self._model, self._spend_beyond_limit
-        # Room for all words of a call: the depths without any wait for space, whatever the kind of
-        # memory.
+        # Room for all words of a call: no write waits for space, whatever the kind of memory.
         ample = tuple(max(LEAST_DEPTH, words) for words in model.words)
         for depths in (occupied_depths(model, spend), ample, model.given):
             if self._initial:
@@ -210,8 +209,7 @@ class _FewestBits:
             for depths in self._initial:
                 self._take(depths)
             self._take(self._with_few_memories())
-            # Groups that are memories in every answer are memories in the relaxation too: a tighter
-            # bound.
+            # Groups that are memories in every answer are memories in the relaxation too.
             forced = _forced_memories(model, self._goal, self._stop.part(share=FIRST))
             cycles = self._fewest_cycles_with(forced)
             if not self._is_enough(cycles):
@@ -382,9 +380,7 @@ class _CallSearch:
     def cheapest(self, goal: int | None) -> Depths | None:
         """Return the cheapest depths with at most this many cycles, None if there are none."""
         self._goal = goal
-        return self._search.cheapest_of_all(
-            lambda period: period is not None and (goal is None or period <= goal)
-        )
+        return self._search.cheapest_of_all(fast_enough(None if goal is None else Fraction(goal)))
 
     def end(self, depths: Sequence[int]) -> Depths:
         """The largest depths that cost no more."""

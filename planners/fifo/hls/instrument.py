@@ -183,8 +183,7 @@ class FunctionWalk:
     """A walk over the statements of one function, which decides the insertions.
 
     Positions are indices of tokens. A method that walks a statement takes its first position and
-    `last`, the position of the brace that closes the block around it, and returns the position after
-    the statement.
+    `last`, the position of the closing brace around it, and returns the position after the statement.
     """
 
     def __init__(self, instrumented: Instrumented, function: Function) -> None:

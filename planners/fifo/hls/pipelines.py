@@ -26,8 +26,7 @@ offset 4. Its two tracks begin with the offset and end with the gap to the next 
 
 Lanes are the FIFOs of one array of streams that an iteration reads. They may be read some stages
 later, which the report does not state. `skew` is the maximum number of these stages: a word is
-required in the first of them, and its space is free after the last, so no schedule in between is
-slower.
+required in the first of them, its space is free after the last: no schedule in between is slower.
 """
 
 from __future__ import annotations
@@ -54,9 +53,7 @@ from planners.fifo.hls.trace import (
 )
 from planners.kernels.stage_times import NEED, READ, RELEASE, WRITE
 
-# Stages from the last stage of a loop to the first stage of the next loop, as in RTL simulations of
-# Vitis HLS 2023.2.
-LOOP_GAP = 2
+LOOP_GAP = 2  # stages from the last stage of a loop to the first stage of the next loop
 UNCONDITIONAL, GUARDED = 1, 2  # stages of reads
 
 
@@ -269,8 +266,7 @@ def _builder(
 class _Pipeline:
     """A pipelined loop of the trace, with the stages of its accesses within an iteration.
 
-    offsets: stage by FIFO, kind and number of the access in its iteration. ranks: the distinct
-    offsets.
+    offsets: stage by FIFO, kind and number of the access in an iteration. ranks: distinct offsets.
     """
 
     loop: Key

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Sequence
 
+from csdf.bisection import first_between
 from planners.fifo.design import LEAST_DEPTH
 from planners.fifo.event_graph import Spend, spend_nothing
 from planners.fifo.hls.call import CallModel
@@ -39,21 +40,13 @@ def occupied_depths(model: CallModel, spend: Spend = spend_nothing) -> Depths:
         memories = added
 
 
-def reduced(
-    model: CallModel, depths: Depths, goal: int | None, spend: Spend = spend_nothing
-) -> Depths:
-    """Return depths that reach the goal; no single depth can be reduced."""
-    return [depths, *reductions(model, depths, goal, spend)][-1]
-
-
 def reductions(
     model: CallModel, depths: Depths, goal: int | None, spend: Spend = spend_nothing
 ) -> Iterator[Depths]:
     """Yield decreasing depths that reach the goal; no single depth of the last can be reduced.
 
     If a FIFO becomes a shift register, its words are read earlier, and other depths may become
-    reducible. So the depths are bisected cyclically, the largest FIFO first, until a whole round
-    changes none of them.
+    reducible. So the depths are bisected cyclically, the largest FIFO first, until none changes.
     """
     current, unchanged = depths, 0  # FIFOs tried since the last change
     order = deque(
@@ -84,15 +77,10 @@ def _minimum_depth(
         return cycles is not None and (goal is None or cycles <= goal)
 
     high, shallow = depths[index], model.first_memory(index) - 1
-    # Times are monotone within each kind only: the largest shift register is tried before bisection
-    # among memories.
+    # Times are monotone within each kind only: first the largest shift register, then memories.
     if high > shallow >= LEAST_DEPTH and suffices(shallow):
         high = shallow
     low = LEAST_DEPTH - 1 if high <= shallow else max(shallow, LEAST_DEPTH - 1)
     if high - low < 2 or not suffices(high - 1):
         return high
-    high -= 1
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if suffices(middle) else (middle, high)
-    return high
+    return first_between(low, high - 1, suffices)

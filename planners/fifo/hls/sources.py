@@ -1,8 +1,7 @@
 """C++ sources of a dataflow design: the files with their headers, and the functions in them.
 
 `SourceDesign.read` tokenises a file and the headers that it includes, and `find_functions` finds the
-functions. The text of both branches of an `#if` is stored; only the branch that C simulation compiles
-is tokenised.
+functions. The text of both branches of an `#if` is stored; only the compiled branch is tokenised.
 """
 
 from __future__ import annotations
@@ -179,8 +178,7 @@ class SourceDesign:
     def _find_stream_types(self) -> None:
         """Add the names of streams: `typedef hls::stream<int> fifo;`, `using lane = fifo;`.
 
-        An alias may name an alias of another source, which may be read later, so the search ends when
-        no name is added.
+        An alias may name an alias that is read later, so the search ends when no name is added.
         """
         aliases = [alias for source in self.sources.values() for alias in _aliases(source.tokens)]
         known = 0

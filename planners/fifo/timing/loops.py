@@ -40,8 +40,7 @@ def loop_cluster(
 ) -> Cluster:
     """Return the cluster of a loop: the iterations that read, and a sequence for each kind of write.
 
-    gap: cycles between two frames. Raises InvalidGraph for a frame that is too long, and for a stream
-    without words.
+    gap: cycles between two frames. Raises InvalidGraph for a long frame, and a stream without words.
     """
     if any(len(starts_of_port) == 0 for starts_of_port, _ in (*reads, *writes)):
         raise InvalidGraph("a stream has no word in a frame")
