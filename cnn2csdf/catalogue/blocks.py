@@ -122,9 +122,3 @@ def require_positive(width: Fraction) -> None:
     """Refuse a width multiplier that is not positive."""
     if width <= 0:
         raise InvalidNetwork(f"width {width} is not positive")
-
-
-def require_multiple(resolution: int, divisor: int) -> None:
-    """Refuse a resolution that the strides of a network do not divide."""
-    if resolution < 1 or resolution % divisor:
-        raise InvalidNetwork(f"resolution {resolution} is not a positive multiple of {divisor}")

@@ -174,13 +174,13 @@ def mobilenet_v2(
     return builder.classified(builder.global_average(features), classes)
 
 
-def rounded_channels(wanted: Fraction, divisor: int = 8) -> int:
-    """Return the multiple of the divisor nearest to what is wanted, at least 90% of it.
+def rounded_channels(wanted: Fraction) -> int:
+    """Return the nearest multiple of 8 channels, at least 8 and 90% of the wanted number.
 
-    Source: the authors' release of MobileNetV2 (halves go up; never less than the divisor).
+    Source: the authors' release of MobileNetV2 (halves are rounded up).
     """
-    rounded = max(divisor, int(wanted + Fraction(divisor, 2)) // divisor * divisor)
-    return rounded if 10 * rounded >= 9 * wanted else rounded + divisor
+    rounded = max(8, int(wanted + 4) // 8 * 8)
+    return rounded if 10 * rounded >= 9 * wanted else rounded + 8
 
 
 def _thinned(filters: int, width: Fraction) -> int:

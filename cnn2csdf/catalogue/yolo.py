@@ -12,7 +12,6 @@ from cnn2csdf.catalogue.blocks import (
     LEAKY_RELU,
     CatalogueBuilder,
     centred,
-    require_multiple,
     unpadded,
 )
 from cnn2csdf.network import Network
@@ -38,9 +37,18 @@ FINE_LAYERS = 17  # Darknet-19 up to its last pooling: maps twice as fine as the
 TINY: Plan = ((16, 3), None, (32, 3), None, (64, 3), None, (128, 3), None, (256, 3), None, (512, 3))
 
 
+STRIDES = 32  # product of the strides of Darknet-19
+
+
+def _require_multiple(resolution: int) -> None:
+    """Refuse a resolution that the strides of Darknet-19 do not divide."""
+    if resolution < 1 or resolution % STRIDES:
+        raise InvalidNetwork(f"resolution {resolution} is not a positive multiple of {STRIDES}")
+
+
 def yolo_v2(*, classes: int = 80, resolution: int = 416) -> Network:
     """Return YOLOv2; the output holds 5 boxes of 5 + classes numbers at each place."""
-    require_multiple(resolution, 32)
+    _require_multiple(resolution)
     builder = CatalogueBuilder("yolo_v2")
     image = builder.input((3, resolution, resolution))
     fine = _planned(builder, image, DARKNET19[:FINE_LAYERS], 0)
@@ -60,7 +68,7 @@ def yolo_v2_beginning(*, layers: int = 16, resolution: int = 608) -> Network:
     At most the 23 of Darknet-19; 16 are those of Farley and Gerstlauer, MAFAT: Memory-Aware Fusing
     and Tiling of Neural Networks for Accelerated Edge Inference, 2021, table 2.1.
     """
-    require_multiple(resolution, 32)
+    _require_multiple(resolution)
     if not 1 <= layers <= len(DARKNET19):
         raise InvalidNetwork(f"{layers} layers; YOLOv2 begins with 1 to {len(DARKNET19)}")
     builder = CatalogueBuilder("yolo_v2_beginning")
@@ -71,7 +79,7 @@ def yolo_v2_beginning(*, layers: int = 16, resolution: int = 608) -> Network:
 
 def tiny_yolo_v2(*, classes: int = 20, resolution: int = 416) -> Network:
     """Return tiny YOLOv2; the output holds 5 boxes of 5 + classes numbers at each place."""
-    require_multiple(resolution, 32)
+    _require_multiple(resolution)
     builder = CatalogueBuilder("tiny_yolo_v2")
     features = _planned(builder, builder.input((3, resolution, resolution)), TINY, 0)
     dense = op.Window(kernel=(2, 2), padding=(0, 0, 1, 1))

@@ -19,6 +19,7 @@ PLAIN_SLICE = 2**13  # SLICE of kernels that are not compiled
 LEAST_TRY = 2**22
 MOST_TRY = 2**40
 TRIES = 4
+SEED = 1
 LOOKED = 700  # columns and blocks in a microsecond of a usual machine
 
 
@@ -34,7 +35,7 @@ def is_full(blocks: Blocks) -> bool:
 class CornerSearch:
     """Search for a plan as small as the live bytes, with a restart for each order of the blocks."""
 
-    def __init__(self, blocks: Blocks, seed: int) -> None:
+    def __init__(self, blocks: Blocks) -> None:
         self._blocks = blocks
         starts, ends = blocks.starts, blocks.ends
         times = {time: at for at, time in enumerate(sorted({*starts, *ends}))}
@@ -47,7 +48,7 @@ class CornerSearch:
         self._backend = compiler.backend(fits=largest <= compiler.INT64_SUM_LIMIT)
         self._search = self._backend.kernel(kernel.search)
         self._twin = twins(blocks)
-        self._random, self._tries, self._most = Random(seed), 0, LEAST_TRY
+        self._random, self._tries, self._most = Random(SEED), 0, LEAST_TRY
         self.effort = 0  # microseconds of a usual machine
         self.is_over = False  # whether every plan was excluded
         self._begin(range(len(blocks)))

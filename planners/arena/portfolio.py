@@ -136,7 +136,7 @@ class PartSearch:
         self._improvements: Iterator[list[int]] = iter(())
         # A plan without gaps has each block in a corner of the blocks below it.
         may_fill = self._is_exact and len(blocks) > 1 and is_full(blocks)
-        self._corners = CornerSearch(blocks, SEED) if may_fill else None
+        self._corners = CornerSearch(blocks) if may_fill else None
         self._spent = 0  # effort of one step, in microseconds
         self._target = self.lower_bound  # bytes at which the search in a large part stops
         self._has_windows = len(blocks) > LEAST_WITH_WINDOWS and blocks.by_lifetime
@@ -260,7 +260,7 @@ class PartSearch:
     def _widen(self, search_input: SearchInput, goal: int | None) -> None:
         """Search a slice for a plan within the goal, or for a smaller plan, by beam search."""
         if self._widening is None or self._widening.search_input is not search_input:
-            self._widening = WideningSearch(search_input, SEED)
+            self._widening = WideningSearch(search_input)
         widening = self._widening
         wanted, peak = (self.lower_bound, self.peak) if goal is None else (goal, goal + 1)
         limit = min(1 + self._slices**3 // PROOFS_FIRST, widening.slice)

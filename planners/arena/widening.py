@@ -17,6 +17,7 @@ from planners.arena.orders import SearchInput, ranks
 from planners.kernels import placement_beam as beam_kernel
 from planners.kernels import placement_search
 
+SEED = 1
 MOST_ROWS = 2**22  # numbers in the rows of a level; a wider beam restarts in another order
 NARROWER = 4  # divisor of the beam width for a capacity halfway to the best plan
 UPDATES = 2**27  # blocks and cliques updated in one slice, after which a search can end
@@ -34,11 +35,11 @@ class WideningSearch:
     The search is a heuristic: if it finds no plan, a plan may exist.
     """
 
-    def __init__(self, search_input: SearchInput, seed: int) -> None:
+    def __init__(self, search_input: SearchInput) -> None:
         backend, blocks = search_input.backend, search_input.blocks
         self.search_input = search_input
         self.offsets: list[int] = []  # the latest plan, in units
-        self._random = Random(seed)
+        self._random = Random(SEED)
         self._search = backend.kernel(beam_kernel.search)
         self._twin = backend.array(twins(blocks))
         areas = [

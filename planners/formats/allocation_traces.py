@@ -99,6 +99,7 @@ def format_offsets(plan: MemoryPlan) -> str:
     return csv_text([(*NEEDED, "offset"), *rows])
 
 
+COMMENT = "#"
 WORDS = {"MODEL": 2, "ALIGN": 2, "ALLOC": 3, "FREE": 2, "MEM": 2, "EFF": 2}
 
 
@@ -108,7 +109,7 @@ def parse_traces(text: str, name: str) -> list[Problem]:
     A buffer that is never freed, or freed twice, is refused.
     """
     traces: list[_Trace] = []
-    for line in lines_of(text, name, comment="#"):
+    for line in lines_of(text, name):
         words = line.text.split()
         if words[0] not in WORDS:
             raise line.refusal(f"found {words[0]!r}; expected one of {', '.join(WORDS)}")
@@ -191,9 +192,9 @@ class TraceLine(NamedTuple):
         return number
 
 
-def lines_of(text: str, file: str, comment: str) -> Iterator[TraceLine]:
+def lines_of(text: str, file: str) -> Iterator[TraceLine]:
     """Yield the lines that hold more than a comment."""
     for number, whole in enumerate(text.splitlines(), start=1):
-        line = whole.partition(comment)[0].strip()
+        line = whole.partition(COMMENT)[0].strip()
         if line:
             yield TraceLine(line, number, file)

@@ -15,11 +15,12 @@ from csdf.errors import InvalidPlan
 from planners.arena.problem import MemoryPlan
 
 VERSION = 1
+SUBGRAPH = 0
 AT_RUNTIME = -1
 LARGEST = 2**31 - 1
 
 
-def offline_plan(plan: MemoryPlan, subgraph: int = 0, tensors: int = 0) -> bytes:
+def offline_plan(plan: MemoryPlan, tensors: int = 0) -> bytes:
     """Return the plan of buffers whose names are the numbers of their tensors: "0", "1", ...
 
     tensors: how many the file has, at least; those without a buffer are left to the runtime.
@@ -31,7 +32,7 @@ def offline_plan(plan: MemoryPlan, subgraph: int = 0, tensors: int = 0) -> bytes
     if plan.peak > LARGEST:
         raise InvalidPlan(f"{plan.problem.name}: {plan.peak} bytes; an offset has 32 bits")
     count = max(tensors, max(offsets, default=-1) + 1)
-    numbers = [VERSION, subgraph, count]
+    numbers = [VERSION, SUBGRAPH, count]
     numbers += [offsets.get(tensor, AT_RUNTIME) for tensor in range(count)]
     return struct.pack(f"<{len(numbers)}i", *numbers)
 

@@ -39,10 +39,7 @@ class _Training:
     """The steps of a training graph."""
 
     def __init__(
-        self,
-        forward: OrderProblem,
-        saved: Mapping[str, Sequence[str]],
-        prices: Mapping[str, int],
+        self, forward: OrderProblem, saved: Mapping[str, Sequence[str]], prices: Mapping[str, int]
     ) -> None:
         for step in forward.steps:
             if len(step.writes) != 1 or step.alternatives:

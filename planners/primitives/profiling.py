@@ -36,12 +36,7 @@ from cnn2csdf.weights import Array, Model, random_weights
 from csdf.arguments import public
 from csdf.errors import CsdfError, ExecutionError, GaveUp, InvalidPlan
 from csdf.time_limit import ENDS, Budget, Progress, Stop, stop_of
-from planners.primitives.execution import (
-    SelectedRun,
-    Variants,
-    fresh_memory,
-    run_selected,
-)
+from planners.primitives.execution import SelectedRun, Variants, fresh_memory, run_selected
 from planners.primitives.library.layers import (
     PreparedLayer,
     change_layout,
@@ -167,7 +162,7 @@ def measure(
     suffice.
     """
     model = Model(network=network, weights=random_weights(network, effort.seed))
-    measurer, machine = _Measurer(effort, stop), this_machine(THREADS)
+    measurer, machine = _Measurer(effort, stop), this_machine()
     times_of_layers = {} if begun is None else _known_layers(network, begun)
     layers: list[LayerProfile] = []
     for number, layer in enumerate(network.layers):
@@ -377,8 +372,8 @@ def allocated_bytes(run: Callable[[], None]) -> int:
     return peak - before
 
 
-def this_machine(threads: int) -> TimingMachine:
-    """Return the machine; threads: what the environment allows matrix products.
+def this_machine() -> TimingMachine:
+    """Return the machine on which the matrix products of a worker have THREADS threads.
 
     The processor is the model as the system names it, else the architecture.
     """
@@ -393,7 +388,7 @@ def this_machine(threads: int) -> TimingMachine:
     return TimingMachine(
         processor=" ".join(processor.split()),
         cores=os.cpu_count() or 1,
-        threads=threads,
+        threads=THREADS,
         library=f"numpy {np.__version__}, {library}",
     )
 

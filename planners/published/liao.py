@@ -284,11 +284,7 @@ def nests(pair: PairTraffic, names: Sequence[str] = ("layer 1", "layer 2")) -> s
 
 
 def _of_tile(
-    group: FusedGroup,
-    names: Sequence[str],
-    number: int,
-    rows: Tile,
-    columns: Tile,
+    group: FusedGroup, names: Sequence[str], number: int, rows: Tile, columns: Tile
 ) -> Iterator[str]:
     first, second = group.layers
     yield f"nest {2 * number + 1}, {names[0]}, into the buffer"

@@ -127,13 +127,7 @@ class _Generations:
         self._generation = 0
         self._evaluations = 0
 
-    def run(
-        self,
-        executor: Executor,
-        limits: SearchLimits,
-        stop: Stop,
-        tell: Report,
-    ) -> Front:
+    def run(self, executor: Executor, limits: SearchLimits, stop: Stop, tell: Report) -> Front:
         try:
             while (end := self._end(limits)) is None:
                 if self._step(executor, limits, stop):

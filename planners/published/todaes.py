@@ -178,10 +178,7 @@ class Comparison:
 
 
 def comparison(
-    application: Application,
-    costs: Costs | None = None,
-    *,
-    known: Evaluator | None = None,
+    application: Application, costs: Costs | None = None, *, known: Evaluator | None = None
 ) -> Comparison:
     """Return what each methodology needs.
 

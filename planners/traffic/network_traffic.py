@@ -22,11 +22,7 @@ from csdf.model.shown import Shown
 from csdf.status import Reason, Status, Why, because
 from csdf.time_limit import ENDS, Budget, Progress, Stop, reason_of, stop_of
 from planners.traffic.convolution import ArrayBytes
-from planners.traffic.fused.bounds import (
-    network_traffic_bound,
-    seen_elements,
-    stage_traffic_bound,
-)
+from planners.traffic.fused.bounds import network_traffic_bound, seen_elements, stage_traffic_bound
 from planners.traffic.fused.group import FusedGroup
 from planners.traffic.fused.search import GroupSearch
 from planners.traffic.fused.stages import TraversalStep, groups_of, stages_of

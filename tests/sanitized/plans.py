@@ -60,7 +60,7 @@ def placement(random):
         for order in standard_orders(search_input):
             search = PlacementSearch(search_input, part.lower_bound, order)
             found.append((search.run(STEPS), search.offsets))
-        beams = WideningSearch(search_input, 1)
+        beams = WideningSearch(search_input)
         for _ in range(6):
             outcome = beams.run(STEPS, wanted=part.lower_bound, peak=part.peak)
             found.append((outcome, list(beams.offsets)))

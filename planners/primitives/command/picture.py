@@ -32,12 +32,7 @@ class Panel:
     chosen: Pair | None = None
 
 
-def primitives_picture(
-    title: str,
-    panels: Sequence[Panel],
-    *,
-    suffix: str,
-) -> str | bytes:
+def primitives_picture(title: str, panels: Sequence[Panel], *, suffix: str) -> str | bytes:
     """Return the panels, two in a row, in the format of that suffix.
 
     Both axes are logarithmic and say so; memory from LINEAR_PART of the largest on. A front steps

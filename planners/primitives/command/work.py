@@ -28,7 +28,6 @@ from planners.primitives.execution import SelectedRun
 from planners.primitives.planned import run_planned, streaming_plan
 from planners.primitives.profile import LAYER, Profile, TimingMachine, read_profile, write_profile
 from planners.primitives.profiling import (
-    THREADS,
     Effort,
     profile_network,
     random_frame,
@@ -196,7 +195,7 @@ def _begun(network: Network, path: str | None) -> Profile | None:
         return None
     if profile_read is None or profile_read.is_whole:
         return None
-    if (profile_read.network, profile_read.machine) != (network.name, this_machine(THREADS)):
+    if (profile_read.network, profile_read.machine) != (network.name, this_machine()):
         output.remark(PROGRAM, f"{path} is of another network or machine; measuring all layers")
         return None
     count = len({layer.layer for layer in profile_read.layers})

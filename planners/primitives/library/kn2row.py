@@ -21,12 +21,7 @@ import numpy as np
 from cnn2csdf.weights import Array
 from planners.kernels import convolution_layers as kernels
 from planners.primitives.library.im2col import multiply
-from planners.primitives.library.primitive import (
-    ConvolutionSizes,
-    Primitive,
-    compiled,
-    float_bytes,
-)
+from planners.primitives.library.primitive import ConvolutionSizes, Primitive, compiled, float_bytes
 from planners.primitives.profile import CHW, LAYOUTS
 
 AT_ONCE = ""

@@ -151,12 +151,7 @@ class Transformed(Primitive):
         compiled(forwards, sizes.largest)(*arguments, near, tiles)
 
     def backwards(
-        self,
-        domain: Domain,
-        products: NDArray[Any],
-        first: int,
-        line: NDArray[Any],
-        output: Array,
+        self, domain: Domain, products: NDArray[Any], first: int, line: NDArray[Any], output: Array
     ) -> None:
         """Transform products back; products: by points, then in the output's layout."""
         is_by_maps = self.output_layout == CHW
@@ -336,9 +331,7 @@ def fourier(tile: int, taps: int, *, is_half: bool) -> Transform:
     results = tile - taps + 1
     back = (waves.conj() * counts[:, None] / tile).T[:results]
     return Transform(
-        waves.astype(np.complex64),
-        waves[:, :taps].conj(),
-        np.ascontiguousarray(back, np.complex64),
+        waves.astype(np.complex64), waves[:, :taps].conj(), np.ascontiguousarray(back, np.complex64)
     )
 
 

@@ -158,11 +158,7 @@ def fastest(
 
 
 def smallest(
-    problem: SelectionProblem,
-    objective: Objective,
-    nanoseconds: int,
-    *,
-    budget: Budget = None,
+    problem: SelectionProblem, objective: Objective, nanoseconds: int, *, budget: Budget = None
 ) -> Solution:
     """Return the selection of minimum memory whose time is within a limit, if it exists.
 
@@ -349,11 +345,7 @@ def _costs(variables: Sequence[BinaryVariable], what: str) -> tuple[list[int], i
 
 
 def _run(
-    costs: Sequence[int],
-    scale: int,
-    rows: Sequence[SumBetween],
-    seconds: float | None,
-    bits: int,
+    costs: Sequence[int], scale: int, rows: Sequence[SumBetween], seconds: float | None, bits: int
 ) -> Any:
     """Return the result of the solver for these rows, with limits in digits of this many bits."""
     maximum = [1] * len(costs)

@@ -58,11 +58,7 @@ def draw_bars(axes: Axes, title: str, bars: Sequence[TrafficBar]) -> None:
 
 
 def sweep_picture(
-    title: str,
-    buffers: Sequence[int],
-    series: Mapping[str, Sequence[int]],
-    bound: int,
-    suffix: str,
+    title: str, buffers: Sequence[int], series: Mapping[str, Sequence[int]], bound: int, suffix: str
 ) -> str | bytes:
     """Return the traffic over the buffer, a line for each --fusion, above the lower bound.
 
@@ -75,11 +71,7 @@ def sweep_picture(
 
 
 def draw_sweep(
-    axes: Axes,
-    title: str,
-    buffers: Sequence[int],
-    series: Mapping[str, Sequence[int]],
-    bound: int,
+    axes: Axes, title: str, buffers: Sequence[int], series: Mapping[str, Sequence[int]], bound: int
 ) -> None:
     """Draw the lines."""
     unit = axis_unit(max(max(sizes) for sizes in series.values()))

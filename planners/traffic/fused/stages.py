@@ -28,14 +28,7 @@ from cnn2csdf.network import Layer, Network
 from cnn2csdf.parameters import ElementSizes
 from planners.traffic.convolution import ConvolutionLoops, convolution_of, is_loop_nest
 from planners.traffic.fused.axis_cuts import computes_all_written
-from planners.traffic.fused.group import (
-    ALIASED_OPERAND,
-    INPUT,
-    FusedGroup,
-    FusedLayer,
-    Skip,
-    count,
-)
+from planners.traffic.fused.group import ALIASED_OPERAND, INPUT, FusedGroup, FusedLayer, Skip, count
 from planners.traffic.fused.reading import (
     all_elements,
     elements_read,

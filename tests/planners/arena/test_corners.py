@@ -48,7 +48,7 @@ def test_corners_find_a_plan_without_a_free_byte_where_there_is_one(backend, mon
         problem = full(seed)
         blocks = blocks_of(problem)
         assert is_full(blocks)
-        search = CornerSearch(blocks, 1)
+        search = CornerSearch(blocks)
         found = search.step()
         assert bool(found) != search.is_over
         assert bool(found) == (plan_arena(problem).peak == 12)  # by the search of any problem

@@ -50,7 +50,7 @@ def started(problem, backend):
     blocks = blocks_of(problem)
     cliques = cliques_of(blocks)
     bound = clique_bound(blocks, cliques).peak
-    return blocks, bound, WideningSearch(SearchInput(blocks, cliques, backend), seed=1)
+    return blocks, bound, WideningSearch(SearchInput(blocks, cliques, backend))
 
 
 def by_name(blocks, offsets):

@@ -117,10 +117,7 @@ def _stateful(model: Model, options: argparse.Namespace, begin: float) -> int:
 
 
 def _runtime(
-    network: Network,
-    options: argparse.Namespace,
-    result: Verification,
-    frames: Sequence[Frame],
+    network: Network, options: argparse.Namespace, result: Verification, frames: Sequence[Frame]
 ) -> Difference | None:
     """How far the run is from ONNX Runtime on the file itself; None where that cannot be had."""
     is_file = PurePath(options.model).suffix.lower() == ".onnx"
