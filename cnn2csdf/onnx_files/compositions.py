@@ -1,4 +1,4 @@
-"""ONNX operators that are read as a composition of others: one-hot, sums of powers, and functions.
+"""ONNX operators that are read as a composition of others: one-hot, attention, and functions.
 
 The standard defines some operators as functions: their schemas contain the nodes. Other compositions
 follow the specifications of the operators.
@@ -7,20 +7,20 @@ follow the specifications of the operators.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from math import prod
+from math import prod, sqrt
 from typing import Any
 
 import numpy as np
 import onnx
 from onnx import defs, helper, numpy_helper
 
-from cnn2csdf.onnx_files.attention import attention_nodes
 from cnn2csdf.onnx_files.graph_values import GraphValues
 from cnn2csdf.onnx_files.nodes import OnnxNode, node_of, unsupported
 from csdf.errors import counted
 
-OPSET = {"": 17}
 STATISTICS = (3, 4)  # inputs of a batch normalisation: mean and variance
+LEAST = -1e30  # the score of a masked key; the sum of two is still a single-precision number
+HEADS = ("q_num_heads", "kv_num_heads", "kv_num_heads")  # of queries, keys and values
 SUMS = ("ReduceL1", "ReduceLogSum", "ReduceSumSquare")
 FUNCTIONS = ("GroupNormalization", "MeanVarianceNormalization", "RMSNormalization", "Shrink")
 
@@ -42,7 +42,10 @@ def composition(node: OnnxNode, values: GraphValues) -> list[OnnxNode] | None:
 
 
 class _Composition:
-    """The nodes of one operator; the names of tensors between them begin with its output."""
+    """The nodes of one operator; the names of tensors between them begin with its name."""
+
+    opsets: Mapping[str, int] = {"": 17}
+    separator = " "  # before the number of a node in its name
 
     def __init__(self, node: OnnxNode, values: GraphValues) -> None:
         self.node, self.values = node, values
@@ -50,9 +53,9 @@ class _Composition:
 
     def add(self, op_type: str, *inputs: str, output: str = "", **attributes: Any) -> str:
         """Add a node, and return the name of its output."""
-        name = output or f"{self.node.name}/{op_type} {len(self.nodes)}"
+        name = output or f"{self.node.name}/{op_type}{self.separator}{len(self.nodes)}"
         proto = helper.make_node(op_type, inputs, [name], name=name, **attributes)
-        self.nodes.append(node_of(proto, OPSET))
+        self.nodes.append(node_of(proto, self.opsets))
         return name
 
     def constant(self, value: Any) -> str:
@@ -286,8 +289,84 @@ def _matrix_product(node: OnnxNode, values: GraphValues) -> list[OnnxNode] | Non
     return steps.nodes
 
 
+class _Attention(_Composition):
+    """Attention (opset 23) as matrix products, softmax and moves.
+
+    Queries, keys and values have 4 axes (batch, heads, tokens, elements of a head), or 3 axes (batch,
+    tokens, elements of all heads, head by head). Scores are the products of queries and keys, one for
+    each pair of tokens. A softmax turns the scores of a query into the weights of a sum of the values.
+    """
+
+    opsets: Mapping[str, int] = {"": 23}
+    separator = "_"
+
+    def __init__(self, node: OnnxNode, values: GraphValues) -> None:
+        super().__init__(node, values)
+        if any(node.input(index) is not None for index in (4, 5)) or any(node.outputs[1:]):
+            raise unsupported(node, "keys and values of earlier tokens, or an output of the scores")
+        names = [node.required(index) for index in range(3)]
+        self._dims = [values.dims(name) for name in names]
+        ranks = {len(dims) for dims in self._dims}
+        if ranks not in ({3}, {4}):
+            raise unsupported(node, f"queries, keys and values of {sorted(ranks)} axes")
+        self._has_axis, self._names = ranks == {4}, names
+        self._heads = [
+            dims[1] if self._has_axis else node.integer(heads, 0)
+            for dims, heads in zip(self._dims, HEADS, strict=True)
+        ]
+        if min(self._heads) < 1 or self._heads[0] % self._heads[1]:
+            raise unsupported(node, f"{self._heads[0]} heads of queries, {self._heads[1]} of keys")
+
+    def composed(self) -> list[OnnxNode]:
+        """Return all nodes."""
+        node, (query, keys, _) = self.node, self._dims
+        width = query[-1] if self._has_axis else query[-1] // self._heads[0]
+        scores = self.add("MatMul", self._by_heads(0), self._by_heads(1, is_turned=True))
+        scale = node.real("scale", 1 / sqrt(width))
+        scores = self.add("Mul", scores, self.constant(np.float32(scale)))
+        limit = node.real("softcap", 0.0)
+        if limit:
+            bound = self.constant(np.float32(limit))
+            scores = self.add("Mul", self.add("Tanh", self.add("Div", scores, bound)), bound)
+        if node.integer("is_causal", 0):
+            later = np.triu(np.full((query[-2], keys[-2]), LEAST, np.float32), 1)
+            scores = self.add("Add", scores, self.constant(later))
+        mask = node.input(3)
+        if mask is not None:
+            if self.values.element_type(mask) == onnx.TensorProto.BOOL:
+                numbers = [self.constant(np.float32(constant)) for constant in (0, LEAST)]
+                mask = self.add("Where", mask, *numbers)
+            scores = self.add("Add", scores, mask)
+        shares = self.add("Softmax", scores, axis=-1)
+        if self._has_axis:
+            self.add("MatMul", shares, self._by_heads(2), output=node.outputs[0])
+            return self.nodes
+        weighed = self.add("MatMul", shares, self._by_heads(2))
+        joined = self.add("Transpose", weighed, perm=[0, 2, 1, 3])
+        self.add("Reshape", joined, self.constant(np.array([0, 0, -1])), output=node.outputs[0])
+        return self.nodes
+
+    def _by_heads(self, index: int, *, is_turned: bool = False) -> str:
+        """Queries, keys or values as (1, heads, tokens, elements of a head).
+
+        is_turned: exchange the last two axes. Keys and values are repeated for queries that share them.
+        """
+        name, heads = self._names[index], self._heads[index]
+        if self._has_axis:
+            name = self.add("Transpose", name, perm=[0, 1, 3, 2]) if is_turned else name
+        else:
+            # In Reshape, 0 copies a dimension and -1 is inferred.
+            cut = self.constant(np.array([0, 0, heads, -1]))
+            order = [0, 2, 3, 1] if is_turned else [0, 2, 1, 3]
+            name = self.add("Transpose", self.add("Reshape", name, cut), perm=order)
+        if heads == self._heads[0]:
+            return name
+        places = np.repeat(np.arange(heads), self._heads[0] // heads)
+        return self.add("Gather", name, self.constant(places), axis=1)
+
+
 COMPOSITIONS: Mapping[str, Callable[[OnnxNode, GraphValues], list[OnnxNode] | None]] = {
-    "Attention": attention_nodes,
+    "Attention": lambda node, values: _Attention(node, values).composed(),
     "BatchNormalization": _normalised_by_frame,
     "CastLike": _cast_like,
     "Einsum": _matrix_product,

@@ -4,7 +4,6 @@ from cnn2csdf.geometry import Pair as Pair
 from cnn2csdf.geometry import Window as Window
 from cnn2csdf.operators.activations import *
 from cnn2csdf.operators.detections import *
-from cnn2csdf.operators.einsum import *
 from cnn2csdf.operators.elementwise import *
 from cnn2csdf.operators.embedding import *
 from cnn2csdf.operators.hybrid import *
@@ -15,5 +14,4 @@ from cnn2csdf.operators.products import *
 from cnn2csdf.operators.recurrences import *
 from cnn2csdf.operators.resizes import *
 from cnn2csdf.operators.states import *
-from cnn2csdf.operators.unpooling import *
 from cnn2csdf.operators.windows import *

@@ -10,8 +10,8 @@ from pathlib import PurePath
 from cnn2csdf.catalogue.networks import from_catalogue
 from cnn2csdf.dtypes import USUAL_RUNTIME, Runtime
 from cnn2csdf.readers.darknet import parse_darknet
-from cnn2csdf.readers.extra import with_onnx
 from cnn2csdf.readers.json_networks import parse_json_network
+from cnn2csdf.readers.plain_onnx import with_onnx
 from cnn2csdf.weights import Model
 from csdf.arguments import public
 from csdf.errors import CsdfError, UnreadableFile

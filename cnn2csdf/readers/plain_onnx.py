@@ -1,12 +1,14 @@
-"""An ONNX graph as plain values, read where the package onnx is installed."""
+"""ONNX files where the package onnx, an extra, is installed: graphs as plain values, and readers."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib import import_module
+from types import ModuleType
 from typing import Any
 
-from cnn2csdf.readers.extra import with_onnx
+from csdf.errors import CsdfError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,3 +41,16 @@ def read_plain_onnx(path: str) -> PlainGraph:
     reader = with_onnx("cnn2csdf.onnx_files.plain_graph", path)
     graph: PlainGraph = reader.read_plain_graph(path)
     return graph
+
+
+def with_onnx(module: str, name: str) -> ModuleType:
+    """Return a module that needs onnx. name: of the file that asks for it.
+
+    Raises CsdfError where onnx is not installed.
+    """
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] != "onnx":
+            raise
+        raise CsdfError(f"{name}: ONNX files need onnx: pip install onnx") from None

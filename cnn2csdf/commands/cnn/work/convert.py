@@ -9,7 +9,7 @@ from cnn2csdf.commands.cnn import chosen
 from cnn2csdf.commands.cnn import options as shared
 from cnn2csdf.geometry import Overlap
 from cnn2csdf.lowering import lower
-from cnn2csdf.readers.extra import with_onnx
+from cnn2csdf.readers.plain_onnx import with_onnx
 from cnn2csdf.weights import Model, random_weights
 from csdf.analysis.bound_channels import with_capacities
 from csdf.cli import answers, graph_input
