@@ -10,8 +10,7 @@ from cnn2csdf.execution.layer_by_layer import first_states, run_layer_by_layer
 from cnn2csdf.lowering import lower
 from cnn2csdf.readers.model_files import read_model
 from cnn2csdf.readers.tflite.model_file import TfliteGraph, TfliteNode
-from cnn2csdf.readers.tflite.obstacles import part_of
-from cnn2csdf.readers.tflite.reader import parse_tflite
+from cnn2csdf.readers.tflite.reader import parse_tflite, part_of
 from cnn2csdf.rings import rings_of
 from csdf.analysis.consistency import repetition_vector
 from tests.cnn2csdf.readers.tflite_models import Node, Tensor, constant, tflite_bytes
