@@ -223,10 +223,6 @@ class TokenDraft(Draft):
             tensor = MappedTensor(unrepeated, tensor.index_map)
         self.unrepeated[layer.name] = tensor
 
-    def unrepeated_operand(self, name: str) -> MappedTensor:
-        """Return the feature map of an operand of a broadcast, without its repetitions."""
-        return self.unrepeated.get(name) or self.on_map(name)
-
     def shape_of(self, tensor: MappedTensor) -> Shape:
         """Return the shape of the feature map that holds a tensor."""
         return self.layers[tensor.layer].shape

@@ -555,7 +555,7 @@ def elementwise(draft: TokenDraft, layer: Layer, operator: op.Elementwise) -> No
     """
     if not all(name in draft.mapped for name in layer.inputs):
         raise NoIndexMap
-    tensors = [draft.unrepeated_operand(name) for name in layer.inputs]
+    tensors = [draft.unrepeated.get(name) or draft.on_map(name) for name in layer.inputs]
     maps = [tensor.index_map for tensor in tensors]
     index_map = broadcast_map(maps, layer.shape.dims, operator.constant)
     shape = Shape(dims=tuple(dim_size(digits_along(axis, index_map)) for axis in AXES))

@@ -245,14 +245,18 @@ def _standardised(tensor: str, context: Context) -> tuple[str, int, float] | Non
     variance = addition and context.operands(addition)
     averaging = variance and context.behind(variance[0], "ReduceMean")
     square = averaging and context.behind(averaging.inputs[0], "Pow", "Mul")
-    if not (division and variance and averaging and square and _is_square(square, context)):
+    if not (division and variance and averaging and square):
+        return None
+    base, exponent = square.inputs
+    is_square = base == exponent if square.op_type == "Mul" else context.scalar(exponent) == 2
+    if not is_square:
         return None
     dividend = _centred(division.inputs[0], context)
-    base = _centred(square.inputs[0], context)
-    if dividend is None or base is None or dividend[0] != base[0]:
+    squared = _centred(base, context)
+    if dividend is None or squared is None or dividend[0] != squared[0]:
         return None
-    source, rank = base[0], len(context.values.dims(base[0]))
-    means = (averaging, dividend[1], base[1])
+    source, rank = squared[0], len(context.values.dims(squared[0]))
+    means = (averaging, dividend[1], squared[1])
     axes = {_listed(mean, context, rank) for mean in means}
     if len(axes) != 1 or not all(mean.integer("keepdims", 1) for mean in means):
         return None
@@ -260,11 +264,6 @@ def _standardised(tensor: str, context: Context) -> tuple[str, int, float] | Non
     if not along or sorted(along) != list(range(min(along), rank)) or min(along) == 0:
         return None
     return source, min(along), variance[1]
-
-
-def _is_square(node: OnnxNode, context: Context) -> bool:
-    base, exponent = node.inputs
-    return base == exponent if node.op_type == "Mul" else context.scalar(exponent) == 2
 
 
 def _centred(tensor: str, context: Context) -> tuple[str, OnnxNode] | None:

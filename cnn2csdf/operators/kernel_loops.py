@@ -214,13 +214,15 @@ def _direct_loops(windows: _AlikeWindows, bank: FilterBank, inputs: int) -> Coun
     values, filters = across * inputs // (1 + wraps), bank.filters // bank.groups
     counts_of = Counter(filter_loops(pixels * bank.groups, windows.runs, values, filters))
     counts_of["wrapping windows"] = pixels * bank.groups * wraps
-    # The stored sums of weights times the zero point hold for whole windows in one run only.
+    # The stored sums of weights times the zero point hold for whole windows in one run only; for
+    # other windows the weights are summed up run by run.
     if wraps or down * across < prod(bank.window.kernel):
         runs = windows.runs if wraps or across < bank.window.kernel[1] else 1
         blocks = pixels * (bank.filters // FILTER_BLOCK)
-        counts_of.update(
-            _weight_sum_loops(blocks, runs, -(-down * across * inputs // max(runs, 1)))
-        )
+        weights_of_run = -(-down * across * inputs // max(runs, 1))
+        counts_of["weight sum blocks"] = blocks
+        counts_of["weight sum runs"] = blocks * runs
+        counts_of["weight sum vectors"] = blocks * runs * -(-weights_of_run // VALUES_IN_VECTOR)
         counts_of["partial rows"] = blocks * windows.runs
         counts_of["partial vectors"] = blocks * windows.runs * -(-values // VALUES_IN_VECTOR)
     return counts_of
@@ -296,15 +298,6 @@ def real_filter_loops(places: int, rows: int, count: int, filters: int) -> Count
         "block rows": places * rows * -(-filters // large),
         "values of rest": values * (rest > 0),
         "products of rest": values * rest,
-    }
-
-
-def _weight_sum_loops(blocks: int, runs: int, count: int) -> Counts:
-    """The loops that sum weights for the zero point of the input, in runs of this many weights."""
-    return {
-        "weight sum blocks": blocks,
-        "weight sum runs": blocks * runs,
-        "weight sum vectors": blocks * runs * -(-count // VALUES_IN_VECTOR),
     }
 
 

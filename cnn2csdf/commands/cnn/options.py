@@ -145,13 +145,14 @@ def add_granularity_options(parser: argparse.ArgumentParser) -> None:
     add_element_bytes_option(parser, is_by_tensor=True)
 
 
-class _GivenBytes(argparse.Action):
-    """Records that the element size differs from the file."""
+class _Given(argparse.Action):
+    """Stores a value, and in the option named by `const` that the value was given."""
 
     def __call__(
         self, _parser: object, options: argparse.Namespace, value: object, _option: object = None
     ) -> None:
-        options.element_bytes, options.is_element_given = value, True
+        setattr(options, self.dest, value)
+        setattr(options, str(self.const), True)
 
 
 def add_element_bytes_option(
@@ -165,7 +166,8 @@ def add_element_bytes_option(
     parser.add_argument(
         "--element-bytes",
         type=element_bytes,
-        action=_GivenBytes,
+        action=_Given,
+        const="is_element_given",
         metavar="N",
         default=4,
         help="bytes of each tensor and parameter element; default: as in the file, else 4; int8 "
@@ -195,21 +197,13 @@ def add_duration_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-class _GivenPlatform(argparse.Action):
-    """Remembers that the platform was chosen."""
-
-    def __call__(
-        self, _parser: object, options: argparse.Namespace, value: object, _option: object = None
-    ) -> None:
-        options.platform, options.is_platform_given = value, True
-
-
 def add_platform_option(parser: argparse._ActionsContainer) -> None:
     """Add the processor whose times are predicted, the same by default in all commands."""
     parser.add_argument(
         "--platform",
         choices=PlatformNames(),
-        action=_GivenPlatform,
+        action=_Given,
+        const="is_platform_given",
         default=USUAL_PLATFORM,
         metavar="NAME",
         help=f"platform whose times are predicted: {', '.join(PlatformNames())} with a core; "

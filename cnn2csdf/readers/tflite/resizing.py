@@ -366,10 +366,6 @@ def _pieces(operands: _Inputs) -> Sequence[Dims]:
     return [(*dims[:axis], length, *dims[axis + 1 :]) for length in lengths]
 
 
-def _stated_size(operands: _Inputs) -> Sequence[Dims]:
-    return [operands.integers(0)]
-
-
 NO_SCALES = np.zeros(0, np.float32)
 EVALUATED = (
     "BROADCAST_TO", "CONCATENATION", "EXPAND_DIMS", "GATHER", "GATHER_ND", "MEAN", "PACK", "PAD",
@@ -385,5 +381,5 @@ RULES: Mapping[str, Infer] = {
     "FULLY_CONNECTED": _fully_connected,
     "SPACE_TO_BATCH_ND": partial(_batches, is_split=True),
     "SPLIT_V": _pieces,
-    "TRANSPOSE_CONV": _stated_size,
+    "TRANSPOSE_CONV": lambda operands: [operands.integers(0)],
 }
