@@ -243,11 +243,12 @@ OF_THE_CHECKER_ALONE = (
     *("planners.plan.checked_buffers", "planners.plan.checked_geometry"),
     *("planners.plan.checked_plan", "planners.plan.checked_rows", "planners.plan.checked_rules"),
     *("planners.plan.checked_stages", "planners.plan.checked_states"),
-    "planners.plan.checked_traffic",
+    "planners.plan.checked_weights",
 )
 OF_THE_CHECKER = {  # all of the planners that it reaches: the form of plans, and modules of its own
     *("planners.plan.plan", CHECKER, "planners.plan.executor", "planners.plan.fused_stages"),
-    *("planners.plan.shadow_arena", "planners.rewrites.copied_layers"),
+    *("planners.plan.held_tensors", "planners.plan.shadow_arena"),
+    "planners.rewrites.copied_layers",
     *OF_THE_CHECKER_ALONE,
 }
 

@@ -56,7 +56,7 @@ from planners.plan.plan import Alias, Kind, Stage, StreamBuffer, StreamingPlan
 from planners.plan.regions import COLUMNS, ROWS, Needs, TileRanges, can_be_tiled, range_needed
 from planners.plan.state import state_bytes, state_updates
 from planners.plan.weight_reads import gathered_values
-from planners.plan.write_buffers import smallest_block, write_buffer
+from planners.plan.write_buffers import smallest_block
 
 TITLES = {  # comments before the tables that a reader of the plan begins with
     "tensors": "/* Tensors: where they lie in the arena, in elements, and their shapes. */\n",
@@ -537,12 +537,12 @@ class Schedule:
         first_layer = len(self._layers)
         if not running.is_streamed_input:
             nodes = [self.calls.node(layer) for layer in running.layers]
-            is_stored = write_buffer(self.plan, running.result, stage.group) is not None
+            block = self.plan.buffer_of(Kind.WRITE_BUFFER, running.result, stage.group)
             calls = self.calls.stage_calls(
-                stage.mode, nodes, self._channel_blocks, is_stored=is_stored
+                stage.mode, nodes, self._channel_blocks, is_stored=block is not None
             )
-            if is_stored:
-                calls[-1] = self._through_write_buffer(stage, calls[-1])
+            if block is not None:
+                calls[-1] = self._through_write_buffer(stage, calls[-1], block)
             for node, call in zip(nodes, calls, strict=True):
                 self._add_layer(stage, node, call)
         first_source = len(self._inputs)
@@ -570,11 +570,11 @@ class Schedule:
         self.most_layers = max(self.most_layers, len(running.layers))
         self.has_parts |= stage.mode == "BY_PARTS"
 
-    def _through_write_buffer(self, stage: PlacedStage, call: KernelCall) -> KernelCall:
+    def _through_write_buffer(
+        self, stage: PlacedStage, call: KernelCall, buffer: StreamBuffer
+    ) -> KernelCall:
         """The kernel call of a last layer that writes its result in blocks; adds the block."""
         running = stage.running
-        buffer = write_buffer(self.plan, running.result, stage.group)
-        assert buffer is not None
         rows, _ = smallest_block(self.network, running.stage)
         pixel = rows * channels_of(running.layers[-1].shape) * self.width_of(running.result)
         columns = self.elements(buffer.size) // pixel

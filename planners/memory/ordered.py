@@ -14,7 +14,7 @@ from cnn2csdf.network import Network
 from csdf.errors import InvalidNetwork
 from planners.memory.build import external_offsets
 from planners.memory.stages import StageTable
-from planners.plan.firing import results_in_order, turns_of
+from planners.plan.firing import turns_of
 from planners.plan.plan import (
     Kind,
     PlannedGroup,
@@ -90,7 +90,7 @@ class _PartwisePlan:
     ) -> None:
         """Set the arguments of `in_order`."""
         self._network, self._groups = network, groups
-        self._orders = [tuple(results_in_order(group.order)) for group in groups]
+        self._orders = [tuple(group.firings) for group in groups]
         self._rows = {stage.result: stage.rows for group in groups for stage in group.stages}
         self._outside_names, self._last_firings = outside, last_firings
         self._table = StageTable(network, element_bytes=element_bytes)

@@ -1,17 +1,32 @@
-"""Rules of the checker for each buffer of a plan: its size, its offset and its memory."""
+"""Rules of the checker for each buffer of a plan: its size, its offset and its memory.
+
+A result in slow memory has a write buffer: fast memory for the pixels that its layer computes at a
+time. The rules of weights are in planners.plan.checked_weights.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from cnn2csdf.network import Layer, Network
 from csdf.errors import InvalidPlan, counted
+from planners.plan.checked_geometry import InputNeeds
 from planners.plan.checked_plan import CheckedPlan
 from planners.plan.checked_rules import (
     bytes_kept,
-    bytes_of_weight,
-    bytes_of_weights,
     can_lie_apart,
+    makes_rectangles,
     pixel_elements,
 )
-from planners.plan.plan import ACCUMULATOR_BYTES, Alias, Kind, StreamBuffer
+from planners.plan.plan import (
+    ACCUMULATOR_BYTES,
+    Alias,
+    Kind,
+    Mode,
+    Stage,
+    StreamBuffer,
+    StreamingPlan,
+)
 
 WITH_OTHERS = 2**27  # bytes of an arena that any network may have: larger ones may share it
 
@@ -72,7 +87,7 @@ def _require_buffer(checked: CheckedPlan, buffer: StreamBuffer) -> None:
             f"{named} begins at byte {buffer.offset}; expected a multiple of {grid}, the bytes of "
             f"{counted_in}"
         )
-    elif buffer.offset + buffer.size > checked.plan.arena_bytes:
+    elif buffer.end_byte > checked.plan.arena_bytes:
         raise InvalidPlan(f"{named} leaves the arena of {checked.plan.arena_bytes} bytes")
 
 
@@ -125,38 +140,6 @@ def _require_memories(checked: CheckedPlan) -> None:
             )
 
 
-def require_weights(checked: CheckedPlan) -> None:
-    """Raise InvalidPlan unless each copy of weights fits its layer, and is live in its group."""
-    for buffer in checked.plan.buffers:
-        if buffer.kind not in (Kind.WEIGHTS, Kind.RESIDENT):
-            continue
-        element_bytes = checked.plan.element_bytes
-        layer = checked.computed.get(buffer.tensor)
-        size = 0 if layer is None else bytes_of_weights(checked.network, layer, element_bytes)
-        if layer is None or not size or buffer.size != size or buffer.rows:
-            raise InvalidPlan(
-                f"buffer {buffer.name!r} has {counted(buffer.size, 'byte')}; the weights of "
-                f"{buffer.tensor!r} that can be moved take {size}"
-            )
-        if buffer.offset % (weight := bytes_of_weight(layer, element_bytes)):
-            raise InvalidPlan(
-                f"buffer {buffer.name!r} begins at byte {buffer.offset}; expected a multiple of "
-                f"{weight}, the bytes of a weight"
-            )
-        groups = len(checked.plan.groups)
-        if buffer.kind is Kind.RESIDENT and (buffer.begin, buffer.end) != (0, groups):
-            raise InvalidPlan(f"buffer {buffer.name!r} is resident, but some groups do not have it")
-        if checked.plan.flash is None or not checked.plan.memories:
-            raise InvalidPlan(f"buffer {buffer.name!r} has weights, but the plan names no flash")
-        if not buffer.begin <= checked.group_of[buffer.tensor] < buffer.end:
-            raise InvalidPlan(f"buffer {buffer.name!r} is not there when {buffer.tensor!r} works")
-    names = [memory.name for memory in checked.plan.memories]
-    if checked.plan.flash in names:
-        raise InvalidPlan(f"flash {checked.plan.flash!r} is one of the memories of the arena, too")
-    if checked.plan.flash is not None and not names:
-        raise InvalidPlan(f"flash {checked.plan.flash!r}, but the plan names no memories")
-
-
 def _require_alias(checked: CheckedPlan, alias: Alias) -> None:
     """Require a position within a host that has the buffer, which the layer and its readers address."""
     named = f"tensor {alias.tensor!r} lies in {alias.host!r}"
@@ -184,3 +167,83 @@ def _require_alias(checked: CheckedPlan, alias: Alias) -> None:
     is_addressable = is_contiguous or can_lie_apart(checked.network, layer)
     if layer.name in checked.network.results or not is_addressable:
         raise InvalidPlan(f"{named}; who reads it needs its rows in one piece")
+
+
+def require_write_buffers(needs: InputNeeds, plan: StreamingPlan) -> None:
+    """Raise InvalidPlan unless each result in slow memory has a write buffer of its own bytes."""
+    stored = _stored_stages(needs.network, plan)
+    for buffer in plan.buffers:
+        if buffer.kind is not Kind.WRITE_BUFFER:
+            continue
+        stage = stored.pop((buffer.tensor, buffer.begin), None)
+        if stage is None or buffer.end != buffer.begin + 1:
+            raise InvalidPlan(
+                f"buffer {buffer.name!r} is a write buffer, but group {buffer.begin + 1} leaves no "
+                f"{buffer.tensor!r} in slow memory"
+            )
+        _require_size(needs, plan, buffer, stage)
+        _require_own_bytes(plan, buffer)
+    for name, group in stored:
+        raise InvalidPlan(
+            f"group {group + 1} leaves {name!r} in slow memory, but has no write buffer for it; "
+            "plan the network again"
+        )
+
+
+def _stored_stages(network: Network, plan: StreamingPlan) -> dict[tuple[str, int], Stage]:
+    """The stages whose result is stored in slow memory, by result and group."""
+    hosts = {alias.tensor: alias.host for alias in plan.aliases}
+    whole = {buffer.tensor: buffer for buffer in plan.buffers if buffer.kind is Kind.WHOLE}
+    stored = {}
+    for number, group in enumerate(plan.groups):
+        for stage in group.stages:
+            result = stage.result
+            buffer = whole.get(hosts.get(result, result))
+            memory = None if buffer is None else plan.memory_of(buffer)
+            if memory is not None and memory.is_slow and not _is_joined(network, result, hosts):
+                stored[result, number] = stage
+    return stored
+
+
+def _is_joined(network: Network, result: str, hosts: Mapping[str, str]) -> bool:
+    """Whether a result is a concatenation of tensors that are stored in it already."""
+    return all(hosts.get(name) == result for name in network.layer(result).inputs)
+
+
+def _require_size(
+    needs: InputNeeds, plan: StreamingPlan, buffer: StreamBuffer, stage: Stage
+) -> None:
+    """Require whole columns of the rows that the layer writes in one call, in the required number."""
+    layer = needs.network.layer(buffer.tensor)
+    rows, fewest = _made_at_a_time(needs, stage, layer)
+    column = rows * pixel_elements(layer.shape) * (plan.element_bytes or layer.element_bytes)
+    columns, rest = divmod(buffer.size, column)
+    if rest or not fewest <= columns <= layer.shape.width or buffer.rows:
+        raise InvalidPlan(
+            f"buffer {buffer.name!r} has {counted(buffer.size, 'byte')}; expected {fewest} to "
+            f"{layer.shape.width} columns of {counted(column, 'byte')}"
+        )
+
+
+def _made_at_a_time(needs: InputNeeds, stage: Stage, layer: Layer) -> tuple[int, int]:
+    """The rows of a result that are made together, and the fewest columns."""
+    rows, width = min(stage.rows, layer.shape.rows), layer.shape.width
+    if stage.mode is not Mode.ROWS:
+        return layer.shape.rows, width
+    if stage.accumulating_layer == layer.name:
+        return rows, 1
+    if makes_rectangles(needs.network, layer):
+        return 1, 1
+    inputs = range(len(layer.inputs))
+    is_by_rows = layer.shape.is_map and not any(needs.needs_all(layer, index) for index in inputs)
+    return 1 if is_by_rows else rows, width
+
+
+def _require_own_bytes(plan: StreamingPlan, buffer: StreamBuffer) -> None:
+    """Require that no other buffer of its group has a byte of a write buffer."""
+    for neighbour in plan.buffers:
+        is_apart = neighbour.end_byte <= buffer.offset or buffer.end_byte <= neighbour.offset
+        if neighbour is not buffer and neighbour.is_live(buffer.begin) and not is_apart:
+            raise InvalidPlan(
+                f"buffers {buffer.name!r} and {neighbour.name!r} have bytes in common"
+            )

@@ -143,7 +143,7 @@ def _require_transfers(checked: CheckedPlan, written_in: Mapping[str, int]) -> N
             )
             if source.tensor != target.tensor or source is target:
                 raise InvalidPlan(f"{named}; expected two buffers of one tensor")
-            if not target.begin <= number < target.end:
+            if not target.is_live(number):
                 raise InvalidPlan(
                     f"{named}, which lives from group {target.begin + 1} on, or ended"
                 )
@@ -214,7 +214,7 @@ def _require_read(checked: CheckedPlan) -> None:
                 and buffer.has_rows
                 and (layer.name in buffer.readers or not buffer.readers)
             ]
-            if any(buffer.begin <= group < buffer.end for buffer in readable):
+            if any(buffer.is_live(group) for buffer in readable):
                 continue
             where = ", and no buffer of it is for that layer"
             if readable:

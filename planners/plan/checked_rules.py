@@ -7,14 +7,13 @@ group after which the rows of a variable are copied.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from math import prod
 
 from cnn2csdf import operators as op
 from cnn2csdf.dtypes import Element
 from cnn2csdf.network import Layer, Network, Shape
 from cnn2csdf.rings import rings_of
-from planners.plan.plan import StreamingPlan, Turns
+from planners.plan.plan import StreamingPlan
 
 OF_ONE_PIXEL = (  # that read and write pixel by pixel, whatever lies between two pixels
     *(op.Activation, op.AttentionProduct, op.BatchNormalization, op.ChannelShuffle),
@@ -191,10 +190,3 @@ def variable_updates(network: Network, plan: StreamingPlan) -> list[tuple[int, s
                 group = number
         updates.append((group, previous.name, source))
     return sorted(updates, key=lambda update: update[0])
-
-
-def firings_in_order(order: tuple[Turns, ...]) -> Iterator[str]:
-    """Yield the result of each firing of a run-length encoded order."""
-    for turns in order:
-        for _ in range(turns.times):
-            yield from turns.results

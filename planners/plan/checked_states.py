@@ -94,11 +94,10 @@ class LayerStates:
         self._write(self._used(layer), states)
 
     def _write(self, buffer: StreamBuffer, states: dict[str, Array] | None) -> None:
-        place = buffer.offset, buffer.offset + buffer.size
-        self._arena.fill(Content.STATE, buffer.tensor, place)
+        self._arena.fill(Content.STATE, buffer.tensor, buffer.byte_range)
         if states is not None:
             arrays = [np.ascontiguousarray(state).reshape(-1) for state in states.values()]
-            self._arena.memory[slice(*place)] = np.concatenate(
+            self._arena.memory[slice(*buffer.byte_range)] = np.concatenate(
                 [row.view(np.uint8) for row in arrays]
             )
 
@@ -110,17 +109,14 @@ class LayerStates:
             home = self._home(copy.tensor)
             source, target = (copy, home) if is_end else (home, copy)
             self._require(source)
-            self._arena.fill(
-                Content.STATE, copy.tensor, (target.offset, target.offset + target.size)
-            )
-            values = self._arena.memory[source.offset : source.offset + source.size]
-            self._arena.memory[target.offset : target.offset + target.size] = values
+            self._arena.fill(Content.STATE, copy.tensor, target.byte_range)
+            values = self._arena.memory[slice(*source.byte_range)]
+            self._arena.memory[slice(*target.byte_range)] = values
             self._arena.count(self._arena.reads, source.offset, source.size)
             self._arena.count(self._arena.writes, target.offset, target.size)
 
     def _require(self, buffer: StreamBuffer) -> None:
-        place = buffer.offset, buffer.offset + buffer.size
-        if not self._arena.holds(Content.STATE, buffer.tensor, place):
+        if not self._arena.holds(Content.STATE, buffer.tensor, buffer.byte_range):
             raise ExecutionError(f"what {buffer.tensor!r} keeps from frame to frame is overwritten")
 
     def require(self, layer: Layer) -> None:
@@ -136,7 +132,7 @@ class LayerStates:
         """Return the retained state of a layer. Raises ExecutionError if it is overwritten."""
         self.require(layer)
         buffer, states = self._used(layer), {}
-        memory = self._arena.memory[buffer.offset : buffer.offset + buffer.size].copy()
+        memory = self._arena.memory[slice(*buffer.byte_range)].copy()
         for role, state in layer.operator.kept(self._network.input_shapes(layer)).items():
             size = prod(state.dims) * state.element.bytes
             states[role] = memory[:size].view(state.element.value).reshape(state.dims)

@@ -2,7 +2,7 @@
 
 planners.plan.plan lists the rules of a valid plan. First the statements of a plan are compared with the
 network, a module for each group of rules: checked_stages, checked_buffers, checked_states,
-checked_traffic and checked_rows. Then planners.plan.executor executes the plan without computing
+checked_weights and checked_rows. Then planners.plan.executor executes the plan without computing
 values, in an arena with shadow memory that tags each byte with the element it holds.
 
 Every check is derived from the plan and the network, with the geometry of
@@ -18,12 +18,16 @@ from itertools import combinations, permutations, product
 
 from cnn2csdf.network import Network
 from csdf.errors import ExecutionError, InvalidPlan
-from planners.plan.checked_buffers import require_buffers, require_memories, require_weights
+from planners.plan.checked_buffers import (
+    require_buffers,
+    require_memories,
+    require_write_buffers,
+)
 from planners.plan.checked_plan import CheckedPlan
 from planners.plan.checked_rows import require_rows
 from planners.plan.checked_stages import require_orders, require_stages, require_work
 from planners.plan.checked_states import require_states
-from planners.plan.checked_traffic import require_write_buffers
+from planners.plan.checked_weights import require_weights
 from planners.plan.executor import PlanMachine
 from planners.plan.plan import Kind, Stage, StreamBuffer, StreamingPlan
 from planners.rewrites.copied_layers import require_same
@@ -107,7 +111,7 @@ def require_layouts(network: Network, plan: StreamingPlan) -> None:
                 )
 
     for number, group in enumerate(plan.groups):
-        whole = [b for b in plan.buffers if b.kind is Kind.WHOLE and b.begin <= number < b.end]
+        whole = [b for b in plan.buffers if b.kind is Kind.WHOLE and b.is_live(number)]
         for stage in group.stages:
             primitive, result = stage.primitive, stage.result
             reads = writes = PLACES
@@ -152,7 +156,7 @@ def require_apart(plans: Sequence[StreamingPlan]) -> None:
         if None in labels or len(labels) > 1:
             continue
         live = [
-            [buffer for buffer in plan.buffers if plan.is_live(buffer, number)]
+            [b for b in plan.buffers if b.is_in_arena and b.is_live(number)]
             for plan, number in pair
         ]
         for first, second in product(*live):
@@ -172,5 +176,5 @@ def require_apart(plans: Sequence[StreamingPlan]) -> None:
 def _common_byte(first: StreamBuffer, second: StreamBuffer) -> int | None:
     """Return the first byte that two buffers have in common; None if they are disjoint."""
     begin = max(first.offset, second.offset)
-    end = min(first.offset + first.size, second.offset + second.size)
+    end = min(first.end_byte, second.end_byte)
     return begin if begin < end else None

@@ -34,15 +34,21 @@ from planners.plan.checked_geometry import CheckedFirings, InputNeeds, streamed_
 from planners.plan.checked_rules import (
     WIDTH,
     bytes_kept,
-    bytes_of_weights,
-    firings_in_order,
     joins_columns,
     reads_each_byte_once,
     variable_updates,
 )
 from planners.plan.checked_states import LayerStates
-from planners.plan.checked_traffic import CheckedWeightReads
-from planners.plan.fused_stages import FusedFiring, TileWork
+from planners.plan.checked_weights import LayerWeights
+from planners.plan.fused_stages import Computing, FusedFiring, TileWork
+from planners.plan.held_tensors import (
+    HeldTensor,
+    JoinedTensor,
+    is_in_place,
+    may_overlap,
+    rows_read,
+    write_region,
+)
 from planners.plan.plan import (
     ACCUMULATOR_BYTES,
     Alias,
@@ -53,18 +59,7 @@ from planners.plan.plan import (
     StreamingPlan,
     Transfer,
 )
-from planners.plan.shadow_arena import (
-    NOTHING,
-    POISON,
-    Computing,
-    Content,
-    HeldTensor,
-    JoinedTensor,
-    MarkedArena,
-    is_in_place,
-    may_overlap,
-    rows_read,
-)
+from planners.plan.shadow_arena import NOTHING, POISON, Content, MarkedArena
 
 # Called before each firing of a stage of one layer: with the rows that it computes, the rows that it
 # reads, by tensor, and the positions of all tensors.
@@ -97,14 +92,13 @@ class PlanMachine:
         self.states = LayerStates(self.arena, network, plan)
         self.computing = computing
         self.needs = InputNeeds(network)
-        self.weight_reads = CheckedWeightReads(self.needs, plan.element_bytes)
+        self.weights = LayerWeights(self.arena, self.needs, plan)
         self._aliases = {alias.tensor: alias for alias in plan.aliases}
         scratch = (Kind.SCRATCH, Kind.WRITE_BUFFER)
         self._scratch = [buffer for buffer in plan.buffers if buffer.kind in scratch]
         self._whole: dict[str, HeldTensor] = {}
         self._rings = rings_of(self.network)
         self._begin_states()
-        self._begin_weights()
         self.group = self.firings = 0  # the present group; the number of firings begun
 
     def _begin_states(self) -> None:
@@ -122,70 +116,9 @@ class PlanMachine:
             elif bytes_kept(self.network, layer):
                 self.states.begin(layer, first.get(layer.name))
 
-    def _begin_weights(self) -> None:
-        """Record the buffers of the weights of layers: the copy of a frame, and the resident copy.
-
-        Resident weights are written into their buffers.
-        """
-        self._weights: dict[str, tuple[StreamBuffer | None, StreamBuffer | None]] = {}
-        for layer in self.network.layers if self.plan.memories else ():
-            if bytes_of_weights(self.network, layer, self.plan.element_bytes):
-                held = {
-                    buffer.kind: buffer
-                    for buffer in self.plan.buffers
-                    if buffer.tensor == layer.name
-                }
-                resident = held.get(Kind.RESIDENT)
-                self._weights[layer.name] = held.get(Kind.WEIGHTS), resident
-                if resident is not None:
-                    self._put_weights(resident)
-
-    def _copy_weights(self, group: int) -> None:
-        """Copy the weights whose buffers begin with a group, from the resident copy or the flash."""
-        for buffer in self.plan.buffers:
-            if buffer.kind is Kind.WEIGHTS and buffer.begin == group:
-                _, resident = self._weights[buffer.tensor]
-                self._read_weights(resident, buffer.size)
-                self._put_weights(buffer)
-                self.arena.count(self.arena.writes, buffer.offset, buffer.size)
-
-    def _put_weights(self, buffer: StreamBuffer) -> None:
-        self.arena.fill(Content.WEIGHTS, buffer.tensor, _bytes_of(buffer))
-
-    def read_weights(self, stage: CheckedFirings) -> None:
-        """Count the weights that the next firing of a stage reads, and require that they are intact."""
-        for name in stage.stage.layers:
-            if name in self._weights:
-                copied, resident = self._weights[name]
-                read = self.weight_reads.of_firing(stage, name)
-                self._read_weights(copied or resident, read)
-
-    def require_weights(self, layers: Sequence[str]) -> None:
-        """Raise ExecutionError unless the weights of some layers are intact; count no reads."""
-        for name in layers:
-            copied, resident = self._weights.get(name, (None, None))
-            if buffer := copied or resident:
-                self._require_weights(buffer)
-
-    def _require_weights(self, buffer: StreamBuffer) -> None:
-        if not self.arena.holds(Content.WEIGHTS, buffer.tensor, _bytes_of(buffer)):
-            raise ExecutionError(
-                f"the weights of {buffer.tensor!r} in buffer {buffer.name!r} are overwritten"
-            )
-
-    def _read_weights(self, buffer: StreamBuffer | None, read: int) -> None:
-        """Count bytes of weights read from a buffer, or from the flash without a buffer."""
-        if buffer is not None:
-            self._require_weights(buffer)
-            self.arena.count(self.arena.reads, buffer.offset, read)
-        elif self.plan.flash is not None:
-            self.arena.reads[self.plan.flash] += read
-
     def _require_next_frame(self) -> None:
         """Raise ExecutionError unless weights, states and variables are intact for the next frame."""
-        for buffer in self.plan.buffers:
-            if buffer.kind is Kind.RESIDENT:
-                self._require_weights(buffer)
+        self.weights.require_residents()
         self.states.require_all()
         with self.arena.uncounted():
             for previous, _ in self.network.variables:
@@ -197,7 +130,7 @@ class PlanMachine:
         is_resident = np.zeros(self.plan.all_bytes, bool)
         for buffer in self.plan.buffers:
             if buffer.persists or buffer.kind is Kind.RESIDENT:
-                is_resident[buffer.offset : buffer.offset + buffer.size] = True
+                is_resident[slice(*buffer.byte_range)] = True
         self.arena.held[~is_resident[: len(self.arena.held)]] = NOTHING
         self.arena.memory[: len(is_resident)][~is_resident] = POISON
         self._whole = {}
@@ -231,7 +164,7 @@ class PlanMachine:
         updates = variable_updates(self.network, self.plan)
         for number, group in enumerate(self.plan.groups):
             self.group = number
-            self._copy_weights(number)
+            self.weights.copy(number)
             self._whole |= transfer(self, group.transfers, number, self._whole)
             self.states.copy(number, is_end=False)
             self._join()
@@ -307,11 +240,12 @@ class PlanMachine:
         return None if self.computing is None else self.computing.frame_row(name, row)
 
     def _buffer(self, tensor: str, kind: Kind, group: int) -> StreamBuffer:
-        for buffer in self.plan.buffers:
-            is_same = (buffer.tensor, buffer.kind) == (tensor, kind)
-            if is_same and buffer.begin <= group < buffer.end:
-                return buffer
-        raise ExecutionError(f"group {group + 1}: there is no {kind.value} buffer for {tensor!r}")
+        buffer = self.plan.buffer_of(kind, tensor, group)
+        if buffer is None:
+            raise ExecutionError(
+                f"group {group + 1}: there is no {kind.value} buffer for {tensor!r}"
+            )
+        return buffer
 
     def held(self, name: str, *buffers: StreamBuffer) -> HeldTensor:
         """Return a tensor in its buffers, which are those of its host if it is an alias."""
@@ -333,7 +267,7 @@ class PlanMachine:
         """Overwrite the scratch and the write buffer of a layer, as its kernel may do."""
         for buffer in self._scratch:
             layers = buffer.readers if buffer.kind is Kind.SCRATCH else (buffer.tensor,)
-            if buffer.begin <= group < buffer.end and layer in layers:
+            if buffer.is_live(group) and layer in layers:
                 self.arena.spoil(buffer.offset, buffer.size)
 
     def put(self, tensor: HeldTensor, row: int, values: Array | None) -> None:
@@ -418,7 +352,7 @@ class _GroupRun:
                 if source not in self.tensors:
                     continue
                 buffer = self.tensors[source].read_in(layer.name)
-                if not buffer.begin <= self.number < buffer.end:
+                if not buffer.is_live(self.number):
                     raise ExecutionError(
                         f"group {self.number + 1}: layer {layer.name!r} reads {source!r} in buffer "
                         f"{buffer.name!r}, which groups {buffer.begin + 1} to {buffer.end} have"
@@ -451,7 +385,7 @@ class _GroupRun:
     def run(self) -> None:
         """Fire until each stage has computed its whole result."""
         producers = {stage.result: stage for stage in self.stages}
-        for result in firings_in_order(self.group.order):
+        for result in self.group.firings:
             named = f"group {self.number + 1}: {result!r}"
             stage = producers.get(result)
             if stage is None or stage.is_done:
@@ -543,7 +477,7 @@ class _GroupRun:
             for row in range(first, end):
                 machine.put(tensor, row, self._streamed_row(stage, row))
             return
-        machine.read_weights(stage)
+        machine.weights.read(stage)
         if stage.stage.mode is Mode.TILES:
             TileWork(
                 machine,
@@ -561,7 +495,7 @@ class _GroupRun:
             self._sum_channels(stage, tensor)
             return
         if len(stage.layers) > 1:
-            room = strips, self.pool.offset + self.pool.size
+            room = strips, self.pool.end_byte
             FusedFiring(machine, self.tensors, stage, room, self.number).run()
             return
         layer = stage.layers[0]
@@ -572,19 +506,16 @@ class _GroupRun:
         if machine.watch is not None:
             machine.watch(layer, (first, end), stage.ranges[stage.fired], self.tensors)
         inputs = self.whole_rows(layer, stage.ranges[stage.fired])
+        region = Region((first, end), (0, layer.shape.width))
         computed_region, keeps = None, bytes_kept(machine.network, layer) > 0
         if keeps:
             machine.states.require(layer)
         if computing is not None:
             kept = machine.states.kept(layer) if keeps else None
-            region = Region((first, end), (0, layer.shape.width))
             computed_region = computing.region(layer, region, inputs, kept)
             if kept is not None:
                 machine.states.keep(layer, kept)
-        for row in range(first, end):
-            machine.put(
-                tensor, row, None if computed_region is None else computed_region[row - first]
-            )
+        write_region(machine.arena, tensor, region, computed_region)
         if keeps:
             machine.states.require(layer)  # the result must not overwrite the state
 
@@ -641,8 +572,8 @@ class _GroupRun:
             for row in range(*machine.needs.rows(last, 0, (0, last.shape.rows))):
                 computing.add_row(last, row, maps[row], sums)
             computed_region = computing.finished(last, sums)
-        for row in range(last.shape.rows):
-            machine.put(tensor, row, None if computed_region is None else computed_region[row])
+        result_region = Region((0, last.shape.rows), (0, last.shape.width))
+        write_region(machine.arena, tensor, result_region, computed_region)
 
     def _add(self, stage: CheckedFirings, tensor: HeldTensor) -> None:
         """Add one input row to the accumulators of a layer; the last row completes the result."""
@@ -657,7 +588,7 @@ class _GroupRun:
         buffer = machine._buffer(layer.name, Kind.ACCUMULATORS, self.number)
         if buffer.offset % ACCUMULATOR_BYTES:
             raise ExecutionError(f"the sums of {layer.name!r} lie at byte {buffer.offset}")
-        sums = Content.SUMS, layer.name, _bytes_of(buffer)
+        sums = Content.SUMS, layer.name, buffer.byte_range
         if stage.fired == 0:
             machine.arena.fill(*sums)
             self.sums[layer.name] = np.zeros(layer.shape.elements, np.float32)
@@ -672,8 +603,8 @@ class _GroupRun:
             result = None
             if computing is not None:
                 result = computing.finished(layer, self.sums[layer.name])
-            for line in range(layer.shape.rows):
-                machine.put(tensor, line, None if result is None else result[line])
+            region = Region((0, layer.shape.rows), (0, layer.shape.width))
+            write_region(machine.arena, tensor, region, result)
             # The generated C requantises the accumulators one by one, writing results in between.
             if not machine.arena.holds(*sums):
                 raise ExecutionError(f"the result of {layer.name!r} lies over its sums")
@@ -713,10 +644,6 @@ class _GroupRun:
             )
 
 
-def _bytes_of(buffer: StreamBuffer) -> Range:
-    return buffer.offset, buffer.offset + buffer.size
-
-
 def transfer(
     machine: PlanMachine, copies: Sequence[Transfer], group: int, whole: Mapping[str, HeldTensor]
 ) -> dict[str, HeldTensor]:
@@ -739,9 +666,7 @@ def transfer(
         for row in range(old.layer.shape.rows):
             machine.put(new, row, machine.get(old, row).copy())
         kept = [
-            buffer
-            for buffer in before.buffers
-            if buffer.has_all_rows and buffer.begin <= group < buffer.end
+            buffer for buffer in before.buffers if buffer.has_all_rows and buffer.is_live(group)
         ]
         copied[source.tensor] = machine.held(source.tensor, *kept, target)
         copied[source.tensor].made = before.made
@@ -768,7 +693,7 @@ def require_intact(
     """
     if stage.is_streamed_input:
         return
-    machine.require_weights([layer.name for layer in stage.layers])
+    machine.weights.require([layer.name for layer in stage.layers])
     if stage.stage.mode is Mode.ACCUMULATING:
         return
     result = tensors[stage.result]

@@ -4,13 +4,13 @@ A stage computes its result some rows at a time. It fires when the rows that it 
 otherwise the stage that produces them fires first. So no stage runs ahead of its consumers, and line
 buffers stay small. The order follows from the needed rows alone: the generated code derives it at run
 time, with a counter for each stage. A plan may also contain an explicit order, run-length encoded as
-turns, which this module encodes and expands.
+turns (`turns_of`).
 """
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -246,10 +246,3 @@ def _repeating(numbers: Array) -> tuple[int, int]:
         if times > 1 and times * length > covered:
             best, covered = (length, times), times * length
     return best
-
-
-def results_in_order(order: Sequence[Turns]) -> Iterator[str]:
-    """Yield the result of the stage of each firing, in firing order."""
-    for turns in order:
-        for _ in range(turns.times):
-            yield from turns.results

@@ -15,9 +15,9 @@ blocks of 6 channels:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from itertools import pairwise, starmap
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Protocol
 
 import numpy as np
 
@@ -26,15 +26,44 @@ from cnn2csdf.network import Layer, Network
 from cnn2csdf.weights import Array
 from csdf.errors import ExecutionError
 from planners.plan.checked_geometry import CheckedFirings, InputNeeds, TiledStage
-from planners.plan.plan import ACCUMULATOR_BYTES, Kind, Stage, StreamBuffer
-from planners.plan.shadow_arena import (
-    Computing,
-    Content,
+from planners.plan.held_tensors import (
     HeldStrip,
     HeldTensor,
-    MarkedArena,
+    HeldTile,
+    may_overlap,
     rows_read,
+    write_region,
 )
+from planners.plan.plan import ACCUMULATOR_BYTES, Kind, Stage, StreamBuffer
+from planners.plan.shadow_arena import Content, MarkedArena
+
+
+class Computing(Protocol):
+    """The values that fill the regions; the checker computes none."""
+
+    def frame_row(self, name: str, row: int) -> Array:
+        """Return a row of an input, (columns, channels)."""
+
+    def first_states(self) -> dict[str, dict[str, Array]]:
+        """Return the initial states of layers, by role."""
+
+    def region(
+        self,
+        layer: Layer,
+        target: Region,
+        inputs: Sequence[tuple[Region, Array]],
+        kept: dict[str, Array] | None = None,
+    ) -> Array:
+        """Return a region of a layer's output, (rows, columns, channels), from its input regions.
+
+        kept: the state of a layer that retains one from frame to frame, updated in place.
+        """
+
+    def add_row(self, layer: Layer, row: int, values: Array, sums: Array) -> None:
+        """Add a row of the input, (columns, channels), to the accumulators of a layer."""
+
+    def finished(self, layer: Layer, sums: Array) -> Array:
+        """Return the output from complete accumulators, (rows, columns, channels)."""
 
 
 class FiringContext(Protocol):
@@ -47,34 +76,6 @@ class FiringContext(Protocol):
 
     def spoil_scratch(self, layer: str, group: int) -> None:
         """Poison the scratch bytes that a layer may use while it computes."""
-
-
-class _Sums(NamedTuple):
-    """The accumulators of a layer for the rows of a firing, from an offset of the arena on."""
-
-    layer: Layer
-    offset: int
-    rows: Range
-
-    @property
-    def end(self) -> int:
-        """The byte past the accumulators."""
-        return (
-            self.offset + (self.rows[1] - self.rows[0]) * self.layer.shape.width * self._pixel_bytes
-        )
-
-    def tagged(self, row: int, column: int) -> tuple[str, Range, int]:
-        """Return the sums of a pixel as MarkedArena tags them: layer, bytes of the arena, first tag.
-
-        The first tag is the index of the first byte among the bytes of the sums of the whole layer.
-        """
-        pixel, size = row * self.layer.shape.width + column, self._pixel_bytes
-        begin = self.offset + (pixel - self.rows[0] * self.layer.shape.width) * size
-        return self.layer.name, (begin, begin + size), pixel * size
-
-    @property
-    def _pixel_bytes(self) -> int:
-        return self.layer.shape.channels * ACCUMULATOR_BYTES
 
 
 class FusedFiring:
@@ -108,14 +109,14 @@ class FusedFiring:
                     f"{layer.name!r} reads {source!r}, which holds one channel block at a time"
                 )
         self._strips, end = self._placed_strips(free[0])
-        self._sums: _Sums | None = None
+        self._accumulating = None if accumulating is None else self._inside[accumulating]
         # The input of the accumulating layer by pixel, (channels,): a pass adds its block.
         self._collected: dict[tuple[int, int], Array] = {}
-        if accumulating:
-            offset = -(-end // ACCUMULATOR_BYTES) * ACCUMULATOR_BYTES
-            layer = self._inside[accumulating]
-            self._sums = _Sums(layer, offset, self._ranges[accumulating])
-            end = self._sums.end
+        if self._accumulating is not None:
+            self._sums_offset = -(-end // ACCUMULATOR_BYTES) * ACCUMULATOR_BYTES
+            first, last = self._ranges[self._accumulating.name]
+            pixels = (last - first) * self._accumulating.shape.width
+            end = self._sums_offset + pixels * self._bytes_of_sums(self._accumulating)
         result = tensors[stage.result]
         self._may_overlap = result.staged is not None or result.may_overlap(free[0], end)
         if end > free[1]:
@@ -145,8 +146,8 @@ class FusedFiring:
         """Compute the rows of the firing."""
         for block in range(self._blocks):
             goal = self._stage.layers[-1]
-            if self._sums is not None and block + 1 < self._blocks:
-                goal = self._sums.layer
+            if self._accumulating is not None and block + 1 < self._blocks:
+                goal = self._accumulating
             computed = dict.fromkeys(self._inside, 0)  # columns
             while computed[goal.name] < goal.shape.width:
                 layer = goal
@@ -183,8 +184,8 @@ class FusedFiring:
             return
         self._context.spoil_scratch(layer.name, self._group)
         inputs = self._inputs(layer, rows, column, block)
-        if self._sums is not None and layer is self._sums.layer:
-            self._add(column, block)
+        if layer is self._accumulating:
+            self._add(layer, column, block)
             if block + 1 < self._blocks:
                 return
             inputs = [(region, self._all_channels(region, values)) for region, values in inputs]
@@ -195,8 +196,8 @@ class FusedFiring:
         for row in range(*rows):
             values = None if computed_region is None else computed_region[row - rows[0], 0]
             self._write_pixel(layer, row, column, values, block)
-        if self._sums is not None and layer is self._sums.layer:
-            self._require_sums(column, "the result overlaps them")
+        if layer is self._accumulating:
+            self._require_sums(layer, column, "the result overlaps them")
         self._context.spoil_scratch(layer.name, self._group)
         if self._may_overlap:
             with self._context.arena.uncounted():
@@ -214,20 +215,34 @@ class FusedFiring:
             inputs.append((Region(span, columns), values))
         return inputs
 
-    def _require_sums(self, column: int, otherwise: str) -> None:
+    def _require_sums(self, layer: Layer, column: int, otherwise: str) -> None:
         """Require that the accumulators of a column are intact; they are requantised in sequence."""
-        assert self._sums is not None
-        for row in range(*self._sums.rows):
-            if not self._context.arena.holds(Content.BLOCK_SUMS, *self._sums.tagged(row, column)):
-                raise ExecutionError(f"the sums of {self._sums.layer.name!r}: {otherwise}")
+        for sums in self._sums(layer, column):
+            if not self._context.arena.holds(Content.BLOCK_SUMS, *sums):
+                raise ExecutionError(f"the sums of {layer.name!r}: {otherwise}")
 
-    def _add(self, column: int, block: int) -> None:
-        """Tag the accumulators of a column with their layer; later channel blocks check the tags."""
-        assert self._sums is not None
+    def _add(self, layer: Layer, column: int, block: int) -> None:
+        """Mark the accumulators of a column; later channel blocks check the marks."""
         if block:
-            self._require_sums(column, "they are overwritten")
-        for row in range(*self._sums.rows):
-            self._context.arena.fill(Content.BLOCK_SUMS, *self._sums.tagged(row, column))
+            self._require_sums(layer, column, "they are overwritten")
+        for sums in self._sums(layer, column):
+            self._context.arena.fill(Content.BLOCK_SUMS, *sums)
+
+    def _sums(self, layer: Layer, column: int) -> Iterator[tuple[str, Range, int]]:
+        """Yield the accumulators of each pixel of a column as MarkedArena takes them.
+
+        These are the layer, the bytes in the arena, and the first byte among those of the whole layer.
+        """
+        size, (first, end) = self._bytes_of_sums(layer), self._ranges[layer.name]
+        for row in range(first, end):
+            pixel = row * layer.shape.width + column
+            begin = self._sums_offset + (pixel - first * layer.shape.width) * size
+            yield layer.name, (begin, begin + size), pixel * size
+
+    @staticmethod
+    def _bytes_of_sums(layer: Layer) -> int:
+        """The bytes of the accumulators of a pixel."""
+        return layer.shape.channels * ACCUMULATOR_BYTES
 
     def _all_channels(self, region: Region, like: Array) -> Array:
         """Return the collected input of the accumulating layer in a region, with all channels.
@@ -263,7 +278,7 @@ class FusedFiring:
                     (right - left) * channels_each,
                 ).reshape(right - left, channels_each)
                 region[row - rows[0], left - columns[0] : right - columns[0], first:end] = values
-                if self._sums is not None and source == self._sums.layer.inputs[0]:
+                if self._accumulating is not None and source == self._accumulating.inputs[0]:
                     # The input of the accumulating layer is sliced into two blocks or more, as the
                     # checker requires: each run is one column.
                     (pixel_values,) = values
@@ -305,98 +320,6 @@ class FusedFiring:
             None if values is None else values[first:end],
             end - first,
         )
-
-
-class Rectangle(NamedTuple):
-    """A region of a tensor, row by row from an offset on."""
-
-    arena: MarkedArena
-    layer: Layer
-    region: Region
-    offset: int
-
-    def read(self, region: Region) -> Array:
-        """Return a region inside, (rows, columns, channels). Raises ExecutionError where it is gone."""
-        channels = self._channels
-        rows_of_region = np.empty((region.height, region.width, channels), self.layer.array_type)
-        for row in range(*region.rows):
-            at, first = self._places(row, region.columns)
-            values = self.arena.read(at, self.layer.name, first, region.width * channels)
-            rows_of_region[row - region.rows[0]] = values.reshape(region.width, channels)
-        return rows_of_region
-
-    def write(self, region: Region, values: Array | None) -> None:
-        """Write a region inside."""
-        for row in range(*region.rows):
-            at, first = self._places(row, region.columns)
-            part = None if values is None else values[row - region.rows[0]]
-            self.arena.write(at, self.layer.name, first, part, region.width * self._channels)
-
-    def may_overlap(self, begin: int, end: int) -> bool:
-        """Whether bytes from begin to end may belong to the region."""
-        ((first, last),) = self.spans
-        return first < end and begin < last
-
-    @property
-    def spans(self) -> list[Range]:
-        """Byte ranges of the region in the arena."""
-        unit = self.arena.element_bytes(self.layer.name) * self._channels
-        return [(self.offset, self.offset + self.region.pixels * unit)]
-
-    @property
-    def _channels(self) -> int:
-        return self.layer.shape.channels
-
-    def _places(self, row: int, columns: Range) -> tuple[int, int]:
-        """The offset of a range of columns of a row, and the index of its first element."""
-        (top, bottom), (left, right) = self.region
-        if not (top <= row < bottom and left <= columns[0] <= columns[1] <= right):
-            raise ExecutionError(
-                f"row {row}, columns {columns[0]} to {columns[1]} of {self.layer.name!r} are "
-                f"wanted, but a tile has {self.region}"
-            )
-        unit = self.arena.element_bytes(self.layer.name) * self._channels
-        at = self.offset + ((row - top) * (right - left) + columns[0] - left) * unit
-        return at, (row * self.layer.shape.width + columns[0]) * self._channels
-
-
-class WholeInTiles:
-    """A whole tensor whose regions tiles read or write, wherever its rows and pixels are."""
-
-    def __init__(self, arena: MarkedArena, held: HeldTensor, reader: str | None) -> None:
-        """Set the tensor, in the buffer of this reader; a result is written to all its buffers."""
-        self._arena, self._held, self._reader = arena, held, reader
-        self.spans = [(buffer.offset, buffer.offset + buffer.size) for buffer in held.buffers]
-        self.may_overlap = held.may_overlap
-
-    def read(self, region: Region) -> Array:
-        """Return a region, (rows, columns, channels). Raises ExecutionError where it is gone."""
-        return rows_read(self._arena, self._held, region.rows, self._reader, region.columns)
-
-    def write(self, region: Region, values: Array | None) -> None:
-        """Write a region."""
-        held, layer = self._held, self._held.layer
-        channels, left = layer.shape.row_elements // layer.shape.width, region.columns[0]
-        for row in range(*region.rows):
-            part = None if values is None else values[row - region.rows[0]]
-            first = (row * layer.shape.width + left) * channels
-            for place in held.places(row):
-                at = place + left * held.place_bytes
-                self._arena.write(at, layer.name, first, part, region.width * channels)
-
-
-def _require_intact(
-    reads: Iterable[tuple[Rectangle | WholeInTiles, Region]], written: Rectangle | WholeInTiles
-) -> None:
-    """Raise ExecutionError if what was written overwrote a region that was read."""
-    for source, region in reads:
-        if any(starmap(source.may_overlap, written.spans)):
-            source.read(region)
-
-
-def _copy(source: Rectangle, target: Rectangle, region: Region) -> None:
-    target.write(region, source.read(region))
-    _require_intact([(source, region)], target)
 
 
 BufferOf = Callable[[str, Kind], StreamBuffer]  # the buffer of a tensor of a kind in the group
@@ -443,98 +366,101 @@ class TileWork:
                 self._run_tile(down, across)
 
     def _run_tile(self, down: int, across: int) -> None:
-        tiles: dict[str, Rectangle] = {}
+        held: dict[str, HeldTensor] = dict(self._tensors)
         for layer in self._regions.layers:
+            region = self._regions.held(layer.name, down, across)
             if layer.name == self._stage.result:
-                target = self._regions.held(layer.name, down, across)
-                self._compute(layer, target, tiles, self._whole(layer.name, None))
+                self._compute(layer, region, held)
                 continue
-            tile = self._tile(layer, down, across)
-            tiles[layer.name] = tile
+            held[layer.name] = tile = self._placed(layer, Kind.TILE, region)
             self._restore_halo(tile, down, across)
-            region = self._regions.computed(layer.name, down, across)
-            if region.pixels:
-                self._compute(layer, region, tiles, tile)
+            computed = self._regions.computed(layer.name, down, across)
+            if computed.pixels:
+                self._compute(layer, computed, held)
             self._cache_halo(tile, down, across)
 
-    def _compute(
-        self,
-        layer: Layer,
-        target: Region,
-        tiles: Mapping[str, Rectangle],
-        out: Rectangle | WholeInTiles,
-    ) -> None:
-        """Compute a region of a layer from its inputs, which must be intact after the write."""
+    def _compute(self, layer: Layer, target: Region, held: Mapping[str, HeldTensor]) -> None:
+        """Compute a region of a layer from its inputs, which must be intact after the write.
+
+        held: the tiles, and the tensors outside the stage, by name.
+        """
         context = self._context
         context.spoil_scratch(layer.name, self._group)
-        reads: list[tuple[Rectangle | WholeInTiles, Region]] = []
-        for index, source in enumerate(layer.inputs):
-            # As for columns: if all rows are padding, the nearest row, since a tile is not empty.
-            rows = context.needs.tile_rows(layer, index, target.rows)
-            columns = context.needs.columns(layer, index, target.columns)
-            tensor = tiles[source] if source in tiles else self._whole(source, layer.name)
-            reads.append((tensor, Region(rows, columns)))
-        inputs = [(region, tensor.read(region)) for tensor, region in reads]
-        computed_region = None
-        if context.computing is not None:
-            computed_region = context.computing.region(layer, target, inputs)
-        out.write(target, computed_region)
-        context.spoil_scratch(layer.name, self._group)
-        _require_intact(reads, out)
-
-    def _whole(self, name: str, reader: str | None) -> WholeInTiles:
-        """Return a tensor in the buffer in which a layer reads it; by default in the first."""
-        held = self._tensors[name]
-        if not held.read_in(reader).has_all_rows:
-            raise ExecutionError(f"tiles need tensor {name!r} whole")
-        return WholeInTiles(self._context.arena, held, reader)
-
-    def _tile(self, layer: Layer, down: int, across: int) -> Rectangle:
-        return self._placed(layer, Kind.TILE, self._regions.held(layer.name, down, across))
-
-    def _placed(self, layer: Layer, kind: Kind, region: Region) -> Rectangle:
-        buffer = self._buffer_of(layer.name, kind)
-        elements = region.pixels * layer.shape.channels
-        needed = elements * self._context.arena.element_bytes(layer.name)
-        if needed > buffer.size:
-            raise ExecutionError(
-                f"buffer {buffer.name!r} of {buffer.size} bytes is asked for {needed} bytes"
+        regions = [
+            # A tile is not empty: if all rows or columns are padding, it has the nearest.
+            Region(
+                context.needs.tile_rows(layer, index, target.rows),
+                context.needs.columns(layer, index, target.columns),
             )
-        return Rectangle(self._context.arena, layer, region, buffer.offset)
+            for index in range(len(layer.inputs))
+        ]
+        sources = [held[name] for name in layer.inputs]
+        pairs = list(zip(sources, regions, strict=True))
+        inputs = [(region, self._read(source, region, layer.name)) for source, region in pairs]
+        values = None
+        if context.computing is not None:
+            values = context.computing.region(layer, target, inputs)
+        result = held[layer.name]
+        _require_whole(result, None)
+        write_region(context.arena, result, target, values, into_all=True)
+        context.spoil_scratch(layer.name, self._group)
+        for source, region in pairs:
+            if may_overlap(result, source):
+                self._read(source, region, layer.name)
 
-    def _rows_below(self, layer: Layer, down: int) -> Rectangle | None:
+    def _read(self, source: HeldTensor, region: Region, reader: str) -> Array:
+        """Return a region of a tensor as a layer reads it, (rows, columns, channels)."""
+        _require_whole(source, reader)
+        return rows_read(self._context.arena, source, region.rows, reader, region.columns)
+
+    def _copy(self, source: HeldTile, target: HeldTile, region: Region) -> None:
+        """Copy a region between a tile and a cache; the source must be intact after the copy."""
+        arena = self._context.arena
+        values = rows_read(arena, source, region.rows, None, region.columns)
+        write_region(arena, target, region, values)
+        if may_overlap(target, source):
+            rows_read(arena, source, region.rows, None, region.columns)
+
+    def _placed(self, layer: Layer, kind: Kind, region: Region) -> HeldTile:
+        unit = self._context.arena.element_bytes(layer.name)
+        return HeldTile(layer, unit, self._buffer_of(layer.name, kind), region)
+
+    def _rows_below(self, layer: Layer, down: int) -> HeldTile | None:
         region = self._regions.rows_below(layer.name, down)
         return None if region is None else self._placed(layer, Kind.TILE_ROWS, region)
 
-    def _columns_beside(self, layer: Layer, down: int, across: int) -> Rectangle | None:
+    def _columns_beside(self, layer: Layer, down: int, across: int) -> HeldTile | None:
         region = self._regions.columns_beside(layer.name, down, across)
         return None if region is None else self._placed(layer, Kind.TILE_COLUMNS, region)
 
-    def _restore_halo(self, tile: Rectangle, down: int, across: int) -> None:
+    def _restore_halo(self, tile: HeldTile, down: int, across: int) -> None:
         """Copy the cached halo of earlier tiles into a tile."""
         if not self._regions.tiles.halo_cached:
             return
-        (top, bottom), (left, right) = tile.region
-        right_edge = left
+        rows, (left, right) = tile.region
+        edge = left
         beside = self._columns_beside(tile.layer, down, across - 1) if across else None
         if beside is not None:
-            right_edge = beside.region.columns[1]
-            region = Region((top, bottom), (left, right_edge))
-            _copy(beside, tile, region)
+            edge = beside.region.columns[1]
+            self._copy(beside, tile, Region(rows, (left, edge)))
         above = self._rows_below(tile.layer, down - 1) if down else None
         if above is not None:
-            region = Region(above.region.rows, (right_edge, right))
-            _copy(above, tile, region)
+            self._copy(above, tile, Region(above.region.rows, (edge, right)))
 
-    def _cache_halo(self, tile: Rectangle, down: int, across: int) -> None:
+    def _cache_halo(self, tile: HeldTile, down: int, across: int) -> None:
         """Cache the halo of a tile that later tiles need."""
         if not self._regions.tiles.halo_cached:
             return
         below = self._rows_below(tile.layer, down)
         if below is not None:
             columns = self._regions.kept_columns(tile.layer.name, across)
-            region = Region(below.region.rows, columns)
-            _copy(tile, below, region)
+            self._copy(tile, below, Region(below.region.rows, columns))
         beside = self._columns_beside(tile.layer, down, across)
         if beside is not None:
-            _copy(tile, beside, beside.region)
+            self._copy(tile, beside, beside.region)
+
+
+def _require_whole(tensor: HeldTensor, reader: str | None) -> None:
+    """Raise ExecutionError unless tiles can reach all of a tensor: a tile, or a whole buffer."""
+    if not (isinstance(tensor, HeldTile) or tensor.read_in(reader).has_all_rows):
+        raise ExecutionError(f"tiles need tensor {tensor.layer.name!r} whole")

@@ -253,6 +253,25 @@ class StreamBuffer:
         )
 
     @property
+    def end_byte(self) -> int:
+        """The byte after the last."""
+        return self.offset + self.size
+
+    @property
+    def byte_range(self) -> tuple[int, int]:
+        """The first byte, and the byte after the last."""
+        return self.offset, self.end_byte
+
+    def is_live(self, group: int) -> bool:
+        """Return whether a group has the buffer."""
+        return self.begin <= group < self.end
+
+    @property
+    def is_in_arena(self) -> bool:
+        """Whether the buffer has bytes of the arena."""
+        return self.kind is not Kind.EXTERNAL and self.size > 0
+
+    @property
     def has_all_rows(self) -> bool:
         """Whether it holds the whole tensor."""
         return self.kind in (Kind.WHOLE, Kind.EXTERNAL, Kind.KEPT)
@@ -315,6 +334,13 @@ class PlannedGroup:
     def __post_init__(self) -> None:
         if not self.stages and self.streamed_input is None:
             raise InvalidPlan("expected at least one stage, or a streamed input")
+
+    @property
+    def firings(self) -> Iterator[str]:
+        """The result of the stage of each firing, in the explicit order."""
+        for turns in self.order:
+            for _ in range(turns.times):
+                yield from turns.results
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -385,7 +411,7 @@ class StreamingPlan(Viewed):
         fast = [buffer for buffer in self.buffers if not self.is_in_slow_memory(buffer)]
         tops = [
             max(
-                (buffer.offset + buffer.size for buffer in fast if self.is_live(buffer, number)),
+                (b.end_byte for b in fast if b.is_in_arena and b.is_live(number)),
                 default=0,
             )
             for number in range(count)
@@ -459,10 +485,8 @@ class StreamingPlan(Viewed):
     @property
     def all_bytes(self) -> int:
         """Bytes of the arena and of the external buffers after it."""
-        ends = (
-            buffer.offset + buffer.size for buffer in self.buffers if buffer.kind is Kind.EXTERNAL
-        )
-        return max((self.arena_bytes, *ends))
+        external = [buffer for buffer in self.buffers if buffer.kind is Kind.EXTERNAL]
+        return max((self.arena_bytes, *(buffer.end_byte for buffer in external)))
 
     @property
     def placed_memories(self) -> tuple[tuple[Memory, int], ...]:
@@ -472,10 +496,17 @@ class StreamingPlan(Viewed):
             (memory, end - memory.size) for memory, end in zip(self.memories, ends, strict=True)
         )
 
+    def buffer_of(self, kind: Kind, tensor: str, group: int) -> StreamBuffer | None:
+        """Return the first buffer of a kind for a tensor that a group has; None without any."""
+        for buffer in self.buffers:
+            if (buffer.kind, buffer.tensor) == (kind, tensor) and buffer.is_live(group):
+                return buffer
+        return None
+
     def memory_of(self, buffer: StreamBuffer) -> Memory | None:
         """Return the memory in which a buffer lies; None outside, or where there is a single one."""
         for memory, begin in self.placed_memories:
-            if begin <= buffer.offset and buffer.offset + buffer.size <= begin + memory.size:
+            if begin <= buffer.offset and buffer.end_byte <= begin + memory.size:
                 return memory
         return None
 
@@ -492,8 +523,7 @@ class StreamingPlan(Viewed):
         here = [
             buffer
             for buffer in self.buffers
-            if buffer.tensor == self.groups[group].streamed_input
-            and buffer.begin <= group < buffer.end
+            if buffer.tensor == self.groups[group].streamed_input and buffer.is_live(group)
         ]
         is_there = any(buffer.has_all_rows and not buffer.readers for buffer in here)
         return is_there and any(buffer.kind is Kind.RING for buffer in here)
@@ -507,7 +537,7 @@ class StreamingPlan(Viewed):
         buffers_of_tensor = [
             buffer
             for buffer in self.buffers
-            if buffer.tensor == tensor and buffer.has_rows and buffer.begin <= group < buffer.end
+            if buffer.tensor == tensor and buffer.has_rows and buffer.is_live(group)
         ]
         return tuple(
             sorted(
@@ -519,11 +549,6 @@ class StreamingPlan(Viewed):
                 ),
             )
         )
-
-    def is_live(self, buffer: StreamBuffer, group: int) -> bool:
-        """Whether a buffer holds bytes of the arena in a group."""
-        is_inside = buffer.kind is not Kind.EXTERNAL and buffer.size > 0
-        return is_inside and buffer.begin <= group < buffer.end
 
 
 def _order(buffer: StreamBuffer) -> int:

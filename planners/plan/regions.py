@@ -2,17 +2,16 @@
 
 Rows follow the row rule of cnn2csdf; columns follow the same rule, of the layer turned around its
 diagonal. Example: output rows (0, 4) of a 3x3 convolution with padding 1 need rows (-1, 5), clipped to
-(0, 5). The outputs of a group are cut into parts along an axis. Demand is propagated from the outputs
-to the inputs, tensor by tensor. A part computes either all positions of a tensor that it needs, or only
-those that no earlier part has computed; the computed positions determine the demand on the inputs.
-A part is a range where a group holds rectangles, or a set of positions where gaps count.
+(0, 5). The result of a group is cut into tiles along an axis. From the result back, each tile needs a
+range of every tensor (`bands`); the ranges of neighbouring tiles overlap in halos. A tile computes all
+of its range, or the part that no earlier tile has computed (`fresh`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from cnn2csdf.geometry import Range, Region
 from cnn2csdf.network import Layer, Network, Shape
@@ -111,35 +110,7 @@ def hull(first: Range, second: Range) -> Range:
     return min(first[0], second[0]), max(first[1], second[1])
 
 
-Map = TypeVar("Map")
-Part = TypeVar("Part")
-Parts = tuple[Part, ...]  # in the order of execution
 Bands = dict[str, tuple[Range, ...]]  # by tensor: the range of each tile along an axis
-
-
-def cut_back(
-    ends: Mapping[Map, Parts[Part]],
-    order: Iterable[Map],
-    asks: Callable[[Map, Parts[Part]], Iterable[tuple[Map, Parts[Part]]]],
-    *,
-    union: Callable[[Part, Part], Part],
-    makes: Callable[[Map, Parts[Part]], Parts[Part]],
-) -> tuple[dict[Map, Parts[Part]], dict[Map, Parts[Part]]]:
-    """Return the parts of each map that are needed and computed, by propagating demand backwards.
-
-    ends: the parts of the maps that no layer of the group reads. order: reverse topological, each map
-    after all maps computed from it. asks: maps the computed parts of a map to the parts of its inputs
-    that they need. makes: maps the needed parts of a map to the parts that are computed.
-    """
-    needed, made = dict(ends), {}
-    for name in order:
-        made[name] = makes(name, needed[name])
-        for source, asked in asks(name, made[name]):
-            asked_before = needed.get(source)
-            needed[source] = (
-                asked if asked_before is None else tuple(map(union, asked_before, asked))
-            )
-    return needed, made
 
 
 def bands(needs: Needs, layers: Sequence[Layer], ends: Sequence[int], axis: int) -> Bands:
@@ -148,14 +119,13 @@ def bands(needs: Needs, layers: Sequence[Layer], ends: Sequence[int], axis: int)
     ends: of the tiles of the last layer. For a tensor with several readers, the range is the hull of
     the ranges that the readers need.
     """
-    made_by = {layer.name: layer for layer in layers}
-
-    def asks(name: str, held: tuple[Range, ...]) -> Iterator[tuple[str, tuple[Range, ...]]]:
-        for need in needs.of(made_by[name], axis):
-            yield need.source, tuple(map(need.clipped, held))
-
-    whole = {layers[-1].name: tuple(zip((0, *ends), ends, strict=False))}
-    return cut_back(whole, reversed(made_by), asks, union=hull, makes=lambda _, held: held)[0]
+    ranges: Bands = {layers[-1].name: tuple(pairwise((0, *ends)))}
+    for layer in reversed(layers):  # each after all layers that read its result
+        for need in needs.of(layer, axis):
+            needed = tuple(map(need.clipped, ranges[layer.name]))
+            before = ranges.get(need.source, needed)
+            ranges[need.source] = tuple(map(hull, before, needed))
+    return ranges
 
 
 def fresh(ranges: Sequence[Range]) -> tuple[Range, ...]:

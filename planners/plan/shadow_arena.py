@@ -1,25 +1,25 @@
-"""Shadow memory: the tensor element that each byte of an arena holds, and the offsets of tensors.
+"""Shadow memory: a mark for each byte of an arena says which tensor element the byte holds.
 
-It defines `Computing`, the interface between the executor of plans and the code that computes
-layers.
+Example: tensor x of 4 elements of 1 byte has the marks 0 to 3, tensor y of 2 elements of 1 byte the
+marks 4 and 5. After x was written at offset 0 and y at offset 2, the bytes have the marks 0, 1, 4, 5.
+A read of x at offset 0 then raises ExecutionError: the bytes 2 and 3 do not have the marks of x.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import Enum
-from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from cnn2csdf.geometry import Range, Region
+from cnn2csdf.geometry import Range
 from cnn2csdf.network import Layer, Network, Shape
 from cnn2csdf.rings import rings_of
 from cnn2csdf.weights import Array
 from csdf.errors import ExecutionError
-from planners.plan.plan import Alias, Kind, StreamBuffer, StreamingPlan
+from planners.plan.plan import Kind, StreamingPlan
 
 NOTHING = -(2**62)  # no mark less an address
 POISON = 0xFF  # a float of such bytes is no number
@@ -77,7 +77,7 @@ class MarkedArena:
         self._network = network
         self._layers = {layer.name: layer for layer in network.layers}
         self._strides = {
-            alias.tensor: _place_elements(self._layers[alias.host]) for alias in plan.aliases
+            alias.tensor: place_elements(self._layers[alias.host]) for alias in plan.aliases
         }
         self._sizes = {
             name: plan.element_bytes or layer.element_bytes for name, layer in self._layers.items()
@@ -198,7 +198,7 @@ class MarkedArena:
             first_byte, end = self._windows[tensor]
         length, steps = count * size, None
         if tensor in self._strides:
-            within = _place_elements(self._layers[tensor])
+            within = place_elements(self._layers[tensor])
             places, beside = np.divmod(np.arange(first, first + count), within)
             apart = (places - places[:1]) * self._strides[tensor] + beside - beside[:1]
             if count and apart[-1] + 1 != count:
@@ -270,213 +270,6 @@ def _as_it_lies(marks: Array) -> Array:
     return marks.transpose(1, 2, 0) if marks.ndim == 3 else marks
 
 
-def _place_elements(layer: Layer) -> int:
-    """Elements of one position of a tensor."""
+def place_elements(layer: Layer) -> int:
+    """Return the elements of one position of a tensor."""
     return layer.shape.row_elements // layer.shape.width
-
-
-class HeldTensor:
-    """The execution state of a tensor: rows computed, rows released by readers, offsets of rows."""
-
-    def __init__(
-        self, layer: Layer, host: Layer, alias: Alias, unit: int, *buffers: StreamBuffer
-    ) -> None:
-        """Store a tensor in its buffers; several buffers are for different readers.
-
-        host: the tensor that owns the buffers. alias: the position of this tensor inside the host.
-        unit: bytes per element.
-        """
-        self.layer = layer
-        self.buffer = buffers[0]
-        self.buffers = buffers
-        self._of_reader = {name: buffer for buffer in buffers for name in buffer.readers}
-        self.made = 0
-        self.done: dict[str, int] = {}  # first row that each reader still needs
-        self.staged: tuple[int, int] | None = None  # first staged row, and where it lies
-        self.place_bytes = _place_elements(host) * unit
-        self.row_bytes = host.shape.row_elements * unit
-        self._first_row = alias.row
-        self._within = alias.column * self.place_bytes + alias.channel * unit
-
-    @property
-    def first(self) -> int:
-        """The first row that a reader still needs."""
-        return min(min(self.done.values(), default=self.made), self.made)
-
-    def read_in(self, reader: str | None) -> StreamBuffer:
-        """Return the buffer in which a layer reads it; by default the first."""
-        return self._of_reader.get(reader or "", self.buffer)
-
-    def place(self, row: int, reader: str | None = None) -> int:
-        """Return the position of a row, where a layer reads it; by default in the first buffer."""
-        if self.staged is not None and row >= self.staged[0]:
-            return self.staged[1] + (row - self.staged[0]) * self.row_bytes
-        return self._place(self.read_in(reader), row)
-
-    def places(self, row: int) -> list[int]:
-        """Return all positions of a row that is written."""
-        if len(self.buffers) == 1:
-            return [self.place(row)]
-        return [self._place(buffer, row) for buffer in self.buffers]
-
-    def may_overlap(self, begin: int, end: int) -> bool:
-        """Whether bytes from begin to end intersect a buffer of the tensor, or it has staged rows."""
-        return self.staged is not None or any(
-            buffer.offset < end and begin < buffer.offset + buffer.size for buffer in self.buffers
-        )
-
-    def _place(self, buffer: StreamBuffer, row: int) -> int:
-        row += self._first_row
-        if not buffer.has_all_rows:
-            row %= max(buffer.rows, 1)
-        return buffer.offset + self._within + row * self.row_bytes
-
-
-def rows_read(
-    arena: MarkedArena,
-    tensor: HeldTensor,
-    rows: Range,
-    reader: str | None = None,
-    columns: Range | None = None,
-) -> Array:
-    """Return rows of a tensor, (rows, columns, channels), at once where they follow one another.
-
-    columns: if not all. Raises ExecutionError where one does not exist.
-    """
-    shape, (first, end) = tensor.layer.shape, rows
-    count, size = end - first, shape.row_elements
-    unit = arena.element_bytes(tensor.layer.name)
-    if count <= 0:
-        return np.empty((0, shape.width, size // shape.width), tensor.layer.array_type)
-    if columns not in (None, (0, shape.width)):
-        left, elements_each = columns[0], size // shape.width
-        count_of = (columns[1] - left) * elements_each
-        parts = [
-            arena.read(
-                tensor.place(row, reader) + left * tensor.place_bytes,
-                tensor.layer.name,
-                row * size + left * elements_each,
-                count_of,
-            )
-            for row in range(first, end)
-        ]
-        return np.stack(parts).reshape(count, columns[1] - left, -1)
-    begin, last = tensor.place(first, reader), tensor.place(end - 1, reader)
-    is_block = tensor.row_bytes == size * unit and last - begin == (count - 1) * tensor.row_bytes
-    if is_block and tensor.staged is None and not isinstance(tensor, JoinedTensor):
-        elements = arena.read(begin, tensor.layer.name, first * size, count * size)
-    else:
-        elements = np.stack(
-            [
-                arena.read(tensor.place(row, reader), tensor.layer.name, row * size, size)
-                for row in range(first, end)
-            ]
-        )
-    return elements.reshape(count, shape.width, -1)
-
-
-class JoinedTensor(HeldTensor):
-    """The window of a ring: its first rows are rows of one tensor, the others rows of another."""
-
-    def __init__(self, layer: Layer, unit: int, first: HeldTensor, new: HeldTensor) -> None:
-        """Join the tensor of the first rows and the tensor of the new rows. unit: bytes per element."""
-        alias = Alias(layer.name, layer.name)
-        super().__init__(layer, layer, alias, unit, first.buffer)
-        self._pieces = first, new
-        self.made = layer.shape.rows
-
-    def may_overlap(self, begin: int, end: int) -> bool:
-        """Whether bytes from begin to end may belong to either tensor."""
-        return any(piece.may_overlap(begin, end) for piece in self._pieces)
-
-    def place(self, row: int, reader: str | None = None) -> int:
-        """Return the position of a row: one of the first tensor in the buffer for the window."""
-        first, new = self._pieces
-        kept = first.layer.shape.rows
-        return first.place(row, self.layer.name) if row < kept else new.place(row - kept, reader)
-
-    def read_in(self, _reader: str | None) -> StreamBuffer:
-        """Return the buffer in which the window, and so each of its readers, reads the first rows."""
-        return self._pieces[0].read_in(self.layer.name)
-
-
-class HeldStrip(NamedTuple):
-    """Return the position of the columns of a strip during a firing."""
-
-    layer: Layer
-    rows: Range
-    room: int  # rows
-    columns: int
-    offset: int
-    channels: int  # that are there at a time
-
-    def place(self, row: int, column: int, unit: int) -> int:
-        """Return the position of an element."""
-        if not 0 <= row - self.rows[0] < self.room:
-            raise ExecutionError(f"row {row} of the strip of {self.layer.name!r} has no room")
-        at = (row - self.rows[0]) * self.columns + column % self.columns
-        return self.offset + at * self.channels * unit
-
-
-def may_overlap(result: HeldTensor, source: HeldTensor) -> bool:
-    """Return whether the buffers of a result and a source intersect, or the result has staged rows."""
-    return result.staged is not None or any(
-        source.may_overlap(buffer.offset, buffer.offset + buffer.size) for buffer in result.buffers
-    )
-
-
-def is_in_place(layer: Layer, result: HeldTensor, source: HeldTensor, made: Range) -> bool:
-    """Whether a layer writes no element over a source element that it reads later.
-
-    made: the rows of the result that the firing computed.
-    """
-    is_whole = made == (0, layer.shape.rows) and not layer.epilogue
-    if is_whole and layer.operator.keeps_memory_order:  # every element stays at its address
-        return result.places(0) == [source.place(0, layer.name)]
-    if is_whole and layer.operator.converts:
-        # Converted in order, an element that does not get wider ends before the next source element.
-        types = source.layer.quantization, layer.quantization
-        return (
-            None not in types
-            and layer.element_bytes <= source.layer.element_bytes
-            and result.row_bytes <= source.row_bytes
-            and source.layer.shape == layer.shape
-            and result.places(0) == [source.place(0, layer.name)]
-        )
-    return (
-        layer.operator.is_elementwise
-        and source.layer.name not in layer.inputs[2:]  # read when the first two are combined
-        and (source.layer.shape, source.row_bytes) == (layer.shape, result.row_bytes)
-        and source.read_in(layer.name).layout == result.buffer.layout
-        and all(
-            result.places(row) == [source.place(row, layer.name)] for row in range(made[0], made[1])
-        )
-    )
-
-
-class Computing(Protocol):
-    """The values that fill the regions; the checker computes none."""
-
-    def frame_row(self, name: str, row: int) -> Array:
-        """Return a row of an input, (columns, channels)."""
-
-    def first_states(self) -> dict[str, dict[str, Array]]:
-        """Return the initial states of layers, by role."""
-
-    def region(
-        self,
-        layer: Layer,
-        target: Region,
-        inputs: Sequence[tuple[Region, Array]],
-        kept: dict[str, Array] | None = None,
-    ) -> Array:
-        """Return a region of a layer's output, (rows, columns, channels), from its input regions.
-
-        kept: the state of a layer that retains one from frame to frame, updated in place.
-        """
-
-    def add_row(self, layer: Layer, row: int, values: Array, sums: Array) -> None:
-        """Add a row of the input, (columns, channels), to the accumulators of a layer."""
-
-    def finished(self, layer: Layer, sums: Array) -> Array:
-        """Return the output from complete accumulators, (rows, columns, channels)."""

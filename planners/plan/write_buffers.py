@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from cnn2csdf.network import Layer, Network
 from planners.plan.aliases import channels_of
-from planners.plan.plan import Kind, Mode, Stage, StreamBuffer, StreamingPlan
+from planners.plan.plan import Mode, Stage
 from planners.plan.regions import can_be_tiled
 
 
@@ -40,12 +40,3 @@ def _needs_rows_only(network: Network, layer: Layer) -> bool:
 def block_bytes(network: Network, stage: Stage, pixels: int, element_bytes: int) -> int:
     """Return the bytes of so many pixels of the result of a stage."""
     return pixels * channels_of(network.layer(stage.result).shape) * element_bytes
-
-
-def write_buffer(plan: StreamingPlan, tensor: str, group: int) -> StreamBuffer | None:
-    """Return the write buffer of a result in a group; None where it has none."""
-    for buffer in plan.buffers:
-        is_live = buffer.begin <= group < buffer.end
-        if buffer.kind is Kind.WRITE_BUFFER and buffer.tensor == tensor and is_live:
-            return buffer
-    return None

@@ -27,7 +27,6 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
-from itertools import accumulate, pairwise
 from math import gcd
 from pathlib import PurePath
 from typing import Any
@@ -181,18 +180,6 @@ def single_partition(network: Network, outside: frozenset[str] = frozenset()) ->
     """Return the network as a member with a single partition of its own name."""
     partition = Partition(name=network.name, layers=_inside(network, outside))
     return ApplicationNetwork(network=network, partitions=(partition,), outside=outside)
-
-
-def divided(
-    network: Network, sizes: Sequence[int], outside: frozenset[str] = frozenset()
-) -> ApplicationNetwork:
-    """Return the network as a member in partitions of this many layers, "NAME/1" and so on."""
-    layers = _inside(network, outside)
-    partitions = tuple(
-        Partition(name=f"{network.name}/{number}", layers=layers[begin:end])
-        for number, (begin, end) in enumerate(pairwise(accumulate(sizes, initial=0)), start=1)
-    )
-    return ApplicationNetwork(network=network, partitions=partitions, outside=outside)
 
 
 def without_parallelism(application: Application) -> Application:

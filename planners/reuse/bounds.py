@@ -149,9 +149,7 @@ class OpenChoices:
         # All combinations give the exact minimum of each edge; beyond the limit pairs of layers
         # give a weaker bound.
         if prod(map(len, choices)) <= MAX_COMBINATIONS:
-            capacities_of_rows = (
-                self.model.storage(number, rows).capacities for rows in product(*choices)
-            )
+            capacities_of_rows = (self.model.storage(number, rows)[0] for rows in product(*choices))
             # The minimum of each edge by itself is a relaxation: no single choice need reach all of
             # them.
             return tuple(map(min, zip(*capacities_of_rows, strict=True)))
@@ -170,13 +168,12 @@ class OpenChoices:
         )
 
 
-Rows = int | None
 FiringsBeforeEnd = dict[int, int]
 """Minimum firings of layers before the last firing of a layer, excluding it and its predecessors."""
 
 
 def begun_before_end(
-    model: PartitionModel, rows: Sequence[Rows], capacities: Sequence[Rows]
+    model: PartitionModel, rows: Sequence[int | None], capacities: Sequence[int | None]
 ) -> list[int]:
     """Return for each layer, as bits, the layers that have begun before its last firing.
 

@@ -30,9 +30,9 @@ from csdf.kernels import round_robin as kernel
 from planners.reuse.application import Genes, Partition
 from planners.reuse.edge_buffers import Residents, Stay, largest_load, overlaps
 from planners.reuse.storage import (
-    BlockStorage,
     PartitionEdge,
     PartitionRows,
+    Rows,
     block_rates,
     block_storage,
     blocks_of,
@@ -193,14 +193,14 @@ class PartitionModel:
         """Return the rows of a part that each layer has at these genes."""
         return tuple(map(self.table.part_rows, range(len(genes)), genes))
 
-    def storages(self, rows: Sequence[int]) -> list[BlockStorage]:
-        """Return the smallest buffers of each block."""
+    def storages(self, rows: Sequence[int]) -> list[tuple[Rows, int]]:
+        """Return the rows of the smallest buffers of each block, and a bound on their elements."""
         return [
             self.storage(number, tuple([rows[layer] for layer in block.layers]))
             for number, block in enumerate(self.blocks)
         ]
 
-    def _storage(self, number: int, rows: tuple[int, ...]) -> BlockStorage:
+    def _storage(self, number: int, rows: tuple[int, ...]) -> tuple[Rows, int]:
         """The smallest buffers of one block; rows: of the parts of each of its layers.
 
         Networks repeat their blocks, often in other widths: the rows that edges hold are remembered
@@ -211,11 +211,11 @@ class PartitionModel:
         elements = tuple(self.table.edges[edge].row_elements for edge in block.edges)
         return block_storage(rates, elements, self._held(rates))
 
-    def capacities(self, storages: Sequence[BlockStorage]) -> list[int]:
+    def capacities(self, storages: Sequence[tuple[Rows, int]]) -> list[int]:
         """Return the rows that each edge holds."""
         capacities = [0] * len(self.table.edges)
-        for block, storage in zip(self.blocks, storages, strict=True):
-            for edge, capacity in zip(block.edges, storage.capacities, strict=True):
+        for block, (held, _) in zip(self.blocks, storages, strict=True):
+            for edge, capacity in zip(block.edges, held, strict=True):
                 capacities[edge] = capacity
         return capacities
 
@@ -241,7 +241,7 @@ class PartitionModel:
             spans=spans,
             conflicts=dict(zip(spans, overlaps(starts, ends, self._bits), strict=True)),
             nanoseconds=sum(map(self.nanoseconds, range(len(rows)), rows)),
-            lower_bound=sum(storage.lower_bound for storage in storages),
+            lower_bound=sum(bound for _, bound in storages),
         )
 
     def steps(self, rows: Sequence[int], capacities: Sequence[int]) -> FiringSteps:

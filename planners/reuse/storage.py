@@ -277,21 +277,13 @@ def _rows_deepest_first(rates: BlockRates) -> Rows:
     return tuple(rates.held_rows(*pair) for pair in zip(rates.edges, before, strict=True))
 
 
-class BlockStorage(NamedTuple):
-    """Rows that each edge of a block holds, their elements, and a lower bound on these."""
-
-    capacities: tuple[int, ...]
-    size: int
-    lower_bound: int
-
-
 def block_storage(
     rates: BlockRates, row_elements: Sequence[int], held: tuple[Rows, Rows] | None = None
-) -> BlockStorage:
-    """Return the smallest buffers of a block; row_elements: of each edge; held: where it is known.
+) -> tuple[Rows, int]:
+    """Return the rows of the smallest buffers of a block, and a lower bound on their elements.
 
-    A search that has looked at EFFORT distributions ends with the smallest found, above its lower
-    bound.
+    row_elements: of each edge. held: `held_rows` of the rates, if known. A search that has looked at
+    EFFORT distributions ends with the smallest buffers until then, above their lower bound.
     """
     least, used = held or held_rows(rates)
 
@@ -299,7 +291,7 @@ def block_storage(
         return sum(map(mul, capacities, row_elements))
 
     if least == used:
-        return BlockStorage(used, size(used), size(used))
+        return used, size(used)
     graph = _graph(rates, row_elements)
     storage = smallest_storage(graph, SearchSpace(unit="bytes"), budget=Stop(steps=EFFORT))
     if storage.reason.has(Ended.INTERRUPTED):
@@ -307,9 +299,8 @@ def block_storage(
     bound = max(size(least), storage.lower_bound)
     # The search may end early with more than the simple schedule needs.
     if storage.point is None or storage.point.size > size(used):
-        return BlockStorage(used, size(used), bound)
-    capacities = tuple(storage.point.capacities[str(number)] for number in range(len(rates.edges)))
-    return BlockStorage(capacities, size(capacities), bound)
+        return used, bound
+    return tuple(storage.point.capacities[str(number)] for number in range(len(rates.edges))), bound
 
 
 def _graph(rates: BlockRates, row_elements: Sequence[int]) -> Graph:

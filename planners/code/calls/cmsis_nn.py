@@ -35,9 +35,9 @@ from planners.code.calls.rescaling import input_type
 from planners.code.layer_descriptor import KernelCall, LayerNode
 from planners.code.parts import COMMIT
 from planners.plan.executor import PlanMachine
+from planners.plan.held_tensors import HeldTensor
 from planners.plan.plan import Kind, StreamingPlan
 from planners.plan.running_stage import RunningStage
-from planners.plan.shadow_arena import HeldTensor
 from planners.rewrites.rematerialisation import worked_network
 
 FUNCTIONS = {  # kernel of this package: its wrapper around CMSIS-NN, and the wrapped function

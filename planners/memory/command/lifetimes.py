@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cnn2csdf.network import Network
 from planners.memory.stages import StageTable
-from planners.plan.firing import firing_order, results_in_order
+from planners.plan.firing import firing_order
 from planners.plan.plan import Kind, PlannedGroup, StreamingPlan
 from planners.rewrites.rematerialisation import worked_network
 
@@ -55,6 +55,6 @@ def firings_and_lives(
 
 def _order(table: StageTable, group: PlannedGroup) -> list[str]:
     if group.order:
-        return list(results_in_order(group.order))
+        return list(group.firings)
     firings = table.group(group.stages, group.streamed_input).firings
     return [firings[place].result for place in firing_order(firings)]

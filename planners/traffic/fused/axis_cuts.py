@@ -18,7 +18,7 @@ from operator import or_
 from typing import NamedTuple
 
 from cnn2csdf.geometry import PositionSet, ReceptiveField
-from planners.plan.regions import COLUMNS, ROWS, cut_back
+from planners.plan.regions import COLUMNS, ROWS
 from planners.traffic.fused.group import Boxes, FusedGroup, shares
 from planners.traffic.nest import Halo
 
@@ -59,10 +59,13 @@ def axis_cut(
         return _first_needed(needed) if (makes_once if number else reads_once) else needed
 
     numbers = range(group.length + 1)
-    ends = {end: shares(group.dims(end)[1 + axis], tiles) for end in group.ends}
-    needed, computed = cut_back(
-        ends, reversed(numbers), source_positions, union=or_, makes=computed_positions
-    )
+    needed = {end: shares(group.dims(end)[1 + axis], tiles) for end in group.ends}
+    computed: dict[int, Cut] = {}
+    for number in reversed(numbers):  # each map after all maps computed from it
+        computed[number] = computed_positions(number, needed[number])
+        for source, positions in source_positions(number, computed[number]):
+            before = needed.get(source, positions)
+            needed[source] = tuple(map(or_, before, positions))
     return AxisCut(
         needed=tuple(needed[number] for number in numbers),
         computed=tuple(computed[number] for number in numbers),
@@ -137,7 +140,7 @@ class OuterProfile(NamedTuple):
     """Numbers of positions of one map in one tile along the outer axis, by lifetime in the buffer.
 
     Old positions were computed by earlier tiles; new ones are computed by, or loaded for, this
-    tile. Kept positions are needed by a later tile along the axis; the last use of the others is
+    tile. Kept positions are needed by a later tile along the axis; the last use of the before is
     here.
     computed: those of the new positions that this tile computes itself.
     """

@@ -19,7 +19,7 @@ from csdf.errors import InvalidPlan
 from planners.memory.plain_plans import whole_arena
 from planners.plan.carried_out import require_carried_out
 from planners.plan.executor import PlanMachine
-from planners.plan.firing import results_in_order, turns_of
+from planners.plan.firing import turns_of
 from planners.plan.plan import Kind, Turns
 from planners.plan.text import format_plans, parse_plans
 from tests.cnn2csdf.execution.random_networks import models
@@ -93,7 +93,7 @@ def with_order(plan, results):
 
 
 def order_of(plan):
-    return list(results_in_order(plan.groups[0].order))
+    return list(plan.groups[0].firings)
 
 
 def with_ring(plan, change, *, among=lambda one: True):
@@ -118,7 +118,7 @@ def test_turns_repeat_what_was_there():
         pieces = [[source.choice("abc") for _ in range(source.randint(1, 6))] for _ in range(4)]
         results = [one for piece in pieces for one in piece * source.randint(1, 5)]
         turns = turns_of(results)
-        assert list(results_in_order(turns)) == results
+        assert [name for turn in turns for name in turn.times * turn.results] == results
         assert sum(one.firings for one in turns) == len(results)
     # 5 and then 20 times the same, and what is left over.
     assert turns_of(list("aaaaa" + "bc" * 20 + "d")) == (

@@ -19,7 +19,7 @@ from planners.memory.order import chain_of
 from planners.plan.plan import Kind
 from planners.primitives.library.layers import prepared_layer
 from planners.primitives.planned import planned_primitives
-from planners.reuse.application import Application, divided
+from planners.reuse.application import Application
 from planners.reuse.deployment import streaming_plans
 from planners.reuse.evaluation import Costs, Evaluator
 from tests.planners.code.calibrated import integer_model, real_model
@@ -41,6 +41,7 @@ from tests.planners.memory.test_weights_in_memories import chain
 from tests.planners.memory.test_weights_in_memories import memories as with_flash
 from tests.planners.primitives.execution.test_selected_networks import SMALL, plain
 from tests.planners.reuse.deployment.deployed import as_published
+from tests.planners.reuse.front.small_applications import divided
 
 VALUES = (-1, 0, 1, 2, 3, 7, 2**31 - 1, 2**31, 10**12, -(2**63), 1e300, float("nan"), 1.0, 1.5)
 VALUES += (None, True, False, "", "no such", "input", [], {}, [0, 1], [1, 0], ["input"])

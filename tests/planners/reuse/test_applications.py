@@ -17,7 +17,6 @@ from planners.reuse.application import (
     Application,
     ApplicationNetwork,
     Partition,
-    divided,
     of_one_size,
     parse_application,
     read_application,
@@ -25,6 +24,7 @@ from planners.reuse.application import (
     without_parallelism,
 )
 from planners.reuse.edge_buffers import edge_buffers
+from tests.planners.reuse.front.small_applications import divided
 
 MODELS = Path(__file__).parents[3] / "models"
 YAML = """

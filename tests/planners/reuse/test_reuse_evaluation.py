@@ -23,13 +23,13 @@ from planners.reuse.application import (
     Application,
     ApplicationNetwork,
     Partition,
-    divided,
     single_partition,
 )
 from planners.reuse.bounds import memory_bound
 from planners.reuse.evaluation import Costs, Evaluator
 from planners.reuse.placement import offset_problem
 from planners.reuse.problem import score, search_problem
+from tests.planners.reuse.front.small_applications import divided
 from tests.planners.reuse.reuse_checkers import clashes, replay
 from tests.reference.self_timed_reuse import self_timed_periods
 

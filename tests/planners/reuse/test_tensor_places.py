@@ -12,13 +12,13 @@ from cnn2csdf.weights import Model
 from csdf.errors import InvalidPlan
 from planners.arena.allocation import plan_arena
 from planners.arena.checker import check_plan
-from planners.reuse.application import Application, divided, single_partition
+from planners.reuse.application import Application, single_partition
 from planners.reuse.bounds import memory_bound
 from planners.reuse.deployment import deployment
 from planners.reuse.evaluation import Evaluator
 from planners.reuse.placement import free_offsets, offset_problem, tensor_problem
 from tests.planners.reuse.deployment.deployed import TOLERANCE, run
-from tests.planners.reuse.front.small_applications import branched, residual
+from tests.planners.reuse.front.small_applications import branched, divided, residual
 
 RESNET8 = simplified(Model(network=from_catalogue("resnet8"))).network
 

@@ -10,7 +10,7 @@ from cnn2csdf.catalogue.embedded import keyword_spotting, mobilenet_v2, resnet8
 from csdf.time_limit import Stop
 from figures.published.offset_points import elementwise_in_place
 from planners.arena.allocation import plan_arena
-from planners.reuse.application import Application, divided, single_partition
+from planners.reuse.application import Application, single_partition
 from planners.reuse.c_tables import format_tables
 from planners.reuse.deployment import deployment
 from planners.reuse.evaluation import Evaluator
@@ -23,6 +23,7 @@ from tests.planners.reuse.deployment.deployed import (
     calibrated,
     run,
 )
+from tests.planners.reuse.front.small_applications import divided
 
 EYES = mobilenet_v2(width=Fraction(1, 4), resolution=32)
 EARS = keyword_spotting()

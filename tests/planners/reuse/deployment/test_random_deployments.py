@@ -10,7 +10,7 @@ from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
 from planners.plan.executor import PlanMachine
 from planners.plan.text import format_plans, parse_plans
-from planners.reuse.application import Application, divided
+from planners.reuse.application import Application
 from planners.reuse.evaluation import Evaluator
 from tests.cnn2csdf.execution.random_networks import models
 from tests.planners.reuse.deployment.deployed import (
@@ -20,6 +20,7 @@ from tests.planners.reuse.deployment.deployed import (
     checked,
     run,
 )
+from tests.planners.reuse.front.small_applications import divided
 
 ALLELES = (None, 1, 2, 3)
 

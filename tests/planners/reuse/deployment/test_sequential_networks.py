@@ -10,10 +10,11 @@ from figures.published.reuse_example import example_cnn1, worked_example
 from planners.plan.carried_out import require_carried_out
 from planners.plan.checker import require_apart
 from planners.plan.plan import Kind, StreamBuffer
-from planners.reuse.application import Application, divided
+from planners.reuse.application import Application
 from planners.reuse.deployment import concurrent_partitions
 from planners.reuse.evaluation import Evaluator
 from tests.planners.reuse.deployment.deployed import TOLERANCE, as_published, checked, run
+from tests.planners.reuse.front.small_applications import divided
 
 TWO = (  # of five layers each, in two partitions
     divided(replace(example_cnn1(), name="A"), (2, 3)),

@@ -1,10 +1,15 @@
 """Applications whose chromosomes can all be tried, and a slow second opinion on their fronts."""
 
-from itertools import product
+from itertools import accumulate, pairwise, product
 
 from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.operators import Convolution, Elementwise, Window
-from planners.reuse.application import Application, divided, single_partition
+from planners.reuse.application import (
+    Application,
+    ApplicationNetwork,
+    Partition,
+    single_partition,
+)
 
 CONVOLUTION = Window(kernel=(3, 3), padding=(1, 1, 1, 1))
 
@@ -44,6 +49,16 @@ def branched():
     build.add(Elementwise(function="add"), "left", "more", name="sum")
     build.output("sum", name="out")
     return build.network()
+
+
+def divided(network, sizes, outside=frozenset()):
+    """The network as a member in partitions of this many layers, "NAME/1" and so on."""
+    layers = single_partition(network, outside).layers
+    partitions = tuple(
+        Partition(name=f"{network.name}/{number}", layers=layers[begin:end])
+        for number, (begin, end) in enumerate(pairwise(accumulate(sizes, initial=0)), start=1)
+    )
+    return ApplicationNetwork(network=network, partitions=partitions, outside=outside)
 
 
 def alone(network):

@@ -1,23 +1,123 @@
-"""Weights that firings read, and the write buffers of results, as the checker of plans finds them.
+"""Weights in a plan: the buffers that the checker requires, and copies and reads as executed.
 
-No module of a search, a planner or the C writer is used here, and none of them uses this module. Tests
-compare the bytes with the accesses of the compiled C.
+A firing reads the weights of its layers in the copy that the frame has made, else in the resident copy,
+else in the flash. No cache is counted. No module of a search, a planner or the C writer is used here,
+and none of them uses this module. Tests compare the bytes with the accesses of the compiled C.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 
 from cnn2csdf.geometry import Range
-from cnn2csdf.network import Layer, Network
-from csdf.errors import InvalidPlan, counted
+from cnn2csdf.network import Layer
+from csdf.errors import ExecutionError, InvalidPlan, counted
 from planners.plan.checked_geometry import CheckedFirings, InputNeeds
-from planners.plan.checked_rules import bytes_of_weights, makes_rectangles, pixel_elements
+from planners.plan.checked_plan import CheckedPlan
+from planners.plan.checked_rules import bytes_of_weight, bytes_of_weights
 from planners.plan.plan import Kind, Mode, Stage, StreamBuffer, StreamingPlan
+from planners.plan.shadow_arena import Content, MarkedArena
 
 # An integer convolution copies a window whose rows are shorter than this, up to so many bytes, and then
 # reads the filters four by four, with the taps over the padding.
 SHORT_ROW, MOST_COPIED, TOGETHER = 16, 256, 4
+
+
+def require_weights(checked: CheckedPlan) -> None:
+    """Raise InvalidPlan unless each copy of weights fits its layer, and is live in its group."""
+    for buffer in checked.plan.buffers:
+        if buffer.kind not in (Kind.WEIGHTS, Kind.RESIDENT):
+            continue
+        element_bytes = checked.plan.element_bytes
+        layer = checked.computed.get(buffer.tensor)
+        size = 0 if layer is None else bytes_of_weights(checked.network, layer, element_bytes)
+        if layer is None or not size or buffer.size != size or buffer.rows:
+            raise InvalidPlan(
+                f"buffer {buffer.name!r} has {counted(buffer.size, 'byte')}; the weights of "
+                f"{buffer.tensor!r} that can be moved take {size}"
+            )
+        if buffer.offset % (weight := bytes_of_weight(layer, element_bytes)):
+            raise InvalidPlan(
+                f"buffer {buffer.name!r} begins at byte {buffer.offset}; expected a multiple of "
+                f"{weight}, the bytes of a weight"
+            )
+        groups = len(checked.plan.groups)
+        if buffer.kind is Kind.RESIDENT and (buffer.begin, buffer.end) != (0, groups):
+            raise InvalidPlan(f"buffer {buffer.name!r} is resident, but some groups do not have it")
+        if checked.plan.flash is None or not checked.plan.memories:
+            raise InvalidPlan(f"buffer {buffer.name!r} has weights, but the plan names no flash")
+        if not buffer.is_live(checked.group_of[buffer.tensor]):
+            raise InvalidPlan(f"buffer {buffer.name!r} is not there when {buffer.tensor!r} works")
+    names = [memory.name for memory in checked.plan.memories]
+    if checked.plan.flash in names:
+        raise InvalidPlan(f"flash {checked.plan.flash!r} is one of the memories of the arena, too")
+    if checked.plan.flash is not None and not names:
+        raise InvalidPlan(f"flash {checked.plan.flash!r}, but the plan names no memories")
+
+
+class LayerWeights:
+    """The copies of weights in a marked arena, which firings read, or the flash.
+
+    The resident copies are written when an object is made.
+    """
+
+    def __init__(self, arena: MarkedArena, needs: InputNeeds, plan: StreamingPlan) -> None:
+        self._arena, self._plan = arena, plan
+        self._reads = CheckedWeightReads(needs, plan.element_bytes)
+        self._copies, self._residents = (
+            {buffer.tensor: buffer for buffer in plan.buffers if buffer.kind is kind}
+            for kind in (Kind.WEIGHTS, Kind.RESIDENT)
+        )
+        network = needs.network
+        self._layers = {
+            layer.name
+            for layer in network.layers
+            if plan.memories and bytes_of_weights(network, layer, plan.element_bytes)
+        }
+        for buffer in self._residents.values():
+            self._arena.fill(Content.WEIGHTS, buffer.tensor, buffer.byte_range)
+
+    def copy(self, group: int) -> None:
+        """Write the copies that begin with a group, from the resident copies or the flash."""
+        for buffer in self._copies.values():
+            if buffer.begin == group:
+                self._read(self._residents.get(buffer.tensor), buffer.size)
+                self._arena.fill(Content.WEIGHTS, buffer.tensor, buffer.byte_range)
+                self._arena.count(self._arena.writes, buffer.offset, buffer.size)
+
+    def read(self, firings: CheckedFirings) -> None:
+        """Count the bytes that the next firing of a stage reads, and require that they are intact."""
+        for name in firings.stage.layers:
+            if name in self._layers:
+                self._read(self._used(name), self._reads.of_firing(firings, name))
+
+    def require(self, layers: Sequence[str]) -> None:
+        """Raise ExecutionError if the weights that layers use are overwritten; count no reads."""
+        for name in layers:
+            if buffer := self._used(name):
+                self._require(buffer)
+
+    def require_residents(self) -> None:
+        """Raise ExecutionError if weights for the next frame are overwritten."""
+        for buffer in self._residents.values():
+            self._require(buffer)
+
+    def _used(self, name: str) -> StreamBuffer | None:
+        return self._copies.get(name) or self._residents.get(name)
+
+    def _read(self, buffer: StreamBuffer | None, size: int) -> None:
+        """Count bytes read from a buffer, or from the flash without a buffer."""
+        if buffer is not None:
+            self._require(buffer)
+            self._arena.count(self._arena.reads, buffer.offset, size)
+        elif self._plan.flash is not None:
+            self._arena.reads[self._plan.flash] += size
+
+    def _require(self, buffer: StreamBuffer) -> None:
+        if not self._arena.holds(Content.WEIGHTS, buffer.tensor, buffer.byte_range):
+            raise ExecutionError(
+                f"the weights of {buffer.tensor!r} in buffer {buffer.name!r} are overwritten"
+            )
 
 
 class CheckedWeightReads:
@@ -152,82 +252,3 @@ class CheckedWeightReads:
                     last = made[layer.name] - 1, made[layer.name]
                     made[source] = max(made[source], self._needs.columns(layer, index, last)[1])
         return made
-
-
-def require_write_buffers(needs: InputNeeds, plan: StreamingPlan) -> None:
-    """Raise InvalidPlan unless each result in slow memory has a write buffer of its own bytes."""
-    stored = _stored_stages(needs.network, plan)
-    for buffer in plan.buffers:
-        if buffer.kind is not Kind.WRITE_BUFFER:
-            continue
-        stage = stored.pop((buffer.tensor, buffer.begin), None)
-        if stage is None or buffer.end != buffer.begin + 1:
-            raise InvalidPlan(
-                f"buffer {buffer.name!r} is a write buffer, but group {buffer.begin + 1} leaves no "
-                f"{buffer.tensor!r} in slow memory"
-            )
-        _require_size(needs, plan, buffer, stage)
-        _require_own_bytes(plan, buffer)
-    for name, group in stored:
-        raise InvalidPlan(
-            f"group {group + 1} leaves {name!r} in slow memory, but has no write buffer for it; "
-            "plan the network again"
-        )
-
-
-def _stored_stages(network: Network, plan: StreamingPlan) -> dict[tuple[str, int], Stage]:
-    """The stages whose result is stored in slow memory, by result and group."""
-    hosts = {alias.tensor: alias.host for alias in plan.aliases}
-    whole = {buffer.tensor: buffer for buffer in plan.buffers if buffer.kind is Kind.WHOLE}
-    stored = {}
-    for number, group in enumerate(plan.groups):
-        for stage in group.stages:
-            result = stage.result
-            buffer = whole.get(hosts.get(result, result))
-            memory = None if buffer is None else plan.memory_of(buffer)
-            if memory is not None and memory.is_slow and not _is_joined(network, result, hosts):
-                stored[result, number] = stage
-    return stored
-
-
-def _is_joined(network: Network, result: str, hosts: Mapping[str, str]) -> bool:
-    """Whether a result is a concatenation of tensors that are stored in it already."""
-    return all(hosts.get(name) == result for name in network.layer(result).inputs)
-
-
-def _require_size(
-    needs: InputNeeds, plan: StreamingPlan, buffer: StreamBuffer, stage: Stage
-) -> None:
-    """Require whole columns of the rows that the layer writes in one call, in the required number."""
-    layer = needs.network.layer(buffer.tensor)
-    rows, fewest = _made_at_a_time(needs, stage, layer)
-    column = rows * pixel_elements(layer.shape) * (plan.element_bytes or layer.element_bytes)
-    columns, rest = divmod(buffer.size, column)
-    if rest or not fewest <= columns <= layer.shape.width or buffer.rows:
-        raise InvalidPlan(
-            f"buffer {buffer.name!r} has {counted(buffer.size, 'byte')}; expected {fewest} to "
-            f"{layer.shape.width} columns of {counted(column, 'byte')}"
-        )
-
-
-def _made_at_a_time(needs: InputNeeds, stage: Stage, layer: Layer) -> tuple[int, int]:
-    """The rows of a result that are made together, and the fewest columns."""
-    rows, width = min(stage.rows, layer.shape.rows), layer.shape.width
-    if stage.mode is not Mode.ROWS:
-        return layer.shape.rows, width
-    if stage.accumulating_layer == layer.name:
-        return rows, 1
-    if makes_rectangles(needs.network, layer):
-        return 1, 1
-    inputs = range(len(layer.inputs))
-    is_by_rows = layer.shape.is_map and not any(needs.needs_all(layer, index) for index in inputs)
-    return 1 if is_by_rows else rows, width
-
-
-def _require_own_bytes(plan: StreamingPlan, buffer: StreamBuffer) -> None:
-    """Require that no other buffer of its group has a byte of a write buffer."""
-    end = buffer.offset + buffer.size
-    for resident in plan.buffers:
-        is_live = resident.begin <= buffer.begin < resident.end and resident is not buffer
-        if is_live and resident.offset < end and buffer.offset < resident.offset + resident.size:
-            raise InvalidPlan(f"buffers {buffer.name!r} and {resident.name!r} have bytes in common")

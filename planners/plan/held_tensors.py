@@ -1,0 +1,240 @@
+"""Tensors in a shadow arena: where their rows are, and how regions of them are read and written.
+
+A `HeldTensor` has rows in whole buffers, in ring or line buffers, or staged. A `JoinedTensor` is the
+window of a ring, a `HeldTile` the rectangle of a tensor that a tile holds. The address of an element is
+that of its row, plus `place_bytes` for each column:
+
+    buffer of 2 rows (RING), tensor of 5 rows    row 0 1 2 3 4
+                                                 at  0 1 0 1 0   times row_bytes, from the offset on
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from cnn2csdf.geometry import Range, Region
+from cnn2csdf.network import Layer
+from cnn2csdf.weights import Array
+from csdf.errors import ExecutionError
+from planners.plan.plan import Alias, StreamBuffer
+from planners.plan.shadow_arena import MarkedArena, place_elements
+
+
+class HeldTensor:
+    """The execution state of a tensor: its buffers, its computed rows, the rows that readers need.
+
+    layer: produces the tensor. buffer: the first of its buffers. made: rows that are computed. done:
+    for each reader, the first row that it still needs. staged: the first staged row and its byte; None
+    without staged rows. place_bytes, row_bytes: from a column, from a row, to the next.
+    """
+
+    def __init__(
+        self, layer: Layer, host: Layer, alias: Alias, unit: int, *buffers: StreamBuffer
+    ) -> None:
+        """Store a tensor in its buffers; several buffers are for different readers.
+
+        host: the tensor that owns the buffers. alias: the position of this tensor inside the host.
+        unit: bytes per element.
+        """
+        self.layer = layer
+        self.buffer = buffers[0]
+        self.buffers = buffers
+        self._of_reader = {name: buffer for buffer in buffers for name in buffer.readers}
+        self.made = 0
+        self.done: dict[str, int] = {}
+        self.staged: tuple[int, int] | None = None
+        self.place_bytes = place_elements(host) * unit
+        self.row_bytes = host.shape.row_elements * unit
+        self._first_row = alias.row
+        self._within = alias.column * self.place_bytes + alias.channel * unit
+
+    @property
+    def first(self) -> int:
+        """The first row that a reader still needs."""
+        return min(min(self.done.values(), default=self.made), self.made)
+
+    def read_in(self, reader: str | None) -> StreamBuffer:
+        """Return the buffer in which a layer reads it; by default the first."""
+        return self._of_reader.get(reader or "", self.buffer)
+
+    def place(self, row: int, reader: str | None = None) -> int:
+        """Return the position of a row, where a layer reads it; by default in the first buffer."""
+        if self.staged is not None and row >= self.staged[0]:
+            return self.staged[1] + (row - self.staged[0]) * self.row_bytes
+        return self._place(self.read_in(reader), row)
+
+    def places(self, row: int) -> list[int]:
+        """Return all positions of a row that is written."""
+        if len(self.buffers) == 1:
+            return [self.place(row)]
+        return [self._place(buffer, row) for buffer in self.buffers]
+
+    def may_overlap(self, begin: int, end: int) -> bool:
+        """Whether bytes from begin to end intersect a buffer of the tensor, or it has staged rows."""
+        return self.staged is not None or any(
+            buffer.offset < end and begin < buffer.end_byte for buffer in self.buffers
+        )
+
+    def _place(self, buffer: StreamBuffer, row: int) -> int:
+        row += self._first_row
+        if not buffer.has_all_rows:
+            row %= max(buffer.rows, 1)
+        return buffer.offset + self._within + row * self.row_bytes
+
+
+def rows_read(
+    arena: MarkedArena,
+    tensor: HeldTensor,
+    rows: Range,
+    reader: str | None = None,
+    columns: Range | None = None,
+) -> Array:
+    """Return rows of a tensor, (rows, columns, channels); contiguous rows are read as one block.
+
+    columns: all by default. Raises ExecutionError if an element is not in the arena.
+    """
+    layer, (first, end) = tensor.layer, rows
+    width, channels, count = layer.shape.width, place_elements(layer), max(end - first, 0)
+    left, right = columns or (0, width)
+    if count and (left, right) == (0, width):
+        size = layer.shape.row_elements
+        begin, last = tensor.place(first, reader), tensor.place(end - 1, reader)
+        is_dense = tensor.row_bytes == size * arena.element_bytes(layer.name)
+        is_block = is_dense and last - begin == (count - 1) * tensor.row_bytes
+        if is_block and tensor.staged is None and not isinstance(tensor, JoinedTensor):
+            elements = arena.read(begin, layer.name, first * size, count * size)
+            return elements.reshape(count, width, channels)
+    values = np.empty((count, right - left, channels), layer.array_type)
+    for row in range(first, end):
+        at = tensor.place(row, reader) + left * tensor.place_bytes
+        elements = arena.read(
+            at, layer.name, (row * width + left) * channels, (right - left) * channels
+        )
+        values[row - first] = elements.reshape(right - left, channels)
+    return values
+
+
+def write_region(
+    arena: MarkedArena,
+    tensor: HeldTensor,
+    region: Region,
+    values: Array | None,
+    *,
+    into_all: bool = False,
+) -> None:
+    """Write a region of a tensor, (rows, columns, channels), into its first buffer or staged rows.
+
+    values: None if nothing is computed. into_all: write into all buffers of the tensor.
+    """
+    layer, ((top, bottom), (left, right)) = tensor.layer, region
+    channels = place_elements(layer)
+    for row in range(top, bottom):
+        row_values = None if values is None else values[row - top]
+        first = (row * layer.shape.width + left) * channels
+        for place in tensor.places(row) if into_all else (tensor.place(row),):
+            at = place + left * tensor.place_bytes
+            arena.write(at, layer.name, first, row_values, (right - left) * channels)
+
+
+class JoinedTensor(HeldTensor):
+    """The window of a ring: its first rows are rows of one tensor, the others rows of another."""
+
+    def __init__(self, layer: Layer, unit: int, first: HeldTensor, new: HeldTensor) -> None:
+        """Join the tensor of the first rows and the tensor of the new rows. unit: bytes per element."""
+        alias = Alias(layer.name, layer.name)
+        super().__init__(layer, layer, alias, unit, first.buffer)
+        self._pieces = first, new
+        self.made = layer.shape.rows
+
+    def may_overlap(self, begin: int, end: int) -> bool:
+        """Whether bytes from begin to end may belong to either tensor."""
+        return any(piece.may_overlap(begin, end) for piece in self._pieces)
+
+    def place(self, row: int, reader: str | None = None) -> int:
+        """Return the position of a row: one of the first tensor in the buffer for the window."""
+        first, new = self._pieces
+        kept = first.layer.shape.rows
+        return first.place(row, self.layer.name) if row < kept else new.place(row - kept, reader)
+
+    def read_in(self, _reader: str | None) -> StreamBuffer:
+        """Return the buffer in which the window, and so each of its readers, reads the first rows."""
+        return self._pieces[0].read_in(self.layer.name)
+
+
+class HeldTile(HeldTensor):
+    """The region of a tensor that a tile holds, row by row from the begin of a buffer."""
+
+    def __init__(self, layer: Layer, unit: int, buffer: StreamBuffer, region: Region) -> None:
+        """Hold a region. unit: bytes per element. Raises ExecutionError if the buffer is too small."""
+        super().__init__(layer, layer, Alias(layer.name, layer.name), unit, buffer)
+        self.region = region
+        self.row_bytes = region.width * self.place_bytes
+        if (needed := region.height * self.row_bytes) > buffer.size:
+            raise ExecutionError(
+                f"buffer {buffer.name!r} of {buffer.size} bytes is asked for {needed} bytes"
+            )
+
+    def place(self, row: int, _reader: str | None = None) -> int:
+        """Return the byte at which column 0 of a row would be; the region may begin further right."""
+        (top, _), (left, _) = self.region
+        return self.buffer.offset + (row - top) * self.row_bytes - left * self.place_bytes
+
+
+class HeldStrip(NamedTuple):
+    """A strip of a layer inside a stage, during a firing: some columns of its rows, as a ring.
+
+    rows: of the layer that the firing computes. room, columns: rows and columns of the strip, from the
+    byte `offset` of the arena on. channels: of one channel block, or all.
+    """
+
+    layer: Layer
+    rows: Range
+    room: int
+    columns: int
+    offset: int
+    channels: int
+
+    def place(self, row: int, column: int, unit: int) -> int:
+        """Return the position of an element."""
+        if not 0 <= row - self.rows[0] < self.room:
+            raise ExecutionError(f"row {row} of the strip of {self.layer.name!r} has no room")
+        at = (row - self.rows[0]) * self.columns + column % self.columns
+        return self.offset + at * self.channels * unit
+
+
+def may_overlap(result: HeldTensor, source: HeldTensor) -> bool:
+    """Return whether the buffers of a result and a source intersect, or the result has staged rows."""
+    return result.staged is not None or any(
+        source.may_overlap(*buffer.byte_range) for buffer in result.buffers
+    )
+
+
+def is_in_place(layer: Layer, result: HeldTensor, source: HeldTensor, made: Range) -> bool:
+    """Whether a layer writes no element over a source element that it reads later.
+
+    made: the rows of the result that the firing computed.
+    """
+    is_whole = made == (0, layer.shape.rows) and not layer.epilogue
+    if is_whole and layer.operator.keeps_memory_order:  # every element stays at its address
+        return result.places(0) == [source.place(0, layer.name)]
+    if is_whole and layer.operator.converts:
+        # Converted in order, an element that does not get wider ends before the next source element.
+        types = source.layer.quantization, layer.quantization
+        return (
+            None not in types
+            and layer.element_bytes <= source.layer.element_bytes
+            and result.row_bytes <= source.row_bytes
+            and source.layer.shape == layer.shape
+            and result.places(0) == [source.place(0, layer.name)]
+        )
+    return (
+        layer.operator.is_elementwise
+        and source.layer.name not in layer.inputs[2:]  # read when the first two are combined
+        and (source.layer.shape, source.row_bytes) == (layer.shape, result.row_bytes)
+        and source.read_in(layer.name).layout == result.buffer.layout
+        and all(
+            result.places(row) == [source.place(row, layer.name)] for row in range(made[0], made[1])
+        )
+    )
