@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import partial
-from typing import TypedDict, Unpack
 
 from cnn2csdf.network import Network
 from csdf.search.pareto import improving
@@ -42,38 +40,27 @@ def methods_of_orders(
     stop: Stop,
     *,
     is_streamed: bool,
-    is_hopeless: bool,
+    is_hopeless: bool = False,
 ) -> tuple[list[FitMethod], Reason | None]:
     """Return the plans of all searched layer orders, and the reason if the budget ended a search.
 
     The network is searched first, then the network where layers after a concatenation are computed
     for each input of it; so no answer is larger than without these copies.
+
+    external: tensors in other memory. is_hopeless: whether no plan can fit; one short search suffices.
     """
     network = request.network
+    orders = _OrderSearches(request, external, is_streamed=is_streamed)
     if request.order != SEARCHED_ORDER or is_hopeless or is_chain(network):
-        search = _searched(
-            request,
-            external,
-            network,
-            stop,
-            is_streamed=is_streamed,
-            is_hopeless=is_hopeless,
-            parts=frozenset(),
-        )
+        search = orders.completed(network, stop, is_hopeless=is_hopeless)
         return search.methods, search.ended
-    methods, ended = _methods_of_network(request, external, stop, is_streamed=is_streamed)
+    methods, ended = orders.methods(stop)
     spans = input_spans(network) if request.durations is None else ()  # those are of its layers
     if spans and (ended is None or ended.has(Ended.EFFORT)):
         rewritten = replace(request, network=worked_network(network, spans))
         parts = layers_in_parts(network, rewritten.network)
-        more, later = _methods_of_network(
-            rewritten,
-            external,
-            stop.question(INPUTS_SHARE),
-            is_streamed=is_streamed,
-            parts=parts,
-            known=methods,
-        )
+        orders = _OrderSearches(rewritten, external, is_streamed=is_streamed, parts=parts)
+        more, later = orders.methods(stop.question(INPUTS_SHARE), known=methods)
         if later is not None and not later.has(Ended.EFFORT):
             ended = ended or later
         methods = _of_both_orders(methods, [_with_spans(method, spans) for method in more])
@@ -86,57 +73,97 @@ def _with_spans(method: FitMethod, spans: tuple[Span, ...]) -> FitMethod:
     return replace(method, plan=plan)
 
 
-def _methods_of_network(
-    request: FitRequest,
-    external: frozenset[str],
-    stop: Stop,
-    *,
-    is_streamed: bool,
-    parts: frozenset[str] = frozenset(),
-    known: Sequence[FitMethod] = (),
-) -> tuple[list[FitMethod], Reason | None]:
-    """Return the plans of a network in all searched orders, and the reason of an early end.
+class _OrderSearches:
+    """Searches for the plans of a network, each in one order of its layers."""
 
-    Canonical orders are searched first: among equal plans the choice is then independent of the
-    layer order of the file. For the same reason, stage orders are improved only in canonical
-    orders. The order of the file is searched last, so that no answer is larger than the plan of
-    that order. parts: layers that are not copied, as of TopologicalOrder. known: plans of the
-    network without copies; if no order can improve them, only the baselines are planned.
-    """
-    network = request.network
-    terms: _Terms = {"is_streamed": is_streamed, "is_hopeless": False, "parts": parts}
-    search_in = partial(_searched, request, external, **terms)
-    first, later = canonical_orders(
-        network,
-        element_bytes=request.element_bytes,
-        external=external,
-        stop=stop.question(ORDER_SHARE),
-    )
-    searches: list[PlanSearch] = []
-    ended: Reason | None = None
-    if known:
-        orders = dict.fromkeys((*first, network))
-        searches = [_search_in(request, external, ordered, stop, **terms) for ordered in orders]
-        if not any(search.can_improve(known, stop.question(BOUND_SHARE)) for search in searches):
-            return _of_all_orders(searches), None
-        searches = []
-    for ordered, stop_of_order in _with_stops(first, later, stop):
-        search = search_in(ordered, stop_of_order)
-        searches.append(search)
-        if len(searches) <= len(first):
-            ended = ended or search.ended
-        is_cut_short = search.ended is not None and not search.ended.has(Ended.EFFORT)
-        if is_cut_short and stop.is_over():
-            break
-    else:
-        # A plan of another order may be smaller at first, and larger once both are improved.
-        _improve_stages(searches[: len(first)], stop.question(STAGES_SHARE))
-        _improve_stages(searches[len(first) :], stop.question(STAGES_SHARE))
-        if all(ordered.layers != network.layers for ordered in first):
-            search = search_in(network, stop.question(1.0))
+    def __init__(
+        self,
+        request: FitRequest,
+        external: frozenset[str],
+        *,
+        is_streamed: bool,
+        parts: frozenset[str] = frozenset(),
+    ) -> None:
+        """Set the request. parts: layers that are not copied, as of TopologicalOrder."""
+        self._request, self._external, self._parts = request, external, parts
+        self._is_streamed = is_streamed
+
+    def methods(
+        self, stop: Stop, known: Sequence[FitMethod] = ()
+    ) -> tuple[list[FitMethod], Reason | None]:
+        """Return the plans in all searched orders, and the reason of an early end.
+
+        Canonical orders are searched first: among equal plans the choice is then independent of the
+        layer order of the file. For the same reason, stage orders are improved only in canonical
+        orders. The order of the file is searched last, so that no answer is larger than the plan of
+        that order.
+
+        known: plans of the network without copies; if no order can improve them, only the baselines
+        are planned.
+        """
+        network = self._request.network
+        first, later = canonical_orders(
+            network,
+            element_bytes=self._request.element_bytes,
+            external=self._external,
+            stop=stop.question(ORDER_SHARE),
+        )
+        searches: list[PlanSearch] = []
+        ended: Reason | None = None
+        if known:
+            orders = dict.fromkeys((*first, network))
+            searches = [self._with_baselines(ordered, stop) for ordered in orders]
+            if not any(
+                search.can_improve(known, stop.question(BOUND_SHARE)) for search in searches
+            ):
+                return _of_all_orders(searches), None
+            searches = []
+        for ordered, stop_of_order in _with_stops(first, later, stop):
+            search = self.completed(ordered, stop_of_order)
             searches.append(search)
-            ended = ended or search.ended
-    return _of_all_orders(searches), ended
+            if len(searches) <= len(first):
+                ended = ended or search.ended
+            is_cut_short = search.ended is not None and not search.ended.has(Ended.EFFORT)
+            if is_cut_short and stop.is_over():
+                break
+        else:
+            # A plan of another order may be smaller at first, and larger once both are improved.
+            _improve_stages(searches[: len(first)], stop.question(STAGES_SHARE))
+            _improve_stages(searches[len(first) :], stop.question(STAGES_SHARE))
+            if all(ordered.layers != network.layers for ordered in first):
+                search = self.completed(network, stop.question(1.0))
+                searches.append(search)
+                ended = ended or search.ended
+        return _of_all_orders(searches), ended
+
+    def completed(self, ordered: Network, stop: Stop, *, is_hopeless: bool = False) -> PlanSearch:
+        """Return the completed search of the network in a layer order."""
+        search = self._with_baselines(ordered, stop, is_hopeless=is_hopeless)
+        search.run()
+        room, least = self._request.room, min(method.with_state for method in search.methods)
+        if room is not None and not is_hopeless and least > room:
+            search.run_without_ram(stop.question(1.0))
+        return search
+
+    def _with_baselines(
+        self, ordered: Network, stop: Stop, *, is_hopeless: bool = False
+    ) -> PlanSearch:
+        """Return the search of the network in a layer order, with the two baselines planned."""
+        request = self._request
+        table = StageTable(ordered, element_bytes=request.element_bytes, outside=self._external)
+        search = PlanSearch(
+            replace(topological_order(ordered, carries=True), parts=self._parts),
+            table,
+            is_streamed=self._is_streamed,
+            searched=request.searched,
+            labels=request.labels[:1] if is_hopeless else request.labels,
+            ram=None if request.room is None else max(0, request.room),
+            counts_state=request.beside is not None,
+            times=plan_times(table, request.platform, request.durations, request.parameter_bytes),
+            stop=stop,
+        )
+        search.plan_baselines()
+        return search
 
 
 def _with_stops(
@@ -169,55 +196,6 @@ def _improve_stages(searches: Sequence[PlanSearch], stop: Stop) -> None:
     last = sorted(larger, key=lambda pair: (pair[1].ram_bytes, pair[1].mac_ratio))[:1]
     for search, method in (*front[:1], *reversed(front[1:]), *last):
         search.improve(method, stop.part(share=0.5))
-
-
-class _Terms(TypedDict):
-    """Arguments of a search in one layer order; parts: as of TopologicalOrder."""
-
-    is_streamed: bool
-    is_hopeless: bool
-    parts: frozenset[str]
-
-
-def _search_in(
-    request: FitRequest,
-    external: frozenset[str],
-    ordered: Network,
-    stop: Stop,
-    **terms: Unpack[_Terms],
-) -> PlanSearch:
-    """Return the search of a network with this layer order, with the two baselines planned."""
-    table = StageTable(ordered, element_bytes=request.element_bytes, outside=external)
-    room = request.room
-    search = PlanSearch(
-        replace(topological_order(ordered, carries=True), parts=terms["parts"]),
-        table,
-        is_streamed=terms["is_streamed"],
-        searched=request.searched,
-        labels=request.labels[:1] if terms["is_hopeless"] else request.labels,
-        ram=None if room is None else max(0, room),
-        counts_state=request.beside is not None,
-        times=plan_times(table, request.platform, request.durations, request.parameter_bytes),
-        stop=stop,
-    )
-    search.plan_baselines()
-    return search
-
-
-def _searched(
-    request: FitRequest,
-    external: frozenset[str],
-    ordered: Network,
-    stop: Stop,
-    **terms: Unpack[_Terms],
-) -> PlanSearch:
-    """Return the completed search of a network with this layer order."""
-    search, room = _search_in(request, external, ordered, stop, **terms), request.room
-    search.run()
-    least = min(method.with_state for method in search.methods)
-    if room is not None and not terms["is_hopeless"] and least > room:
-        search.run_without_ram(stop.question(1.0))
-    return search
 
 
 def _of_all_orders(searches: Sequence[PlanSearch]) -> list[FitMethod]:
