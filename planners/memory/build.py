@@ -26,7 +26,7 @@ from cnn2csdf.network import Network
 from planners.memory.line_buffers import Keeping, KeptRows
 from planners.memory.moves import JoinedMoves
 from planners.memory.order import TopologicalOrder, topological_order
-from planners.memory.placement import GroupBytes, Leads, buffer_offsets
+from planners.memory.placement import Leads, stream_offsets
 from planners.memory.stages import GroupGeometry, StageTable
 from planners.plan.aliases import channels_of, joint_lives, without_costly_aliases
 from planners.plan.firing import RowNeeds, StageFirings, firing_order
@@ -249,7 +249,10 @@ class _PlanBuilder:
     def plan(self, known: Mapping[str, int] | None) -> StreamingPlan:
         """Return the plan, with the offsets of the argument, or else with searched offsets."""
         buffers, inside = self._buffers, self._inner
-        offsets = self._placed() if known is None else known
+        offsets = known
+        if offsets is None:
+            least = self.lower_bound
+            offsets = stream_offsets(inside, self._alignment, self._leads, enough=least)
         arena = max((offsets.get(buffer.name, 0) + buffer.size for buffer in inside), default=0)
         offsets = {**offsets, **external_offsets(arena, buffers)}
         blocks = {self._block_name(number): block for number, block in self._blocks.items()}
@@ -285,10 +288,6 @@ class _PlanBuilder:
             )
         for number, group in enumerate(self._groups):
             yield from self._inside(group, number)
-
-    def _placed(self) -> dict[str, int]:
-        pieces = [GroupBytes.of(buffer, self._alignment(buffer)) for buffer in self._inner]
-        return buffer_offsets(pieces, self._leads, enough=self.lower_bound)
 
     def _block_name(self, group: int) -> str:
         return f"{self._groups[group].result} block"

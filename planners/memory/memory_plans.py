@@ -32,7 +32,7 @@ from planners.memory.moved_weights import (
     movable_weights,
 )
 from planners.memory.order import TopologicalOrder, topological_order
-from planners.memory.placement import GroupBytes, buffer_offsets
+from planners.memory.placement import stream_offsets
 from planners.memory.stages import GroupGeometry, StageTable
 from planners.plan.firing import NOTHING, in_step
 from planners.plan.plan import (
@@ -543,8 +543,7 @@ def _offsets(table: StageTable, buffers: Sequence[StreamBuffer]) -> dict[str, in
         is_of_tensor = buffer.has_rows or buffer.kind is Kind.WRITE_BUFFER
         return table.bytes_of(buffer.tensor) if is_of_tensor else max(ACCUMULATOR_BYTES, *units)
 
-    pieces = [GroupBytes.of(buffer, alignment(buffer)) for buffer in buffers]
-    return buffer_offsets(pieces, {}, enough=_live(buffers)) if pieces else {}
+    return stream_offsets(buffers, alignment, {}, enough=_live(buffers)) if buffers else {}
 
 
 def in_fast_memory(

@@ -17,7 +17,7 @@ the resulting offsets.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import gcd
 from typing import NamedTuple
 
@@ -43,7 +43,31 @@ The distance is that of the begins of the two buffers.
 """
 
 
-def buffer_offsets(buffers: Sequence[GroupBytes], leads: Leads, *, enough: int) -> dict[str, int]:
+def stream_offsets(
+    buffers: Sequence[StreamBuffer],
+    alignment: Callable[[StreamBuffer], int],
+    leads: Leads,
+    *,
+    enough: int,
+) -> dict[str, int]:
+    """Return `buffer_offsets` for the buffers of a plan, live from group `begin` to before `end`."""
+    pieces = [
+        Buffer(
+            name=buffer.name,
+            size=buffer.size,
+            start=buffer.begin,
+            end=buffer.end,
+            alignment=alignment(buffer),
+        )
+        for buffer in buffers
+    ]
+    whole = frozenset(buffer.name for buffer in buffers if buffer.kind is Kind.WHOLE)
+    return buffer_offsets(pieces, leads, whole=whole, enough=enough)
+
+
+def buffer_offsets(
+    buffers: Sequence[Buffer], leads: Leads, *, whole: frozenset[str], enough: int
+) -> dict[str, int]:
     """Return an offset in bytes for each buffer, such that the arena is small.
 
     Buffers with overlapping lifetimes have disjoint bytes, unless a lead permits an overlap. The
@@ -51,8 +75,10 @@ def buffer_offsets(buffers: Sequence[GroupBytes], leads: Leads, *, enough: int) 
     the best heuristic placement (dynamic programming along the chain, or first fit). The result is
     heuristic: the exact search has a step limit, so a smaller arena may exist.
 
-    buffers: buffers with sizes and lifetimes.
+    buffers: buffers with sizes, and lifetimes in groups: (0, 2) for groups 0 and 1.
     leads: permitted overlaps.
+    whole: names of the buffers that are whole tensors; the other buffers are ring buffers,
+        accumulators or weights.
     enough: lower bound on the arena in bytes.
     """
     search = ExactPlacement(buffers, leads)
@@ -60,8 +86,8 @@ def buffer_offsets(buffers: Sequence[GroupBytes], leads: Leads, *, enough: int) 
     if offsets is not None:
         return offsets
     room = sum(buffer.size + buffer.alignment for buffer in buffers)
-    in_order = _best_first_fit(buffers, leads)
-    along_chain = _along_the_chain(buffers, leads, enough, room) or in_order
+    in_order = _best_first_fit(buffers, leads, whole)
+    along_chain = _along_the_chain(buffers, leads, whole, enough, room) or in_order
     best = min(along_chain, in_order, key=lambda offsets: _end(buffers, offsets))
     lower, upper = enough + 1, _end(buffers, best)
     while lower + lower // NEAR < upper:
@@ -75,7 +101,7 @@ def buffer_offsets(buffers: Sequence[GroupBytes], leads: Leads, *, enough: int) 
 
 
 def _along_the_chain(
-    buffers: Sequence[GroupBytes], leads: Leads, enough: int, room: int
+    buffers: Sequence[Buffer], leads: Leads, whole: frozenset[str], enough: int, room: int
 ) -> dict[str, int]:
     """Return offsets by dynamic programming; empty if a group reads or writes several whole tensors.
 
@@ -83,19 +109,23 @@ def _along_the_chain(
     groups share, such as resident weights, are placed at the lowest offsets; the chain begins above
     these buffers.
     """
-    shared = [buffer for buffer in buffers if buffer.is_shared]
+    shared = [
+        buffer for buffer in buffers if buffer.name not in whole and not _is_inner(buffer, whole)
+    ]
     if shared:
         unit = max(buffer.alignment for buffer in buffers)
-        below = _best_first_fit(shared, {})
+        below = _best_first_fit(shared, {}, whole)
         base = -(-_end(shared, below) // unit) * unit
-        chain = [buffer for buffer in buffers if not buffer.is_shared]
-        above = _along_the_chain(chain, leads, max(enough - base, 0), room)
+        chain = [buffer for buffer in buffers if buffer not in shared]
+        above = _along_the_chain(chain, leads, whole, max(enough - base, 0), room)
         return {**below, **{name: base + at for name, at in above.items()}} if above else {}
-    groups = _chain(buffers, leads)
+    groups = _chain(buffers, leads, whole)
     if groups is None:
         return {}
     unit = max(buffer.alignment for buffer in buffers)
-    sizes = {buffer.name: -(-buffer.size // unit) * unit for buffer in buffers if buffer.is_tensor}
+    sizes = {
+        buffer.name: -(-buffer.size // unit) * unit for buffer in buffers if buffer.name in whole
+    }
     best: dict[str, int] = {}
     lower, upper = enough, room
     while lower <= upper:
@@ -111,16 +141,23 @@ def _along_the_chain(
     return best
 
 
-def _chain(buffers: Sequence[GroupBytes], leads: Leads) -> list[ChainGroup] | None:
+def _is_inner(buffer: Buffer, whole: frozenset[str]) -> bool:
+    """Whether a buffer belongs to a single group and is not a whole tensor."""
+    return buffer.name not in whole and buffer.end - buffer.start == 1
+
+
+def _chain(
+    buffers: Sequence[Buffer], leads: Leads, whole: frozenset[str]
+) -> list[ChainGroup] | None:
     unit = max((buffer.alignment for buffer in buffers), default=1)
     groups: list[ChainGroup] = []
     for number in range(max((buffer.end for buffer in buffers), default=0)):
-        alive = [buffer for buffer in buffers if buffer.begin <= number < buffer.end]
+        alive = [buffer for buffer in buffers if buffer.start <= number < buffer.end]
         tensors = sorted(
-            (buffer for buffer in alive if buffer.is_tensor), key=lambda buffer: buffer.begin
+            (buffer for buffer in alive if buffer.name in whole), key=lambda buffer: buffer.start
         )
         old = [
-            tensor.name for tensor in tensors if tensor.begin < number or tensor.end == number + 1
+            tensor.name for tensor in tensors if tensor.start < number or tensor.end == number + 1
         ]
         new = [tensor.name for tensor in tensors if tensor.name not in old]
         is_last = not new and len(old) == 2
@@ -130,7 +167,7 @@ def _chain(buffers: Sequence[GroupBytes], leads: Leads) -> list[ChainGroup] | No
         inner = tuple(
             (buffer.name, -(-buffer.size // unit) * unit)
             for buffer in alive
-            if buffer.is_inner and buffer.size
+            if _is_inner(buffer, whole) and buffer.size
         )
         whole_size = {tensor.name: tensor.size for tensor in tensors}.get(result, 0)
         lead = leads.get((result, source), whole_size)
@@ -143,33 +180,40 @@ def _only(names: Sequence[str]) -> str | None:
     return None if len(names) > 1 else "".join(names)
 
 
-def _end(buffers: Sequence[GroupBytes], offsets: Mapping[str, int]) -> int:
+def _end(buffers: Sequence[Buffer], offsets: Mapping[str, int]) -> int:
     return max((offsets[buffer.name] + buffer.size for buffer in buffers), default=0)
 
 
-def _best_first_fit(buffers: Sequence[GroupBytes], leads: Leads) -> dict[str, int]:
+def _best_first_fit(
+    buffers: Sequence[Buffer], leads: Leads, whole: frozenset[str]
+) -> dict[str, int]:
     """Return the offsets of first fit in the best of five orders."""
     orders = (
-        sorted(buffers, key=lambda buffer: (-buffer.size, buffer.begin)),
-        sorted(buffers, key=lambda buffer: (buffer.begin, -buffer.size)),
-        sorted(buffers, key=lambda buffer: (buffer.is_inner, buffer.begin, -buffer.size)),
-        sorted(buffers, key=lambda buffer: (buffer.is_inner, -buffer.end, -buffer.size)),
-        sorted(buffers, key=lambda buffer: (buffer.is_inner, -buffer.end, buffer.begin)),
+        sorted(buffers, key=lambda buffer: (-buffer.size, buffer.start)),
+        sorted(buffers, key=lambda buffer: (buffer.start, -buffer.size)),
+        sorted(buffers, key=lambda buffer: (_is_inner(buffer, whole), buffer.start, -buffer.size)),
+        sorted(buffers, key=lambda buffer: (_is_inner(buffer, whole), -buffer.end, -buffer.size)),
+        sorted(buffers, key=lambda buffer: (_is_inner(buffer, whole), -buffer.end, buffer.start)),
     )
     return min(
         (_first_fit(order, leads) for order in orders), key=lambda offsets: _end(buffers, offsets)
     )
 
 
-def _first_fit(order: Sequence[GroupBytes], leads: Leads) -> dict[str, int]:
+def _meet(first: Buffer, second: Buffer) -> bool:
+    """Whether the lifetimes of two buffers overlap."""
+    return first.start < second.end and second.start < first.end
+
+
+def _first_fit(order: Sequence[Buffer], leads: Leads) -> dict[str, int]:
     """Place the buffers in this order, each at the lowest free offset."""
     offsets: dict[str, int] = {}
-    placed: list[GroupBytes] = []
+    placed: list[Buffer] = []
     for buffer in order:
         forbidden = [
             _forbidden_offsets(buffer, neighbour, offsets[neighbour.name], leads)
             for neighbour in placed
-            if buffer.meets(neighbour) and neighbour.size
+            if _meet(buffer, neighbour) and neighbour.size
         ]
         offset = 0
         for first, end in sorted(forbidden):
@@ -180,9 +224,7 @@ def _first_fit(order: Sequence[GroupBytes], leads: Leads) -> dict[str, int]:
     return offsets
 
 
-def _forbidden_offsets(
-    buffer: GroupBytes, neighbour: GroupBytes, at: int, leads: Leads
-) -> tuple[int, int]:
+def _forbidden_offsets(buffer: Buffer, neighbour: Buffer, at: int, leads: Leads) -> tuple[int, int]:
     """Return the open interval of offsets at which a buffer would overlap its neighbour at `at`.
 
     Open: the offsets from the first bound plus 1 to the second minus 1 are forbidden.
@@ -349,7 +391,7 @@ TURNS = 16  # of searches in different orders, of a thousand placements and more
 class ExactPlacement:
     """Exact search for offsets of buffers with leads, in arenas of any size."""
 
-    def __init__(self, buffers: Sequence[GroupBytes], leads: Leads) -> None:
+    def __init__(self, buffers: Sequence[Buffer], leads: Leads) -> None:
         """Set buffers and leads. Buffers of 0 bytes are placed at offset 0."""
         self._resting = {buffer.name: 0 for buffer in buffers if not buffer.size}
         self._buffers = [buffer for buffer in buffers if buffer.size]
@@ -407,16 +449,13 @@ class ExactPlacement:
         sizes, rises = self._sizes, self._rises
         for number, buffer in enumerate(self._buffers):
             for second, neighbour in enumerate(self._buffers):
-                if number != second and buffer.meets(neighbour):
+                if number != second and _meet(buffer, neighbour):
                     near.append(second)
                     rise.append(rises.get((number, second), sizes[number]))
                     lift.append(rises.get((second, number), sizes[second]))
             start.append(len(near))
         return Blocks(
-            members=tuple(
-                (Buffer(name=buffer.name, size=buffer.size, start=buffer.begin, end=buffer.end),)
-                for buffer in self._buffers
-            ),
+            members=tuple((buffer,) for buffer in self._buffers),
             by_lifetime=False,
             unit=1,
             grain=1,
@@ -444,7 +483,7 @@ class ExactPlacement:
             alive = [
                 number
                 for number, buffer in enumerate(self._buffers)
-                if buffer.begin <= group < buffer.end
+                if buffer.start <= group < buffer.end
             ]
             pairs = [pair for pair in self._rises if pair[0] in alive and pair[1] in alive]
             covered = {above for _, above in pairs}
@@ -456,42 +495,3 @@ class ExactPlacement:
                 if members:
                     cliques.add(Clique(tuple(members), tuple(weights.values())))
         return sorted(cliques)
-
-
-class GroupBytes(NamedTuple):
-    """Buffer of a plan: bytes that the groups from `begin` to before `end` need.
-
-    name: name of the buffer.
-    size: bytes.
-    begin, end: half-open range of group numbers, such as (0, 2) for groups 0 and 1.
-    alignment: bytes of which the offset is a multiple.
-    is_tensor: whether the buffer is a whole tensor; otherwise a ring buffer, accumulators or
-        weights.
-    """
-
-    name: str
-    size: int
-    begin: int
-    end: int
-    alignment: int
-    is_tensor: bool = True
-
-    @classmethod
-    def of(cls, buffer: StreamBuffer, alignment: int) -> GroupBytes:
-        """Return the bytes of a buffer of a plan."""
-        is_tensor = buffer.kind is Kind.WHOLE
-        return cls(buffer.name, buffer.size, buffer.begin, buffer.end, alignment, is_tensor)
-
-    @property
-    def is_inner(self) -> bool:
-        """Whether the buffer belongs to a single group and is not a whole tensor."""
-        return not self.is_tensor and self.end - self.begin == 1
-
-    @property
-    def is_shared(self) -> bool:
-        """Whether several groups need the buffer, and the buffer is not a whole tensor."""
-        return not self.is_tensor and not self.is_inner
-
-    def meets(self, other: GroupBytes) -> bool:
-        """Return whether the lifetimes of two buffers overlap."""
-        return self.begin < other.end and other.begin < self.end

@@ -25,7 +25,7 @@ from planners.arena.widening import WideningSearch
 from planners.fifo.event_graph import EventGraph
 from planners.fifo.timing.cluster import Cluster, EventSequence, Wait, WordPort
 from planners.kernels import convolution_layers as layers
-from planners.memory.placement import ExactPlacement, GroupBytes
+from planners.memory.placement import ExactPlacement
 from planners.primitives.library import layers as pooling
 from planners.primitives.library.direct import DIRECT
 from planners.primitives.library.primitive import ConvolutionSizes, compiled, map_dims
@@ -102,8 +102,8 @@ def overlap(random):
     for number in range(random.randrange(1, 8)):
         begin = random.randrange(5)
         pieces.append(
-            GroupBytes(
-                name=str(number), size=huge(random, bits), begin=begin,
+            Buffer(
+                name=str(number), size=huge(random, bits), start=begin,
                 end=begin + random.randrange(1, 4), alignment=random.choice((1, 1, 4, 16)),
             )
         )  # fmt: skip

@@ -8,8 +8,9 @@ from typing import Any
 
 from csdf.errors import CsdfError
 from csdf.model.graph import Graph
+from planners.arena.problem import Buffer
 from planners.code.graph.looped import Effects, Interleaved, LoopedBody, Node
-from planners.memory.placement import GroupBytes, buffer_offsets
+from planners.memory.placement import buffer_offsets
 
 ALIGNMENT = 8  # bytes, of the arena
 MOST_BYTES = 2**31 - 1  # limit for the arena, and for the tokens of a buffer: both have 32 bits
@@ -55,7 +56,9 @@ def rings_of(
         first, end = lives[channel.name]
         width = token_bytes[channel.name]
         alignment = min(ALIGNMENT, width & -width) if width else 1
-        pieces.append(GroupBytes(channel.name, size, first, end, alignment))
+        pieces.append(
+            Buffer(name=channel.name, size=size, start=first, end=end, alignment=alignment)
+        )
         if max(size, capacities[channel.name]) > MOST_BYTES:
             raise CsdfError(
                 f"channel {channel.name!r} needs {capacities[channel.name]} tokens, {size} bytes; "
@@ -82,13 +85,14 @@ def arena_bytes(rings: Sequence[CircularBuffer]) -> int:
     return -(-end // ALIGNMENT) * ALIGNMENT
 
 
-def _offsets(pieces: Sequence[GroupBytes]) -> dict[str, int]:
+def _offsets(pieces: Sequence[Buffer]) -> dict[str, int]:
     if len(pieces) <= MOST_PLACED:
         live_bytes = [
-            sum(piece.size for piece in pieces if piece.begin <= moment < piece.end)
-            for moment in {piece.begin for piece in pieces}
+            sum(piece.size for piece in pieces if piece.start <= moment < piece.end)
+            for moment in {piece.start for piece in pieces}
         ]
-        return buffer_offsets(pieces, {}, enough=max(live_bytes, default=0))
+        whole = frozenset(piece.name for piece in pieces)
+        return buffer_offsets(pieces, {}, whole=whole, enough=max(live_bytes, default=0))
     offsets, end = {}, 0
     for piece in sorted(pieces, key=lambda piece: -piece.alignment):
         offsets[piece.name] = -(-end // piece.alignment) * piece.alignment
