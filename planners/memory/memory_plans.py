@@ -71,6 +71,8 @@ class GroupDemand(NamedTuple):
     fixed: results that the group reads itself, which have to be in fast memory.
     tiles: groups of the column tiles, executed sequentially; their stages consist of copies of the
         layers, which have weights of their own at home in flash.
+    in_fast: tensors in fast memory while the group executes, as the search has chosen them.
+    copied: layers whose weights the group copies to fast memory, likewise.
     """
 
     group: GroupGeometry
@@ -84,6 +86,8 @@ class GroupDemand(NamedTuple):
     blocks: dict[str, int]
     fixed: Names
     tiles: tuple[GroupDemand, ...] = ()
+    in_fast: Names = frozenset()
+    copied: tuple[str, ...] = ()
 
     @property
     def costs(self) -> tuple[int, int, int]:
@@ -95,19 +99,6 @@ class GroupDemand(NamedTuple):
         """The layers that are computed in tiles, by the tensors before and after them."""
         layers = tuple(name for geometry in self.group.stages for name in geometry.stage.layers)
         return Span(next(iter(self.read)), layers[-1], layers=layers, tiles=len(self.tiles))
-
-
-class ChainStep(NamedTuple):
-    """Group of a chain, with the contents of fast memory during its execution.
-
-    demand: the group, with its bytes and traffic.
-    fast: tensors in fast memory.
-    copied: layers whose weights the group copies to fast memory.
-    """
-
-    demand: GroupDemand
-    fast: Names
-    copied: tuple[str, ...] = ()
 
 
 class PlacedPlan(NamedTuple):
@@ -145,7 +136,7 @@ class Chain:
         table: StageTable,
         layout: BoardMemories,
         costs: MoveCosts,
-        steps: Sequence[ChainStep],
+        steps: Sequence[GroupDemand],
         arriving: str | None,
     ) -> None:
         """Set the groups of a network, in execution order.
@@ -156,7 +147,7 @@ class Chain:
         arriving: input that arrives row by row; None if no input does.
         """
         self._arriving = arriving
-        self._spans = tuple(step.demand.span for step in steps if step.demand.tiles)
+        self._spans = tuple(step.span for step in steps if step.tiles)
         if self._spans:
             table = table.of(worked_network(order.network, self._spans))
             order, costs = topological_order(table.network), costs.of_copies(table)
@@ -164,22 +155,19 @@ class Chain:
         self._aliases = {
             name: Alias(name, joined, column=column)
             for step in steps
-            for joined in (step.demand.blocks if step.demand.tiles else ())
+            for joined in (step.blocks if step.tiles else ())
             for name, column in _columns(table.network, joined)
         }
         self._steps = steps = [
             tile_step for step in steps for tile_step in _tile_by_tile(table, step)
         ]
         self._rings = [
-            ring_buffers(step.demand.group, step.demand.blocks)
-            if step.demand.blocks
-            else ({}, 0, ())
-            for step in steps
+            ring_buffers(step.group, step.blocks) if step.blocks else ({}, 0, ()) for step in steps
         ]
         self._weights = {  # of each layer with weights, its group and the bytes that a frame reads
             layer: (number, read)
             for number, step in enumerate(steps)
-            for layer, read in movable_weights(step.demand.group.stages, costs, table).items()
+            for layer, read in movable_weights(step.group.stages, costs, table).items()
         }
         self._lives = self._lives_of_tensors()
         self._write_bytes = 0
@@ -191,9 +179,9 @@ class Chain:
         begin.pop(self._arriving or "", None)
         end: dict[str, int] = {}
         for number, step in enumerate(self._steps):
-            for name in step.demand.blocks:
+            for name in step.blocks:
                 begin.setdefault(aliases[name].host if name in aliases else name, number)
-            read = (aliases[name].host if name in aliases else name for name in step.demand.read)
+            read = (aliases[name].host if name in aliases else name for name in step.read)
             end |= dict.fromkeys(read, number + 1)
         end |= dict.fromkeys(order.results, len(self._steps))
         return {name: (first, end.get(name, first + 1)) for name, first in begin.items()}
@@ -300,14 +288,12 @@ class Chain:
 
     def _allowed(self) -> Names:
         """Layers whose weights may be in fast memory."""
-        return can_be_copied([stage for step in self._steps for stage in step.demand.group.stages])
+        return can_be_copied([stage for step in self._steps for stage in step.group.stages])
 
     def cost(self, begins: Mapping[str, int | None]) -> int:
         """Return the cost of a frame: sum over groups of max(group cost, concurrent copies)."""
         costs = self._costs
-        works = [
-            step.demand.busy + cost_of_tensors(step, self._table, costs) for step in self._steps
-        ]
+        works = [step.busy + cost_of_tensors(step, self._table, costs) for step in self._steps]
         meanwhile = [0] * len(works)
         for name, (number, read) in self._weights.items():
             if name not in begins:
@@ -329,13 +315,13 @@ class Chain:
         plan = StreamingPlan(
             network=self._order.network.name,
             element_bytes=table.element_bytes,
-            groups=tuple(step.demand.group.planned(in_step=True) for step in steps),
+            groups=tuple(step.group.planned(in_step=True) for step in steps),
             buffers=(
                 *(replace(buffer, offset=places[buffer.name]) for buffer in (*fast, *slow)),
                 *self._external(arena_bytes),
             ),
             arena_bytes=arena_bytes,
-            multiply_accumulates=sum(step.demand.work for step in steps),
+            multiply_accumulates=sum(step.work for step in steps),
             rematerialised=self._spans,
             aliases=(*self._aliases.values(), *chain.from_iterable(r[2] for r in self._rings)),
             memories=memories,
@@ -357,7 +343,7 @@ class Chain:
             whole = StreamBuffer.of_group(
                 Kind.WHOLE, name, begin, end, size=table.tensor_bytes(name), rows=table.height(name)
             )
-            (fast if name in steps[begin].fast else slow).append(replace(whole, name=name))
+            (fast if name in steps[begin].in_fast else slow).append(replace(whole, name=name))
         for number, step in enumerate(steps):
             fast += self._inside(number)
             fast += self._write_buffers(step, number)
@@ -386,12 +372,12 @@ class Chain:
             yield replace(outside, name=name, offset=begin)
             begin += size
 
-    def _write_buffers(self, step: ChainStep, number: int) -> Iterator[StreamBuffer]:
+    def _write_buffers(self, step: GroupDemand, number: int) -> Iterator[StreamBuffer]:
         """The write buffers of results that a group stores in slow memory."""
         table = self._table
-        stages = {geometry.stage.result: geometry.stage for geometry in step.demand.group.stages}
-        for name in step.demand.blocks:
-            if name in step.fast:
+        stages = {geometry.stage.result: geometry.stage for geometry in step.group.stages}
+        for name in step.blocks:
+            if name in step.in_fast:
                 continue
             network, stage = table.network, stages[name]
             rows, columns = smallest_block(network, stage)
@@ -402,7 +388,7 @@ class Chain:
 
     def _inside(self, number: int) -> Iterator[StreamBuffer]:
         """Ring buffers, accumulators and staging buffer of a group."""
-        table, group = self._table, self._steps[number].demand.group
+        table, group = self._table, self._steps[number].group
         rings, staging, _ = self._rings[number]
         layers = [
             table.network.layer(name) for stage in group.stages for name in stage.stage.layers
@@ -436,11 +422,11 @@ class Chain:
             if (memory := plan.memory_of(buffer)) is not None and memory.is_slow
         }
         for step in self._steps:
-            for name, size in step.demand.read.items():
-                if name not in step.fast:
+            for name, size in step.read.items():
+                if name not in step.in_fast:
                     reads[named.get((name, Kind.WHOLE), "")] += size
-            for name in step.demand.blocks:
-                if name not in step.fast:
+            for name in step.blocks:
+                if name not in step.in_fast:
                     host = self._aliases[name].host if name in self._aliases else name
                     writes[named.get((host, Kind.WHOLE), "")] += self._table.tensor_bytes(name)
         for name, (_, read) in self._weights.items():
@@ -607,14 +593,14 @@ def in_fast_memory(
     return replace(placed_plan, traffic=_traffic_of(placed_plan, reads, writes))
 
 
-def cost_of_tensors(step: ChainStep, table: StageTable, costs: MoveCosts) -> int:
+def cost_of_tensors(step: GroupDemand, table: StageTable, costs: MoveCosts) -> int:
     """Return the cost of the rows that a group reads from slow memory, and writes to it."""
-    total, demand = 0, step.demand
-    for name, size in demand.read.items():
-        if name not in step.fast:
-            is_streamed = name == demand.group.streamed_input
+    total = 0
+    for name, size in step.read.items():
+        if name not in step.in_fast:
+            is_streamed = name == step.group.streamed_input
             total += size * (costs.read + (costs.copied if is_streamed else 0))
-    away = (table.tensor_bytes(name) for name in demand.blocks if name not in step.fast)
+    away = (table.tensor_bytes(name) for name in step.blocks if name not in step.in_fast)
     return total + sum(away) * costs.written
 
 
@@ -667,27 +653,26 @@ def _columns(network: Network, joined: str) -> Iterator[tuple[str, int]]:
         column += network.layer(name).shape.width
 
 
-def _tile_by_tile(table: StageTable, step: ChainStep) -> Iterator[ChainStep]:
+def _tile_by_tile(table: StageTable, step: GroupDemand) -> Iterator[GroupDemand]:
     """The groups of the tiles of a group, and a group that joins their results in place."""
-    demand = step.demand
-    if not demand.tiles:
+    if not step.tiles:
         yield step
         return
-    for tile in demand.tiles:
-        pairs = zip(tile.blocks, demand.blocks, strict=True)
-        here = {name for name, joined in pairs if joined in step.fast}
+    for tile in step.tiles:
+        pairs = zip(tile.blocks, step.blocks, strict=True)
+        here = {name for name, joined in pairs if joined in step.in_fast}
         layers = {name for geometry in tile.group.stages for name in geometry.stage.layers}
         copied = tuple(name for name in step.copied if name in layers)
-        yield ChainStep(tile, step.fast | here, copied)
-    stages = [Stage(layers=(result,), rows=table.height(result)) for result in demand.blocks]
+        yield tile._replace(in_fast=step.in_fast | here, copied=copied)
+    stages = [Stage(layers=(result,), rows=table.height(result)) for result in step.blocks]
     # The inputs are stored in the results already: the group moves nothing and takes no time.
-    joining = demand._replace(
+    yield step._replace(
         group=table.group(stages),
         work=0,
         busy=0,
-        copies=demand.copies[:1],
-        read=dict.fromkeys((name for tile in demand.tiles for name in tile.blocks), 0),
+        copies=step.copies[:1],
+        read=dict.fromkeys((name for tile in step.tiles for name in tile.blocks), 0),
         blocks={},
         tiles=(),
+        copied=(),
     )
-    yield ChainStep(joining, step.fast)
