@@ -22,8 +22,9 @@ from figures.msf_cnn import MODELS
 from figures.msf_cnn import SUBJECTS as CHAINS
 from planners.memory.labels import front
 from planners.memory.line_buffers import Keeping, kept_places, least_lead
-from planners.memory.moves import PARTS, GroupMove, GroupMoves, JoinedMoves
+from planners.memory.moves import GroupMove, GroupMoves, JoinedMoves
 from planners.memory.order import TopologicalOrder, topological_order
+from planners.memory.partitions import PARTS
 from planners.memory.placed_chains import Candidate
 from planners.memory.search import MinimumMacsMoves, RecomputingMoves
 from planners.memory.stages import StageTable

@@ -32,8 +32,9 @@ from planners.memory.moved_weights import (
     copies_of,
     movable_weights,
 )
-from planners.memory.moves import LONGEST_STAGE, GroupMoves, candidate_rows
+from planners.memory.moves import LONGEST_STAGE, GroupMoves
 from planners.memory.order import TopologicalOrder
+from planners.memory.partitions import candidate_rows
 from planners.memory.slow_bounds import MOST_CHOSEN
 from planners.memory.stages import Geometry, GroupGeometry, StageTable
 from planners.plan.accumulators import sums_over_rows

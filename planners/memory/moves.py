@@ -10,9 +10,7 @@ move from separator 1 to 3 is the single stage (relu, pool), or the two stages (
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
-from itertools import islice
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -21,16 +19,13 @@ from cnn2csdf.weights import Array
 from planners.kernels import ranges
 from planners.memory.line_buffers import Keeping, Pace, pace_of
 from planners.memory.order import TopologicalOrder
+from planners.memory.partitions import MOST_PARTITIONS, stage_partitions, stages_of_one_run
 from planners.memory.stages import GroupGeometry, StageTable
-from planners.plan.accumulators import sums_over_rows, takes_rows
+from planners.plan.accumulators import takes_rows
 from planners.plan.aliases import most_bytes, without_costly_aliases
 from planners.plan.plan import Mode, Span, Stage
 
-ROWS_AT_A_TIME = (1, 2, 4, 8, 16)  # of stages of several layers
 LONGEST_STAGE = 10  # layers
-PARTS = (2, 4, 8, 16)  # channel blocks of a stage
-MOST_ROWS_IN_PARTS = 2  # a firing
-MOST_PARTITIONS = 128  # of a section into stages: all of them, or none
 
 
 WHOLE = 0  # rows of a batch of a tensor that is stored whole
@@ -65,55 +60,6 @@ class GroupMove(NamedTuple):
 
 JoinedMoves = tuple[GroupMove, ...]
 """Consecutive moves that form a group; empty for the group that collects an input until it is whole."""
-
-
-class OrderSection(NamedTuple):
-    """Layers between two separators, in an execution order; the last layer is at the second separator.
-
-    begin, end: indices of the separators.
-    layers: names of the layers, in execution order.
-    table: geometry of the stages of these layers.
-    span: span of recomputed layers whose copies are among the layers.
-    """
-
-    begin: int
-    end: int
-    layers: tuple[str, ...]
-    table: StageTable
-    span: Span | None = None
-
-    def stage(self, layers: tuple[str, ...], rows: int) -> Stage:
-        """Return the stage of a run of layers; a reduction of the section's rows accumulates.
-
-        rows: result rows of each firing.
-        """
-        network = self.table.network
-        layer = network.layer(layers[0])
-        is_inside = len(layers) == 1 and layer.inputs[0] in self.layers
-        is_last = layers[-1] == self.layers[-1]
-        if is_inside and (sums_over_rows if not is_last else takes_rows)(network, layer):
-            return Stage(layers=layers, mode=Mode.ACCUMULATING)
-        return Stage(layers=layers, rows=rows)
-
-    def channels(self, stage: Stage) -> int:
-        """Return the channels of the first layer of a stage, the number that channel blocks divide."""
-        return self.table.network.layer(stage.layers[0]).shape.channels
-
-    def partitions(self, begin: int = 0) -> Iterator[tuple[tuple[str, ...], ...]]:
-        """Yield all partitions of the layers from index `begin` on into runs that can be stages.
-
-        Example: for layers (a, b): ((a,), (b,)), and ((a, b),) if both can form a stage.
-        """
-        if begin == len(self.layers):
-            yield ()
-            return
-        for end in self.table.stage_ends(self.layers)[begin]:
-            for rest in self.partitions(end):
-                yield (self.layers[begin:end], *rest)
-
-    def move(self, stages: Iterable[Stage]) -> GroupMove:
-        """Return the move with these stages."""
-        return GroupMove(self.begin, self.end, tuple(stages), self.span)
 
 
 class MoveCost(NamedTuple):
@@ -208,78 +154,27 @@ class GroupMoves:
             if entry == WHOLE and self.table.can_go_by_channels(layers):
                 yield GroupMove(begin, end, (Stage(layers=layers, mode=Mode.CHANNELS),))
             if len(layers) <= self.longest_stage and self.table.can_be_stage(layers):
-                for stage in self._stages(layers):
+                for stage in stages_of_one_run(self.table, layers, self._parts):
                     yield GroupMove(begin, end, (stage,))
             if end == begin + 1 and len(layers) > 1:
-                yield from self.partitions(OrderSection(begin, end, layers, self.table))
+                yield from self.partitioned(begin, end, layers, self.table)
 
-    def _stages(self, layers: tuple[str, ...]) -> Iterator[Stage]:
-        """Yield stages of a run of layers, with candidate rows of a firing and channel blocks."""
-        accumulating_layer = self.table.accumulating_layer(layers) if self._parts else None
-        for rows in candidate_rows(layers, self.table):
-            yield Stage(layers=layers, rows=rows)
-            if accumulating_layer is not None and rows <= MOST_ROWS_IN_PARTS:
-                channels = self.table.network.layer(layers[0]).shape.channels
-                for parts in self._parts:
-                    if parts <= channels:
-                        yield Stage(
-                            layers=layers,
-                            rows=rows,
-                            channel_blocks=parts,
-                            accumulating_layer=accumulating_layer,
-                        )
-
-    def partitions(self, section: OrderSection) -> Iterator[GroupMove]:
-        """Yield the moves that divide a section into several stages."""
-        partitions = list(islice(section.partitions(), self.most_partitions + 1))
-        if len(partitions) > self.most_partitions:
-            yield section.move(section.stage((name,), 1) for name in section.layers)
-            yield from self.coarse_partitions(section)
-            return
-        for runs in sorted(partitions, key=len):
-            if len(runs) > 1:
-                yield from self._with_rows(section, runs)
-
-    def coarse_partitions(self, section: OrderSection) -> Iterator[GroupMove]:
-        """Yield moves of a section that has too many partitions, with stages as long as possible.
-
-        Of four variants, two retain attention scores inside a stage, column by column: only stages
-        that begin with scores; stages that end with a product with weights or before scores. Two are
-        for all layers: fanout-free stages, in which each inner tensor has one reader, so that no two
-        readers recompute rows of a tensor; all stages.
-        """
-        variants = ("scores", "products", "fanout-free", "all")
-        for runs in dict.fromkeys(_longest_runs(section, variant) for variant in variants):
-            if len(runs) < len(section.layers):
-                yield section.move(section.stage(run, 1) for run in runs)
-
-    def _with_rows(
-        self, section: OrderSection, runs: Sequence[tuple[str, ...]]
+    def partitioned(
+        self,
+        begin: int,
+        end: int,
+        layers: tuple[str, ...],
+        table: StageTable,
+        span: Span | None = None,
     ) -> Iterator[GroupMove]:
-        """Moves whose stages of several layers compute the same number of rows in each firing."""
-        counts = {run: candidate_rows(run, section.table) for run in runs}
-        for rows in sorted({rows for count in counts.values() for rows in count}):
-            stages = tuple(section.stage(run, rows if rows in counts[run] else 1) for run in runs)
-            if max(stage.rows for stage in stages) == rows:
-                yield section.move(stages)
-                if rows <= MOST_ROWS_IN_PARTS:
-                    yield from self._in_parts(section, stages)
+        """Yield the moves that divide the layers between two separators into several stages.
 
-    def _in_parts(self, section: OrderSection, stages: Sequence[Stage]) -> Iterator[GroupMove]:
-        """Moves with the same number of channel blocks in all stages that support them."""
-        accumulating_layer = [section.table.accumulating_layer(stage.layers) for stage in stages]
-        for parts in self._parts:
-            can = [
-                layer is not None and section.channels(stage) >= parts
-                for stage, layer in zip(stages, accumulating_layer, strict=True)
-            ]
-            if any(can):
-                yield section.move(
-                    replace(stage, channel_blocks=parts, accumulating_layer=layer)
-                    if is_cut
-                    else stage
-                    for stage, layer, is_cut in zip(stages, accumulating_layer, can, strict=True)
-                )
+        table: with the stages of the layers. span: span of recomputed layers, whose copies are among
+        the layers.
+        """
+        most = self.most_partitions
+        for stages in stage_partitions(table, layers, parts=self._parts, most=most):
+            yield GroupMove(begin, end, stages, span)
 
     def table_of(self, move: GroupMove) -> StageTable:  # noqa: ARG002 - RecomputingMoves looks at it
         """Return the table with the geometry of the stages of a move."""
@@ -458,45 +353,6 @@ class GroupMoves:
             )
             self._paces[id(move)] = move, pace_of(firings, source) if is_read else None
         return self._paces[id(move)][1]
-
-
-def candidate_rows(layers: Sequence[str], table: StageTable) -> Sequence[int]:
-    """Return the candidate rows of a firing of a run of layers.
-
-    A single layer recomputes no row, so its only candidate is 1. For several layers, more rows a
-    firing mean fewer recomputed rows and larger strips.
-    """
-    height = table.height(layers[-1])
-    if len(layers) == 1 or height == 1:
-        return (1,)
-    return [rows for rows in ROWS_AT_A_TIME if rows < height] + [height]
-
-
-def _longest_runs(section: OrderSection, variant: str) -> tuple[tuple[str, ...], ...]:
-    """Return the partition of a section into the longest stages of a variant of coarse partitions."""
-    layers, network = section.layers, section.table.network
-    operators = [network.layer(name).operator for name in layers]
-    is_score = [
-        operator.attention is not None and operator.attention.gives == "scores"
-        for operator in operators
-    ]
-    is_end = [operator.filter_bank is not None for operator in operators]
-    readers = network.consumers
-    is_shared = [len(readers[name]) > 1 for name in layers]
-    stage_ends = section.table.stage_ends(layers)
-    runs: list[tuple[str, ...]] = []
-    begin = 0
-    while begin < len(layers):
-        last = len(layers) if variant != "scores" or is_score[begin] else begin + 1
-        inner = range(begin + 1, len(layers))
-        if variant == "products":
-            last = next((n for n in inner if is_end[n - 1] or is_score[n]), last)
-        elif variant == "fanout-free":
-            last = next((n for n in inner if is_shared[n - 1]), last)
-        end = max(end for end in stage_ends[begin] if end <= last)
-        runs.append(layers[begin:end])
-        begin = end
-    return tuple(runs)
 
 
 def _pareto_front(candidates: list[tuple[MoveCost, GroupMove]]) -> list[tuple[MoveCost, GroupMove]]:

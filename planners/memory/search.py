@@ -40,14 +40,13 @@ from planners.memory.build import smaller_plan
 from planners.memory.labels import ALL, ANY_WORK, OtherGroups, front
 from planners.memory.line_buffers import least_lead, pace_of
 from planners.memory.moves import (
-    PARTS,
     WHOLE,
     GroupMove,
     GroupMoves,
     JoinedMoves,
-    OrderSection,
 )
 from planners.memory.order import TopologicalOrder
+from planners.memory.partitions import PARTS, coarse_partitions, single_layers
 from planners.memory.placed_chains import Candidate, PlacedChains
 from planners.memory.plain_plans import layer_by_layer, row_by_row
 from planners.memory.stage_orders import StageOrders
@@ -417,8 +416,7 @@ class RecomputingMoves(GroupMoves):
             if rewritten is not None:
                 again, table = rewritten
                 span = Span(self.layer_order.at(begin), self.layer_order.at(end))
-                section = OrderSection(begin, end, again.parts[0], table, span)
-                yield from self.partitions(section)
+                yield from self.partitioned(begin, end, again.parts[0], table, span)
 
     def _ends(self, begin: int) -> Iterator[int]:
         """Separators that end a span worth recomputing from this separator on."""
@@ -518,10 +516,8 @@ class HeadGroups:
         span = Span(layer_order.at(begin), layer_order.at(end), by_heads=True)
         table = self._table.of(heads_found.network)
         part, *further = heads_found.parts
-        first, peak = self._least(OrderSection(begin, end, part.heads[0], table, span))
-        last, inner = (
-            self._least(OrderSection(begin, end, part.rest, table, span)) if part.rest else ((), 0)
-        )
+        first, peak = self._least(begin, end, part.heads[0], table)
+        last, inner = self._least(begin, end, part.rest, table) if part.rest else ((), 0)
         ends = self._ends_bytes(begin, end, (*part.slices, layer_order.at(begin)), last, table)
         peak = max(peak + (ends if further else moves.whole_bytes(begin)), inner + ends)
         stages: list[Stage] = []
@@ -541,15 +537,16 @@ class HeadGroups:
         move = GroupMove(begin, end, tuple(stages), span, tuple(in_turn))
         return (whole + peak, work, 0, 0, 0), (move,)
 
-    def _least(self, section: OrderSection) -> tuple[tuple[Stage, ...], int]:
-        """Return the stages of a section with the minimum bytes inside the group, and these bytes."""
-        single = section.move(section.stage((name,), 1) for name in section.layers)
+    def _least(
+        self, begin: int, end: int, layers: tuple[str, ...], table: StageTable
+    ) -> tuple[tuple[Stage, ...], int]:
+        """Return the stages of layers with the minimum bytes inside the group, and these bytes."""
         candidates = []
-        for move in (single, *self._moves.coarse_partitions(section)):
-            if any(map(section.table.repeats, move.stages)):
+        for stages in (single_layers(table, layers), *coarse_partitions(table, layers)):
+            if any(map(table.repeats, stages)):
                 continue
-            cost = self._moves.cost(move, WHOLE, section.table)
-            candidates.append((cost.lines + max(cost.passing, cost.last), move.stages))
+            cost = self._moves.cost(GroupMove(begin, end, stages), WHOLE, table)
+            candidates.append((cost.lines + max(cost.passing, cost.last), stages))
         least, stages = min(candidates, key=lambda candidate: (candidate[0], len(candidate[1])))
         return stages, least
 

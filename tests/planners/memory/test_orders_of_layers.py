@@ -13,8 +13,8 @@ from csdf.time_limit import Stop
 from planners.memory.answer import WHOLE_LAYERS
 from planners.memory.fit import fit
 from planners.memory.layer_orders import FILE_ORDER, canonical_orders, depth_first_order, in_order
-from planners.memory.moves import GroupMoves, OrderSection
 from planners.memory.order import topological_order
+from planners.memory.partitions import coarse_partitions
 from planners.memory.several_networks import run_plan
 from planners.memory.stages import StageTable
 from planners.plan.carried_out import require_carried_out
@@ -162,13 +162,10 @@ def pooled(builder, source, name):
 def test_stages_of_branches_begin_behind_the_tensors_that_two_layers_read():
     network = in_order(residual_branches(), depth_first_order(residual_branches()))
     layer_order = topological_order(network)
-    moves = GroupMoves(layer_order, StageTable(network, element_bytes=1))
-    layers = layer_order.between(0, 1)
-    section = OrderSection(0, 1, tuple(layer.name for layer in layers), moves.table)
+    layers = tuple(layer.name for layer in layer_order.between(0, 1))
     assert len(layers) == 14
-    partitions = [
-        [stage.layers for stage in move.stages] for move in moves.coarse_partitions(section)
-    ]
+    table = StageTable(network, element_bytes=1)
+    partitions = [[stage.layers for stage in stages] for stages in coarse_partitions(table, layers)]
     branches = [(f"second{number}", f"third{number}", f"sum{number}") for number in range(3)]
     one, two, three = branches[0], (*branches[1], "pair"), (*branches[2], "joined")
     assert [("first0",), one, ("first1",), two, ("first2",), three] in partitions
