@@ -35,7 +35,7 @@ from planners.fusion.search import (
     whole_stages,
 )
 from planners.memory.answer import GroupMode
-from planners.memory.build import GroupBlock, plan_with_blocks
+from planners.memory.build import plan_with_blocks
 from planners.memory.order import TopologicalOrder
 from planners.memory.stages import GroupGeometry, StageTable
 from planners.memory.tiles import tile_buffers, tiled_stage
@@ -207,11 +207,11 @@ def fusion_plan(chain: TopologicalOrder, groups: Configuration, terms: Terms) ->
     require_covering(chain, groups)
     table = StageTable(chain.network, element_bytes=terms.element_bytes)
     working: list[GroupGeometry] = []
-    blocks: dict[int, GroupBlock] = {}
+    blocks: dict[int, tuple[StreamBuffer, ...]] = {}
     for group in groups:
         for stages in _stages(chain, group):
             block = _block(chain, group, stages, terms, len(working))
-            if block is not None:
+            if block:
                 blocks[len(working)] = block
             working.append(table.group(stages))
     plan, least = plan_with_blocks(chain, table, working, blocks)
@@ -243,8 +243,8 @@ def _block(
     stages: Sequence[Stage],
     terms: Terms,
     number: int,
-) -> GroupBlock | None:
-    """The buffers of the tiles and the scratch of a group, placed in one block; None without any."""
+) -> tuple[StreamBuffer, ...]:
+    """The buffers of the tiles and the scratch of a group, at their offsets in one block."""
     network, size = chain.network, terms.element_bytes
     if group.is_tiled:
         buffers = list(tile_buffers(TileRanges(network, stages[0]), terms.scratch, size))
@@ -258,11 +258,11 @@ def _block(
         buffer = Buffer(name=name, size=needed, start=0, end=1, alignment=unit)
         buffers = [(Kind.SCRATCH, layer.name, buffer)] if needed else []
     if not buffers:
-        return None
+        return ()
     working = tuple(name for stage in stages for name in stage.layers)
     problem = Problem(name=network.name, buffers=tuple(buffer for _, _, buffer in buffers))
     inner = plan_arena(problem, budget=Stop(steps=MOST_STEPS))
-    parts = tuple(
+    return tuple(
         StreamBuffer(
             name=buffer.name,
             kind=kind,
@@ -275,7 +275,6 @@ def _block(
         )
         for kind, tensor, buffer in buffers
     )
-    return GroupBlock(inner.peak, max(buffer.alignment for _, _, buffer in buffers), parts)
 
 
 @public

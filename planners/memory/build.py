@@ -20,7 +20,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, islice
-from typing import NamedTuple
 
 from cnn2csdf.network import Network
 from planners.memory.line_buffers import Keeping, KeptRows
@@ -100,29 +99,16 @@ def _arena_bytes(bounded: tuple[StreamingPlan, int]) -> int:
     return bounded[0].arena_bytes
 
 
-class GroupBlock(NamedTuple):
-    """Memory block of a group with fixed offsets inside: tile buffers and scratch.
-
-    size: bytes of the block.
-    alignment: bytes of which the offset of the block is a multiple.
-    parts: buffers, at byte offsets from the begin of the block.
-    """
-
-    size: int
-    alignment: int
-    parts: tuple[StreamBuffer, ...]
-
-
 def plan_with_blocks(
     layer_order: TopologicalOrder,
     table: StageTable,
     groups: Sequence[GroupGeometry],
-    blocks: Mapping[int, GroupBlock],
+    blocks: Mapping[int, Sequence[StreamBuffer]],
 ) -> tuple[StreamingPlan, int]:
     """Return the plan of groups without in-place overlaps, and a lower bound on its arena, in bytes.
 
-    blocks: block of a group, by the number of the group, in addition to line buffers, accumulators
-        and staging buffer.
+    blocks: tile buffers and scratch of a group, by the number of the group, in addition to line
+        buffers, accumulators and staging buffer. They have fixed offsets in a block of memory.
     """
     builder = _PlanBuilder(layer_order, table, groups, {}, blocks=blocks, has_leads=False)
     return builder.plan(None), builder.lower_bound
@@ -200,7 +186,7 @@ class _PlanBuilder:
         aliases: Mapping[str, Alias],
         *,
         is_eager: bool = False,
-        blocks: Mapping[int, GroupBlock] | None = None,
+        blocks: Mapping[int, Sequence[StreamBuffer]] | None = None,
         has_leads: bool = True,
     ) -> None:
         """Choose the aliases of the groups, size all buffers, and compute the lower bound.
@@ -259,7 +245,7 @@ class _PlanBuilder:
         done = tuple(
             replace(part, offset=offsets.get(buffer.name, 0) + part.offset)
             for buffer in buffers
-            for part in (blocks[buffer.name].parts if buffer.name in blocks else (buffer,))
+            for part in blocks.get(buffer.name, (buffer,))
         )
         return StreamingPlan(
             network=self._layer_order.network.name,
@@ -294,12 +280,17 @@ class _PlanBuilder:
 
     def _alignment(self, buffer: StreamBuffer) -> int:
         if buffer.kind is Kind.SCRATCH:
-            return self._blocks[buffer.begin].alignment
+            return max(map(self._alignment_of_part, self._blocks[buffer.begin]))
         if buffer.kind is Kind.ACCUMULATORS:
             return ACCUMULATOR_BYTES
         if buffer.kind is Kind.STAGING:
             return self._widest
         return self._table.bytes_of(buffer.tensor)
+
+    def _alignment_of_part(self, part: StreamBuffer) -> int:
+        """The bytes of an element of a tile, or of the input of a layer with scratch."""
+        layer = self._layer_order.network.layer(part.tensor)
+        return self._table.bytes_of(layer.inputs[0] if part.kind is Kind.SCRATCH else layer.name)
 
     def _kept_in(self, group: GroupGeometry, aliases: Collection[Alias]) -> tuple[KeptRows, Rings]:
         """Return the retained rows of a group, including rows of rings, and the shared ring buffers."""
@@ -327,7 +318,7 @@ class _PlanBuilder:
         size = -(-max(passing) // self._widest) * self._widest
         yield StreamBuffer.of_group(Kind.STAGING, group.result, number, size=size)
         if number in self._blocks:
-            size = self._blocks[number].size
+            size = max(part.offset + part.size for part in self._blocks[number])
             block = StreamBuffer.of_group(Kind.SCRATCH, group.result, number, size=size)
             yield replace(block, name=self._block_name(number))
 
