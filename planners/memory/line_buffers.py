@@ -21,19 +21,18 @@ from itertools import pairwise, repeat
 from operator import mul, sub
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from csdf.kernels import firing_rows as kernel
 from planners.plan.firing import FiringGroup, StageFirings, firing_order
 
 
 class Keeping(Enum):
-    """Storage of the result of a stage."""
+    """Storage of the result of a stage, as the kernel numbers it."""
 
-    WHOLE = "whole"
-    RING = "ring"
-    LINE = "line"
-
-
-KINDS = {Keeping.WHOLE: kernel.WHOLE, Keeping.RING: kernel.RING, Keeping.LINE: kernel.LINE}
+    WHOLE = kernel.WHOLE
+    RING = kernel.RING
+    LINE = kernel.LINE
 
 
 KeptRows = tuple[dict[str, int], tuple[int, ...]]
@@ -54,16 +53,15 @@ def kept_rows(
 
     row_bytes: of each result; strips: bytes of the strips of each stage; keeping: of each result.
     """
-    most_bytes = max(row_bytes[stage.result] for stage in stages)
-    group = FiringGroup(stages, row_bytes=most_bytes, strips=max(strips))
+    sizes = [row_bytes[stage.result] for stage in stages]
+    group = FiringGroup(stages, row_bytes=max(sizes), strips=max(strips))
     kinds, rows = _kinds_and_rows(group, stages, keeping)
-    make = group.backend.array
-    sizes = make([row_bytes[stage.result] for stage in stages])
     # The kernel reads the bytes of strips in the first half, and writes transient bytes to the second.
-    strips_and_transient = make([*strips, *(0 for _ in stages)])
+    both = group.backend.array([*strips, *(0 for _ in stages)])
     count = group.backend.kernel(kernel.count_passing)
-    count(group.group, group.order, group.total, kinds, rows, sizes, strips_and_transient)
-    return _by_result(stages, keeping, rows), tuple(strips_and_transient[len(stages) :])
+    row_sizes = group.backend.array(sizes)
+    count(group.group, group.order, group.total, kinds, rows, row_sizes, both)
+    return _by_result(stages, keeping, rows), tuple(both[len(stages) :])
 
 
 def kept_places(stages: Sequence[StageFirings], keeping: Mapping[str, Keeping]) -> dict[str, int]:
@@ -75,7 +73,7 @@ def _kinds_and_rows(
     group: FiringGroup, stages: Sequence[StageFirings], keeping: Mapping[str, Keeping]
 ) -> tuple[Any, Any]:
     """The storage kind and the rows of each result, as the kernel encodes them."""
-    kinds = group.backend.array([KINDS[keeping[stage.result]] for stage in stages])
+    kinds = group.backend.array([keeping[stage.result].value for stage in stages])
     rows = group.backend.blank(len(stages))
     group.backend.kernel(kernel.count_rows)(group.group, group.order, group.total, kinds, rows)
     return kinds, rows
@@ -93,11 +91,12 @@ def _by_result(
 
 
 class Pace(NamedTuple):
-    """Progress of stages through the tensor that the first of them reads, their source.
+    """Rows of a source, and of the result of stages that read it, for each firing of the last stage.
 
-    needed: rows of the source that have arrived before each firing of the last stage. dead: rows of
-    the source that neither this firing nor any later firing reads. made: rows of the result after each
-    firing. dead_after: dead rows after 0, 1, ... firings of the last stage.
+    needed: rows of the source that have to arrive before the firing ends.
+    dead: rows of the source that neither this firing nor any later firing reads.
+    made: rows of the result after the firing.
+    dead_after: dead rows of the source after 0, 1, ... firings.
 
     Example: a window of three rows with padding over a source of four rows has needed (2, 3, 4, 4),
     dead (0, 0, 1, 2), made (1, 2, 3, 4), and dead_after (0, 0, 1, 2, 4).
@@ -109,41 +108,51 @@ class Pace(NamedTuple):
     dead_after: tuple[int, ...]
 
 
-def pace_of(stages: Sequence[StageFirings], source: str) -> Pace:
-    """Return the pace of stages in their firing order."""
-    fired = [0] * len(stages)
-    readers = [
-        (index, reading)
-        for index, stage in enumerate(stages)
-        for reading in stage.readings
-        if reading.tensor == source
-    ]
-    needed, dead, dead_after = [], [], [0]
-    arrived, last = 0, len(stages) - 1
-    for index in firing_order(stages):
-        for reader, reading in readers:
-            if reader == index:
-                arrived = max(arrived, reading.upto[fired[index]])
-        if index == last:
-            needed.append(arrived)
-            dead.append(min(reading.first[fired[reader]] for reader, reading in readers))
-        fired[index] += 1
-        if index == last:
-            dead_after.append(min(reading.first[fired[reader]] for reader, reading in readers))
-    return Pace(tuple(needed), tuple(dead), stages[last].made[1:], tuple(dead_after))
+def firings_before_last(stages: Sequence[StageFirings]) -> list[list[int]]:
+    """Return, for each stage, its firings before each firing of the last stage."""
+    order = np.array(firing_order(stages), np.int64)
+    positions = [np.flatnonzero(order == index) for index in range(len(stages))]
+    return [np.searchsorted(of_stage, positions[-1]).tolist() for of_stage in positions]
+
+
+def pace_of(stages: Sequence[StageFirings], source: str, fired: Sequence[list[int]]) -> Pace:
+    """Return the pace of stages, at least one of which reads the source.
+
+    fired: `firings_before_last` of the stages.
+    """
+    needed, dead, dead_after = [], [], []
+    for stage, counts in zip(stages, fired, strict=True):
+        # The last stage itself fires once between the rows before a firing and the rows after it.
+        counts_after = [count + (stage is stages[-1]) for count in counts]
+        for reading in stage.readings:
+            if reading.tensor == source:
+                upto = (0, *reading.upto)
+                needed.append([upto[count] for count in counts_after])
+                dead.append([reading.first[count] for count in counts])
+                dead_after.append([reading.first[count] for count in counts_after])
+    return Pace(
+        needed=tuple(map(max, zip(*needed, strict=True))),
+        dead=tuple(map(min, zip(*dead, strict=True))),
+        made=stages[-1].made[1:],
+        dead_after=(0, *map(min, zip(*dead_after, strict=True))),
+    )
 
 
 def least_lead(paces: Sequence[Pace], source_row: int, result_row: int) -> int:
     """Return the minimum of input offset minus result offset at which they may overlap.
 
-    paces: of the moves of the group; each move reads only the tensor that the preceding one produces.
     The result is below the input: when its rows are written, its end must not exceed the first byte of
-    the input that this firing or a later one reads. source_row, result_row: bytes of a row.
+    the input that this firing or a later one reads.
+
+    paces: of the moves of the group; each move reads only the tensor that the preceding one produces.
+    source_row, result_row: bytes of a row of the input and of the result.
     """
     dead, dead_after = paces[0].dead, paces[0].dead_after
-    for before, pace in pairwise(paces):
-        # A firing of this move finds the source as the firings of the preceding moves have left it.
-        dead = tuple(map(dead_after.__getitem__, _firings_before(before.made, pace.needed)))
+    for pace, reader in pairwise(paces):
+        # Before a firing of the reader, the moves up to this pace fire until its rows are made. The
+        # rows of the input that are dead then are also dead in the firing of the reader.
+        fired = _firings_until(pace.made, reader.needed)
+        dead = tuple(map(dead_after.__getitem__, fired))
         dead_after = (0, *dead)
     result_ends = map(mul, paces[-1].made, repeat(result_row))
     dead_ends = map(mul, dead, repeat(source_row))
@@ -153,9 +162,9 @@ def least_lead(paces: Sequence[Pace], source_row: int, result_row: int) -> int:
 
 # Pairs of moves: a group of ten moves has nine, most of them in many groups.
 @lru_cache(maxsize=2**14)
-def _firings_before(made: tuple[int, ...], needed: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the firings of a stage that precede each firing of the reader of its result.
+def _firings_until(made: tuple[int, ...], needed: tuple[int, ...]) -> tuple[int, ...]:
+    """Return, for each number of needed rows, the firings that make them.
 
-    made: rows of the result after each firing. needed: rows of it before each firing of the reader.
+    made: rows of the result after each firing. Example: made (2, 4, 5), needed (1, 3, 5): (1, 2, 3).
     """
     return tuple(bisect_left((0, *made), rows) for rows in needed)

@@ -17,7 +17,7 @@ import numpy as np
 
 from cnn2csdf.weights import Array
 from planners.kernels import ranges
-from planners.memory.line_buffers import Keeping, Pace, pace_of
+from planners.memory.line_buffers import Keeping, Pace, firings_before_last, pace_of
 from planners.memory.order import TopologicalOrder
 from planners.memory.partitions import MOST_PARTITIONS, stage_partitions, stages_of_one_run
 from planners.memory.stages import GroupGeometry, StageTable
@@ -351,7 +351,8 @@ class GroupMoves:
             is_read = any(
                 reading.tensor == source for stage in firings for reading in stage.readings
             )
-            self._paces[id(move)] = move, pace_of(firings, source) if is_read else None
+            pace = pace_of(firings, source, firings_before_last(firings)) if is_read else None
+            self._paces[id(move)] = move, pace
         return self._paces[id(move)][1]
 
 

@@ -38,7 +38,7 @@ from planners.memory.answer import (
 )
 from planners.memory.build import smaller_plan
 from planners.memory.labels import ALL, ANY_WORK, OtherGroups, front
-from planners.memory.line_buffers import least_lead, pace_of
+from planners.memory.line_buffers import firings_before_last, least_lead, pace_of
 from planners.memory.moves import (
     WHOLE,
     GroupMove,
@@ -574,7 +574,9 @@ class HeadGroups:
         ):
             return source + size
         rows = table.row_bytes(name), table.row_bytes(result)
-        lead = max((least_lead([pace_of(firings, reading)], *rows) for reading in read), default=0)
+        fired = firings_before_last(firings) if read else []
+        paces = (pace_of(firings, reading, fired) for reading in read)
+        lead = max((least_lead([pace], *rows) for pace in paces), default=0)
         return max(source + min(size, lead), size)
 
 

@@ -21,20 +21,24 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate, pairwise
 
-import numpy as np
-
 from cnn2csdf.geometry import Range
 from cnn2csdf.granularity import require_few_columns, require_few_parts
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.parameters import multiply_accumulates
 from cnn2csdf.rings import rings_of
-from planners.memory.line_buffers import Keeping, KeptRows, kept_places, kept_rows
+from planners.memory.line_buffers import (
+    Keeping,
+    KeptRows,
+    firings_before_last,
+    kept_places,
+    kept_rows,
+    pace_of,
+)
 from planners.plan.accumulators import has_wide_sums, sums_over_rows, works_by_channels
 from planners.plan.aliases import aliases_of
 from planners.plan.firing import (
     RowNeeds,
     StageFirings,
-    firing_order,
     made_by_rows,
     order_in_step,
     turns_of,
@@ -487,17 +491,9 @@ class GroupGeometry:
 
         Rows are dead if neither this firing nor any later one reads them.
         """
-        order = np.array(firing_order(self.firings), np.int64)
-        firings = [np.flatnonzero(order == place) for place in range(len(self.firings))]
-        rows: dict[str, list[list[int]]] = {}
-        for place, stage in enumerate(self.firings):
-            fired = np.searchsorted(firings[place], firings[-1]).tolist()
-            for reading in stage.readings:
-                first = [reading.first[count] for count in fired]
-                rows.setdefault(reading.tensor, []).append(first)
-        return {
-            tensor: tuple(map(min, zip(*firsts, strict=True))) for tensor, firsts in rows.items()
-        }
+        fired = firings_before_last(self.firings)
+        tensors = {reading.tensor for firing in self.firings for reading in firing.readings}
+        return {tensor: pace_of(self.firings, tensor, fired).dead for tensor in tensors}
 
 
 def reading_of(tensor: str, spans: Sequence[Range], limit: int) -> RowNeeds:

@@ -13,9 +13,9 @@ from cnn2csdf.operators import Activation, Convolution, Elementwise, GlobalPooli
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model
 from planners.memory.labels import front
-from planners.memory.line_buffers import Keeping, kept_rows, least_lead, pace_of
+from planners.memory.line_buffers import Keeping, kept_rows, least_lead
 from planners.memory.moves import WHOLE
-from planners.plan.firing import made_by_rows
+from planners.plan.firing import firing_order, made_by_rows
 from planners.plan.plan import Kind
 from tests.planners.memory.plain import plan_of
 from tests.planners.memory.streamed import random_moves, space
@@ -173,7 +173,23 @@ def test_bytes_counted_move_by_move_are_never_below_those_of_the_group(name):
             assert counted(moves, group, begin, end, is_streamed=True)[0] >= exact
 
 
-def test_dead_rows_of_all_tensors_that_a_group_reads_are_those_of_each_tensor_alone():
+def dead_by_hand(firings, source):
+    """Dead rows of a tensor in each firing of the last stage, counted firing by firing."""
+    fired, dead, last = [0] * len(firings), [], len(firings) - 1
+    for index in firing_order(firings):
+        if index == last:
+            readings = [
+                reading.first[count]
+                for stage, count in zip(firings, fired, strict=True)
+                for reading in stage.readings
+                if reading.tensor == source
+            ]
+            dead.append(min(readings))
+        fired[index] += 1
+    return tuple(dead)
+
+
+def test_dead_rows_of_all_tensors_that_a_group_reads_follow_from_its_firings():
     network = simplified(Model(network=from_catalogue("resnet8:resolution=16"))).network
     moves = space(network, element_bytes=1)
     table, source = moves.table, Random(1)
@@ -184,7 +200,7 @@ def test_dead_rows_of_all_tensors_that_a_group_reads_are_those_of_each_tensor_al
         firings = [table.geometry(stage).firings for stage in stages]
         read = {reading.tensor for stage in firings for reading in stage.readings}
         dead = table.group(stages).dead
-        assert dead == {name: pace_of(firings, name).dead for name in read}
+        assert dead == {name: dead_by_hand(firings, name) for name in read}
 
 
 def test_a_front_falls_in_work_as_memory_grows():
