@@ -122,10 +122,11 @@ def planned_in_memories(request: FitRequest, budget: Budget) -> InMemories:
     once = network_multiply_accumulates(network)
     candidates = partial(GroupCandidates, fast=fast, costs=costs, arriving=arriving, stop=stop)
     spaces = _spaces(candidates, layer_order, table)
+    # First single layers, which give a plan and a limit for the larger searches.
     best, reason = _planned_within(next(spaces), layout, sizes, None)
     least = (bound, once) if costs.scale is None else (0, 0)
     alone, ended = None, None
-    is_open = best is None or (best[0].rank > least and not reason.has(Ended.INTERRUPTED))
+    is_open = best is None or (best.rank > least and not reason.has(Ended.INTERRUPTED))
     if bound <= max(0, trained - fast) and is_open:
         alone, ended = _in_one_memory(request, layout, costs, table, stop, is_streamed=is_streamed)
     if ended is not None and not ended.has(Ended.EFFORT):
@@ -133,15 +134,16 @@ def planned_in_memories(request: FitRequest, budget: Budget) -> InMemories:
     searched_groups: list[GroupCandidates] = []
     for groups in spaces:
         searched_groups.append(groups)
-        is_least = any(plan and plan.rank <= least for plan in (alone, best and best[0]))
+        is_least = any(plan is not None and plan.rank <= least for plan in (alone, best))
         if is_least or reason.kind is MemoriesWhy.BY_THEN:
             break
-        if groups.has_tiles and best is not None and best[0].cost <= bound:
+        if groups.has_tiles and best is not None and best.cost <= bound:
             continue  # tiles only move less
-        candidate, searched = _planned_within(groups, layout, sizes, best and best[0].rank)
+        candidate, searched = _planned_within(groups, layout, sizes, best)
         best = candidate or best
         # The first groups of an order contain those before: only further orders weaken the claim.
         reason = searched if len(searched_groups) <= FIRST_ORDER else _weaker(reason, searched)
+    # Then weights in fast memory, and tiles of columns where they may reduce the cost.
     improved = None
     if best is not None:
         groups = candidates(layer_order, table)
@@ -202,7 +204,7 @@ def _in_one_memory(
             times = plan_times(worked, request.platform, request.durations, None)
             stages = [stage for group in plan.groups for stage in group.stages]
             cost += costs.scale * sum(times.of_stage(stage) for stage in stages if times)
-        plans.append(PlacedPlan(plan, cost, 0, 0, {}))
+        plans.append(PlacedPlan(plan, cost))
     return min(plans, key=lambda plan: plan.rank, default=None), ended
 
 
@@ -210,7 +212,7 @@ def _improved(
     groups: GroupCandidates,
     layout: BoardMemories,
     sizes: dict[str, int],
-    best: tuple[PlacedPlan, Chain],
+    plan: PlacedPlan,
     reason: Reason,
     *,
     bound: int,
@@ -221,32 +223,27 @@ def _improved(
     the highest cost per byte occupy a part of fast memory follow, unless the plan is at the bound.
 
     groups: groups without resident weights.
-    best, reason: a plan of the search, with its chain, and its reason.
+    plan, reason: a plan of the search, and its reason.
     bound: slow-memory bytes of any schedule.
     """
-    plan, chain = best
     improved, tried = plan, {Names()}
     try:
-        improved = chain.improved(plan)
+        improved = plan.improved()
         for quarters in PINNED if groups.costs.scale or improved.cost > bound else ():
-            pinned = frozenset(best[1].costliest_weights(plan, layout.capacity * quarters // 4))
+            pinned = frozenset(plan.costliest_weights(layout.capacity * quarters // 4))
             if pinned in tried:
                 continue
             if reason.kind is MemoriesWhy.BY_THEN:
                 break
             tried.add(pinned)
-            candidate, searched = _planned_within(
-                groups.pinning(pinned), layout, sizes, improved.rank
-            )
+            candidate, searched = _planned_within(groups.pinning(pinned), layout, sizes, improved)
             if searched.kind is MemoriesWhy.BY_THEN:
                 reason = searched
             if candidate is not None:
-                repinned = candidate[1].improved(candidate[0])
-                if repinned.rank < improved.rank:
-                    improved, chain = repinned, candidate[1]
+                improved = min(improved, candidate.improved(), key=lambda plan: plan.rank)
     except ENDS as end:
         reason = because(MemoriesWhy.BY_THEN, end=reason_of(end))
-    return chain.with_wide_blocks(improved), reason
+    return improved.with_wide_blocks(), reason
 
 
 def _weaker(known: Reason, searched: Reason | None) -> Reason:
@@ -301,21 +298,19 @@ def _in_tiles(
 
     spaces: groups without tiles, for each order of the layers.
     """
-    best, reason = None, None
-    rank = known and known.rank
+    best, reason, limit = None, None, known
     for plain in spaces:
         groups = candidates(plain.layer_order, plain.table, untiled=plain)
-        candidate, searched = _planned_within(groups, layout, sizes, rank)
-        if candidate is not None:
-            tiled, chain = candidate
+        tiled, searched = _planned_within(groups, layout, sizes, limit)
+        if tiled is not None:
             try:
-                tiled = chain.with_wide_blocks(chain.improved(tiled))
+                tiled = tiled.improved().with_wide_blocks()
             except ENDS as end:
                 searched = because(MemoriesWhy.BY_THEN, end=reason_of(end))
-            if not tiled.slow_excess:
-                rank = tiled.rank
-            if rank is None or not tiled.slow_excess:
+            if limit is None or not tiled.slow_excess:
                 best = tiled
+            if not tiled.slow_excess:
+                limit = tiled
         reason = _weaker(reason or searched, searched)
         if reason.kind is MemoriesWhy.BY_THEN:
             break
@@ -345,15 +340,16 @@ def _planned_within(
     groups: GroupCandidates,
     layout: BoardMemories,
     sizes: dict[str, int],
-    most: tuple[int, int] | None,
-) -> tuple[tuple[PlacedPlan, Chain] | None, Reason]:
-    """The plan with the minimum cost whose offsets fit, with its chain; and the reason.
+    known: PlacedPlan | None,
+) -> tuple[PlacedPlan | None, Reason]:
+    """The plan with the minimum cost whose offsets fit, and the reason.
 
-    most: cost and MACs of a known plan; the result is None if no plan is better.
+    The plan is None if no plan is better than a known plan.
     """
     capacity = layout.capacity - groups.costs.pinned_bytes
     largest = max(memory.size for memory in layout.fast)
-    best: tuple[PlacedPlan, Chain] | None = None
+    best: PlacedPlan | None = None
+    most = None if known is None else known.rank
     first: int | None = None
     names = f"{GROUPS}, tiles of columns" if groups.has_tiles else GROUPS
     reason = because(MemoriesWhy.LEAST, groups=names)
@@ -367,13 +363,12 @@ def _planned_within(
                 elif most is None:
                     reason = because(MemoriesWhy.NONE, layer=search.stuck_at, fast=capacity)
                 break
-            tried = Chain(
+            plan = Chain(
                 groups.layer_order, groups.table, layout, groups.costs, steps, groups.arriving
-            )
-            plan = tried.plan()
+            ).plan()
             first = plan.cost if first is None else first
             if not plan.fast_excess:
-                best = plan, tried
+                best = plan
                 if not search.is_complete:
                     reason = because(MemoriesWhy.LABELS, groups=names)
                 elif first < plan.cost:

@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from itertools import chain
+from itertools import chain, islice
 from typing import NamedTuple
 
 from cnn2csdf.network import Network
@@ -109,18 +109,37 @@ class PlacedPlan(NamedTuple):
     fast_excess, slow_excess: bytes beyond the size of fast and of slow memory; 0 if the plan fits.
     begins: for each layer with weights in fast memory, the group that copies the weights; None if
         the weights are resident.
+    chain: the groups of the plan; None for a plan of one arena, whose weights stay in place.
     """
 
     plan: StreamingPlan
     cost: int
-    fast_excess: int
-    slow_excess: int
-    begins: Mapping[str, int | None]
+    fast_excess: int = 0
+    slow_excess: int = 0
+    begins: Mapping[str, int | None] = {}
+    chain: Chain | None = None
+
+    @property
+    def fits(self) -> bool:
+        """Whether the plan fits into its memories."""
+        return not (self.fast_excess or self.slow_excess)
 
     @property
     def rank(self) -> tuple[int, int]:
         """Cost, then MACs."""
         return self.cost, self.plan.multiply_accumulates
+
+    def improved(self) -> PlacedPlan:
+        """Return the plan with weights resident in free fast memory, or prefetched by DMA."""
+        return self if self.chain is None else self.chain.improved(self)
+
+    def with_wide_blocks(self) -> PlacedPlan:
+        """Return the plan with more pixels in each write buffer, if the buffers fit."""
+        return self if self.chain is None else self.chain.with_wide_blocks(self)
+
+    def costliest_weights(self, room: int) -> list[str]:
+        """Return the layers whose weights have the highest cost per byte, within `room` bytes."""
+        return [] if self.chain is None else self.chain.costliest_weights(self, room)
 
 
 # Bytes of a write buffer, where there is room: two cache lines of PSRAM, of 32 bytes each.
@@ -194,7 +213,7 @@ class Chain:
         return self._placed(begins)
 
     def improved(self, found: PlacedPlan) -> PlacedPlan:
-        """Return a plan with weights resident in free fast memory, and prefetched by DMA."""
+        """Return the best of a plan with weights resident in free fast memory, or prefetched."""
         candidates = [self._copied_ahead(plan) for plan in (self._resident(found), found)]
         return min(candidates, key=lambda plan: plan.rank)
 
@@ -224,9 +243,7 @@ class Chain:
         self._write_bytes = WRITE_BYTES
         candidate = self._placed(found.begins)
         self._write_bytes = 0
-        if candidate.fast_excess or candidate.slow_excess or candidate.cost > found.cost:
-            return found
-        return candidate
+        return candidate if candidate.fits and candidate.cost <= found.cost else found
 
     def _resident(self, found: PlacedPlan) -> PlacedPlan:
         """The plan with weights resident in fast memory, if all groups have room for them."""
@@ -243,11 +260,15 @@ class Chain:
                 chosen.append(name)
                 for index in outside:
                     live[index] += size
-        while chosen:
-            candidate = self._placed({**found.begins, **dict.fromkeys(chosen)})
-            if not (candidate.fast_excess or candidate.slow_excess) and candidate.cost < found.cost:
+        return self._cheaper(found, dict.fromkeys(chosen))
+
+    def _cheaper(self, found: PlacedPlan, begins: Mapping[str, int | None]) -> PlacedPlan:
+        """The plan with other begins of copies, of all these weights or of ever fewer, if cheaper."""
+        while begins:
+            candidate = self._placed({**found.begins, **begins})
+            if candidate.fits and candidate.cost < found.cost:
                 return candidate
-            chosen = chosen[: len(chosen) // 2]
+            begins = dict(islice(begins.items(), len(begins) // 2))
         return found
 
     def _live(self, found: PlacedPlan) -> list[int]:
@@ -278,13 +299,7 @@ class Chain:
                 more.append(name)
                 for group in groups:
                     live[group] += sizes[name]
-        while more:
-            trial = {**found.begins, **{name: begins[name] for name in more}}
-            candidate = self._placed(trial)
-            if not (candidate.fast_excess or candidate.slow_excess) and candidate.cost < found.cost:
-                return candidate
-            more = more[: len(more) // 2]
-        return found
+        return self._cheaper(found, {name: begins[name] for name in more})
 
     def _allowed(self) -> Names:
         """Layers whose weights may be in fast memory."""
@@ -328,7 +343,7 @@ class Chain:
             flash=None if layout.flash is None else layout.flash.name,
         )
         plan = replace(plan, traffic=self._traffic(plan, begins))
-        return PlacedPlan(plan, self.cost(begins), *excess, begins)
+        return PlacedPlan(plan, self.cost(begins), *excess, begins, self)
 
     def _buffers(
         self, begins: Mapping[str, int | None]
