@@ -133,9 +133,6 @@ class GroupMoves:
         self._arrays: dict[tuple[int, int], MoveArrays] = {}
         self._paces: dict[int, tuple[GroupMove, Pace | None]] = {}  # by identity
         self._sections: dict[int, tuple[GroupMove, int]] = {}
-        self._choices: dict[
-            tuple[int, int], dict[tuple[int, int], list[tuple[MoveCost, GroupMove]]]
-        ] = {}
 
     def moves_from(self, begin: int, entry: int) -> Iterator[GroupMove]:
         """Yield the moves from a separator. entry: rows of a batch of its tensor, or WHOLE."""
@@ -180,26 +177,6 @@ class GroupMoves:
         """Return the table with the geometry of the stages of a move."""
         return self.table
 
-    def choices(
-        self, begin: int, entry: int
-    ) -> dict[tuple[int, int], list[tuple[MoveCost, GroupMove]]]:
-        """Return the undominated moves from a separator, by the state that each move reaches.
-
-        The result is by pair: separator and rows of a batch of its tensor.
-
-        begin: index of the separator.
-        entry: rows of a batch of the tensor at the separator, or WHOLE.
-        """
-        if (begin, entry) not in self._choices:
-            by_key = defaultdict(list)
-            for move in self.moves_from(begin, entry):
-                by_key[move.end, move.rows].append((self.cost(move, entry), move))
-                self.computed += len(move.stages)
-            self._choices[begin, entry] = {
-                key: _pareto_front(candidates) for key, candidates in by_key.items()
-            }
-        return self._choices[begin, entry]
-
     def carried_bytes(self, cut: int) -> int:
         """Return the arena bytes of the tensor carried past a separator and of later inputs."""
         around = [tensor for tensor in (self.layer_order.carried[cut],) if tensor is not None]
@@ -210,20 +187,28 @@ class GroupMoves:
         return self._whole_bytes[cut]
 
     def arrays(self, begin: int, entry: int) -> MoveArrays:
-        """Return the undominated moves after a separator as arrays."""
+        """Return the undominated moves after a separator as arrays.
+
+        begin: index of the separator.
+        entry: rows of a batch of the tensor at the separator, or WHOLE.
+        """
         if (begin, entry) not in self._arrays:
-            self._arrays[begin, entry] = self._as_arrays(self.choices(begin, entry))
+            by_state = defaultdict(list)
+            for move in self.moves_from(begin, entry):
+                by_state[move.end, move.rows].append((self.cost(move, entry), move))
+                self.computed += len(move.stages)
+            fronts = {state: _pareto_front(moves) for state, moves in by_state.items()}
+            self._arrays[begin, entry] = self._as_arrays(fronts)
         return self._arrays[begin, entry]
 
     def _as_arrays(
-        self, choices: dict[tuple[int, int], list[tuple[MoveCost, GroupMove]]]
+        self, fronts: dict[tuple[int, int], list[tuple[MoveCost, GroupMove]]]
     ) -> MoveArrays:
-        keys = tuple(sorted(choices))
-        choices_all = [
-            (key, *choice) for key, place in enumerate(keys) for choice in choices[place]
-        ]
+        """Return moves as arrays. fronts: moves with their costs, by the state that they reach."""
+        keys = tuple(sorted(fronts))
+        moves = [(key, *move) for key, state in enumerate(keys) for move in fronts[state]]
         rows = []
-        for key, cost, move in choices_all:
+        for key, cost, move in moves:
             batch = move.rows * self.table.row_bytes(self.layer_order.at(move.end))
             most = max(cost.passing, cost.last)
             onward = max(cost.passing, cost.last + batch)
@@ -236,7 +221,7 @@ class GroupMoves:
         # A label sums one row for each separator, and its numbers are added as well.
         kind = ranges.number_type(4 * largest * (len(self.layer_order.separators) + 1))
         columns = np.array(rows, kind).reshape(-1, 8).T
-        return MoveArrays(tuple(move for _, _, move in choices_all), keys, *columns)
+        return MoveArrays(tuple(move for _, _, move in moves), keys, *columns)
 
     def cost(self, move: GroupMove, entry: int, table: StageTable | None = None) -> MoveCost:
         """Return the cost of a move: the tensor at its begin and all tensors up to its result.

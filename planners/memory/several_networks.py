@@ -270,15 +270,8 @@ def run_in_turn(
     for turn in range(max(map(len, frames), default=0)):
         for number, (model, plan) in enumerate(zip(models, plans, strict=True)):
             if turn < len(frames[number]):
-                outputs[number].append(outputs_of(model, plan, frames[number][turn], memory))
+                outputs[number].append(run_plan(model, plan, frames[number][turn], memory).outputs)
     return outputs
-
-
-def outputs_of(
-    model: Model, plan: StreamingPlan, frame: Frame, memory: Array | None = None
-) -> Outputs:
-    """Return the outputs of one frame, computed as in `run_plan`."""
-    return run_plan(model, plan, frame, memory).outputs
 
 
 class PlanRun(NamedTuple):

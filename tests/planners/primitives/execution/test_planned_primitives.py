@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from cnn2csdf.execution.layer_by_layer import run_layer_by_layer
 from csdf.errors import ExecutionError, InvalidPlan
-from planners.memory.several_networks import outputs_of
+from planners.memory.several_networks import run_plan
 from planners.plan.carried_out import require_carried_out
 from planners.plan.executor import PlanMachine
 from planners.plan.plan import Kind
@@ -48,7 +48,7 @@ def test_any_selection_runs_in_the_bytes_of_its_plan(data):
     assert parse_plans(format_plans([plan]), "plan.json") == (plan,)
     expected = run_layer_by_layer(SMALL, FRAME)
     assert largest_difference(run_planned(SMALL, plan, FRAME), expected) < ROUNDING
-    assert largest_difference(outputs_of(SMALL, plan, FRAME), expected) < ROUNDING
+    assert largest_difference(run_plan(SMALL, plan, FRAME).outputs, expected) < ROUNDING
     machine = PlanMachine(network, plan)
     machine.run()
     assert machine.arena.written_end == plan.arena_bytes
