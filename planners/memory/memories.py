@@ -283,7 +283,7 @@ def _spaces(
         plain = candidates(*ordered)
         yield plain
         # Where weights or stages have costs, tiles are searched after all other groups.
-        if not plain.costs.sizes and plain.costs.time_of is None:
+        if not plain.costs.sizes and plain.costs.times is None:
             yield candidates(*ordered, untiled=plain)
 
 

@@ -9,10 +9,9 @@ computes. Or they are resident in fast memory that the plan leaves free.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cache
 from math import lcm
 from typing import NamedTuple
 
@@ -32,7 +31,7 @@ from planners.memory.order import TopologicalOrder
 from planners.memory.plain_plans import whole_tensors
 from planners.memory.stages import Geometry, StageTable
 from planners.memory.times import PlanTimes
-from planners.plan.plan import Memory, Stage
+from planners.plan.plan import Memory
 from planners.plan.weights import weight_bytes
 
 MOST_CHOICES = 16  # of the weights that a group copies; more differ little
@@ -104,26 +103,25 @@ def layout_of(memories: Sequence[Memory | BoardMemory]) -> BoardMemories:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MoveCosts:
-    """Costs of bytes that move, and of stages, in units of 1/scale nanosecond or in slow bytes.
+    """Costs of bytes that move, and of stages: slow bytes, or units of 1/scale nanosecond.
 
     scale: units of a nanosecond; None if costs are slow bytes. read, written: of a byte of slow
     memory. copied: of a byte that is written to fast memory. flash: of a byte that is read from flash.
     homes: for each layer with weights the cost of a byte at its home before a frame, and whether DMA
     copies it. in_slow: layers whose home is a slow memory other than flash. sizes: bytes of the
-    weights of each layer. times: of the network, if costs are times; time_of: nanoseconds of a stage.
+    weights of each layer. times: of stages of the network, if costs are times.
     pinned: layers whose weights are resident in fast memory.
     """
 
-    scale: int | None
-    read: int
-    written: int
-    copied: int
-    flash: int
     homes: Mapping[str, tuple[int, bool]]
-    in_slow: tuple[str, ...]
     sizes: Mapping[str, int]
-    times: PlanTimes | None
-    time_of: Callable[[Stage], int] | None
+    scale: int | None = None
+    read: int = 1
+    written: int = 1
+    copied: int = 0
+    flash: int = 1
+    in_slow: tuple[str, ...] = ()
+    times: PlanTimes | None = None
     pinned: frozenset[str] = frozenset()
 
     @property
@@ -156,14 +154,14 @@ class MoveCosts:
             self,
             sizes={**self.sizes, **sizes},
             homes={**self.homes, **dict.fromkeys(sizes, (self.flash, False))},
-            time_of=None if self.times is None else cache(self.times.of_table(table).of_stage),
+            times=None if self.times is None else self.times.of_table(table),
         )
 
     def of_stages(self, stages: Iterable[Geometry]) -> int:
         """Return the cost of stages without transfers: their times; 0 if costs are bytes."""
-        if self.time_of is None or self.scale is None:
+        if self.times is None or self.scale is None:
             return 0
-        return sum(self.time_of(stage.stage) for stage in stages) * self.scale
+        return sum(self.times.of_stage(stage.stage) for stage in stages) * self.scale
 
     def in_place(self, layer: str, read: int) -> int:
         """Return the cost of reading this number of bytes of the weights of a layer at their home."""
@@ -196,19 +194,7 @@ def costs_of(
         if flash and (size := weight_bytes(network, layer, table.element_bytes))
     }
     if not layout.has_rates(platform) or platform is None or times is None:
-        homes = dict.fromkeys(sizes, (1, False))
-        return MoveCosts(
-            scale=None,
-            read=1,
-            written=1,
-            copied=0,
-            flash=1,
-            homes=homes,
-            in_slow=(),
-            sizes=sizes,
-            times=None,
-            time_of=None,
-        )
+        return MoveCosts(homes=dict.fromkeys(sizes, (1, False)), sizes=sizes)
     cycle = Fraction(NANOSECONDS, platform.hertz or 1)
 
     def price(rate: Fraction | None) -> Fraction:
@@ -249,7 +235,6 @@ def costs_of(
         in_slow=tuple(in_slow),
         sizes=sizes,
         times=times,
-        time_of=cache(times.of_stage),
     )
 
 

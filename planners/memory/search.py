@@ -157,7 +157,7 @@ class PlanSearch:
         try:
             self._search()
         except ENDS as end:
-            self.ended = reason_of(end)
+            self.ended = self.ended or reason_of(end)
 
     def can_improve(self, known: Sequence[FitMethod], stop: Stop) -> bool:
         """Whether a plan can be below the Pareto front of known plans in bytes and MACs.
@@ -198,11 +198,7 @@ class PlanSearch:
         reaches.
         """
         self._ram, self._stop = None, stop
-        before = self.ended
-        try:
-            self._search()
-        except ENDS as end:
-            self.ended = before or reason_of(end)
+        self.run()
 
     def improve(self, method: FitMethod, stop: Stop) -> None:
         """Add the plan of a method with another order of its stages, if that makes the plan smaller.

@@ -108,7 +108,6 @@ class StageTable:
         self._found: dict[Stage, Geometry] = {}
         self._row_needs: dict[tuple[str, int], tuple[Range, ...]] = {}
         self._columns: dict[tuple[str, ...], dict[str, int]] = {}
-        self._aliases: Mapping[str, Alias] | None = None
         self._weight_reads = WeightReads(network, element_bytes)
         self._works: dict[str, int] = {}
         self._tileable: dict[str, bool] = {}
@@ -117,12 +116,10 @@ class StageTable:
         self._groups: dict[tuple[tuple[Stage, ...], str | None], GroupGeometry] = {}
         self._ends: dict[tuple[str, ...], tuple[tuple[int, ...], ...]] = {}
 
-    @property
+    @cached_property
     def aliases(self) -> Mapping[str, Alias]:
         """Tensors of the arena that may be stored inside others."""
-        if self._aliases is None:
-            self._aliases = aliases_of(self.network, self.bytes_of, self.outside)
-        return self._aliases
+        return aliases_of(self.network, self.bytes_of, self.outside)
 
     def of(self, network: Network) -> StageTable:
         """Return the table of another network, with the same element bytes and outside tensors."""

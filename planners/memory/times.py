@@ -171,6 +171,7 @@ class PlanTimes:
             platform = replace(platform, operations_per_second=FEMTO, bytes_per_second=FEMTO)
         self._platform = platform
         self._parameter_bytes = parameter_bytes
+        self._stage_times: dict[Stage, int] = {}
 
     @cached_property
     def _measured(self) -> Work | None:
@@ -293,7 +294,13 @@ class PlanTimes:
         return times, replace(plan, rematerialised=()), copies
 
     def of_stage(self, stage: Stage) -> int:
-        """Return the nanoseconds of a stage in a frame.
+        """Return the nanoseconds of a stage in a frame, cached."""
+        if stage not in self._stage_times:
+            self._stage_times[stage] = self._of_firings(stage)
+        return self._stage_times[stage]
+
+    def _of_firings(self, stage: Stage) -> int:
+        """The nanoseconds of a stage in a frame.
 
         Each firing has a start-up time, reads its parameters and rows, and writes rows.
         """
