@@ -1,8 +1,7 @@
 """`csdf report`: an HTML page with the bottleneck, schedule, storage and memory of a graph.
 
 The page states its origin: the command, the version, the files read, and the assumptions. All findings
-are computed within one budget. The schedule shows as many iterations of the self-timed execution as fit
-on a page.
+are computed within one budget. The schedule shows the self-timed iterations that fit on a page.
 """
 
 from __future__ import annotations
@@ -357,8 +356,7 @@ def executed(
 ) -> FirstIterations:
     """Return the transient part and two rounds of the steady part, or as much as there is room for.
 
-    Raises GaveUp where times leave what a browser can count, or where the stop ends the run before
-    anything is known.
+    Raises GaveUp where times leave what a browser can count, or where the stop ends the run first.
     """
     bounded = with_capacities(graph, capacities)
     numbers, firings = indexed(bound_channels(bounded)), list(repetitions.values())

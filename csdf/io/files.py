@@ -26,8 +26,7 @@ NO_REPLACING = (errno.EACCES, errno.EPERM, errno.EROFS, errno.EBUSY, errno.EXDEV
 def read_bytes(path: str | os.PathLike[str], maximum: int = LARGEST_FILE_BYTES) -> bytes:
     """Return the bytes of a file; "-" is standard input.
 
-    Raises UnreadableFile for a folder, a forbidden file, and beyond `maximum` bytes; MissingFile where
-    there is none.
+    Raises UnreadableFile for a folder, a forbidden file, and beyond `maximum` bytes; MissingFile.
     """
     try:
         if path == STANDARD_INPUT:
@@ -97,8 +96,7 @@ def write_text(path: str | os.PathLike[str], text: str | bytes) -> None:
     that fails or is interrupted, the older text is put back. A device, a pipe or an open file such
     as /dev/stdout is written to and stays what it is.
 
-    Raises UnwritableFile and leaves nothing behind; BrokenPipeError where the reader of standard
-    output went away.
+    Raises UnwritableFile and leaves nothing behind; BrokenPipeError for a closed standard output.
     """
     require_writable(path)
     try:

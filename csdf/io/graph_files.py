@@ -40,8 +40,7 @@ def read_graph(
     """Return the graph of an SDF3 (.xml), JSON, layer table (.csv) or PREESM (.pi, .scenario) file.
 
     Another suffix is checked by the content. most: bytes that the file may have. The other options
-    are those of sdf3_reader.parse_sdf3; of the other formats only PREESM's has a use for one of them.
-    Raises UnreadableFile.
+    are those of sdf3_reader.parse_sdf3; PREESM has a use for one of them. Raises UnreadableFile.
     """
     content = files.read_bytes(path, most)
     return graph_of_content(

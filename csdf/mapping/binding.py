@@ -62,8 +62,7 @@ def response_time(duration: int, wheel: int, own: int) -> int:
 def response_times(actor: Actor, core: Core, factor: Fraction) -> tuple[int, ...]:
     """Return the response times of an actor's phases on a processor; without a slice, its durations.
 
-    factor: ticks of the actor's durations in a time unit of the user. Raises InvalidMapping as
-    `durations_on` does.
+    factor: ticks of the durations in a time unit of the user. Raises InvalidMapping as `durations_on`.
     """
     durations = durations_on(actor, core)
     if core.wheel is None or core.slice is None:

@@ -17,8 +17,7 @@ MOST = 2**58  # of a number in a constraint: the solver refuses programs whose s
 class Feasibility:
     """The answer for one period.
 
-    starts: times the denominator of the period, or None. is_proved: whether the absence of a schedule
-    is proved.
+    starts: times the denominator of the period, or None. is_proved: if None, whether none exists.
     """
 
     binding: tuple[int, ...]

@@ -217,8 +217,7 @@ def ordered_latency(
     """Return the latency of a mapping, over its transient and one steady part.
 
     Wheels start together. Raises Deadlocked; CsdfError if the sink never depends on the source;
-    InvalidGraph, InvalidMapping; NoRecurrence if no state recurs in time; GaveUp if the budget, a stop
-    or seconds, ends.
+    InvalidGraph, InvalidMapping; NoRecurrence if no state recurs in time; GaveUp if the budget ends.
     """
     stop = stop_of(budget)
     distance = dependency_distance(graph, source, sink, budget=stop)

@@ -28,8 +28,7 @@ class Core:
     """A processor of a platform.
 
     type: selects the durations of actors. wheel, slice, offset: time-division multiplexing, in time
-    units of the user: of every `wheel` the application owns `slice`, from `offset` on; None if it owns
-    the processor alone.
+    units of the user: of every `wheel` the application owns `slice`, from `offset` on; None: all of it.
     """
 
     name: str

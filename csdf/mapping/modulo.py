@@ -137,8 +137,7 @@ class _Wheel:
 
     A block is a maximal run of firings without a gap. The search for a free interval only visits
     blocks, and a full wheel has few blocks. If the end of a block exceeds the period, the block
-    continues at the begin of the wheel: with period 10, the blocks 2 to 5 and 8 to 11 leave 1 to 2 and
-    5 to 8 free.
+    continues at its begin: with period 10, the blocks 2 to 5 and 8 to 11 leave 1 to 2 and 5 to 8 free.
     """
 
     def __init__(self, period: int) -> None:

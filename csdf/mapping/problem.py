@@ -146,8 +146,7 @@ def _works(
 ) -> tuple[tuple[int, ...] | None, ...]:
     """Return the durations of an actor's firings in an iteration, on each processor.
 
-    factor: time units of the actor's durations in one of the user. Raises InvalidMapping where it can
-    run nowhere.
+    factor: ticks of the durations in a time unit of the user. Raises InvalidMapping if there is none.
     """
     on_types: dict[tuple[object, ...], tuple[int, ...] | None] = {}
     rows: list[tuple[int, ...] | None] = []

@@ -177,8 +177,7 @@ def ordered_graph(graph: Graph, orders: Map[str, StaticOrder]) -> Graph:
     multiple of its phases and its firings in the list. The channel `p: a before b` carries a token
     from each firing of a to the next firing on p, if that is a firing of b. So the actors of a
     processor fire one at a time. Raises OrderDeadlock if the prefixes deadlock. Source: Damavandpeyma
-    et al., Schedule-extended synchronous dataflow graphs, IEEE TCAD 2013, for SDF graphs; phases make
-    it smaller.
+    et al., Schedule-extended synchronous dataflow graphs, IEEE TCAD 2013, for SDF graphs.
     """
     run = _OrderedRun(graph, orders)  # until every prefix is done
     while not run.is_done():

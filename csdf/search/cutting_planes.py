@@ -49,8 +49,7 @@ class Bounds(NamedTuple):
 class CuttingPlanes:
     """The constraints learned so far, for tests of sufficiency that only become stricter.
 
-    seconds: returns the time limit of a linear program. look: called between steps; may end the search
-    by raising.
+    seconds: returns the time limit of a linear program. look: called between steps; may raise.
     """
 
     def __init__(

@@ -191,8 +191,7 @@ class _System:
     """The K-periodic constraints for one set of bounded channels, with as many copies as needed so far.
 
     owners: the variable of each space channel; occupied: the initial tokens of the bounded channel.
-    before_schedule: called with the size of each schedule, in phases of all copies, before and while it
-    is computed.
+    before_schedule: called before and during each schedule, with its size in phases of all copies.
     """
 
     def __init__(
@@ -317,6 +316,5 @@ class _System:
             is_enough = self._is_fixed or solution.is_exact
             if is_enough or (unit_times and solution.period is not None):
                 return solution
-            # K-periodic schedules: only the actors on obstructing circuits get more copies, until
-            # the period is exact.
+            # K-periodic schedules: more copies for the actors on obstructing circuits only.
             self._copies = self._problem.refined(solution)

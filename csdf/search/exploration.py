@@ -171,8 +171,7 @@ class Exploration:
             steps = (limit - capacities[index]) // self._steps[index] + 1
             larger = capacities[index] + steps * self._steps[index]
             candidate = self._chosen((*capacities[:index], larger, *capacities[index + 1 :]))
-            # Different cuts lead to the same distribution; without this test the queue would hold
-            # it several times.
+            # Different cuts lead to the same distribution, which is queued once.
             if candidate not in self._seen:
                 self._seen.add(candidate)
                 cost, _ = self._leaving(candidate)

@@ -151,8 +151,7 @@ class _Evaluator:
 
     def _evaluated(self, capacities: tuple[int | None, ...]) -> PeriodEvaluation:
         evaluation = self._inner.evaluate(capacities)
-        # The period comes first: paths have a finite length only
-        # in a graph that keeps pace with the source.
+        # The period first: paths have a finite length only in a graph as fast as the source.
         if evaluation.period is None or evaluation.period > self._period:
             return PeriodEvaluation(None, evaluation.holding)
         # A late path plays the part of the critical cycle: space on it has to grow.
@@ -296,8 +295,7 @@ class ReleasePaths:
     ) -> tuple[list[int], list[tuple[int, str] | None]]:
         """Return the latest start of each firing relative to the period, and its predecessor.
 
-        Node firing * layers + i is the firing in iteration i; the last layer stands for all later
-        iterations.
+        Node firing * layers + i is the firing in iteration i; the last layer stands for later ones.
         """
         out_of: dict[int, list[tuple[int, int, int, str]]] = defaultdict(list)
         for dependency in dependencies:
@@ -318,8 +316,7 @@ class ReleasePaths:
             is_waiting[node] = False
             firing, layer = divmod(node, layers)
             for after, length, distance, channel in out_of[firing]:
-                # The last layer stands for all later iterations,
-                # in which starts repeat with the period.
+                # The last layer: later iterations, in which starts repeat with the period.
                 later = after * layers + min(layer + distance, layers - 1)
                 # Bellman-Ford with a queue. It ends: the graph sustains the period, so no cycle of
                 # lengths relative to the period is positive.

@@ -72,8 +72,7 @@ class Cuts:
         self._steps = list(steps)
         self._weights = list(weights)
         self._cuts: list[InsufficientRegion] = []
-        # The kernel visits cuts with few limits first:
-        # they leave the dual ascent the fewest choices.
+        # Cuts with few limits first: they leave the dual ascent the fewest choices.
         self._order: list[tuple[int, int]] = []  # number of limits, number of the cut
         self._dearest = max((0, *weights))  # no bound is more, with tokens that cost at least 1
         self._backend = compiler.backend(fits=True)
@@ -371,8 +370,7 @@ class Rounds:
 
     A critical cycle may pass an actor several times. The part between two passes is a cycle too,
     often with a stronger demand. cycles: phase cycles of each actor in an iteration. spaces: by space
-    channel, its variable and the initial tokens of the bounded channel. is_timed: whether durations
-    count.
+    channel, its variable and the initial tokens of the bounded channel. is_timed: count durations.
     """
 
     def __init__(

@@ -94,8 +94,7 @@ def narrowing(
         yield None
         for index in evaluation.holding:
             variable = variables[index]
-            # Doubling reaches sufficient capacities in few evaluations;
-            # the reduction takes the surplus back.
+            # Doubling reaches sufficient capacities soon; the reduction takes the surplus back.
             grown = max(1, (capacities[index] - variable.least) // variable.step)
             capacities[index] += grown * variable.step
     yield tuple(capacities)

@@ -47,8 +47,7 @@ SHARE = 4
 # The minimum number of channels for cutting planes. A search of fewer channels proves most answers
 # before a linear program pays.
 PLANES_CHANNELS = 40
-# The minimum number of channels for cutting planes before the first point of a front; with 80, fronts
-# take longer.
+# The minimum number of channels for cutting planes before the first point of a front; 80 is slower.
 FRONT_CHANNELS = 150
 PLANES_WORK = 200_000  # firings evaluated before cutting planes: about the time of loading SciPy
 PLANES_SHARE = 10  # variables for each evaluation of cutting planes in a step of the search
@@ -146,8 +145,7 @@ class NamedSearch:
         if is_large and self._query is not None and self.evaluations >= self._query.planes_after:
             self._planes = self._planes or self._cutting_planes()
             self._step_planes(self._planes, self._query)
-        # Decomposition takes the cuts as evidence of independence,
-        # so it waits until there are enough.
+        # Decomposition takes the cuts as evidence of independence: it waits for enough cuts.
         if self.evaluations >= PATIENCE and self._may_decompose:
             self._may_decompose = False
             self._symmetries = Symmetries(self.bare, self._variables)
@@ -367,8 +365,7 @@ class NamedSearch:
     def unproved_points(self) -> list[ParetoPoint]:
         """Return reached points that no proved point dominates, but undiscovered points may.
 
-        Smallest first, each faster than the preceding point. The first has no period if its computation
-        takes too long.
+        Smallest first, each faster than the one before. The first may have no period, in want of time.
         """
         self._evaluator.hurry()
         last = self.proved_points[-1:]

@@ -3,8 +3,7 @@
 Every channel begins with the minimum capacity that its own two actors need. In a deadlock, actors wait
 for each other in a cycle, and at least one of them waits for space. The cheapest space there that
 lets its actor fire is added, and the simulation continues. When every actor has completed an iteration,
-the channels hold their initial tokens again. So the graph with these capacities repeats the same
-firings forever.
+the channels hold their initial tokens again. So the graph with these capacities runs forever.
 
 Source: Parks, Bounded scheduling of process networks, 1995; Geilen, Basten, Requirements on the
 execution of Kahn process networks, ESOP 2003 (space is added on the cycle, and only there).

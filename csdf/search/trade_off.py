@@ -131,8 +131,7 @@ def _after(stop: Stop, bound: int, done: int) -> Stop:
 def _untimed_blocks(graph: Graph, space: SearchSpace) -> list[Graph]:
     """Return blocks that are searched separately, with a duration of one for every firing.
 
-    A self-loop with a capacity belongs to every block of its actor; with such a self-loop there is
-    one block.
+    A self-loop with a capacity belongs to every block of its actor, which makes them one block.
     """
     actors = tuple(
         replace(actor, durations=(1,) * actor.phases, processors=()) for actor in graph.actors

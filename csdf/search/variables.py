@@ -71,8 +71,7 @@ class SearchSpace:
 def prepared(graph: Graph, space: SearchSpace) -> tuple[Graph, tuple[Variable, ...], int]:
     """Return the graph with its fixed capacities, the variables, and the size of the fixed capacities.
 
-    Raises InvalidGraph for an unknown channel, CsdfError for a channel without a token size where
-    bytes are counted.
+    Raises InvalidGraph for an unknown channel, CsdfError for a missing token size.
     """
     fixed = dict(space.fixed or {})
     groups = [list(group) for group in space.shared]

@@ -12,6 +12,9 @@ layer with the FIFO f before it, written by layer P, and the FIFO g after it, re
   `taken` words read and `made` words written. Both are 1 if it drops words, such as a window of 1 by 1
   with a stride, and each read waits for at most one more write than the preceding read.
 
+For example, a threshold layer reads and writes a word in every cycle, f before it has 8-bit words, g
+after it has 2-bit words: a word less in f and a word more in g is cheaper, so f needs 2 words only.
+
 Neither rule holds for a FIFO whose writer is locked while a word is refused (`Lock`): 2 words are then
 too few.
 

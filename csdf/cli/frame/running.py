@@ -192,8 +192,7 @@ def _without_command(found: Found) -> int:
 def errors_as_json(words: Sequence[str], output: Answers, remarks: Remarks) -> Iterator[CommandEnd]:
     """Print what was said on standard error as JSON, if the block fails and prints nothing.
 
-    This is only done for words with --json. The block says its exit code, or raises SystemExit with
-    it, as argparse does.
+    This is only done for words with --json. The block says its exit code, or raises SystemExit with it.
     """
     ended = CommandEnd()
     try:

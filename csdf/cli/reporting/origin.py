@@ -23,8 +23,7 @@ def origin_of(
 ) -> Origin:
     """Return where the page of these words of a command comes from. Raises UnreadableFile.
 
-    models: names of files or of networks, or None. files: read next to them. terms: what was assumed,
-    each with a name.
+    models: names of files or of networks, or None. files: read besides. terms: assumptions by name.
     """
     read = [model for model in models if model is not None and os.path.isfile(model)]
     return Origin(

@@ -71,8 +71,7 @@ class Flattening:
     times: durations of each actor, by type of processor; {"": 0} for an actor without durations.
     rates: tokens that a firing moves through each port of an actor.
     flows: the tokens of FIFOs with a local delay (PREESM's term; here a delay that starts anew).
-    phases: firings of each actor with a port in `flows`, in an iteration of its level.
-    Raises UnreadableFile.
+    phases: firings of each actor with a port in `flows`, in its level. Raises UnreadableFile.
     """
 
     def __init__(

@@ -43,8 +43,7 @@ def parse_pi(
 ) -> Graph:
     """Return the graph of a .pi file, whose actors take no time: a scenario has their times.
 
-    assume_zero_times: must be given, unless all actors are special. Raises UnreadableFile, naming file
-    and line.
+    assume_zero_times: must be given, unless all actors are special. Raises UnreadableFile with a line.
     """
     with _named(name):
         document = parse_document(content, name, most)

@@ -1,8 +1,7 @@
 """The elements common to all SDF3 files: type, application graph, structure and properties.
 
 The parser of the standard library is fast, but its elements have no line numbers. If a check fails on
-them, it raises Unlocated, and the reader parses the file again with csdf.io.sdf3.source, for a message
-with the line.
+them, it raises Unlocated, and the reader parses the file again with csdf.io.sdf3.source, for the line.
 """
 
 from __future__ import annotations

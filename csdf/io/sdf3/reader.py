@@ -77,8 +77,7 @@ def parse_sdf3(
     Where actors have initial phases (`a;b`, as Kiter writes them) the graph is the one that these
     leave behind, see csdf.io.sdf3.initial_phases, and SuspiciousFile says so.
 
-    Raises UnreadableFile, whose message names file, line and object; StuckStart for a deadlock in the
-    initial phases.
+    Raises UnreadableFile with file, line and object; StuckStart for a deadlock in the initial phases.
     """
     with gc_paused():  # a reader makes no cycles, and of a large file it makes millions of objects
         files.require_size(text, name, most)

@@ -232,8 +232,7 @@ class CapacityPrograms:
     this size. So each program has a solution, and a bound above `size` means that the box has no
     capacities that meet the demands.
 
-    seconds: returns the time limit of one program. look: called meanwhile; may end the search by
-    raising.
+    seconds: returns the time limit of one program. look: called meanwhile; may raise.
     """
 
     def __init__(

@@ -1,8 +1,7 @@
 """Linear programs in integers, solved by HiGHS; what it proves is computed again in integers.
 
 A solver in floating point gives a price for each row. Whatever the prices are, if none is negative,
-the rows weighted by them give a bound in integers. Prices that are a little off give a bound that is
-a little lower.
+the rows weighted by them give a bound in integers, a little lower if the prices are a little off.
 
 The solver works in its own thread, without Python's lock: so Ctrl-C, a budget that is used up and a
 stop that another thread ends are answered at once, and not when the solver is done. The solver gets a

@@ -123,8 +123,7 @@ class _LiveBoundSearch:
     def _grow(self, relaxed: Sequence[float]) -> tuple[Distribution, list[Moment]]:
         """Grow fractional capacities until they are live.
 
-        Returns the best live capacities so far, and the moments at which space was added, by decreasing
-        shortage.
+        Returns the best live capacities so far, and the moments of added space, by decreasing shortage.
         """
         # Rounded down to useful capacities: minimum plus whole steps.
         steps = [
@@ -168,8 +167,7 @@ class _LiveBoundSearch:
 
         low, high, stride = -1, (live[index] - start) // step, 1
         while high - low > 1:
-            # Galloping downwards: after one exchange a capacity is
-            # usually within a few steps of its minimum.
+            # Galloping downwards: after an exchange the minimum is usually a few steps away.
             tried = max(high - stride, (low + high) // 2)
             if self._firings.is_live(with_steps(tried)):
                 high, stride = tried, 2 * stride

@@ -73,8 +73,8 @@ class CallAnswer:
             )
         return list(dict.fromkeys(sentences))
 
-    def _places(self, indices: Sequence[int]) -> list[str]:
-        return [self.model.names[index] for index in indices]
+    def _names(self, groups: Sequence[int]) -> list[str]:
+        return [self.model.names[group] for group in groups]
 
     def step(self, step: ProcessWait, run: Tried, *, is_skewed: bool = False) -> str:
         """Say which process of a deadlock or of a longest path waits for which FIFO."""
@@ -123,8 +123,8 @@ class CallAnswer:
             "process": slowest.name,
             "line": slowest.line,
             "loops": list(slowest.loops),
-            "fifos": self._places(outcome.holding),
-            "memories": self._places(outcome.slowed),
+            "fifos": self._names(outcome.holding),
+            "memories": self._names(outcome.slowed),
             "path": [
                 {"process": process.name, "line": process.line, "cycles": cycles}
                 for process, cycles in path
@@ -290,7 +290,7 @@ class CallAnswer:
         ]
         yield "limited by", answers.some(shares, SHOWN)
         if outcome.holding:
-            yield "", f"lack of space in {answers.some(self._places(outcome.holding), SHOWN)}"
+            yield "", f"lack of space in {answers.some(self._names(outcome.holding), SHOWN)}"
 
     def _deadlocks(self) -> Iterator[Fact]:
         """Yield the cycle of waits of each deadlock, at the depths of the source and at depth 2."""
@@ -313,9 +313,9 @@ class CallAnswer:
         """Yield the FIFOs that are never full or need depth 2 only, and the depths at skew 0."""
         study = self.study
         if study.as_given.outcome.cycles is not None and study.idle:
-            yield "never full", answers.some(self._places(study.idle), SHOWN)
+            yield "never full", answers.some(self._names(study.idle), SHOWN)
         if study.unneeded:
-            names = answers.some(self._places(study.unneeded), SHOWN)
+            names = answers.some(self._names(study.unneeded), SHOWN)
             yield "too deep", f"depth 2 is enough, one at a time: {names}"
         if study.sizing_without_skew is not None and study.sizing_without_skew.depths:
             yield "skew 0", self.in_words(study.sizing_without_skew)

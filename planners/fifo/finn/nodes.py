@@ -53,7 +53,7 @@ DEFAULTS: Mapping[str, Any] = {
     "outputDataType": "INT8",
     "weightDataType": "INT8",
 }
-PREFERS_RTL = (  # without a suffix FINN's SpecializeLayers takes RTL for these where it can
+PREFERS_RTL = (  # operators without a suffix that FINN's SpecializeLayers makes RTL if possible
     "ConvolutionInputGenerator",
     "FMPadding",
     "StreamingDataWidthConverter",
@@ -92,14 +92,14 @@ class FinnNode:
         )
 
     def whole(self, key: str, minimum: int = 1) -> int:
-        """Return an attribute that is an integer of at least so much."""
+        """Return an attribute that is an integer of at least `minimum`."""
         value = self[key]
         if type(value) is not int or value < minimum:
             raise self.refusal(f"attribute {key!r} is {value!r}; expected an integer >= {minimum}")
         return value
 
     def wholes(self, key: str, length: int | None = None, least: int = 1) -> tuple[int, ...]:
-        """Return an attribute that is a list of integers; one number for two counts twice."""
+        """Return an attribute that is a list of integers; for a length of 2 a number counts twice."""
         value = self[key]
         values = tuple(value) if isinstance(value, (list, tuple)) else (value,)
         if length == 2 and len(values) == 1:
@@ -111,11 +111,11 @@ class FinnNode:
         return values
 
     def has(self, key: str) -> bool:
-        """Whether the file says it."""
+        """Whether the file states an attribute, so that no default is used."""
         return key in self.attributes
 
     def divided(self, total: int, key: str, of: str) -> int:
-        """Return how often a fold goes into a dimension. Raises UnreadableFile if it does not."""
+        """Return a dimension divided by a fold. Raises UnreadableFile for a remainder."""
         fold = self.whole(key)
         if total % fold:
             raise self.refusal(f"{key}={fold} does not divide {of}={total}")
@@ -126,7 +126,7 @@ class FinnNode:
         return self.type_bits(str(self[key]))
 
     def type_bits(self, name: str) -> int:
-        """Return the width of a data type of QONNX. Raises UnreadableFile if it is none."""
+        """Return the bits of a data type of QONNX: INT4, FIXED<8,2>, ... Raises UnreadableFile."""
         if name in NAMED_BITS:
             return NAMED_BITS[name]
         if match := INTEGER.fullmatch(name) or FIXED_POINT.fullmatch(name):
@@ -142,11 +142,11 @@ class FinnNode:
 
     @property
     def is_rtl(self) -> bool:
-        """Whether it is timed as RTL: it is, or FINN would make it so."""
+        """Whether the layer is timed as RTL: it is, or FINN would specialise it to RTL."""
         return self.style == "rtl" or (self.style == "" and self.operator in PREFERS_RTL)
 
     def refusal(self, what: str) -> UnreadableFile:
-        """Return the error that blames this node."""
+        """Return an error about this node."""
         return UnreadableFile(f"{self.file}: node {self.name!r} ({self.written}): {what}")
 
 

@@ -143,10 +143,9 @@ def staged(
         _builder(trace, report, members, modules, skew, skews or {})
         for members, modules in modules_of_processes(trace, report)
     ]
-    owner: dict[int, int] = {}
-    for number, builder in enumerate(builders):
-        for process in builder.numbers:
-            owner[process] = number
+    owner = {
+        process: number for number, builder in enumerate(builders) for process in builder.numbers
+    }
     after: list[set[int]] = [set() for _ in builders]
     for array in trace.arrays:
         for reader in array.readers:
@@ -345,7 +344,7 @@ class _Builder:
             total = sum(stages_of(self._items_of(body, 0)[0]) for body in self._bodies)
         return tuple(tracks), max(0, total - LOOP_GAP)
 
-    # Which loops are pipelines.
+    # -- which loops are pipelines --------------------------------------------------------------------
 
     def _find_in(self, body: Body) -> None:
         """Find the pipelined loops of a body, and the accesses of their iterations."""
@@ -363,17 +362,17 @@ class _Builder:
                 if pipeline is None:
                     self._find_in(item.iterations)
                 else:
-                    inner = [
-                        accesses for accesses, _ in self._inner_iterations(item, pipeline.loop)
-                    ]
-                    pipeline.iterations += inner
-                    if not pipeline.reported.is_pipelined:
-                        self._note_uncalibrated(
-                            chain(*inner),
-                            f"in loop {pipeline.reported.tag!r}, which is no pipeline",
-                        )
-                    outer = _outer_accesses(item, pipeline.loop)
-                    self._note_uncalibrated(outer, f"in an outer loop of {pipeline.reported.tag!r}")
+                    self._add_iterations(pipeline, item)
+
+    def _add_iterations(self, pipeline: _Pipeline, run: LoopExecution) -> None:
+        """Add the distinct iterations of a pipelined loop in an execution of its nest."""
+        inner = [accesses for accesses, _ in self._inner_iterations(run, pipeline.loop)]
+        pipeline.iterations += inner
+        tag = pipeline.reported.tag
+        if not pipeline.reported.is_pipelined:
+            self._note_uncalibrated(chain(*inner), f"in loop {tag!r}, which is no pipeline")
+        outer = _outer_accesses(run, pipeline.loop)
+        self._note_uncalibrated(outer, f"in an outer loop of {tag!r}")
 
     def _note_uncalibrated(self, accesses: Iterable[Access], where: str) -> None:
         """Note accesses whose stages were never compared with RTL."""
@@ -392,10 +391,9 @@ class _Builder:
             pipeline = _Pipeline(loop=loop, reported=reported, is_nest=labels > 1)
             traced = self._iterations_of(run, loop)
             if reported.trips is not None and traced != reported.trips:
-                line = run.line
                 raise InvalidGraph(
                     f"{self._report.file}: loop {reported.tag!r} of {reported.module!r} has "
-                    f"{reported.trips} iterations, but {traced} in {self.file}:{line}; "
+                    f"{reported.trips} iterations, but {traced} in {self.file}:{run.line}; "
                     "the report is of another design, or of another version of it"
                 )
             self.loops.append(
@@ -403,19 +401,14 @@ class _Builder:
                 "iterations"
             )
             return pipeline
-        if not any(
-            isinstance(item, LoopExecution)
-            for iteration in _iterations(run.iterations)
-            for item in iteration
-        ):
-            has_access = any(iteration for iteration in _iterations(run.iterations))
-            if has_access and self._reported:
-                label = run.label or f"VITIS_LOOP_{run.line}_{run.number}"
-                raise InvalidGraph(
-                    f"{self._report.file}: no loop for {label!r} of process {self.name!r} "
-                    f"({self.file}:{run.line}); {self.module!r} has "
-                    f"{shortened([loop.tag for loop in self._reported])}"
-                )
+        items = list(chain(*_iterations(run.iterations)))
+        if items and self._reported and not any(isinstance(item, LoopExecution) for item in items):
+            label = run.label or f"VITIS_LOOP_{run.line}_{run.number}"
+            raise InvalidGraph(
+                f"{self._report.file}: no loop for {label!r} of process {self.name!r} "
+                f"({self.file}:{run.line}); {self.module!r} has "
+                f"{shortened([loop.tag for loop in self._reported])}"
+            )
         return None
 
     def _matched(self, run: LoopExecution, suffix: str, labels: int = 0) -> tuple[Key, int] | None:
@@ -433,12 +426,8 @@ class _Builder:
             suffix, labels = suffix[len(label) + 1 :], labels + 1
         elif run.trips != 1:  # a loop of one iteration is not in the tag
             return None
-        children = {
-            _key(item): item
-            for iteration in _iterations(run.iterations)
-            for item in iteration
-            if isinstance(item, LoopExecution)
-        }
+        items = chain(*_iterations(run.iterations))
+        children = {_key(item): item for item in items if isinstance(item, LoopExecution)}
         matches = (self._matched(child, suffix, labels) for child in children.values())
         return next((match for match in matches if match is not None), None)
 
@@ -513,7 +502,7 @@ class _Builder:
                     pipeline.offsets[fifo, READ, number] = first + number
         pipeline.ranks = sorted(set(pipeline.offsets.values()))
 
-    # The items of a track.
+    # -- the items of a track -------------------------------------------------------------------------
 
     def _items_of(self, body: Body, rank: int) -> tuple[tuple[Item, ...], int]:
         """Return the items of a body that is no pipeline, in the track of a rank, and their stages."""
@@ -568,13 +557,9 @@ class _Builder:
         key = id(run), rank
         if key not in self._items:
             self._kept.append(run)
-            self._items[key] = _joined(
-                list(
-                    self._body_items(
-                        run.iterations, pipeline, rank, is_pipelined=_key(run) == pipeline.loop
-                    )
-                )
-            )
+            is_pipelined = _key(run) == pipeline.loop
+            items = self._body_items(run.iterations, pipeline, rank, is_pipelined=is_pipelined)
+            self._items[key] = _joined(list(items))
         return self._items[key]
 
     def _body_items(
@@ -583,12 +568,8 @@ class _Builder:
         """Yield the items of the body of a loop in the nest of a pipelined loop."""
         for part in body:
             if isinstance(part, RepeatedIterations):
-                yield Again(
-                    part.count,
-                    tuple(
-                        self._body_items(part.pattern, pipeline, rank, is_pipelined=is_pipelined)
-                    ),
-                )
+                items = self._body_items(part.pattern, pipeline, rank, is_pipelined=is_pipelined)
+                yield Again(part.count, tuple(items))
             elif is_pipelined:
                 accesses = tuple(_accesses(part))
                 yield from self._access_items(pipeline, accesses, rank, pipeline.reported.interval)

@@ -30,14 +30,8 @@ from planners.fifo.hls.trace import Trace, TraceReader
 
 INCLUDE = Path(__file__).parent / "include"
 FLAGS = (
-    "-O1",
-    "-w",
-    "-std=gnu++17",
-    "-Wno-narrowing",
-    "-Wno-register",
-    "-fwrapv",
-    "-fno-strict-aliasing",
-)
+    "-O1", "-w", "-std=gnu++17", "-Wno-narrowing", "-Wno-register", "-fwrapv", "-fno-strict-aliasing",
+)  # fmt: skip
 COMPILING_SECONDS, COMPILING_BYTES = 300, 2 << 30
 # Address space for the stacks of 256 waiting processes, 32 MB each; pages are allocated on use.
 STACKS_BYTES = 8 << 30
@@ -138,23 +132,21 @@ class Recording:
             )
         regions = self.design.tops()
         file = self.sources[0]
-        if name is None:
-            if not regions:
-                raise UnreadableFile(
-                    f"{file}: no function has #pragma HLS DATAFLOW, hls::task or tapa::task"
-                )
-            if len(regions) != 1:
-                names_of_regions = ", ".join(region.name for region in regions)
-                raise UnreadableFile(
-                    f"{file}: several functions could be the top function: "
-                    f"{names_of_regions}; name it by --top"
-                )
-            return regions[0]
-        names_of_regions = ", ".join(region.name for region in regions) or "none"
-        raise UnreadableFile(
-            f"{file}: no definition of the top function {name!r}; "
-            f"functions with #pragma HLS DATAFLOW: {names_of_regions}"
-        )
+        names = ", ".join(region.name for region in regions) or "none"
+        if name is not None:
+            raise UnreadableFile(
+                f"{file}: no definition of the top function {name!r}; "
+                f"functions with #pragma HLS DATAFLOW: {names}"
+            )
+        if not regions:
+            raise UnreadableFile(
+                f"{file}: no function has #pragma HLS DATAFLOW, hls::task or tapa::task"
+            )
+        if len(regions) > 1:
+            raise UnreadableFile(
+                f"{file}: several functions could be the top function: {names}; name it by --top"
+            )
+        return regions[0]
 
     def compile(self, *, memory: int) -> Path:
         """Return the program. Raises UnreadableFile with the first error of the compiler."""
@@ -172,27 +164,24 @@ class Recording:
         options = [*FLAGS, "-I", str(INCLUDE)]
         for folder in self.include:
             resolved = folder.resolve()
-            options += [
-                "-I",
-                str(copies / resolved.relative_to(resolved.anchor)),
-                "-I",
-                str(resolved),
-            ]
+            copied = copies / resolved.relative_to(resolved.anchor)
+            options += ["-I", str(copied), "-I", str(resolved)]
         for folder in dict.fromkeys(path.resolve().parent for path in self.shown):
             options += ["-iquote", str(folder)]
         options += [f"-D{define}" for define in self.defines]
         options += ["-include", "hls_stream.h"]
         objects = [str(self.folder / f"unit{number}.o") for number in range(len(units))]
-        for first in range(0, len(units), os.cpu_count() or 1):
-            pairs = list(zip(units, objects, strict=True))[first : first + (os.cpu_count() or 1)]
-            commands = [
-                [self.compiler, *options, "-c", str(unit), "-o", target] for unit, target in pairs
-            ]
-            for (unit, _), errors in zip(pairs, self._compiled(commands, memory), strict=True):
+        commands = [
+            [self.compiler, *options, "-c", str(unit), "-o", target]
+            for unit, target in zip(units, objects, strict=True)
+        ]
+        at_once = os.cpu_count() or 1
+        for first in range(0, len(units), at_once):
+            messages = self._compiled(commands[first : first + at_once], memory)
+            for unit, errors in zip(units[first:], messages, strict=False):
                 if errors is not None:
-                    raise UnreadableFile(
-                        self._first_error(errors) + self._blame(unit, options, memory)
-                    )
+                    error, note = self._first_error(errors), self._blame(unit, options, memory)
+                    raise UnreadableFile(error + note)
         program = self.folder / "design"
         link = [self.compiler, *objects, "-o", str(program), "-lm", "-lpthread"]
         for errors in self._compiled([link], memory):
@@ -295,12 +284,7 @@ class Recording:
                 stdout=subprocess.DEVNULL,
                 stderr=output,
                 cwd=folder or self.folder,
-                env={
-                    **os.environ,
-                    "LC_ALL": "C",
-                    "TMPDIR": str(self.folder),
-                    **(environment or {}),
-                },
+                env=os.environ | {"LC_ALL": "C", "TMPDIR": str(self.folder)} | (environment or {}),
                 start_new_session=True,
                 preexec_fn=limit,
             )
@@ -341,11 +325,8 @@ class Recording:
             name, suffix = names_here[0]
             kind = source.text[parameter[0].start : name.start].strip()
             kind = re.sub(r"\bconst\b|\b__restrict__\b|&", " ", kind).strip()
-            dimensions = (
-                source.text[suffix[0].start : suffix[-1].end]
-                if suffix and suffix[0].text == "["
-                else ""
-            )
+            is_array = suffix and suffix[0].text == "["
+            dimensions = source.text[suffix[0].start : suffix[-1].end] if is_array else ""
             if dimensions.startswith("[]"):
                 dimensions = f"[65536]{dimensions[2:]}"
             if kind.endswith("*"):

@@ -1,4 +1,10 @@
-"""Depths written back: pragmas in the C++ source, Tcl directives."""
+"""Depths written back: STREAM pragmas in the C++ source, or directives in Tcl.
+
+A STREAM pragma of the variable gets the depth. Without a pragma, a line follows the declaration. For a
+depth of 8 of `hls::stream<int> lane;` it is:
+
+    #pragma HLS STREAM variable=lane depth=8
+"""
 
 from __future__ import annotations
 
@@ -16,49 +22,47 @@ def with_pragmas(
 ) -> str:
     """Return a source with a STREAM pragma of the depth for each array of streams.
 
-    depths: of one FIFO of each array. An existing pragma is changed; else one is put
-    behind the declaration. storage: of BIND_STORAGE, if it is to be fixed.
+    depths: of one FIFO of each array. storage: of BIND_STORAGE, if it is to be fixed.
     """
     lines = text.splitlines(keepends=True)
+    # The last declaration first, so that the numbers of earlier lines stay.
     for fifo, depth in sorted(depths, key=lambda depth: -depth[0].line):
-        name = fifo.group
-        start = fifo.line - 1
-        if not 0 <= start < len(lines) or not re.search(rf"\b{re.escape(name)}\b", lines[start]):
+        name, end = fifo.group, fifo.line - 1
+        if not 0 <= end < len(lines) or not re.search(rf"\b{re.escape(name)}\b", lines[end]):
             raise InvalidGraph(
                 f"{file}:{fifo.line}: no declaration of {name!r} in this line, so its depth cannot "
                 "be written; was the file changed since it was read?"
             )
-        while ";" not in lines[start] and start + 1 < len(lines):
-            start += 1
-        line = _pragma(lines, start, name)
-        indent = re.match(r"\s*", lines[fifo.line - 1])
-        space = indent[0] if indent else ""
+        indent = lines[end][: len(lines[end]) - len(lines[end].lstrip())]
+        while ";" not in lines[end] and end + 1 < len(lines):
+            end += 1
+        line = _pragma(lines, end, name)
         if line is None:
-            end = "\r\n" if lines[start].endswith("\r\n") else "\n"
-            if not lines[start].endswith("\n"):
-                lines[start] += end
-            lines.insert(start + 1, f"{space}#pragma HLS STREAM variable={name} depth={depth}{end}")
-            line = start + 1
-        elif re.search(r"\bdepth\s*=", lines[line], re.IGNORECASE):
-            lines[line] = re.sub(
-                r"\bdepth(\s*)=(\s*)[^\s/]+", rf"depth\1=\g<2>{depth}", lines[line], count=1,
-                flags=re.IGNORECASE,
-            )  # fmt: skip
+            newline = "\r\n" if lines[end].endswith("\r\n") else "\n"
+            if not lines[end].endswith("\n"):
+                lines[end] += newline
+            line = end + 1
+            pragma = f"#pragma HLS STREAM variable={name} depth={depth}"
+            lines.insert(line, f"{indent}{pragma}{newline}")
         else:
-            lines[line] = re.sub(
-                rf"(\bvariable\s*=\s*{re.escape(name)}\b)", rf"\1 depth={depth}", lines[line], count=1,
-                flags=re.IGNORECASE,
-            )  # fmt: skip
+            lines[line] = _with_depth(lines[line], name, depth)
         if storage:
-            lines.insert(
-                line + 1,
-                f"{space}#pragma HLS BIND_STORAGE variable={name} type=fifo impl={storage}\n",
-            )
+            pragma = f"#pragma HLS BIND_STORAGE variable={name} type=fifo impl={storage}"
+            lines.insert(line + 1, f"{indent}{pragma}\n")
     return "".join(lines)
 
 
+def _with_depth(pragma: str, name: str, depth: int) -> str:
+    """Return a STREAM pragma with another depth, or with a depth after its variable."""
+    stated = r"\b(depth\s*=\s*)[^\s/]+"
+    if re.search(stated, pragma, re.IGNORECASE):
+        return re.sub(stated, rf"\g<1>{depth}", pragma, count=1, flags=re.IGNORECASE)
+    variable = rf"\bvariable\s*=\s*{re.escape(name)}\b"
+    return re.sub(variable, rf"\g<0> depth={depth}", pragma, count=1, flags=re.IGNORECASE)
+
+
 def _pragma(lines: list[str], start: int, name: str) -> int | None:
-    """The line of the STREAM pragma of a variable, in its function, after its declaration."""
+    """Return the index of the STREAM pragma of a variable, from a line on to the end of its block."""
     level = 0
     for number in range(start, len(lines)):
         line = lines[number]
