@@ -36,6 +36,20 @@ TOGETHER = (  # functions whose turns of loops are proved together: places, filt
     *("combine", "add_cell", "multiply_cell", "make_places", "rescale_cell", "look_up_cell"),
 )
 
+FOLDERS_IN_WORDS = """\
+- `src/` and `include/` are the library: each C file of `src/` compiles alone with `-Iinclude`, and is
+  linked with `-lm`. `src/csdf_*.h` are the kernels, those with instructions of a processor in
+  files of their own. `test/` and `target/` are the test program and what that needs on a bare
+  Cortex-M; a product leaves them out.
+"""
+QEMU_IN_WORDS = """\
+- `make qemu` does so on an emulated core of `TARGET`, m4 (Cortex-M4) or m55 (Cortex-M55), and
+  `make qemu-m55` on a Cortex-M55 (they need `arm-none-eabi-gcc` and `qemu-system-arm`).
+"""
+SIZE_IN_WORDS = """\
+- `make size` prints flash and static RAM, cross-compiled for `TARGET=m4` (Cortex-M4) or `TARGET=m55`.
+"""
+
 
 def makefile(
     sources: Sequence[str],
@@ -257,11 +271,10 @@ prove:{first} prove-calls
 
 def arrays_of(written: Written) -> str:
     """Return C for the array of the arena, or one for each memory, the slow one in its section."""
-    capitals = written.name.upper()
+    places = ["", *(f" {written.capitals}_IN_{memory.upper()}" for memory in written.memories[1:])]
     return "\n".join(
-        f"static {written.name}_element {array}[{capitals}_{memory.upper()}_ELEMENTS]"
-        + (f" {capitals}_IN_{memory.upper()};" if number else ";")
-        for number, (array, memory) in enumerate(zip(written.arrays, written.memories, strict=True))
+        f"static {written.name}_element {array}[{elements}]{place};"
+        for (array, elements), place in zip(written.array_elements.items(), places, strict=True)
     )
 
 
@@ -306,7 +319,7 @@ def readme(
     work = f"{plan.multiply_accumulates:,} multiply-accumulates per frame"
     if once and plan.multiply_accumulates != once:
         work += f", {plan.multiply_accumulates / once:.3f} times the least"
-    name, capitals = written.name, written.name.upper()
+    name, capitals = written.name, written.capitals
     return f"""# {name}: a neural network in an arena of {plan.arena_bytes:,} bytes
 
 | what | how much |
@@ -340,14 +353,10 @@ firing of a stage, with `-D{capitals}_YIELD` your `{name}_yield()` after each. F
 `{capitals}_OK` (0), or below zero what was wrong with memory, state or header; with
 `-D{capitals}_UNCHECKED` nothing is checked.
 
-- `src/` and `include/` are the library: each C file of `src/` compiles alone with `-Iinclude`, and is
-  linked with `-lm`. `src/csdf_*.h` are the kernels, those with instructions of a processor in
-  files of their own. `test/` and `target/` are its test program and what that needs on a bare
-  Cortex-M; a product leaves them out.
-{_testing(vectors)}{_projects(name, package)}\
+{FOLDERS_IN_WORDS}{_testing(vectors)}{_projects(name, package)}\
 - Source files name their licence, which `LICENSE` explains: {LICENSE};
   weights and tables of layers that of the model: {package.model_license}.
-  `{name.upper()}_VERSION` is the version of the library, "{package.version}".{_with_cmsis_nn(written)}
+  `{capitals}_VERSION` is the version of the library, "{package.version}".{_with_cmsis_nn(written)}
 {_making(written) if MAKE in package.projects else ""}"""
 
 
@@ -421,12 +430,7 @@ def _making(written: Written) -> str:
     """Return lines on the targets of the Makefile."""
     return f"""\
 - `make test` builds and runs the test vectors here, and ends with 0 when the outputs are equal.
-- `make qemu` does so on an emulated core of `TARGET`, m4 (Cortex-M4) or m55 (Cortex-M55), and
-  `make qemu-m55` on a Cortex-M55 (they need `arm-none-eabi-gcc` and `qemu-system-arm`).
-{_measuring(written)}\
-- `make size` prints flash and static RAM of the library, cross-compiled for `TARGET=m4` (Cortex-M4) or
-  `TARGET=m55`.
-"""
+{QEMU_IN_WORDS}{_measuring(written)}{SIZE_IN_WORDS}"""
 
 
 def ports_table(networks: Sequence[tuple[Model, Written]]) -> str:
@@ -456,7 +460,7 @@ def _with_cmsis_nn(written: Written) -> str:
   `CMSIS_NN=FOLDER`, CMake `-DCMSIS_NN=FOLDER`, a target `cmsis-nn`, or fetches it; in PlatformIO
   and Arduino it is a library beside this one. Without `CMSIS_NN_USE_SINGLE_ROUNDING`, which rounds
   otherwise.
-- Compiled with `-D{written.name.upper()}_BLOCKS` the library calls your
+- Compiled with `-D{written.capitals}_BLOCKS` the library calls your
   `{written.name}_block(1)` behind each block of rows that CMSIS-NN made, `(0)` behind each other one of
   its layers; the test program counts them then."""
 
@@ -518,7 +522,7 @@ def _placing(written: Written, plan: StreamingPlan) -> str:
     """Return the lines on the placement of arrays in several memories, and on copies between them."""
     if len(written.memories) == 1:
         return ""
-    name, capitals = written.name, written.name.upper()
+    name, capitals = written.name, written.capitals
     sections = {memory.name: "slow" if memory.is_slow else "fast" for memory in plan.memories[1:]}
     slow = [
         word
@@ -591,23 +595,22 @@ def _taken(written: Written) -> list[str]:
 
 def _usage(written: Written) -> str:
     name = written.name
-    arguments = ", ".join(
-        ["&state", *(port.parameter for port in (*written.inputs, *written.outputs))]
+    inputs, outputs = (
+        [port.parameter for port in ports] for ports in (written.inputs, written.outputs)
     )
-    verb = "invoke" if written.keeps_state else "run"
     memories = ", ".join(f"{array}, sizeof {array}" for array in written.arrays)
     lines = [
-        f"if ({name}_init(&state, {memories}) != {name.upper()}_OK) {{",
+        f"if ({name}_init(&state, {memories}) != {written.capitals}_OK) {{",
         "    /* a memory is too small or misaligned, or the header is of another version */",
         "}",
-        f"{name}_{verb}({arguments}); /* {name.upper()}_OK */",
+        f"{written.frame_call(inputs, outputs)}; /* {written.capitals}_OK */",
     ]
     if written.is_streamed:
         outside = [port.parameter for port in written.outputs if port.outside is not None]
         lines += ["", "/* or row by row, as they come: */"]
         lines += [f"{name}_results({', '.join(['&state', *outside])});"] if outside else []
         lines += [
-            f"if ({name}_push_row(&state, row) == {name.upper()}_DONE) {{",
+            f"if ({name}_push_row(&state, row) == {written.capitals}_DONE) {{",
             *_taken(written),
             "}",
         ]

@@ -156,6 +156,28 @@ def _break_last(lines: list[str]) -> None:
         lines[-1:] = [lines[-1][: end + 1], indent + lines[-1][end + 1 :].lstrip()]
 
 
+def header_file(name: str, about: str, includes: Sequence[str], text: str) -> str:
+    """Return a header for programs of C and C++. name: of the library; about: its comment."""
+    guard = f"{name.upper()}_H"
+    included = "".join(f"#include <{file}>\n" for file in includes)
+    return f"""/* {about} */
+#ifndef {guard}
+#define {guard}
+
+{included}
+#ifdef __cplusplus
+extern "C" {{
+#endif
+
+{text}
+#ifdef __cplusplus
+}}
+#endif
+
+#endif
+"""
+
+
 def wrapped(items: Iterable[str]) -> str:
     """Return items with commas between, in indented lines."""
     lines, line = [], "   "

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from cnn2csdf.network import Network
-from planners.code.c_text import identifier, short_lines
+from planners.code.c_text import header_file, identifier, short_lines
 from planners.code.calls.cmsis_nn import TARGETS, CmsisNN
 from planners.code.interface import Interface
 from planners.code.packaging import version_macro
 from planners.code.parts import COMMIT, comment
-from planners.code.ports import LibraryPort
-from planners.code.schedule import Schedule
 from planners.code.status import init_declared, status_declared, with_checksum
-from planners.plan.plan import Memory, StreamingPlan
+from planners.plan.plan import Memory
 
 INTERFACE = 2  # 1 until csdf 1.0
 STAGED = """    int32_t staged_offset;
@@ -24,50 +19,25 @@ STAGED = """    int32_t staged_offset;
 """  # fields of the state for the rows in the staging buffer
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class HeaderWriter:
-    """The text of NAME.h.
+    """The text of NAME.h."""
 
-    counters: stages of the largest group; version: of the library; weights: the text of NAME_weights.c;
-    functions: the text of the functions in NAME.c.
-    """
+    def __init__(
+        self, interface: Interface, cmsis_nn: CmsisNN | None, counters: int, version: str
+    ) -> None:
+        """counters: stages of the largest group; version: of the library."""
+        self._interface, self._cmsis_nn = interface, cmsis_nn
+        self._counters, self._version = counters, version
+        self._name, self._capitals = interface.name, interface.name.upper()
+        self._schedule, self._network = interface.schedule, interface.network
+        self._plan = interface.schedule.plan
+        self._ports = (*interface.inputs, *interface.outputs)
 
-    interface: Interface
-    cmsis_nn: CmsisNN | None
-    counters: int
-    version: str
-    weights: str
-    functions: str
-
-    @property
-    def _name(self) -> str:
-        return self.interface.name
-
-    @property
-    def _capitals(self) -> str:
-        return self._name.upper()
-
-    @property
-    def _schedule(self) -> Schedule:
-        return self.interface.schedule
-
-    @property
-    def _plan(self) -> StreamingPlan:
-        return self._schedule.plan
-
-    @property
-    def _network(self) -> Network:
-        return self.interface.network
-
-    @property
-    def _ports(self) -> tuple[LibraryPort, ...]:
-        return (*self.interface.inputs, *self.interface.outputs)
-
-    def text(self) -> str:
-        """Return the header."""
+    def text(self, weights: str, functions: str) -> str:
+        """Return the header. weights: NAME_weights.c; functions: those of NAME.c."""
         name, capitals = self._name, self._capitals
         scratch = self._scratch()
-        outside = self.interface.field()
+        outside = self._interface.field()
         turn = (
             "    uint16_t turn;\n    uint16_t position;\n    uint16_t round;\n"
             if self._schedule.order.turns
@@ -75,25 +45,15 @@ class HeaderWriter:
         )
         variables = len(self._network.variables)
         turn += f"    uint16_t oldest[{variables}];\n" if variables else ""
-        bytes_used = self._plan.arena_bytes
-        text = f"""/* {comment(self._network.name)}: inference in an arena of {bytes_used} bytes. */
-#ifndef {capitals}_H
-#define {capitals}_H
-
-#include <stddef.h>
-#include <stdint.h>
-
-#ifdef __cplusplus
-extern "C" {{
-#endif
-
-{version_macro(name, self.version)}
+        title = comment(self._network.name)
+        about = f"{title}: inference in an arena of {self._plan.arena_bytes} bytes."
+        text = f"""{version_macro(name, self._version)}
 #define {capitals}_INTERFACE {INTERFACE} /* version of the functions below */
 {self._memories()}
-{self.interface.ports.macros()}{self._scratch_declared()}
+{self._interface.ports.macros()}{self._scratch_declared()}
 typedef {self.element} {name}_element;
 
-{status_declared(name, self.functions)}
+{status_declared(name, functions)}
 
 /* The execution state. The fields are private. */
 typedef struct {{
@@ -101,27 +61,27 @@ typedef struct {{
     uint32_t library;
 {STAGED if self._schedule.can_stage else ""}    uint16_t group;
     uint16_t last;
-    uint16_t fired[{self.counters}];
+    uint16_t fired[{self._counters}];
 {turn}{scratch}{outside}}} {name}_state;
 
 /* {self._begin_with()}.
    The memory belongs to the library until the last call with this state. Each instance needs its own
    memory and its own state; calls with different states may run at the same time. */
-{init_declared(name, self.interface.memories)}
+{init_declared(name, self._interface.memories)}
 
-{self.interface.reset_declared()}
-{self.interface.kept_declared()}
+{self._interface.reset_declared()}
+{self._interface.kept_declared()}
 /* Run the network on a frame. Feature maps are in HWC order: the channels of a pixel are contiguous.
    Other tensors have the order of the file. Memory of a frame and of outputs is outside of the arena,
    except at the address of an input. Real numbers of a frame are finite.{self._shifted()} */
-{name}_status {name}_{self.interface.verb}({self.interface.parameters()});
+{name}_status {name}_{self._interface.verb}({self._interface.parameters()});
 
 /* Address of an output in the arena: valid after a frame, until an input is written into the arena
    or the next frame begins. number: from 0 on. NULL for a wrong number or state, and while a frame
    is in progress.{self._anywhere()} */
 const void *{name}_output(const {name}_state *state, int number);
 """
-        text += self.interface.ports.declarations() + self.interface.declarations()
+        text += self._interface.ports.declarations() + self._interface.declarations()
         text += f"""
 {self._copy_declared()}#ifdef {capitals}_PROFILE
 /* To be defined by the application: called before and after each firing of a stage. */
@@ -135,30 +95,25 @@ void {name}_profile_end(int stage);
    that continue a frame or need a complete frame return {capitals}_BUSY. */
 void {name}_yield(void);
 #endif
-{self._blocks_declared()}
-#ifdef __cplusplus
-}}
-#endif
-
-#endif
-"""
-        return with_checksum(short_lines(text), self.weights)
+{self._blocks_declared()}"""
+        header = header_file(name, about, ("stddef.h", "stdint.h"), text)
+        return with_checksum(short_lines(header), weights)
 
     def _scratch_declared(self) -> str:
         """C for the bytes that CMSIS-NN works with; empty without it."""
-        if self.cmsis_nn is None:
+        if self._cmsis_nn is None:
             return ""
         lines = [f"/* Scratch memory of CMSIS-NN (commit {COMMIT[:8]}), in the state. */"]
         word = "#if"
         for target, condition in TARGETS.items():
             lines.append(f"{word} {condition}" if condition else "#else")
-            lines.append(f"#define {self._capitals}_SCRATCH_BYTES {self.cmsis_nn.scratch[target]}")
+            lines.append(f"#define {self._capitals}_SCRATCH_BYTES {self._cmsis_nn.scratch[target]}")
             word = "#elif"
         return "\n".join(["", *lines, "#endif"])
 
     def _blocks_declared(self) -> str:
         """C that declares the hook for blocks of rows; empty without CMSIS-NN."""
-        if self.cmsis_nn is None:
+        if self._cmsis_nn is None:
             return ""
         return f"""
 #ifdef {self._capitals}_BLOCKS
@@ -173,14 +128,14 @@ void {self._name}_block(int by_cmsis_nn);
         capitals, plan = self._capitals, self._plan
         declarations = []
         memories = plan.memories or (Memory(name="arena", size=plan.arena_bytes),)
-        for memory, word in zip(memories, self.interface.memories, strict=True):
+        for memory, word in zip(memories, self._interface.memories, strict=True):
             named = f"{capitals}_{word.upper()}"
             elements = max(self._schedule.elements(memory.size), 1)
             declarations += [
                 f"#define {named}_BYTES {memory.size}",
                 f"#define {named}_ELEMENTS {elements}",
             ]
-        for memory, word in zip(memories[1:], self.interface.memories[1:], strict=True):
+        for memory, word in zip(memories[1:], self._interface.memories[1:], strict=True):
             platforms = ""
             if memory.is_slow:
                 platforms = f"""if defined(ESP_PLATFORM)
@@ -206,7 +161,7 @@ void {self._name}_block(int by_cmsis_nn);
         """Return the begin of a sentence on the arguments of NAME_init."""
         sizes = [
             f"{memory} of {self._capitals}_{memory.upper()}_ELEMENTS"
-            for memory in self.interface.memories
+            for memory in self._interface.memories
         ]
         together = ". Together they are the arena" if len(sizes) > 1 else ""
         return f"Initialise the state with memory: {' and '.join(sizes)} elements{together}"
@@ -256,7 +211,7 @@ void {name}_end_copies(void);
     def _scratch(self) -> str:
         """C for the field of the state that is the scratch of layers."""
         size = self._schedule.scratch * self._schedule.unit
-        if self.cmsis_nn is not None:
+        if self._cmsis_nn is not None:
             return f"    int32_t scratch[{self._capitals}_SCRATCH_BYTES / 4];\n"
         return f"    {self._name}_element scratch[{self._schedule.scratch}];\n" if size else ""
 

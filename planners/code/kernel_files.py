@@ -117,11 +117,10 @@ class KernelFiles:
         self._uses, self._build = uses, Build(target, shared)
         self._variants: tuple[Machine | None, ...] = (*machines_of(target), None)
         self.headers: dict[str, str] = {}
-        self._included: dict[str, list[str]] = {name: [] for name in uses}
+        self._included = {name: [f'#include "{FRAME}"'] for name in uses}
         self._add_frame()
         for elements in dict.fromkeys(use.elements for use in uses.values()):
-            names = [name for name, use in uses.items() if use.elements == elements]
-            self._add_layers(elements, {name: uses[name] for name in names})
+            self._add_layers(elements)
         self._add_reals()
         self._add_scheduler()
 
@@ -144,57 +143,46 @@ class KernelFiles:
 
     def _add_frame(self) -> None:
         """Add the header of rows, windows and ranges, which do not depend on the element type."""
-        texts: dict[Place, str] = {}
-        users: dict[str, set[Place]] = {}
-        for name, use in self._uses.items():
-            users[name] = {place for place in self._reached(use, None) if place.file in SHARED}
-            texts |= {place: _part_of(place, self._build, None).text for place in users[name]}
-            self._included[name].append(f'#include "{FRAME}"')
-        pieces = self._of_networks(SHARED, texts, users)
+        used = {
+            name: {place for place in self._reached(use, None) if place.file in SHARED}
+            for name, use in self._uses.items()
+        }
+        pieces = self._definitions(SHARED, used, self._text_for(None))
         self._add(FRAME, "Rows, windows and views of tensors.", [_INCLUDES, INLINED, *pieces])
 
-    def _add_layers(self, elements: str, uses: Mapping[str, KernelUse]) -> None:
+    def _add_layers(self, elements: str) -> None:
         """Add the headers of one element type: arithmetic, inner loops, layers."""
+        uses = {name: use for name, use in self._uses.items() if use.elements == elements}
         files = next(iter(uses.values())).files
-        split = _Split(
-            {
-                machine: {name: self._reached(use, machine) for name, use in uses.items()}
-                for machine in self._variants
-            },
-            self._build,
-        )
-        parts = (("arithmetic", "Arithmetic", split.arithmetic), ("layers", "Layers", split.layers))
-        includes = {
-            topic: self._add_common(f"csdf_{elements}_{topic}.h", f"{title} of {elements}.",
-                                    _ordered(places, files), split, elements)
-            for topic, title, places in parts
-        }  # fmt: skip
-        machines = self._add_machines(elements, files, split) if split.inner else []
+        reached = {
+            machine: {name: self._reached(use, machine) for name, use in uses.items()}
+            for machine in self._variants
+        }
+        on_any = {name: set().union(*(used[name] for used in reached.values())) for name in uses}
+        layers_of = _layers_of(reached, self._build)
+        includes: dict[str, list[str]] = {}
+        for topic, places in (("arithmetic", layers_of.below), ("layers", layers_of.above)):
+            file = f"csdf_{elements}_{topic}.h"
+            head = [LANES] if file == "csdf_float_layers.h" else []
+            used = {name: on_any[name] & places for name in uses}
+            if places:
+                pieces = self._definitions(files, used, self._text_for(None))
+                self._add(file, f"{topic.capitalize()} of {elements}.", [*head, *pieces])
+            includes[topic] = [f'#include "{file}"'] if places else []
+        machines = self._add_machines(elements, files, reached, layers_of.inner)
         for name in uses:
             self._included[name] += [*includes["arithmetic"], *machines, *includes["layers"]]
 
-    def _add_common(
-        self, file: str, topic: str, places: Sequence[Place], split: _Split, elements: str
+    def _add_machines(
+        self, elements: str, files: Sequence[str], reached: Reached, inner: set[Place]
     ) -> list[str]:
-        """Add a header that all machines share, unless it is empty; return its include line."""
-        if not places:
-            return []
-        texts = {place: _part_of(place, self._build, None).text for place in places}
-        head = [LANES] if elements == "float" and file.endswith("_layers.h") else []
-        pieces = self._guarded(places, texts, {place: split.users(place) for place in places})
-        self._add(file, topic, [*head, *pieces])
-        return [f'#include "{file}"']
-
-    def _add_machines(self, elements: str, files: Sequence[str], split: _Split) -> list[str]:
         """Add a header of inner loops for each machine; return the conditional include lines."""
+        if not inner:
+            return []
         lines: list[str] = []
         for machine in self._variants:
-            places = [
-                place for place in _ordered(split.inner, files) if split.users(place, machine)
-            ]
-            texts = {place: _part_of(place, self._build, machine).text for place in places}
-            users = {place: split.users(place, machine) for place in places}
-            pieces = [*self._guarded(places, texts, users)]
+            used = {name: places & inner for name, places in reached[machine].items()}
+            pieces = list(self._definitions(files, used, self._text_for(machine)))
             file = f"csdf_{elements}_{'portable' if machine is None else machine.name}.h"
             if machine is None:
                 topic = f"Inner loops of {elements} in portable C."
@@ -213,38 +201,26 @@ class KernelFiles:
 
     def _add_reals(self) -> None:
         """Add the header of floating-point kernels in quantised networks."""
-        users: dict[str, set[Place]] = {}
+        used: dict[str, set[Place]] = {}
         files = (*REALS, *added_sources(), *CONVERSIONS)
         parts = _parts(files, self._build, None)
         conversions = _parts(CONVERSIONS, self._build, None)
         for name, use in self._uses.items():
-            if not use.reals:
-                continue
-            places = {part for part in reachable(use.reals, parts) if is_of_reals(parts[part])}
-            users[name] = places | reachable(use.conversions, conversions)
-            self._included[name].append(f'#include "{AMONG_INTEGERS}"')
-        places = set().union(*users.values())
-        texts = {place: short_lines(as_real(parts[place].text)) for place in places}
-        if texts:
-            pieces = self._of_networks(files, texts, users)
-            topic = "Layers of real numbers among integers."
-            self._add(AMONG_INTEGERS, topic, [LANES, *pieces])
+            if use.reals:
+                places = {part for part in reachable(use.reals, parts) if is_of_reals(parts[part])}
+                used[name] = places | reachable(use.conversions, conversions)
+                self._included[name].append(f'#include "{AMONG_INTEGERS}"')
+        text = lambda place: short_lines(as_real(parts[place].text))  # noqa: E731
+        if pieces := list(self._definitions(files, used, text)):
+            self._add(AMONG_INTEGERS, "Layers of real numbers among integers.", [LANES, *pieces])
 
     def _add_scheduler(self) -> None:
-        parts = _parts(SCHEDULER, self._build, None)
-        users = {
+        used = {
             name: reachable(use.scheduler, self._parts_of(use, SCHEDULER, None))
             for name, use in self._uses.items()
         }
-        texts = {place: parts[place].text for place in set().union(*users.values())}
-        self._add(SCHEDULING, SCHEDULER_TOPIC, self._of_networks(SCHEDULER, texts, users))
-
-    def _of_networks(
-        self, files: Sequence[str], texts: Mapping[Place, str], places: Mapping[str, set[Place]]
-    ) -> Iterator[str]:
-        """Yield definitions of C files in order. places: those that each network uses."""
-        users = {place: {name for name, used in places.items() if place in used} for place in texts}
-        return self._guarded(_ordered(texts, files), texts, users)
+        pieces = self._definitions(SCHEDULER, used, self._text_for(None))
+        self._add(SCHEDULING, SCHEDULER_TOPIC, pieces)
 
     def _reached(self, use: KernelUse, machine: Machine | None) -> set[Place]:
         """The definitions that a network uses on a machine."""
@@ -256,64 +232,80 @@ class KernelFiles:
         """The definitions of C files with the switches of a network."""
         return _parts(files, Build(self._build.target, use.switches), machine)
 
-    def _guarded(
-        self, order: Sequence[Place], texts: Mapping[Place, str], users: Mapping[Place, set[str]]
+    def _text_for(self, machine: Machine | None) -> Callable[[Place], str]:
+        """The text of a definition on a machine, which all networks share."""
+        return lambda place: _part_of(place, self._build, machine).text
+
+    def _definitions(
+        self,
+        files: Sequence[str],
+        used: Mapping[str, set[Place]],
+        text_of: Callable[[Place], str],
     ) -> Iterator[str]:
-        """Yield definitions in order, each conditional on the networks that use it."""
-        everyone = set(self._uses)
-        for users_of_group, group in groupby(order, key=lambda place: users[place]):
-            yield from _for_users([texts[place] for place in group], users_of_group, everyone)
+        """Yield definitions of C files, each after its dependencies.
 
-
-class _Split:
-    """The definitions of one element type: arithmetic, inner loops and layers."""
-
-    def __init__(
-        self, reached: Mapping[Machine | None, Mapping[str, set[Place]]], build: Build
-    ) -> None:
-        self._reached = reached
-        places = set().union(
-            *(places for by_name in reached.values() for places in by_name.values())
+        used: the definitions that each network uses; `#if` encloses those that not all networks use.
+        """
+        rank = {file: number for number, file in enumerate(files)}
+        places = sorted(
+            set().union(*used.values()), key=lambda place: (rank[place.file], place.number)
         )
-        places = {place for place in places if place.file not in SHARED}
-        needs = {
-            machine: _dependencies(
-                {
-                    place
-                    for place in places
-                    if any(place in places_of_use for places_of_use in names.values())
-                },
-                build,
-                machine,
-            )
-            for machine, names in reached.items()
-        }
-        dependent = {place for place in places if self._differs(place, build)}
-        behind = set().union(*(_closure(dependent, _reversed(edges)) for edges in needs.values()))
-        before = set().union(*(_closure(dependent, edges) for edges in needs.values()))
-        self.inner = dependent | (behind & before)
-        needed = set().union(*(_closure(self.inner, edges) for edges in needs.values()))
-        early = {place for place in places - behind if place.file in ARITHMETIC}
-        early = set().union(*(_closure(early, edges) for edges in needs.values()))
-        self.arithmetic = (needed | early) - self.inner
-        self.layers = places - self.inner - self.arithmetic
+        users = {place: sorted(name for name in used if place in used[name]) for place in places}
+        for names, group in groupby(places, key=users.__getitem__):
+            texts = map(text_of, group)
+            if len(names) == len(self._uses):
+                yield from texts
+            else:
+                condition = " || ".join(f"defined({_macro(name)})" for name in names)
+                yield "\n\n".join([f"#if {condition}", *texts, "#endif"])
 
-    def users(self, place: Place, *machines: Machine | None) -> set[str]:
-        """Return the networks that use a definition on the given machines; by default, on any."""
-        return {
-            name
-            for machine in machines or self._reached
-            for name, places in self._reached[machine].items()
-            if place in places
-        }
 
-    def _differs(self, place: Place, build: Build) -> bool:
+Reached = Mapping[Machine | None, Mapping[str, set[Place]]]  # by machine (None: portable), network
+
+
+class _Layers(NamedTuple):
+    """The definitions of one element type, by the header that contains them.
+
+    inner: definitions that differ between machines, and those between them in the call graph.
+    below: definitions that inner definitions call, and arithmetic. above: all others.
+    """
+
+    below: set[Place]
+    inner: set[Place]
+    above: set[Place]
+
+
+def _layers_of(reached: Reached, build: Build) -> _Layers:
+    """Divide the definitions that networks use on several machines."""
+    used = {
+        machine: {place for place in set().union(*by_name.values()) if place.file not in SHARED}
+        for machine, by_name in reached.items()
+    }
+    places = set().union(*used.values())
+    callees = [_dependencies(members, build, machine) for machine, members in used.items()]
+    callers = [_reversed(edges) for edges in callees]
+
+    def closed(begin: set[Place], graphs: Sequence[Mapping[Place, set[Place]]]) -> set[Place]:
+        """Return the definitions that are reached on any machine."""
+        return set().union(*(_closure(begin, edges) for edges in graphs))
+
+    def differs(place: Place) -> bool:
         """Whether the text or the users of a definition differ between machines."""
-        variants = list(self._reached)
-        if any(self.users(place, machine) != self.users(place, None) for machine in variants):
-            return True
-        texts = {_part_of(place, build, machine).text for machine in variants}
-        return len(texts) > 1
+        variants = {
+            (
+                _part_of(place, build, machine).text,
+                *(name for name, members in by_name.items() if place in members),
+            )
+            for machine, by_name in reached.items()
+        }
+        return len(variants) > 1
+
+    dependent = {place for place in places if differs(place)}
+    calling = closed(dependent, callers)
+    inner = dependent | (calling & closed(dependent, callees))
+    arithmetic = {place for place in places - calling if place.file in ARITHMETIC}
+    below = closed(inner | arithmetic, callees) - inner
+    return _Layers(below, inner, places - inner - below)
 
 
 @cache
@@ -383,23 +375,6 @@ def _closure(begin: Iterable[Place], following: Mapping[Place, set[Place]]) -> s
     return closed
 
 
-def _ordered(places: Iterable[Place], files: Sequence[str]) -> list[Place]:
-    """Sort definitions by file and position, so that each follows its dependencies."""
-    rank = {file: number for number, file in enumerate(files)}
-    key: Callable[[Place], tuple[int, int]] = lambda place: (rank[place.file], place.number)  # noqa: E731
-    return sorted(places, key=key)
-
-
 def _macro(name: str) -> str:
     """The macro that a network defines before it includes a header."""
     return f"FOR_{name.upper()}"
-
-
-def _for_users(texts: Sequence[str], users: set[str], everyone: set[str]) -> Iterator[str]:
-    """Yield definitions, inside `#if` unless all networks use them."""
-    if users == everyone:
-        yield from texts
-        return
-    condition = " || ".join(f"defined({_macro(name)})" for name in sorted(users))
-    joined = "\n\n".join(texts)
-    yield f"#if {condition}\n\n{joined}\n\n#endif"

@@ -87,9 +87,7 @@ def library(
     """
     require_renamed([layer.name for layer in model.network.layers], package.renamed)
     package = replace(package, target=target)
-    written = written_sources(
-        model, plan, name or model.network.name, kernels, scratch, target=target, package=package
-    )
+    written = written_sources(model, plan, name or model.network.name, kernels, scratch, package)
     vectors = frames_of(model, plan, frames)
     files = source_files(written)
     # The C of a selection of primitives has no stages, so that no program measures or proves them.
@@ -107,7 +105,7 @@ def library(
         files["Makefile"] = makefile(
             sources,
             arrays=written.arrays,
-            bench=f"-D{written.name.upper()}_PROFILE" if has_stages else None,
+            bench=f"-D{written.capitals}_PROFILE" if has_stages else None,
             proved=written.whole_source if is_proved else "",
             cmsis_nn=written.cmsis_nn is not None,
             target=target,
@@ -135,8 +133,6 @@ def written_sources(
     name: str,
     kernels: str = OWN,
     scratch: ScratchLimit = ANY,
-    *,
-    target: str | None = None,
     package: Package = PLAIN,
 ) -> Written:
     """Return the C of a library for a streaming plan, or for a selection of primitives.
@@ -147,21 +143,10 @@ def written_sources(
         raise InvalidArgument(f"kernels {kernels!r}; expected one of {', '.join(KERNELS)}")
     require_carried_out(model.network, plan)
     if not is_selection(plan):
-        return library_sources(
-            model,
-            plan,
-            name,
-            kernels,
-            scratch,
-            target=target,
-            version=package.version,
-            renamed=package.renamed,
-        )
+        return library_sources(model, plan, name, kernels, scratch, package)
     if kernels != OWN:
         raise InvalidPlan("a selection of primitives has kernels of its own; leave out --kernels")
-    return selection_sources(
-        model, plan, name, target=target, version=package.version, renamed=package.renamed
-    )
+    return selection_sources(model, plan, name, package)
 
 
 def frames_of(

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from cnn2csdf.geometry import Range
 from cnn2csdf.network import Network
@@ -153,27 +153,7 @@ class ScheduleOrder(NamedTuple):
         self.stages.extend(numbers)
 
 
-class OrderedStage(Protocol):
-    """A numbered stage, as far as `firing_order` needs it."""
-
-    @property
-    def running(self) -> RunningStage:
-        """The stage with the rows that its firings compute."""
-
-    @property
-    def number(self) -> int:
-        """The number among all stages."""
-
-    @property
-    def group(self) -> int:
-        """The number of its group."""
-
-    @property
-    def is_transfer(self) -> bool:
-        """Whether the stage copies a whole tensor or a state, before its group executes or after it."""
-
-
-def firing_order(plan: StreamingPlan, stages: Sequence[OrderedStage]) -> ScheduleOrder:
+def firing_order(plan: StreamingPlan, stages: Sequence[PlacedStage]) -> ScheduleOrder:
     """Return the firing order of the stages of a plan; empty if firing is demand-driven.
 
     stages: of all groups, in the order of `placed_stages`. Raises InvalidPlan if some groups

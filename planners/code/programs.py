@@ -8,7 +8,6 @@ from planners.code.building import arrays_of
 from planners.code.c_text import string_literal, wrapped
 from planners.code.parts import source
 from planners.code.sources import Written
-from planners.code.status import init_call
 
 
 def _memory(written: Written, *, whole_inputs: bool = True) -> str:
@@ -22,9 +21,10 @@ static {name}_state state;
 
 def _call(written: Written) -> str:
     """Return a call of C that executes a frame."""
-    ports = [port.array for port in (*written.inputs, *written.outputs)]
-    verb = "invoke" if written.keeps_state else "run"
-    return f"{written.name}_{verb}({', '.join(['&state', *ports])})"
+    inputs, outputs = (
+        [port.array for port in ports] for ports in (written.inputs, written.outputs)
+    )
+    return written.frame_call(inputs, outputs)
 
 
 def bench_program(written: Written) -> str:
@@ -76,9 +76,9 @@ void {name}_profile_end(int stage)
 int main(void)
 {{
     int frame, number;
-    int failed = {init_call(name, written.memories, written.arrays)} != {name.upper()}_OK;
+    int failed = {written.init_call()} != {written.capitals}_OK;
     for (frame = 0; frame < FRAMES; frame++) {{
-        failed |= {_call(written)} != {name.upper()}_OK;
+        failed |= {_call(written)} != {written.capitals}_OK;
     }}
     say("{",".join(COLUMNS)}\\n");
     for (number = 0; number < {len(layers)}; number++) {{
@@ -103,10 +103,7 @@ def proof_program(written: Written) -> str:
     # The pointers of the state are its first fields and its last.
     first = "staged_offset" if written.has_staging else "group"
     end = f"offsetof({name}_state, outside)" if written.has_outside else "sizeof state"
-    arrays = [
-        (array, f"{name.upper()}_{memory.upper()}_ELEMENTS", written.element)
-        for array, memory in zip(written.arrays, written.memories, strict=True)
-    ]
+    arrays = [(*item, written.element) for item in written.array_elements.items()]
     arrays += [(port.array, str(port.elements), port.kind) for port in written.inputs]
     accumulators = written.persistent_accumulators
     unknown = "".join(_unknown(*array) for array in arrays)
@@ -136,7 +133,7 @@ def proof_program(written: Written) -> str:
 {functions}int main(void)
 {{
 {counter}    Frama_C_make_unknown((char *)&state, sizeof state);
-    (void){init_call(name, written.memories, written.arrays)};
+    (void){written.init_call()};
     Frama_C_make_unknown((char *)&state.{first}, {end} - offsetof({name}_state, {first}));
 {oldest}{unknown}    (void){_call(written)};
 {within}    return 0;
@@ -226,7 +223,7 @@ static float value_of(int32_t place)
 int main(void)
 {{
     int32_t frame;
-    if ({init_call(name, written.memories, written.arrays)} != {name.upper()}_OK) {{
+    if ({written.init_call()} != {written.capitals}_OK) {{
         return 1;
     }}
 {pointed}    for (frame = 0;; frame++) {{
@@ -242,7 +239,7 @@ def _readers(written: Written) -> str:
     for number, port in enumerate(written.inputs):
         count, array = str(port.elements), port.array
         if written.is_streamed:
-            count, array = f"{written.name.upper()}_ROW_ELEMENTS", "row"
+            count, array = f"{written.capitals}_ROW_ELEMENTS", "row"
         stored = f"{array}[i] = value;"
         if written.has_integers:
             stored = f"(void){written.name}_quantize_input({number}, &value, &{array}[i], 1);"
@@ -273,9 +270,7 @@ def _executed(written: Written) -> str:
             return ended(frame, {status});
         }}
 """
-    call = (
-        f"if ({_call(written)} != {written.name.upper()}_OK) {{\n            return 1;\n        }}"
-    )
+    call = f"if ({_call(written)} != {written.capitals}_OK) {{\n            return 1;\n        }}"
     return f"        int found;\n{text}        {call}\n"
 
 
@@ -288,12 +283,12 @@ def _pushed(written: Written) -> str:
         if output.outside is None
     )
     return f"""        int32_t place;
-        for (place = 0; place < {name.upper()}_ROWS; place++) {{
+        for (place = 0; place < {written.capitals}_ROWS; place++) {{
             int found = read_row();
             if (found != IS_NUMBER) {{
                 return ended(frame, place > 0 ? IS_WRONG : found);
             }}
-            if ({name}_push_row(&state, row) < {name.upper()}_OK) {{
+            if ({name}_push_row(&state, row) < {written.capitals}_OK) {{
                 return 1;
             }}
         }}

@@ -10,7 +10,10 @@ from cnn2csdf.weights import Model
 from csdf.arguments import public
 from csdf.errors import InvalidPlan
 from planners.code.building import (
+    FOLDERS_IN_WORDS,
     MAIN,
+    QEMU_IN_WORDS,
+    SIZE_IN_WORDS,
     end_of_main,
     makefile,
     ports_table,
@@ -88,6 +91,7 @@ def combined_libraries(
     require_apart([member.plan for member in members])
     layers = [layer.name for member in members for layer in member.model.network.layers]
     require_renamed(layers, package.renamed)
+    package = replace(package, target=target)
     taken = [identifier(name)]
     libraries: list[Written] = []
     files: dict[str, str] = {}
@@ -95,13 +99,7 @@ def combined_libraries(
     for member in members:
         taken.append(_apart(member.name or member.model.network.name, taken))
         written = written_sources(
-            member.model,
-            member.plan,
-            taken[-1],
-            kernels,
-            member.scratch,
-            target=target,
-            package=package,
+            member.model, member.plan, taken[-1], kernels, member.scratch, package
         )
         libraries.append(written)
         vectors = frames_of(member.model, member.plan, member.frames)
@@ -131,7 +129,7 @@ def combined_libraries(
         name=taken[0],
         members=tuple(libraries),
         arena_bytes=arena,
-        files=with_banners(files, replace(package, target=target)),
+        files=with_banners(files, package),
         constant_outputs=constant,
     )
 
@@ -209,7 +207,7 @@ def _elements(members: Sequence[Written], number: int) -> str:
     """Return C for the elements of a memory, by its number, as each network counts them."""
     return "\n".join(
         f"    {member.name}_element {member.name}"
-        f"[{member.name.upper()}_{member.memories[number].upper()}_ELEMENTS];"
+        f"[{member.capitals}_{member.memories[number].upper()}_ELEMENTS];"
         for member in members
     )
 
@@ -246,7 +244,7 @@ def _declared(name: str, first: Written) -> str:
     """Return C for the memories of all networks, the slow one in its section."""
     return "\n".join(
         f"static {name}_{word} {array}"
-        + (f" {first.name.upper()}_IN_{word.upper()};" if number else ";")
+        + (f" {first.capitals}_IN_{word.upper()};" if number else ";")
         for number, (word, array) in enumerate(zip(first.memories, first.arrays, strict=True))
     )
 
@@ -257,7 +255,7 @@ def _calls(library: Written) -> str:
         f"{array}.{library.name}, sizeof {array}.{library.name}" for array in library.arrays
     )
     ports = ", ".join(port.parameter for port in (*library.inputs, *library.outputs))
-    name, verb = library.name, "invoke" if library.keeps_state else "run"
+    name, verb = library.name, library.verb
     return f"""
 static {name}_state state_of_{name};
 {name}_init(&state_of_{name}, {memories}); /* once */
@@ -308,14 +306,7 @@ order:
 {stays}
 - Types, shapes, scales and zero points are macros in the header of each network. Where it has integers,
   its `NAME_quantize_input` and `NAME_dequantize_output` convert from and to real numbers.
-- `src/` and `include/` are the library: each C file of `src/` compiles alone with `-Iinclude`, and is
-  linked with `-lm`. `src/csdf_*.h` are the kernels, those with instructions of a processor in files of
-  their own. `test/` and `target/` are the test program and what that needs on a bare Cortex-M; a
-  product leaves them out.
+{FOLDERS_IN_WORDS}\
 - `make test` runs the test vectors here, the networks in turn, and ends with 0 when the outputs are
   equal.
-- `make qemu` does so on an emulated core of `TARGET`, m4 (Cortex-M4) or m55 (Cortex-M55), and
-  `make qemu-m55` on a Cortex-M55 (they need `arm-none-eabi-gcc` and `qemu-system-arm`).
-- `make size` prints flash and static RAM of the libraries, cross-compiled for `TARGET=m4` (Cortex-M4)
-  or `TARGET=m55`.
-"""
+{QEMU_IN_WORDS}{SIZE_IN_WORDS}"""

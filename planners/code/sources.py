@@ -7,7 +7,7 @@ share their headers (`with_shared_kernels`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from textwrap import fill
 
@@ -23,8 +23,8 @@ from planners.code.interface import Interface, memory_parameters, reserved
 from planners.code.kernel_files import KernelFiles, KernelUse
 from planners.code.layer_descriptor import shared_with_reals
 from planners.code.machines import HELIUM, Target, has_floating_point, has_helium, require_target
-from planners.code.names import Renamed, TensorNames
-from planners.code.packaging import UNVERSIONED
+from planners.code.names import TensorNames
+from planners.code.packaging import PLAIN, Package
 from planners.code.parts import (
     CMSIS_NN,
     CONVERSIONS,
@@ -75,7 +75,6 @@ class Written:
     kernels: tuple[str, ...]
     helium_bytes: int = 0  # of further weights on a core with Helium, without a target
     memories: tuple[str, ...] = ("arena",)  # parameters of NAME_init
-    arrays: tuple[str, ...] = ("arena",)  # of programs, one for each memory
     stack_bytes: int = 0  # upper bound on the core of the target, or on any core
     has_integers: bool = False  # whether a port has quantised integers
     element: str = "float"  # C type of an arena element
@@ -89,6 +88,40 @@ class Written:
     headers: Mapping[str, str] = field(default_factory=dict)  # of kernels, by file name
     use: KernelUse | None = None
     text: SourceText | None = None
+
+    @property
+    def capitals(self) -> str:
+        """The prefix of the macros."""
+        return self.name.upper()
+
+    @property
+    def verb(self) -> str:
+        """The verb in the name of the function that executes a frame: `invoke` with a state."""
+        return "invoke" if self.keeps_state else "run"
+
+    @property
+    def arrays(self) -> tuple[str, ...]:
+        """The arrays of programs for the memories."""
+        return tuple(
+            memory if memory == "arena" else f"memory_{memory}" for memory in self.memories
+        )
+
+    @property
+    def array_elements(self) -> dict[str, str]:
+        """The macro with the number of elements of each array."""
+        macros = (f"{self.capitals}_{memory.upper()}_ELEMENTS" for memory in self.memories)
+        return dict(zip(self.arrays, macros, strict=True))
+
+    def init_call(self) -> str:
+        """Return the call of NAME_init with the arrays of a program."""
+        sizes = (
+            f"{array}, {macro} * sizeof *{array}" for array, macro in self.array_elements.items()
+        )
+        return f"{self.name}_init(&state, {', '.join(sizes)})"
+
+    def frame_call(self, inputs: Iterable[str], outputs: Iterable[str]) -> str:
+        """Return the call that executes a frame."""
+        return f"{self.name}_{self.verb}({', '.join(['&state', *inputs, *outputs])})"
 
     @property
     def whole_source(self) -> str:
@@ -132,22 +165,18 @@ def library_sources(
     name: str,
     kernels: str = OWN,
     scratch: ScratchLimit = ANY,
-    *,
-    target: str | None = None,
-    version: str = UNVERSIONED,
-    renamed: Renamed = (),
+    package: Package = PLAIN,
 ) -> Written:
     """Return the C of a library for a model and a plan of its network.
 
-    kernels: OWN or CMSIS_NN; scratch: limit on the scratch memory of CMSIS-NN. target: a core of
-    machines.TARGETS, whose instructions the kernels may use. version: of the library. renamed: tensors
-    with their names in C.
+    kernels: OWN or CMSIS_NN; scratch: limit on the scratch memory of CMSIS-NN. package: its target,
+    whose instructions the kernels may use, its version, and the names of its tensors.
 
     Raises UnsupportedOperator for a layer without a kernel, InvalidNetwork for a model
     without weights, InvalidPlan for a plan of another network.
     """
-    require_target(target)
-    return _SourceWriter(model, plan, name, kernels, scratch, target, renamed).written(version)
+    require_target(package.target)
+    return _SourceWriter(model, plan, name, kernels, scratch, package).written()
 
 
 def cmsis_nn_of(model: Model, plan: StreamingPlan, scratch: ScratchLimit) -> CmsisNN:
@@ -167,19 +196,17 @@ class _SourceWriter:
         name: str,
         kernels: str,
         scratch: ScratchLimit,
-        target: str | None = None,
-        renamed: Renamed = (),
+        package: Package = PLAIN,
     ) -> None:
-        self._given = model.network
+        self._given, self._package = model.network, package
         model = as_signed(worked_model(model, plan.rematerialised))
         require_weights(model)
         for stage in (stage for group in plan.groups for stage in group.stages):
             list(map(model.network.layer, stage.layers))  # raises for a plan of another network
         self.cmsis_nn = CmsisNN(self._given, plan, scratch) if kernels == CMSIS_NN else None
-        self.name, self.target = identifier(name), target
-        self.capitals = self.name.upper()
+        self.name, self.target = identifier(name), package.target
         self.network, self.plan = model.network, plan
-        self._names = TensorNames(self.network, renamed)
+        self._names = TensorNames(self.network, package.renamed)
         self._write_tables(model)
         if len(self.tables.sum_kinds) > 1 and not self.tables.weights_have_zeros:
             self._write_tables(model, sums_are_mixed=True)
@@ -200,7 +227,7 @@ class _SourceWriter:
             inputs=self.inputs,
             outputs=self.outputs,
             halves_to_even=self.schedule.calls.is_single,
-            in_integers=not has_floating_point(target),
+            in_integers=not has_floating_point(self.target),
         )
         self.interface = Interface(
             name=self.name,
@@ -209,7 +236,9 @@ class _SourceWriter:
             streamed_input=self.streamed_input,
             ports=self.ports,
         )
-        self.macros = MacroWriter(interface=self.interface, cmsis_nn=self.cmsis_nn, target=target)
+        self.macros = MacroWriter(
+            interface=self.interface, cmsis_nn=self.cmsis_nn, target=self.target
+        )
 
     def _write_tables(self, model: Model, *, sums_are_mixed: bool = False) -> None:
         """Write the tables of the network. sums_are_mixed: as for `Tables`."""
@@ -258,8 +287,8 @@ class _SourceWriter:
             is_signed_outside=is_unsigned and not is_shifted,
         )
 
-    def written(self, version: str) -> Written:
-        """Return the C and its facts. version: of the library."""
+    def written(self) -> Written:
+        """Return the C and its facts."""
         counters = max(
             sum(1 for stage in self.schedule.stages if stage.group == number)
             for number in range(len(self.plan.groups))
@@ -271,17 +300,10 @@ class _SourceWriter:
         weights = weights_text(self.name, self.tables)
         folded = self.tables.folded if self.target is None else ()
         helium_bytes = sum(self.tables.arrays[symbol].nbytes for symbol in folded)
-        header = HeaderWriter(
-            interface=self.interface,
-            cmsis_nn=self.cmsis_nn,
-            counters=counters,
-            version=version,
-            weights=weights,
-            functions=text.behind,
-        )
+        header = HeaderWriter(self.interface, self.cmsis_nn, counters, self._package.version)
         written = Written(
             name=self.name,
-            header=header.text(),
+            header=header.text(weights, text.behind),
             element=header.element,
             has_staging=self.schedule.can_stage,
             has_outside=bool(self.interface.field()),
@@ -304,11 +326,6 @@ class _SourceWriter:
             fresh_elements=self.schedule.fresh_elements(),
             persistent_accumulators=tuple(self.schedule.persistent_accumulators()),
             memories=self.interface.memories,
-            arrays=(
-                tuple(f"memory_{memory}" for memory in self.interface.memories)
-                if self.plan.memories
-                else ("arena",)
-            ),
             stack_bytes=self._stack_bytes(counters),
             cmsis_nn=self.cmsis_nn,
         )

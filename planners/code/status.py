@@ -169,16 +169,3 @@ def checked(name: str, statements: str, refused: str = "") -> str:
     """
     begin = f"    {name}_status status = state_status(state);\n"
     return f"{begin}{refused}{where_ok(name, statements)}    return status;\n"
-
-
-def init_call(
-    name: str, memories: Sequence[str], arrays: Sequence[str], state: str = "&state"
-) -> str:
-    """Return the call that begins with arrays, which have the elements that the plan asks for.
-
-    arrays: of memories, in their order.
-    """
-    listed = [state]
-    for memory, array in zip(memories, arrays, strict=True):
-        listed += [array, f"{name.upper()}_{memory.upper()}_ELEMENTS * sizeof *{array}"]
-    return f"{name}_init({', '.join(listed)})"

@@ -16,7 +16,6 @@ from planners.code.frames import TestVector, from_initial_state
 from planners.code.parts import comment, source
 from planners.code.ports import LibraryPort
 from planners.code.sources import Written
-from planners.code.status import init_call
 from planners.code.unsigned_as_signed import as_signed_array
 
 
@@ -133,20 +132,19 @@ def _variables(written: Written) -> str:
     """Return C that declares the variables of the test."""
     if not written.keeps_state:
         return "int turn;"
-    return f"static uint8_t saved[{written.name.upper()}_SAVED_BYTES], again[sizeof saved];"
+    return f"static uint8_t saved[{written.capitals}_SAVED_BYTES], again[sizeof saved];"
 
 
 def _begun(written: Written) -> str:
     """Return C that initialises the network."""
-    call = init_call(written.name, written.memories, written.arrays)
-    return f"EXPECT({call} == {written.name.upper()}_OK);"
+    return f"EXPECT({written.init_call()} == {written.capitals}_OK);"
 
 
 def _counting(written: Written) -> str:
     """Return C that counts the blocks of rows computed by CMSIS-NN (1) or not (0)."""
     if written.cmsis_nn is None:
         return ""
-    return f"""#ifdef {written.name.upper()}_BLOCKS
+    return f"""#ifdef {written.capitals}_BLOCKS
 static long blocks[2];
 
 void {written.name}_block(int by_cmsis_nn)
@@ -163,7 +161,7 @@ def _counted(written: Written) -> str:
     if written.cmsis_nn is None:
         return ""
     shared = written.cmsis_nn.shared
-    return f"""#ifdef {written.name.upper()}_BLOCKS
+    return f"""#ifdef {written.capitals}_BLOCKS
     blocks[0] = blocks[1] = 0;
     {_run_of(written, 0)}
     EXPECT(blocks[1] == {shared[True]} && blocks[0] == {shared[False]});
@@ -192,10 +190,10 @@ def _saving(written: Written, lines: Sequence[str]) -> str:
 
     lines: C of each frame.
     """
-    name, capitals = written.name, written.name.upper()
+    name, capitals = written.name, written.capitals
     spoilt = "".join(
-        f"    memset({array}, 85, sizeof *{array} * {capitals}_{memory.upper()}_ELEMENTS);\n"
-        for array, memory in zip(written.arrays, written.memories, strict=True)
+        f"    memset({array}, 85, sizeof *{array} * {elements});\n"
+        for array, elements in written.array_elements.items()
     )
     same = f"""    EXPECT({name}_save(&state, again, sizeof again) == {capitals}_OK);
     EXPECT(memcmp(again, saved, sizeof saved) == 0);
@@ -213,7 +211,7 @@ def _saving(written: Written, lines: Sequence[str]) -> str:
 
 def _misused(written: Written) -> str:
     """Return C that quantises and dequantises numbers, reads outputs, and makes refused calls."""
-    name, capitals = written.name, written.name.upper()
+    name, capitals = written.name, written.capitals
     lines = [
         line
         for ports, check in ((written.inputs, _quantised), (written.outputs, _dequantised))
@@ -242,10 +240,9 @@ def _misused(written: Written) -> str:
             f"((saved[0] ^= 1), {restore}) == {capitals}_CORRUPT",
             f"((saved[sizeof saved - 8] ^= 1), {restore}) == {capitals}_WRONG_STATE",
         ]
-    small = [f"{capitals}_{memory.upper()}_ELEMENTS * sizeof *{array} - 1"
-             for array, memory in zip(written.arrays, written.memories, strict=True)]  # fmt: skip
     arrays = ", ".join(
-        f"{array}, {size}" for array, size in zip(written.arrays, small, strict=True)
+        f"{array}, {elements} * sizeof *{array} - 1"
+        for array, elements in written.array_elements.items()
     )
     refused += [
         f"{name}_init(&state, {arrays}) == {capitals}_TOO_SMALL",
@@ -294,7 +291,7 @@ def _from_written_state(
     """Return C that executes frames from a state of the test, and compares the last state."""
     if not lines:
         return ""
-    name, capitals = written.name, written.name.upper()
+    name, capitals = written.name, written.capitals
     places = list(_places(vectors[-1].after or {}))
     put = "\n".join(f"    memcpy(&saved[{at}], before_{n}, sizeof before_{n});" for n, at in places)
     same = "\n".join(
@@ -430,9 +427,7 @@ def _shown(value: np.generic) -> str:
 def _run_of(written: Written, number: int) -> str:
     inputs = [f"{port.array}_{number}" for port in written.inputs]
     results = [f"found_{port.array}" for port in written.outputs]
-    verb = "invoke" if written.keeps_state else "run"
-    call = f"{written.name}_{verb}({', '.join(['&state', *inputs, *results])})"
-    return f"EXPECT({call} == {written.name.upper()}_OK);"
+    return f"EXPECT({written.frame_call(inputs, results)} == {written.capitals}_OK);"
 
 
 def _close(kind: str) -> str:
@@ -467,7 +462,7 @@ def _check(written: Written, number: int, vector: TestVector) -> str:
 
 
 def _by_rows(written: Written, number: int, vector: TestVector) -> list[str]:
-    name, capitals = written.name, written.name.upper()
+    name, capitals = written.name, written.capitals
     row = f"{written.inputs[0].array}_{number} + row * {capitals}_ROW_ELEMENTS"
     return [
         "    {",

@@ -16,7 +16,6 @@ from tempfile import TemporaryDirectory
 from planners.code.building import arrays_of
 from planners.code.library import write_folder
 from planners.code.parts import source
-from planners.code.status import init_call
 from planners.memory.stages import StageTable
 from planners.rewrites.rematerialisation import worked_layers
 
@@ -143,7 +142,7 @@ def _program(written, frames):
         "NET": "net",
         "STAGES": len(written.stages),
         "FRAMES": frames,
-        "INIT": init_call("net", written.memories, written.arrays),
+        "INIT": written.init_call(),
         "CALL": f"net_{verb}({names})",
     }
     text = (HERE / "count.c").read_text().replace("NET_", "net_").replace("    FILL;", filled)

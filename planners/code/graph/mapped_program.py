@@ -22,7 +22,7 @@ from csdf.mapping.model import Mapping as Map
 from csdf.model.graph import Channel, Graph
 from csdf.names import quoted
 from csdf.time_limit import Budget, Stop, stop_of
-from planners.code.building import end_of_main
+from planners.code.building import QEMU_IN_WORDS, end_of_main
 from planners.code.c_text import table_row, unlike_each
 from planners.code.graph.program import GraphTexts, table
 from planners.code.graph.storage import ALIGNMENT, MOST_BYTES, CircularBuffer, arena_bytes
@@ -265,8 +265,7 @@ define it, as an instruction that sleeps until an event, for example.
 Fill in a function for each actor, declared in `{name}.h`, in a file of your own.
 
 - `make test` runs the processors in turn here, and checks the tokens after each block.
-- `make qemu` and `make qemu-m55` do so on an emulated Cortex-M4 and Cortex-M55.
-"""
+{QEMU_IN_WORDS}"""
 
 
 def _in_words(core: CoreOrder) -> str:

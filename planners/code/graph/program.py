@@ -12,8 +12,23 @@ from os import PathLike
 from csdf.errors import counted
 from csdf.model.graph import Channel, Graph
 from csdf.names import quoted
-from planners.code.building import MAIN, end_of_main, makefile, target_files
-from planners.code.c_text import identifier, initialiser, table_row, unlike, unlike_each, wrapped
+from planners.code.building import (
+    MAIN,
+    QEMU_IN_WORDS,
+    SIZE_IN_WORDS,
+    end_of_main,
+    makefile,
+    target_files,
+)
+from planners.code.c_text import (
+    header_file,
+    identifier,
+    initialiser,
+    table_row,
+    unlike,
+    unlike_each,
+    wrapped,
+)
 from planners.code.graph.looped import Fire, Interleaved, LoopedBody, Node, in_words, leaves
 from planners.code.graph.planning import PlannedGraph
 from planners.code.graph.storage import CircularBuffer, arena_bytes
@@ -122,17 +137,8 @@ typedef void (*firing_function)(void *context, uint32_t phase, const port *ports
         fired = "\n".join(
             f"{self.signature(actor)}; /* {comment(actor)} */" for actor in self.actors
         )
-        return f"""/* {comment(self.graph.name)}{title}, in an arena of {self.arena_bytes} bytes. */
-#ifndef {capitals}_H
-#define {capitals}_H
-
-#include <stdint.h>
-
-#ifdef __cplusplus
-extern "C" {{
-#endif
-
-#define {capitals}_ARENA_BYTES {self.arena_bytes}
+        head = f"{comment(self.graph.name)}{title}, in an arena of {self.arena_bytes} bytes."
+        text = f"""#define {capitals}_ARENA_BYTES {self.arena_bytes}
 #define {capitals}_ARENA_WORDS {max(self.arena_bytes // 8, 1)} /* of 64 bits */
 {defines}
 /* Tokens of a channel that a firing may use: an input that it reads, or an output that
@@ -164,12 +170,8 @@ void {name}_initial_tokens(void *context, int channel, const {name}_port *tokens
 /* For you to fill in: one firing of each actor. Its ports are its inputs, then its outputs. */
 {fired}
 
-{constants(self)}#ifdef __cplusplus
-}}
-#endif
-
-#endif
-"""
+{constants(self)}"""
+        return header_file(name, head, ("stdint.h",), text.removesuffix("\n"))
 
     def ends(self, actor: str) -> list[tuple[Channel, bool]]:
         """Return the channels of an actor, inputs before outputs, each with whether it is one."""
@@ -419,10 +421,7 @@ static {name}_state state;
 ```
 
 - `make test` runs three iterations here, and checks that each leaves the channels as they were.
-- `make qemu` and `make qemu-m55` do so on an emulated Cortex-M4 and Cortex-M55 (they need
-  `arm-none-eabi-gcc` and `qemu-system-arm`).
-- `make size` prints flash and static RAM, cross-compiled for a Cortex-M4.
-"""
+{QEMU_IN_WORDS}{SIZE_IN_WORDS}"""
 
 
 def _header(texts: _GraphProgram) -> str:

@@ -14,13 +14,13 @@ from cnn2csdf.network import Layer
 from cnn2csdf.stored_tensors import stored_as
 from cnn2csdf.weights import Model
 from csdf.errors import InvalidPlan
-from planners.code.c_text import identifier, short_lines
+from planners.code.c_text import header_file, identifier, short_lines
 from planners.code.initialisers import structures_of
 from planners.code.interface import reserved
 from planners.code.kernel_files import INLINED
 from planners.code.machines import require_target
-from planners.code.names import Renamed, TensorNames
-from planners.code.packaging import UNVERSIONED, version_macro
+from planners.code.names import TensorNames
+from planners.code.packaging import PLAIN, Package, version_macro
 from planners.code.parts import comment, functions_in, used
 from planners.code.ports import LibraryPort
 from planners.code.primitives.calls import FILES, Lying, WayCalls, WayTables
@@ -48,33 +48,24 @@ def is_selection(plan: StreamingPlan) -> bool:
 
 
 def selection_sources(
-    model: Model,
-    plan: StreamingPlan,
-    name: str,
-    *,
-    target: str | None = None,
-    version: str = UNVERSIONED,
-    renamed: Renamed = (),
+    model: Model, plan: StreamingPlan, name: str, package: Package = PLAIN
 ) -> Written:
     """Return the texts of a library for a model and a selection of primitives.
 
-    target: of machines.TARGETS, whose instructions the kernels may use. version: of the library.
-    renamed: tensors, with their names in C.
+    package: its target, whose instructions the kernels may use, its version, and the names of tensors.
 
     Raises UnsupportedOperator for a layer or a primitive without C, InvalidNetwork for a model
     without weights, InvalidPlan where a layer has no primitive or too small a workspace.
     """
-    require_target(target)
+    require_target(package.target)
     require_weights(model)
-    return _ProgramWriter(model, plan, identifier(name), target, renamed).written(version)
+    return _ProgramWriter(model, plan, identifier(name), package).written()
 
 
 class _ProgramWriter:
-    def __init__(
-        self, model: Model, plan: StreamingPlan, name: str, target: str | None, renamed: Renamed
-    ) -> None:
-        self.network, self.plan, self.name, self.target = model.network, plan, name, target
-        self._names = TensorNames(self.network, renamed)
+    def __init__(self, model: Model, plan: StreamingPlan, name: str, package: Package) -> None:
+        self.network, self.plan, self.name, self._package = model.network, plan, name, package
+        self._names = TensorNames(self.network, package.renamed)
         self.tables = WayTables(name, name_of=self._names.__getitem__)
         self.calls = WayCalls(model, self.tables)
         self._buffers = {buffer.name: buffer for buffer in plan.buffers}
@@ -155,13 +146,13 @@ class _ProgramWriter:
         shape = self.network.layer(buffer.tensor).shape
         return Lying(shape=shape, layout=buffer.layout or CHW, offset=buffer.offset)
 
-    def written(self, version: str) -> Written:
+    def written(self) -> Written:
         wanted = self.tables.wanted | {"work_on", "move_map", "map", "work", "step"}
         kernels = self.tables.wanted & frozenset().union(*map(functions_in, FILES))
         weights, source = weights_text(self.name, self.tables), self._source(wanted)
         return Written(
             name=self.name,
-            header=self._header(version, weights, source),
+            header=self._header(weights, source),
             source=source,
             weights=weights,
             weights_header=weights_header(self.name, self.tables),
@@ -180,28 +171,16 @@ class _ProgramWriter:
         ports += [f"float *{port.parameter}" for port in self.outputs]
         return ", ".join([f"{self.name}_state *state", *ports])
 
-    def _header(self, version: str, weights: str, functions: str) -> str:
+    def _header(self, weights: str, functions: str) -> str:
         name, capitals = self.name, self.name.upper()
         sizes = "".join(
             f"#define {capitals}_{port.parameter.upper()}_ELEMENTS {port.elements}\n"
             for port in (*self.inputs, *self.outputs)
         )
-        described = (
+        about = (
             f"{comment(self.network.name)}: inference in an arena of {self.plan.arena_bytes} bytes."
         )
-        return with_checksum(
-            short_lines(f"""/* {described} */
-#ifndef {capitals}_H
-#define {capitals}_H
-
-#include <stddef.h>
-#include <stdint.h>
-
-#ifdef __cplusplus
-extern "C" {{
-#endif
-
-{version_macro(name, version)}
+        text = f"""{version_macro(name, self._package.version)}
 #define {capitals}_ARENA_BYTES {self.plan.arena_bytes}
 #define {capitals}_ARENA_ELEMENTS {max(self.plan.arena_bytes // ELEMENT_BYTES, 1)}
 {sizes}
@@ -222,15 +201,9 @@ typedef struct {{
 /* Run the network on a frame. Tensors lie row by row, in a row column by column, the channels of
    a place side by side; tensors that are no feature maps as they are. */
 {name}_status {name}_run({self._parameters});
-
-#ifdef __cplusplus
-}}
-#endif
-
-#endif
-"""),
-            weights,
-        )
+"""
+        header = header_file(name, about, ("stddef.h", "stdint.h"), text)
+        return with_checksum(short_lines(header), weights)
 
     def _source(self, wanted: set[str]) -> str:
         name = self.name
@@ -258,7 +231,7 @@ typedef struct {{
         structures = structures_of(FILES)
         pieces = [
             prologue(name, self.calls, f"typedef {name}_element element;\n"),
-            *used(wanted, FILES, self.target),
+            *used(wanted, FILES, self._package.target),
             f'#include "{name}_weights.h"',
             *self.tables.definitions(structures),
             steps_table(self.calls),
