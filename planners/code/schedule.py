@@ -504,71 +504,59 @@ class Schedule:
         computing_stages = [stage for stage in self.stages if stage.copied is None]
         return group_of | {stage.running.result: stage.group for stage in computing_stages}
 
-    def _add_copy(self, stage: PlacedStage) -> None:
-        """Add a stage that copies rows of a tensor from one buffer to another."""
-        running = stage.running
-        assert stage.copied is not None
-        source, targets = stage.copied
-        source_number = (
-            self._numbers[running.result] if source is None else self._buffer_number(source)
-        )
-        first_source = len(self._inputs)
-        self._inputs.append(self._argument_row(running.result, 0, NULL, NULL, source_number))
-        row = table_row(
-            mode="COPIED",
-            rows=running.stage.rows,
-            firings=len(running.targets),
-            first_row=0,
-            sums=0,
-            layers=NULL,
-            sources=f"&inputs[{first_source}]",
-            layer_count=0,
-            source_count=1,
-            result=f"&tensors[{self._buffer_number(targets[0])}]",
-        )
-        self._stages.append(row)
-
     def _add_stage(self, stage: PlacedStage) -> None:
-        """Add a stage with its layers and the tensors that they read."""
-        if stage.copied is not None:
-            self._add_copy(stage)
-            return
+        """Add a stage with its layers and the tensors that they read.
+
+        A stage of a streamed input, or of copies, has no layers.
+        """
         running = stage.running
-        first_layer = len(self._layers)
-        if not running.is_streamed_input:
-            nodes = [self.calls.node(layer) for layer in running.layers]
-            block = self.plan.buffer_of(Kind.WRITE_BUFFER, running.result, stage.group)
-            calls = self.calls.stage_calls(
-                stage.mode, nodes, self._channel_blocks, is_stored=block is not None
-            )
-            if block is not None:
-                calls[-1] = self._through_write_buffer(stage, calls[-1], block)
-            for node, call in zip(nodes, calls, strict=True):
-                self._add_layer(stage, node, call)
-        first_source = len(self._inputs)
-        for index, name in enumerate(stage.sources):
-            self._inputs.append(self._argument_row(name, len(running.layers) + index, NULL, NULL))
-        layers = f"&layers[{first_layer}]" if not running.is_streamed_input else NULL
-        sources = f"&inputs[{first_source}]" if stage.sources else NULL
         if len(running.targets) > MOST_ROWS:
             raise InvalidPlan(f"stage {running.result!r} fires more than {MOST_ROWS} times")
-        is_tiled = stage.mode == "BY_TILES"
+        layers = () if stage.copied or running.is_streamed_input else running.layers
+        first_layer = len(self._layers)
+        if layers:
+            self._add_layers(stage)
+        first_source, result = len(self._inputs), self._numbers[running.result]
+        if stage.copied is None:
+            for index, name in enumerate(stage.sources):
+                local = len(running.layers) + index
+                self._inputs.append(self._argument_row(name, local, NULL, NULL))
+        else:
+            source, targets = stage.copied
+            copied = result if source is None else self._buffer_number(source)
+            self._inputs.append(self._argument_row(running.result, 0, NULL, NULL, copied))
+            result = self._buffer_number(targets[0])
+        sources = len(self._inputs) - first_source
         row = table_row(
             mode=stage.mode,
             rows=running.stage.rows,
             firings=len(running.targets),
             first_row=self._first_row(stage),
-            sums=self._tiling(stage) if is_tiled else self._accumulator_offset(stage),
-            layers=layers,
-            sources=sources,
-            layer_count=0 if running.is_streamed_input else len(running.layers),
-            source_count=len(stage.sources),
-            result=f"&tensors[{self._numbers[running.result]}]",
+            sums=self._tiling(stage)
+            if stage.mode == "BY_TILES"
+            else self._accumulator_offset(stage),
+            layers=f"&layers[{first_layer}]" if layers else NULL,
+            sources=f"&inputs[{first_source}]" if sources else NULL,
+            layer_count=len(layers),
+            source_count=sources,
+            result=f"&tensors[{result}]",
         )
         self._stages.append(row)
-        self.most_ranges = max(self.most_ranges, len(running.layers) + len(stage.sources))
-        self.most_layers = max(self.most_layers, len(running.layers))
+        self.most_ranges = max(self.most_ranges, len(layers) + sources)
+        self.most_layers = max(self.most_layers, len(layers))
         self.has_parts |= stage.mode == "BY_PARTS"
+
+    def _add_layers(self, stage: PlacedStage) -> None:
+        """Add the layers of a stage that computes."""
+        nodes = [self.calls.node(layer) for layer in stage.running.layers]
+        block = self.plan.buffer_of(Kind.WRITE_BUFFER, stage.running.result, stage.group)
+        calls = self.calls.stage_calls(
+            stage.mode, nodes, self._channel_blocks, is_stored=block is not None
+        )
+        if block is not None:
+            calls[-1] = self._through_write_buffer(stage, calls[-1], block)
+        for node, call in zip(nodes, calls, strict=True):
+            self._add_layer(stage, node, call)
 
     def _through_write_buffer(
         self, stage: PlacedStage, call: KernelCall, buffer: StreamBuffer

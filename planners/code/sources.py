@@ -356,44 +356,51 @@ class _SourceWriter:
 
     def _source(self) -> tuple[KernelUse, SourceText]:
         """The kernels that the C uses, and the C without them."""
+        schedule = self.schedule
         switches = frozenset(self.macros.switches.items())
         structures = structures_of(self._files(), frozenset(name for name, on in switches if on))
-        tables = self.schedule.text(structures)
-        wanted = self.tables.wanted | {"tensor", "argument", "layer", "stage", "group"}
-        wanted |= {"step"} | ({self.macros.sweep} if self.schedule.most_layers > 1 else set())
-        wanted |= {"reader"} if self.schedule.can_stage else set()
-        wanted |= {"turns"} if self.schedule.order.turns else set()
-        wanted |= {"duplicate"} if self.schedule.duplicates else set()
-        if self.schedule.beginnings:
-            wanted |= {"beginning", "variable", "joint"}
-            wanted |= {"join_rows"} if self.schedule.state_rings else set()
-        tiles = ["as_tile"] if self.schedule.has_tiles else []
-        wanted.update(tiles)
-        blocks = ["store_blocks"] if self.schedule.write_buffers else []
-        wanted |= {"in_block"} if blocks else set()
-        moved = ["copy_weights"] if self.schedule.moved.lines else []
-        wanted |= {"weights_copy"} if moved else set()
-        ports = (*self.inputs, *self.outputs)
-        wanted |= {"copy_elements", *(port.copying for port in ports if port.is_shifted)}
+        tables = schedule.text(structures)
         behind = short_lines(self.interface.definitions())
-        functions = sorted(
-            {self.macros.advance, "begin_group", *tiles, *blocks, *moved, *called(behind)}
+        functions = {self.macros.advance, "begin_group", *called(behind)}
+        functions |= _used_of(
+            {
+                "as_tile": schedule.has_tiles,
+                "store_blocks": schedule.write_buffers,
+                "copy_weights": schedule.moved.lines,
+            }
         )
-        scheduler = used(functions, SCHEDULER, switches=switches)
-        reals = self._reals()
-        definitions = [f'#include "{self.name}_weights.h"', *self.tables.definitions(structures)]
-        definitions += self.schedule.moved.definitions()
-        definitions += [STORE_BLOCKS] if blocks else []
+        kernels = _used_of(
+            {
+                self.macros.sweep: schedule.most_layers > 1,
+                "reader": schedule.can_stage,
+                "turns": schedule.order.turns,
+                "duplicate": schedule.duplicates,
+                "beginning": schedule.beginnings,
+                "variable": schedule.beginnings,
+                "joint": schedule.beginnings,
+                "weights_copy": schedule.moved.lines,
+            }
+        )
+        views = self._functions_of_views()
+        kernels |= self.tables.wanted | views
+        kernels |= {"tensor", "argument", "layer", "stage", "group", "step", "copy_elements"}
+        kernels |= {port.copying for port in (*self.inputs, *self.outputs) if port.is_shifted}
+        real_tables = schedule.calls.real_tables
+        reals = frozenset(real_tables.wanted | views if real_tables.wanted else ())
         shared = shared_with_reals(reals) if reals else frozenset()
+        scheduler = used(functions, SCHEDULER, switches=switches)
         use = KernelUse(
             elements=self._elements(),
             files=self._files(),
-            wanted=frozenset(wanted | mentioned(scheduler) | shared),
-            scheduler=tuple(functions),
+            wanted=frozenset(kernels | mentioned(scheduler) | shared),
+            scheduler=tuple(sorted(functions)),
             reals=reals,
-            conversions=frozenset(wanted),
+            conversions=frozenset(kernels),
             switches=switches,
         )
+        definitions = [f'#include "{self.name}_weights.h"', *self.tables.definitions(structures)]
+        definitions += schedule.moved.definitions()
+        definitions += [STORE_BLOCKS] if schedule.write_buffers else []
         text = SourceText(
             before=self.macros.text(),
             tables="\n\n".join(filter(None, [*definitions, tables])),
@@ -401,14 +408,15 @@ class _SourceWriter:
         )
         return use, text
 
-    def _reals(self) -> frozenset[str]:
-        """Names of kernels for real layers among integers."""
-        wanted = self.schedule.calls.real_tables.wanted
-        if not wanted:
-            return frozenset()
-        more = {"as_tile"} if self.schedule.has_tiles else set()
-        more |= {"in_block"} if self.schedule.write_buffers else set()
-        return frozenset(wanted | more | ({"join_rows"} if self.schedule.state_rings else set()))
+    def _functions_of_views(self) -> set[str]:
+        """Functions that change the view of a tensor: for a tile, a block, or a ring of state."""
+        return _used_of(
+            {
+                "as_tile": self.schedule.has_tiles,
+                "in_block": self.schedule.write_buffers,
+                "join_rows": self.schedule.state_rings,
+            }
+        )
 
     def _elements(self) -> str:
         """The elements of the arena, as headers of kernels are named."""
@@ -427,6 +435,11 @@ class _SourceWriter:
         if self.cmsis_nn is not None:
             return WITH_CMSIS_NN
         return SINGLES if calls.is_single else INTEGERS
+
+
+def _used_of(names: Mapping[str, object]) -> set[str]:
+    """Return the names of C that a library uses. names: with a value that is true where it does."""
+    return {name for name, is_used in names.items() if is_used}
 
 
 def weights_text(name: str, tables: Tables) -> str:
