@@ -39,14 +39,11 @@ class TensorNames:
             if output in tensors:  # of an input that goes out as it is, another name
                 self._names.setdefault(output, f"{name}_output" if tensor in inputs else name)
         self._renamed = frozenset(self._names)
-        long = []
         for tensor in tensors:
-            if len(identifier(tensor)) > LONGEST_NAME:
-                long.append(tensor)
-            else:
+            if len(identifier(tensor)) <= LONGEST_NAME:
                 self._names.setdefault(tensor, identifier(tensor))
         taken = set(self._names.values())
-        for tensor in long:
+        for tensor in tensors:
             if tensor not in self._names:
                 candidates = [*short_forms(tensor)]
                 free = (form for form in candidates if form not in taken)

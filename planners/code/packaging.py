@@ -45,6 +45,17 @@ class ModelSource:
         return self.name if self.sha256 is None else f"{self.name}, SHA-256 {self.sha256}"
 
 
+def _is_line(text: str) -> bool:
+    return bool(text.strip()) and text.isprintable()
+
+
+def _is_date(text: str) -> bool:
+    try:
+        return datetime.date.fromisoformat(text).isoformat() == text
+    except ValueError:
+        return False
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Package:
     """Description of a library (version, author, origin), and the build systems that get files.
@@ -66,24 +77,20 @@ class Package:
     renamed: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
-        if not _VERSION.fullmatch(self.version):
-            raise InvalidArgument(
-                f"library version {self.version!r}; expected three numbers, such as 1.2.0"
-            )
-        if self.author is not None and not (self.author.strip() and self.author.isprintable()):
-            raise InvalidArgument(f"author {self.author!r}; expected a name in one line")
-        if self.url is not None and not _ADDRESS.fullmatch(self.url):
-            raise InvalidArgument(
-                f"url {self.url!r}; expected an address such as https://example.org"
-            )
-        if not _EXPRESSION.fullmatch(self.model_license):
-            raise InvalidArgument(
-                f"model licence {self.model_license!r}; expected an SPDX expression, such as MIT"
-            )
-        if self.date is not None and not _is_date(self.date):
-            raise InvalidArgument(
-                f"date {self.date!r}; expected year-month-day, such as 2026-01-31"
-            )
+        for what, value, is_right, expected in (
+            ("library version", self.version, _VERSION.fullmatch, "three numbers, such as 1.2.0"),
+            ("author", self.author, _is_line, "a name in one line"),
+            ("url", self.url, _ADDRESS.fullmatch, "an address such as https://example.org"),
+            (
+                "model licence",
+                self.model_license,
+                _EXPRESSION.fullmatch,
+                "an SPDX expression, such as MIT",
+            ),
+            ("date", self.date, _is_date, "year-month-day, such as 2026-01-31"),
+        ):
+            if value is not None and not is_right(value):
+                raise InvalidArgument(f"{what} {value!r}; expected {expected}")
         for project in self.projects:
             if project not in PROJECTS:
                 raise InvalidArgument(f"project {project!r}; expected one of {', '.join(PROJECTS)}")
@@ -132,13 +139,6 @@ def origin_in(banner: str) -> tuple[str, ...]:
     lines = (line.removeprefix(" * ") for line in banner.partition("*/")[0].splitlines())
     listed = (line.partition(", SHA-256")[0] for line in lines)
     return tuple(line for line in listed if line.startswith((MODEL_LINE, TARGET_LINE)))
-
-
-def _is_date(text: str) -> bool:
-    try:
-        return datetime.date.fromisoformat(text).isoformat() == text
-    except ValueError:
-        return False
 
 
 def with_banners(files: Mapping[str, str], package: Package) -> dict[str, str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sys
 from collections import Counter
@@ -77,19 +76,13 @@ def work(options: argparse.Namespace) -> int:
     try:
         planned = _planned(options)
         with answers.working(f"writing {options.output}"):
-            answer = (
-                _single(planned[0], options) if len(planned) == 1 else _several(planned, options)
-            )
+            answer = _written(planned, options)
     except _NoLibrary as reason:
         print(f"csdf deploy: {reason}", file=sys.stderr)
         return reason.exit_code
     if options.misra is not None:
         answer = _with_misra(answer, options)
-    print(
-        json.dumps(answer.as_json, indent=2)
-        if options.json
-        else answers.in_words(answer.lines, options)
-    )
+    answers.show(answer.as_json, answer.lines, options)
     return answers.ANSWERED
 
 
@@ -181,20 +174,14 @@ def _bench(options: argparse.Namespace) -> int:
         model, name=options.name, ram=options.ram, flash=options.flash, package=_package(options)
     )
     write_folder(options.output, benchmark.files)
-    counts = {
+    answer = {
+        "network": model.network.name,
+        "library": benchmark.name,
         "ways": benchmark.ways,
         "ram_bytes": benchmark.arena_bytes,
         "flash_bytes": benchmark.weight_bytes,
+        "files": list(benchmark.files),
     }
-    if options.json:
-        answer = {
-            "network": model.network.name,
-            "library": benchmark.name,
-            **counts,
-            "files": list(benchmark.files),
-        }
-        print(json.dumps(answer, indent=2))
-        return answers.ANSWERED
     lines = [
         f"{model.network.name}: {benchmark.ways} ways to compute {benchmark.layers} "
         "layers, to be timed in "
@@ -203,7 +190,7 @@ def _bench(options: argparse.Namespace) -> int:
         *answers.written(list(benchmark.files), options.output),
         f"  next     make -C {options.output} profile",
     ]
-    print(answers.in_words(lines, options))
+    answers.show(answer, lines, options)
     return answers.ANSWERED
 
 
@@ -350,34 +337,67 @@ def _fitted(
     return answer_with_alternatives(request, stop)
 
 
-def _single(planned: Planned, options: argparse.Namespace) -> Answer:
-    """Write the library of one network."""
-    library = library_of(
-        planned.model,
-        planned.method.plan,
-        name=options.name,
-        kernels=options.kernels,
-        scratch=_scratch(planned.method, options),
-        target=_target(options),
-        package=_package(options),
-    )
-    _require_flash(library.written.weight_bytes, options)
+def _written(planned: Sequence[Planned], options: argparse.Namespace) -> Answer:
+    """Write the library of a network, or those of several, which share an arena and kernels."""
+    library, members = _libraries(planned, options)
+    _require_flash(sum(member.weight_bytes for member in members), options)
     _store(library, options)
-    document = {
-        **_planned_json(planned, library.written, options),
-        "library": library.name,
-        "target": _target(options),
-        "files": list(library.files),
-    }
-    lines = [
-        _planned_line(planned, library.written, options),
-        _ram_line([planned], [library.written], options),
-        f"  kernels  {', '.join(library.written.kernels)}",
-        _target_line(options),
-        *_by_cmsis_nn([library.written]),
-        *_ends(library.files, options),
+    pairs = list(zip(planned, members, strict=True))
+    described = [_planned_json(member, written, options) for member, written in pairs]
+    lines = [_planned_line(member, written, options) for member, written in pairs]
+    common = {"library": library.name, "target": _target(options)}
+    if isinstance(library, Library):
+        document = {**described[0], **common}
+        kernels = [f"  kernels  {', '.join(library.written.kernels)}"]
+    else:
+        document = {**common, "ram_bytes": library.arena_bytes, "networks": described}
+        kernels = []
+        lines = [
+            f"{len(planned)} networks, one at a time, in "
+            f"{needed_bytes_in_words(_ram_bytes(planned, members, options))} of RAM (arena "
+            f"{library.arena_bytes} bytes), {needed_bytes_in_words(library.weight_bytes)} of flash "
+            "for parameters",
+            *(f"  {line}" for line in lines),
+        ]
+    document["files"] = list(library.files)
+    lines += [_ram_line(planned, members, options), *kernels, _target_line(options)]
+    lines += [
+        f"  cmsis-nn {member.cmsis_nn.in_words()}"
+        for member in members
+        if member.cmsis_nn is not None
     ]
-    return Answer(document, lines)
+    return Answer(document, [*lines, *_ends(library.files, options)])
+
+
+def _libraries(
+    planned: Sequence[Planned], options: argparse.Namespace
+) -> tuple[Library | Libraries, tuple[Written, ...]]:
+    """Return the library of a network, or of several, and the C of each network."""
+    target, package = _target(options), _package(options)
+    largest = max((member.method for member in planned), key=lambda method: method.ram_bytes)
+    scratch = _scratch(largest, options)
+    if len(planned) == 1:
+        library = library_of(
+            planned[0].model,
+            planned[0].method.plan,
+            name=options.name,
+            kernels=options.kernels,
+            scratch=scratch,
+            target=target,
+            package=package,
+        )
+        return library, (library.written,)
+    libraries = combined_libraries(
+        [
+            Member(model=member.model, plan=member.method.plan, scratch=scratch)
+            for member in planned
+        ],
+        name=options.name or "networks",
+        kernels=options.kernels,
+        target=target,
+        package=package,
+    )
+    return libraries, libraries.members
 
 
 def _store(library: Library | Libraries, options: argparse.Namespace) -> None:
@@ -395,49 +415,6 @@ def _store(library: Library | Libraries, options: argparse.Namespace) -> None:
             f"output {output!r}: equal, or at the limits of its type, in all frames of the test, "
             "which may miss wrong weights",
         )
-
-
-def _several(planned: Sequence[Planned], options: argparse.Namespace) -> Answer:
-    """Write the libraries of several networks, which share an arena and kernels."""
-    largest = max((member.method for member in planned), key=lambda method: method.ram_bytes)
-    members = [
-        Member(model=member.model, plan=member.method.plan, scratch=_scratch(largest, options))
-        for member in planned
-    ]
-    package = combined_libraries(
-        members,
-        name=options.name or "networks",
-        kernels=options.kernels,
-        target=_target(options),
-        package=_package(options),
-    )
-    _require_flash(package.weight_bytes, options)
-    _store(package, options)
-    answer = {
-        "library": package.name,
-        "target": _target(options),
-        "ram_bytes": package.arena_bytes,
-        "networks": [
-            _planned_json(member, written, options)
-            for member, written in zip(planned, package.members, strict=True)
-        ],
-        "files": list(package.files),
-    }
-    lines = [
-        f"{len(planned)} networks, one at a time, in "
-        f"{needed_bytes_in_words(_ram_bytes(planned, package.members, options))} of RAM (arena "
-        f"{package.arena_bytes} bytes), {needed_bytes_in_words(package.weight_bytes)} of flash for "
-        "parameters",
-        *(
-            f"  {_planned_line(member, written, options)}"
-            for member, written in zip(planned, package.members, strict=True)
-        ),
-        _ram_line(planned, package.members, options),
-        _target_line(options),
-        *_by_cmsis_nn(package.members),
-        *_ends(package.files, options),
-    ]
-    return Answer(answer, lines)
 
 
 def _target(options: argparse.Namespace) -> str:
@@ -525,15 +502,6 @@ def _planned_json(
         "inputs": [port.to_json() for port in written.inputs],
         "outputs": [output.to_json() for output in written.outputs],
     }
-
-
-def _by_cmsis_nn(members: Sequence[Written]) -> list[str]:
-    """Lines on the share of CMSIS-NN in each network; none without CMSIS-NN."""
-    return [
-        f"  cmsis-nn {member.cmsis_nn.in_words()}"
-        for member in members
-        if member.cmsis_nn is not None
-    ]
 
 
 def _ends(files: Iterable[str], options: argparse.Namespace) -> list[str]:

@@ -91,9 +91,6 @@ def _mapped(graph: Graph, options: argparse.Namespace, stop: Stop) -> int:
         "state_bytes": written.state_bytes,
         "files": list(written.files),
     }
-    if options.json:
-        print(answers.json_text(document, options))
-        return answers.ANSWERED
     lines = [
         f"{graph.name}: {planned.arena_bytes} B of RAM for channels, at most {written.state_bytes} B "
         f"of state; {answers.counted(len(planned.cores), 'processor')}, "
@@ -106,7 +103,7 @@ def _mapped(graph: Graph, options: argparse.Namespace, stop: Stop) -> int:
         *answers.written(list(written.files), options.output),
         f"  next     make -C {options.output} test",
     ]
-    print(answers.in_words(lines, options))
+    answers.show(document, lines, options)
     return answers.ANSWERED
 
 
