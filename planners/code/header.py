@@ -74,7 +74,7 @@ typedef struct {{
 /* Run the network on a frame. Feature maps are in HWC order: the channels of a pixel are contiguous.
    Other tensors have the order of the file. Memory of a frame and of outputs is outside of the arena,
    except at the address of an input. Real numbers of a frame are finite.{self._shifted()} */
-{name}_status {name}_{self._interface.verb}({self._interface.parameters()});
+{name}_status {name}_{self._interface.verb}({self._interface.frame_parameters()});
 
 /* Address of an output in the arena: valid after a frame, until an input is written into the arena
    or the next frame begins. number: from 0 on. NULL for a wrong number or state, and while a frame

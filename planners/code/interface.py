@@ -10,7 +10,7 @@ from cnn2csdf.network import Network
 from planners.code.c_text import MACROS, unlike
 from planners.code.ports import LibraryPort, LibraryPorts
 from planners.code.schedule import Schedule
-from planners.code.status import checked, checks_defined, init_defined, refuse
+from planners.code.status import checked_function, checks_defined, init_defined, refuse
 from planners.plan.plan import Memory
 
 # Identifiers of the functions that this module writes: a parameter with such a name would hide them.
@@ -131,13 +131,9 @@ class Interface:
 #endif
 """
         reset = f"{wait}{self._reset_kept_c}    end_frame(state);\n"
-        text = f"""
-{name}_status {name}_reset(instance *state)
-{{
-{checked(name, reset)}}}
-"""
+        functions = ["", checked_function(name, "reset", "instance *state", reset)]
         if not self.schedule.beginnings:
-            return text
+            return "\n".join(functions)
         saved = "    save_kept(state, to);\n"
         restored = f"{wait}    restore_kept(state, from);\n"
         capitals, checksum_at = name.upper(), self._saved_bytes - WORD_BYTES
@@ -171,15 +167,13 @@ class Interface:
     }}
 #endif
 """
-        return f"""{text}
-{name}_status {name}_save(const instance *state, void *to, size_t bytes)
-{{
-{checked(name, saved, missing[0])}}}
-
-{name}_status {name}_restore(instance *state, const void *from, size_t bytes)
-{{
-{checked(name, f"{restored}    end_frame(state);{chr(10)}", missing[1])}}}
-"""
+        restored += "    end_frame(state);\n"
+        for verb, parameters, statements, refused in (
+            ("save", "const instance *state, void *to, size_t bytes", saved, missing[0]),
+            ("restore", "instance *state, const void *from, size_t bytes", restored, missing[1]),
+        ):
+            functions.append(checked_function(name, verb, parameters, statements, refused))
+        return "\n".join(functions)
 
     @property
     def _reset_kept_c(self) -> str:
@@ -197,13 +191,11 @@ class Interface:
         refused = refuse(self.name, "IS_IN_HOOK(state)", "BUSY")
         return f"#ifdef {self.name.upper()}_YIELD\n{refused}#endif\n"
 
-    def parameters(self) -> str:
+    def frame_parameters(self) -> str:
         """Return the parameters of the function that executes a frame."""
-        return self._parameters(self.inputs, self.outputs)
+        return self.parameters(self.inputs, self.outputs)
 
-    def _parameters(
-        self, inputs: Sequence[LibraryPort] = (), outputs: Sequence[LibraryPort] = ()
-    ) -> str:
+    def parameters(self, inputs: Iterable[LibraryPort], outputs: Iterable[LibraryPort]) -> str:
         """Return the parameters of a function: the state, then ports."""
         listed = [f"{self.name}_state *state"]
         listed += [f"const {port.kind} *{port.parameter}" for port in inputs]
@@ -226,7 +218,7 @@ void *{name}_input({name}_state *state, int number);
    of a frame: -D{capitals}_YIELD calls a function after each firing. The outputs are then at
    {name}_output. Until then the frame is in progress: functions that need a complete frame
    return {capitals}_BUSY. {name}_step returns {capitals}_NO_FRAME if no frame is in progress. */
-{name}_status {name}_begin({self._parameters(self.inputs, self._outside_outputs())});
+{name}_status {name}_begin({self.parameters(self.inputs, self._outside_outputs())});
 {name}_status {name}_step({name}_state *state);
 """
         rows = self.network.layer(self.streamed_input).shape
@@ -314,7 +306,7 @@ const void *{name}_output(const instance *state, int number)
         return f"""
 /* Set the addresses of outputs outside the arena: call it before the first row of the first frame, and
    before a frame with other addresses. */
-{self.name}_status {self.name}_results({self._parameters(outputs=self._outside_outputs())});
+{self.name}_status {self.name}_results({self.parameters((), self._outside_outputs())});
 """
 
     def _set_outside_pointers_c(self, ports: Sequence[LibraryPort]) -> str:
@@ -414,15 +406,9 @@ void *{name}_input(instance *state, int number)
 {{
 {self._tensor_address_c(numbers)}}}
 
-{name}_status {name}_begin({self._parameters(self.inputs, results)})
-{{
-{checked(name, begin_body, refused)}}}
-
-APART {name}_status {name}_step(instance *state)
-{{
-{checked(name, step, idle)}}}
-
-{name}_status {name}_{self.verb}({self.parameters()})
+{checked_function(name, "begin", self.parameters(self.inputs, results), begin_body, refused)}
+APART {checked_function(name, "step", "instance *state", step, idle)}
+{name}_status {name}_{self.verb}({self.frame_parameters()})
 {{
     {name}_status status = {missing}
         : {call}    while (status == {capitals}_OK) {{
@@ -456,16 +442,14 @@ APART {name}_status {name}_step(instance *state)
         """C of the functions for a streamed input: NAME_results, NAME_push_row and NAME_run."""
         name, capitals = self.name, self.name.upper()
         port, results = self.inputs[0], self._outside_outputs()
-        results_function = set_results = ""
+        functions, set_results = [""], ""
         if results:
             listed = ", ".join(["state", *(result.parameter for result in results)])
             set_results = f"    (void){name}_results({listed});\n"
             pointers = self._set_outside_pointers_c(results)
-            results_function = f"""
-{name}_status {name}_results({self._parameters(outputs=results)})
-{{
-{checked(name, pointers, self._refuse_null_c(results) + self._refuse_busy_c)}}}
-"""
+            refused = self._refuse_null_c(results) + self._refuse_busy_c
+            parameters = self.parameters((), results)
+            functions.append(checked_function(name, "results", parameters, pointers, refused))
         required_pointers = ["row", *(f"state->outside[{result.outside}]" for result in results)]
         row_missing = refuse(
             name,
@@ -481,16 +465,13 @@ APART {name}_status {name}_step(instance *state)
 {indent(self._output_copies_c(), "    ")}        status = {capitals}_OK;
     }}
 """
-        return f"""{results_function}
-{name}_status {name}_push_row(instance *state, const {port.kind} *row)
-{{
-{checked(name, self._push_row_c(), row_missing + self._refuse_hook_c)}}}
-
-{name}_status {name}_run({self.parameters()})
-{{
-    int32_t row;
-{checked(name, frame, required)}}}
-"""
+        row, parameters = f"instance *state, const {port.kind} *row", self.frame_parameters()
+        refused = row_missing + self._refuse_hook_c
+        functions += [
+            checked_function(name, "push_row", row, self._push_row_c(), refused),
+            checked_function(name, "run", parameters, frame, required, "    int32_t row;\n"),
+        ]
+        return "\n".join(functions)
 
 
 def _missing(ports: Iterable[LibraryPort]) -> str:

@@ -131,10 +131,6 @@ class KernelFiles:
         defined += [f"#define {switch} {int(value)}" for switch, value in varying]
         return "\n".join([*defined, *self._included[name]])
 
-    def behind_tables(self) -> str:
-        """Return C that includes the functions that walk through the tables."""
-        return f'#include "{SCHEDULING}"'
-
     def _add(self, file: str, topic: str, pieces: Iterable[str]) -> None:
         guard = file.upper().replace(".", "_")
         body = "\n\n".join(piece for piece in pieces if piece)

@@ -220,9 +220,7 @@ includes={",".join(PurePath(header).name for header in headers)}
 """
     if ESP_IDF in package.projects:
         described = {
-            "version": package.version,
-            "description": about,
-            "license": package.whole_license,
+            **_described(about, package),
             **({"maintainers": [package.author]} if package.author is not None else {}),
             **({"url": package.url} if package.url is not None else {}),
         }
@@ -235,13 +233,17 @@ includes={",".join(PurePath(header).name for header in headers)}
     return files
 
 
+def _described(about: str, package: Package) -> dict[str, str]:
+    """Return the facts of a library that several build systems ask for."""
+    licence = package.whole_license
+    return {"version": package.version, "description": about, "license": licence}
+
+
 def _platformio(name: str, about: str, headers: Sequence[str], package: Package) -> str:
     """library.json of PlatformIO."""
     described = {
         "name": name,
-        "version": package.version,
-        "description": about,
-        "license": package.whole_license,
+        **_described(about, package),
         **({"authors": [{"name": package.author}]} if package.author is not None else {}),
         **({"homepage": package.url} if package.url is not None else {}),
         "frameworks": "*",

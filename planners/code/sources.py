@@ -20,7 +20,7 @@ from planners.code.calls.cmsis_nn import ANY, CmsisNN, ScratchLimit
 from planners.code.header import HeaderWriter
 from planners.code.initialisers import structures_of
 from planners.code.interface import Interface, memory_parameters, reserved
-from planners.code.kernel_files import KernelFiles, KernelUse
+from planners.code.kernel_files import SCHEDULING, KernelFiles, KernelUse
 from planners.code.layer_descriptor import shared_with_reals
 from planners.code.machines import HELIUM, Target, has_floating_point, has_helium, require_target
 from planners.code.names import TensorNames
@@ -154,7 +154,7 @@ def with_shared_kernels(members: Sequence[Written], target: Target = None) -> tu
 
 def _joined(name: str, text: SourceText, files: KernelFiles) -> str:
     """The C of a network between the headers that it includes, without unused macros."""
-    pieces = [files.before_tables(name), text.tables, files.behind_tables(), text.behind]
+    pieces = [files.before_tables(name), text.tables, f'#include "{SCHEDULING}"', text.behind]
     macros = without_unused_macros(text.before, mentioned([*files.headers.values(), *pieces]))
     return "\n\n".join([macros, *pieces])
 

@@ -162,10 +162,16 @@ def where_ok(name: str, statements: str) -> str:
     return f"    if (status == {name.upper()}_OK) {{\n{body}    }}\n"
 
 
-def checked(name: str, statements: str, refused: str = "") -> str:
-    """Return the body of a function: statements for a state of this library, then the status.
+def checked_function(
+    name: str, verb: str, parameters: str, statements: str, refused: str = "", variable: str = ""
+) -> str:
+    """Return NAME_verb, which executes statements for a state of this library; it returns the status.
 
-    refused: statements of refuse().
+    refused: statements of refuse(). variable: declared before.
     """
-    begin = f"    {name}_status status = state_status(state);\n"
-    return f"{begin}{refused}{where_ok(name, statements)}    return status;\n"
+    return f"""{name}_status {name}_{verb}({parameters})
+{{
+{variable}    {name}_status status = state_status(state);
+{refused}{where_ok(name, statements)}    return status;
+}}
+"""

@@ -352,7 +352,11 @@ def mapped_graph(
 
     Raises InvalidMapping. Raises GaveUp if too many firings would have to be simulated.
     """
-    _require_bound(graph, mapping)
+    for actor in graph.actors:
+        if actor.name not in mapping.binding:
+            raise InvalidMapping(
+                f"actor {actor.name!r} is bound to no processor; a program has one for each"
+            )
     used = tuple(dict.fromkeys(mapping.binding[actor.name] for actor in graph.actors))
     cores = tuple(Core(name=name) for name in used)
     require_valid(graph, Platform(name="processors", cores=cores), mapping)
@@ -363,7 +367,7 @@ def mapped_graph(
         return recurrence
     counts = repetition_vector(graph)
     turns = recurrence.times * blocks[used[0]] // len(mapping.orders[used[0]].periodic)
-    actor = mapping.orders[used[0]].periodic[0]
+    first = mapping.orders[used[0]].periodic[0]
     return MappedGraph(
         graph=graph,
         cores=tuple(
@@ -377,16 +381,8 @@ def mapped_graph(
             for core in used
         ),
         rings=_rings(graph, {**run.maximum, **run.limits}, token_bytes),
-        iterations=turns * mapping.orders[used[0]].periodic.count(actor) // counts[actor],
+        iterations=turns * mapping.orders[used[0]].periodic.count(first) // counts[first],
     )
-
-
-def _require_bound(graph: Graph, mapping: Map) -> None:
-    for actor in graph.actors:
-        if actor.name not in mapping.binding:
-            raise InvalidMapping(
-                f"actor {actor.name!r} is bound to no processor; a program has one for each"
-            )
 
 
 def _blocks(graph: Graph, mapping: Map, cores: Sequence[str]) -> dict[str, int]:

@@ -26,7 +26,7 @@ from planners.code.ports import LibraryPort
 from planners.code.primitives.calls import FILES, Lying, WayCalls, WayTables
 from planners.code.sources import Written, require_weights, weights_header, weights_text
 from planners.code.status import (
-    checked,
+    checked_function,
     checks_defined,
     init_declared,
     init_defined,
@@ -223,7 +223,8 @@ typedef struct {{
             )
         before, after = ("".join(moves[is_input]) for is_input in (True, False))
         ports = (*self.inputs, *self.outputs)
-        missing = " || ".join(f"IS_MISSING({port.parameter})" for port in ports)
+        pointers = " || ".join(f"IS_MISSING({port.parameter})" for port in ports)
+        missing = refuse(name, pointers, "NULL_POINTER")
         frame = f"""{before}    for (number = 0; number < {len(self.works)}; number++) {{
         work_on(&works[number], state->arena);
     }}
@@ -239,12 +240,11 @@ typedef struct {{
             structures.table("work", "works", self.works),
             checks_defined(name),
             init_defined(name, ["arena"], "    state->arena = arena;\n", is_wide=True),
-            f"""{name}_status {name}_run({self._parameters})
-{{
-    int32_t number;
-{checked(name, frame, refuse(name, missing, "NULL_POINTER"))}}}""",
+            checked_function(
+                name, "run", self._parameters, frame, missing, "    int32_t number;\n"
+            ),
         ]
-        return short_lines("\n\n".join(piece for piece in pieces if piece)) + "\n"
+        return short_lines("\n\n".join(piece for piece in pieces if piece))
 
 
 def prologue(name: str, calls: WayCalls, types: str) -> str:
