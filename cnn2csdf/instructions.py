@@ -102,7 +102,9 @@ def loops(
     counts_of = {(kernel, name): number for name, number in counts.items()}
     if is_real:
         counts_of |= _epilogue_loops(layer.shape, epilogue)
-        zeros = "many" if source is not None and _is_limited(source) else "few"
+        last = source and (source.operator, *source.epilogue)[-1]
+        # The last function of the source may cut numbers off at zero; products of zero are fast.
+        zeros = "many" if last and last.limits and last.limits[0] == 0 else "few"
         if not layer.operator.has_integer_weights:
             counts_of[kernel, f"products, {zeros} of zero"] = multiply_accumulates(layer, inputs)
     return {loop: number for loop, number in counts_of.items() if number}
@@ -213,7 +215,11 @@ def _integer_kernel(kernel: str, layer: Layer, single: str, *, is_short: bool) -
     Products of matrices in fixed point, or of int16, are computed by the kernel of convolutions.
     """
     operator = layer.operator
-    if not is_short and _has_table(operator, is_single=bool(single)):
+    # 8-bit integers pass through a lookup table.
+    has_table = operator.has_lookup_table and operator.is_scalar_function and not operator.is_limit
+    if operator.converts:
+        has_table = bool(single)
+    if has_table and not is_short:
         return TABLE_KERNEL
     if kernel == PRODUCT_KERNEL and (not single or is_short):
         kernel = "Convolution"
@@ -223,19 +229,6 @@ def _integer_kernel(kernel: str, layer: Layer, single: str, *, is_short: bool) -
     types = [stored.quantization for stored in layer.stored]
     has_zeros = operator.weight_role is not None and any(kind and kind.zero_point for kind in types)
     return kernel + short + single + (ZEROS_SUFFIX if has_zeros else "")
-
-
-def _has_table(operator: op.Operator, *, is_single: bool) -> bool:
-    """Whether 8-bit integers pass through a lookup table."""
-    if operator.converts:
-        return is_single
-    return operator.has_lookup_table and operator.is_scalar_function and not operator.is_limit
-
-
-def _is_limited(layer: Layer) -> bool:
-    """Whether the last function of a layer cuts numbers off at zero; products of zero are fast."""
-    limits = (layer.operator, *layer.epilogue)[-1].limits
-    return limits is not None and limits[0] == 0
 
 
 def _epilogue_loops(shape: Shape, operators: Sequence[op.Operator]) -> dict[tuple[str, str], int]:

@@ -193,25 +193,22 @@ class _GraphBuilder:
     ) -> None:
         """Add the nodes of a layer. Raises InvalidNetwork for an operator that ONNX lacks."""
         read = [tensors[source] for source in layer.inputs]
-        if isinstance(layer.operator, op.Input):
-            if layer.operator.file_dims is not None:
-                file_shape = Shape(dims=layer.operator.file_dims)
-                self._add(
-                    _reinterpreted(file_shape, layer.shape.dims),
-                    [layer.name],
-                    tensors[layer.name],
-                    f"{layer.name} seen",
-                    {},
-                )
-            return
-        if isinstance(layer.operator, op.Output):
-            if layer.operator.dims is not None:
-                nodes = _reinterpreted(inputs[0], layer.operator.dims)
+        match layer.operator:
+            case op.Input(file_dims=None):
+                return
+            case op.Input(file_dims=tuple(dims)):
+                nodes = _reinterpreted(Shape(dims=dims), layer.shape.dims)
+                self._add(nodes, [layer.name], tensors[layer.name], f"{layer.name} seen", {})
+                return
+            case op.Output(dims=None):
+                if read[0] != layer.name:
+                    copy = self._free_name(f"{layer.name} copy")
+                    self.nodes.append(helper.make_node("Identity", read, [layer.name], name=copy))
+                return
+            case op.Output(dims=tuple(dims)):
+                nodes = _reinterpreted(inputs[0], dims)
                 self._add(nodes, read, layer.name, f"{layer.name} seen", {})
-            elif read[0] != layer.name:
-                copy = self._free_name(f"{layer.name} copy")
-                self.nodes.append(helper.make_node("Identity", read, [layer.name], name=copy))
-            return
+                return
         chain = (layer.operator, *layer.epilogue)
         for step, operator in enumerate(chain):
             is_last = step == len(chain) - 1

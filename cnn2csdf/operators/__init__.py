@@ -13,5 +13,4 @@ from cnn2csdf.operators.operator import *
 from cnn2csdf.operators.products import *
 from cnn2csdf.operators.recurrences import *
 from cnn2csdf.operators.resizes import *
-from cnn2csdf.operators.states import *
 from cnn2csdf.operators.windows import *

@@ -13,7 +13,7 @@ as `is_view`, `reads_once` and `by_pixels` answer the questions of `operator.Ope
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import prod
 from typing import Literal, Self
@@ -51,8 +51,8 @@ from csdf.errors import InvalidNetwork, counted
 
 __all__ = [
     "ChannelShuffle", "Concatenation", "ConstantConcatenation", "Conversion", "DepthToSpace",
-    "Gather", "GatherPoints", "Identity", "Input", "Output", "PlaceOrder", "Repeat", "Reshape",
-    "Slice", "SpaceToDepth", "Transpose", "View",
+    "Gather", "GatherPoints", "Identity", "Input", "Next", "Output", "PlaceOrder", "Previous", "Repeat",
+    "Reshape", "Slice", "SpaceToDepth", "Transpose", "View",
 ]  # fmt: skip
 
 
@@ -102,6 +102,41 @@ class Output(RowMove):
             return same_rows(part)
         elements = to_memory_order(whole_tensor(part.inputs[0]))
         return rows_of_part(from_memory_order(elements, self.dims), part)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Previous(Input):
+    """The numbers that a variable holds when a frame begins.
+
+    begin: each number of the first frame, as it is stored;
+    None where they differ: then they are parameters.
+    """
+
+    is_state = True
+    variable: str
+    begin: int | None = 0
+
+    @property
+    def state_variable(self) -> str:
+        return self.variable
+
+    def less_offset(self, offset: int, *, is_fixed_point: bool) -> Previous:
+        return self if self.begin is None else replace(self, begin=self.begin - offset)
+
+    def trained(self, inputs: Sequence[Shape]) -> Mapping[str, Dims]:
+        return {} if self.begin is not None else {"initial": self.dims}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Next(Output):
+    """The numbers that a variable holds behind a frame: as many of the last rows as it has."""
+
+    is_state = True
+    variable: str
+
+    @property
+    def state_variable(self) -> str:
+        return self.variable
 
 
 class SameNumbers(RowByRow):

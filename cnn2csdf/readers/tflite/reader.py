@@ -18,8 +18,7 @@ from cnn2csdf.readers.between_tensors import (
 )
 from cnn2csdf.readers.tflite import (
     batches,
-    detections,
-    extended,
+    custom_operators,
     functions,
     moves,
     products,
@@ -225,8 +224,8 @@ def _add_layers(graph: TfliteGraph, assembly: TfliteAssembly) -> list[Obstacle]:
     lost: set[int] = set()  # tensors that a refused node would have written, or that need one
     for node in graph.nodes:
         convert = CONVERTERS.get(node.kind)
-        if convert is None and extended.extension_of(node) is not None:
-            convert = extended.extended
+        if convert is None and custom_operators.extension_of(node) is not None:
+            convert = custom_operators.extended
         if convert is None:
             obstacles.append(Obstacle(node=node, message=None))
             lost.update(node.outputs)
@@ -254,7 +253,7 @@ CONVERTERS: Mapping[str, Converter] = {
     "READ_VARIABLE": lambda node, assembly: assembly.read_variable(node),
     "VAR_HANDLE": nothing,
     **batches.CONVERTERS,
-    **detections.CONVERTERS,
+    **custom_operators.CONVERTERS,
     **functions.CONVERTERS,
     **moves.CONVERTERS,
     **products.CONVERTERS,

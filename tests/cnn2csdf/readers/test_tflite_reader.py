@@ -9,7 +9,7 @@ from cnn2csdf.onnx_files import writer
 from cnn2csdf.parameters import parameter_bytes
 from cnn2csdf.readers.model_files import read_model
 from cnn2csdf.readers.tflite import (
-    detections,
+    custom_operators,
     functions,
     moves,
     products,
@@ -414,7 +414,7 @@ def test_a_state_that_is_not_zero_is_refused_by_name():
 def test_each_operator_of_a_file_has_one_converter():
     names = [
         name
-        for module in (detections, functions, moves, products, recurrences, windows)
+        for module in (custom_operators, functions, moves, products, recurrences, windows)
         for name in module.CONVERTERS
     ]
     assert len(names) == len({*names})  # a later module would replace the converter of an earlier
