@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
-import sys
 import time
 from collections.abc import Sequence
 from pathlib import PurePath
@@ -29,16 +27,17 @@ from cnn2csdf.onnx_files.runtime import cropped_windows, has_runtime, runtime_ou
 from cnn2csdf.weights import Model
 from csdf.analysis.self_timed import self_timed_execution
 from csdf.cli import answers
+from csdf.cli.frame import output
 from csdf.cli.frame.long_work import stop_after
 from csdf.cli.options import storage
 from csdf.errors import ExecutionError
-from csdf.model.graph import Graph
 from csdf.status import Status
 from csdf.units import bytes_in_words, time_in_words
 from planners.memory.several_networks import run_frames
 from planners.memory.stateful import stateful_plan
 from planners.published.samos import NetworkMemory, network_memory
 
+PROGRAM = "csdf cnn verify"
 STEPS = 3  # that integers may be off
 COARSE = {Element.FLOAT16: 0.02, Element.BFLOAT16: 0.16}  # about 20 steps of the type
 
@@ -47,37 +46,77 @@ def work(options: argparse.Namespace) -> int:
     """Run, compare, print; return the exit code: 0 equal within tolerance, 1 not."""
     begin = time.perf_counter()
     model = chosen.read(options, with_weights=not options.random_weights, knows_state=True)
-    if model.network.keeps_state:
-        return _stateful(model, options, begin)
-    require_few_parts(model.network, chosen.granularity_of(options))
-    seed, remark = options.seed, "; the buffers do not depend on them"
-    model = with_weights("csdf cnn verify", model, seed, remark=remark)
-    memory = _memory(model.network, options)
-    counted = answers.counted(options.frames, "frame")
-    frames = random_frames(model.network, options.frames, options.seed)
-    with answers.working(f"running {counted} row by row and layer by layer"):
-        result = verify(
-            model,
-            memory.graph,
-            self_timed_execution(memory.graph, iterations=options.frames).firings,
-            frames,
-        )
-    runtime = _runtime(model.network, options, result, frames)
+    run = _stateful if model.network.keeps_state else _row_by_row
+    is_equal, document, lines = run(model, options)
     seconds = time.perf_counter() - begin
-    is_equal = result.worst.relative <= options.tolerance and (
-        runtime is None or _is_near(runtime, model.network, options)
-    )
-    if options.json:
-        document = _as_json(model.network, memory, result, runtime, is_equal, seconds)
-        print(json.dumps(document, indent=2))
-    else:
-        print(_as_text(model.network, memory, result, runtime, is_equal, options, seconds))
+    document["seconds"] = round(seconds, 6)
+    lines.append(answers.Detail(f"  time                {time_in_words(seconds)}"))
+    answers.show(document, lines, options)
     return answers.ANSWERED if is_equal else answers.NO
 
 
-def _stateful(model: Model, options: argparse.Namespace, begin: float) -> int:
+Outcome = tuple[bool, dict[str, Any], list[str]]  # whether outputs are equal; as JSON; in words
+
+
+def _row_by_row(model: Model, options: argparse.Namespace) -> Outcome:
+    """Run a network row by row in its smallest buffers, several frames pipelined, and compare."""
+    network = model.network
+    require_few_parts(network, chosen.granularity_of(options))
+    remark = "; the buffers do not depend on them"
+    model = with_weights(PROGRAM, model, options.seed, remark=remark)
+    memory = _memory(network, options)
+    counted = answers.counted(options.frames, "frame")
+    frames = random_frames(network, options.frames, options.seed)
+    with answers.working(f"running {counted} row by row and layer by layer"):
+        firings = self_timed_execution(memory.graph, iterations=options.frames).firings
+        result = verify(model, memory.graph, firings, frames)
+    runtime = _runtime(network, options, result, frames)
+    is_equal = result.worst.relative <= options.tolerance and (
+        runtime is None or _is_near(runtime, network, options)
+    )
+    buffers: list[dict[str, Any]] = [
+        {
+            "channel": channel.name,
+            "peak_bytes": result.run.peaks[channel.name] * (channel.token_size or 1),
+            "capacity_bytes": channel.capacity * (channel.token_size or 1),
+        }
+        for channel in memory.graph.channels
+        if channel.capacity is not None
+    ]
+    document = {
+        "network": network.name,
+        "equal": is_equal,
+        **result.to_json(),
+        "runtime_relative_difference": None if runtime is None else runtime.relative,
+        "buffer_bytes": memory.buffers,
+        "status": memory.status,
+        "buffers": buffers,
+    }
+    firing_count = answers.counted(result.run.firings, "firing")
+    lines = [
+        f"{network.name}: {_verdict(is_equal)}: {counted} row by row, {firing_count}",
+        _largest(result.worst),
+    ]
+    if runtime is not None:
+        lines.append(
+            f"  from ONNX Runtime   {runtime.largest:.3g}, {runtime.relative:.3g} of the largest output"
+        )
+    lines.append(
+        f"  buffers             {len(buffers)}, {bytes_in_words(memory.buffers)} in all, "
+        f"{memory.status}; each access inside its buffer"
+    )
+    width = max(len(buffer["channel"]) for buffer in buffers)
+    lines += [
+        f"  {buffer['channel']:<{width}}  {bytes_in_words(buffer['peak_bytes']):>9} of "
+        f"{bytes_in_words(buffer['capacity_bytes'])}"
+        for buffer in buffers
+    ]
+    return is_equal, document, lines
+
+
+def _stateful(model: Model, options: argparse.Namespace) -> Outcome:
     """Run a network that keeps a state in the bytes of its plan, frame after frame, and compare."""
-    model = with_weights("csdf cnn verify", model, options.seed)
+    model = with_weights(PROGRAM, model, options.seed)
     network = model.network
     element_bytes = options.element_bytes if options.is_element_given else None
     plan = stateful_plan(network, element_bytes=element_bytes).plan
@@ -87,7 +126,7 @@ def _stateful(model: Model, options: argparse.Namespace, begin: float) -> int:
         runs, states = run_frames(model, plan, frames), first_states(model)
         expected = [run_layer_by_layer(model, frame, states) for frame in frames]
     worst = worst_of(differences([run.outputs for run in runs], expected))
-    is_equal, seconds = worst.relative <= options.tolerance, time.perf_counter() - begin
+    is_equal = worst.relative <= options.tolerance
     document = {
         "network": network.name,
         "equal": is_equal,
@@ -103,17 +142,21 @@ def _stateful(model: Model, options: argparse.Namespace, begin: float) -> int:
             for buffer in plan.buffers
             if buffer.size
         ],
-        "seconds": round(seconds, 6),
     }
-    verdict = "equal" if is_equal else "DIFFERENT"
     lines = [
-        f"{network.name}: {verdict}: {counted}, one after the other, in {plan.arena_bytes} bytes, of "
-        f"which {plan.kept_bytes} stay",
-        f"  largest difference  {worst.largest:.3g}, {worst.relative:.3g} of the largest output",
-        answers.Detail(f"  time                {time_in_words(seconds)}"),
+        f"{network.name}: {_verdict(is_equal)}: {counted}, one after the other, in "
+        f"{plan.arena_bytes} bytes, of which {plan.kept_bytes} stay",
+        _largest(worst),
     ]
-    answers.show(document, lines, options)
-    return answers.ANSWERED if is_equal else answers.NO
+    return is_equal, document, lines
+
+
+def _verdict(is_equal: bool) -> str:  # noqa: FBT001
+    return "equal" if is_equal else "DIFFERENT"
+
+
+def _largest(worst: Difference) -> str:
+    return f"  largest difference  {worst.largest:.3g}, {worst.relative:.3g} of the largest output"
 
 
 def _runtime(
@@ -126,16 +169,16 @@ def _runtime(
     try:
         cropped = cropped_windows(options.model)
         if cropped:
-            print(
-                f"csdf cnn verify: {', '.join(cropped)}: SAME padding with a stride beyond the window, "
-                "where ONNX Runtime crops the input (microsoft/onnxruntime#10086); compared with ONNX "
-                "Runtime with the padding of 0 written out",
-                file=sys.stderr,
+            output.refusal(
+                PROGRAM,
+                f"{', '.join(cropped)}: SAME padding with a stride beyond the window, where ONNX "
+                "Runtime crops the input (microsoft/onnxruntime#10086); compared with ONNX Runtime "
+                "with the padding of 0 written out",
             )
         with answers.working("running ONNX Runtime"):
             references = runtime_outputs(options.model, network, frames)
     except ExecutionError as error:
-        print(f"csdf cnn verify: not compared with ONNX Runtime: {error}", file=sys.stderr)
+        output.refusal(PROGRAM, f"not compared with ONNX Runtime: {error}")
         return None
     return worst_of(differences(result.run.outputs, references))
 
@@ -164,78 +207,3 @@ def _memory(network: Network, options: argparse.Namespace) -> NetworkMemory:
         element_bytes=options.element_bytes,
         budget=stop_after(options.time_limit, storage.in_words),
     )
-
-
-def _buffers(graph: Graph, result: Verification) -> list[tuple[str, int, int]]:
-    """Name, most bytes in use, and bytes of each buffer."""
-    return [
-        (
-            channel.name,
-            result.run.peaks[channel.name] * (channel.token_size or 1),
-            channel.capacity * (channel.token_size or 1),
-        )
-        for channel in graph.channels
-        if channel.capacity is not None
-    ]
-
-
-def _as_text(
-    network: Network,
-    memory: NetworkMemory,
-    result: Verification,
-    runtime: Difference | None,
-    is_equal: bool,  # noqa: FBT001
-    options: argparse.Namespace,
-    seconds: float,
-) -> str:
-    buffers = _buffers(memory.graph, result)
-    width = max(len(name) for name, _, _ in buffers)
-    listed = [
-        f"  {name:<{width}}  {bytes_in_words(peak):>9} of {bytes_in_words(size)}"
-        for name, peak, size in buffers
-    ]
-    worst = result.worst
-    comparison = (
-        []
-        if runtime is None
-        else [
-            f"  from ONNX Runtime   {runtime.largest:.3g}, {runtime.relative:.3g} of the largest output"
-        ]
-    )
-    verdict = "equal" if is_equal else "DIFFERENT"
-    return answers.in_words(
-        [
-            f"{network.name}: {verdict}: {answers.counted(options.frames, 'frame')} row by row, "
-            f"{answers.counted(result.run.firings, 'firing')}",
-            f"  largest difference  {worst.largest:.3g}, {worst.relative:.3g} of the largest output",
-            *comparison,
-            f"  buffers             {len(buffers)}, {bytes_in_words(memory.buffers)} in all, "
-            f"{memory.status}; each access inside its buffer",
-            *listed,
-            answers.Detail(f"  time                {time_in_words(seconds)}"),
-        ],
-        options,
-    )
-
-
-def _as_json(
-    network: Network,
-    memory: NetworkMemory,
-    result: Verification,
-    runtime: Difference | None,
-    is_equal: bool,  # noqa: FBT001
-    seconds: float,
-) -> dict[str, Any]:
-    return {
-        "network": network.name,
-        "equal": is_equal,
-        **result.to_json(),
-        "runtime_relative_difference": None if runtime is None else runtime.relative,
-        "buffer_bytes": memory.buffers,
-        "status": memory.status,
-        "buffers": [
-            {"channel": name, "peak_bytes": peak, "capacity_bytes": size}
-            for name, peak, size in _buffers(memory.graph, result)
-        ],
-        "seconds": round(seconds, 6),
-    }
