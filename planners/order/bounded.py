@@ -86,22 +86,22 @@ class BoundedSearch:
 
     def __init__(
         self,
-        machine: GraphArrays,
+        arrays: GraphArrays,
         bound: int,
         *,
         start: int = 0,
         goal: int | None = None,
         capacity: int,
     ) -> None:
-        graph, backend = machine.graph, machine.backend
-        self._machine = machine
+        graph, backend = arrays.graph, arrays.backend
+        self._arrays = arrays
         steps = range(graph.steps)
         goal = (1 << graph.steps) - 1 if goal is None else goal
         universe = [step for step in steps if (goal & ~start) >> step & 1]
         blank = backend.blank
         table = 1 << (2 * capacity).bit_length()
-        self._arrays = backend.kernel(kernel.Arrays)(
-            blank(capacity * machine.words),
+        self._states = backend.kernel(kernel.Arrays)(
+            blank(capacity * arrays.words),
             *(blank(capacity) for _ in range(9)),
             blank(table),
             blank(capacity + 1),
@@ -111,26 +111,25 @@ class BoundedSearch:
         self._prefix = blank(graph.steps + 1)
         self._search: Any = backend.kernel(kernel.OrderSearch)(
             backend.array(universe),
-            machine.counts,
-            machine.word,
-            machine.power,
-            machine.keys,
+            arrays.counts,
+            arrays.word,
+            arrays.power,
+            arrays.keys,
             self._prefix,
-            blank(machine.words),
+            blank(arrays.words),
             *(blank(graph.steps + 1) for _ in range(3)),
             bound,
             states_kernel.ENDLESS,
         )
-        self._begin = backend.kernel(kernel.begin_search)
-        self._go_on = backend.kernel(kernel.search_order)
-        self._cut_work = machine.cut.work
-        machine.load(start)
-        self._begin(machine.walk, self._arrays, self._search)
+        self._continue = backend.kernel(kernel.search_order)
+        self._cut_work = arrays.cut.work
+        arrays.load(start)
+        backend.kernel(kernel.begin_search)(arrays.walk, self._states, self._search)
 
     def run(self, states: int) -> int:
         """Expand at most this many states; return FOUND, NONE, FULL or UNDECIDED."""
-        machine = self._machine
-        return int(self._go_on(machine.walk, machine.cut, self._arrays, self._search, states))
+        arrays = self._arrays
+        return int(self._continue(arrays.walk, arrays.cut, self._states, self._search, states))
 
     @property
     def order(self) -> list[int]:
@@ -145,7 +144,7 @@ class BoundedSearch:
     @property
     def work(self) -> int:
         """Elementary steps of the search so far."""
-        return int(self._search.work + self._machine.cut.work - self._cut_work)
+        return int(self._search.work + self._arrays.cut.work - self._cut_work)
 
 
 def run_bounded(search: BoundedSearch, stop: Stop) -> int:

@@ -199,7 +199,7 @@ class _OrderSearch:
 
     def __init__(self, problem: OrderProblem) -> None:
         self._problem = problem
-        self._machine = GraphArrays(problem.numbered)
+        self._arrays = GraphArrays(problem.numbered)
         self._simple = simple_orders(problem)
         self._bound = ends_bound(problem.numbered)
         self._is_exhausted = False
@@ -209,7 +209,7 @@ class _OrderSearch:
             self._offer(order)
 
     def _peak_of(self, order: Sequence[int]) -> int:
-        return max(self._machine.costs(order), default=self._bound)
+        return max(self._arrays.costs(order), default=self._bound)
 
     def _offer(self, order: Sequence[int]) -> None:
         peak = self._peak_of(order)
@@ -223,9 +223,9 @@ class _OrderSearch:
     def run(self, stop: Stop) -> None:
         """Search until the order is optimal, or more states are needed than are stored."""
         costs = [0] * len(self._best)
-        for step, bytes_ in zip(self._best, self._machine.costs(self._best), strict=True):
+        for step, bytes_ in zip(self._best, self._arrays.costs(self._best), strict=True):
             costs[step] = bytes_
-        self._bound = cut_bound(self._machine, costs, stop)
+        self._bound = cut_bound(self._arrays, costs, stop)
         self._bisect(FIRST_STATES, stop)
         self._improve(ROUNDS[:1], stop)
         for states in MORE_STATES:
@@ -236,7 +236,7 @@ class _OrderSearch:
     def _within(self, bound: int, states: int, stop: Stop) -> int:
         """Search for an order within a bound; return FOUND, NONE or FULL."""
         stop.look(Progress(lower_bound=self._bound, best=self._peak))
-        search = BoundedSearch(self._machine, bound, capacity=states)
+        search = BoundedSearch(self._arrays, bound, capacity=states)
         outcome = run_bounded(search, stop)
         if outcome == FOUND:
             self._offer(search.order)
@@ -275,7 +275,7 @@ class _OrderSearch:
                 better = list(order)
                 for width, states in widths:
                     better = improve_by_windows(
-                        self._machine,
+                        self._arrays,
                         better,
                         width=width,
                         capacity=states,
@@ -319,7 +319,7 @@ def ends_bound(graph: NumberedGraph) -> int:
     return max(inputs, output_bytes)
 
 
-def cut_bound(machine: GraphArrays, costs: Sequence[int], stop: Stop) -> int:
+def cut_bound(arrays: GraphArrays, costs: Sequence[int], stop: Stop) -> int:
     """Return a lower bound on the peak of every order.
 
     costs: bytes of each step in any order, an upper bound on the bound of the step. A step whose costs
@@ -329,7 +329,7 @@ def cut_bound(machine: GraphArrays, costs: Sequence[int], stop: Stop) -> int:
     are submodular, so their minimum over these down-sets is a minimum cut. If a step overwrites a
     tensor, all other readers of the tensor ran before, and the step needs no bytes for its result.
     """
-    graph = machine.graph
+    graph = arrays.graph
     full = (1 << graph.steps) - 1
     descendants = [0] * graph.steps
     for step in reversed(graph.topological):
@@ -340,9 +340,9 @@ def cut_bound(machine: GraphArrays, costs: Sequence[int], stop: Stop) -> int:
         if costs[step] <= bound:
             break
         stop.look(Progress(lower_bound=bound))
-        before = machine.cut.work
+        before = arrays.cut.work
         upper = full & ~descendants[step] & ~(1 << step)
-        live, _ = machine.least_live(graph.ancestors[step], upper)
+        live, _ = arrays.least_live(graph.ancestors[step], upper)
         minimum = live + sum(graph.sizes[tensor] for tensor in graph.writes[step])
         minimum += graph.scratch[step]
         for tensor in graph.overwrites[step]:
@@ -351,15 +351,15 @@ def cut_bound(machine: GraphArrays, costs: Sequence[int], stop: Stop) -> int:
                 if reader != step:
                     lower |= graph.ancestors[reader] | 1 << reader
             if lower & ~upper == 0 and not graph.is_output[tensor]:
-                overwritten, _ = machine.least_live(lower, upper)
+                overwritten, _ = arrays.least_live(lower, upper)
                 minimum = min(minimum, overwritten + graph.scratch[step])
         bound = max(bound, minimum)
-        stop.spend((machine.cut.work - before) // WORK_A_MICROSECOND)
+        stop.spend((arrays.cut.work - before) // WORK_A_MICROSECOND)
     return bound
 
 
 def improve_by_windows(
-    machine: GraphArrays, order: list[int], *, width: int, capacity: int, stop: Stop
+    arrays: GraphArrays, order: list[int], *, width: int, capacity: int, stop: Stop
 ) -> list[int]:
     """Return an order with lower peaks in windows of `width` steps, which overlap by half.
 
@@ -371,13 +371,13 @@ def improve_by_windows(
         start = sum(1 << step for step in order[:begin])
         window = order[begin : begin + width]
         order[begin : begin + width] = _improve_window(
-            machine, window, start, capacity=capacity, stop=stop
+            arrays, window, start, capacity=capacity, stop=stop
         )
     return order
 
 
 def _improve_window(
-    machine: GraphArrays, window: list[int], start: int, *, capacity: int, stop: Stop
+    arrays: GraphArrays, window: list[int], start: int, *, capacity: int, stop: Stop
 ) -> list[int]:
     """Return the steps of a window in the order of lowest peak that searches of this size find.
 
@@ -385,16 +385,16 @@ def _improve_window(
     bound, the next step is half of the remaining gap; if a search ends early, the step gets shorter.
     """
     goal = start | sum(1 << step for step in window)
-    peak = max(machine.costs(window, start))
-    machine.load(start)
-    minimum, fall = int(machine.walk.live), 1
+    peak = max(arrays.costs(window, start))
+    arrays.load(start)
+    minimum, fall = int(arrays.walk.live), 1
     while minimum < peak:
         bound = max(minimum, peak - fall)
-        search = BoundedSearch(machine, bound, start=start, goal=goal, capacity=capacity)
+        search = BoundedSearch(arrays, bound, start=start, goal=goal, capacity=capacity)
         outcome = run_bounded(search, stop)
         if outcome == FOUND:
             window = search.order
-            peak = max(machine.costs(window, start))
+            peak = max(arrays.costs(window, start))
             fall *= 2
         elif outcome == NONE:
             minimum = search.blocked
