@@ -61,7 +61,9 @@ class WindowSearch:
         while (peak := blocks.peak(best)) > minimum:
             # Large neighbourhood search: the peak falls only if the highest block does, so it is in
             # the window.
-            window = self._around(self._highest(best), LEAST_WINDOW << failures % SIZES)
+            ends = (at * blocks.unit + room for at, room in zip(best, blocks.room, strict=True))
+            _, highest = max(zip(ends, range(len(blocks)), strict=True))
+            window = self._around(highest, LEAST_WINDOW << failures % SIZES)
             # A share of the gap at a time: one window rarely reaches the bound alone.
             goal = max(minimum, peak - max(blocks.unit, (peak - minimum) // PARTS_OF_GAP))
             pushing = self._pushing(window, best, turn)
@@ -78,12 +80,6 @@ class WindowSearch:
             for block, offset in zip((*window.free, *window.held), lower, strict=False):
                 best[block] = offset
             yield list(best) if lower else []
-
-    def _highest(self, offsets: Sequence[int]) -> int:
-        """Return a block that ends highest."""
-        blocks = self._blocks
-        ends = (at * blocks.unit + room for at, room in zip(offsets, blocks.room, strict=True))
-        return max(zip(ends, range(len(blocks)), strict=True))[1]
 
     def _around(self, block: int, minimum: int) -> _Window:
         """Return a window around the lifetime of a block, of `minimum` free blocks if possible.

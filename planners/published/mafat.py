@@ -199,13 +199,12 @@ def named_configuration(chain: TopologicalOrder, name: str) -> Configuration:
 def cuts_of(chain: TopologicalOrder) -> tuple[int, ...]:
     """Return the cuts of Algorithm 3 in its order, the end of what is tiled first: no cut."""
     end = tiled_sections(chain)
-    strided = [upto for upto in range(1, end) if any(map(_strides, chain.between(upto - 1, upto)))]
+    strided = [
+        upto
+        for upto in range(1, end)
+        if any(max(layer.operator.stride) > 1 for layer in chain.between(upto - 1, upto))
+    ]
     return (end, *reversed(strided[-CUTS:]))
-
-
-def _strides(layer: Layer) -> bool:
-    """Whether a layer moves its window by more than one place."""
-    return max(layer.operator.stride) > 1
 
 
 def paper_search(

@@ -23,16 +23,17 @@ from planners.primitives.profile import CHW, HWC
 class Direct(Primitive):
     """A kernel that loops in one order.
 
-    view: how the kernel indexes maps. arrange: how it wants its weights.
+    loops: the kernel. view: returns a map in the layout of the kernel. arrange: returns the weights in
+    the layout of the kernel. condition: on the convolution; None: any.
     """
 
     loops: Callable[..., None]
     view: Callable[[Array, str], Array]
     arrange: Callable[[Array, ConvolutionSizes], Array]
-    condition: Callable[[ConvolutionSizes], bool]
+    condition: Callable[[ConvolutionSizes], bool] | None
 
     def applies(self, sizes: ConvolutionSizes) -> bool:
-        return self.condition(sizes)
+        return self.condition is None or self.condition(sizes)
 
     def prepare(self, sizes: ConvolutionSizes, kernel: Array) -> Array:
         return np.ascontiguousarray(self.arrange(kernel, sizes))
@@ -48,29 +49,28 @@ class Direct(Primitive):
         )
 
 
-def _outside(kernel: Array, _: ConvolutionSizes) -> Array:
+def _filters_outermost(kernel: Array, _: ConvolutionSizes) -> Array:
+    """Return the weights as they are: (filters, channels, rows, columns)."""
     return kernel
 
 
 def _in_fours(kernel: Array, _: ConvolutionSizes) -> Array:
+    """Return (filters / 4, channels, rows, columns, 4 filters)."""
     filters, channels, rows, columns = kernel.shape
     return kernel.reshape(filters // 4, 4, channels, rows, columns).transpose(0, 2, 3, 4, 1)
 
 
-def _inside(kernel: Array, sizes: ConvolutionSizes) -> Array:
-    """(rows, columns, channels, filters of a group)."""
+def _filters_innermost(kernel: Array, sizes: ConvolutionSizes) -> Array:
+    """Return (rows, columns, channels, filters of a group)."""
     _, channels, rows, columns = kernel.shape
     grouped = kernel.reshape(sizes.groups, sizes.group_filters, channels, rows, columns)
-    inside = grouped.transpose(3, 4, 0, 2, 1)
-    return inside.reshape(rows, columns, sizes.channels, sizes.group_filters)
+    innermost = grouped.transpose(3, 4, 0, 2, 1)
+    return innermost.reshape(rows, columns, sizes.channels, sizes.group_filters)
 
 
-def _channels_inside(kernel: Array, _: ConvolutionSizes) -> Array:
+def _channels_innermost(kernel: Array, _: ConvolutionSizes) -> Array:
+    """Return (rows, columns, channels) of a depthwise convolution."""
     return kernel[:, 0].transpose(1, 2, 0)
-
-
-def _any(_: ConvolutionSizes) -> bool:
-    return True
 
 
 def _four_filters(sizes: ConvolutionSizes) -> bool:
@@ -96,13 +96,20 @@ DIRECT = tuple(
         condition=condition,
     )
     for name, loops, sources, target, arrange, condition in (
-        ("map by map", kernels.by_maps, (CHW,), CHW, _outside, _any),
-        ("row by row", kernels.by_rows, (CHW, HWC), CHW, _outside, _any),
-        ("rows of all filters", kernels.by_rows_of_all_filters, (CHW,), CHW, _outside, _any),
+        ("map by map", kernels.by_maps, (CHW,), CHW, _filters_outermost, None),
+        ("row by row", kernels.by_rows, (CHW, HWC), CHW, _filters_outermost, None),
+        (
+            "rows of all filters",
+            kernels.by_rows_of_all_filters,
+            (CHW,),
+            CHW,
+            _filters_outermost,
+            None,
+        ),
         ("four filters", kernels.by_four_filters, (CHW, HWC), CHW, _in_fours, _four_filters),
-        ("place by place", kernels.by_places, (HWC, CHW), HWC, _inside, _any),
-        ("four places", kernels.by_four_places, (HWC, CHW), HWC, _inside, _one_group),
-        ("depthwise", kernels.depthwise_by_places, (HWC,), HWC, _channels_inside, _depthwise),
+        ("place by place", kernels.by_places, (HWC, CHW), HWC, _filters_innermost, None),
+        ("four places", kernels.by_four_places, (HWC, CHW), HWC, _filters_innermost, _one_group),
+        ("depthwise", kernels.depthwise_by_places, (HWC,), HWC, _channels_innermost, _depthwise),
     )
     for source in sources
 )

@@ -25,7 +25,10 @@ def elements_read(network: Network, layer: Layer, index: int, outputs: Boxes) ->
     source = network.layer(layer.inputs[index]).shape
     window = window_of(network, layer)
     if window is not None:
-        return union(_under_window(window, box) for box in outputs)
+        return union(
+            (_channels_read(window, maps), window.rows.needed(down), window.columns.needed(across))
+            for maps, down, across in outputs
+        )
     operator = layer.operator
     if source == layer.shape and (operator.is_elementwise or layer.is_output):
         return outputs
@@ -58,12 +61,6 @@ def parameters_read(network: Network, layer: Layer, outputs: Boxes, parameters: 
         for maps, down, across in outputs
     )
     return count(kernels) * window.channels // window.groups
-
-
-def _under_window(window: FusedLayer, box: Box) -> Box:
-    filters, down, across = box
-    maps = _channels_read(window, filters)
-    return maps, window.rows.needed(down), window.columns.needed(across)
 
 
 def _channels_read(window: FusedLayer, filters: PositionSet) -> PositionSet:

@@ -19,7 +19,7 @@ weights are counted, not biases.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
@@ -375,16 +375,20 @@ def groups_of(stages: Sequence[TraversalStep], first: int, end: int) -> Iterator
         return
     skips = tuple(_skips(members, number_of))
     inner = {number for numbers in sources for number in numbers} | {source for source, _ in skips}
-    ends = (stage for number, stage in enumerate(members, 1) if number not in inner)
-    if not _have_equal_areas(ends):
-        return
+    windows = [stage.window for stage in members]
+    areas = {
+        window and (window.rows.outputs, window.columns.outputs)
+        for number, window in enumerate(windows, 1)
+        if number not in inner
+    }
+    if len(areas) != 1 or None in windows:
+        return  # the ends of a group are cut alike, so they have equal rows and columns
     written = frozenset(
         number
         for number, stage in enumerate(members, 1)
-        if number in inner and _is_read_outside(stage, first, end)
+        if number in inner
+        and (stage.needs_dram or any(not first <= reader < end for reader in stage.readers))
     )
-    if any(stage.window is None for stage in members):
-        return
     window, distinct_maps = members[0].window, members[0].distinct_maps
     repeats_maps = window is not None and distinct_maps < window.channels
     input_skips = tuple(_skips(members, {members[0].source: 0}))
@@ -425,19 +429,6 @@ def _skips(members: Sequence[TraversalStep], number_of: Mapping[str, int]) -> It
     """Pairs (map, layer) of elementwise reads of the numbered tensors."""
     for number, stage in enumerate(members, 1):
         yield from ((number_of[name], number) for name in stage.operands if name in number_of)
-
-
-def _have_equal_areas(ends: Iterable[TraversalStep]) -> bool:
-    """Whether the results of all these stages have the same numbers of rows and columns."""
-    windows = [stage.window for stage in ends]
-    return (
-        len({window and (window.rows.outputs, window.columns.outputs) for window in windows}) == 1
-    )
-
-
-def _is_read_outside(stage: TraversalStep, first: int, end: int) -> bool:
-    """Whether the result of a stage is read by any reader other than stages [first, end)."""
-    return stage.needs_dram or any(not first <= reader < end for reader in stage.readers)
 
 
 def _fused_layers(
