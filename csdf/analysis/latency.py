@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Container, Iterable, Mapping
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from csdf.analysis.bound_channels import bound_channels
+from csdf.analysis.components import strong_components
 from csdf.analysis.consistency import repetition_vector
+from csdf.analysis.execution import ExecutionWhy, first_starts, recurrence
 from csdf.analysis.liveness import deadlock
-from csdf.analysis.self_timed import self_timed_execution
+from csdf.analysis.self_timed import (
+    RECURRENCE_LIMIT,
+    list_firings,
+    require_few,
+)
+from csdf.analysis.throughput import throughput
 from csdf.arguments import public
-from csdf.errors import CsdfError, Deadlocked
+from csdf.errors import CsdfError, Deadlocked, NoRecurrence
 from csdf.model.graph import Graph
 from csdf.model.indexed import indexed
 from csdf.model.schedule import Firing
 from csdf.model.shown import Shown
 from csdf.model.untimed import ValuedRun
+from csdf.status import because
 from csdf.time_limit import Budget, Stop, stop_of
 
 
@@ -30,7 +39,8 @@ def latency(
     ends with the last of its firings of `sink` to end. The longest over the transient and one
     steady part. None if iterations overtake one another for ever, so that no latency is the longest.
     Raises Deadlocked, InvalidGraph for an unknown actor, GaveUp where the budget, a stop or seconds,
-    ends.
+    ends, or where no state recurs although source and sink keep pace, such as behind a part of the
+    graph that runs ahead of both.
     Source: Ghamarian et al., Latency minimization for synchronous data flow graphs, DSD 2007, for
     one iteration of source and sink.
     """
@@ -43,17 +53,91 @@ def latency(
 def _longest_self_timed(
     graph: Graph, source: str | None, sink: str | None, distance: int, stop: Stop
 ) -> Fraction | None:
-    """The longest latency over the transient and one steady part; None where no state recurs."""
-    execution = self_timed_execution(graph, budget=stop)
-    if execution.deadlock is not None:
-        raise Deadlocked(f"graph {graph.name!r} deadlocks and has no latency: {execution.deadlock}")
-    if execution.steady is None:
-        return None
-    if distance:
-        count = execution.iterations + distance
-        execution = self_timed_execution(graph, iterations=count, budget=stop)
-    firings = execution.firings
-    return max(iteration_times(graph, firings, source=source, sink=sink, distance=distance))
+    """The longest latency over the transient and one steady part; None where it has no limit.
+
+    Actors that neither source nor sink wait for are left out: they may be slower for ever.
+    """
+    blocked = deadlock(graph, budget=stop)
+    if blocked is not None:
+        raise Deadlocked(f"graph {graph.name!r} deadlocks and has no latency: {blocked}")
+    whole = repetition_vector(graph)
+    part = graph if source is None or sink is None else _needed(graph, (source, sink))
+    repetitions = {actor.name: whole[actor.name] for actor in part.actors}
+    numbers, firings = indexed(bound_channels(part)), list(repetitions.values())
+    require_few(sum(firings))
+    limit = RECURRENCE_LIMIT
+    steady = recurrence(numbers, firings, limit=limit, budget=stop)
+    if steady is None:
+        paces = _paces(part, repetitions, stop)
+        start = min(paces.values()) if source is None else paces[source]
+        if start != (max(paces.values()) if sink is None else paces[sink]):
+            return None
+        if len(set(paces.values())) == 1:  # a state will recur
+            size = sum(firings) + sum(numbers.initial_tokens)
+            limit = max(limit, COMPARED_NUMBERS // size)
+            steady = recurrence(numbers, firings, limit=limit, budget=stop)
+    if steady is None:
+        raise NoRecurrence(because(ExecutionWhy.NO_RECURRENCE, iterations=limit))
+    shown = steady.transient + steady.iterations + distance
+    require_few(sum(firings) * shown)
+    starts = first_starts(numbers, repetitions, shown, budget=stop)
+    listed = list_firings(part, starts, stop)
+    return max(iteration_times(graph, listed, source=source, sink=sink, distance=distance))
+
+
+def _needed(graph: Graph, names: Iterable[str]) -> Graph:
+    """Return the part of a graph that decides when these actors fire: all they wait for."""
+    producers = defaultdict(list)
+    for channel in bound_channels(graph).channels:
+        producers[channel.consumer].append(channel.producer)
+    waiting = list(names)
+    needed = set(waiting)
+    while waiting:
+        for producer in producers[waiting.pop()]:
+            if producer not in needed:
+                needed.add(producer)
+                waiting.append(producer)
+    return _between(graph, needed)
+
+
+def _between(graph: Graph, names: Container[str]) -> Graph:
+    """Return the graph of these actors and the channels between them."""
+    return replace(
+        graph,
+        actors=tuple(actor for actor in graph.actors if actor.name in names),
+        channels=tuple(
+            channel
+            for channel in graph.channels
+            if channel.producer in names and channel.consumer in names
+        ),
+        origin=None,
+    )
+
+
+def _paces(graph: Graph, repetitions: Mapping[str, int], stop: Stop) -> dict[str, Fraction]:
+    """Return the long-run time of an iteration of each actor: of the slowest part that it waits for.
+
+    repetitions: firings of each actor in an iteration. If all are equal, a state of the graph recurs.
+    """
+    bounded = bound_channels(graph)
+    numbers = indexed(bounded)
+    successors: list[list[int]] = [[] for _ in graph.actors]
+    for producer, consumer in zip(numbers.producer, numbers.consumer, strict=True):
+        successors[producer].append(consumer)
+    component = strong_components(len(graph.actors), successors)
+    pace = [Fraction(0)] * (max(component) + 1)
+    for number in reversed(range(len(pace))):
+        members = [actor for actor, assigned in enumerate(component) if assigned == number]
+        names = {numbers.actor_names[actor] for actor in members}
+        subgraph = _between(bounded, names)
+        first = numbers.actor_names[members[0]]
+        scale = Fraction(repetitions[first], repetition_vector(subgraph)[first])
+        period = throughput(subgraph, budget=stop).period
+        pace[number] = max(pace[number], scale * (period or 0))
+        for actor in members:
+            for following in successors[actor]:
+                pace[component[following]] = max(pace[component[following]], pace[number])
+    return {name: pace[component[a]] for a, name in enumerate(numbers.actor_names)}
 
 
 def iteration_times(
@@ -81,6 +165,8 @@ def iteration_times(
             ends[iteration] = max(ends.get(iteration, firing.end), firing.end)
     return [ends[n + distance] - starts[n] for n in sorted(starts) if n + distance in ends]
 
+
+COMPARED_NUMBERS = 10**9  # of states, to wait for one that is certain to recur
 
 # Tokens that firings consume between two checks of the stop: about a hundredth of a second.
 TOKENS = 50_000
@@ -110,8 +196,8 @@ def dependency_latency(
 
     Iteration n of the source is paired with iteration n + distance of the sink, the first that needs
     it; `latency` pairs iterations of the same number. Raises Deadlocked; CsdfError
-    where the sink never needs the source; InvalidGraph for an unknown actor; GaveUp where the
-    budget, a stop or seconds, ends.
+    where the sink never needs the source; InvalidGraph for an unknown actor; GaveUp as `latency`
+    does.
     Source: Ghamarian et al., Latency minimization for synchronous data flow graphs, DSD 2007,
     section 3.
     """

@@ -91,7 +91,7 @@ def self_timed_execution(
     if iterations is None and steady is not None and steady.time:
         observed = _continued(graph, starts, repetitions, steady)
     return SelfTimedExecution(
-        firings=_firings(graph, starts, stop),
+        firings=list_firings(graph, starts, stop),
         iterations=shown,
         transient=None if steady is None else steady.transient,
         steady=None if steady is None else steady.iterations,
@@ -110,7 +110,9 @@ def require_few(firings: int) -> None:
         )
 
 
-def _firings(graph: Graph, starts: Mapping[str, Sequence[int]], stop: Stop) -> tuple[Firing, ...]:
+def list_firings(
+    graph: Graph, starts: Mapping[str, Sequence[int]], stop: Stop
+) -> tuple[Firing, ...]:
     """List the firings by start time; a merge looks at the stop, which one sort of millions cannot."""
     unit = graph.time_unit
 

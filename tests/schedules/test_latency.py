@@ -2,7 +2,7 @@ import pytest
 
 from csdf.analysis.latency import iteration_times, latency
 from csdf.analysis.self_timed import self_timed_execution
-from csdf.errors import CsdfError, InvalidGraph
+from csdf.errors import CsdfError, GaveUp, InvalidGraph
 from csdf.model.builder import GraphBuilder
 
 
@@ -67,6 +67,43 @@ def test_without_a_bound_the_latency_may_grow_for_ever():
     # Iteration i starts at 2i and ends at 2 + 3(i + 1).
     assert iteration_times(graph, self_timed_execution(graph, iterations=3).firings) == [5, 6, 7]
     assert latency(graph) is None
+
+
+def test_many_initial_tokens_do_not_end_the_search_for_a_steady_part():
+    graph = (
+        GraphBuilder()
+        .actor("a", 1, overlap=False)
+        .actor("b", 2, overlap=False)
+        .channel("a", 1, "b", 1, capacity=1_200)
+        .graph()
+    )
+    # Once the channel is full, iteration i starts as 1,200 iterations of b before it have ended.
+    assert latency(graph) == 2 * 1_200
+    with pytest.raises(GaveUp, match="no state recurred in"):
+        latency(GraphBuilder().actor("a", 1).channel("a", 1, "a", 1, initial_tokens=2**63).graph())
+
+
+def chain():
+    """a and c are slower than the actors before them, without a bound."""
+    return (
+        GraphBuilder()
+        .actor("ahead", 1, overlap=False)
+        .actor("a", 3, overlap=False)
+        .actor("b", 3, overlap=False)
+        .actor("c", 7, overlap=False)
+        .channel("ahead", 1, "a", 1)
+        .channel("a", 1, "b", 1)
+        .channel("b", 1, "c", 2)
+        .graph()
+    )
+
+
+def test_actors_that_run_ahead_or_behind_leave_the_latency_of_others():
+    assert latency(chain(), "ahead", "ahead") == 2  # two firings in an iteration of all
+    assert latency(chain(), "a", "c") is None
+    assert latency(chain(), "ahead", "b") is None
+    with pytest.raises(GaveUp, match="no state recurred in 1000 iterations"):
+        latency(chain(), "a", "b")
 
 
 def test_a_deadlocked_graph_has_no_latency():
