@@ -216,7 +216,9 @@ def _integer_kernel(kernel: str, layer: Layer, single: str, *, is_short: bool) -
     """
     operator = layer.operator
     # 8-bit integers pass through a lookup table.
-    has_table = operator.has_lookup_table and operator.is_scalar_function and not operator.is_limit
+    has_table = (
+        operator.has_lookup_table and operator.is_scalar_function and operator.limits is None
+    )
     if operator.converts:
         has_table = bool(single)
     if has_table and not is_short:

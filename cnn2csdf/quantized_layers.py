@@ -80,11 +80,11 @@ def _merged_layers(
             is_table = is_of_one_element(layer) and not _are_short(
                 (*input_types, last.quantization)
             )
-            has_limits = all(function.operator.is_limit for function in chain)
+            has_limits = all(function.operator.limits is not None for function in chain)
             has_kernel = has_limits and _has_integer_form(layer, input_types, last.quantization)
             return (*chain, last) if is_table or has_kernel else ()
         chain.append(last)
-        if not (last.operator.is_limit or all(map(is_of_one_element, (layer, *chain)))):
+        if not (last.operator.limits is not None or all(map(is_of_one_element, (layer, *chain)))):
             break
     return ()
 
@@ -130,7 +130,11 @@ def _has_integer_form(
         case op.Softmax(is_logarithm=is_logarithm):
             return not (is_logarithm or is_short)
         case op.Activation(function=function):
-            return not is_short or function == "prelu" or (is_alike and layer.operator.is_limit)
+            return (
+                not is_short
+                or function == "prelu"
+                or (is_alike and layer.operator.limits is not None)
+            )
         case op.BatchNormalization():
             return True
         case op.Resize(function=function):
@@ -154,7 +158,7 @@ def goes_by_table(layer: Layer) -> bool:
         return False
     has_kernel = operator.elementwise_function in FUNCTIONS_OF_PAIRS
     return not (has_kernel or operator.has_lookup_table) or any(
-        not function.is_limit for function in layer.epilogue
+        function.limits is None for function in layer.epilogue
     )
 
 
@@ -187,7 +191,7 @@ def lookup_tables(
         names = tuple(tensor.name for tensor in layer.stored)
         return (LookupTable(operator, layer.epilogue, source, result, names),)
     if operator.has_lookup_table:
-        has_kernel = (operator.is_limit and source == result) or source.element.bytes > 1
+        has_kernel = (operator.limits is not None and source == result) or source.element.bytes > 1
         is_table = operator.is_scalar_function and not has_kernel
         return (LookupTable(operator, (), source, result),) if is_table else without
     step: op.Operator = op.Conversion()

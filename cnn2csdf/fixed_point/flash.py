@@ -167,7 +167,7 @@ def initial_sums(
     types = input_types[0] if input_types else None
     if types is None or types.element.bytes > 1 or types.zero_point == types.element.middle:
         return 0
-    if is_depthwise or operator.scatters_products or operator.summed_frames > 1:
+    if is_depthwise or operator.scatters_products or operator.frames_per_output > 1:
         return 0
     arrays = derived_arrays(layer, input_types)
     factors = arrays.get("multipliers", arrays.get("factors"))

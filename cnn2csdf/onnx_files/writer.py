@@ -22,7 +22,7 @@ from cnn2csdf.geometry import ceil_overhang
 from cnn2csdf.network import Layer, Shape
 from cnn2csdf.onnx_files.conversion import elementwise, normalizations, windows
 from cnn2csdf.onnx_files.model_file import LARGEST_MESSAGE_BYTES
-from cnn2csdf.operators.operator import Constants, constant_role
+from cnn2csdf.operators.operands import Constants, constant_role
 from cnn2csdf.shape import Dims
 from cnn2csdf.weights import Array, Model
 from csdf.errors import InvalidNetwork

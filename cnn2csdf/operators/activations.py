@@ -9,7 +9,7 @@ import numpy as np
 
 from cnn2csdf.arrays import Array
 from cnn2csdf.fixed_point.functions import FUNCTIONS, prelu, sigmoid_table
-from cnn2csdf.operators.operator import Pointwise, elements_of_channels
+from cnn2csdf.operators.operator import Pointwise, channel_array_elements
 from cnn2csdf.part import OutputRows, Types, along_channels, same_rows
 from cnn2csdf.shape import Dims, Shape
 from csdf.errors import InvalidNetwork
@@ -162,7 +162,7 @@ class Activation(Pointwise):
         return {"curve": sigmoid_table().astype(np.int32)} if is_curve else {}
 
     def elements_in_flash(self, role: str, dims: Dims, output: Shape, *, is_fused: bool) -> int:
-        return elements_of_channels(dims, output)
+        return channel_array_elements(dims, output)
 
     def computed(self, part: OutputRows) -> Array:
         values = same_rows(part)

@@ -14,19 +14,21 @@ from cnn2csdf.fixed_point.arithmetic import IN_INTEGERS
 from cnn2csdf.fixed_point.single_precision import averaged
 from cnn2csdf.integers import centred, mean_multiplier, multiplier, rescaled, stored
 from cnn2csdf.operators.kernel_loops import combined_loops
-from cnn2csdf.operators.operator import (
+from cnn2csdf.operators.operands import (
     Constants,
+    constant_role,
+    operand_readers,
+    operand_shapes,
+    trained_operands,
+)
+from cnn2csdf.operators.operator import (
     KernelLoops,
     KernelUse,
     Operator,
     RowsNeeded,
-    constant_role,
     only_input,
     only_row,
-    operand_readers,
-    operand_shapes,
     same_row,
-    trained_operands,
 )
 from cnn2csdf.part import OutputRows, RowReader, Types, rows_of_part, whole_tensor
 from cnn2csdf.shape import Dims, Shape

@@ -23,8 +23,14 @@ import numpy as np
 from cnn2csdf.arrays import Array
 from cnn2csdf.dtypes import Element, Quantization
 from cnn2csdf.integers import centred, dequantized, multiplier, quantized, rescaled, stored
-from cnn2csdf.operators.operator import (
+from cnn2csdf.operators.operands import (
     Constants,
+    operand_place,
+    operand_readers,
+    operand_shapes,
+    trained_operands,
+)
+from cnn2csdf.operators.operator import (
     KernelLoops,
     KernelUse,
     Move,
@@ -37,13 +43,9 @@ from cnn2csdf.operators.operator import (
     moved_elements,
     only_input,
     only_row,
-    operand_place,
-    operand_readers,
-    operand_shapes,
     require_groups,
     same_row,
     strided_row,
-    trained_operands,
 )
 from cnn2csdf.part import OutputRows, RowReader, Types, rows_of_part, same_rows, whole_tensor
 from cnn2csdf.shape import Dims, Shape
@@ -120,7 +122,7 @@ class Previous(Input):
     def state_variable(self) -> str:
         return self.variable
 
-    def less_offset(self, offset: int, *, is_fixed_point: bool) -> Previous:
+    def on_signed_integers(self, offset: int, *, is_fixed_point: bool) -> Previous:
         return self if self.begin is None else replace(self, begin=self.begin - offset)
 
     def trained(self, inputs: Sequence[Shape]) -> Mapping[str, Dims]:

@@ -24,7 +24,7 @@ from cnn2csdf.operators.operator import (
     RowByRow,
     RowsNeeded,
     SameDims,
-    elements_of_channels,
+    channel_array_elements,
     quantized_types,
     same_row,
 )
@@ -50,7 +50,7 @@ class BatchNormalization(Pointwise):
 
     def elements_in_flash(self, role: str, dims: Dims, output: Shape, *, is_fused: bool) -> int:
         """Return the elements of a factor or an offset, into which all parameters fold."""
-        return elements_of_channels(dims, output) if role in ("scale", "shift") else 0
+        return channel_array_elements(dims, output) if role in ("scale", "shift") else 0
 
     def scales_channels(self, source: Shape) -> bool:
         return source.is_map

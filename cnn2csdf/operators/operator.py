@@ -1,4 +1,21 @@
-"""Base class of all operators: shape, dataflow, fusion, tiling, integers, work; trained operands."""
+"""The base class of all operators, and the answers that planners and writers of C ask for.
+
+An operator is asked what it does instead of which class it is. The answers are grouped in classes, all
+of which `Operator` inherits:
+
+    LayerRole      inputs and outputs of the network, state variables, names in words
+    Dataflow       elements of the inputs that elements of the output need
+    Movement       operators that change no element: slices, transpositions, concatenations
+    Products       windows, filters, matrices, attention, reductions
+    Fusion         functions of one element that join another layer
+    PlanMemory     results over inputs, parts of the output, scratch
+    IntegerForm    constant arrays in C, and the arithmetic of integers
+    Work           multiply-accumulates, operations, loops of kernels
+    Operator       shape, trained arrays, values, and variants of the operator on other tensors
+
+Defaults are safe: an operator that answers only `output_dims` and `formula` is planned whole, without
+fusion or tiles. Bases of families follow: `Pointwise`, `Move`, and operators that work row by row.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +28,7 @@ from cnn2csdf.arrays import Array
 from cnn2csdf.dtypes import Quantization
 from cnn2csdf.geometry import Window
 from cnn2csdf.integers import channel_ratios, quantized, requantising_arrays
-from cnn2csdf.part import HeldRows, KeptState, OutputRows, RealRows, RowReader, Types, rows_of_part
+from cnn2csdf.part import KeptState, OutputRows, RealRows, Types, rows_of_part
 from cnn2csdf.shape import Dims, Shape
 from csdf.errors import ExecutionError, InvalidNetwork, counted
 
@@ -30,7 +47,8 @@ SINGLE_BYTES = 4  # of a number in single precision
 class FilterBank(NamedTuple):
     """Trained filters that slide over feature maps; depthwise where groups equals the channels.
 
-    block: of a product of matrices in the file, how many real products its runtime sums at a time.
+    block: for a matrix product in the file, the number of products that its runtime sums in a block,
+    as in `Convolution`; None for a convolution.
     """
 
     filters: int
@@ -85,18 +103,10 @@ def moved_elements(inputs: Sequence[Shape], output: Shape) -> Counts:
     }
 
 
-class Operator(ABC):
-    """The computation of a layer: a frozen value of sizes and attributes, without parameters.
-
-    Tensors are those of one frame: (channels, height, width) for feature maps, other ranks
-    otherwise. An attribute that is a float, such as a slope, never participates in an analysis.
-    An operator implements `formula`, where the same formula computes all rows and a part of the
-    rows, and `computed` otherwise.
-    """
+class LayerRole:
+    """Whether a tensor enters or leaves the network here, state variables, names in words."""
 
     __slots__ = ()
-
-    # == Kind of layer ==
 
     is_input: ClassVar[bool] = False  # whether a tensor enters the network here
     is_output: ClassVar[bool] = False  # whether a tensor leaves the network here
@@ -110,7 +120,7 @@ class Operator(ABC):
 
     @property
     def is_stateful_sequence(self) -> bool:
-        """Whether it reads a sequence from the state that the frame before has left."""
+        """Whether it computes a sequence of steps, the first from the state of the previous frame."""
         return False
 
     def in_words(self) -> str:
@@ -119,7 +129,360 @@ class Operator(ABC):
         spaced = "".join(f" {letter.lower()}" if letter.isupper() else letter for letter in name)
         return self.words or spaced.strip()
 
-    # == Shape of the output, and its trained arrays ==
+
+class Dataflow:
+    """Elements of the inputs that elements of the output need: rows, columns, channels, frames.
+
+    Columns of an operator are the rows of the operator turned: `Operator.columns_needed`.
+    """
+
+    __slots__ = ()
+
+    # Whether the whole output depends on the whole of each input; False if unknown.
+    depends_on_all: ClassVar[bool] = False
+    # Whether an output element is a function of the input elements of its index, and parameters.
+    is_elementwise: ClassVar[bool] = False
+    reads_once: ClassVar[bool] = False  # whether it reads no element of an input twice
+    rereads_rows: ClassVar[bool] = False  # whether each output row needs many rows of input 1
+
+    def rows_needed(self, index: int, inputs: Sequence[Shape], output: Shape) -> RowsNeeded | None:
+        """Return the rows of input `index` that each output row needs; None if it needs all rows."""
+        return None
+
+    def row_elements_read(self, source: Shape, output: Shape) -> int:
+        """Return the number of distinct elements of an input row that the operator reads."""
+        return source.row_elements
+
+    def accumulates_rows(self, source: Shape, output: Shape) -> bool:
+        """Return whether the one output row can be accumulated row by row of the input map."""
+        return False
+
+    def reads_all(self, source: Shape, output: Shape) -> bool:
+        """Return whether the whole output depends on the whole input of this shape."""
+        return self.depends_on_all
+
+    @property
+    def neighbours(self) -> int:
+        """Channels before its own that an output channel needs, within one pixel."""
+        return 0
+
+    @property
+    def frames_per_output(self) -> int:
+        """The number of frames that an output is a sum over, in accumulators that are retained."""
+        return 1
+
+    @property
+    def mixes_channels(self) -> bool:
+        """Whether each output channel is a sum over all input channels, with trained factors."""
+        return False
+
+    @property
+    def keeps_columns(self) -> bool:
+        """Whether each column of the output is computed from the same column of each input."""
+        return self.is_elementwise
+
+    @property
+    def is_tileable(self) -> bool:
+        """Whether each rectangle of an output map needs a rectangle of each input map at most."""
+        return False
+
+    @property
+    def is_channelwise(self) -> bool:
+        """Whether each channel of the output is computed from the same channel of the input."""
+        return False
+
+    @property
+    def is_scalar_function(self) -> bool:
+        """Whether it is one function of one element, the same for all: a table of 8-bit integers."""
+        return False
+
+
+class Movement:
+    """Operators that change no element, and where they move elements."""
+
+    __slots__ = ()
+
+    moves: ClassVar[bool] = False  # whether it only moves elements and changes none
+    converts: ClassVar[bool] = False  # whether it stores the same numbers in another type
+    is_view: ClassVar[bool] = False  # whether its output can be the memory of its inputs
+    # Whether the output has the elements of the input in their order, perhaps under other dims.
+    keeps_order: ClassVar[bool] = False
+    # Whether the output has the elements of the input as they follow one another in memory.
+    keeps_memory_order: ClassVar[bool] = False
+    # Whether it only gives the elements of its input other dims, or its axes another order.
+    rearranges_axes: ClassVar[bool] = False
+
+    @property
+    def picks_elements(self) -> bool:
+        """Whether each element of the output is an element of the input."""
+        return self.moves
+
+    @property
+    def joined_axis(self) -> int | None:
+        """The axis along which the inputs follow one another; None if it does not concatenate."""
+        return None
+
+    @property
+    def sliced_range(self) -> SlicedRange | None:
+        """The range of the input that is the output; None if the operator is no slice."""
+        return None
+
+    @property
+    def axis_order(self) -> tuple[int, ...] | None:
+        """The axis of the input that is each axis of the output; None if it is no transposition."""
+        return None
+
+    @property
+    def zero_border(self) -> tuple[int, int, int, int] | None:
+        """The rows and columns of zeros that it adds: top, left, bottom, right."""
+        return None
+
+    def enlargement(self, source: Shape) -> tuple[int, int] | None:
+        """Return how often an upsampling repeats each row and column; None for other operators."""
+        return None
+
+    @property
+    def swaps_with_inputs(self) -> bool:
+        """Whether inputs with the first two axes swapped give the output with these axes swapped."""
+        return False
+
+
+class Products:
+    """Windows, filters and matrices, attention, reductions."""
+
+    __slots__ = ()
+
+    # Whether it divides each element by a power of its neighbours in other channels of the pixel.
+    normalizes_responses: ClassVar[bool] = False
+    # Whether each input element is multiplied by a kernel and added to several output pixels.
+    scatters_products: ClassVar[bool] = False
+
+    @property
+    def stride(self) -> tuple[int, int]:
+        """Rows and columns of the input between two neighbouring pixels of the output."""
+        return 1, 1
+
+    @property
+    def sliding_window(self) -> Window | None:
+        """The window whose pixels of the input alone decide a pixel of the output, if it has one."""
+        return None
+
+    def window_over(self, source: Shape) -> Window | None:
+        """Return its window over an input of this shape, which may be the whole feature map."""
+        return self.sliding_window
+
+    @property
+    def window_taps(self) -> tuple[int, int]:
+        """Rows and columns of the kernel that slides over the input; 0 where there is no window."""
+        return 0, 0
+
+    @property
+    def filter_bank(self) -> FilterBank | None:
+        """The filters of a convolution; None for other operators."""
+        return None
+
+    @property
+    def dense_units(self) -> int | None:
+        """The number of outputs that are products of a trained matrix and the whole input."""
+        return None
+
+    @property
+    def reduction(self) -> str | None:
+        """The function of the elements in its windows, or along its axes, such as "max" or "mean"."""
+        return None
+
+    @property
+    def attention(self) -> Attention | None:
+        """The heads and groups of a product of tokens with tokens; None for other operators."""
+        return None
+
+    @property
+    def weight_role(self) -> str | None:
+        """The role of the trained factors of its products; None without products of weights."""
+        return None
+
+    @property
+    def multiplies_inputs(self) -> bool:
+        """Whether it is a matrix product of two tensors of the frame."""
+        return False
+
+    @property
+    def counts_zero_padding(self) -> bool:
+        """Whether zeros of the padding count in a mean."""
+        return False
+
+    @property
+    def bias_axis(self) -> int | None:
+        """The axis of the output along which a bias has its elements; None if it takes no bias."""
+        return None
+
+
+class Fusion:
+    """Functions of one element that join another layer: factors, offsets, limits."""
+
+    __slots__ = ()
+
+    # Whether it can be the epilogue of another layer: a row is computed from that row alone.
+    can_be_fused: ClassVar[bool] = False
+    # Whether it can be the epilogue of a layer whose integers have the same type before and after.
+    can_follow_integers: ClassVar[bool] = False
+
+    @property
+    def elementwise_function(self) -> str | None:
+        """The function of the elements at one position of all operands; None without operands."""
+        return None
+
+    @property
+    def constant_dims(self) -> Dims | None:
+        """The dims of the trained operand of an elementwise function; None without an operand."""
+        return None
+
+    @property
+    def is_channel_softmax(self) -> bool:
+        """Whether it is a softmax over the channels of each pixel."""
+        return False
+
+    def scales_channels(self, source: Shape) -> bool:
+        """Return whether the output is a factor times the input plus an offset, by channel."""
+        return False
+
+    def factors_and_offsets(self, weights: Mapping[str, Array]) -> tuple[Array, Array]:
+        """Return factors and offsets of an affine operator, by channel or as one element.
+
+        Raises NotImplementedError for an operator that is not affine.
+        """
+        raise NotImplementedError
+
+    @property
+    def limits(self) -> tuple[float, float] | None:
+        """The range to which it clips numbers; None if it computes anything else."""
+        return None
+
+    @property
+    def index_limit(self) -> int | None:
+        """The number of rows that the elements of the input are indices of; None for numbers."""
+        return None
+
+
+class PlanMemory:
+    """Memory of a plan: results over inputs, parts of the output, scratch."""
+
+    __slots__ = ()
+
+    # Whether each element of the result may be written over the element of the input that was read.
+    overwrites_input: ClassVar[bool] = False
+    # Whether each row of the input can be written to its pixels of the output when it is read.
+    scatters_rows: ClassVar[bool] = False
+    # Whether some output channels can be computed without the others, from the whole input.
+    splits_filters: ClassVar[bool] = False
+    # Whether a mask is computed anew for each layer that reads the mask, rather than stored.
+    copies_masks: ClassVar[bool] = False
+    # Whether it reads and writes pixel by pixel, in memory with an arbitrary pixel stride.
+    by_pixels: ClassVar[bool] = False
+
+    @property
+    def writes_by_pixels(self) -> bool:
+        """Whether it writes as `by_pixels` says, however it reads."""
+        return self.by_pixels
+
+    def scratch_elements(self, inputs: Sequence[Shape]) -> int:
+        """Return the number of scratch elements of its C, in addition to inputs and output."""
+        return 0
+
+    def scratch_bytes(self, inputs: Sequence[Shape], element_bytes: int) -> int:
+        """Return the bytes of the scratch. element_bytes: of an element of the output."""
+        return SINGLE_BYTES * self.scratch_elements(inputs)
+
+
+class IntegerForm(Products):
+    """Constant arrays in C, and the arithmetic of integers."""
+
+    __slots__ = ()
+
+    # Whether its arrays are integers in C although its output is a real number.
+    has_integer_weights: ClassVar[bool] = False
+    # Whether its arrays are real numbers in C although its output is integers.
+    has_real_weights: ClassVar[bool] = False
+    # Whether 8-bit integers pass through a table of 256 bytes, unless it only limits them.
+    has_lookup_table: ClassVar[bool] = False
+    # Arrays that C reads in two bytes a number where the file has bytes.
+    short_roles: ClassVar[tuple[str, ...]] = ()
+    # Arrays that C reads in two bytes a number where the file has them in float16.
+    half_roles: ClassVar[tuple[str, ...]] = ()
+
+    def elements_in_flash(self, role: str, dims: Dims, output: Shape, *, is_fused: bool) -> int:
+        """Return the number of elements of a trained array as C reads it. dims: as trained."""
+        return prod(dims)
+
+    @property
+    def run_time_result(self) -> str | None:
+        """The result of quantising with a scale that is computed in the frame; None without it.
+
+        "integers", their "scale" or "zero point", or "sums" of products of such integers.
+        """
+        return None
+
+    def sum_ratios(self, types: Types, output: Shape) -> list[float] | None:
+        """Return for each output channel the value of a sum of products in steps of the output.
+
+        None where inputs, weights and output are not all quantised integers.
+        """
+        role = self.weight_role or ""
+        weights, result = types.weights.get(role), types.output
+        input_types = types.inputs[0] if types.inputs else None
+        if weights is None or input_types is None or result is None:
+            return None
+        outputs = output.dims[-1] if role == "matrix" else output.channels
+        return channel_ratios(input_types, weights, result, outputs)
+
+    def derived_arrays(self, types: Types, output: Shape) -> Mapping[str, Array]:
+        """Return the arrays in flash that follow from types and attributes alone, by their role.
+
+        By default the arrays that requantise sums of products, if there are such sums.
+        """
+        ratios = self.sum_ratios(types, output)
+        if ratios is None or types.output is None:
+            return {}
+        rounds_once = any(stored.rounds_sums_once for stored in types.weights.values())
+        return requantising_arrays(ratios, types.output, rounds_once=rounds_once)
+
+
+class Work:
+    """Operations of one frame, and the loops of the kernel that executes them."""
+
+    __slots__ = ()
+
+    element_operations: ClassVar[int] = 0  # for each element of the output
+
+    def multiply_accumulates(self, inputs: Sequence[Shape], output: Shape) -> int:
+        """Return the multiply-accumulates of one frame: convolutions and matrix products only."""
+        return 0
+
+    @property
+    def kernel(self) -> str:
+        """The name of its kernel in tables of instructions, before words for the types."""
+        return type(self).__name__
+
+    def kernel_loops(self, use: KernelUse) -> KernelLoops:
+        """Return its kernel and the loops of a frame; by default elements read and written."""
+        return self.kernel, moved_elements(use.inputs, use.output)
+
+    def operations(self, inputs: Sequence[Shape], output: Shape) -> int:
+        """Return the arithmetic operations of one frame; none for moving elements."""
+        moved = output.elements * self.element_operations
+        return 2 * self.multiply_accumulates(inputs, output) + moved
+
+
+class Operator(LayerRole, Dataflow, Movement, Fusion, PlanMemory, IntegerForm, Work, ABC):
+    """The computation of a layer: a frozen value of sizes and attributes, without parameters.
+
+    Tensors are those of one frame: (channels, height, width) for feature maps, other ranks
+    otherwise. An attribute that is a float, such as a slope, never participates in an analysis.
+    An operator implements `formula`, where the same formula computes all rows and a part of the
+    rows, and `computed` otherwise.
+    """
+
+    __slots__ = ()
 
     @abstractmethod
     def output_dims(self, inputs: Sequence[Shape]) -> Dims:
@@ -195,18 +558,11 @@ class Operator(ABC):
             return result_values if types.output is None else quantized(result_values, types.output)
         raise ExecutionError(f"{self.in_words()} is not computed with quantised integers")
 
-    # == Dataflow: elements of the inputs that elements of the output need ==
+    # == Variants: the operator on other tensors ==
 
-    # Whether the whole output depends on the whole of each input; False if unknown.
-    depends_on_all: ClassVar[bool] = False
-    # Whether an output element is a function of the input elements of its index, and parameters.
-    is_elementwise: ClassVar[bool] = False
-    reads_once: ClassVar[bool] = False  # whether it reads no element of an input twice
-    rereads_rows: ClassVar[bool] = False  # whether each output row needs many rows of input 1
-
-    def rows_needed(self, index: int, inputs: Sequence[Shape], output: Shape) -> RowsNeeded | None:
-        """Return the rows of input `index` that each output row needs; None if it needs all rows."""
-        return None
+    def turned(self) -> Operator:
+        """Return the operator on maps turned around their diagonal: rows become columns."""
+        return self
 
     def columns_needed(
         self, index: int, inputs: Sequence[Shape], output: Shape
@@ -214,223 +570,6 @@ class Operator(ABC):
         """Return the columns of input `index` that each output column needs, as `rows_needed`."""
         shapes = [shape.turned for shape in inputs]
         return self.turned().rows_needed(index, shapes, output.turned)
-
-    def row_elements_read(self, source: Shape, output: Shape) -> int:
-        """Return the number of distinct elements of an input row that the operator reads."""
-        return source.row_elements
-
-    def accumulates_rows(self, source: Shape, output: Shape) -> bool:
-        """Return whether the one output row can be accumulated row by row of the input map."""
-        return False
-
-    def reads_all(self, source: Shape, output: Shape) -> bool:
-        """Return whether the whole output depends on the whole input of this shape."""
-        return self.depends_on_all
-
-    def reads_all_weights(self, source: Shape, output: Shape) -> bool:
-        """Return whether the whole output depends on all parameters."""
-        return True
-
-    @property
-    def neighbours(self) -> int:
-        """Channels before its own that an output channel needs, within one pixel."""
-        return 0
-
-    @property
-    def summed_frames(self) -> int:
-        """The number of frames whose products an output accumulates."""
-        return 1
-
-    @property
-    def mixes_channels(self) -> bool:
-        """Whether each output channel is a sum over all input channels, with trained factors."""
-        return False
-
-    @property
-    def keeps_columns(self) -> bool:
-        """Whether each column of the output is computed from the same column of each input."""
-        return self.is_elementwise
-
-    @property
-    def is_tileable(self) -> bool:
-        """Whether each rectangle of an output map needs a rectangle of each input map at most."""
-        return False
-
-    @property
-    def is_channelwise(self) -> bool:
-        """Whether each channel of the output is computed from the same channel of the input."""
-        return False
-
-    @property
-    def is_scalar_function(self) -> bool:
-        """Whether it is one function of one element, the same for all: a table of 8-bit integers."""
-        return False
-
-    # == Moves: operators that change no element ==
-
-    moves: ClassVar[bool] = False  # whether it only moves elements and changes none
-    converts: ClassVar[bool] = False  # whether it stores the same numbers in another type
-    is_view: ClassVar[bool] = False  # whether its output can be the memory of its inputs
-    # Whether the output has the elements of the input in their order, perhaps under other dims.
-    keeps_order: ClassVar[bool] = False
-    # Whether the output has the elements of the input as they follow one another in memory.
-    keeps_memory_order: ClassVar[bool] = False
-    # Whether it only gives the elements of its input other dims, or its axes another order.
-    rearranges_axes: ClassVar[bool] = False
-
-    @property
-    def picks_elements(self) -> bool:
-        """Whether each element of the output is an element of the input."""
-        return self.moves
-
-    @property
-    def joined_axis(self) -> int | None:
-        """The axis along which the inputs follow one another; None if it does not concatenate."""
-        return None
-
-    @property
-    def sliced_range(self) -> SlicedRange | None:
-        """The range of the input that is the output; None if the operator is no slice."""
-        return None
-
-    @property
-    def axis_order(self) -> tuple[int, ...] | None:
-        """The axis of the input that is each axis of the output; None if it is no transposition."""
-        return None
-
-    @property
-    def zero_border(self) -> tuple[int, int, int, int] | None:
-        """The rows and columns of zeros that it adds: top, left, bottom, right."""
-        return None
-
-    def enlargement(self, source: Shape) -> tuple[int, int] | None:
-        """Return how often an upsampling repeats each row and column; None for other operators."""
-        return None
-
-    @property
-    def swaps_with_inputs(self) -> bool:
-        """Whether inputs with the first two axes swapped give the output with these axes swapped."""
-        return False
-
-    # == Windows and products ==
-
-    # Whether it divides each element by a power of its neighbours in other channels of the pixel.
-    normalizes_responses: ClassVar[bool] = False
-    # Whether each input element is multiplied by a kernel and added to several output pixels.
-    scatters_products: ClassVar[bool] = False
-
-    @property
-    def stride(self) -> tuple[int, int]:
-        """Rows and columns of the input between two neighbouring pixels of the output."""
-        return 1, 1
-
-    @property
-    def sliding_window(self) -> Window | None:
-        """The window whose pixels of the input alone decide a pixel of the output, if it has one."""
-        return None
-
-    def window_over(self, source: Shape) -> Window | None:
-        """Return its window over an input of this shape, which may be the whole feature map."""
-        return self.sliding_window
-
-    @property
-    def window_taps(self) -> tuple[int, int]:
-        """Rows and columns of the kernel that slides over the input; 0 where there is no window."""
-        return 0, 0
-
-    @property
-    def filter_bank(self) -> FilterBank | None:
-        """The filters of a convolution; None for other operators."""
-        return None
-
-    @property
-    def dense_units(self) -> int | None:
-        """The number of outputs that are products of a trained matrix and the whole input."""
-        return None
-
-    @property
-    def reduction(self) -> str | None:
-        """The function of the elements in its windows, or along its axes, such as "max" or "mean"."""
-        return None
-
-    @property
-    def attention(self) -> Attention | None:
-        """The heads and groups of a product of tokens with tokens; None for other operators."""
-        return None
-
-    @property
-    def weight_role(self) -> str | None:
-        """The role of the trained factors of its products; None without products of weights."""
-        return None
-
-    @property
-    def constant_dims(self) -> Dims | None:
-        """The dims of the trained operand of an elementwise function; None without an operand."""
-        return None
-
-    @property
-    def multiplies_inputs(self) -> bool:
-        """Whether it is a matrix product of two tensors of the frame."""
-        return False
-
-    @property
-    def counts_zero_padding(self) -> bool:
-        """Whether zeros of the padding count in a mean."""
-        return False
-
-    @property
-    def bias_axis(self) -> int | None:
-        """The axis of the output along which a bias has its elements; None if it takes no bias."""
-        return None
-
-    # == Fusion and folding: functions of one element, factors, limits ==
-
-    # Whether it can be the epilogue of another layer: a row is computed from that row alone.
-    can_be_fused: ClassVar[bool] = False
-    # Whether it can be the epilogue of a layer whose integers have the same type before and after.
-    can_follow_integers: ClassVar[bool] = False
-
-    @property
-    def elementwise_function(self) -> str | None:
-        """The function of the elements at one position of all operands; None without operands."""
-        return None
-
-    @property
-    def is_channel_softmax(self) -> bool:
-        """Whether it is a softmax over the channels of each pixel."""
-        return False
-
-    def scales_channels(self, source: Shape) -> bool:
-        """Return whether the output is a factor times the input plus an offset, by channel."""
-        return False
-
-    def factors_and_offsets(self, weights: Mapping[str, Array]) -> tuple[Array, Array]:
-        """Return factors and offsets of an affine operator, by channel or as one element.
-
-        Raises NotImplementedError for an operator that is not affine.
-        """
-        raise NotImplementedError
-
-    @property
-    def limits(self) -> tuple[float, float] | None:
-        """The range to which it clips numbers; None if it computes anything else."""
-        return None
-
-    @property
-    def is_limit(self) -> bool:
-        """Whether it only clips numbers to a range."""
-        return self.limits is not None
-
-    @property
-    def index_limit(self) -> int | None:
-        """The number of rows that the elements of the input are indices of; None for numbers."""
-        return None
-
-    # == Variants: the operator on other tensors ==
-
-    def turned(self) -> Operator:
-        """Return the operator on maps turned around their diagonal: rows become columns."""
-        return self
 
     def with_window(self, window: Window) -> Operator:
         """Return the operator with another sliding window; unchanged if it has no such window."""
@@ -466,108 +605,9 @@ class Operator(ABC):
         """
         return None
 
-    def less_offset(self, offset: int, *, is_fixed_point: bool) -> Operator:
-        """Return the operator on signed integers that are the unsigned integers less `offset`."""
+    def on_signed_integers(self, offset: int, *, is_fixed_point: bool) -> Operator:
+        """Return the operator on signed integers: the unsigned integers of the file less `offset`."""
         return self
-
-    # == Memory of a plan: results over inputs, parts of the output ==
-
-    # Whether each element of the result may be written over the element of the input that was read.
-    overwrites_input: ClassVar[bool] = False
-    # Whether each row of the input can be written to its pixels of the output when it is read.
-    scatters_rows: ClassVar[bool] = False
-    # Whether some output channels can be computed without the others, from the whole input.
-    splits_filters: ClassVar[bool] = False
-    # Whether a mask is computed anew for each layer that reads the mask, rather than stored.
-    copies_masks: ClassVar[bool] = False
-
-    def scratch_elements(self, inputs: Sequence[Shape]) -> int:
-        """Return the number of scratch elements of its C, in addition to inputs and output."""
-        return 0
-
-    def scratch_bytes(self, inputs: Sequence[Shape], element_bytes: int) -> int:
-        """Return the bytes of the scratch. element_bytes: of an element of the output."""
-        return SINGLE_BYTES * self.scratch_elements(inputs)
-
-    # == Emitted C ==
-
-    # Whether it reads and writes pixel by pixel, in memory with an arbitrary pixel stride.
-    by_pixels: ClassVar[bool] = False
-    # Whether its arrays are real numbers in C although its output is integers.
-    has_real_weights: ClassVar[bool] = False
-    # Whether 8-bit integers pass through a table of 256 bytes, unless it only limits them.
-    has_lookup_table: ClassVar[bool] = False
-    # Arrays that C reads in two bytes a number where the file has bytes.
-    short_roles: ClassVar[tuple[str, ...]] = ()
-    # Arrays that C reads in two bytes a number where the file has them in float16.
-    half_roles: ClassVar[tuple[str, ...]] = ()
-
-    @property
-    def has_integer_weights(self) -> bool:
-        """Whether its arrays are integers in C although its output is a real number."""
-        return False
-
-    @property
-    def writes_by_pixels(self) -> bool:
-        """Whether it writes pixel by pixel, in memory with an arbitrary pixel stride."""
-        return self.by_pixels
-
-    def elements_in_flash(self, role: str, dims: Dims, output: Shape, *, is_fused: bool) -> int:
-        """Return the number of elements of a trained array as C reads it. dims: as trained."""
-        return prod(dims)
-
-    # == Integers ==
-
-    @property
-    def run_time_result(self) -> str | None:
-        """The output by a scale of the frame: "integers", "scale", "zero point" or "sums"."""
-        return None
-
-    def sum_ratios(self, types: Types, output: Shape) -> list[float] | None:
-        """Return for each output channel the value of a sum of products in steps of the output.
-
-        None where inputs, weights and output are not all quantised integers.
-        """
-        role = self.weight_role or ""
-        weights, result = types.weights.get(role), types.output
-        input_types = types.inputs[0] if types.inputs else None
-        if weights is None or input_types is None or result is None:
-            return None
-        outputs = output.dims[-1] if role == "matrix" else output.channels
-        return channel_ratios(input_types, weights, result, outputs)
-
-    def derived_arrays(self, types: Types, output: Shape) -> Mapping[str, Array]:
-        """Return the arrays in flash that follow from types and attributes alone, by their role.
-
-        By default the arrays that requantise sums of products, if there are such sums.
-        """
-        ratios = self.sum_ratios(types, output)
-        if ratios is None or types.output is None:
-            return {}
-        rounds_once = any(stored.rounds_sums_once for stored in types.weights.values())
-        return requantising_arrays(ratios, types.output, rounds_once=rounds_once)
-
-    # == Work ==
-
-    element_operations: ClassVar[int] = 0  # for each element of the output
-
-    def multiply_accumulates(self, inputs: Sequence[Shape], output: Shape) -> int:
-        """Return the multiply-accumulates of one frame: convolutions and matrix products only."""
-        return 0
-
-    @property
-    def kernel(self) -> str:
-        """The name of its kernel in tables of instructions, before words for the types."""
-        return type(self).__name__
-
-    def kernel_loops(self, use: KernelUse) -> KernelLoops:
-        """Return its kernel and the loops of a frame; by default elements read and written."""
-        return self.kernel, moved_elements(use.inputs, use.output)
-
-    def operations(self, inputs: Sequence[Shape], output: Shape) -> int:
-        """Return the arithmetic operations of one frame; none for moving elements."""
-        moved = output.elements * self.element_operations
-        return 2 * self.multiply_accumulates(inputs, output) + moved
 
 
 class SameDims(Operator):
@@ -675,49 +715,14 @@ def strided_row(start: int, step: int = 1) -> RowsNeeded:
     return lambda row: (start + row * step, start + row * step + 1)
 
 
-def elements_of_channels(dims: Dims, output: Shape) -> int:
-    """Return the number of elements of an array by channel, which C repeats in a tensor of one row."""
+def channel_array_elements(dims: Dims, output: Shape) -> int:
+    """Return the elements in C of a trained array by channel.
+
+    As trained for feature maps; C repeats the array for the elements of any other tensor.
+    """
     return prod(dims) if output.is_map else output.elements
 
 
 def describe(operator: Operator, epilogue: Sequence[Operator] = ()) -> str:
     """Return what an operator does, with its window and what is fused after it."""
     return " + ".join(fused.in_words() for fused in (operator, *epilogue))
-
-
-Constants = tuple[tuple[int, Dims], ...]
-"""Of each trained operand its place among all operands, and its dims; in the order of places."""
-
-
-def constant_role(place: int) -> str:
-    """Return the role of the trained operand at that place."""
-    return f"constant {place}"
-
-
-def trained_operands(constants: Constants) -> Mapping[str, Dims]:
-    """Return the dims of each trained operand by its role."""
-    return {constant_role(place): dims for place, dims in constants}
-
-
-def operand_shapes(inputs: Sequence[Shape], constants: Constants) -> list[Shape]:
-    """Return the shapes of all operands in their order."""
-    shapes = list(inputs)
-    for place, dims in constants:
-        shapes.insert(place, Shape(dims=dims))
-    return shapes
-
-
-def operand_readers(part: OutputRows, constants: Constants) -> list[RowReader]:
-    """Return readers of all operands in their order."""
-    readers = list(part.inputs)
-    for place, dims in constants:
-        array = part.weights[constant_role(place)]
-        readers.insert(place, HeldRows(shape=Shape(dims=dims), array=array))
-    return readers
-
-
-def operand_place(index: int, constants: Constants) -> int:
-    """Return the position of input `index` among all operands."""
-    for place, _ in constants:
-        index += place <= index
-    return index

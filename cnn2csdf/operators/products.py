@@ -16,20 +16,17 @@ from cnn2csdf.integers import centred, channel_ratios, has_wide_sums, rescaled_s
 from cnn2csdf.operators.elementwise import broadcast
 from cnn2csdf.operators.kernel_loops import CHANNELS_IN_VECTOR, dense_loops, filter_loops
 from cnn2csdf.operators.moves import to_memory_order
+from cnn2csdf.operators.operands import Constants, operand_readers, operand_shapes, trained_operands
 from cnn2csdf.operators.operator import (
     Attention,
-    Constants,
     KernelLoops,
     KernelUse,
     Operator,
     RowsNeeded,
     only_input,
     only_row,
-    operand_readers,
-    operand_shapes,
     quantized_types,
     same_row,
-    trained_operands,
 )
 from cnn2csdf.operators.windows import Convolution, window_cells
 from cnn2csdf.part import CentredRows, KeptState, OutputRows, Types, whole_tensor
@@ -112,7 +109,7 @@ class StreamedProduct(FullyConnected):
     places: int
 
     @property
-    def summed_frames(self) -> int:
+    def frames_per_output(self) -> int:
         return self.places
 
     def kernel_loops(self, use: KernelUse) -> KernelLoops:

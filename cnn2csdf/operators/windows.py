@@ -272,9 +272,6 @@ class TransposedConvolution(Operator):
             for axis, lengths in zip((self.window.rows, self.window.columns), sizes, strict=True)
         )
 
-    def reads_all_weights(self, source: Shape, output: Shape) -> bool:
-        return self.reads_all(source, output)
-
     def output_dims(self, inputs: Sequence[Shape]) -> Dims:
         channels, height, width = map_dims(self, inputs)
         require_groups(channels, self.filters, self.groups)
@@ -366,7 +363,7 @@ class Pooling(MaximumOrMean, WindowOfRows, WindowsOfChannels):
     def counts_zero_padding(self) -> bool:
         return self.function == "average" and self.counts_padding and any(self.window.padding)
 
-    def less_offset(self, offset: int, *, is_fixed_point: bool) -> Pooling:
+    def on_signed_integers(self, offset: int, *, is_fixed_point: bool) -> Pooling:
         """Return the mean whose halves go away from zero of the unsigned integers, which is up."""
         return self if self.function == "max" else replace(self, rounds_up=is_fixed_point)
 

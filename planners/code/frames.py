@@ -178,7 +178,7 @@ def _from_random_state(model: Model, states: States, seed: int) -> tuple[TestVec
     for name, roles in states.items():
         layer = network.layer(name)
         # Any sums could overflow: those of frames cannot.
-        is_free = layer.operator.summed_frames == 1
+        is_free = layer.operator.frames_per_output == 1
         before[name] = {
             role: _drawn(_whole(generator, array), layer, seed) if is_free else array
             for role, array in roles.items()

@@ -260,7 +260,7 @@ class Schedule:
         has received F - 1 inputs, the set for the last result one input.
         """
         for layer in self.network.layers:
-            frames, units = layer.operator.summed_frames, layer.shape.elements
+            frames, units = layer.operator.frames_per_output, layer.shape.elements
             if self.calls.is_integer and frames > 1:
                 offset = self.elements(self.buffer(layer.name, (Kind.KEPT, Kind.STATE), 0).offset)
                 (shape,) = self.network.input_shapes(layer)

@@ -110,7 +110,9 @@ def _signed(layer: Layer) -> Layer:
     if types.is_fixed_point:
         # Functions keep the bits of uint8, which TensorFlow Lite computes in single precision.
         types = replace(types, arithmetic=Arithmetic.UNSIGNED_FIXED_POINT)
-    operator = layer.operator.less_offset(offset, is_fixed_point=layer.quantization.is_fixed_point)
+    operator = layer.operator.on_signed_integers(
+        offset, is_fixed_point=layer.quantization.is_fixed_point
+    )
     return replace(signed, operator=operator, element=types.element, quantization=types)
 
 

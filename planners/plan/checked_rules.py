@@ -161,7 +161,7 @@ def bytes_of_weights(network: Network, layer: Layer, element_bytes: int | None) 
     The matrix over several frames of a layer with a state remains in flash and does not count.
     """
     bank, units = layer.operator.filter_bank, layer.operator.dense_units
-    if (bank is None and units is None) or layer.operator.summed_frames > 1:
+    if (bank is None and units is None) or layer.operator.frames_per_output > 1:
         return 0
     source = network.layer(layer.inputs[0]).shape
     weights = (units or 0) * source.elements

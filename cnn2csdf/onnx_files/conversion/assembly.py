@@ -15,7 +15,7 @@ from cnn2csdf.dtypes import Element, Quantization, Stored
 from cnn2csdf.network import Shape
 from cnn2csdf.onnx_files.graph_values import GraphValues
 from cnn2csdf.onnx_files.nodes import OnnxNode, shortest_decimal, unsupported
-from cnn2csdf.operators.operator import Constants, constant_role
+from cnn2csdf.operators.operands import Constants, constant_role
 from cnn2csdf.weights import Array
 from csdf.errors import InvalidNetwork
 

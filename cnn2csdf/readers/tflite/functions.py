@@ -18,7 +18,7 @@ import numpy as np
 from cnn2csdf import operators as op
 from cnn2csdf.arrays import Array
 from cnn2csdf.dtypes import Element, Stored
-from cnn2csdf.operators.operator import constant_role
+from cnn2csdf.operators.operands import constant_role
 from cnn2csdf.readers.tflite.assembly import Converter, TfliteAssembly, Trained, refusal
 from cnn2csdf.readers.tflite.model_file import TfliteNode
 from cnn2csdf.readers.tflite.moves import reshape_steps, with_axes_of

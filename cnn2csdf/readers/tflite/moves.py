@@ -15,7 +15,7 @@ import numpy as np
 
 from cnn2csdf import operators as op
 from cnn2csdf.dtypes import Element, Stored
-from cnn2csdf.operators.operator import constant_role
+from cnn2csdf.operators.operands import constant_role
 from cnn2csdf.readers.tflite.assembly import (
     TO_MAP,
     TO_MATRIX,

@@ -173,7 +173,7 @@ def integer_steps(node: LayerNode) -> list[str]:
     if operator.bias_axis == 0 or operator.scatters_products or is_combined:
         return []
     operators = [] if goes_by_table(node.layer) else [*node.layer.epilogue]
-    if operator.is_limit and input_type(node) == result_type(node):
+    if operator.limits is not None and input_type(node) == result_type(node):
         operators.insert(0, operator)
     steps = single_steps(node) if _is_single(node) else []
     for behind in operators:
@@ -349,7 +349,7 @@ def _activation(node: LayerNode, operator: op.Activation) -> KernelCall:
             zero_slope=slopes.zero_point,
         )
     result = result_type(node)
-    if operator.is_limit and input_types == result:
+    if operator.limits is not None and input_types == result:
         return KernelCall("copy_region")
     above = multiplier(input_types.scale / result.scale)
     match operator.function, operator.parameters:

@@ -11,7 +11,7 @@ import numpy as np
 
 from cnn2csdf import operators as op
 from cnn2csdf.network import Shape
-from cnn2csdf.operators.operator import constant_role
+from cnn2csdf.operators.operands import constant_role
 from cnn2csdf.operators.recurrences import DIRECTIONS, GATES
 from cnn2csdf.shape import Dims
 from cnn2csdf.weights import Array

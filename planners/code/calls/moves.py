@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from cnn2csdf import operators as op
-from cnn2csdf.operators.operator import constant_role
+from cnn2csdf.operators.operands import constant_role
 from cnn2csdf.operators.resizes import ResizedAxis
 from cnn2csdf.shape import Dims
 from planners.code.calls.emitters import Emitter, Numbers, register

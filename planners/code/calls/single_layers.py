@@ -138,7 +138,7 @@ def _elementwise(node: LayerNode, operator: op.Elementwise) -> KernelCall:
 def _activation(node: LayerNode, operator: op.Activation) -> KernelCall:
     if operator.function == "prelu":
         return _changing(node, {"slope": node.weights["slope"]})
-    if operator.is_limit and input_type(node) == result_type(node):
+    if operator.limits is not None and input_type(node) == result_type(node):
         return KernelCall("copy_region")
     return look_up_call(node)
 

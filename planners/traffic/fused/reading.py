@@ -51,8 +51,8 @@ def parameters_read(network: Network, layer: Layer, outputs: Boxes, parameters: 
     """
     window = window_of(network, layer)
     if window is None:
-        source = network.input_shapes(layer)[0]
-        reads_all = layer.operator.reads_all_weights(source, layer.shape)
+        operator, source = layer.operator, network.input_shapes(layer)[0]
+        reads_all = not operator.scatters_products or operator.reads_all(source, layer.shape)
         return parameters if outputs == all_elements(layer.shape) and reads_all else 0
     if not window.has_weights:
         return 0
