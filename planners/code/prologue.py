@@ -1,4 +1,12 @@
-"""The macros of a library's C file: what the kernels and the scheduler are compiled with."""
+"""The macros of a library's C file, which adapt kernels and scheduler to one network.
+
+Macros that the text of a library does not mention are dropped (`without_unused_macros`). The kinds:
+
+    switches   1 or 0, in conditions: features of kernels and scheduler that the network needs
+    sizes      of arrays and tables
+    addresses  of tensors, scratch and state, which depend on the memories of the plan
+    functions  that depend on the stages of the plan, or on hooks that the caller defines
+"""
 
 from __future__ import annotations
 
@@ -51,12 +59,8 @@ class MacroWriter:
     target: Target
 
     @property
-    def _name(self) -> str:
-        return self.interface.name
-
-    @property
     def _capitals(self) -> str:
-        return self._name.upper()
+        return self.interface.name.upper()
 
     @property
     def _schedule(self) -> Schedule:
@@ -64,33 +68,33 @@ class MacroWriter:
 
     @property
     def switches(self) -> Mapping[str, bool]:
-        """Macros in conditions of the kernels and of the scheduler, with their values.
-
-        FACTORS_ARE_SMALL and SUMS_ARE_NARROW: whether assembly may store the sums of any layer. The
-        assembly for Cortex-M reads weights as stored, and subtracts no zero points from them.
-        """
+        """Macros in conditions of the kernels and of the scheduler, with their values."""
         tables, schedule = self._schedule.tables, self._schedule
         kinds = tables.sum_kinds or {SumKind(has_small_factors=True, has_narrow_sums=True)}
-        if tables.weights_have_zeros:
+        if tables.weights_have_zeros:  # the assembly reads weights as stored, without zero points
             kinds = set()
+        dynamic_tables = (tables, schedule.calls.real_tables)
         return {
-            "WEIGHTS_HAVE_ZEROS": tables.weights_have_zeros,
-            "SOME_WEIGHTS_ARE_HALVES": tables.some_weights_are_halves,
-            "SUMS_ROUND_ONCE": tables.sums_round_once,
+            # Arithmetic of the kernels.
+            "WEIGHTS_HAVE_ZEROS": tables.weights_have_zeros,  # zero points, which kernels subtract
+            "SOME_WEIGHTS_ARE_HALVES": tables.some_weights_are_halves,  # floating point in two bytes
+            "SUMS_ROUND_ONCE": tables.sums_round_once,  # as fully connected layers of LiteRT
+            # Whether assembly for Helium, and for Cortex-M4, may requantise the sums of any layer.
             "FACTORS_ARE_SMALL": any(kind.has_small_factors for kind in kinds),
             "SUMS_ARE_NARROW": any(kind.has_narrow_sums for kind in kinds),
-            "SUMS_ARE_MIXED": tables.sums_are_mixed,
-            "WINDOWS_ARE_GATHERED": schedule.most_gathered > 0,
-            "RANGES_HAVE_OFFSETS": schedule.calls.real_tables.ranges_have_offsets
-            or tables.ranges_have_offsets,
-            "FUSES_LAYERS": schedule.most_layers > 1,
-            "HAS_COPIES": schedule.has_copies,
-            "HAS_DUPLICATES": bool(schedule.duplicates),
-            "HAS_TILES": schedule.has_tiles,
-            "HAS_TURNS": bool(schedule.order.turns),
-            "HAS_VARIABLES": bool(self.interface.network.variables),
-            "CAN_STAGE": schedule.can_stage,
-            "MOVES_WEIGHTS": bool(schedule.moved.lines),
+            "SUMS_ARE_MIXED": tables.sums_are_mixed,  # layers differ in the two properties above
+            "WINDOWS_ARE_GATHERED": schedule.most_gathered > 0,  # copied to the stack (im2col)
+            # Zero points of integers that are quantised at run time.
+            "RANGES_HAVE_OFFSETS": any(table.ranges_have_offsets for table in dynamic_tables),
+            # Parts of the scheduler.
+            "FUSES_LAYERS": schedule.most_layers > 1,  # stages of several layers
+            "HAS_COPIES": schedule.has_copies,  # stages that copy a tensor between buffers
+            "HAS_DUPLICATES": bool(schedule.duplicates),  # rows written to several buffers
+            "HAS_TILES": schedule.has_tiles,  # stages that compute tiles of rows and columns
+            "HAS_TURNS": bool(schedule.order.turns),  # the plan lists the order of firings
+            "HAS_VARIABLES": bool(self.interface.network.variables),  # state between frames
+            "CAN_STAGE": schedule.can_stage,  # rows for which a line buffer has no space yet
+            "MOVES_WEIGHTS": bool(schedule.moved.lines),  # from slow memory into the arena
         }
 
     def _sums_of_layer(self) -> str:
@@ -107,7 +111,7 @@ class MacroWriter:
 
     def text(self) -> str:
         """Return includes, types and macros."""
-        name, capitals, schedule = self._name, self._capitals, self._schedule
+        name, capitals, schedule = self.interface.name, self._capitals, self._schedule
         has_reals = schedule.calls.has_reals
         helium = helium_macros(self.target) if schedule.calls.is_integer else ""
         macros = "".join(f"#define {head} {value}\n" for head, value in self._macros().items())
@@ -157,13 +161,15 @@ static int given_up(instance *state)
 #endif{self._counts()}"""
 
     def _macros(self) -> dict[str, object]:
-        """Macros of sizes and addresses, with the values that the kernels are compiled with.
+        """Macros of sizes, addresses and functions, with what they expand to.
 
-        MOST_...: the maximum over all layers or stages, for the sizes of arrays.
+        MOST_...: the maximum over all layers or stages, for the sizes of arrays. A count, such as
+        TURNS, is that of the rows of the table `turns`.
         """
         schedule, variables = self._schedule, len(self.interface.network.variables)
         has_left = schedule.has_tiles or bool(schedule.write_buffers)
         return {
+            # Sizes.
             "GROUPS": len(schedule.plan.groups),
             "MOST_TAPS": schedule.most_taps,  # rows of a window
             "MOST_GATHERED": schedule.most_gathered,  # elements of a window that is copied (im2col)
@@ -172,19 +178,21 @@ static int given_up(instance *state)
             "MOST_LAYERS": schedule.most_layers,  # of a stage
             "MOST_NEIGHBOURS": schedule.most_neighbours,  # channels before that of a normalisation
             **self._scratch(),
-            "SWEEP": self.sweep,
+            # Functions and addresses. from: a run of a stage, or the state of the library.
+            "SWEEP": self.sweep,  # iterates over the columns of a stage
             "OUTSIDE(state)": "(state)->outside" if self.interface.field() else "NULL",
-            "BASE(from, tensor)": self._base(),
-            "AT(from, offset)": self._at(),
-            "ADVANCE": self.advance,
-            "TAKE_ROW(to, from, count)": self._take_row(),
+            "BASE(from, tensor)": self._base(),  # the first element of a tensor
+            "AT(from, offset)": self._at(),  # the element at an offset of the arena
+            "ADVANCE": self.advance,  # continues a frame
+            "TAKE_ROW(to, from, count)": self._take_row(),  # copies a row of the caller
+            # Tables.
             "TURNS": len(schedule.order.turns),  # of a firing order that the plan lists
             "DUPLICATES": schedule.duplicates,  # buffers that receive each row of another buffer
             "JOINTS": schedule.state_rings,  # windows over retained rows and the new rows of a frame
             "JOINT_TABLE": "joints" if schedule.state_rings else "NULL",
             **self._joins(),
             "VARIABLES": variables,  # tensors whose rows are retained for the next frame
-            "OLDEST(state)": "(state)->oldest" if variables else "NULL",
+            "OLDEST(state)": "(state)->oldest" if variables else "NULL",  # rows of ring buffers
             "BEGINNINGS": len(schedule.beginnings),  # patterns of the initial state
             # The column within a tile or block, which begins at a column of its own.
             "FROM_LEFT(view, column)": "((column) - (view)->left)" if has_left else "(column)",
@@ -227,12 +235,12 @@ static int given_up(instance *state)
         return {"SCRATCH(state)": address, "SCRATCH_BYTES": f"{self._capitals}_SCRATCH_BYTES"}
 
     def _counts(self) -> str:
-        """C that counts blocks; empty without CMSIS-NN."""
+        """C that counts blocks by CMSIS-NN, and by this package, in tests; empty without CMSIS-NN."""
         if self.cmsis_nn is None:
             return ""
         return f"""
 #ifdef {self._capitals}_BLOCKS
-#define COUNT_BLOCK(by_cmsis_nn) {self._name}_block(by_cmsis_nn)
+#define COUNT_BLOCK(by_cmsis_nn) {self.interface.name}_block(by_cmsis_nn)
 #else
 #define COUNT_BLOCK(by_cmsis_nn) ((void)0)
 #endif"""
@@ -289,14 +297,14 @@ static int given_up(instance *state)
             return core
         count = "(uint32_t)((size_t)(count) * sizeof(slot))"
         return f"""#ifdef {self._capitals}_COPY
-#define COPY_ROW(to, from, count) {self._name}_copy(to, from, {count})
+#define COPY_ROW(to, from, count) {self.interface.name}_copy(to, from, {count})
 #else
 {core}#endif
 """
 
     def _moves(self) -> str:
         """C that copies weights and finds them, where some are moved."""
-        name, capitals, moved = self._name, self._capitals, self._schedule.moved
+        name, capitals, moved = self.interface.name, self._capitals, self._schedule.moved
         if not moved.lines:
             return ""
         wait = """#define COPY_AHEAD(to, from, bytes) COPY_BYTES(to, from, bytes)
