@@ -114,12 +114,10 @@ def _subject(options: argparse.Namespace) -> tuple[Graph, Platform | None, Mappi
     graph = concurrency.read(options.file, options)
     if options.mapping is None:
         return graph, None, None
-    platform = (
-        read_platform(options.platform)
-        if options.platform is not None
-        else equal_processors(options.processors)
-    )
-    return graph, platform, read_mapping(options.mapping)
+    mapping = read_mapping(options.mapping)
+    if options.platform is not None:
+        return graph, read_platform(options.platform), mapping
+    return graph, equal_processors(options.processors), mapping
 
 
 def _answer(
@@ -140,11 +138,8 @@ def _answer(
         same_iteration, dependent, distance = ordered_latency(
             graph, platform, mapping, source, sink, budget=stop
         )
-        row: dict[str, Any] = {
-            "distance": int(distance),
-            "latency": same_iteration,
-            "dependency_latency": dependent,
-        }
+        row: dict[str, Any] = {"distance": int(distance), "latency": same_iteration}
+        row["dependency_latency"] = dependent
     else:
         self_timed = dependency_latency(graph, source, sink, budget=stop)
         time = latency(graph, source=source, sink=sink, budget=stop)
@@ -162,9 +157,8 @@ def _lines(graph: Graph, row: dict[str, Any]) -> list[str]:
             f"{graph.name}: no latency {ends}: {why}", [("next", f"--period {minimum} or more")]
         )
     number, jitter, steady = row["distance"], row["jitter"], row["steady_jitter"]
-    later = (
-        f"to the first dependent iteration, {number} later" if number else "to the same iteration"
-    )
+    dependent = f"to the first dependent iteration, {number} later"
+    later = dependent if number else "to the same iteration"
     after = "" if steady == jitter else f"; {steady} after the transient"
     notes = {
         "dependency_latency": ("dependency latency", later),

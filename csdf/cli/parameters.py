@@ -157,12 +157,8 @@ def _symbolic_rows(found: SymbolicRepetitions) -> list[tuple[str, str]]:
         rows.append(("channel", closing.channel))
         rows.append(("", f"gets {produced} tokens in an iteration, and loses {consumed}"))
     for index, condition in enumerate(() if found.is_never else found.conditions):
-        rows.append(
-            (
-                "conditions" if not index else "",
-                f"if {written(condition.text)} (channel {condition.channel})",
-            )
-        )
+        text = f"if {written(condition.text)} (channel {condition.channel})"
+        rows.append(("" if index else "conditions", text))
     return rows
 
 
@@ -172,16 +168,11 @@ def _segment_rows(swept: Sweep) -> list[tuple[str, str]]:
     rows: list[tuple[str, str]] = []
     for segment in swept.segments:
         slope, base = segment.slope, segment.period(0)
-        line = " + ".join(
-            [*([f"{slope}*{name}"] if slope else []), *([str(base)] if base or not slope else [])]
-        )
+        terms = [f"{slope}*{name}"] if slope else []
+        terms += [str(base)] if base or not slope else []
+        line = " + ".join(terms).replace("+ -", "- ")
         end = "" if segment.end is None else f" <= {segment.end}"
-        rows.append(
-            (
-                "period" if not rows else "",
-                f"{line.replace('+ -', '- ')} for {segment.start} <= {name}{end}",
-            )
-        )
+        rows.append(("" if rows else "period", f"{line} for {segment.start} <= {name}{end}"))
     return rows
 
 
@@ -251,15 +242,9 @@ def _as_csv(swept: Sweep) -> str:
     from csdf.io.csv_text import csv_text  # for tables alone
 
     heads: list[object] = [*swept.parameters, "answer", "firings", "period", "storage", "reason"]
+    fields = ("answer", "firings", "period", "size", "reason")
     rows = [
-        [
-            *instance.values.values(),
-            instance.answer,
-            instance.firings,
-            instance.period,
-            instance.size,
-            instance.reason,
-        ]
+        [*instance.values.values(), *(getattr(instance, field) for field in fields)]
         for instance in swept.instances
     ]
     return csv_text([heads, *rows])

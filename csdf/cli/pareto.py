@@ -116,9 +116,8 @@ def _table(graph: Graph, front: ParetoFront, unit: str) -> str:
         [str(point.size), f"${point.period}$", *(str(point.capacities[name]) for name in names)]
         for point in front.points
     ]
-    state = (
-        "complete" if front.is_complete else f"points may be missing from {front.lower_bound} on"
-    )
+    open_from = f"points may be missing from {front.lower_bound} on"
+    state = "complete" if front.is_complete else open_from
     return booktabs(heads, rows, texts=(), remarks=[f"{graph.name}: {state}"])
 
 
@@ -158,11 +157,9 @@ def _verdict(front: ParetoFront, unit: str) -> str:
     points = front.points
     if front.is_complete and not points:
         return answers.NEVER_LIVE
-    state = (
-        _completeness(front)
-        if front.is_complete
-        else f"{'stopped at the limit' if front.is_at_limit else 'INCOMPLETE'}: {front.reason}"
-    )
+    state = f"{'stopped at the limit' if front.is_at_limit else 'INCOMPLETE'}: {front.reason}"
+    if front.is_complete:
+        state = _completeness(front)
     verdict = f"{answers.counted(len(points), 'Pareto point')}, {state}"
     if not points:
         return verdict

@@ -177,12 +177,9 @@ class _Binding:
         if name is None:
             return replace(actor, processors=())
         core = self.platform.core(name)
-        durations = (
-            response_times(actor, core, self.factor)
-            if is_conservative
-            else durations_on(actor, core)
-        )
-        return Actor(name=actor.name, durations=durations)
+        if is_conservative:
+            return Actor(name=actor.name, durations=response_times(actor, core, self.factor))
+        return Actor(name=actor.name, durations=durations_on(actor, core))
 
     def add(self, channel: Channel) -> None:
         """Add a channel of the graph, with its transfer and the reverse channels of its buffers."""

@@ -72,19 +72,18 @@ def mapped_execution(
     bound = bound_graph(graph, platform, mapping, is_conservative=False)
     run = _MappedExecution(bound, platform, mapping, stop_of(budget))
     recurrence = run.until_recurrence() if iterations is None else None
-    executed_iterations = (
-        iterations if recurrence is None else recurrence.transient + recurrence.steady
-    )
-    is_stuck = executed_iterations is None or not run.complete(executed_iterations)
+    count, period = iterations, None
+    if recurrence is not None:
+        count = recurrence.transient + recurrence.steady
+        period = Fraction(recurrence.time, recurrence.steady) * run.unit
+    is_stuck = count is None or not run.complete(count)
     return MappedExecution(
-        firings=run.listed(None if is_stuck else executed_iterations),
+        firings=run.listed(None if is_stuck else count),
         cores=dict(mapping.binding),
-        iterations=0 if is_stuck or executed_iterations is None else executed_iterations,
+        iterations=0 if is_stuck or count is None else count,
         transient=None if recurrence is None else recurrence.transient,
         steady=None if recurrence is None else recurrence.steady,
-        period=None
-        if recurrence is None
-        else Fraction(recurrence.time, recurrence.steady) * run.unit,
+        period=period,
         deadlock=run.now * run.unit if is_stuck else None,
     )
 

@@ -9,8 +9,7 @@
      "buffers": {"c": {"memory": 3}}, "delays": {"c": 2}}
 
 What may be left out: a processor's type, wheel, slice and offset, the connections and all of a
-connection but its ends; orders, prefixes, buffers and delays of a mapping. csdf.mapping.model says
-what each means.
+connection but its ends; orders, prefixes, buffers and delays of a mapping. See csdf.mapping.model.
 """
 
 from __future__ import annotations

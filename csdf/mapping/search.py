@@ -367,12 +367,9 @@ class _LeastPeriod(_MappingSearch):
         The period is the time of a simple cycle divided by the iterations that it spans. The time is at
         most `longest_time` and the period at least `bound`, so their quotient limits the span.
         """
-        connections = self.problem.platform.connections
-        if len(self.problem.firings) > EXACT_FIRINGS or not all(
-            c.is_pipelined for c in connections
-        ):
-            return
-        find_mapping = prover()
+        is_pipelined = all(c.is_pipelined for c in self.problem.platform.connections)
+        is_small = len(self.problem.firings) <= EXACT_FIRINGS
+        find_mapping = prover() if is_small and is_pipelined else None
         if find_mapping is None:
             return
         spans = int(self.problem.longest_time / self.bound) if self.bound else 1

@@ -146,10 +146,10 @@ class Exploration:
     def learn(self, cut: InsufficientRegion) -> None:
         """Record a cut and its images under the symmetries."""
         for symmetry in (range(len(self._steps)), *self._symmetries):
-            limits = {symmetry[index]: limit for index, limit in cut.limits.items()}
-            if (limit_set := frozenset(limits.items())) not in self._learned:
-                self._learned.add(limit_set)
-                self.cuts.add(InsufficientRegion(limits))
+            image = cut.moved(symmetry)
+            if (limits := frozenset(image.limits.items())) not in self._learned:
+                self._learned.add(limits)
+                self.cuts.add(image)
 
     def _chosen(self, capacities: tuple[int, ...]) -> tuple[int, ...]:
         """Apply symmetries while they make the distribution lexicographically smaller."""

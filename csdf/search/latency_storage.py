@@ -23,6 +23,7 @@ from csdf.errors import CsdfError
 from csdf.model.exact import Exact, exact, exact_above_zero
 from csdf.model.graph import Channel, Graph, space_channel
 from csdf.search.evaluator import CapacityEvaluator, PeriodEvaluation
+from csdf.search.learned_bounds import fast_enough
 from csdf.search.least import least_distribution
 from csdf.search.pareto import SmallestStorage
 from csdf.search.searched_graph import SearchedGraph
@@ -92,11 +93,7 @@ def storage_for_latency(
     pairing = Pairing(source=source, sink=sink, distance=distance)
     evaluator = _Evaluator(inner, searched.variables, pairing, *required)
     distribution = least_distribution(
-        evaluator,
-        searched.variables,
-        lambda period: period is not None,
-        stop,
-        refusal=evaluator.refusal,
+        evaluator, searched.variables, fast_enough(None), stop, refusal=evaluator.refusal
     )
     point, reached, capacities = None, None, distribution.capacities
     if capacities is not None:

@@ -55,6 +55,10 @@ class InsufficientRegion(NamedTuple):
     limits: Mapping[int, int]
     deep: tuple[tuple[int, int], ...] = ()
 
+    def moved(self, where: Mapping[int, int] | Sequence[int]) -> InsufficientRegion:
+        """Return the limits of the region with other positions of its variables."""
+        return InsufficientRegion({where[index]: limit for index, limit in self.limits.items()})
+
     def holds(self, capacities: Sequence[int]) -> bool:
         """Whether the distribution lies in the region."""
         return all(capacities[index] <= limit for index, limit in self.limits.items()) and all(

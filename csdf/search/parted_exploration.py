@@ -181,8 +181,7 @@ class _VariableClass:
             where = {index: position for position, index in enumerate(image)}
             for cut in known.cuts:
                 if cut.limits.keys() <= where.keys():
-                    limits = {where[index]: limit for index, limit in cut.limits.items()}
-                    self.exploration.learn(InsufficientRegion(limits))
+                    self.exploration.learn(cut.moved(where))
             for cycle in known.cycles:
                 if cycle.places <= where.keys():
                     self.exploration.learn_cycle(cycle.moved(where))
@@ -191,13 +190,7 @@ class _VariableClass:
         """Return the cuts and cycles of all images, by positions of all variables."""
         exploration = self.exploration
         return Known(
-            [
-                InsufficientRegion(
-                    {image[position]: limit for position, limit in cut.limits.items()}
-                )
-                for image in self.images
-                for cut in exploration.cuts
-            ],
+            [cut.moved(image) for image in self.images for cut in exploration.cuts],
             [cycle.moved(image) for image in self.images for cycle in exploration.cycles],
         )
 

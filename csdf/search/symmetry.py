@@ -121,23 +121,12 @@ class _Structure:
         actors = {actor.name: first_actor + i for i, actor in enumerate(graph.actors)}
         # The useful capacities of two variables are congruent modulo the step, or a symmetry would map
         # useful capacities to useless ones. `evened` aligns the minimum capacities.
-        traits: list[Hashable] = [
-            *(
-                (variable.weight, variable.step, variable.least % variable.step)
-                for variable in variables
-            ),
-            *(
-                (
-                    channel.production,
-                    channel.consumption,
-                    channel.release_rates,
-                    channel.initial_tokens,
-                    channel.capacity,
-                )
-                for channel in graph.channels
-            ),
-            *(actor.durations for actor in graph.actors),
+        traits: list[Hashable] = [(v.weight, v.step, v.least % v.step) for v in variables]
+        traits += [
+            (c.production, c.consumption, c.release_rates, c.initial_tokens, c.capacity)
+            for c in graph.channels
         ]
+        traits += [actor.durations for actor in graph.actors]
         numbers: dict[Hashable, int] = {}
         self._traits = [numbers.setdefault(trait, len(numbers)) for trait in traits]
         self._ties = {

@@ -8,8 +8,7 @@ the cycle is too slow, all depths with no larger sum in any of its chains are in
 region is much larger than the box of depths that are smaller one by one.
 
 Example: FIFOs 0 and 1 around a threshold, both of depth 2 on a cycle that is too slow. The region
-is {((0, 1), (1, 1)): 4}: depths (3, 1) and (1, 3) are infeasible too, depths (3, 2) are not known
-to be.
+is {((0, 1), (1, 1)): 4}: depths (3, 1) and (1, 3) are infeasible too, depths (3, 2) perhaps not.
 
 Proof: in layers with the same events for each element, a path between two events leads back by the
 number of elements that the FIFOs and the layers on it can hold. Its time is the sum of its waits, for

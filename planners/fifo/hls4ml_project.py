@@ -82,8 +82,7 @@ class ProjectFacts:
 def read_source(path: str) -> ProjectFacts:
     """Return the contents of a project; path: its folder or hls4ml_config.yml.
 
-    A configuration whose project is not written yet is converted by hls4ml, where that is installed.
-    Raises UnreadableFile.
+    hls4ml, if installed, converts a configuration whose project is not written. Raises UnreadableFile.
     """
     place = Path(path)
     configuration = ""

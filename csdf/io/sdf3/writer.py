@@ -210,9 +210,8 @@ class Sdf3Patch:
         choice = _chosen(actor) or next(iter(durations))
         for processor, values in durations.items():
             if processor not in processors:
-                attributes = {"type": processor} | (
-                    {"default": "true"} if processor == choice else {}
-                )
+                default = {"default": "true"} if processor == choice else {}
+                attributes = {"type": processor} | default
                 processors[processor] = source.append_child(properties, "processor", attributes)
             _set_time(processors[processor], values)
         source.put_in_order(properties, processors, durations)

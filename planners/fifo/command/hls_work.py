@@ -132,7 +132,7 @@ def _require_writable(options: argparse.Namespace, *, is_table: bool) -> None:
     """Raise CsdfError, before the search, for a page of a front, or depths without pragmas."""
     if options.page and options.front:
         raise CsdfError("--front lists the trade-off: give it without --page")
-    is_copy = options.output and not options.output.lower().endswith(".json")
+    is_copy = _is_copy(options)
     is_source = options.in_place or is_copy
     if options.in_place and is_copy:
         raise CsdfError("--in-place and -o both write the source: give one of them")
@@ -143,6 +143,11 @@ def _require_writable(options: argparse.Namespace, *, is_table: bool) -> None:
             "an array of streams has one depth in the source: --separate has no pragmas; take -o with "
             "a file .json"
         )
+
+
+def _is_copy(options: argparse.Namespace) -> bool:
+    """Whether -o names a copy of the source, not a file of depths."""
+    return bool(options.output) and not options.output.lower().endswith(".json")
 
 
 def _write(found: CallStudy, traces: Sequence[Trace], options: argparse.Namespace) -> None:
@@ -161,7 +166,7 @@ def _write(found: CallStudy, traces: Sequence[Trace], options: argparse.Namespac
         return
     named = dict(zip(model.names, depths, strict=True))
     storage = options.storage or ""
-    is_copy = options.output and not options.output.lower().endswith(".json")
+    is_copy = _is_copy(options)
     if options.output and not is_copy:
         write_text(options.output, answers.json_text(named) + "\n")
         remark(options.program, f"wrote {options.output}: the depth of each FIFO")

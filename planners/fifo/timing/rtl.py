@@ -47,8 +47,7 @@ def _cluster(
 def padding(read: Numbers, written: int, *, bits: int) -> Cluster:
     """Return an FMPadding. read: numbers of the written words that are read words, not padding.
 
-    The register after the input holds one word, so a word is read when the preceding word moves on.
-    Source: fmpadding.sv.
+    The input register holds one word, so a word is read when the preceding moves on (fmpadding.sv).
     """
     needed = waiting_for_nothing(written)
     # Written words that are padding wait for no read.
