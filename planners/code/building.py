@@ -411,10 +411,11 @@ For a board, write the library for its core: `csdf deploy` with `--target` ({", 
 
 def _projects(name: str, package: Package) -> str:
     """Return the lines on the supported build systems."""
-    listed = [
-        _FOLDERS[project].format(name=name) for project in package.projects if project in _FOLDERS
-    ]
-    return "".join(f"- The folder is {folder_name}.\n" for folder_name in listed)
+    return "".join(
+        f"- The folder is {_FOLDERS[project].format(name=name)}.\n"
+        for project in package.projects
+        if project in _FOLDERS
+    )
 
 
 _FOLDERS = {
@@ -437,7 +438,7 @@ def ports_table(networks: Sequence[tuple[Model, Written]]) -> str:
     """Return a table of the inputs and outputs of networks."""
     rows = "\n".join(
         f"| {port.parameter}{f' of {written.name}' if len(networks) > 1 else ''} | {kind} "
-        f"| {port.kind} | {_layout(model, port)} | {_scaled(port)} |"
+        f"| {port.kind} | {_layout(model, port)} | {port.stored.real_in_words() or '-'} |"
         for model, written in networks
         for kind, ports in (("input", written.inputs), ("output", written.outputs))
         for port in ports
@@ -488,10 +489,6 @@ def _measuring(written: Written) -> str:
   emulated core, where an instruction is a cycle of `HERTZ=...`, or on your board (`Makefile` says
   how); `make -s bench-here` on this machine.
 """ + (proof if written.cmsis_nn is None else "")
-
-
-def _scaled(port: LibraryPort) -> str:
-    return port.stored.real_in_words() or "-"
 
 
 def _outside(written: Written) -> str:

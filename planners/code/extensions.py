@@ -16,10 +16,6 @@ if TYPE_CHECKING:
 OWN_OPERATORS = "cnn2csdf.operators."
 
 
-def _no_numbers(_operator: Operator) -> tuple[float, ...]:
-    return ()
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepInC:
     """C of a pointwise operator in single precision, as an expression.
@@ -31,7 +27,7 @@ class StepInC:
 
     name: str
     expression: str
-    numbers: Callable[[Any], tuple[float, ...]] = _no_numbers
+    numbers: Callable[[Any], tuple[float, ...]] = lambda _: ()
     helpers: str = ""
 
     @property

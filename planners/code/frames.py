@@ -238,8 +238,7 @@ def tolerances(
     if not rounded:
         return tolerances
     for sign in (-1, 1):
-        # Insert a layer before each rounding of computed numbers that shifts them all in the
-        # direction of the sign.
+        # A layer before each rounding of computed numbers changes them all, up or down.
         share = sign * SHARE
         layers, weights = [], dict(model.weights or {})
         for layer in model.network.layers:
@@ -251,19 +250,13 @@ def tolerances(
             layers += [moved, replace(layer, inputs=(moved.name, *layer.inputs[1:]))]
             # With a known scale, shift by a share of the full range; otherwise multiply.
             types = layer.quantization
-            weights[moved.name] = {
-                "constant": np.array(
-                    [
-                        1 + share
-                        if types is None
-                        else types.scale * 2 ** (8 * types.element.bytes) * share
-                    ],
-                    np.float32,
-                )
-            }
-        for name, array in run_layer_by_layer(
-            Model(network=replace(model.network, layers=tuple(layers)), weights=weights), frame
-        ).items():
+            change = 1 + share
+            if types is not None:
+                change = types.scale * 2 ** (8 * types.element.bytes) * share
+            weights[moved.name] = {"constant": np.array([change], np.float32)}
+        network = replace(model.network, layers=tuple(layers))
+        moved_outputs = run_layer_by_layer(Model(network=network, weights=weights), frame)
+        for name, array in moved_outputs.items():
             away = np.abs(array.astype(np.float64) - outputs[name].astype(np.float64))
             tolerances[name] = max(tolerances[name], 2 * float(np.nan_to_num(away).max(initial=0)))
     return tolerances

@@ -38,12 +38,9 @@ class HeaderWriter:
         name, capitals = self._name, self._capitals
         scratch = self._scratch()
         outside = self._interface.field()
-        turn = (
-            "    uint16_t turn;\n    uint16_t position;\n    uint16_t round;\n"
-            if self._schedule.order.turns
-            else ""
-        )
-        variables = len(self._network.variables)
+        turn, variables = "", len(self._network.variables)
+        if self._schedule.order.turns:
+            turn = "    uint16_t turn;\n    uint16_t position;\n    uint16_t round;\n"
         turn += f"    uint16_t oldest[{variables}];\n" if variables else ""
         title = comment(self._network.name)
         about = f"{title}: inference in an arena of {self._plan.arena_bytes} bytes."

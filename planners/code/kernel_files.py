@@ -126,7 +126,7 @@ class KernelFiles:
 
     def before_tables(self, name: str) -> str:
         """Return C that includes the kernels of a network; its tables follow."""
-        defined = [f"#define {_macro(name)}"] if len(self._uses) > 1 else []
+        defined = [f"#define FOR_{name.upper()}"] if len(self._uses) > 1 else []
         varying = sorted(self._uses[name].switches - self._build.switches)
         defined += [f"#define {switch} {int(value)}" for switch, value in varying]
         return "\n".join([*defined, *self._included[name]])
@@ -252,7 +252,7 @@ class KernelFiles:
             if len(names) == len(self._uses):
                 yield from texts
             else:
-                condition = " || ".join(f"defined({_macro(name)})" for name in names)
+                condition = " || ".join(f"defined(FOR_{name.upper()})" for name in names)
                 yield "\n\n".join([f"#if {condition}", *texts, "#endif"])
 
 
@@ -369,8 +369,3 @@ def _closure(begin: Iterable[Place], following: Mapping[Place, set[Place]]) -> s
             closed.add(place)
             ahead += following.get(place, ())
     return closed
-
-
-def _macro(name: str) -> str:
-    """The macro that a network defines before it includes a header."""
-    return f"FOR_{name.upper()}"

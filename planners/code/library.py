@@ -76,7 +76,7 @@ def library(
     kernels: "csdf", or "cmsis-nn": CMSIS-NN then computes the layers for which its results are
     bit-identical; the build of the library has to provide it. scratch: limit on the scratch memory of
     CMSIS-NN, in addition to the arena.
-    frames: inputs for the test program, by layer name; by default a random frame.
+    frames: inputs for the test program, by layer name; by default those of `chosen_vectors`.
     target: "cortex-m4", "cortex-m55", "cortex-m0plus", "rv32", "host" or "portable": in addition to
     portable C, the kernels use the instructions of this processor only; None: the instructions of the
     processor that the compiler targets.
@@ -91,14 +91,14 @@ def library(
     vectors = frames_of(model, plan, frames)
     files = source_files(written)
     # The C of a selection of primitives has no stages, so that no program measures or proves them.
-    has_stages = bool(written.stages)
+    has_stages, has_cmsis_nn = bool(written.stages), written.cmsis_nn is not None
     headers, sources = paths_in(files, "include"), c_files_in(files, "src")
     about = f"{comment(model.network.name)}: inference of a neural network"
     files |= {MAIN: test_program(written, vectors)}
     files |= {EXAMPLE: example_program(written)} if has_stages else {}
     if MAKE in package.projects:
         # The proof reads C sources; those of CMSIS-NN are not part of the library.
-        is_proved = has_stages and written.cmsis_nn is None
+        is_proved = has_stages and not has_cmsis_nn
         files |= {BENCH: bench_program(written)} if has_stages else {}
         files |= {PROOF: proof_program(written)} if is_proved else {}
         files |= target_files()
@@ -107,17 +107,11 @@ def library(
             arrays=written.arrays,
             bench=f"-D{written.capitals}_PROFILE" if has_stages else None,
             proved=written.whole_source if is_proved else "",
-            cmsis_nn=written.cmsis_nn is not None,
+            cmsis_nn=has_cmsis_nn,
             target=target,
         )
     files |= package_files(
-        written.name,
-        about,
-        headers,
-        sources,
-        (MAIN,),
-        package=package,
-        cmsis_nn=written.cmsis_nn is not None,
+        written.name, about, headers, sources, (MAIN,), package=package, cmsis_nn=has_cmsis_nn
     )
     files["README.md"] = readme(written, model, plan, package, vectors)
     return Library(

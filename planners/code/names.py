@@ -8,7 +8,7 @@ left out. Names depend on the names of the file only, so the same architecture h
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from difflib import get_close_matches
 
 from cnn2csdf.network import Network
@@ -74,8 +74,11 @@ def short_forms(tensor: str) -> Iterator[str]:
         yield identifier(tensor)
         return
     path = tensor.partition(";")[0]  # of fused operators: the last of them
-    components = [component for component in path.split("/") if not _is_noise(component)]
-    components = components or ["output"]
+    components = [
+        component
+        for component in path.split("/")
+        if component and not _CALL.fullmatch(_OUTPUT_NUMBER.sub("", component))
+    ] or ["output"]
     components[-1] = _OUTPUT_NUMBER.sub("", components[-1]).removeprefix(_SERVED) or "output"
     forms = [
         "/".join(components[first:])
@@ -85,10 +88,6 @@ def short_forms(tensor: str) -> Iterator[str]:
     names = [identifier(form) for form in forms]
     yield from (name for name in names if len(name) <= LONGEST_NAME)
     yield _last_words(names[-1])
-
-
-def _is_noise(component: str) -> bool:
-    return not component or bool(_CALL.fullmatch(_OUTPUT_NUMBER.sub("", component)))
 
 
 def _last_words(name: str) -> str:
@@ -102,7 +101,7 @@ def _last_words(name: str) -> str:
 def require_renamed(tensors: Iterable[str], renamed: Renamed) -> None:
     """Raise InvalidArgument for a new name that is no C name, or a tensor that no network has."""
     listed = list(dict.fromkeys(tensors))
-    new_names: Mapping[str, str] = {}
+    new_names: dict[str, str] = {}
     name_of: dict[str, str] = {}
     for tensor, name in renamed:
         if name != identifier(name):
@@ -110,11 +109,10 @@ def require_renamed(tensors: Iterable[str], renamed: Renamed) -> None:
                 f"rename {tensor}={name}: {name!r} is no name in C; expected small letters, digits "
                 f"and _, such as {identifier(name)}"
             )
-        if new_names.get(name, tensor) != tensor:
+        if new_names.setdefault(name, tensor) != tensor:
             raise InvalidArgument(
                 f"rename {tensor}={name}: {new_names[name]!r} has this name; give another"
             )
-        new_names = {**new_names, name: tensor}
         if name_of.setdefault(tensor, name) != name:
             raise InvalidArgument(
                 f"rename {tensor}={name}: the name {name_of[tensor]!r} is given for it, too"

@@ -286,6 +286,7 @@ class Schedule:
         tensors = [self._tensor_row(name) for name in self.tensors]
         tensors += [self._copy_row(copy) for copy in self.copies]
         groups = [self._group_row(number) for number in range(len(self.plan.groups))]
+        readers = self._readers or [table_row(stage=0, local=0, looks_ahead=0)]
         tables = (
             ("tensor", "tensors", tensors),
             ("argument", "inputs", self._inputs),
@@ -295,7 +296,7 @@ class Schedule:
             ("layer", "layers", self._layers),
             ("stage", "stages", self._stages),
             ("tiling", "tilings", self._tilings),
-            ("reader", "readers", self._reader_rows()),
+            ("reader", "readers", readers if self.can_stage else []),
             ("group", "groups", groups),
             ("duplicate", "duplicates", self._duplicate_rows()),
             ("joint", "joints", self._ring_rows()),
@@ -353,12 +354,6 @@ class Schedule:
         lines += [copy.rows < self.network.layer(copy.tensor).shape.rows for copy in self.copies]
         return any(lines) and not self.order.turns
 
-    def _reader_rows(self) -> list[str]:
-        """Initialisers of readers; none where no rows are staged."""
-        if not self.can_stage:
-            return []
-        return self._readers or [table_row(stage=0, local=0, looks_ahead=0)]
-
     def _readers_of(self, name: str | None) -> dict[str, int]:
         """The fields of a tensor, if any, for its readers; none where no rows are staged."""
         first, count = self._first_reader.get(name or "", (0, 0))
@@ -386,7 +381,9 @@ class Schedule:
             column_stride=row // host_shape.width,
             height=shape.rows,
             width=shape.width,
-            channels=self._pixel_elements(name),
+            channels=self._buffered_channels(name)
+            if name in self._channel_blocks
+            else channels_of(shape) * self.width_of(name),
             producer=-1 if producer is None else producer.number,
             **self._readers_of(name),
         )
@@ -483,12 +480,6 @@ class Schedule:
         ) + alias.channel
         offset = self.elements(buffer.offset) + elements_before * self.width_of(name)
         return offset, rows if buffer.has_all_rows else buffer.rows
-
-    def _pixel_elements(self, name: str) -> int:
-        """Arena elements between pixels: those of a channel block, or of all channels."""
-        if name in self._channel_blocks:
-            return self._buffered_channels(name)
-        return channels_of(self.network.layer(name).shape) * self.width_of(name)
 
     def _buffered_channels(self, name: str) -> int:
         """Arena elements of a pixel in a buffer at a time: a channel block, or all channels."""

@@ -86,8 +86,7 @@ class Written:
     persistent_accumulators: tuple[PersistentAccumulators, ...] = ()
     cmsis_nn: CmsisNN | None = None  # the share of CMSIS-NN, if it is used
     headers: Mapping[str, str] = field(default_factory=dict)  # of kernels, by file name
-    use: KernelUse | None = None
-    text: SourceText | None = None
+    text: SourceText | None = None  # without kernels; None for a library of primitives
 
     @property
     def capitals(self) -> str:
@@ -131,8 +130,12 @@ class Written:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceText:
-    """The C of a network without kernels: macros and types, tables, and the functions after them."""
+    """The C of a network without kernels: macros and types, tables, and the functions after them.
 
+    use: the kernels that all these use.
+    """
+
+    use: KernelUse
     before: str
     tables: str
     behind: str
@@ -140,23 +143,21 @@ class SourceText:
 
 def with_shared_kernels(members: Sequence[Written], target: Target = None) -> tuple[Written, ...]:
     """Return libraries of one folder that include the same headers of kernels."""
-    uses = {member.name: member.use for member in members if member.use is not None}
-    if not uses:
+    texts = {member.name: member.text for member in members if member.text is not None}
+    if not texts:
         return tuple(members)
-    files = KernelFiles(uses, target)
+    files = KernelFiles({name: text.use for name, text in texts.items()}, target)
+    sources = {}
+    for name, text in texts.items():
+        pieces = [files.before_tables(name), text.tables, f'#include "{SCHEDULING}"', text.behind]
+        macros = without_unused_macros(text.before, mentioned([*files.headers.values(), *pieces]))
+        sources[name] = "\n\n".join([macros, *pieces])
     return tuple(
-        member
-        if member.text is None
-        else replace(member, headers=files.headers, source=_joined(member.name, member.text, files))
+        replace(member, headers=files.headers, source=sources[member.name])
+        if member.name in sources
+        else member
         for member in members
     )
-
-
-def _joined(name: str, text: SourceText, files: KernelFiles) -> str:
-    """The C of a network between the headers that it includes, without unused macros."""
-    pieces = [files.before_tables(name), text.tables, f'#include "{SCHEDULING}"', text.behind]
-    macros = without_unused_macros(text.before, mentioned([*files.headers.values(), *pieces]))
-    return "\n\n".join([macros, *pieces])
 
 
 def library_sources(
@@ -296,7 +297,7 @@ class _SourceWriter:
         wanted = self.tables.wanted | self.schedule.calls.real_tables.wanted
         files = {*self._files(), *REALS, *added_sources(), *CONVERSIONS}
         functions = frozenset().union(*(functions_in(name) for name in files))
-        use, text = self._source()
+        text = self._source()
         weights = weights_text(self.name, self.tables)
         folded = self.tables.folded if self.target is None else ()
         helium_bytes = sum(self.tables.arrays[symbol].nbytes for symbol in folded)
@@ -308,7 +309,6 @@ class _SourceWriter:
             has_staging=self.schedule.can_stage,
             has_outside=bool(self.interface.field()),
             source="",
-            use=use,
             text=text,
             weights=weights,
             weights_header=weights_header(self.name, self.tables),
@@ -354,8 +354,8 @@ class _SourceWriter:
             addresses=len(self.schedule.outside) + len(self.schedule.splits),
         )
 
-    def _source(self) -> tuple[KernelUse, SourceText]:
-        """The kernels that the C uses, and the C without them."""
+    def _source(self) -> SourceText:
+        """The C without kernels, and the kernels that it uses."""
         schedule = self.schedule
         switches = frozenset(self.macros.switches.items())
         structures = structures_of(self._files(), frozenset(name for name, on in switches if on))
@@ -401,12 +401,12 @@ class _SourceWriter:
         definitions = [f'#include "{self.name}_weights.h"', *self.tables.definitions(structures)]
         definitions += schedule.moved.definitions()
         definitions += [STORE_BLOCKS] if schedule.write_buffers else []
-        text = SourceText(
+        return SourceText(
+            use=use,
             before=self.macros.text(),
             tables="\n\n".join(filter(None, [*definitions, tables])),
             behind=behind,
         )
-        return use, text
 
     def _functions_of_views(self) -> set[str]:
         """Functions that change the view of a tensor: for a tile, a block, or a ring of state."""

@@ -63,21 +63,14 @@ typedef enum {{
 #define {capitals}_HEADER {CHECKSUM}"""
 
 
-def memory_sizes(memories: Sequence[str]) -> list[str]:
-    """Return the parameters for the sizes of memories."""
-    return [f"{memory}_bytes" for memory in memories]
-
-
 def _parameters(element: str, memories: Sequence[str]) -> str:
-    pairs = zip(memories, memory_sizes(memories), strict=True)
-    return ", ".join(f"{element} *{memory}, size_t {size}" for memory, size in pairs)
+    """Return the parameters of NAME_init for memories: addresses and sizes in bytes."""
+    return ", ".join(f"{element} *{memory}, size_t {memory}_bytes" for memory in memories)
 
 
 def init_declared(name: str, memories: Sequence[str]) -> str:
     """Return C that declares NAME_init, without its comment."""
-    arguments = ", ".join(
-        word for pair in zip(memories, memory_sizes(memories), strict=True) for word in pair
-    )
+    arguments = ", ".join(f"{memory}, {memory}_bytes" for memory in memories)
     parameters = _parameters(f"{name}_element", memories)
     checked = f"{parameters}, size_t state_bytes, uint32_t header"
     return f"""{name}_status {name}_init_checked({name}_state *state, {checked});
@@ -118,11 +111,11 @@ def init_defined(name: str, memories: Sequence[str], body: str, *, is_wide: bool
 
     is_wide: whether elements of the arena have several bytes, so that memories have to be aligned.
     """
-    capitals, sizes = name.upper(), memory_sizes(memories)
+    capitals = name.upper()
     missing = "".join(f" || ({memory} == NULL)" for memory in memories)
     small = " || ".join(
-        f"({size} < ({capitals}_{memory.upper()}_ELEMENTS * sizeof(element)))"
-        for memory, size in zip(memories, sizes, strict=True)
+        f"({memory}_bytes < ({capitals}_{memory.upper()}_ELEMENTS * sizeof(element)))"
+        for memory in memories
     )
     misaligned = ""
     if is_wide:
@@ -130,7 +123,8 @@ def init_defined(name: str, memories: Sequence[str], body: str, *, is_wide: bool
             f"(((uintptr_t){memory} % sizeof(element)) != 0U)" for memory in memories
         )
         misaligned = refuse(name, unlike, "MISALIGNED")
-    ignored = "".join(f"\n    (void){argument};" for argument in (*sizes, "state_bytes", "header"))
+    sizes = [f"{word}_bytes" for word in (*memories, "state")]
+    ignored = "".join(f"\n    (void){argument};" for argument in (*sizes, "header"))
     parameters = f"{_parameters('element', memories)}, size_t state_bytes, uint32_t header"
     return f"""{name}_status {name}_init_checked({name}_state *state, {parameters})
 {{

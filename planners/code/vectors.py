@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import accumulate
 
 import numpy as np
 
@@ -94,7 +95,9 @@ def _tested(written: Written, vectors: Sequence[TestVector], parameters: str) ->
     begun = from_initial_state(vectors)
     lines = [_check(written, number, vector) for number, vector in enumerate(vectors)]
     checks = "\n".join(lines[:begun])
+    variables = "int turn;"
     if written.keeps_state:
+        variables = f"static uint8_t saved[{written.capitals}_SAVED_BYTES], again[sizeof saved];"
         arrays += _states(written, vectors)
         checks += _saving(written, lines[:begun])
         checks += _from_written_state(written, vectors, lines[begun:])
@@ -120,19 +123,12 @@ static {name}_state state;
 
 {_counting(written)}int {name}_test({parameters})
 {{
-    {_variables(written)}
+    {variables}
     int failed = 0;
     {_begun(written)}
 {_counted(written)}{checks}
     return failed;
 }}"""
-
-
-def _variables(written: Written) -> str:
-    """Return C that declares the variables of the test."""
-    if not written.keeps_state:
-        return "int turn;"
-    return f"static uint8_t saved[{written.capitals}_SAVED_BYTES], again[sizeof saved];"
 
 
 def _begun(written: Written) -> str:
@@ -292,7 +288,8 @@ def _from_written_state(
     if not lines:
         return ""
     name, capitals = written.name, written.capitals
-    places = list(_places(vectors[-1].after or {}))
+    sizes = [array.nbytes for _, _, array in _arrays_of(vectors[-1].after or {})]
+    places = list(enumerate(accumulate(sizes, initial=0)))[:-1]  # of arrays in a saved state
     put = "\n".join(f"    memcpy(&saved[{at}], before_{n}, sizeof before_{n});" for n, at in places)
     same = "\n".join(
         f"    EXPECT(memcmp(&saved[{at}], after_{n}, sizeof after_{n}) == 0);" for n, at in places
@@ -351,14 +348,6 @@ def _arrays_of(states: States) -> Iterator[tuple[str, str, Array]]:
     for name, roles in states.items():
         for role, array in roles.items():
             yield name, role, array
-
-
-def _places(states: States) -> Iterator[tuple[int, int]]:
-    """Yield the number of each array of a state, and its first byte in a saved state."""
-    at = 0
-    for number, (_, _, array) in enumerate(_arrays_of(states)):
-        yield number, at
-        at += array.nbytes
 
 
 def _test_of(port: LibraryPort, vector: TestVector) -> str:

@@ -12,7 +12,7 @@ ORDERS = (
     "min-memory",
     "single-appearance",
     "demand-driven",
-)  # min-memory: the better of the other two
+)  # min-memory: the better of the others
 
 
 @dataclass(frozen=True, slots=True)

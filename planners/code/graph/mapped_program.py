@@ -453,7 +453,7 @@ class _CyclicOrder:
                 return OrdersBlock(waiting={core: self._next(core) for core in self._blocks})
             core = min(enabled, key=self._progress)
             actor = self._next(core)
-            phase = self._phase(actor)
+            phase = self._fired[actor] % self._phases[actor]
             for edge in self._outputs[actor]:
                 self._occupied[edge.name] += edge.production[phase]
                 self.maximum[edge.name] = max(self.maximum[edge.name], self._occupied[edge.name])
@@ -491,11 +491,8 @@ class _CyclicOrder:
         done = self._position[core] - len(self._orders[core].prefix)
         return Fraction(done, self._blocks[core])
 
-    def _phase(self, actor: str) -> int:
-        return self._fired[actor] % self._phases[actor]
-
     def _can_fire(self, actor: str) -> bool:
-        phase = self._phase(actor)
+        phase = self._fired[actor] % self._phases[actor]
         return all(
             self._available[edge.name] >= edge.consumption[phase] for edge in self._inputs[actor]
         ) and all(

@@ -49,12 +49,11 @@ def rings_of(
     pieces = []
     capacities = {}
     for channel in graph.channels:
-        effect = found[channel.name]
-        needed = channel.initial_tokens + effect.highest
+        needed = channel.initial_tokens + found[channel.name].highest
         capacities[channel.name] = max(needed, channel.capacity or 0)
-        size = capacities[channel.name] * token_bytes[channel.name]
         first, end = lives[channel.name]
         width = token_bytes[channel.name]
+        size = capacities[channel.name] * width
         alignment = min(ALIGNMENT, width & -width) if width else 1
         pieces.append(
             Buffer(name=channel.name, size=size, start=first, end=end, alignment=alignment)
