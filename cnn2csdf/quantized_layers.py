@@ -54,8 +54,12 @@ def with_integers(model: Model) -> Model:
             replace(new, inputs=tuple(merged_into.get(name, name) for name in new.inputs))
             for new in new_layers
         ]
-    merged_network = _without_unread(Network(name=network.name, layers=tuple(layers)))
-    return Model(network=merged_network, weights=weights)
+    merged = Network(name=network.name, layers=tuple(layers))
+    # Dequantisations that no layer reads any more are left out.
+    read = tuple(
+        layer for layer in layers if merged.consumers[layer.name] or not layer.operator.converts
+    )
+    return Model(network=replace(merged, layers=read), weights=weights)
 
 
 def _merged_layers(
@@ -284,16 +288,3 @@ def _stored_arrays(layer: Layer, arrays: Mapping[str, Array]) -> dict[str, Array
             whole: Array = np.rint(values / scales) + types.zero_point
             arrays_stored[stored.role] = whole.astype(types.element.value)
     return arrays_stored
-
-
-def _without_unread(network: Network) -> Network:
-    """The network without dequantisations that no layer reads any more."""
-    consumers = network.consumers
-    return replace(
-        network,
-        layers=tuple(
-            layer
-            for layer in network.layers
-            if consumers[layer.name] or not layer.operator.converts
-        ),
-    )

@@ -331,13 +331,9 @@ def _repeated(rule: Rule) -> Callable[[Model], Model]:
     return lambda model: rewritten(model, rule)
 
 
-def _with_swapped_axes(model: Model) -> Model:
-    return rewritten(model, partial(swap_first_axes, tensors_to_swap(model.network)))
-
-
 _REWRITES = (  # in the order of REWRITE_NAMES
     _repeated(drop_layer_that_moves_nothing),
-    _with_swapped_axes,
+    lambda model: rewritten(model, partial(swap_first_axes, tensors_to_swap(model.network))),
     tokens_as_rows,
     moves_as_views,
     *map(_repeated, (fold_padding, fold_batch_normalization, absorb_bias, fuse_activation)),

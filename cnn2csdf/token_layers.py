@@ -176,9 +176,8 @@ class TokenDraft(Draft):
         shape = self.layers[tensor.layer].shape
         if len(dims) == 3 and tensor.index_map == identity_map(dims) and shape.dims == dims:
             return tensor.layer
-        view = self._view(tensor, dims)
-        if view is not None:
-            return view
+        if is_in_memory_order(tensor.index_map, shape):
+            return self.put_move(tensor.layer, op.View(dims=dims), "x".join(map(str, dims)))
         if len(dims) == 3 and tensor.index_map[0] == whole_axis("C", shape.channels):
             positions = flattened(tensor.index_map[1:])
             return self.put_reordered(tensor, positions, (dims[1], dims[2]))
@@ -187,12 +186,6 @@ class TokenDraft(Draft):
         split = self.put_move(tensor.layer, op.Reshape(dims=digit_sizes(digits)), "cut")
         permuted = self.put_move(split, op.Transpose(permutation=permutation), "turned")
         return self.put_move(permuted, op.Reshape(dims=dims), "joined")
-
-    def _view(self, tensor: MappedTensor, dims: Dims) -> str | None:
-        """A view of a tensor in these dims; None if its elements have another order in memory."""
-        if not is_in_memory_order(tensor.index_map, self.shape_of(tensor)):
-            return None
-        return self.put_move(tensor.layer, op.View(dims=dims), "x".join(map(str, dims)))
 
     def on_map(self, name: str) -> MappedTensor:
         """Return the feature map of a tensor; a matrix is viewed as one.

@@ -686,18 +686,14 @@ def concatenation(draft: TokenDraft, layer: Layer, operator: Any) -> None:
     tensors = [draft.one_column(draft.with_token_rows(name)) for name in layer.inputs]
     if len(layer.shape.dims) != 2:
         raise NoIndexMap
-    map_axis = 1 if operator.axis == 0 else 0
-    arrays, weights = draft.arrays(layer.name), None
-    constants = getattr(operator, "constants", ())
-    if constants:
-        if arrays is not None:
-            weights = {
-                role: np.ascontiguousarray(array.T[:, :, None]) for role, array in arrays.items()
-            }
-        constants_on_map = tuple((position, token_rows(dims)[0]) for position, dims in constants)
-        operator = replace(operator, axis=map_axis, constants=constants_on_map)
-    else:
-        operator = replace(operator, axis=map_axis)
+    operator = replace(operator, axis=1 if operator.axis == 0 else 0)
+    weights = {
+        role: np.ascontiguousarray(array.T[:, :, None])
+        for role, array in (draft.arrays(layer.name) or {}).items()
+    }
+    if constants := getattr(operator, "constants", ()):
+        on_map = tuple((position, token_rows(dims)[0]) for position, dims in constants)
+        operator = replace(operator, constants=on_map)
     _, index_map = token_rows(layer.shape.dims)
     stored = tuple(replace(stored, name=None) for stored in layer.stored)
     inputs = [tensor.layer for tensor in tensors]

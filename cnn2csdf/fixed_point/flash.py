@@ -119,11 +119,6 @@ def and_in_flash(parameters: int, stored: int) -> str:
     return f"; {bytes_in_words(stored)} of flash as C stores them (csdf fit)"
 
 
-def rescaling_bytes(network: Network) -> int:
-    """Return the bytes of multipliers, exponents and tables of all layers; equal ones once."""
-    return sum(size for _, size in _rescaling(network).values())
-
-
 def _rescaling(network: Network) -> Arrays:
     """The arrays and lookup tables that follow from types and attributes; equal ones once."""
     arrays: Arrays = {}

@@ -110,10 +110,6 @@ class _Expansion:
             yield helper.make_node("QuantizeLinear", names, [self.output])
 
 
-def _convolution(expansion: _Expansion) -> Iterator[onnx.NodeProto]:
-    return expansion.between_integers("Conv", [(0, None), (3, 0)], bias=8, stored=6)
-
-
 def _gemm(expansion: _Expansion) -> Iterator[onnx.NodeProto]:
     by_units = any(
         attribute.name == "transB" and attribute.i for attribute in expansion.node.attribute
@@ -210,7 +206,9 @@ def _rescaled_product(
 
 
 EXPANSIONS: Mapping[tuple[str, str], Callable[[_Expansion], Iterator[onnx.NodeProto]]] = {
-    ("", "QLinearConv"): _convolution,
+    ("", "QLinearConv"): lambda expansion: expansion.between_integers(
+        "Conv", [(0, None), (3, 0)], bias=8, stored=6
+    ),
     (RUNTIME, "QGemm"): _gemm,
     (RUNTIME, "QLinearConcat"): _concatenation,
     (RUNTIME, "QuantizeLinear"): _as_standard,

@@ -89,13 +89,10 @@ def _result(section: DarknetSection, place: int, results: Sequence[str | None]) 
 def _with_outputs(builder: NetworkBuilder) -> Network:
     """The network, with an output for every layer that nothing reads."""
     network = builder.network()
-    consumers = network.consumers
-    unread = [
-        layer.name for layer in network.layers if not consumers[layer.name] and not layer.is_output
-    ]
-    for name in unread:
-        builder.output(name)
-    return builder.network() if unread else network
+    for layer in network.layers:
+        if not network.consumers[layer.name] and not layer.is_output:
+            builder.output(layer.name)
+    return builder.network()
 
 
 DIGITS = 9  # of any number that makes sense in a configuration

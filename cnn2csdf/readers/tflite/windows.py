@@ -123,15 +123,18 @@ def transposed_convolution_of_mediapipe(node: TfliteNode, assembly: TfliteAssemb
     Its options are numbers of 32 bits: the padding, and the horizontal and the vertical stride.
     Source: google-ai-edge/mediapipe, mediapipe/util/tflite/operations/transpose_conv_bias.cc.
     """
-    if len(node.custom) < CUSTOM_STRIDES.size:
-        raise UnreadableFile(
-            f"{node}: {len(node.custom)} bytes of options; expected {CUSTOM_STRIDES.size}"
-        )
-    padding, across, down = CUSTOM_STRIDES.unpack_from(node.custom)
+    padding, across, down = _custom_options(node, CUSTOM_STRIDES)
     if padding not in (CUSTOM_SAME, CUSTOM_VALID):
         raise UnreadableFile(f"{node}: padding {padding}; expected 1 or 2")
     window = op.Window(kernel=_kernel_size(node, assembly), stride=(down, across))
     _add_transposed(node, assembly, window, source=0, is_same=padding == CUSTOM_SAME, fused=0)
+
+
+def _custom_options(node: TfliteNode, form: Struct) -> tuple[int, ...]:
+    """Return the numbers of options that are a C structure."""
+    if len(node.custom) < form.size:
+        raise UnreadableFile(f"{node}: {len(node.custom)} bytes of options; expected {form.size}")
+    return form.unpack_from(node.custom)
 
 
 def _kernel_size(node: TfliteNode, assembly: TfliteAssembly) -> op.Pair:
@@ -236,12 +239,8 @@ def unpooling(node: TfliteNode, assembly: TfliteAssembly) -> None:
 
 def _custom_window(node: TfliteNode, assembly: TfliteAssembly) -> tuple[op.Window, int]:
     """Return the window and the activation of options that are a TfLitePoolParams."""
-    if len(node.custom) < CUSTOM_WINDOW.size:
-        raise UnreadableFile(
-            f"{node}: {len(node.custom)} bytes of options; expected {CUSTOM_WINDOW.size}"
-        )
+    padding, across, down, width, height, fused = _custom_options(node, CUSTOM_WINDOW)
     shape = assembly.map_shape(node, 0)
-    padding, across, down, width, height, fused = CUSTOM_WINDOW.unpack_from(node.custom)
     numbers = (across, down, width, height)
     if padding not in (CUSTOM_SAME, CUSTOM_VALID) or not 0 < min(numbers) <= max(numbers) < 2**12:
         raise UnreadableFile(f"{node}: padding {padding}, strides and sizes {numbers}")

@@ -8,7 +8,8 @@ import pytest
 from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.dtypes import Arithmetic, Element, Quantization, Runtime, Stored
-from cnn2csdf.fixed_point.flash import rescaling_bytes
+from cnn2csdf.fixed_point.flash import flash_bytes
+from cnn2csdf.parameters import parameter_bytes
 from cnn2csdf.readers.tflite.reader import parse_tflite
 from cnn2csdf.weights import Model
 from csdf.errors import UnsupportedOperator
@@ -72,7 +73,8 @@ def test_a_ratio_that_no_multiplier_of_62_bits_has_is_refused():
 
 
 def test_flash_counts_further_bits_of_multipliers_where_there_are_some():
-    plain, long = (rescaling_bytes(with_scale(scale).network) for scale in (HALVES, LONG))
+    networks = [with_scale(scale).network for scale in (HALVES, LONG)]
+    plain, long = (flash_bytes(network) - parameter_bytes(network) for network in networks)
     assert (plain, long) == (5 * UNITS, 9 * UNITS)
 
 
