@@ -88,7 +88,7 @@ def _merged_layers(
             has_kernel = has_limits and _has_integer_form(layer, input_types, last.quantization)
             return (*chain, last) if is_table or has_kernel else ()
         chain.append(last)
-        if not (last.operator.limits is not None or all(map(is_of_one_element, (layer, *chain)))):
+        if last.operator.limits is None and not all(map(is_of_one_element, (layer, *chain))):
             break
     return ()
 

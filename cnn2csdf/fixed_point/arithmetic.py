@@ -40,17 +40,25 @@ def _centred(operands: Operands, types: Types) -> list[Integers]:
     return [centred(*pair) for pair in zip(operands, types, strict=True)]
 
 
+def addition_ratios(types: Types, result: Quantization) -> list[float]:
+    """Return the factors of both operands of an addition, and of their sum.
+
+    With the scales s1 and s2 of the operands and s of the result, integers less zero points satisfy
+    s * result = s1 * a + s2 * b. As in TensorFlow Lite (kernels/add.cc), let t = 2 * max(s1, s2), and
+    B be SUM_BITS: result = (a * 2 ** B * (s1 / t) + b * 2 ** B * (s2 / t)) * (t / (2 ** B * s)). The
+    three ratios are the factors; the first two are at most a half, so that sums do not overflow.
+    """
+    step = 2 * max(quantization.scale for quantization in types)
+    factors = [quantization.scale / step for quantization in types]
+    return [*factors, step / (2 ** SUM_BITS[result.element] * result.scale)]
+
+
 def _added(operands: Operands, types: Types, result: Quantization, sign: int = 1) -> Array:
-    """Both operands in steps of twice the larger scale, added, in steps of the output."""
-    bits, step = (
-        SUM_BITS[result.element],
-        2 * max(quantization.scale for quantization in types),
-    )
+    *factors, ratio = addition_ratios(types, result)
     first, second = (
-        rescaled(values << bits, *multiplier(quantization.scale / step))
-        for values, quantization in zip(_centred(operands, types), types, strict=True)
+        rescaled(values << SUM_BITS[result.element], *multiplier(factor))
+        for values, factor in zip(_centred(operands, types), factors, strict=True)
     )
-    ratio = step / (2**bits * result.scale)
     return stored(rescaled(first + sign * second, *multiplier(ratio)), result)
 
 

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from cnn2csdf import operators as op
 from cnn2csdf.dtypes import Element
-from cnn2csdf.fixed_point.arithmetic import SUM_BITS
+from cnn2csdf.fixed_point.arithmetic import addition_ratios
 from cnn2csdf.fixed_point.flash import derived_arrays
 from cnn2csdf.geometry import Range, Window
 from cnn2csdf.integers import multipliers
@@ -31,7 +31,7 @@ from cnn2csdf.network import Layer, Network
 from cnn2csdf.parameters import multiply_accumulates
 from csdf.errors import UnsupportedOperator
 from planners.code.c_text import NULL
-from planners.code.calls.rescaling import input_type
+from planners.code.calls.rescaling import input_type, result_type
 from planners.code.layer_descriptor import KernelCall, LayerNode
 from planners.code.parts import COMMIT
 from planners.plan.executor import PlanMachine
@@ -320,8 +320,12 @@ def _has_equal_bits(node: LayerNode, kernel: str) -> bool:
                 and _covers_pixels(window, node)
             )
         case op.Elementwise(constant=None):
-            are_equal = all(shape.dims == layer.shape.dims for shape in node.inputs)
-            return operator.function == "add" and are_equal and _are_below_one(_sum_exponents(node))
+            if operator.function != "add" or any(
+                shape.dims != layer.shape.dims for shape in node.inputs
+            ):
+                return False
+            ratios = addition_ratios([input_type(node, 0), input_type(node, 1)], result_type(node))
+            return _are_below_one(multipliers(ratios)[1])
         case op.FullyConnected():
             return _has_plain_sums(node, "matrix") and _has_initial_sums(node)
     return False
@@ -351,22 +355,6 @@ def _has_plain_sums(node: LayerNode, role: str) -> bool:
 def _are_below_one(exponents: Exponents) -> bool:
     """Whether factors only shift to the right; a shift to the left may exceed 32 bits."""
     return bool(exponents.max() <= 0 and exponents.min() >= LEAST_EXPONENT)
-
-
-def _sum_exponents(node: LayerNode) -> Exponents:
-    """Return the exponents of the three factors in an addition of two tensors.
-
-    With the scales s1 and s2 of the inputs and s of the output, integers less zero points satisfy
-    s * out = s1 * a + s2 * b. As in TensorFlow Lite (kernels/add.cc), let t = 2 * max(s1, s2): then
-    out = (a * 2 ** 20 * (s1 / t) + b * 2 ** 20 * (s2 / t)) * (t / (2 ** 20 * s)). The three ratios in
-    parentheses are the factors; the first two are at most a half, so that the sum does not overflow.
-    """
-    first, second, result = (
-        types.scale for types in (*node.input_types, node.layer.quantization) if types is not None
-    )
-    step = 2 * max(first, second)
-    ratios = [first / step, second / step, step / (2 ** SUM_BITS[Element.INT8] * result)]
-    return np.asarray(multipliers(ratios)[1])
 
 
 def _exponents(node: LayerNode) -> Exponents:

@@ -12,7 +12,7 @@ import numpy as np
 
 from cnn2csdf import operators as op
 from cnn2csdf.dtypes import Element, Quantization
-from cnn2csdf.fixed_point.arithmetic import SUM_BITS, squared_ratio
+from cnn2csdf.fixed_point.arithmetic import addition_ratios, squared_ratio
 from cnn2csdf.fixed_point.functions import (
     EXACT_SHIFTS,
     curve_steps,
@@ -269,16 +269,14 @@ def _elementwise(node: LayerNode, operator: op.Elementwise) -> KernelCall:
     kernel = KERNELS.get(operator.function)
     if len(fields) != 2 or kernel is None:
         raise node.refusal(f"of quantised integers: {operator.function} of {len(fields)} tensors")
-    step = 2 * max(operand.scale for operand in types)
-    pairs = [multiplier(operand.scale / step) for operand in types]
+    pairs = [multiplier(ratio) for ratio in addition_ratios(types, result)]
     match operator.function:
         case "multiply":
             ratio = types[0].scale * types[1].scale / result.scale
             pairs = [(0, 0), (0, 0), multiplier(ratio)]
         case "squared difference":
-            pairs.append(multiplier(squared_ratio(step, result)))
-        case _:
-            pairs.append(multiplier(step / (2 ** SUM_BITS[result.element] * result.scale)))
+            step = 2 * max(operand.scale for operand in types)
+            pairs[2] = multiplier(squared_ratio(step, result))
     node.tables.wanted.add("operand")
     multipliers, exponents = zip(*pairs, strict=True)
     return node.call(
