@@ -13,6 +13,7 @@ from cnn2csdf.parameters import parameter_bytes
 from cnn2csdf.shape import Shape
 from cnn2csdf.simplify import simplified
 from cnn2csdf.weights import Model, random_weights
+from planners.code.packaging import Package
 from planners.code.sources import library_sources
 from planners.memory.fit import fit
 from planners.plan.ram import ram_beside
@@ -28,7 +29,8 @@ DEPLOYED = ("ad01_int8", "kws_int8", "micro_speech_int8", "person_detect_int8", 
 
 def found_and_written(model, core=None):
     found = fit(model.network, searched=(), beside=core and ram_beside(model.network, core))
-    return found, library_sources(model, found.methods[0].plan, "net", target=core)
+    package = Package(target=core)
+    return found, library_sources(model, found.methods[0].plan, "net", package=package)
 
 
 @pytest.mark.parametrize("seed", range(3))
