@@ -1,4 +1,4 @@
-"""Problems and plans as JSON.
+"""Problems of offsets as JSON.
 
     {"problems": [{"name": "net", "buffers": [{"id": "x", "size": 64, "start": 0, "end": 2}]}]}
 
@@ -10,10 +10,8 @@ defines them.
 
 from __future__ import annotations
 
-from typing import Any
-
 from csdf.io.json_value import JsonForm, JsonForms, JsonValue
-from planners.arena.problem import Buffer, MemoryPlan, Problem
+from planners.arena.problem import Buffer, Problem
 
 FORMS: JsonForms = {Buffer: JsonForm(names=(("name", "id"),))}
 
@@ -23,8 +21,3 @@ def parse_problems(text: str, name: str) -> list[Problem]:
     document = JsonValue.parse(text, name)
     document.require_keys(("problems",))
     return [problem.built(Problem, FORMS) for problem in document["problems"].items()]
-
-
-def plan_as_json(plan: MemoryPlan, seconds: float) -> dict[str, Any]:
-    """Return a plan under keys that stay, and how long it took."""
-    return plan.to_json() | {"seconds": round(seconds, 6)}

@@ -126,15 +126,13 @@ class _Training:
             for tensor in dict.fromkeys(step.reads)
             if tensor in self._writer
         )
+        sizes = [self._sizes[tensor] for tensor in writes]
         return Step(
             name=self._step_name(f"{step.name} backward"),
             reads=tuple(dict.fromkeys((gradient, *saved))),
             writes=writes,
-            overwrites=(gradient,) if len(writes) == 1 and self._fits(gradient, writes[0]) else (),
+            overwrites=(gradient,) if sizes == [self._sizes[gradient]] else (),
         )
-
-    def _fits(self, gradient: str, result: str) -> bool:
-        return self._sizes[gradient] == self._sizes[result]
 
 
 def _require_names(

@@ -118,11 +118,6 @@ class PairTraffic:
         }
 
 
-def pair_traffic(group: FusedGroup, tiles: tuple[int, int]) -> PairTraffic:
-    """Return the traffic and the buffer bytes of a pair in this many tiles."""
-    return _counted(CutTables(group), tiles)
-
-
 def least_pair_traffic(group: FusedGroup, room: int) -> PairTraffic | None:
     """Return the tiling with minimum traffic in a buffer of `room` bytes; None if no tiling fits.
 
@@ -133,13 +128,14 @@ def least_pair_traffic(group: FusedGroup, room: int) -> PairTraffic | None:
     for tiles in sorted(grids(group), key=lambda grid: (grid[0] * grid[1], grid)):
         if best is not None and tiles[0] * tiles[1] * weights + outputs >= best.total:
             break
-        counted = _counted(tables, tiles)
-        if max(counted.held) <= room and (best is None or counted.total < best.total):
-            best = counted
+        pair = pair_traffic(tables, tiles)
+        if max(pair.held) <= room and (best is None or pair.total < best.total):
+            best = pair
     return best
 
 
-def _counted(tables: CutTables, tiles: tuple[int, int]) -> PairTraffic:
+def pair_traffic(tables: CutTables, tiles: tuple[int, int]) -> PairTraffic:
+    """Return the traffic and the buffer bytes of a pair in this many tiles."""
     schedule = FusedSchedule(
         group=tables.group, tiles=tiles, halo=(SPILLED, SPILLED), input_halo=(RELOADED, RELOADED)
     )

@@ -128,21 +128,17 @@ def _partitions(
 
 
 def as_published(application: Application, *, keeps_stride: bool = False) -> Application:
-    """Return the application with the rates and parameters of the published accounting."""
-    members = tuple(
-        replace(member, network=published_rates(member.network, keeps_stride=keeps_stride))
-        for member in application.members
-    )
-    return replace(application, members=members)
+    """Return the application with the rates and parameters of the published accounting.
 
-
-def published_rates(network: Network, *, keeps_stride: bool = False) -> Network:
-    """Return the network whose layers read as printed; shapes stay as they are.
-
-    keeps_stride: windows that skip rows move by their stride, not by their kernel.
+    Shapes stay as they are. keeps_stride: windows that skip rows move by their stride, not by their
+    kernel.
     """
-    layers = tuple(_layer(layer, keeps_stride=keeps_stride) for layer in network.layers)
-    return Network(name=network.name, layers=layers)
+    members = []
+    for member in application.members:
+        layers = tuple(_layer(layer, keeps_stride=keeps_stride) for layer in member.network.layers)
+        network = Network(name=member.network.name, layers=layers)
+        members.append(replace(member, network=network))
+    return replace(application, members=tuple(members))
 
 
 def _layer(layer: Layer, *, keeps_stride: bool) -> Layer:

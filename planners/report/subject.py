@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from operator import attrgetter
-from typing import Any
 
 from cnn2csdf.network import Network
 from cnn2csdf.operators.operator import describe
@@ -213,23 +212,32 @@ def _limit_of(limits: MemoryLimits, flash: int) -> MemoryLimit | None:
 BARS = 12  # layers with a bar
 
 
-def _bar(title: str, parts: Mapping[str, float], number: str, **more: Any) -> Html:
+def _bar(
+    title: str,
+    parts: Mapping[str, float],
+    number: str,
+    *,
+    actor: str | None = None,
+    marks: Sequence[Html] = (),
+    verdict: Html | None = None,
+    has_two_rows: bool = False,
+) -> Html:
     """Return an entry of a list of bars: a title, coloured parts in percent of the width, and a number.
 
-    rows: one list of parts for each row. marks, verdict: further elements. actor: the layer of the
-    entry.
+    actor: the layer of the entry. marks: lines across the bar. verdict: after the number.
+    has_two_rows: whether parts are drawn below each other.
     """
-    kind = "bar-space two" if more.get("rows") else "bar-space"
+    kind = "bar-space two" if has_two_rows else "bar-space"
     drawn = [
         element("span", class_=f"bar {name}", style=f"width:{percent:.3f}%")
         for name, percent in parts.items()
     ]
     return element(
         "li",
-        element("span", _breaking(title), class_="bar-title", data_actor=more.get("actor")),
-        element("span", *drawn, *more.get("marks", ()), class_=kind, aria_hidden="true"),
+        element("span", _breaking(title), class_="bar-title", data_actor=actor),
+        element("span", *drawn, *marks, class_=kind, aria_hidden="true"),
         element("span", number, class_="bar-number"),
-        more.get("verdict", element("span", class_="verdict")),
+        verdict or element("span", class_="verdict"),
     )
 
 
@@ -299,7 +307,7 @@ def largest_layers(findings: NetworkFindings) -> Html:
             },
             f"{bytes_in_words(layer.whole_buffers)} whole, "
             f"{bytes_in_words(layer.row_buffers)} row by row",
-            rows=True,
+            has_two_rows=True,
             actor=layer.name,
         )
         for layer in chosen

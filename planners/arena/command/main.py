@@ -31,7 +31,7 @@ from planners.arena.checker import check_plan
 from planners.arena.problem import Bank, MemoryPlan, Problem
 from planners.formats.allocation_traces import format_offsets, parse_buffers, parse_traces
 from planners.formats.c_header import format_header
-from planners.formats.json_problems import parse_problems, plan_as_json
+from planners.formats.json_problems import parse_problems
 from planners.formats.tflite_micro import offline_plan
 
 # Seconds of a usual machine: twice those of the hardest known problem whose search ends at all.
@@ -78,7 +78,7 @@ def work(options: argparse.Namespace) -> int:
         if plan.status != Status.OPTIMAL:  # the table of a single plan says why
             _remark(f"{plan.problem.name}: {plan.status}: {plan.reason}")
     document: dict[str, Any] = {
-        "problems": [plan_as_json(*plan_and_seconds) for plan_and_seconds in plans]
+        "problems": [plan.to_json() | {"seconds": round(seconds, 6)} for plan, seconds in plans]
     }
     if graph is not None:
         document["order"] = graph.to_json()

@@ -88,18 +88,15 @@ def moved(schedule: FusedSchedule, tables: CutTables) -> DramTraffic:
         for number, layer in enumerate(schedule.group.layers, 1)
     )
     written, read = _halo(schedule, tables, outer, inner)
+    # Each tile loads all weights; stationary weights are loaded once.
+    stationary = sum(schedule.kept_weights)
     return DramTraffic(
         input=tables.position_bytes[0] * outer[0].computed * inner[0].computed + operand_bytes,
-        weights=_weights_moved(schedule, tables),
+        weights=schedule.count * sum(tables.weights) - (schedule.count - 1) * stationary,
         output=tables.outputs,
         halo_written=written,
         halo_read=read,
     )
-
-
-def _weights_moved(schedule: FusedSchedule, tables: CutTables) -> int:
-    stationary = sum(schedule.kept_weights)
-    return schedule.count * sum(tables.weights) - (schedule.count - 1) * stationary
 
 
 def _halo(

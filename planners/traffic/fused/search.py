@@ -338,44 +338,44 @@ class FusedTraffic:
         )
 
     def listing(self, names: Sequence[str]) -> str:
-        """Return the loop nest of the schedule, one line per layer; names: of the layers."""
-        return listing(self.schedule, names)
+        """Return the loops of the schedule, a line a layer; sizes are those of the largest tile.
+
+        names: of the layers.
+        """
+        schedule = self.schedule
+        group, tables = schedule.group, CutTables(schedule.group)
+        rows, columns = schedule.tiles
+        lines = [
+            f"{stationary} of {weights // layer.weight_bytes} weights of {name} stationary"
+            for stationary, weights, layer, name in zip(
+                schedule.kept_elements, tables.weights, group.layers, names, strict=False
+            )
+            if stationary
+        ]
+        order = "row by row" if schedule.columns_first else "column by column"
+        is_cut = schedule.count > 1
+        lines.append(
+            f"for each of {rows}x{columns} tiles of the output, {order}" if is_cut else "one tile"
+        )
+        sizes, outputs = list(_sizes(schedule, tables)), group.outputs
+        if schedule.hold is Hold.ONE_MAP:
+            lines += [f"  load the input {sizes[0]}", f"  for each map of {names[0]}"]
+            lines += [
+                f"    {name}: one map of {size}"
+                for name, size in zip(names, sizes[1:-1], strict=False)
+            ]
+            lines += [f"    {names[-1]}: add it to all of {sizes[-1]}", "  write them"]
+            return "\n".join(lines)
+        lines += [
+            f"  {name}: {_reads(group, number, names)}"
+            f"{'makes and writes' if number in outputs else 'makes'} {size}"
+            for number, (name, size) in enumerate(zip(names, sizes[1:], strict=True), 1)
+        ]
+        return "\n".join(lines)
 
 
 def _halo(halo: Halos) -> str:
     return " and ".join(dict.fromkeys(side.value for side in halo))
-
-
-def listing(schedule: FusedSchedule, names: Sequence[str]) -> str:
-    """Return the loops of a schedule, a line a layer; sizes are those of the largest tile."""
-    group, tables = schedule.group, CutTables(schedule.group)
-    rows, columns = schedule.tiles
-    lines = [
-        f"{stationary} of {weights // layer.weight_bytes} weights of {name} stationary"
-        for stationary, weights, layer, name in zip(
-            schedule.kept_elements, tables.weights, group.layers, names, strict=False
-        )
-        if stationary
-    ]
-    order = "row by row" if schedule.columns_first else "column by column"
-    is_cut = schedule.count > 1
-    lines.append(
-        f"for each of {rows}x{columns} tiles of the output, {order}" if is_cut else "one tile"
-    )
-    sizes, outputs = list(_sizes(schedule, tables)), group.outputs
-    if schedule.hold is Hold.ONE_MAP:
-        lines += [f"  load the input {sizes[0]}", f"  for each map of {names[0]}"]
-        lines += [
-            f"    {name}: one map of {size}" for name, size in zip(names, sizes[1:-1], strict=False)
-        ]
-        lines += [f"    {names[-1]}: add it to all of {sizes[-1]}", "  write them"]
-        return "\n".join(lines)
-    lines += [
-        f"  {name}: {_reads(group, number, names)}"
-        f"{'makes and writes' if number in outputs else 'makes'} {size}"
-        for number, (name, size) in enumerate(zip(names, sizes[1:], strict=True), 1)
-    ]
-    return "\n".join(lines)
 
 
 def _reads(group: FusedGroup, number: int, names: Sequence[str]) -> str:

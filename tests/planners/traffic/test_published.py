@@ -16,6 +16,7 @@ from planners.published.liao import (
     nests,
     pair_traffic,
 )
+from planners.traffic.fused.accounting import CutTables
 from planners.traffic.fused.group import FusedGroup, FusedLayer
 from planners.traffic.layer_text import layers_from_text
 from planners.traffic.network_traffic import NetworkSearch
@@ -112,7 +113,8 @@ def walked(group, parts):
 @given(pairs())
 @settings(max_examples=60, deadline=None)
 def test_traffic_and_buffer_of_a_pair_equal_a_walk_over_its_pixels(case):
-    found = pair_traffic(*case)
+    group, tiles = case
+    found = pair_traffic(CutTables(group), tiles)
     assert (found.input, found.weights, found.halo, found.output, found.held) == walked(*case)
 
 
@@ -186,7 +188,7 @@ def test_a_layer_alone_reads_and_writes_its_output():
 @settings(max_examples=25, deadline=None)
 def test_no_feasible_tiling_moves_less_than_the_chosen_tiling(case, room):
     group, parts = case
-    other, best = pair_traffic(group, parts), least_pair_traffic(group, room)
+    other, best = pair_traffic(CutTables(group), parts), least_pair_traffic(group, room)
     is_searched = 1 in parts  # along both axes only the fewest parts of a size are looked at
     if is_searched and max(other.held) <= room:
         assert best is not None
@@ -212,7 +214,7 @@ def test_the_nests_are_those_of_the_slides():
 def test_of_many_parts_the_first_two_and_the_last_are_listed():
     reach = ReceptiveField(inputs=9, outputs=9, kernel=3, padding=1)
     one = FusedLayer(channels=1, filters=1, rows=reach, columns=reach)
-    text = nests(pair_traffic(FusedGroup(layers=(one, one)), (3, 3)))
+    text = nests(pair_traffic(CutTables(FusedGroup(layers=(one, one))), (3, 3)))
     assert [line for line in text.splitlines() if line.startswith("nest")] == [
         f"nest {number}, layer {2 - number % 2}{', into the buffer' if number % 2 else ''}"
         for number in (1, 2, 3, 4, 17, 18)
