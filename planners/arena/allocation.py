@@ -172,12 +172,9 @@ class _Allocation:
             offsets = {
                 b.name: offsets_found[b.name] if b.takes_bytes else b.offset or 0 for b in buffers
             }
+        problem, peak = self._problem, bound.peak
         return MemoryPlan(
-            problem=self._problem,
-            offsets=offsets,
-            lower_bound=bound.peak,
-            status=status,
-            reason=reason,
+            problem=problem, offsets=offsets, lower_bound=peak, status=status, reason=reason
         )
 
 

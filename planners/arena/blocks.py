@@ -399,7 +399,16 @@ def _stacked_bound(blocks: Blocks, cliques: Sequence[Clique], best: Bound) -> Bo
     stacks: list[tuple[int, Clique, Counter[BlockKind]]] = []
     for clique in cliques:
         if all(len(blocks.members[block]) == 1 for block in clique.blocks):
-            kinds = [_kind(blocks, block) for block in clique.blocks]
+            kinds = [
+                BlockKind(
+                    is_fixed=blocks.is_fixed[block],
+                    lowest=blocks.lowest[block],
+                    alignment=blocks.alignment[block],
+                    room=blocks.room[block],
+                    unit=blocks.unit,
+                )
+                for block in clique.blocks
+            ]
             stacks.append((_height_in_order(kinds), clique, Counter(kinds)))
     states = STACK_STATES
     for height, clique, stack in sorted(stacks, key=lambda stack: -stack[0]):
@@ -429,16 +438,6 @@ class BlockKind(NamedTuple):
             return None if height > offset else offset + self.room
         step = self.alignment * self.unit
         return -(-height // step) * step + self.room
-
-
-def _kind(blocks: Blocks, block: int) -> BlockKind:
-    return BlockKind(
-        is_fixed=blocks.is_fixed[block],
-        lowest=blocks.lowest[block],
-        alignment=blocks.alignment[block],
-        room=blocks.room[block],
-        unit=blocks.unit,
-    )
 
 
 def _height_in_order(kinds: Sequence[BlockKind]) -> int:

@@ -65,12 +65,7 @@ def plan_with_cp_sat(problem: Problem, *, budget: Budget) -> MemoryPlan:
     outcome = solver.solve(model)
     end = _end(solver, stop, effort)
     if outcome not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
-        return MemoryPlan(
-            problem=problem,
-            lower_bound=bound,
-            status=Status.UNKNOWN,
-            reason=end,
-        )
+        return MemoryPlan(problem=problem, lower_bound=bound, status=Status.UNKNOWN, reason=end)
     # Buffers without bytes are in no block.
     plan_offsets = {b.name: b.offset or 0 for b in problem.buffers if not b.takes_bytes}
     for (buffer,), offset in zip(blocks.members, offsets, strict=True):

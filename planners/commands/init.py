@@ -100,12 +100,13 @@ def command_parser() -> argparse.ArgumentParser:
 
 
 def work(options: argparse.Namespace) -> int:
-    """Write the file; return the exit code."""
+    """Write the file; return the exit code. Raises MissingFile for a model that does not exist."""
     if os.path.exists(project.FILE) and not options.force:
         raise CsdfError(f"{project.FILE} is there already; --force writes a new one over it")
     models = options.models or [_only_model()]
     for model in models:
-        _require_model(model)
+        if not os.path.exists(model) and model.partition(":")[0] not in CATALOGUE:
+            raise MissingFile(f"{model}: no such file or network{meant(model, CATALOGUE)}")
     values = {setting.key: getattr(options, setting.destination) for setting in SETTINGS}
     write("csdf init", project.FILE, project_text(models, values))
     remark("csdf init", "its settings are used by csdf fit, csdf deploy and csdf report")
@@ -132,12 +133,6 @@ def _only_model() -> str:
         f"{len(names)} model files ({', '.join(names)})" if names else "no .tflite or .onnx file"
     )
     raise CsdfError(f"{candidates} in this folder; name the model: csdf init MODEL")
-
-
-def _require_model(name: str) -> None:
-    """Raise MissingFile for a name that is neither a file nor a network of the catalogue."""
-    if not os.path.exists(name) and name.partition(":")[0] not in CATALOGUE:
-        raise MissingFile(f"{name}: no such file or network{meant(name, CATALOGUE)}")
 
 
 def project_text(models: Sequence[str], values: Mapping[str, str | Sequence[str] | None]) -> str:

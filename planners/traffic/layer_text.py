@@ -44,7 +44,12 @@ def layers_from_text(text: str) -> Network:
 
 def _operator(part: str, kind: str, fields: list[str]) -> op.Operator:
     plain = [field for field in fields if "=" not in field]
-    settings = dict(_setting(part, field) for field in fields if "=" in field)
+    settings = {}
+    for name, equals, value in (field.partition("=") for field in fields):
+        if equals and name not in _SETTINGS:
+            raise InvalidNetwork(f"layer {part!r}: {name!r} is none of {', '.join(_SETTINGS)}")
+        if equals:
+            settings[name] = _pair(part, value)
     groups = settings.pop("groups", (1, 1))[0]
     expected = {"conv": 2, "pool": 1}.get(kind)
     if expected != len(plain):
@@ -64,13 +69,6 @@ def _window(part: str, kernel: str, settings: dict[str, op.Pair]) -> op.Window:
         dilation=settings.get("dilation", (1, 1)),
         padding=(down, right, down, right),
     )
-
-
-def _setting(part: str, field: str) -> tuple[str, op.Pair]:
-    name, _, value = field.partition("=")
-    if name not in _SETTINGS:
-        raise InvalidNetwork(f"layer {part!r}: {name!r} is none of {', '.join(_SETTINGS)}")
-    return name, _pair(part, value)
 
 
 def _pair(part: str, text: str) -> op.Pair:

@@ -176,11 +176,6 @@ class Transfers(NamedTuple):
     output: int  # written, and read back
     held: tuple[int, int, int]
 
-    @property
-    def total(self) -> int:
-        """All elements moved."""
-        return self.input + self.weights + self.output
-
     def total_bytes(self, sizes: ArrayBytes) -> int:
         """All bytes moved."""
         return self.input * sizes.input + self.weights * sizes.weights + self.output * sizes.output

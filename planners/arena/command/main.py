@@ -17,13 +17,12 @@ from cnn2csdf.catalogue.networks import CATALOGUE
 from cnn2csdf.commands.cnn import options as shared
 from csdf.cli import answers, graph_input, option_values, parsers
 from csdf.cli.frame import output, terminal
-from csdf.cli.frame.long_work import Describe, stop_after
+from csdf.cli.frame.long_work import stop_after
 from csdf.cli.loading import drawing, suffix_of
 from csdf.errors import CsdfError, InvalidPlan, UnreadableFile, UnwritableFile
 from csdf.io.files import read_bytes
 from csdf.names import expected_names
 from csdf.status import Ended, Status
-from csdf.time_limit import Stop
 from csdf.units import bytes_in_words, time_in_words
 from planners.arena.allocation import bytes_so_far, plan_arena
 from planners.arena.banks import BankWhy, plan_banks
@@ -296,19 +295,17 @@ def _plans_of(problem: Problem, options: argparse.Namespace) -> list[MemoryPlan]
     if options.method == "cp-sat":
         return [_by_cp_sat(problem, options)]
     if not problem.banks:
-        stop = _stop(options, partial(bytes_so_far, problem.name))
+        words = partial(bytes_so_far, problem.name)
+        stop = stop_after(options.time_limit, words, effort=options.effort)
         return [plan_arena(problem, capacity=options.capacity, budget=stop)]
     count = answers.counted(len(problem.banks), "bank")
     text = f"{problem.name}: searching offsets for each buffer in {count}"
-    planned_banks = plan_banks(problem, budget=_stop(options, text))
+    stop = stop_after(options.time_limit, text, effort=options.effort)
+    planned_banks = plan_banks(problem, budget=stop)
     if planned_banks.plans:
         return list(planned_banks.plans.values())
     bound, status, reason = planned_banks.lower_bound, planned_banks.status, planned_banks.reason
     return [MemoryPlan(problem=problem, lower_bound=bound, status=status, reason=reason)]
-
-
-def _stop(options: argparse.Namespace, what: str | Describe) -> Stop:
-    return stop_after(options.time_limit, what, effort=options.effort)
 
 
 def _by_cp_sat(problem: Problem, options: argparse.Namespace) -> MemoryPlan:
@@ -375,10 +372,10 @@ def _write(path: str, plans: list[Timed], document: str, file: Any) -> None:
             content = file.written(plans_only[0])
         elif suffix == "h":
             content = format_header(plans_only)
+        elif suffix == "csv":
+            content = format_offsets(plans_only[0])
         else:
-            content = (
-                format_offsets(plans_only[0]) if suffix == "csv" else offline_plan(plans_only[0])
-            )
+            content = offline_plan(plans_only[0])
         output.write(PROGRAM, path, content)
     except InvalidPlan as error:
         raise UnwritableFile(f"{path}: {error}") from None

@@ -60,7 +60,8 @@ def _draw(axes: Axes, panel: Panel, names: Sequence[str]) -> None:
     axes.set_title(panel.title, fontsize=9)
     places = [*panel.front, *panel.greedy, *(point for _, point in panel.baselines)]
     largest = max((point.memory for point in places), default=1) / 1e6 or 1.0
-    axes.set_xscale("symlog", linthresh=largest * LINEAR_PART)
+    linear = largest * LINEAR_PART
+    axes.set_xscale("symlog", linthresh=linear)
     axes.set_yscale("log")
     end = largest * 1.3
     _steps(axes, panel.front, end, color="#357", linewidth=1.6, label="front")
@@ -81,7 +82,6 @@ def _draw(axes: Axes, panel: Panel, names: Sequence[str]) -> None:
     low = min(point.memory for point in places) / 1e6
     times = [point.nanoseconds / 1e6 for point in places]
     axes.set_xlim(low * 0.9, end)
-    linear = largest * LINEAR_PART
     axes.set_xlabel("log scale" if low >= linear else f"log scale from {linear:.2g} on")
     axes.xaxis.set_minor_locator(
         SymmetricalLogLocator(base=10, linthresh=end * LINEAR_PART, subs=range(2, 10))

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from itertools import product
 from typing import Any
 
@@ -298,11 +297,6 @@ class FusedTraffic:
     def total(self) -> int:
         """Bytes between buffer and DRAM."""
         return self.moved.total
-
-    @property
-    def gap(self) -> Fraction:
-        """Distance of the traffic from the lower bound: (total - bound) / bound."""
-        return Fraction(self.total - self.bound, self.bound)
 
     def to_json(self) -> dict[str, Any]:
         """Return the schedule and its recomputed MACs as a JSON value."""

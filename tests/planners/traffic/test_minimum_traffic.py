@@ -9,7 +9,7 @@ import pytest
 from csdf.errors import InvalidPlan
 from csdf.kernels import compile as compiler
 from csdf.time_limit import Stop
-from planners.traffic.convolution import ArrayBytes, ConvolutionLoops
+from planners.traffic.convolution import ELEMENTS, ArrayBytes, ConvolutionLoops
 from planners.traffic.footprints import one_level
 from planners.traffic.nest import Halo, transfers
 from planners.traffic.one_layer import NestSearches, minimum_traffic
@@ -78,7 +78,7 @@ def test_no_random_nest_of_six_loops_moves_less(seed):
             nest = random_nest(random, layer)
             found = transfers(layer, nest)
             answer = minimum_traffic(layer, buffer_bytes=max(3, sum(found.held)), element_bytes=1)
-            assert answer.total_bytes <= found.total
+            assert answer.total_bytes <= found.total_bytes(ELEMENTS)
 
 
 @pytest.mark.parametrize("seed", range(4))

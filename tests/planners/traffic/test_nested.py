@@ -9,7 +9,7 @@ import pytest
 from csdf.errors import GaveUp
 from csdf.status import told
 from csdf.time_limit import Stop
-from planners.traffic.convolution import ArrayBytes, ConvolutionLoops, axes_of
+from planners.traffic.convolution import ELEMENTS, ArrayBytes, ConvolutionLoops, axes_of
 from planners.traffic.footprints import (
     all_input_reads,
     one_level,
@@ -89,7 +89,7 @@ def best_nested(layer, room, below):
     """The last of the nests that the search finds; None if there is none."""
     search = NestSearches().of_group(layer, Halo.CACHED)
     found = list(search.better(room, below, two_levels, Stop()))
-    totals = [transfers(layer, nest).total for nest in found]
+    totals = [transfers(layer, nest).total_bytes(ELEMENTS) for nest in found]
     assert totals == sorted(totals, reverse=True)
     return found[-1] if found else None
 
@@ -106,12 +106,13 @@ def test_no_nest_with_two_levels_of_tiles_moves_less(sizes):
     for nest in every_nested(layer):
         found = transfers(layer, nest)
         held = sum(found.held)
-        least[held] = min(found.total, least.get(held, found.total))
+        moved = found.total_bytes(ELEMENTS)
+        least[held] = min(moved, least.get(held, moved))
     rooms = sorted({*least, *(held - 1 for held in least if held - 1 >= min(least))})
     for room in rooms[:: max(1, len(rooms) // 12)]:
         expected = min((total for held, total in least.items() if held <= room), default=None)
         answer = best_nested(layer, room, 10**9)
-        assert transfers(layer, answer).total == expected, room
+        assert transfers(layer, answer).total_bytes(ELEMENTS) == expected, room
         assert sum(transfers(layer, answer).held) <= room
         assert best_nested(layer, room, expected) is None
 

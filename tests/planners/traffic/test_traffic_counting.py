@@ -5,7 +5,7 @@ from random import Random
 import pytest
 
 from cnn2csdf.geometry import ReceptiveField
-from planners.traffic.convolution import ConvolutionLoops
+from planners.traffic.convolution import ELEMENTS, ConvolutionLoops
 from planners.traffic.footprints import input_reads
 from planners.traffic.nest import Array, Halo, NestLoop, transfers
 from tests.planners.traffic.layers import (
@@ -42,7 +42,7 @@ def test_counted_is_walked_for_the_published_layer_made_smaller(halo):
         nest = random_nest(random, layer, halo)
         counted = transfers(layer, nest)
         walked = walk(layer, nest, buffer_bytes=sum(counted.held), element_bytes=1)
-        assert walked.total_bytes == counted.total
+        assert walked.total_bytes == counted.total_bytes(ELEMENTS)
 
 
 @pytest.mark.slow
@@ -55,7 +55,7 @@ def test_the_published_layer_walked_tile_by_tile():
     assert walked.weight_bytes == 4 * 64 * 64 * 9
     assert walked.output_bytes == 4 * 64 * 56 * 56
     assert walked.most_held_bytes == 4 * (64 * 16 * 56 + 32 * 64 * 9 + 32 * 14 * 56)
-    assert walked.total_bytes == 4 * transfers(LAYER, nest).total
+    assert walked.total_bytes == 4 * transfers(LAYER, nest).total_bytes(ELEMENTS)
     # All multiplications but those with padding: of 168 pairs of a row and a kernel row, 166.
     assert walked.multiplications == 64 * 64 * 166**2
 
