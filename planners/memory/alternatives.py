@@ -17,8 +17,8 @@ from csdf.status import Ended
 from csdf.time_limit import Budget, stop_of
 from planners.memory.answer import EXTERNAL, ROWS, SEARCHED_FIRST, Alternative, Fit, FitWhy
 from planners.memory.fit import answer, network_of
+from planners.memory.labels import WIDTHS
 from planners.memory.request import FitRequest, fit_request
-from planners.memory.search import WIDTHS
 from planners.plan.stack import stack_bytes_of
 
 OWN_SHARE = 0.75  # of the time, for the question that was asked; the rest is for those nearby

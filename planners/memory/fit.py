@@ -48,6 +48,7 @@ from planners.memory.answer import (
     FitWhy,
     SlowTraffic,
 )
+from planners.memory.labels import WIDTHS
 from planners.memory.layer_orders import SEARCHED_ORDER
 from planners.memory.memories import InMemories, planned_in_memories
 from planners.memory.moved_weights import layout_of
@@ -55,7 +56,7 @@ from planners.memory.network_searches import methods_of_orders
 from planners.memory.order import topological_order
 from planners.memory.plain_plans import ends_of, layer_by_layer
 from planners.memory.request import FitRequest, fit_request, plan_times
-from planners.memory.search import WIDTHS, method_of
+from planners.memory.search import method_of
 from planners.memory.stages import StageTable
 from planners.memory.state_in_memories import state_in_memories
 from planners.memory.stateful import stateful_plan

@@ -41,6 +41,7 @@ from planners.memory.moves import (
 from planners.memory.placed_chains import Candidate, PlacedChains
 
 ALL = 10**9  # a limit on the labels of a state that no search reaches
+WIDTHS = (12, 100, ALL)  # limits on the labels of a state, for successive searches
 ANY_WORK = 2**60  # a limit on MACs that no plan reaches
 
 # Effort of the search in microseconds of a typical machine, by least squares over the built-in models.

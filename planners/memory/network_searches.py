@@ -16,7 +16,7 @@ from csdf.time_limit import Stop
 from planners.memory.answer import PLAIN, FitMethod
 from planners.memory.layer_orders import SEARCHED_ORDER, canonical_orders, is_chain
 from planners.memory.order import topological_order
-from planners.memory.request import FitRequest, plan_times
+from planners.memory.request import FitRequest
 from planners.memory.search import PlanSearch
 from planners.memory.stages import StageTable
 from planners.plan.plan import Span
@@ -152,14 +152,11 @@ class _OrderSearches:
         request = self._request
         table = StageTable(ordered, element_bytes=request.element_bytes, outside=self._external)
         search = PlanSearch(
+            request,
             replace(topological_order(ordered, carries=True), parts=self._parts),
             table,
             is_streamed=self._is_streamed,
-            searched=request.searched,
             labels=request.labels[:1] if is_hopeless else request.labels,
-            ram=None if request.room is None else max(0, request.room),
-            counts_state=request.beside is not None,
-            times=plan_times(table, request.platform, request.durations, request.parameter_bytes),
             stop=stop,
         )
         search.plan_baselines()

@@ -24,38 +24,6 @@ from planners.plan.plan import (
 )
 
 
-def in_order(
-    network: Network,
-    rings: Sequence[StreamBuffer],
-    groups: Sequence[PlannedGroup],
-    *,
-    last_firings: Mapping[str, int],
-    element_bytes: int | None,
-    outside: frozenset[str] = frozenset(),
-) -> StreamingPlan:
-    """Return the plan of a network in row blocks, with groups in the given firing order.
-
-    A single input arrives row by row. Results that a ring holds whole until the end stay in the arena;
-    others leave as they are produced.
-
-    rings: buffers for the rows of a tensor that `readers` read, within a group; of kind WHOLE, for all
-        rows, from group `begin` to before group `end`.
-    groups: each with a stage for each layer that fires, inputs and outputs included, and an order.
-        Transfers are copies between rings, by name.
-    last_firings: for each ring the last firing that needs it, counted over all groups.
-    outside: inputs and outputs that are stored whole in other memory, and do not fire.
-
-    Raises InvalidNetwork if a layer outside is neither an input nor an output.
-    """
-    for name in sorted(outside):
-        if not network.layer(name).is_end:
-            raise InvalidNetwork(
-                f"network {network.name!r}: layer {name!r} is outside, but no input and no "
-                "output; a plan has all layers between them"
-            )
-    return _PartwisePlan(network, rings, groups, last_firings, element_bytes, outside).plan()
-
-
 def read_once(rings: Sequence[StreamBuffer]) -> Iterator[StreamBuffer]:
     """Yield rings such that a layer with several rings of a tensor reads only the largest.
 
@@ -76,19 +44,40 @@ def read_once(rings: Sequence[StreamBuffer]) -> Iterator[StreamBuffer]:
             yield replace(ring, readers=readers)
 
 
-class _PartwisePlan:
-    """Builds the plan of a network in row blocks."""
+class OrderedPlan:
+    """Builder of the plan of a network in row blocks, with groups in a given firing order.
+
+    A single input arrives row by row. Results that a ring holds whole until the end stay in the arena;
+    others leave as they are produced.
+    """
 
     def __init__(
         self,
         network: Network,
         rings: Sequence[StreamBuffer],
         groups: Sequence[PlannedGroup],
+        *,
         last_firings: Mapping[str, int],
         element_bytes: int | None,
-        outside: frozenset[str],
+        outside: frozenset[str] = frozenset(),
     ) -> None:
-        """Set the arguments of `in_order`."""
+        """Set rings and groups.
+
+        rings: buffers for the rows of a tensor that `readers` read, within a group; of kind WHOLE, for
+            all rows, from group `begin` to before group `end`.
+        groups: each with a stage for each layer that fires, inputs and outputs included, and an order.
+            Transfers are copies between rings, by name.
+        last_firings: for each ring the last firing that needs it, counted over all groups.
+        outside: inputs and outputs that are stored whole in other memory, and do not fire.
+
+        Raises InvalidNetwork if a layer outside is neither an input nor an output.
+        """
+        for name in sorted(outside):
+            if not network.layer(name).is_end:
+                raise InvalidNetwork(
+                    f"network {network.name!r}: layer {name!r} is outside, but no input and no "
+                    "output; a plan has all layers between them"
+                )
         self._network, self._groups = network, groups
         self._orders = [tuple(group.firings) for group in groups]
         self._rows = {stage.result: stage.rows for group in groups for stage in group.stages}
@@ -123,6 +112,7 @@ class _PartwisePlan:
                         yield layer.name, ring.name
 
     def plan(self) -> StreamingPlan:
+        """Return the plan."""
         groups = tuple(self._group(number) for number in range(len(self._groups)))
         stages = [stage for group in groups for stage in group.stages]
         return StreamingPlan(

@@ -28,9 +28,9 @@ from planners.memory.answer import (
     SEARCHED_FIRST,
     FitMethod,
 )
+from planners.memory.labels import WIDTHS
 from planners.memory.layer_orders import ORDERS, SEARCHED_ORDER
 from planners.memory.moved_weights import layout_of
-from planners.memory.search import WIDTHS
 from planners.memory.stages import StageTable
 from planners.memory.times import PlanTimes, measured_work
 from planners.plan.plan import Memory

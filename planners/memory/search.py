@@ -37,7 +37,7 @@ from planners.memory.answer import (
     FitMethod,
 )
 from planners.memory.build import smaller_plan
-from planners.memory.labels import ALL, ANY_WORK, OtherGroups, front
+from planners.memory.labels import ANY_WORK, OtherGroups, front
 from planners.memory.line_buffers import firings_before_last, least_lead, pace_of
 from planners.memory.moves import (
     WHOLE,
@@ -49,9 +49,9 @@ from planners.memory.order import TopologicalOrder
 from planners.memory.partitions import PARTS, coarse_partitions, single_layers
 from planners.memory.placed_chains import Candidate, PlacedChains
 from planners.memory.plain_plans import layer_by_layer, row_by_row
+from planners.memory.request import FitRequest, plan_times
 from planners.memory.stage_orders import StageOrders
 from planners.memory.stages import StageTable
-from planners.memory.times import PlanTimes
 from planners.plan.plan import Span, Stage, StreamingPlan
 from planners.plan.ram import state_bytes
 from planners.plan.stack import stage_stack_bytes
@@ -70,7 +70,6 @@ SMALL_GAP = 256  # part of the bytes counted; no other chain is looked for
 PARTS_OF_GAP = 4  # arenas that are tried between what is counted and what is taken
 MOST_CAPS = 12  # arenas that are tried after a search
 PLAN_EFFORT = 100  # of a plan: microseconds of a usual machine for each of its stages
-WIDTHS = (12, 100, ALL)  # limits on the labels of a state, for successive searches
 
 
 def method_of(
@@ -102,26 +101,18 @@ class PlanSearch:
 
     def __init__(
         self,
+        request: FitRequest,
         layer_order: TopologicalOrder,
         table: StageTable,
         *,
         is_streamed: bool,
-        searched: Sequence[str],
         labels: Sequence[int],
-        ram: int | None,
-        counts_state: bool,
-        times: PlanTimes | None,
         stop: Stop,
     ) -> None:
-        """Set the execution order, the sets of moves and the RAM limit.
+        """Set the request, and the execution order with its table.
 
         is_streamed: whether the input arrives row by row.
-        searched: sets of moves, of SEARCHED.
         labels: limit on the labels of a state, for each successive search.
-        ram: limit in bytes; None for no limit.
-        counts_state: whether the limit applies to arena plus execution state, or to the arena
-            alone.
-        times: predicted times of plans; None without a platform.
         stop: effort limit of the search.
         """
         self.methods: list[FitMethod] = []
@@ -130,11 +121,15 @@ class PlanSearch:
         self.ended: Reason | None = None
         self._layer_order, self._table = layer_order, table
         self._is_streamed = is_streamed
-        self._spaces = {name: moves for name, moves in self._all_spaces() if name in searched}
+        self._spaces = {
+            name: moves for name, moves in self._all_spaces() if name in request.searched
+        }
         self._widths = labels
-        self._ram = ram
-        self._counts_state = counts_state
-        self._times = times
+        self._ram = None if request.room is None else max(0, request.room)
+        self._counts_state = request.beside is not None
+        self._times = plan_times(
+            table, request.platform, request.durations, request.parameter_bytes
+        )
         self._stop = stop
         self._planned: set[tuple[object, ...]] = set()  # plans that were made, by their moves
 

@@ -26,7 +26,7 @@ from cnn2csdf.network import Connection
 from csdf.errors import ExecutionError, InvalidPlan
 from planners.arena.checker import check_plan
 from planners.arena.problem import MemoryPlan
-from planners.memory.ordered import in_order
+from planners.memory.ordered import OrderedPlan
 from planners.plan.plan import (
     Kind,
     PlannedGroup,
@@ -203,7 +203,7 @@ def _streaming_plan(
         )
         for index, partition in partitions
     )
-    return in_order(
+    return OrderedPlan(
         member.network,
         rings,
         groups,
@@ -212,4 +212,4 @@ def _streaming_plan(
         },
         element_bytes=element_bytes,
         outside=member.outside,
-    )
+    ).plan()

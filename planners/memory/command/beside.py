@@ -20,7 +20,7 @@ from csdf.units import nanoseconds_in_words, needed_bytes_in_words
 from planners.memory.answer import EXTERNAL, RESIDENT, ROWS, SEARCHED, Fit
 from planners.memory.command.main import EFFORT
 from planners.memory.fit import fit, fit_of
-from planners.memory.search import WIDTHS
+from planners.memory.labels import WIDTHS
 from planners.memory.several_networks import Together
 from planners.plan.plan import StreamingPlan
 

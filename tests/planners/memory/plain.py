@@ -6,7 +6,7 @@ from cnn2csdf.granularity import ROWS
 from planners.arena.allocation import plan_arena
 from planners.memory.build import bounded_plan
 from planners.memory.order import topological_order
-from planners.memory.ordered import in_order
+from planners.memory.ordered import OrderedPlan
 from planners.memory.plain_plans import layer_by_layer, row_by_row
 from planners.memory.stages import StageTable
 from planners.memory.stateful import MOST_STEPS
@@ -57,7 +57,7 @@ def ordered_plan(network, granularity=ROWS, *, element_bytes=None):
         )
         for one in arena.problem.buffers
     )
-    return in_order(
+    return OrderedPlan(
         network,
         rings,
         [
@@ -71,4 +71,4 @@ def ordered_plan(network, granularity=ROWS, *, element_bytes=None):
         ],
         last_firings={one.name: one.end - 1 for one in arena.problem.buffers},
         element_bytes=element_bytes,
-    )
+    ).plan()
