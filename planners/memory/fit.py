@@ -50,7 +50,7 @@ from planners.memory.answer import (
 )
 from planners.memory.labels import WIDTHS
 from planners.memory.layer_orders import SEARCHED_ORDER
-from planners.memory.memories import InMemories, planned_in_memories
+from planners.memory.memories import PlanInMemories, planned_in_memories
 from planners.memory.moved_weights import layout_of
 from planners.memory.network_searches import methods_of_orders
 from planners.memory.order import topological_order
@@ -398,7 +398,7 @@ def _fit_in_memories(request: FitRequest, budget: Budget) -> Fit:
     )
 
 
-def _planned_beside_stack(request: FitRequest, stop: Stop) -> InMemories:
+def _planned_beside_stack(request: FitRequest, stop: Stop) -> PlanInMemories:
     """Return the plan in memories, with stack and reserve in the memory that holds them, if any.
 
     The execution state follows from the plan: if a plan leaves too few bytes for it, the search is
@@ -412,7 +412,7 @@ def _planned_beside_stack(request: FitRequest, stop: Stop) -> InMemories:
             for memory in layout.all
         ]
         planned = planned_in_memories(replace(request, memories=memories), stop)
-        planned = planned._replace(traffic=planned.traffic._replace(memories=layout.all))
+        planned.traffic = planned.traffic._replace(memories=layout.all)
         if home is None or beside is None or planned.plan is None:
             return planned
         state = state_bytes(planned.plan, request.network)

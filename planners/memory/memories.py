@@ -22,7 +22,6 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import NamedTuple
 
 from cnn2csdf.parameters import network_multiply_accumulates
 from cnn2csdf.platforms import SCRATCH, TENSORS
@@ -39,9 +38,9 @@ from planners.memory.memory_plans import (
     PlacedPlan,
     in_fast_memory,
 )
-from planners.memory.moved_weights import BoardMemories, MoveCosts, costs_of, layout_of
+from planners.memory.moved_weights import costs_of, layout_of
 from planners.memory.network_searches import methods_of_orders
-from planners.memory.order import TopologicalOrder, topological_order
+from planners.memory.order import topological_order
 from planners.memory.plain_plans import ends_of
 from planners.memory.request import FitRequest, plan_times
 from planners.memory.slow_bounds import (
@@ -79,20 +78,7 @@ class MemoriesWhy(Why):
     SLOW = "the plan takes {needed} bytes of slow memory"
 
 
-class InMemories(NamedTuple):
-    """Result of a search for a plan in fast and slow memory.
-
-    plan: best plan; None if no plan fits.
-    reason: cause of the result, for a message.
-    traffic: slow-memory traffic of the plan, with bounds and baselines.
-    """
-
-    plan: StreamingPlan | None
-    reason: Reason
-    traffic: SlowTraffic
-
-
-def planned_in_memories(request: FitRequest, budget: Budget) -> InMemories:
+def planned_in_memories(request: FitRequest, budget: Budget) -> PlanInMemories:
     """Return the plan of a network with the minimum slow-memory traffic, or the minimum time.
 
     Time is minimised if the rates of slow memories are known; measured durations apply to tensors
@@ -105,151 +91,265 @@ def planned_in_memories(request: FitRequest, budget: Budget) -> InMemories:
     Raises InvalidArgument if no memory is fast or none is slow, and InvalidNetwork for a network
     with a state.
     """
-    network, platform, layout = request.network, request.platform, layout_of(request.memories)
-    layer_order, stop = topological_order(network), stop_of(budget)
-    is_streamed, external = ends_of(layer_order, request.input, request.output)
-    arriving = layer_order.at(0) if is_streamed else None
-    table = StageTable(network, element_bytes=request.element_bytes, outside=external)
-    times = plan_times(table, platform, request.durations, None)
-    costs = costs_of(layout, layer_order, table, platform, times)
-    sizes = {name: table.arena_bytes(name) for name in (*layer_order.layers, *layer_order.others)}
-    sizes |= {} if arriving is None else {arriving: 0}
-    fast, trained = layout.capacity, sum(costs.sizes.values())
-    bound = least_slow_bytes(layer_order, table, fast, without={*external, arriving})
-    bound += max(0, trained - fast)
-    if not (external or is_streamed):  # of these, layers may read an input again at no cost
-        bound += least_waiting_bytes(layer_order, table, fast)
-    once = network_multiply_accumulates(network)
-    candidates = partial(GroupCandidates, fast=fast, costs=costs, arriving=arriving, stop=stop)
-    spaces = _spaces(candidates, layer_order, table)
-    # First single layers, which give a plan and a limit for the larger searches.
-    best, reason = _planned_within(next(spaces), layout, sizes, None)
-    least = (bound, once) if costs.scale is None else (0, 0)
-    alone, ended = None, None
-    is_open = best is None or (best.rank > least and not reason.has(Ended.INTERRUPTED))
-    if bound <= max(0, trained - fast) and is_open:
-        alone, ended = _in_one_memory(request, layout, costs, table, stop, is_streamed=is_streamed)
-    if ended is not None and not ended.has(Ended.EFFORT):
-        reason = because(MemoriesWhy.BY_THEN, end=ended)
-    searched_groups: list[GroupCandidates] = []
-    for groups in spaces:
-        searched_groups.append(groups)
-        is_least = any(plan is not None and plan.rank <= least for plan in (alone, best))
-        if is_least or reason.kind is MemoriesWhy.BY_THEN:
-            break
-        if groups.has_tiles and best is not None and best.cost <= bound:
-            continue  # tiles only move less
-        candidate, searched = _planned_within(groups, layout, sizes, best)
-        best = candidate or best
-        # The first groups of an order contain those before: only further orders weaken the claim.
-        reason = searched if len(searched_groups) <= FIRST_ORDER else _weaker(reason, searched)
-    # Then weights in fast memory, and tiles of columns where they may reduce the cost.
-    improved = None
-    if best is not None:
-        groups = candidates(layer_order, table)
-        improved, reason = _improved(groups, layout, sizes, best, reason, bound=bound)
-    plans = [plan for plan in (alone, improved) if plan is not None]
-    best_plan = min(plans, key=lambda plan: plan.rank, default=None)
-    if _may_gain_by_tiles(request, costs, best_plan) and reason.kind is not MemoriesWhy.BY_THEN:
-        tiled, claimed = _in_tiles(searched_groups[1:], candidates, layout, sizes, best_plan)
-        improved, reason = tiled or improved, _weaker(reason, claimed)
-    if alone is not None and (improved is None or alone.rank < improved.rank):
-        improved = alone
-        if reason.kind is not MemoriesWhy.BY_THEN:
-            reason = because(MemoriesWhy.ALL_FAST)
-    if improved is not None and improved.slow_excess:
-        needed = sum(memory.size for memory in improved.plan.memories if memory.is_slow)
-        improved, reason = None, because(MemoriesWhy.SLOW, needed=needed)
-    plan = None if improved is None else improved.plan
-    if plan is not None and costs.scale is None and plan.slow_bytes == bound:
-        reason = because(MemoriesWhy.BOUND if bound else MemoriesWhy.ALL_FAST)
-    traffic = SlowTraffic(
-        memories=layout.all,
-        moved=None if plan is None else plan.slow_bytes,
-        lower_bound=bound,
-        all_slow=slow_bytes_of_whole_layers(layer_order, sizes, frozenset()) + trained,
-        greedy=greedy_split(layer_order, table, sizes, fast) + trained,
-        weights=trained,
-        nanoseconds=None if improved is None else costs.nanoseconds(improved.cost),
-    )
-    return InMemories(plan, reason, traffic)
+    search = PlanInMemories(request, stop_of(budget))
+    search.run()
+    return search
 
 
-def _in_one_memory(
-    request: FitRequest,
-    layout: BoardMemories,
-    costs: MoveCosts,
-    table: StageTable,
-    stop: Stop,
-    *,
-    is_streamed: bool,
-) -> tuple[PlacedPlan | None, Reason | None]:
-    """The best plan in one fast memory, with weights in flash, and the reason of an early end.
+class PlanInMemories:
+    """Search for the plan of a network in fast and slow memory, over growing sets of groups.
 
-    The plan is None if no plan fits.
+    plan: best plan; None if no plan fits.
+    reason: cause of the result, for a message.
+    traffic: slow-memory traffic of the plan, with bounds and baselines.
     """
-    homes = [memory.size for memory in layout.fast if {TENSORS, SCRATCH} <= set(memory.holds)]
-    single = replace(request, memories=(), ram=max(homes), beside=None)
-    methods, ended = methods_of_orders(
-        single, table.outside, stop.question(1.0), is_streamed=is_streamed
-    )
-    plans = []
-    for method in methods:
-        plan = in_fast_memory(method.plan, table, layout)
-        if plan is None or (plan.rematerialised and request.durations is not None):
-            continue  # durations are of layers, and not of their copies
-        cost = plan.slow_bytes * costs.flash
-        if costs.scale is not None:
-            worked = table.of(worked_network(table.network, plan.rematerialised))
-            times = plan_times(worked, request.platform, request.durations, None)
-            stages = [stage for group in plan.groups for stage in group.stages]
-            cost += costs.scale * sum(times.of_stage(stage) for stage in stages if times)
-        plans.append(PlacedPlan(plan, cost))
-    return min(plans, key=lambda plan: plan.rank, default=None), ended
 
+    plan: StreamingPlan | None
+    reason: Reason
+    traffic: SlowTraffic
 
-def _improved(
-    groups: GroupCandidates,
-    layout: BoardMemories,
-    sizes: dict[str, int],
-    plan: PlacedPlan,
-    reason: Reason,
-    *,
-    bound: int,
-) -> tuple[PlacedPlan, Reason]:
-    """Return a plan with resident and prefetched weights, and the reason of the answer.
+    def __init__(self, request: FitRequest, stop: Stop) -> None:
+        """Set the request, and compute the bound on slow-memory traffic."""
+        network, layout = request.network, layout_of(request.memories)
+        self._request, self._layout, self._stop = request, layout, stop
+        self._layer_order = layer_order = topological_order(network)
+        self._is_streamed, external = ends_of(layer_order, request.input, request.output)
+        arriving = layer_order.at(0) if self._is_streamed else None
+        self._table = table = StageTable(
+            network, element_bytes=request.element_bytes, outside=external
+        )
+        times = plan_times(table, request.platform, request.durations, None)
+        self._costs = costs_of(layout, layer_order, table, request.platform, times)
+        names = (*layer_order.layers, *layer_order.others)
+        self._sizes = {name: table.arena_bytes(name) for name in names}
+        self._sizes |= {} if arriving is None else {arriving: 0}
+        fast, self._trained = layout.capacity, sum(self._costs.sizes.values())
+        self._weight_bound = max(0, self._trained - fast)
+        self._bound = least_slow_bytes(layer_order, table, fast, without={*external, arriving})
+        self._bound += self._weight_bound
+        if not (
+            external or self._is_streamed
+        ):  # of these, layers may read an input again at no cost
+            self._bound += least_waiting_bytes(layer_order, table, fast)
+        self._candidates = partial(
+            GroupCandidates, fast=fast, costs=self._costs, arriving=arriving, stop=stop
+        )
 
-    Weights are resident where the plan leaves fast memory free. Searches in which the weights with
-    the highest cost per byte occupy a part of fast memory follow, unless the plan is at the bound.
+    def run(self) -> None:
+        """Search until all sets of groups are searched, or the stop ends the search."""
+        best = self._best()
+        if best is not None and best.slow_excess:
+            needed = sum(memory.size for memory in best.plan.memories if memory.is_slow)
+            best, self.reason = None, because(MemoriesWhy.SLOW, needed=needed)
+        self.plan = plan = None if best is None else best.plan
+        if plan is not None and self._costs.scale is None and plan.slow_bytes == self._bound:
+            self.reason = because(MemoriesWhy.BOUND if self._bound else MemoriesWhy.ALL_FAST)
+        order, fast, weights = self._layer_order, self._layout.capacity, self._trained
+        all_slow = slow_bytes_of_whole_layers(order, self._sizes, frozenset())
+        self.traffic = SlowTraffic(
+            memories=self._layout.all,
+            moved=None if plan is None else plan.slow_bytes,
+            lower_bound=self._bound,
+            all_slow=all_slow + weights,
+            greedy=greedy_split(order, self._table, self._sizes, fast) + weights,
+            weights=weights,
+            nanoseconds=None if best is None else self._costs.nanoseconds(best.cost),
+        )
 
-    groups: groups without resident weights.
-    plan, reason: a plan of the search, and its reason.
-    bound: slow-memory bytes of any schedule.
-    """
-    improved, tried = plan, {Names()}
-    try:
-        improved = plan.improved()
-        for quarters in PINNED if groups.costs.scale or improved.cost > bound else ():
-            pinned = frozenset(plan.costliest_weights(layout.capacity * quarters // 4))
-            if pinned in tried:
-                continue
-            if reason.kind is MemoriesWhy.BY_THEN:
+    @property
+    def _has_ended(self) -> bool:
+        """Whether the stop has ended a search."""
+        return self.reason.kind is MemoriesWhy.BY_THEN
+
+    def _best(self) -> PlacedPlan | None:
+        """Return the best plan of all searches, which may exceed slow memory; set the reason."""
+        spaces = self._spaces()
+        # Single layers give a first plan, which limits the larger searches.
+        best, self.reason = self._least_plan(next(spaces), None)
+        once = network_multiply_accumulates(self._request.network)
+        least = (self._bound, once) if self._costs.scale is None else (0, 0)
+        is_open = best is None or (best.rank > least and not self.reason.has(Ended.INTERRUPTED))
+        alone = self._in_one_memory() if self._bound <= self._weight_bound and is_open else None
+        searched: list[GroupCandidates] = []
+        for groups in spaces:
+            searched.append(groups)
+            is_least = any(plan is not None and plan.rank <= least for plan in (alone, best))
+            if is_least or self._has_ended:
                 break
-            tried.add(pinned)
-            candidate, searched = _planned_within(groups.pinning(pinned), layout, sizes, improved)
-            if searched.kind is MemoriesWhy.BY_THEN:
-                reason = searched
-            if candidate is not None:
-                improved = min(improved, candidate.improved(), key=lambda plan: plan.rank)
-    except ENDS as end:
-        reason = because(MemoriesWhy.BY_THEN, end=reason_of(end))
-    return improved.with_wide_blocks(), reason
+            if groups.has_tiles and best is not None and best.cost <= self._bound:
+                continue  # tiles only move less
+            candidate, reason = self._least_plan(groups, best)
+            best = candidate or best
+            # The first groups of an order contain those before: only further orders weaken the claim.
+            is_larger = len(searched) <= FIRST_ORDER
+            self.reason = reason if is_larger else _weaker(self.reason, reason)
+        improved = None if best is None else self._improved(best)
+        plans = [plan for plan in (alone, improved) if plan is not None]
+        cheapest = min(plans, key=lambda plan: plan.rank, default=None)
+        if self._may_gain_by_tiles(cheapest) and not self._has_ended:
+            improved = self._in_tiles(searched[1:], cheapest) or improved
+        if alone is None or (improved is not None and improved.rank <= alone.rank):
+            return improved
+        if not self._has_ended:
+            self.reason = because(MemoriesWhy.ALL_FAST)
+        return alone
+
+    def _spaces(self) -> Iterator[GroupCandidates]:
+        """Growing sets of groups: single layers, rows, strips; then tiles; for several layer orders."""
+        yield self._candidates(self._layer_order, self._table, longest=1)
+        yield self._candidates(self._layer_order, self._table, longest=LONGEST_RUN)
+        for order in few_orders(self._layer_order.network):
+            ordered = topological_order(order), self._table.of(order)
+            plain = self._candidates(*ordered)
+            yield plain
+            # Where weights or stages have costs, tiles are searched after all other groups.
+            if not plain.costs.sizes and plain.costs.times is None:
+                yield self._candidates(*ordered, untiled=plain)
+
+    def _in_one_memory(self) -> PlacedPlan | None:
+        """The best plan in one fast memory, with weights in flash; None if no plan fits."""
+        request, table, layout = self._request, self._table, self._layout
+        homes = [memory.size for memory in layout.fast if {TENSORS, SCRATCH} <= set(memory.holds)]
+        single = replace(request, memories=(), ram=max(homes), beside=None)
+        methods, ended = methods_of_orders(
+            single, table.outside, self._stop.question(1.0), is_streamed=self._is_streamed
+        )
+        if ended is not None and not ended.has(Ended.EFFORT):
+            self.reason = because(MemoriesWhy.BY_THEN, end=ended)
+        plans = []
+        for method in methods:
+            plan = in_fast_memory(method.plan, table, layout)
+            if plan is None or (plan.rematerialised and request.durations is not None):
+                continue  # durations are of layers, and not of their copies
+            cost = plan.slow_bytes * self._costs.flash
+            if self._costs.scale is not None:
+                worked = table.of(worked_network(table.network, plan.rematerialised))
+                times = plan_times(worked, request.platform, request.durations, None)
+                stages = [stage for group in plan.groups for stage in group.stages]
+                cost += self._costs.scale * sum(times.of_stage(stage) for stage in stages if times)
+            plans.append(PlacedPlan(plan, cost))
+        return min(plans, key=lambda plan: plan.rank, default=None)
+
+    def _improved(self, plan: PlacedPlan) -> PlacedPlan:
+        """Return a plan with resident and prefetched weights.
+
+        Weights are resident where the plan leaves fast memory free. Searches in which the weights with
+        the highest cost per byte occupy a part of fast memory follow, unless the plan is at the bound.
+        """
+        groups = self._candidates(self._layer_order, self._table)
+        improved, tried = plan, {Names()}
+        try:
+            improved = plan.improved()
+            is_at_bound = not self._costs.scale and improved.cost <= self._bound
+            for quarters in () if is_at_bound else PINNED:
+                room = self._layout.capacity * quarters // 4
+                pinned = frozenset(plan.costliest_weights(room))
+                if pinned in tried:
+                    continue
+                if self._has_ended:
+                    break
+                tried.add(pinned)
+                candidate, reason = self._least_plan(groups.pinning(pinned), improved)
+                if reason.kind is MemoriesWhy.BY_THEN:
+                    self.reason = reason
+                if candidate is not None:
+                    improved = min(improved, candidate.improved(), key=lambda plan: plan.rank)
+        except ENDS as end:
+            self.reason = because(MemoriesWhy.BY_THEN, end=reason_of(end))
+        return improved.with_wide_blocks()
+
+    def _in_tiles(
+        self, spaces: Sequence[GroupCandidates], known: PlacedPlan | None
+    ) -> PlacedPlan | None:
+        """The best plan with groups in tiles of columns; None if none is better than a known plan.
+
+        spaces: groups without tiles, for each order of the layers.
+        """
+        best, limit = None, known
+        for plain in spaces:
+            groups = self._candidates(plain.layer_order, plain.table, untiled=plain)
+            tiled, reason = self._least_plan(groups, limit)
+            if tiled is not None:
+                try:
+                    tiled = tiled.improved().with_wide_blocks()
+                except ENDS as end:
+                    reason = because(MemoriesWhy.BY_THEN, end=reason_of(end))
+                if limit is None or not tiled.slow_excess:
+                    best = tiled
+                if not tiled.slow_excess:
+                    limit = tiled
+            self.reason = _weaker(self.reason, reason)
+            if self._has_ended:
+                break
+        return best
+
+    def _may_gain_by_tiles(self, plan: PlacedPlan | None) -> bool:
+        """Whether tiles of columns are still to be searched, and may reduce the cost of a plan.
+
+        Tiles reduce the bytes of tensors in slow memory only, so they are searched where these are at
+        least half of the cost. (On seven networks of the catalogue with a smaller share, tiles gained
+        nothing and doubled the time of the search.) Durations are of layers, and not of their copies.
+        """
+        costs = self._costs
+        if self._request.durations is not None or not (costs.sizes or costs.scale):
+            return False
+        if plan is None:
+            return True
+        moved = sum(
+            flow.read * costs.read + flow.written * costs.written
+            for flow in plan.plan.traffic
+            if flow.memory != plan.plan.flash
+        )
+        return 2 * moved >= plan.cost > 0
+
+    def _least_plan(
+        self, groups: GroupCandidates, known: PlacedPlan | None
+    ) -> tuple[PlacedPlan | None, Reason]:
+        """The plan with the minimum cost whose offsets fit, and the reason.
+
+        The plan is None if no plan is better than a known plan.
+        """
+        layout = self._layout
+        capacity = layout.capacity - groups.costs.pinned_bytes
+        largest = max(memory.size for memory in layout.fast)
+        best: PlacedPlan | None = None
+        most = None if known is None else known.rank
+        first: int | None = None
+        names = f"{GROUPS}, tiles of columns" if groups.has_tiles else GROUPS
+        reason = because(MemoriesWhy.LEAST, groups=names)
+        try:
+            for attempt in range(MOST_ATTEMPTS):
+                search = MemoriesSearch(
+                    groups, self._sizes, capacity, most, has_slow=bool(layout.slow)
+                )
+                steps = search.chain()
+                if steps is None:
+                    if first is not None:
+                        reason = because(MemoriesWhy.PLACED, groups=names)
+                    elif most is None:
+                        reason = because(MemoriesWhy.NONE, layer=search.stuck_at, fast=capacity)
+                    break
+                plan = Chain(
+                    groups.layer_order, groups.table, layout, groups.costs, steps, groups.arriving
+                ).plan()
+                first = plan.cost if first is None else first
+                if not plan.fast_excess:
+                    best = plan
+                    if not search.is_complete:
+                        reason = because(MemoriesWhy.LABELS, groups=names)
+                    elif first < plan.cost:
+                        reason = because(MemoriesWhy.PLACED, groups=names)
+                    break
+                capacity -= max(plan.fast_excess, capacity // 64)
+                if attempt == MOST_ATTEMPTS // 2:  # of several memories the largest alone
+                    capacity = min(capacity, largest)
+        except ENDS as end:
+            reason = because(MemoriesWhy.BY_THEN, end=reason_of(end))
+        return best, reason
 
 
-def _weaker(known: Reason, searched: Reason | None) -> Reason:
-    """The weaker of the claims of two searches; the later one if they claim the same."""
-    if searched is None:
-        return known
+def _weaker(known: Reason, searched: Reason) -> Reason:
+    """The weaker of the claims of two searches; the later claim if both are equal."""
     claims = (
         *(MemoriesWhy.NONE, MemoriesWhy.LEAST),
         *(MemoriesWhy.PLACED, MemoriesWhy.LABELS, MemoriesWhy.BY_THEN),
@@ -270,116 +370,6 @@ def slow_front(request: FitRequest, stop_for: Callable[[int], Stop]) -> list[Slo
         ).traffic
         for size in (first.size * times // 4 for times in FRONT)
     ]
-
-
-def _spaces(
-    candidates: Callable[..., GroupCandidates], layer_order: TopologicalOrder, table: StageTable
-) -> Iterator[GroupCandidates]:
-    """Growing sets of groups: single layers, rows, strips; then tiles; for several layer orders."""
-    yield candidates(layer_order, table, longest=1)
-    yield candidates(layer_order, table, longest=LONGEST_RUN)
-    for order in few_orders(layer_order.network):
-        ordered = topological_order(order), table.of(order)
-        plain = candidates(*ordered)
-        yield plain
-        # Where weights or stages have costs, tiles are searched after all other groups.
-        if not plain.costs.sizes and plain.costs.times is None:
-            yield candidates(*ordered, untiled=plain)
-
-
-def _in_tiles(
-    spaces: Sequence[GroupCandidates],
-    candidates: Callable[..., GroupCandidates],
-    layout: BoardMemories,
-    sizes: dict[str, int],
-    known: PlacedPlan | None,
-) -> tuple[PlacedPlan | None, Reason | None]:
-    """The best plan with groups in tiles of columns; None if none is better than a known plan.
-
-    spaces: groups without tiles, for each order of the layers.
-    """
-    best, reason, limit = None, None, known
-    for plain in spaces:
-        groups = candidates(plain.layer_order, plain.table, untiled=plain)
-        tiled, searched = _planned_within(groups, layout, sizes, limit)
-        if tiled is not None:
-            try:
-                tiled = tiled.improved().with_wide_blocks()
-            except ENDS as end:
-                searched = because(MemoriesWhy.BY_THEN, end=reason_of(end))
-            if limit is None or not tiled.slow_excess:
-                best = tiled
-            if not tiled.slow_excess:
-                limit = tiled
-        reason = _weaker(reason or searched, searched)
-        if reason.kind is MemoriesWhy.BY_THEN:
-            break
-    return best, reason
-
-
-def _may_gain_by_tiles(request: FitRequest, costs: MoveCosts, plan: PlacedPlan | None) -> bool:
-    """Whether tiles of columns are still to be searched, and may reduce the cost of a plan.
-
-    Tiles reduce the bytes of tensors in slow memory only, so they are searched where these are at least
-    half of the cost. (On seven networks of the catalogue with a smaller share, tiles gained nothing and
-    doubled the time of the search.) Durations are of layers, and not of their copies.
-    """
-    if request.durations is not None or not (costs.sizes or costs.scale):
-        return False
-    if plan is None:
-        return True
-    moved = sum(
-        flow.read * costs.read + flow.written * costs.written
-        for flow in plan.plan.traffic
-        if flow.memory != plan.plan.flash
-    )
-    return 2 * moved >= plan.cost > 0
-
-
-def _planned_within(
-    groups: GroupCandidates,
-    layout: BoardMemories,
-    sizes: dict[str, int],
-    known: PlacedPlan | None,
-) -> tuple[PlacedPlan | None, Reason]:
-    """The plan with the minimum cost whose offsets fit, and the reason.
-
-    The plan is None if no plan is better than a known plan.
-    """
-    capacity = layout.capacity - groups.costs.pinned_bytes
-    largest = max(memory.size for memory in layout.fast)
-    best: PlacedPlan | None = None
-    most = None if known is None else known.rank
-    first: int | None = None
-    names = f"{GROUPS}, tiles of columns" if groups.has_tiles else GROUPS
-    reason = because(MemoriesWhy.LEAST, groups=names)
-    try:
-        for attempt in range(MOST_ATTEMPTS):
-            search = MemoriesSearch(groups, sizes, capacity, most, has_slow=bool(layout.slow))
-            steps = search.chain()
-            if steps is None:
-                if first is not None:
-                    reason = because(MemoriesWhy.PLACED, groups=names)
-                elif most is None:
-                    reason = because(MemoriesWhy.NONE, layer=search.stuck_at, fast=capacity)
-                break
-            plan = Chain(
-                groups.layer_order, groups.table, layout, groups.costs, steps, groups.arriving
-            ).plan()
-            first = plan.cost if first is None else first
-            if not plan.fast_excess:
-                best = plan
-                if not search.is_complete:
-                    reason = because(MemoriesWhy.LABELS, groups=names)
-                elif first < plan.cost:
-                    reason = because(MemoriesWhy.PLACED, groups=names)
-                break
-            capacity -= max(plan.fast_excess, capacity // 64)
-            if attempt == MOST_ATTEMPTS // 2:  # of several memories the largest alone
-                capacity = min(capacity, largest)
-    except ENDS as end:
-        reason = because(MemoriesWhy.BY_THEN, end=reason_of(end))
-    return best, reason
 
 
 class MemoriesSearch:

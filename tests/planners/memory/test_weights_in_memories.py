@@ -18,7 +18,7 @@ from csdf.status import Ended, because
 from csdf.time_limit import Stop
 from planners.memory import memories as memories_module
 from planners.memory.fit import fit
-from planners.memory.memories import planned_in_memories
+from planners.memory.memories import PlanInMemories, planned_in_memories
 from planners.memory.memory_plans import Chain
 from planners.memory.request import fit_request
 from planners.memory.several_networks import run_plan
@@ -339,7 +339,7 @@ def test_an_end_while_weights_are_pinned_is_told(end):
 
 
 def test_ctrl_c_in_the_search_of_a_single_memory_ends_the_search_in_several(monkeypatch):
-    searches, within = [], memories_module._planned_within
+    searches, within = [], PlanInMemories._least_plan
 
     def counted(*terms):
         searches.append(terms)
@@ -347,7 +347,7 @@ def test_ctrl_c_in_the_search_of_a_single_memory_ends_the_search_in_several(monk
 
     ended = [], because(Ended.INTERRUPTED)
     monkeypatch.setattr(memories_module, "methods_of_orders", lambda *_, **__: ended)
-    monkeypatch.setattr(memories_module, "_planned_within", counted)
+    monkeypatch.setattr(PlanInMemories, "_least_plan", counted)
     terms = {"memories": memories(700, rate=10, flash=10), "element_bytes": 1, "platform": CORE}
     assert fit(chain(2), **terms).reason.has(Ended.INTERRUPTED)
     assert len(searches) == 1
@@ -363,7 +363,7 @@ def test_ctrl_c_while_plans_in_tiles_are_improved_keeps_the_plan(monkeypatch):
     terms = {"memories": memories(6000, rate=None, flash=None), "element_bytes": 1}
     full = fit(builder.network(), **terms)
     assert "tiles of columns" in str(full.reason)
-    in_tiles = memories_module._in_tiles
+    in_tiles = PlanInMemories._in_tiles
 
     def interrupted(*arguments):
         def improved(chain, plan):
@@ -372,7 +372,7 @@ def test_ctrl_c_while_plans_in_tiles_are_improved_keeps_the_plan(monkeypatch):
         monkeypatch.setattr(Chain, "improved", improved)
         return in_tiles(*arguments)
 
-    monkeypatch.setattr(memories_module, "_in_tiles", interrupted)
+    monkeypatch.setattr(PlanInMemories, "_in_tiles", interrupted)
     early = fit(builder.network(), **terms)
     assert early.reason.has(Ended.INTERRUPTED)
     require_carried_out(builder.network(), early.best.plan)
