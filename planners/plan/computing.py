@@ -68,7 +68,7 @@ class ModelComputing:
         )
         if target.columns == (0, layer.shape.width) and are_whole_rows:
             readers = [
-                _ReadRows(network.layer(source).shape, region, array)
+                _rows_of(network.layer(source).shape, region, array)
                 for source, (region, array) in zip(layer.inputs, inputs, strict=True)
             ]
             computed_rows = computation(self._model, layer).rows(readers, *target.rows, kept)
@@ -100,7 +100,7 @@ class ModelComputing:
             shape = self._model.network.layer(source).shape
             rows = np.zeros((array.shape[0], shape.width, array.shape[2]), array.dtype)
             rows[:, slice(*region.columns)] = array
-            readers.append(_ReadRows(shape, region, rows))
+            readers.append(_rows_of(shape, region, rows))
         computed_rows = _channels_last(computation(self._model, layer).rows(readers, *target.rows))
         return computed_rows[:, slice(*target.columns)]
 
@@ -110,7 +110,7 @@ class ModelComputing:
         unread = np.zeros((shape.rows - len(rows), *rows.shape[1:]), rows.dtype)
         array = np.concatenate([rows, unread])
         region = Region((0, shape.rows), (0, shape.width))
-        reader = _ReadRows(shape, region, array)
+        reader = _rows_of(shape, region, array)
         return _channels_last(computation(self._model, layer).rows([reader], 0, layer.shape.rows))
 
     def _piece(self, need: AxisNeed, target: Region, region: Region, array: Array) -> TensorPiece:
@@ -165,20 +165,12 @@ class ModelComputing:
         return _channels_last(epilogue.rows([whole], 0, layer.shape.rows))
 
 
-class _ReadRows:
-    """Rows of a tensor read from the arena, as a RowReader for the operators."""
-
-    def __init__(self, shape: Shape, region: Region, array: Array) -> None:
-        self.shape = shape
-        self._first = region.rows[0]
-        self._array = array
-
-    def rows(self, first: int, upto: int) -> Array:
-        """Return rows [first, upto): (channels, rows, columns) of a map, else the whole vector."""
-        rows = self._array[first - self._first : upto - self._first]
-        if self.shape.is_map:
-            return np.ascontiguousarray(rows.transpose(2, 0, 1))
-        return rows.reshape(self.shape.dims)
+def _rows_of(shape: Shape, region: Region, array: Array) -> HeldRows:
+    """Return the rows of a tensor that were read from the arena, for the operators."""
+    if not shape.is_map:
+        return HeldRows(shape=shape, array=array.reshape(shape.dims))
+    maps = np.ascontiguousarray(array.transpose(2, 0, 1))
+    return HeldRows(shape=shape, array=maps, begin=region.rows[0])
 
 
 def _channels_last(array: Array) -> Array:

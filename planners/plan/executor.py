@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -147,8 +148,10 @@ class PlanMachine:
         for layer in self.network.inputs:
             if layer.name in streamed:
                 continue
-            tensor = self.held(layer.name, *self._whole_at_start(layer.name))
-            self._whole[layer.name] = tensor
+            whole = [buffer for buffer in self.plan.written(layer.name, 0) if buffer.has_all_rows]
+            if not whole:
+                raise ExecutionError(f"there is no buffer for the input {layer.name!r}")
+            self._whole[layer.name] = tensor = self.held(layer.name, *whole)
             for row in range(layer.shape.rows):
                 self.put(tensor, row, self._frame_row(layer.name, row))
             tensor.made = layer.shape.rows
@@ -253,16 +256,6 @@ class PlanMachine:
         layer, host = self.network.layer(name), self.network.layer(alias.host)
         return HeldTensor(layer, host, alias, self.arena.element_bytes(name), *buffers)
 
-    def host_of(self, name: str) -> str:
-        """The tensor that owns the buffer of a tensor: the tensor itself, or its host."""
-        return self._aliases[name].host if name in self._aliases else name
-
-    def _whole_at_start(self, name: str) -> list[StreamBuffer]:
-        buffers_written = [buffer for buffer in self.plan.written(name, 0) if buffer.has_all_rows]
-        if not buffers_written:
-            raise ExecutionError(f"there is no buffer for the input {name!r}")
-        return buffers_written
-
     def spoil_scratch(self, layer: str, group: int) -> None:
         """Overwrite the scratch and the write buffer of a layer, as its kernel may do."""
         for buffer in self._scratch:
@@ -347,7 +340,7 @@ class _GroupRun:
     def _require_buffers(self) -> None:
         """Raise ExecutionError unless every buffer that a layer reads exists during the group."""
         working = [stage for stage in self.stages if not self._is_copied(stage)]
-        for layer in (layer for stage in working for layer in stage.layers):
+        for layer in chain.from_iterable(stage.layers for stage in working):
             for source in layer.inputs:
                 if source not in self.tensors:
                     continue
@@ -372,8 +365,9 @@ class _GroupRun:
 
     def _new_tensor(self, stage: CheckedFirings) -> HeldTensor:
         machine = self.machine
-        host = machine.host_of(stage.result)
-        written = machine.plan.written(host, self.number)
+        alias = machine._aliases.get(stage.result)
+        owner = stage.result if alias is None else alias.host
+        written = machine.plan.written(owner, self.number)
         is_copied = self._is_copied(stage)
         buffers_written = [buffer for buffer in written if not (is_copied and buffer.has_all_rows)]
         if not buffers_written:
@@ -428,7 +422,7 @@ class _GroupRun:
             tensor.staged = first, self.pool.offset + (self.pool.size - size if is_high else 0)
             staged = _Staged(tensor, first, end, 0 if is_high else size)
             low_bytes = low_bytes if is_high else size
-        self._work(stage, self.pool.offset + low_bytes)
+        self._compute(stage, self.pool.offset + low_bytes)
         # A layer may write its scratch until its firing ends.
         self._spoil_scratch(stage)
         require_intact(self.machine, self.tensors, stage, (first, end))
@@ -469,7 +463,8 @@ class _GroupRun:
         for layer in stage.layers:
             self.machine.spoil_scratch(layer.name, self.number)
 
-    def _work(self, stage: CheckedFirings, strips: int) -> None:
+    def _compute(self, stage: CheckedFirings, strips: int) -> None:
+        """Compute the rows of the next firing. strips: the byte from which on strips are stored."""
         machine, computing = self.machine, self.machine.computing
         tensor = self.tensors[stage.result]
         first, end = stage.targets[stage.fired]
@@ -489,7 +484,7 @@ class _GroupRun:
             return
         self._spoil_scratch(stage)
         if stage.stage.mode is Mode.ACCUMULATING:
-            self._add(stage, tensor)
+            self._accumulate(stage, tensor)
             return
         if stage.stage.mode is Mode.CHANNELS:
             self._sum_channels(stage, tensor)
@@ -575,7 +570,7 @@ class _GroupRun:
         result_region = Region((0, last.shape.rows), (0, last.shape.width))
         write_region(machine.arena, tensor, result_region, computed_region)
 
-    def _add(self, stage: CheckedFirings, tensor: HeldTensor) -> None:
+    def _accumulate(self, stage: CheckedFirings, tensor: HeldTensor) -> None:
         """Add one input row to the accumulators of a layer; the last row completes the result."""
         machine, computing = self.machine, self.machine.computing
         layer = stage.layers[0]

@@ -438,29 +438,9 @@ class StreamingPlan(Viewed):
                 inside.sort(key=lambda buffer: (buffer.begin, buffer.offset, buffer.end))
                 lines += map(_buffer_in_words, inside)
         for alias in self.aliases:
-            at = ", ".join(
-                f"{axis} {place}"
-                for axis, place in (
-                    ("row", alias.row),
-                    ("column", alias.column),
-                    ("channel", alias.channel),
-                )
-                if place
-            )
-            lines += _wrapped(
-                f"{alias.tensor} lies in {alias.host}, from {at or 'its first row'} on"
-            )
+            lines += _wrapped(_alias_in_words(alias))
         for span in self.rematerialised:
-            how = (
-                "head by head"
-                if span.by_heads
-                else f"for each input of {span.source}"
-                if span.by_inputs
-                else "again"
-                if span.tiles == 1
-                else (f"in {span.tiles} tiles of columns")
-            )
-            lines += _wrapped(f"layers from {span.source} to {span.result} are computed {how}")
+            lines += _wrapped(_span_in_words(span))
         for traffic in self.traffic:
             lines.append(
                 f"{traffic.memory}: {traffic.read} bytes read, {traffic.written} written a frame"
@@ -559,6 +539,21 @@ def _order(buffer: StreamBuffer) -> int:
 
 def _wrapped(text: str, indent: str = "  ") -> list[str]:
     return wrap(text, COLUMNS - len(indent), subsequent_indent=indent, break_on_hyphens=False)
+
+
+def _alias_in_words(alias: Alias) -> str:
+    offsets = {"row": alias.row, "column": alias.column, "channel": alias.channel}
+    begin = ", ".join(f"{axis} {offset}" for axis, offset in offsets.items() if offset)
+    return f"{alias.tensor} lies in {alias.host}, from {begin or 'its first row'} on"
+
+
+def _span_in_words(span: Span) -> str:
+    how = "again" if span.tiles == 1 else f"in {span.tiles} tiles of columns"
+    if span.by_heads:
+        how = "head by head"
+    elif span.by_inputs:
+        how = f"for each input of {span.source}"
+    return f"layers from {span.source} to {span.result} are computed {how}"
 
 
 def _group_in_words(group: PlannedGroup, *, is_copied: bool) -> Iterator[str]:

@@ -32,7 +32,7 @@ for a larger edge; with the largest edge first no buffer grows.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from operator import or_
@@ -159,29 +159,18 @@ class SharedBuffer(NamedTuple):
     edges: tuple[int, ...]
 
 
-def shared_buffers(sizes: Sequence[int], conflicts: Sequence[int]) -> list[SharedBuffer]:
+def shared_buffers(
+    sizes: Sequence[int], conflicts: Sequence[int], *, largest_first: bool = False
+) -> list[SharedBuffer]:
     """Return the buffers of Algorithm 8.
 
-    conflicts: for each edge, as bits, the edges that are in use together with it.
+    conflicts: for each edge, as bits, the edges that are in use together with it. largest_first: take
+    the edges by decreasing size instead of in their order; then no buffer grows.
     O(edges * buffers) operations on numbers of as many bits as there are edges.
     """
-    return _in_buffers(range(len(sizes)), sizes, conflicts)
-
-
-def shared_largest_first(sizes: Sequence[int], conflicts: Sequence[int]) -> list[SharedBuffer]:
-    """Return the buffers when each edge, from the largest on, goes to the first that is free.
-
-    conflicts: as for `shared_buffers`.
-    """
-    return _in_buffers(
-        sorted(range(len(sizes)), key=lambda number: -sizes[number]), sizes, conflicts
-    )
-
-
-def _in_buffers(
-    order: Iterable[int], sizes: Sequence[int], conflicts: Sequence[int]
-) -> list[SharedBuffer]:
-    """Put edges in sequence into the first free buffer that has to grow least."""
+    order = list(range(len(sizes)))
+    if largest_first:
+        order.sort(key=lambda number: -sizes[number])
     room: list[int] = []
     users: list[int] = []
     stored: list[list[int]] = []
@@ -220,7 +209,10 @@ def elements_of(buffers: Sequence[SharedBuffer]) -> int:
 def best_shared(sizes: Sequence[int], conflicts: Sequence[int]) -> list[SharedBuffer]:
     """Return the smaller of Algorithm 8's buffers and those shared largest first."""
     # Neither order is better on all networks.
-    either = [shared_buffers(sizes, conflicts), shared_largest_first(sizes, conflicts)]
+    either = [
+        shared_buffers(sizes, conflicts, largest_first=largest_first)
+        for largest_first in (False, True)
+    ]
     return min(either, key=elements_of)
 
 

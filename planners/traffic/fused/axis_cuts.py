@@ -140,7 +140,7 @@ class OuterProfile(NamedTuple):
     """Numbers of positions of one map in one tile along the outer axis, by lifetime in the buffer.
 
     Old positions were computed by earlier tiles; new ones are computed by, or loaded for, this
-    tile. Kept positions are needed by a later tile along the axis; the last use of the before is
+    tile. Kept positions are needed by a later tile along the axis; the last use of the others is
     here.
     computed: those of the new positions that this tile computes itself.
     """

@@ -5,7 +5,7 @@ from random import Random
 from figures.published.reuse_example import worked_example
 from planners.published.todaes import as_published
 from planners.reuse.command.main import command_parser
-from planners.reuse.edge_buffers import best_shared, overlaps, shared_buffers, shared_largest_first
+from planners.reuse.edge_buffers import best_shared, overlaps, shared_buffers
 from planners.reuse.evaluation import Evaluator
 from tests.planners.reuse.front.small_applications import all_genes, alone, residual
 from tests.planners.reuse.reuse_checkers import clashes
@@ -29,7 +29,7 @@ def test_a_small_edge_does_not_open_what_a_large_one_could_use():
     # meets 2 and 4: 10 + 9 + 1.
     meets = {0: (1, 4), 1: (0, 2), 2: (1, 3, 4), 3: (2, 4), 4: (0, 2, 3)}
     conflicts = [sum(1 << other for other in meets[edge]) for edge in range(5)]
-    found = shared_largest_first([1, 10, 9, 1, 10], conflicts)
+    found = shared_buffers([1, 10, 9, 1, 10], conflicts, largest_first=True)
     assert [(buffer.size, buffer.edges) for buffer in found] == [
         (10, (1, 4)),
         (9, (0, 2)),
@@ -43,7 +43,7 @@ def test_every_edge_has_a_buffer_as_large_as_its_largest_and_to_itself():
     random = Random(1)
     for _ in range(200):
         sizes, conflicts = random_edges(random, random.randint(1, 15))
-        found = shared_largest_first(sizes, conflicts)
+        found = shared_buffers(sizes, conflicts, largest_first=True)
         assert sorted(edge for one in found for edge in one.edges) == list(range(len(sizes)))
         for one in found:
             assert one.size == max(sizes[edge] for edge in one.edges)
