@@ -44,6 +44,11 @@ class Shape:
         return self.elements // self.rows
 
     @property
+    def pixel_elements(self) -> int:
+        """Elements of one pixel: its channels; all elements of a tensor that is no map."""
+        return self.row_elements // self.width
+
+    @property
     def channels(self) -> int:
         """Feature maps; of a tensor that is no map, its first size."""
         return self.dims[0]

@@ -51,7 +51,6 @@ from planners.code.placed_stages import (
     tensor_buffers,
 )
 from planners.code.rules import Rule, all_of, rule_of
-from planners.plan.aliases import channels_of
 from planners.plan.plan import Alias, Kind, Stage, StreamBuffer, StreamingPlan
 from planners.plan.regions import COLUMNS, ROWS, Needs, TileRanges, can_be_tiled, range_needed
 from planners.plan.state import state_bytes, state_updates
@@ -383,7 +382,7 @@ class Schedule:
             width=shape.width,
             channels=self._buffered_channels(name)
             if name in self._channel_blocks
-            else channels_of(shape) * self.width_of(name),
+            else shape.pixel_elements * self.width_of(name),
             producer=-1 if producer is None else producer.number,
             **self._readers_of(name),
         )
@@ -475,9 +474,8 @@ class Schedule:
             alias.host, kinds, self._producing_groups()[name]
         )
         shape = self.network.layer(alias.host).shape
-        elements_before = (alias.row * shape.width + alias.column) * channels_of(
-            shape
-        ) + alias.channel
+        elements_before = (alias.row * shape.width + alias.column) * shape.pixel_elements
+        elements_before += alias.channel
         offset = self.elements(buffer.offset) + elements_before * self.width_of(name)
         return offset, rows if buffer.has_all_rows else buffer.rows
 
@@ -555,7 +553,7 @@ class Schedule:
         """The kernel call of a last layer that writes its result in blocks; adds the block."""
         running = stage.running
         rows, _ = smallest_block(self.network, running.stage)
-        pixel = rows * channels_of(running.layers[-1].shape) * self.width_of(running.result)
+        pixel = rows * running.layers[-1].shape.pixel_elements * self.width_of(running.result)
         columns = self.elements(buffer.size) // pixel
         self.write_buffers.append(
             table_row(

@@ -27,7 +27,7 @@ from planners.memory.moves import JoinedMoves
 from planners.memory.order import TopologicalOrder, topological_order
 from planners.memory.placement import Leads, stream_offsets
 from planners.memory.stages import GroupGeometry, StageTable
-from planners.plan.aliases import channels_of, joint_lives, without_costly_aliases
+from planners.plan.aliases import joint_lives, without_costly_aliases
 from planners.plan.firing import RowNeeds, StageFirings, firing_order
 from planners.plan.plan import (
     ACCUMULATOR_BYTES,
@@ -542,7 +542,7 @@ def _readers(
 def _overlap(network: Network, one: Alias, other: Alias) -> bool:
     """Return whether two tensors of a host have columns and channels of the host in common."""
     shapes = [network.layer(alias.tensor).shape for alias in (one, other)]
-    sizes = [(shape.width, channels_of(shape)) for shape in shapes]
+    sizes = [(shape.width, shape.pixel_elements) for shape in shapes]
     begins = [(alias.column, alias.channel) for alias in (one, other)]
     return all(
         begins[0][axis] < begins[1][axis] + sizes[1][axis]

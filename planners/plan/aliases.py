@@ -27,11 +27,6 @@ class _Range(NamedTuple):
     length: int
 
 
-def channels_of(shape: Shape) -> int:
-    """Return the elements of one place; a tensor that is no map is a position of its own."""
-    return shape.row_elements // shape.width
-
-
 def aliases_of(
     network: Network, element_bytes: Callable[[str], int], outside: Collection[str] = ()
 ) -> dict[str, Alias]:
@@ -146,7 +141,7 @@ def is_reached(network: Network, layer: Layer, *, in_one_piece: bool) -> bool:
 
 def _lengths(shape: Shape) -> tuple[int, int, int]:
     """The length along each of the axes CHANNELS, ROWS and COLUMNS."""
-    return channels_of(shape), shape.height, shape.width
+    return shape.pixel_elements, shape.height, shape.width
 
 
 def _merged(ranges: Iterator[_Range]) -> tuple[_Range, ...]:

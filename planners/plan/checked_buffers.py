@@ -16,7 +16,6 @@ from planners.plan.checked_rules import (
     bytes_kept,
     can_lie_apart,
     makes_rectangles,
-    pixel_elements,
 )
 from planners.plan.plan import (
     ACCUMULATOR_BYTES,
@@ -158,7 +157,7 @@ def _require_alias(checked: CheckedPlan, alias: Alias) -> None:
     beyond = (  # rows, columns and channels past the end of the host, if positive
         alias.row + layer.shape.height - host.shape.height,
         alias.column + layer.shape.width - host.shape.width,
-        alias.channel + pixel_elements(layer.shape) - pixel_elements(host.shape),
+        alias.channel + layer.shape.pixel_elements - host.shape.pixel_elements,
     )
     sizes = {checked.element_bytes(name) for name in alias[:2]}
     if max(beyond) > 0 or len(sizes) > 1:
@@ -216,7 +215,7 @@ def _require_size(
     """Require whole columns of the rows that the layer writes in one call, in the required number."""
     layer = needs.network.layer(buffer.tensor)
     rows, fewest = _made_at_a_time(needs, stage, layer)
-    column = rows * pixel_elements(layer.shape) * (plan.element_bytes or layer.element_bytes)
+    column = rows * layer.shape.pixel_elements * (plan.element_bytes or layer.element_bytes)
     columns, rest = divmod(buffer.size, column)
     if rest or not fewest <= columns <= layer.shape.width or buffer.rows:
         raise InvalidPlan(

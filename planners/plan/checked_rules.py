@@ -11,7 +11,7 @@ from math import prod
 
 from cnn2csdf import operators as op
 from cnn2csdf.dtypes import Element
-from cnn2csdf.network import Layer, Network, Shape
+from cnn2csdf.network import Layer, Network
 from cnn2csdf.rings import rings_of
 from planners.plan.plan import StreamingPlan
 
@@ -23,11 +23,6 @@ OF_ONE_PIXEL = (  # that read and write pixel by pixel, whatever lies between tw
 )
 WIDTH = 2  # axis of a map
 SINGLE_BYTES = 4  # of a weight of a layer that computes in floating point
-
-
-def pixel_elements(shape: Shape) -> int:
-    """Return the channels of a pixel; all elements of a tensor that is not a feature map."""
-    return shape.channels if shape.is_map else shape.elements
 
 
 def has_wide_accumulators(network: Network, layer: Layer) -> bool:

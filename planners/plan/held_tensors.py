@@ -19,7 +19,7 @@ from cnn2csdf.network import Layer
 from cnn2csdf.weights import Array
 from csdf.errors import ExecutionError
 from planners.plan.plan import Alias, StreamBuffer
-from planners.plan.shadow_arena import MarkedArena, place_elements
+from planners.plan.shadow_arena import MarkedArena
 
 
 class HeldTensor:
@@ -45,7 +45,7 @@ class HeldTensor:
         self.made = 0
         self.done: dict[str, int] = {}
         self.staged: tuple[int, int] | None = None
-        self.place_bytes = place_elements(host) * unit
+        self.place_bytes = host.shape.pixel_elements * unit
         self.row_bytes = host.shape.row_elements * unit
         self._first_row = alias.row
         self._within = alias.column * self.place_bytes + alias.channel * unit
@@ -96,7 +96,7 @@ def rows_read(
     columns: all by default. Raises ExecutionError if an element is not in the arena.
     """
     layer, (first, end) = tensor.layer, rows
-    width, channels, count = layer.shape.width, place_elements(layer), max(end - first, 0)
+    width, channels, count = layer.shape.width, layer.shape.pixel_elements, max(end - first, 0)
     left, right = columns or (0, width)
     if count and (left, right) == (0, width):
         size = layer.shape.row_elements
@@ -129,7 +129,7 @@ def write_region(
     values: None if nothing is computed. into_all: write into all buffers of the tensor.
     """
     layer, ((top, bottom), (left, right)) = tensor.layer, region
-    channels = place_elements(layer)
+    channels = layer.shape.pixel_elements
     for row in range(top, bottom):
         row_values = None if values is None else values[row - top]
         first = (row * layer.shape.width + left) * channels

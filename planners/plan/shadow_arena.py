@@ -77,7 +77,7 @@ class MarkedArena:
         self._network = network
         self._layers = {layer.name: layer for layer in network.layers}
         self._strides = {
-            alias.tensor: place_elements(self._layers[alias.host]) for alias in plan.aliases
+            alias.tensor: self._layers[alias.host].shape.pixel_elements for alias in plan.aliases
         }
         self._sizes = {
             name: plan.element_bytes or layer.element_bytes for name, layer in self._layers.items()
@@ -198,7 +198,7 @@ class MarkedArena:
             first_byte, end = self._windows[tensor]
         length, steps = count * size, None
         if tensor in self._strides:
-            within = place_elements(self._layers[tensor])
+            within = self._layers[tensor].shape.pixel_elements
             places, beside = np.divmod(np.arange(first, first + count), within)
             apart = (places - places[:1]) * self._strides[tensor] + beside - beside[:1]
             if count and apart[-1] + 1 != count:
@@ -268,8 +268,3 @@ def _as_dims(marks: Array, shape: Shape) -> Array:
 def _as_it_lies(marks: Array) -> Array:
     """Elements from the order of the dims (CHW) to storage order (HWC)."""
     return marks.transpose(1, 2, 0) if marks.ndim == 3 else marks
-
-
-def place_elements(layer: Layer) -> int:
-    """Return the elements of one position of a tensor."""
-    return layer.shape.row_elements // layer.shape.width

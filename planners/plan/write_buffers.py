@@ -8,7 +8,6 @@ columns of the result. Each block is stored in slow memory once, as soon as it i
 from __future__ import annotations
 
 from cnn2csdf.network import Layer, Network
-from planners.plan.aliases import channels_of
 from planners.plan.plan import Mode, Stage
 from planners.plan.regions import can_be_tiled
 
@@ -39,4 +38,4 @@ def _needs_rows_only(network: Network, layer: Layer) -> bool:
 
 def block_bytes(network: Network, stage: Stage, pixels: int, element_bytes: int) -> int:
     """Return the bytes of so many pixels of the result of a stage."""
-    return pixels * channels_of(network.layer(stage.result).shape) * element_bytes
+    return pixels * network.layer(stage.result).shape.pixel_elements * element_bytes

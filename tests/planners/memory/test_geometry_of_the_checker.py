@@ -21,7 +21,6 @@ from planners.plan.checked_rules import (
     has_wide_accumulators,
     makes_rectangles,
     may_accumulate,
-    pixel_elements,
     variable_updates,
     works_on_blocks,
 )
@@ -98,7 +97,8 @@ def test_rules_of_layers_are_those_of_the_planners(name):
         assert makes_rectangles(network, layer) == can_be_tiled(network, layer)
         reach = aliases.is_reached(network, layer, in_one_piece=False)
         assert can_lie_apart(network, layer) == reach
-        assert pixel_elements(layer.shape) == aliases.channels_of(layer.shape)
+        shape = layer.shape
+        assert shape.pixel_elements == (shape.channels if shape.is_map else shape.elements)
         assert bytes_kept(network, layer) == state.state_bytes(network, layer)
         for element in (None, 1, 4):
             size = weights.weight_bytes(network, layer, element)
