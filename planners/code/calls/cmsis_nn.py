@@ -8,7 +8,6 @@ blocks use the kernels of this package, as do layers whose arithmetic is not pro
 
 Contents: `blocks_of` lists the blocks of a plan; `CmsisNN` chooses layers and counts their scratch;
 `_has_equal_bits` has the conditions of equal results; `_scratch` has the formulas of scratch bytes.
-Conditions and formulas are those of CMSIS-NN at `COMMIT`, read from its folders Include and Source.
 """
 
 from __future__ import annotations
