@@ -1,8 +1,9 @@
 """C program of a mapped graph: a function for each processor, and buffers that avoid deadlock.
 
-The firing orders of the processors are simulated as one sequential order until a state recurs; the
-maximum number of tokens of each channel is its buffer. A block is the periodic part: all processors
-complete the same whole number of iterations, and every channel has its tokens again.
+`mapped_graph` simulates the firing orders of the processors as one sequential order until a state
+recurs; the maximum number of tokens of each channel is its buffer. A block is the periodic part: all
+processors complete the same whole number of iterations, and every channel has its tokens again.
+`mapped_program` writes the orders as tables, with a function for each processor.
 """
 
 from __future__ import annotations
@@ -28,257 +29,6 @@ from planners.code.graph.program import GraphTexts, table
 from planners.code.graph.storage import ALIGNMENT, MOST_BYTES, CircularBuffer, arena_bytes
 from planners.code.packaging import PLAIN, Package
 from planners.code.parts import comment, source
-
-SHOWN = 40  # turns of a processor that a comment lists
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WrittenMapped:
-    """The files of a program for a mapped graph, and the maximum size of its state.
-
-    functions: for each processor, the suffix of its functions, such as `cpu0` in NAME_run_cpu0.
-    """
-
-    name: str
-    files: Mapping[str, str]
-    state_bytes: int
-    functions: Mapping[str, str]
-
-
-def mapped_program(
-    planned: MappedGraph, *, name: str | None = None, package: Package = PLAIN
-) -> WrittenMapped:
-    """Return a C program that executes a mapped graph, with a function for each processor.
-
-    name: prefix of functions and files, converted to an identifier; by default the graph's name.
-    package: the contents of the file banners.
-    """
-    texts = _MappedTexts(planned, name or planned.graph.name)
-    files = texts.files(
-        texts.header(), texts.source(), texts.main_program(), texts.readme(), package
-    )
-    return WrittenMapped(
-        name=texts.name, state_bytes=texts.state_bytes, functions=texts.cores, files=files
-    )
-
-
-WAIT = """/* What a processor does while it waits: on a system with threads it lets another
-   one run. Define another WAIT() where that is wrong. */
-#if !defined(WAIT) && __STDC_HOSTED__
-#if defined(__unix__) || defined(__APPLE__)
-#ifndef _POSIX_C_SOURCE
-#define _POSIX_C_SOURCE 199506L
-#endif
-#include <sched.h>
-#define WAIT() ((void)sched_yield())
-#elif defined(_WIN32)
-#include <windows.h>
-#define WAIT() ((void)SwitchToThread())
-#endif
-#endif
-#ifndef WAIT
-#define WAIT() ((void)0)
-#endif
-
-"""
-FENCE = """
-/* What orders memory between processors: define another where a compiler has its own. */
-#ifndef FENCE
-#if defined(__GNUC__) || defined(__clang__)
-#define FENCE() __sync_synchronize()
-#else
-#error "define FENCE(), which completes reads and writes of memory before those behind it"
-#endif
-#endif"""
-
-
-class _MappedTexts(GraphTexts):
-    """The texts of the C files of a mapped graph."""
-
-    def __init__(self, planned: MappedGraph, name: str) -> None:
-        super().__init__(planned.graph, planned.rings, name)
-        self._planned = planned
-        self.cores = unlike_each(core.name for core in planned.cores)
-
-    @property
-    def state_bytes(self) -> int:
-        """Size of the state with addresses of 64 bits, the maximum over all targets."""
-        counters = 5 * max(len(self.channels), 1) + len(self.actors) + 2 * len(self.cores)
-        return -(-(16 + 4 * counters) // 8) * 8
-
-    def source(self) -> str:
-        """Return NAME.c."""
-        name = self.name
-        has_tokens = any(channel.initial_tokens for channel in self.graph.channels)
-        starting = {"starting"} if has_tokens else set()
-        functions = [
-            self.init_with("starting(state, {0}, {1})"),
-            f"""uint32_t {name}_tokens(const instance *state, int channel)
-{{
-    return CHANNELS ? tokens_in(state, (uint32_t)channel) : 0;
-}}""",
-        ]
-        functions += [
-            f"""int {name}_step_{core}(instance *state)
-{{
-    return step(state, {number});
-}}
-
-void {name}_run_{core}(instance *state, uint32_t firings)
-{{
-    run(state, {number}, firings);
-}}"""
-            for number, core in enumerate(self.cores.values())
-        ]
-        return self.source_with(
-            {"order", "run", *starting},
-            ("channels.c", "cores.c"),
-            head=WAIT,
-            defines=FENCE,
-            tables=list(self._orders()),
-            functions=functions,
-        )
-
-    def _orders(self) -> Iterator[str]:
-        lines = []
-        for number, core in enumerate(self._planned.cores):
-            turns = [*core.prefix, *core.periodic]
-            yield table("turn", f"turns_{number}", [self.turn(*turn) for turn in turns])
-            order = {"turns": f"turns_{number}", "count": len(turns), "again": len(core.prefix)}
-            lines.append(table_row(core.name, **order))
-        yield table("order", "orders", lines)
-
-    def header(self) -> str:
-        """Return NAME.h."""
-        name, capitals, planned = self.name, self.capitals, self._planned
-        channels = max(len(self.channels), 1)
-        declared = []
-        for core in planned.cores:
-            short = self.cores[core.name]
-            declared.append(f"""/* Processor {comment(core.name)}: {comment(_in_words(core))}
-   step: the next firing, if its tokens and its space are there (1), or nothing (0); run: so many
-   firings, waiting where it has to. To be called on this processor only. FIRST: firings before the
-   first block; FIRINGS: of a block. */
-#define {capitals}_{short.upper()}_FIRST {core.first}u
-#define {capitals}_{short.upper()}_FIRINGS {core.firings}u
-int {name}_step_{short}({name}_state *state);
-void {name}_run_{short}({name}_state *state, uint32_t firings);
-""")
-        listed = "\n".join(declared)
-        return self.header_with(
-            f" on {counted(len(self.cores), 'processor')}",
-            defines=f"#define {capitals}_ITERATIONS {planned.iterations} /* of a block of firings */\n",
-            about=""" Each is written by one processor: counts of a
-   channel by the one of its producer (put, next) or of its consumer.""",
-            state=f"""    volatile uint32_t put[{channels}], taken[{channels}];
-    uint32_t next[{channels}], first[{channels}], kept[{channels}];
-    uint32_t phase[{len(self.actors)}];
-    uint32_t turn[{len(self.cores)}], fired[{len(self.cores)}];
-""",
-            functions=f"""/* Before any processor begins: an arena of {capitals}_ARENA_WORDS
-   numbers, all of it zero, and the initial tokens in the channels. context: passed on to the
-   functions below. */
-void {name}_init({name}_state *state, uint64_t *arena, void *context);
-
-/* Tokens in a channel, by its number; exact while no processor works. */
-uint32_t {name}_tokens(const {name}_state *state, int channel);
-
-{listed}""",
-        )
-
-    def main_program(self) -> str:
-        """Return main.c: a round-robin over the processors, and the tokens after each block."""
-        name, capitals = self.name, self.capitals
-        cores = list(self.cores.values())
-        calls = "\n".join(
-            f"            if (left[{number}] && {name}_step_{core}(&state)) {{\n"
-            f"                left[{number}]--;\n                done = 1;\n            }}"
-            for number, core in enumerate(cores)
-        )
-        firsts = ", ".join(f"{capitals}_{core.upper()}_FIRST" for core in cores)
-        blocks = "\n".join(
-            f"        left[{number}] += {capitals}_{core.upper()}_FIRINGS;"
-            for number, core in enumerate(cores)
-        )
-        return f"""/* Runs blocks of {name}, its processors in turn, and checks that each leaves all
-   channels as the one before did. */
-#include "{name}.h"
-
-#ifndef BLOCKS
-#define BLOCKS 3
-#endif
-
-{source("say.c")}
-static uint64_t arena[{capitals}_ARENA_WORDS];
-static {name}_state state;
-static uint32_t left[{len(cores)}] = {{{firsts}}};
-static uint32_t before[{max(len(self.channels), 1)}];
-
-int main(void)
-{{
-    int block, channel, failed = 0, done;
-    {name}_init(&state, arena, 0);
-    for (block = 0; block <= BLOCKS; block++) {{
-{blocks}
-        do {{
-            done = 0;
-{calls}
-        }} while (done);
-        for (channel = 0; channel < {len(cores)}; channel++) {{
-            failed |= left[channel] != 0; /* stood still */
-        }}
-        for (channel = 0; channel < {len(self.channels)}; channel++) {{
-            failed |= block > 0 && before[channel] != {name}_tokens(&state, channel);
-            before[channel] = {name}_tokens(&state, channel);
-        }}
-    }}
-{end_of_main(name, "tokens differ", "tokens as they were", f"{capitals}_ARENA_BYTES")}"""
-
-    def readme(self) -> str:
-        """Return README.md."""
-        name, planned = self.name, self._planned
-        cores = "\n".join(
-            f"| {quoted(core.name).replace('|', '/')} | `{name}_run_{self.cores[core.name]}` "
-            f"| {core.firings} | {quoted(_in_words(core)).replace('|', '/')} |"
-            for core in planned.cores
-        )
-        return f"""# {name}: a dataflow graph on {counted(len(self.cores), "processor")}
-
-| what | how much |
-|---|---|
-| RAM that all processors share: arena | {planned.arena_bytes:,} bytes |
-| RAM that all processors share: state | at most {self.state_bytes} bytes |
-| iterations of a block | {planned.iterations} |
-
-| processor | function | firings of a block | order |
-|---|---|---|---|
-{cores}
-
-Call `{name}_init` once, then on each processor its function, for as many firings as you like, or its
-`{name}_step_...` in a loop of your own. A processor waits where tokens or space are not there yet;
-with these buffers some processor can always go on. Counts of a channel are written by one processor
-each, and `FENCE()` orders them with the tokens: define it where the compiler is not gcc or clang, or
-memory is not coherent. `WAIT()` is what a processor does while it waits: on a system with threads it
-lets another thread run, so there may be more threads than cores; elsewhere it is nothing, unless you
-define it, as an instruction that sleeps until an event, for example.
-
-Fill in a function for each actor, declared in `{name}.h`, in a file of your own.
-
-- `make test` runs the processors in turn here, and checks the tokens after each block.
-{QEMU_IN_WORDS}"""
-
-
-def _in_words(core: CoreOrder) -> str:
-    """Return a firing order as text, with its periodic part in brackets: `a (2 b c)`."""
-    prefix = _turns_in_words(core.prefix)
-    periodic = f"({_turns_in_words(core.periodic)})"
-    return f"{prefix} {periodic}".strip()
-
-
-def _turns_in_words(turns: Sequence[Turn]) -> str:
-    shown = [actor if count == 1 else f"{count} {actor}" for actor, count in turns[:SHOWN]]
-    return " ".join([*shown, *(["..."] if len(turns) > SHOWN else [])])
-
 
 MOST_FIRINGS = 2_000_000  # simulated firings without a recurrence, after which GaveUp is raised
 Turn = tuple[str, int]  # an actor, and its number of successive firings
@@ -530,3 +280,254 @@ def _rings(
     if max(offset, *capacities.values(), 0) > MOST_BYTES:
         raise CsdfError(f"the buffers take {offset} bytes; at most {MOST_BYTES}")
     return tuple(rings)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenMapped:
+    """The files of a program for a mapped graph, and the maximum size of its state.
+
+    functions: for each processor, the suffix of its functions, such as `cpu0` in NAME_run_cpu0.
+    """
+
+    name: str
+    files: Mapping[str, str]
+    state_bytes: int
+    functions: Mapping[str, str]
+
+
+def mapped_program(
+    planned: MappedGraph, *, name: str | None = None, package: Package = PLAIN
+) -> WrittenMapped:
+    """Return a C program that executes a mapped graph, with a function for each processor.
+
+    name: prefix of functions and files, converted to an identifier; by default the graph's name.
+    package: the contents of the file banners.
+    """
+    texts = _MappedTexts(planned, name or planned.graph.name)
+    files = texts.files(
+        texts.header(), texts.source(), texts.main_program(), texts.readme(), package
+    )
+    return WrittenMapped(
+        name=texts.name, state_bytes=texts.state_bytes, functions=texts.cores, files=files
+    )
+
+
+WAIT = """/* What a processor does while it waits: on a system with threads it lets another
+   one run. Define another WAIT() where that is wrong. */
+#if !defined(WAIT) && __STDC_HOSTED__
+#if defined(__unix__) || defined(__APPLE__)
+#ifndef _POSIX_C_SOURCE
+#define _POSIX_C_SOURCE 199506L
+#endif
+#include <sched.h>
+#define WAIT() ((void)sched_yield())
+#elif defined(_WIN32)
+#include <windows.h>
+#define WAIT() ((void)SwitchToThread())
+#endif
+#endif
+#ifndef WAIT
+#define WAIT() ((void)0)
+#endif
+
+"""
+FENCE = """
+/* What orders memory between processors: define another where a compiler has its own. */
+#ifndef FENCE
+#if defined(__GNUC__) || defined(__clang__)
+#define FENCE() __sync_synchronize()
+#else
+#error "define FENCE(), which completes reads and writes of memory before those behind it"
+#endif
+#endif"""
+
+
+class _MappedTexts(GraphTexts):
+    """The texts of the C files of a mapped graph."""
+
+    def __init__(self, planned: MappedGraph, name: str) -> None:
+        super().__init__(planned.graph, planned.rings, name)
+        self._planned = planned
+        self.cores = unlike_each(core.name for core in planned.cores)
+
+    @property
+    def state_bytes(self) -> int:
+        """Size of the state with addresses of 64 bits, the maximum over all targets."""
+        counters = 5 * max(len(self.channels), 1) + len(self.actors) + 2 * len(self.cores)
+        return -(-(16 + 4 * counters) // 8) * 8
+
+    def source(self) -> str:
+        """Return NAME.c."""
+        name = self.name
+        has_tokens = any(channel.initial_tokens for channel in self.graph.channels)
+        starting = {"starting"} if has_tokens else set()
+        functions = [
+            self.init_with("starting(state, {0}, {1})"),
+            f"""uint32_t {name}_tokens(const instance *state, int channel)
+{{
+    return CHANNELS ? tokens_in(state, (uint32_t)channel) : 0;
+}}""",
+        ]
+        functions += [
+            f"""int {name}_step_{core}(instance *state)
+{{
+    return step(state, {number});
+}}
+
+void {name}_run_{core}(instance *state, uint32_t firings)
+{{
+    run(state, {number}, firings);
+}}"""
+            for number, core in enumerate(self.cores.values())
+        ]
+        return self.source_with(
+            {"order", "run", *starting},
+            ("channels.c", "cores.c"),
+            head=WAIT,
+            defines=FENCE,
+            tables=list(self._orders()),
+            functions=functions,
+        )
+
+    def _orders(self) -> Iterator[str]:
+        lines = []
+        for number, core in enumerate(self._planned.cores):
+            turns = [*core.prefix, *core.periodic]
+            yield table("turn", f"turns_{number}", [self.turn(*turn) for turn in turns])
+            order = {"turns": f"turns_{number}", "count": len(turns), "again": len(core.prefix)}
+            lines.append(table_row(core.name, **order))
+        yield table("order", "orders", lines)
+
+    def header(self) -> str:
+        """Return NAME.h."""
+        name, capitals, planned = self.name, self.capitals, self._planned
+        channels = max(len(self.channels), 1)
+        declared = []
+        for core in planned.cores:
+            short = self.cores[core.name]
+            declared.append(f"""/* Processor {comment(core.name)}: {comment(_in_words(core))}
+   step: the next firing, if its tokens and its space are there (1), or nothing (0); run: so many
+   firings, waiting where it has to. To be called on this processor only. FIRST: firings before the
+   first block; FIRINGS: of a block. */
+#define {capitals}_{short.upper()}_FIRST {core.first}u
+#define {capitals}_{short.upper()}_FIRINGS {core.firings}u
+int {name}_step_{short}({name}_state *state);
+void {name}_run_{short}({name}_state *state, uint32_t firings);
+""")
+        listed = "\n".join(declared)
+        return self.header_with(
+            f" on {counted(len(self.cores), 'processor')}",
+            defines=f"#define {capitals}_ITERATIONS {planned.iterations} /* of a block of firings */\n",
+            about=""" Each is written by one processor: counts of a
+   channel by the one of its producer (put, next) or of its consumer.""",
+            state=f"""    volatile uint32_t put[{channels}], taken[{channels}];
+    uint32_t next[{channels}], first[{channels}], kept[{channels}];
+    uint32_t phase[{len(self.actors)}];
+    uint32_t turn[{len(self.cores)}], fired[{len(self.cores)}];
+""",
+            functions=f"""/* Before any processor begins: an arena of {capitals}_ARENA_WORDS
+   numbers, all of it zero, and the initial tokens in the channels. context: passed on to the
+   functions below. */
+void {name}_init({name}_state *state, uint64_t *arena, void *context);
+
+/* Tokens in a channel, by its number; exact while no processor works. */
+uint32_t {name}_tokens(const {name}_state *state, int channel);
+
+{listed}""",
+        )
+
+    def main_program(self) -> str:
+        """Return main.c: a round-robin over the processors, and the tokens after each block."""
+        name, capitals = self.name, self.capitals
+        cores = list(self.cores.values())
+        calls = "\n".join(
+            f"            if (left[{number}] && {name}_step_{core}(&state)) {{\n"
+            f"                left[{number}]--;\n                done = 1;\n            }}"
+            for number, core in enumerate(cores)
+        )
+        firsts = ", ".join(f"{capitals}_{core.upper()}_FIRST" for core in cores)
+        blocks = "\n".join(
+            f"        left[{number}] += {capitals}_{core.upper()}_FIRINGS;"
+            for number, core in enumerate(cores)
+        )
+        return f"""/* Runs blocks of {name}, its processors in turn, and checks that each leaves all
+   channels as the one before did. */
+#include "{name}.h"
+
+#ifndef BLOCKS
+#define BLOCKS 3
+#endif
+
+{source("say.c")}
+static uint64_t arena[{capitals}_ARENA_WORDS];
+static {name}_state state;
+static uint32_t left[{len(cores)}] = {{{firsts}}};
+static uint32_t before[{max(len(self.channels), 1)}];
+
+int main(void)
+{{
+    int block, channel, failed = 0, done;
+    {name}_init(&state, arena, 0);
+    for (block = 0; block <= BLOCKS; block++) {{
+{blocks}
+        do {{
+            done = 0;
+{calls}
+        }} while (done);
+        for (channel = 0; channel < {len(cores)}; channel++) {{
+            failed |= left[channel] != 0; /* stood still */
+        }}
+        for (channel = 0; channel < {len(self.channels)}; channel++) {{
+            failed |= block > 0 && before[channel] != {name}_tokens(&state, channel);
+            before[channel] = {name}_tokens(&state, channel);
+        }}
+    }}
+{end_of_main(name, "tokens differ", "tokens as they were", f"{capitals}_ARENA_BYTES")}"""
+
+    def readme(self) -> str:
+        """Return README.md."""
+        name, planned = self.name, self._planned
+        cores = "\n".join(
+            f"| {quoted(core.name).replace('|', '/')} | `{name}_run_{self.cores[core.name]}` "
+            f"| {core.firings} | {quoted(_in_words(core)).replace('|', '/')} |"
+            for core in planned.cores
+        )
+        return f"""# {name}: a dataflow graph on {counted(len(self.cores), "processor")}
+
+| what | how much |
+|---|---|
+| RAM that all processors share: arena | {planned.arena_bytes:,} bytes |
+| RAM that all processors share: state | at most {self.state_bytes} bytes |
+| iterations of a block | {planned.iterations} |
+
+| processor | function | firings of a block | order |
+|---|---|---|---|
+{cores}
+
+Call `{name}_init` once, then on each processor its function, for as many firings as you like, or its
+`{name}_step_...` in a loop of your own. A processor waits where tokens or space are not there yet;
+with these buffers some processor can always go on. Counts of a channel are written by one processor
+each, and `FENCE()` orders them with the tokens: define it where the compiler is not gcc or clang, or
+memory is not coherent. `WAIT()` is what a processor does while it waits: on a system with threads it
+lets another thread run, so there may be more threads than cores; elsewhere it is nothing, unless you
+define it, as an instruction that sleeps until an event, for example.
+
+Fill in a function for each actor, declared in `{name}.h`, in a file of your own.
+
+- `make test` runs the processors in turn here, and checks the tokens after each block.
+{QEMU_IN_WORDS}"""
+
+
+SHOWN = 40  # turns of a processor that a comment lists
+
+
+def _in_words(core: CoreOrder) -> str:
+    """Return a firing order as text, with its periodic part in brackets: `a (2 b c)`."""
+    prefix = _turns_in_words(core.prefix)
+    periodic = f"({_turns_in_words(core.periodic)})"
+    return f"{prefix} {periodic}".strip()
+
+
+def _turns_in_words(turns: Sequence[Turn]) -> str:
+    shown = [actor if count == 1 else f"{count} {actor}" for actor, count in turns[:SHOWN]]
+    return " ".join([*shown, *(["..."] if len(turns) > SHOWN else [])])
