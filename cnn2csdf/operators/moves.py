@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from math import prod
+from math import lcm, prod
 from typing import Literal, Self
 
 import numpy as np
@@ -479,6 +479,12 @@ class View(Move):
     rearranges_axes = True
     copies_masks = True
     dims: Dims
+
+    def kernel_loops(self, use: KernelUse) -> KernelLoops:
+        """Return the elements, and the pieces in which they are copied: within a row of both."""
+        elements, rows = use.output.elements, (use.inputs[0].row_elements, use.output.row_elements)
+        pieces = sum(elements // row for row in rows) - elements // lcm(*rows)
+        return self.kernel, {"read": elements, "pieces": pieces}
 
     def output_dims(self, inputs: Sequence[Shape]) -> Dims:
         return Reshape(dims=self.dims).output_dims(inputs)
