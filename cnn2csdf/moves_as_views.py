@@ -21,6 +21,8 @@ from cnn2csdf.part import HeldRows, OutputRows
 from cnn2csdf.rewriting import Arrays, Draft, Edit, rewritten
 from cnn2csdf.weights import Model
 
+MOST_ELEMENTS = 2**24  # of a move that is examined: its positions take 128 MiB
+
 
 def moves_as_views(model: Model) -> Model:
     """Return the model with moves that keep the order of memory replaced by views, or removed.
@@ -68,6 +70,8 @@ def as_view(origins: Origins, draft: Draft, layer: Layer) -> Edit | None:
         return None
     source = draft.layer(layer.inputs[0])
     if (source.quantization, source.element) != (layer.quantization, layer.element):
+        return None
+    if layer.shape.elements > MOST_ELEMENTS:
         return None
     origin, elements = origins.get(source.name, (source.name, np.arange(source.shape.elements)))
     held = HeldRows(shape=source.shape, array=from_memory_order(elements, source.shape.dims))

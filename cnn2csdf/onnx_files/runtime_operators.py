@@ -40,8 +40,8 @@ def standard_nodes(node: onnx.NodeProto) -> Iterable[onnx.NodeProto]:
         kind, count = BETWEEN_INTEGERS[key]
         axes = [1 if kind == "MatMul" and number == 1 else None for number in range(count)]
         reals = [(3 * number, axis) for number, axis in enumerate(axes)]
-        return _Expansion(node).between_integers(kind, reals, stored=3 * count)
-    return EXPANSIONS[key](_Expansion(node)) if key in EXPANSIONS else [node]
+        return _OperatorExpansion(node).between_integers(kind, reals, stored=3 * count)
+    return EXPANSIONS[key](_OperatorExpansion(node)) if key in EXPANSIONS else [node]
 
 
 def opsets_of(proto: onnx.NodeProto, opsets: Mapping[str, int]) -> Mapping[str, int]:
@@ -52,7 +52,7 @@ def opsets_of(proto: onnx.NodeProto, opsets: Mapping[str, int]) -> Mapping[str, 
     return {**opsets, "": max(opsets.get("", FIRST_WITH_AXES), FIRST_WITH_AXES)}
 
 
-class _Expansion:
+class _OperatorExpansion:
     """The standard nodes of an operator; the names of their tensors begin with its output."""
 
     def __init__(self, node: onnx.NodeProto) -> None:
@@ -110,7 +110,7 @@ class _Expansion:
             yield helper.make_node("QuantizeLinear", names, [self.output])
 
 
-def _gemm(expansion: _Expansion) -> Iterator[onnx.NodeProto]:
+def _gemm(expansion: _OperatorExpansion) -> Iterator[onnx.NodeProto]:
     by_units = any(
         attribute.name == "transB" and attribute.i for attribute in expansion.node.attribute
     )
@@ -118,13 +118,13 @@ def _gemm(expansion: _Expansion) -> Iterator[onnx.NodeProto]:
     return expansion.between_integers("Gemm", reals, bias=6, stored=7)
 
 
-def _concatenation(expansion: _Expansion) -> Iterator[onnx.NodeProto]:
+def _concatenation(expansion: _OperatorExpansion) -> Iterator[onnx.NodeProto]:
     count = (len(expansion.inputs) - 2) // 3
     reals = [(2 + 3 * number, None) for number in range(count)]
     return expansion.between_integers("Concat", reals, stored=0)
 
 
-def _as_standard(expansion: _Expansion) -> Iterator[onnx.NodeProto]:
+def _as_standard(expansion: _OperatorExpansion) -> Iterator[onnx.NodeProto]:
     """The standard operator of the same name, which ONNX Runtime extended to more types first."""
     copy = onnx.NodeProto()
     copy.CopyFrom(expansion.node)
@@ -132,7 +132,7 @@ def _as_standard(expansion: _Expansion) -> Iterator[onnx.NodeProto]:
     yield copy
 
 
-def _gelu_of_sum(expansion: _Expansion) -> Iterator[onnx.NodeProto]:
+def _gelu_of_sum(expansion: _OperatorExpansion) -> Iterator[onnx.NodeProto]:
     """A GELU after an optional bias; FastGelu is the approximation by tanh."""
     source = expansion.input(0)
     if expansion.input(1):
@@ -142,7 +142,7 @@ def _gelu_of_sum(expansion: _Expansion) -> Iterator[onnx.NodeProto]:
     yield helper.make_node("Gelu", [source], [expansion.output], expansion.node.name, **attributes)
 
 
-def _quick_gelu(expansion: _Expansion) -> Iterator[onnx.NodeProto]:
+def _quick_gelu(expansion: _OperatorExpansion) -> Iterator[onnx.NodeProto]:
     """An element times the sigmoid of alpha times the element."""
     alpha = next(
         (attribute.f for attribute in expansion.node.attribute if attribute.name == "alpha"),
@@ -157,7 +157,7 @@ def _quick_gelu(expansion: _Expansion) -> Iterator[onnx.NodeProto]:
     )
 
 
-def _skip_normalization(expansion: _Expansion) -> Iterator[onnx.NodeProto]:
+def _skip_normalization(expansion: _OperatorExpansion) -> Iterator[onnx.NodeProto]:
     """The layer normalisation of a sum of two tensors and a bias; the sum may be an output too."""
     outputs = [*expansion.node.output, "", "", "", ""]
     if outputs[1] or outputs[2]:
@@ -177,7 +177,7 @@ def _skip_normalization(expansion: _Expansion) -> Iterator[onnx.NodeProto]:
     )
 
 
-def _dynamic_product(expansion: _Expansion) -> Iterator[onnx.NodeProto]:
+def _dynamic_product(expansion: _OperatorExpansion) -> Iterator[onnx.NodeProto]:
     """A real matrix, quantised by its own range, times a trained matrix."""
     names = [expansion.name(suffix) for suffix in ("integers", "scale", "zero point")]
     yield helper.make_node("DynamicQuantizeLinear", [expansion.input(0)], names)
@@ -185,14 +185,14 @@ def _dynamic_product(expansion: _Expansion) -> Iterator[onnx.NodeProto]:
     yield from _rescaled_product(expansion, names[0], zeros, [names[1], expansion.input(2)], bias=4)
 
 
-def _real_product(expansion: _Expansion) -> Iterator[onnx.NodeProto]:
+def _real_product(expansion: _OperatorExpansion) -> Iterator[onnx.NodeProto]:
     zeros = [expansion.input(4), expansion.input(5)]
     scales = [expansion.input(2), expansion.input(3)]
     yield from _rescaled_product(expansion, expansion.input(0), zeros, scales, bias=6)
 
 
 def _rescaled_product(
-    expansion: _Expansion, left: str, zeros: list[str], scales: list[str], *, bias: int
+    expansion: _OperatorExpansion, left: str, zeros: list[str], scales: list[str], *, bias: int
 ) -> Iterator[onnx.NodeProto]:
     """A product of integers, times both scales, plus a bias."""
     sums, real, scale = (expansion.name(suffix) for suffix in ("sums", "real sums", "scales"))
@@ -205,7 +205,7 @@ def _rescaled_product(
         yield helper.make_node("Add", [result, expansion.input(bias)], [expansion.output])
 
 
-EXPANSIONS: Mapping[tuple[str, str], Callable[[_Expansion], Iterator[onnx.NodeProto]]] = {
+EXPANSIONS: Mapping[tuple[str, str], Callable[[_OperatorExpansion], Iterator[onnx.NodeProto]]] = {
     ("", "QLinearConv"): lambda expansion: expansion.between_integers(
         "Conv", [(0, None), (3, 0)], bias=8, stored=6
     ),

@@ -46,7 +46,7 @@ class _Origin(NamedTuple):
 
 def require_same(network: Network, rewritten: Network) -> None:
     """Raise InvalidPlan unless the network with copies of layers is equivalent to the original."""
-    _Proof(network, rewritten).require_equivalent()
+    _CopyProof(network, rewritten).require_equivalent()
 
 
 def _rows_of(original: Layer, layer: Layer, group: int) -> range | None:
@@ -56,7 +56,7 @@ def _rows_of(original: Layer, layer: Layer, group: int) -> range | None:
     return range((group - 1) * rows, group * rows) if is_part and group * rows <= height else None
 
 
-class _Proof:
+class _CopyProof:
     """Proof that a network with copies of layers computes the same as the original network."""
 
     def __init__(self, network: Network, rewritten: Network) -> None:
