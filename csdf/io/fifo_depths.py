@@ -5,18 +5,20 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from csdf.errors import UnreadableFile, counted
+from csdf.errors import InvalidGraph, UnreadableFile, counted
 from csdf.io.json_value import JsonValue
 from csdf.model.graph import Graph
 
 INPUTS, OUTPUTS = "inFIFODepths", "outFIFODepths"
+DEFAULTS = "Defaults"  # the entry of a folding configuration that is no layer
 
 
 def folding_config(graph: Graph, capacities: Mapping[str, int]) -> str:
     """Return a folding configuration in the style of FINN.
 
     Every layer lists the depth in front of each of its inputs and behind each of its outputs, in the
-    order of the graph's channels; a channel stands in both lists. Self-loops are left out.
+    order of the graph's channels; a channel is in both lists. Self-loops are left out. Raises
+    InvalidGraph for an actor called Defaults.
     """
     layers = {
         layer: {
@@ -25,7 +27,7 @@ def folding_config(graph: Graph, capacities: Mapping[str, int]) -> str:
         }
         for layer, ends in _fifos(graph).items()
     }
-    return json.dumps({"Defaults": {}, **layers}, indent=2) + "\n"
+    return json.dumps({DEFAULTS: {}, **layers}, indent=2) + "\n"
 
 
 def depth_table(capacities: Mapping[str, int]) -> str:
@@ -37,7 +39,7 @@ def parse_depths(text: str, graph: Graph, name: str = "<text>") -> dict[str, int
     """Return the capacity of each channel that a file of either style gives.
 
     Where a folding configuration gives two depths for one channel, the larger one holds, as in the
-    builder. Raises UnreadableFile.
+    builder. Raises UnreadableFile; InvalidGraph as `folding_config` does.
     """
     document = JsonValue.parse(text, name)
     if type(document.value) is not dict:
@@ -47,9 +49,9 @@ def parse_depths(text: str, graph: Graph, name: str = "<text>") -> dict[str, int
         _require_known(document, {channel.name for channel in graph.channels})
         return {key: document[key].natural() for key in document.value}
     fifos = _fifos(graph)
-    _require_known(document, {"Defaults", *fifos})
+    _require_known(document, {DEFAULTS, *fifos})
     for layer in document.value:
-        if layer == "Defaults":
+        if layer == DEFAULTS:
             continue
         entry = document[layer]
         if type(entry.value) is not dict:
@@ -67,6 +69,10 @@ def parse_depths(text: str, graph: Graph, name: str = "<text>") -> dict[str, int
 
 def _fifos(graph: Graph) -> dict[str, dict[str, list[str]]]:
     """The channels before and after each layer."""
+    if any(actor.name == DEFAULTS for actor in graph.actors):
+        raise InvalidGraph(
+            f"actor {DEFAULTS!r}: in a folding configuration this name is no layer; rename the actor"
+        )
     directions: dict[str, dict[str, list[str]]] = {
         actor.name: {INPUTS: [], OUTPUTS: []} for actor in graph.actors
     }

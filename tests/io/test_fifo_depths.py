@@ -2,18 +2,18 @@ import json
 
 import pytest
 
-from csdf.errors import UnreadableFile
+from csdf.errors import InvalidGraph, UnreadableFile
 from csdf.io.fifo_depths import depth_table, folding_config, parse_depths
 from csdf.model.builder import GraphBuilder
 
 
-def two_paths():
-    """`split` feeds `join` directly and through `work`."""
+def two_paths(middle="work"):
+    """`split` feeds `join` directly and through a third actor."""
     builder = GraphBuilder()
-    for name in ("split", "work", "join"):
+    for name in ("split", middle, "join"):
         builder.actor(name, 1, overlap=False)
-    builder.channel("split", 1, "work", 1, name="up")
-    builder.channel("work", 1, "join", 1, name="down")
+    builder.channel("split", 1, middle, 1, name="up")
+    builder.channel(middle, 1, "join", 1, name="down")
     return builder.channel("split", 1, "join", 1, name="skip").graph()
 
 
@@ -34,6 +34,15 @@ def test_folding_lists_the_depths_at_both_ends_in_the_order_of_the_channels():
 )
 def test_both_styles_read_back(text):
     assert parse_depths(text, two_paths()) == DEPTHS
+
+
+def test_a_folding_has_no_actor_with_the_name_of_its_defaults():
+    graph = two_paths(middle="Defaults")
+    with pytest.raises(InvalidGraph, match="'Defaults'"):
+        folding_config(graph, DEPTHS)
+    with pytest.raises(InvalidGraph, match="'Defaults'"):
+        parse_depths('{"Defaults": {"inFIFODepths": [2]}}', graph)
+    assert parse_depths(depth_table(DEPTHS), graph) == DEPTHS
 
 
 def test_of_two_depths_for_one_channel_the_larger_holds():
