@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
@@ -42,7 +43,10 @@ def work(options: argparse.Namespace) -> int:
             _require_source(source)
         report = _report(options)
         traces = _traces(sources, report, options)
-        skews = read_skews(Path(options.schedule)) if options.schedule else {}
+        skews: dict[str, int] = {}
+        if options.schedule:
+            identifiers = {word for file in sources for word in re.findall(r"\w+", read_text(file))}
+            skews = read_skews(Path(options.schedule), identifiers)
         runs = [_staging(trace, report, skews) for trace in traces]
     cycles = options.cycles if options.fps is None else _cycles(options.fps, report)
     question = Question(

@@ -16,7 +16,7 @@ from __future__ import annotations
 import gzip
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -32,10 +32,13 @@ READING = re.compile(
 )
 
 
-def read_skews(folder: Path) -> dict[str, int]:
+INDICES = re.compile(r"(?=(?:_\d+)*$)")  # each position from which a name consists of indices
+
+
+def read_skews(folder: Path, identifiers: Container[str]) -> dict[str, int]:
     """Return the skew of each module in pipeline stages: the maximum over its arrays of streams.
 
-    Raises UnreadableFile for a folder without such files.
+    identifiers: in the sources of the design. Raises UnreadableFile for a folder without such files.
     """
     files = sorted(folder.glob(f"*{END}")) if folder.is_dir() else []
     if not files:
@@ -55,7 +58,7 @@ def read_skews(folder: Path) -> dict[str, int]:
         for reading in READING.finditer(text):
             if (index := stages.get(reading[1], -1)) < 0:
                 continue
-            array = re.sub(r"(_\d+)+$", "", reading[2])
+            array = _array(reading[2], identifiers)
             lanes.setdefault((array, index // 10**6), []).append(index)
         if stages:
             module = file.name.removesuffix(END)
@@ -63,6 +66,16 @@ def read_skews(folder: Path) -> dict[str, int]:
                 (max(lane_times) - min(lane_times) for lane_times in lanes.values()), default=0
             )
     return skews
+
+
+def _array(lane: str, identifiers: Container[str]) -> str:
+    """Return the array of a lane: `layer_2` for `layer_2_0_1` if the source declares `layer_2[4][2]`.
+
+    It is the shortest identifier of the source that has only indices after it. Without one it is the
+    shortest prefix, so that a skew is rather too large: depths for a larger skew suffice, too.
+    """
+    prefixes = [lane[: indices.start()] for indices in INDICES.finditer(lane)]
+    return next((prefix for prefix in prefixes if prefix in identifiers), prefixes[0])
 
 
 WHOLE = "csynth.xml"
@@ -187,7 +200,8 @@ def _loops(module: str, parent: ElementTree.Element, file: Path) -> Iterator[Rep
                 f"{file}: loop {name!r} of {module!r} has interval {interval} and depth {depth}; "
                 "both are 1 at least"
             )
-        trips = _number(loop, ("TripCount",))
+        is_varying = loop.find("TripCount/range") is not None
+        trips = None if is_varying else _number(loop, ("TripCount",))
         yield ReportedLoop(
             module=module, tag=name, interval=interval, depth=depth, trips=trips,
             is_pipelined=loop.find("PipelineII") is not None,
@@ -195,13 +209,12 @@ def _loops(module: str, parent: ElementTree.Element, file: Path) -> Iterator[Rep
 
 
 def _number(loop: ElementTree.Element, names: tuple[str, ...]) -> int | None:
-    """The first of these numbers that exists; None where it is a range or unknown."""
+    """The first of these numbers that is known, or the maximum of its range; None if none is."""
     for name in names:
         element = loop.find(name)
         if element is None:
             continue
         text = (element.findtext("range/max") or element.text or "").strip()
         if text.isdigit() and len(text) < 16:
-            is_range = element.find("range") is not None
-            return None if is_range and name == "TripCount" else int(text)
+            return int(text)
     return None

@@ -338,6 +338,10 @@ def test_a_report_is_read_whole_packed_or_by_module(tmp_path):
     found = [read_report(path).loops["source"] for path in (whole, tmp_path, packed.parent, single)]
     assert found[0][0].interval == 2
     assert found == [found[0]] * 4
+    varying = REPORT.format(module="source", tag="put", trips="<range><max>10</max></range>")
+    whole.write_text(varying.replace("<PipelineII>2<", "<PipelineII><range><max>4</max></range><"))
+    loop = read_report(whole).loops["source"][0]
+    assert (loop.trips, loop.interval) == (None, 4)
 
 
 REPORT = """<profile><UserAssignments><TopModelName>top</TopModelName></UserAssignments>
@@ -477,18 +481,38 @@ def test_directives_name_the_top_function():
     )
 
 
+def write_schedule(folder, lanes):
+    """Write the schedule of a pipeline that reads these lanes, by state from 2 to 5."""
+    reads = [
+        f'ST_{state} : Operation 10 [1/1] (1.0ns) ---> "%a = read i32 '
+        f'@_ssdm_op_Read.ap_fifo.volatile.i32P0A, i32 %{lane}" [design.cpp:7]\n'
+        for state, lane in lanes.items()
+    ]
+    pipeline = "  Pipeline-0 : II = 1, D = 4, States = { 2 3 4 5 }\n"
+    (folder / "sink.verbose.sched.rpt").write_text(pipeline + "".join(reads))
+
+
 def test_a_schedule_says_how_far_lanes_are_apart(tmp_path):
-    (tmp_path / "sink.verbose.sched.rpt").write_text(
-        "  Pipeline-0 : II = 1, D = 4, States = { 2 3 4 5 }\n"
-        'ST_3 : Operation 10 [1/1] (1.0ns) ---> "%a = read i32 @_ssdm_op_Read.ap_fifo.volatile.i32P0A, '
-        'i32 %lane_0" [design.cpp:7]\n'
-        'ST_5 : Operation 11 [1/1] (1.0ns) ---> "%b = read i32 @_ssdm_op_Read.ap_fifo.volatile.i32P0A, '
-        'i32 %lane_1" [design.cpp:7]\n'
-    )
-    skews = read_skews(tmp_path)
+    write_schedule(tmp_path, {3: "lane_0", 5: "lane_1"})
+    skews = read_skews(tmp_path, {"lane"})
     assert skews == {"sink": 2}
     trace, report = small.pipe(40)
     assert staged(trace, report, None, skews).largest_skew == 2
+
+
+@pytest.mark.parametrize(
+    ("lanes", "identifiers", "skew"),
+    [
+        ({2: "layer_2_0", 3: "layer_2_1", 5: "layer_3_0"}, {"layer_2", "layer_3"}, 1),
+        ({2: "layer_2", 5: "layer_3"}, {"layer_2", "layer_3"}, 0),
+        ({2: "lane_0_1", 5: "lane_1_0"}, {"lane"}, 3),
+        ({2: "layer_2_0", 5: "layer_3_0"}, {"elsewhere"}, 3),
+    ],
+    ids=["names with digits", "streams", "two dimensions", "declared in a header"],
+)
+def test_the_skew_is_that_of_the_lanes_of_one_declared_array(tmp_path, lanes, identifiers, skew):
+    write_schedule(tmp_path, lanes)
+    assert read_skews(tmp_path, identifiers) == {"sink": skew}
 
 
 def nest_with_a_read_around(is_in_tag):
