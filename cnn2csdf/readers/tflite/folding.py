@@ -33,6 +33,8 @@ Array = NDArray[Any]
 ELEMENT_LIMIT = 2**27
 FLOATS = {Element.FLOAT16, Element.FLOAT32, Element.FLOAT64}
 WITH_STATIC_SHAPE = ("SHAPE", "RANK", "ZEROS_LIKE")  # only the dims of the input count
+# Least and largest result by ActivationFunctionType; a TANH is not folded.
+FUSED_LIMITS = {1: (0, None), 2: (-1, 1), 3: (0, 6)}
 
 
 class _NotFolded(Exception):
@@ -177,10 +179,21 @@ def _zeros(operands: Operands) -> Sequence[Array]:
     return [np.zeros(operands.tensors[0].dims)]
 
 
-def _of_real(function: Callable[..., Array], count: int) -> Evaluate:
+def _activated(operands: Operands, field: int, value: Array) -> Array:
+    """The value after the activation that this field of the options fuses into the node."""
+    fused = 0 if operands.node.options is None else operands.integer(field, "b")
+    if not fused:
+        return value
+    if fused not in FUSED_LIMITS or operands.is_quantized:
+        raise _NotFolded
+    clipped: Array = np.clip(value, *FUSED_LIMITS[fused])
+    return clipped
+
+
+def _of_real(function: Callable[..., Array], count: int, activation: int | None = None) -> Evaluate:
     """Return an evaluator of floating-point arithmetic; quantised operands are not folded.
 
-    count: the number of operands.
+    count: the number of operands. activation: the field of a fused activation.
     """
 
     def evaluate(operands: Operands) -> Sequence[Array]:
@@ -189,13 +202,23 @@ def _of_real(function: Callable[..., Array], count: int) -> Evaluate:
         if len(operands.arrays) != count:
             raise ValueError(f"{len(operands.arrays)} operands, expected {count}")
         _require_size(np.broadcast_shapes(*(array.shape for array in operands.arrays)))
-        return [function(*operands.arrays)]
+        value = function(*operands.arrays)
+        return [value if activation is None else _activated(operands, activation, value)]
 
     return evaluate
 
 
+def _selected(operands: Operands) -> Sequence[Array]:
+    """Elements of two arrays; a condition with one axis selects along the first axis."""
+    condition, first, second = operands.arrays
+    if condition.ndim == 1:
+        condition = condition.reshape(-1, *(1 for _ in first.shape[1:]))
+    return _of_real(np.where, 3)(replace(operands, arrays=(condition, first, second)))
+
+
 def _strided_slice(operands: Operands) -> Sequence[Array]:
-    begin_mask, end_mask, ellipsis, new_axis, shrink, offset = map(operands.integer, range(6))
+    begin_mask, end_mask, ellipsis, new_axis, shrink = map(operands.integer, range(5))
+    has_offset = bool(operands.integer(5, "b"))  # ends count from begins
     index: list[Any] = []
     limits = zip(*(operands.integers(place) for place in (1, 2, 3)), strict=True)
     for axis, (begin, end, step) in enumerate(limits):
@@ -208,7 +231,9 @@ def _strided_slice(operands: Operands) -> Sequence[Array]:
             index.append(begin)
         else:
             first = None if begin_mask & bit else begin
-            last = None if end_mask & bit else end + (begin if offset else 0)
+            if has_offset and min(first or 0, step) < 0:
+                raise _NotFolded
+            last = None if end_mask & bit else end + (first or 0) * has_offset
             index.append(slice(first, last, step))
     return [operands.arrays[0][tuple(index)]]
 
@@ -237,9 +262,9 @@ def _split(operands: Operands) -> Sequence[Array]:
 def _gathered(operands: Operands) -> Sequence[Array]:
     if operands.integer(1):  # a list of positions for each batch
         raise _NotFolded
-    positions, axis = operands.arrays[1], operands.integer(0)
-    _require_size((operands.arrays[0].size, positions.size))
-    return [np.take(operands.arrays[0], positions, axis)]
+    (source, positions), axis = operands.arrays, operands.integer(0)
+    _require_size((*source.shape[:axis], *positions.shape, *source.shape[axis:][1:]))
+    return [np.take(source, positions, axis)]
 
 
 def _filled(operands: Operands) -> Sequence[Array]:
@@ -326,21 +351,29 @@ def _quotient(first: Array, second: Array) -> Array:
     return np.floor_divide(first, second)
 
 
+def _remainder(first: Array, second: Array) -> Array:
+    if first.dtype.kind in "iu" and not second.all():
+        raise ValueError("a division by zero")
+    return np.mod(first, second)
+
+
 FOLDING_RULES: Mapping[str, FoldingRule] = {
     "ABS": FoldingRule("[-1.5, 2.0] -> [1.5, 2.0]", _of_real(np.abs, 1)),
-    "ADD": FoldingRule("[1.0, 2.0], [0.5, 0.5] -> [1.5, 2.5]", _of_real(np.add, 2)),
+    "ADD": FoldingRule("[1.0, 2.0], [0.5, 0.5] -> [1.5, 2.5]", _of_real(np.add, 2, activation=0)),
     "BROADCAST_ARGS": FoldingRule("[1, 3], [2, 1] -> [2, 3]", _broadcast_dims),
     "BROADCAST_TO": FoldingRule("[4.0], [3] -> [4.0, 4.0, 4.0]", _broadcast),
     "CAST": FoldingRule("[2, 3] -> [2.0, 3.0]", lambda operands: [operands.arrays[0]]),
     "CEIL": FoldingRule("[0.5, -0.5] -> [1.0, -0.0]", _of_real(np.ceil, 1)),
     "CONCATENATION": FoldingRule(
         "[1], [2, 3], {0: 0} -> [1, 2, 3]",
-        lambda operands: [np.concatenate(operands.arrays, operands.integer(0))],
+        lambda operands: [
+            _activated(operands, 1, np.concatenate(operands.arrays, operands.integer(0)))
+        ],
     ),
     "COS": FoldingRule("[0.0] -> [1.0]", _of_real(np.cos, 1)),
     "DENSIFY": FoldingRule("[0, 7] -> [0, 7]", lambda operands: [operands.arrays[0]]),
     "DEQUANTIZE": FoldingRule("[3, 5] -> [3.0, 5.0]", _real_numbers),
-    "DIV": FoldingRule("[7, -7], [2, 2] -> [3, -3]", _of_real(_divided, 2)),
+    "DIV": FoldingRule("[7, -7], [2, 2] -> [3, -3]", _of_real(_divided, 2, activation=0)),
     "EQUAL": FoldingRule("[1, 2], [1, 3] -> [True, False]", _of_real(np.equal, 2)),
     "EXP": FoldingRule("[0.0] -> [1.0]", _of_real(np.exp, 1)),
     "EXPAND_DIMS": FoldingRule(
@@ -350,7 +383,7 @@ FOLDING_RULES: Mapping[str, FoldingRule] = {
     "FILL": FoldingRule("[3], [2.5] -> [2.5, 2.5, 2.5]", _filled),
     "FLOOR": FoldingRule("[0.5, -0.5] -> [0.0, -1.0]", _of_real(np.floor, 1)),
     "FLOOR_DIV": FoldingRule("[7, -7], [2, 2] -> [3, -4]", _of_real(_quotient, 2)),
-    "FLOOR_MOD": FoldingRule("[7, -7], [2, 2] -> [1, 1]", _of_real(np.mod, 2)),
+    "FLOOR_MOD": FoldingRule("[7, -7], [2, 2] -> [1, 1]", _of_real(_remainder, 2)),
     "GATHER": FoldingRule("[5, 6, 7], [2, 0], {0: 0} -> [7, 5]", _gathered),
     "GATHER_ND": FoldingRule(
         "[[1, 2], [3, 4]], [[1, 0], [0, 1]] -> [3, 2]",
@@ -370,7 +403,7 @@ FOLDING_RULES: Mapping[str, FoldingRule] = {
     "MAXIMUM": FoldingRule("[1, 5], [3, 4] -> [3, 5]", _of_real(np.maximum, 2)),
     "MEAN": FoldingRule("[[1.0, 2.0], [3.0, 4.0]], [1] -> [1.5, 3.5]", _reduced(np.mean)),
     "MINIMUM": FoldingRule("[1, 5], [3, 4] -> [1, 4]", _of_real(np.minimum, 2)),
-    "MUL": FoldingRule("[2, 3], [4, 5] -> [8, 15]", _of_real(np.multiply, 2)),
+    "MUL": FoldingRule("[2, 3], [4, 5] -> [8, 15]", _of_real(np.multiply, 2, activation=0)),
     "NEG": FoldingRule("[1.0, -2.0] -> [-1.0, 2.0]", _of_real(np.negative, 1)),
     "NOT_EQUAL": FoldingRule("[1, 2], [1, 3] -> [False, True]", _of_real(np.not_equal, 2)),
     "PACK": FoldingRule(
@@ -396,7 +429,7 @@ FOLDING_RULES: Mapping[str, FoldingRule] = {
     "RSQRT": FoldingRule(
         "[4.0] -> [0.5]", _of_real(lambda values: np.float32(1) / np.sqrt(values), 1)
     ),
-    "SELECT": FoldingRule("[True, False], [1, 2], [3, 4] -> [1, 4]", _of_real(np.where, 3)),
+    "SELECT": FoldingRule("[True, False], [1, 2], [3, 4] -> [1, 4]", _selected),
     "SELECT_V2": FoldingRule("[True, False], [1, 2], [3] -> [1, 3]", _of_real(np.where, 3)),
     "SHAPE": FoldingRule(
         "[[1, 2, 3]] -> [1, 3]", lambda operands: [np.array(operands.tensors[0].dims)]
@@ -408,7 +441,7 @@ FOLDING_RULES: Mapping[str, FoldingRule] = {
     "SQUARE": FoldingRule("[-3.0] -> [9.0]", _of_real(np.square, 1)),
     "SQUEEZE": FoldingRule("[[1, 2]] -> [1, 2]", _squeezed),
     "STRIDED_SLICE": FoldingRule("[5, 6, 7, 8], [1], [4], [2], {1: 1} -> [6, 8]", _strided_slice),
-    "SUB": FoldingRule("[5, 2], [1, 3] -> [4, -1]", _of_real(np.subtract, 2)),
+    "SUB": FoldingRule("[5, 2], [1, 3] -> [4, -1]", _of_real(np.subtract, 2, activation=0)),
     "SUM": FoldingRule("[[1, 5], [3, 2]], [1] -> [6, 5]", _reduced(np.sum)),
     "TILE": FoldingRule("[1, 2], [2] -> [1, 2, 1, 2]", _tiled),
     "TRANSPOSE": FoldingRule(

@@ -2,6 +2,7 @@
 
 from ast import literal_eval
 from dataclasses import replace
+from itertools import starmap
 
 import numpy as np
 import pytest
@@ -119,6 +120,9 @@ def test_a_convolution_with_weights_of_two_bytes_is_read():
         ([Node("SPLIT", [2, 3], [4])],
          [integers("d", 7), integers("v", 0, 1), Tensor("dims", (2,), "int32")],
          "its constants do not fit"),
+        ([Node("FLOOR_MOD", [2, 3], [4])],
+         [integers("d", 7, 5), integers("v", 2, 0), Tensor("dims", (2,), "int32")],
+         "a division by zero"),
     ],
 )  # fmt: skip
 def test_constants_that_do_not_fit_or_are_huge_are_refused_in_a_line(nodes, tensors, message):
@@ -156,3 +160,71 @@ def test_the_example_of_a_rule_is_what_it_evaluates(kind):
         tensor = graph.tensors[number]
         assert tensor.array().tolist() == value
         assert tensor.buffer not in {tensor.buffer for tensor in graph.tensors[:number]}
+
+
+def folded_constant(kind, inputs, result, options=()):
+    """The constant that replaces a node, as nested lists; None where the node is kept."""
+    tensors = [*(constant_of_example(number, value) for number, value in enumerate(inputs)), result]
+    count = len(inputs)
+    node = Node(kind, list(range(count)), [count], list(options))
+    graph = folded(parse_graph(tflite_bytes(tensors, [node], [], [count])))
+    return None if graph.nodes else graph.tensors[count].array().tolist()
+
+
+@pytest.mark.parametrize(
+    ("activation", "expected"),
+    [(0, [-7, 2, 9]), (1, [0, 2, 9]), (2, [-1, 1, 1]), (3, [0, 2, 6]), (4, None)],
+)
+@pytest.mark.parametrize(
+    ("kind", "second"),
+    [("ADD", [0, 0, 0]), ("SUB", [0, 0, 0]), ("MUL", [1, 1, 1]), ("DIV", [1, 1, 1])],
+)
+@pytest.mark.parametrize("element", ["int32", "float32"])
+def test_the_activation_behind_a_function_of_constants_is_folded(
+    kind, second, element, activation, expected
+):
+    inputs = [np.array(values, element) for values in ([-7, 2, 9], second)]
+    result = Tensor("y", (3,), element)
+    assert folded_constant(kind, inputs, result, [(0, "b", activation)]) == expected
+
+
+@pytest.mark.parametrize(("activation", "expected"), [(1, [0, 2]), (3, [0, 2]), (4, None)])
+def test_the_activation_behind_joined_constants_is_folded(activation, expected):
+    options = [(0, "i", 0), (1, "b", activation)]
+    result = Tensor("y", (2,), "int32")
+    assert folded_constant("CONCATENATION", [[-1], [2]], result, options) == expected
+
+
+def test_a_condition_with_one_axis_selects_along_the_first_axis():
+    inputs = [[True, False], [[1, 2], [3, 4]], [[5, 6], [7, 8]]]
+    result = Tensor("y", (2, 2), "int32")
+    assert folded_constant("SELECT", inputs, result) == [[1, 2], [7, 8]]
+    assert folded_constant("SELECT_V2", inputs, result) == [[1, 6], [3, 8]]
+
+
+def test_the_limit_of_gathered_constants_counts_their_result():
+    count = 2**14  # so source and positions together have more than ELEMENT_LIMIT pairs
+    positions = [place % 3 for place in range(count)]
+    result = Tensor("y", (count,), "int32")
+    gathered = folded_constant(
+        "GATHER", [range(count), positions], result, [(1, "i", 0), (0, "i", 0)]
+    )
+    assert count**2 > ELEMENT_LIMIT
+    assert gathered == positions
+
+
+def test_ends_of_a_folded_slice_count_from_its_begins_only_with_an_offset():
+    def sliced(begin, begin_mask, offset):
+        numbers = ([5, 6, 7, 8], [begin], [2], [1])
+        tensors = [*starmap(constant_of_example, enumerate(numbers)), Tensor("y", (1,), "int32")]
+        options = [(6, "b", 1), (5, "b", 1), (0, "i", begin_mask)]  # byte 1 follows the offset
+        node = Node("STRIDED_SLICE", [0, 1, 2, 3], [4], options)
+        content = bytearray(tflite_bytes(tensors, [node], [], [4]))
+        content[parse_graph(bytes(content)).nodes[0].options._place(5)] = offset
+        graph = folded(parse_graph(bytes(content)))
+        return None if graph.nodes else graph.tensors[4].array().tolist()
+
+    assert sliced(1, 0, offset=0) == [6]
+    assert sliced(1, 0, offset=1) == [6, 7]
+    assert sliced(1, 1, offset=1) == [5, 6]
+    assert sliced(-3, 0, offset=1) is None
