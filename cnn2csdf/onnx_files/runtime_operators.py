@@ -68,6 +68,12 @@ class _OperatorExpansion:
         """Return the name of a tensor between the nodes."""
         return f"{self.output} {suffix}"
 
+    def real(self, name: str, default: float) -> float:
+        """Return an attribute of type float."""
+        return next(
+            (attribute.f for attribute in self.node.attribute if attribute.name == name), default
+        )
+
     def between_integers(
         self,
         kind: str,
@@ -115,7 +121,10 @@ def _gemm(expansion: _OperatorExpansion) -> Iterator[onnx.NodeProto]:
         attribute.name == "transB" and attribute.i for attribute in expansion.node.attribute
     )
     reals = [(0, None), (3, 0 if by_units else 1)]
-    return expansion.between_integers("Gemm", reals, bias=6, stored=7)
+    for node in expansion.between_integers("Gemm", reals, bias=6, stored=7):
+        if node.op_type == "Gemm":  # alpha multiplies the bias, too: it is among its scales
+            node.attribute.append(helper.make_attribute("beta", expansion.real("alpha", 1.0)))
+        yield node
 
 
 def _concatenation(expansion: _OperatorExpansion) -> Iterator[onnx.NodeProto]:
@@ -144,10 +153,7 @@ def _gelu_of_sum(expansion: _OperatorExpansion) -> Iterator[onnx.NodeProto]:
 
 def _quick_gelu(expansion: _OperatorExpansion) -> Iterator[onnx.NodeProto]:
     """An element times the sigmoid of alpha times the element."""
-    alpha = next(
-        (attribute.f for attribute in expansion.node.attribute if attribute.name == "alpha"),
-        QUICK_GELU_ALPHA,
-    )
+    alpha = expansion.real("alpha", QUICK_GELU_ALPHA)
     factor, scaled, share = (expansion.name(suffix) for suffix in ("alpha", "scaled", "share"))
     yield helper.make_node("Constant", [], [factor], value_float=alpha)
     yield helper.make_node("Mul", [expansion.input(0), factor], [scaled])
@@ -167,10 +173,7 @@ def _skip_normalization(expansion: _OperatorExpansion) -> Iterator[onnx.NodeProt
     yield helper.make_node("Add", [expansion.input(0), expansion.input(1)], [first])
     if expansion.input(4):
         yield helper.make_node("Add", [first, expansion.input(4)], [total])
-    epsilon = next(
-        (attribute.f for attribute in expansion.node.attribute if attribute.name == "epsilon"),
-        SKIP_EPSILON,
-    )
+    epsilon = expansion.real("epsilon", SKIP_EPSILON)
     names = [total, expansion.input(2), *filter(None, [expansion.input(3)])]
     yield helper.make_node(
         "LayerNormalization", names, [expansion.output], expansion.node.name, epsilon=epsilon

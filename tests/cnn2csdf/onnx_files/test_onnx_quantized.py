@@ -272,6 +272,35 @@ def test_files_of_old_and_new_opsets_are_within_a_step_of_the_runtime(
         assert np.array_equal(found, expected[0])
 
 
+@pytest.mark.parametrize("alpha", [1.0, 2.0])
+@pytest.mark.parametrize("stored", ["", " ys yz"], ids=["real", "integers"])
+def test_alpha_of_a_product_between_integers_multiplies_its_bias(alpha, stored, tmp_path):
+    constants = scales(
+        xs=F(0.5), xz=U(128), w=np.array([[2, -1], [3, 4]], S), ws=F(0.25), wz=S(0),
+        b=np.array([8, -20], np.int32), ys=F(0.125), yz=U(100),
+    )  # fmt: skip
+    nodes = [
+        helper.make_node("QuantizeLinear", ["x", "xs", "xz"], ["q"]),
+        helper.make_node(
+            "QGemm", f"q xs xz w ws wz b{stored}".split(), ["p" if stored else "y"],
+            domain="com.microsoft", alpha=alpha,
+        ),
+    ]  # fmt: skip
+    if stored:
+        nodes.append(helper.make_node("DequantizeLinear", ["p", "ys", "yz"], ["y"]))
+    value = helper.make_tensor_value_info
+    graph = helper.make_graph(
+        nodes, "product", [value("x", TensorProto.FLOAT, (1, 2))],
+        [value("y", TensorProto.FLOAT, (1, 2))], constants,
+    )  # fmt: skip
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
+    path = saved(helper.make_model(graph, opset_imports=opsets, ir_version=9), tmp_path)
+    x = np.array([[0.5, 1]], F)
+    (expected,) = runtime_outputs(path, {"x": x})
+    (found,) = run_layer_by_layer(read_onnx(path, with_weights=True), {"x": x[0]}).values()
+    assert found.tolist() == expected[0].tolist() == [alpha * 2.0, alpha * -1.625]
+
+
 PRODUCTS = {
     "DynamicQuantizeMatMul": "x w ws wz b",
     "MatMulIntegerToFloat": "q w xs ws xz wz b",
