@@ -25,6 +25,8 @@ SECOND_CHANNEL = '<channel name="d" srcActor="a" srcPort="o" dstActor="b" dstPor
         (edited(("<sdf3 ", "<!DOCTYPE sdf3><sdf3 ")), 3, "a DOCTYPE is refused"),
         (b'<!DOCTYPE s [<!ENTITY a "aa"><!ENTITY b "&a;&a;">]><sdf3 type="&b;"/>', 1, "DOCTYPE"),
         (b'\n<!DOCTYPE s SYSTEM "http://x/y.dtd"><sdf3/>', 2, "DOCTYPE"),
+        (b"<!--\n<!DOCTYPE a>-->\n<!DOCTYPE s SYSTEM 'x'><sdf3/>", 3, "a DOCTYPE is refused"),
+        (b"<sdf3>\n<!-- <!DOCTYPE a> -->", 2, "not well-formed XML"),
         (b"<graphml/>", 1, "the root is <graphml>; expected <sdf3>"),
         (b'<sdf3 xmlns="x" type="sdf"/>', 1, "the root is <{x}sdf3>"),
         (b"<sdf3/>", 1, "no attribute 'type'"),

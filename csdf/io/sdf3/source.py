@@ -44,7 +44,7 @@ def parse_root(text: bytes, name: str) -> etree._Element:
     try:
         root = etree.fromstring(text, parser)
     except etree.XMLSyntaxError as error:
-        if b"<!DOCTYPE" in text:
+        if b"<!DOCTYPE" in _without_comments(text):
             raise UnreadableFile(_doctype_complaint(name, text)) from None
         message = " ".join((error.msg or "syntax error").split())
         reason = re.sub(r", line \d+, column \d+.*", "", message)
@@ -55,8 +55,15 @@ def parse_root(text: bytes, name: str) -> etree._Element:
 
 
 def _doctype_complaint(name: str, text: bytes) -> str:
-    line = text.partition(b"<!DOCTYPE")[0].count(b"\n") + 1
+    line = _without_comments(text).partition(b"<!DOCTYPE")[0].count(b"\n") + 1
     return f"{name}:{line}: a DOCTYPE is refused, it can name other files; remove it"
+
+
+def _without_comments(text: bytes) -> bytes:
+    """Return an XML text with the line breaks of its comments in place of these."""
+    return re.sub(
+        rb"(?s)<!--.*?(?:-->|\Z)", lambda comment: b"\n" * comment[0].count(b"\n"), text
+    )
 
 
 def decoded(text: bytes, tree: etree._ElementTree, name: str) -> str:
