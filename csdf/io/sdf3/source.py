@@ -61,9 +61,7 @@ def _doctype_complaint(name: str, text: bytes) -> str:
 
 def _without_comments(text: bytes) -> bytes:
     """Return an XML text with the line breaks of its comments in place of these."""
-    return re.sub(
-        rb"(?s)<!--.*?(?:-->|\Z)", lambda comment: b"\n" * comment[0].count(b"\n"), text
-    )
+    return re.sub(rb"(?s)<!--.*?(?:-->|\Z)", lambda comment: b"\n" * comment[0].count(b"\n"), text)
 
 
 def decoded(text: bytes, tree: etree._ElementTree, name: str) -> str:

@@ -32,6 +32,7 @@ READING = re.compile(
 )
 
 
+PERIOD = re.compile(r"\s*\d{1,9}(\.\d{1,9})?\s*")  # of a clock, in nanoseconds
 INDICES = re.compile(r"(?=(?:_\d+)*$)")  # each position from which a name consists of indices
 
 
@@ -125,7 +126,12 @@ def read_report(path: Path) -> SynthesisReport:
         if modules or len(files) == 1:
             top = name
         period = root.findtext("UserAssignments/TargetClockPeriod")
-        clock = Fraction(period) if period else clock
+        if period:
+            if not PERIOD.fullmatch(period):
+                raise UnreadableFile(
+                    f"{file}: the TargetClockPeriod {period!r} is not a number of nanoseconds"
+                )
+            clock = Fraction(period)
         for module in modules or [root]:
             module_name = module.findtext("Name") or name
             loop_latency = module.find("PerformanceEstimates/SummaryOfLoopLatency")

@@ -416,7 +416,18 @@ def test_template_instances_are_told_apart_by_their_iterations():
 
 
 @pytest.mark.parametrize(
-    "text", ["", "<a/>", "<profile/>", "<!DOCTYPE a [<!ENTITY b 'c'>]><profile/>"]
+    "text",
+    [
+        "",
+        "<a/>",
+        "<profile/>",
+        "<!DOCTYPE a [<!ENTITY b 'c'>]><profile/>",
+        *(
+            f"<profile><UserAssignments><TargetClockPeriod>{period}</TargetClockPeriod>"
+            "</UserAssignments></profile>"
+            for period in ("10 ns", "1/0", "1e999999999")
+        ),
+    ],
 )
 def test_a_file_that_is_no_report_is_rejected(tmp_path, text):
     path = tmp_path / "csynth.xml"
