@@ -165,17 +165,14 @@ def measure(
     measurer, machine = _Measurer(effort, stop), this_machine()
     times_of_layers = {} if begun is None else _known_layers(network, begun)
     layers: list[LayerProfile] = []
+    unfinished = partial(
+        Profile, network=network.name, machine=machine, transforms=(), is_whole=False
+    )
     for number, layer in enumerate(network.layers):
         key = _what_takes_time(network, layer)
         if key not in times_of_layers:
             if layers:
-                yield Profile(
-                    network=network.name,
-                    machine=machine,
-                    layers=tuple(layers),
-                    transforms=(),
-                    is_whole=False,
-                )
+                yield unfinished(layers=tuple(layers))
             progress = Progress(done=number, total=len(network.layers), at=layer.name)
             try:
                 times_of_layers[key] = list(measurer.layer(model, layer, progress))
@@ -184,6 +181,7 @@ def measure(
                     f"not enough memory for layer {layer.name!r} (--profile reads times from a file)"
                 ) from error
         layers += [replace(layer_time, layer=layer.name) for layer_time in times_of_layers[key]]
+    yield unfinished(layers=tuple(layers))
     times: dict[tuple[Shape, str], MedianAndSpread] = {}
     transforms: list[TransformProfile] = []
     position = {layer.name: number for number, layer in enumerate(network.layers)}

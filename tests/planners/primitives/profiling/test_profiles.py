@@ -243,6 +243,18 @@ def test_an_exception_of_the_watch_ends_the_measurement():
         profile_network(small_network(), effort=ONCE, budget=Stop(report=watch))
 
 
+def test_a_profile_of_all_layers_precedes_the_layout_transformations():
+    network, grown = small_network(), []
+
+    def watch(progress):
+        if "layout transformation" in progress.at:
+            raise GaveUp("no more time")
+
+    with pytest.raises(GaveUp, match="no more time"):
+        grown.extend(measure(network, ONCE, None, Stop(report=watch)))
+    assert {layer.layer for layer in grown[-1].layers} == {layer.name for layer in network.layers}
+
+
 def ending_at(layer):
     """A stop that ends work at a layer."""
 
