@@ -106,7 +106,7 @@ def batch_product(node: TfliteNode, assembly: TfliteAssembly) -> None:
         is_transposed = bool(options_of(node).integer(ADJ[index], "b"))
         if index == 1 and not assembly.is_dynamic(node, index):
             matrix = assembly.constant(node, index)
-            if matrix.size != prod(matrix.shape[-2:]):
+            if matrix.ndim < 2 or matrix.size != prod(matrix.shape[-2:]):
                 raise refusal(node, f"a constant operand of {matrix.shape}; expected one matrix")
             rows, columns = matrix.shape[-2:]
             matrix, units = matrix.reshape(rows, columns), rows if is_transposed else columns

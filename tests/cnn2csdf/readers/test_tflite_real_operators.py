@@ -97,6 +97,12 @@ def operand(name, array):
         ("TILE", [Tensor("x", (1, 3)), operand("t", np.zeros(2, "i4"))], (1, 3), "times a tensor"),
         ("BROADCAST_TO", [Tensor("x", (1, 3)), operand("d", np.ones(2, "i4"))], (1, 4), "a tensor"),
         ("CUMSUM", [Tensor("x", (1, 3)), operand("a", np.ones(2, "i4"))], (1, 3), "2 axes"),
+        (
+            "BATCH_MATMUL",
+            [Tensor("x", (1, 3)), operand("v", np.ones(3, "f4"))],
+            (1, 1),
+            "one matrix",
+        ),
     ],
 )
 def test_operands_that_do_not_fit_are_refused_by_the_operator(kind, inputs, output, message):
