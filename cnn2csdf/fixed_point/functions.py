@@ -173,7 +173,7 @@ def _short_multiplier(ratio: float) -> tuple[int, int]:
 
 
 def _short_high_product(left: Integers, right: int) -> Integers:
-    """The rounded upper half of twice a product of 16-bit integers; halves go away from zero."""
+    """The rounded upper half of twice a product of 16-bit integers; halves go up, as in gemmlowp."""
     product = left * right
     nudged = product + np.where(product >= 0, 2**14, 1 - 2**14)
     return np.where(nudged >= 0, nudged >> 15, -(-nudged >> 15))

@@ -228,7 +228,8 @@ def advance(frame, period, scale, active, sequences, waits, kept, scratch, answe
 def growth(frame, period, active, sequences, kept, answer):
     """Return the maximum by which an event grew by more than a period since the preceding frame.
 
-    answer: [0] the sequence and [1] the event of this maximum; [2] the minimum of such growth.
+    answer: [0] the sequence and [1] the event of this maximum; [2] the minimum of such growth,
+    or 0 where no event grew by less than a period.
     """
     here = frame % kept.slots * kept.total
     before = (frame - 1) % kept.slots * kept.total
