@@ -21,6 +21,7 @@ from csdf.errors import counted
 STATISTICS = (3, 4)  # inputs of a batch normalisation: mean and variance
 LEAST = -1e30  # the score of a masked key; the sum of two is still a single-precision number
 HEADS = ("q_num_heads", "kv_num_heads", "kv_num_heads")  # of queries, keys and values
+WINDOWS = ("left_window_size", "right_window_size")  # of keys that a query attends; -1: all
 SUMS = ("ReduceL1", "ReduceLogSum", "ReduceSumSquare")
 FUNCTIONS = ("GroupNormalization", "MeanVarianceNormalization", "RMSNormalization", "Shrink")
 
@@ -304,6 +305,10 @@ class _Attention(_Composition):
         super().__init__(node, values)
         if any(node.input(index) is not None for index in (4, 5)) or any(node.outputs[1:]):
             raise unsupported(node, "keys and values of earlier tokens, or an output of the scores")
+        if node.input(6) is not None:
+            raise unsupported(node, "keys whose number, nonpad_kv_seqlen, an input gives")
+        if any(node.integer(side, -1) != -1 for side in WINDOWS):
+            raise unsupported(node, "a window of keys around each query")
         names = [node.required(index) for index in range(3)]
         self._dims = [values.dims(name) for name in names]
         ranks = {len(dims) for dims in self._dims}

@@ -291,6 +291,20 @@ def test_attention_is_that_of_onnx(mask, shared, attributes, has_axis, tmp_path)
     np.testing.assert_allclose(result.reshape(expected.shape), expected, atol=1e-5)
 
 
+@pytest.mark.parametrize(
+    ("constants", "attributes", "words"),
+    [
+        ([None, None, None, np.array([2])], {}, "nonpad_kv_seqlen"),
+        ([], {"left_window_size": 1}, "a window of keys"),
+    ],
+)
+def test_attention_to_a_part_of_the_keys_is_refused(constants, attributes, words, tmp_path):
+    inputs = dict.fromkeys("qkv", (1, HEADS, TOKENS, WIDTH))
+    model = one_node("Attention", *constants, opset=25, inputs=inputs, **attributes)
+    with pytest.raises(UnsupportedOperator, match=words):
+        model_of(model, tmp_path)
+
+
 def test_attention_to_keys_of_earlier_tokens_is_refused(tmp_path):
     inputs = dict.fromkeys(("q", "k", "v", "past_k", "past_v"), (1, HEADS, TOKENS, WIDTH))
     node = helper.make_node("Attention", ["q", "k", "v", "", "past_k", "past_v"], ["y"])
