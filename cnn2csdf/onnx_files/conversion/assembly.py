@@ -183,8 +183,15 @@ class OnnxAssembly:
 
     def _stored(self, role: str, numbers: Numbers) -> Stored:
         stored = self.values.stored(role, numbers.tensor, numbers.axis)
+        if numbers.factor == 1:
+            return stored
+        if stored.quantization is not None:
+            scales = np.array(stored.quantization.scales, np.float32) * np.float32(numbers.factor)
+            types = replace(stored.quantization, scales=tuple(scales.tolist()))
+            return replace(stored, quantization=types)
+        # Float16 may not hold the products.
         is_half = stored.element is Element.FLOAT16
-        return replace(stored, element=Element.FLOAT32) if is_half and numbers.is_scaled else stored
+        return replace(stored, element=Element.FLOAT32) if is_half else stored
 
     def quantize(self, tensor: str, quantization: Quantization) -> Quantization:
         """Return the quantisation of a tensor; `quantization` applies if no earlier node has set it."""
@@ -335,7 +342,7 @@ class Numbers(NamedTuple):
     tensor: str
     read: Callable[[], Array]
     axis: int = 0  # of the tensor, along which the output channels lie
-    is_scaled: bool = False  # numbers other than those of the tensor: float16 may not hold them
+    factor: float = 1  # of the numbers of the tensor; integers stay, their scale is multiplied
 
 
 class Weighted(NamedTuple):

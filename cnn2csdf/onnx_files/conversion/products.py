@@ -33,13 +33,17 @@ def gemm(node: OnnxNode, assembly: OnnxAssembly) -> None:
         return scaled.T if is_by_units else scaled
 
     def times_beta(numbers: Numbers) -> Numbers:
-        return Numbers(numbers.tensor, lambda: np.asarray(beta * numbers.read(), dtype=np.float32))
+        def read() -> Array:
+            return np.asarray(beta * numbers.read(), dtype=np.float32)
+
+        # The scale of a bias of integers is that of the products.
+        return Numbers(numbers.tensor, read, factor=alpha)
 
     is_vector, axis, steps = vectors == 1, 0 if is_by_units else 1, []
     if node.integer("transA", 0) and not is_vector:
         raise unsupported(node, "transA is not supported for a matrix that is not a vector")
     read_matrix = (lambda: by_inputs().T) if is_vector else by_inputs
-    weights = {"matrix": Numbers(matrix, read_matrix, axis, is_scaled=alpha != 1)}
+    weights = {"matrix": Numbers(matrix, read_matrix, axis, factor=alpha)}
     if node.input(2) is not None:
         tensor, dims = assembly.trained(node, 2, "the bias")
         is_by_column = prod(dims) == prod(dims[-1:]) and prod(dims) in (1, units)
