@@ -183,7 +183,7 @@ def _network(
     if not frame_inputs:
         raise UnreadableFile("the graph has no input")
     nodes = [
-        with_captured(node_of(proto, opsets_of(proto, opsets)))
+        with_captured(node_of(proto, opsets_of(proto, graph_node, opsets)))
         for graph_node in graph.node
         for proto in standard_nodes(graph_node)
     ]

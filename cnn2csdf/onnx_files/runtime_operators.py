@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 import onnx
 from onnx import helper
 
-from csdf.errors import UnreadableFile
+from csdf.errors import UnreadableFile, UnsupportedOperator
 
 RUNTIME = "com.microsoft"
 # Standard operator, and number of inputs: each is followed by its scale and zero point, and the
@@ -30,6 +30,7 @@ BETWEEN_INTEGERS = {
 FIRST_WITH_AXES = 13  # opset in which a tensor may have a scale for each index of an axis
 QUICK_GELU_ALPHA = 1.702  # default of ONNX Runtime
 SKIP_EPSILON = 1e-12  # default of ONNX Runtime
+SOFTMAX_AXIS = -1  # default of ONNX Runtime, for all opsets
 INTEGER_ATTRIBUTES = ("channels_last", "opset")  # attributes of the integer operators only
 
 
@@ -44,9 +45,17 @@ def standard_nodes(node: onnx.NodeProto) -> Iterable[onnx.NodeProto]:
     return EXPANSIONS[key](_OperatorExpansion(node)) if key in EXPANSIONS else [node]
 
 
-def opsets_of(proto: onnx.NodeProto, opsets: Mapping[str, int]) -> Mapping[str, int]:
-    """Return the opsets by which a node is read: opset 13 or newer if its scales have an axis."""
+def opsets_of(
+    proto: onnx.NodeProto, source: onnx.NodeProto, opsets: Mapping[str, int]
+) -> Mapping[str, int]:
+    """Return the opsets by which a node is read. source: the node of the file that it stems from.
+
+    Opset 13 or newer if its scales have an axis; a QLinearSoftmax states the opset of its softmax.
+    """
     is_along_axis = any(attribute.name == "axis" for attribute in proto.attribute)
+    if proto.op_type == "Softmax":
+        stated = [attribute.i for attribute in source.attribute if attribute.name == "opset"]
+        return {**opsets, "": stated[0]} if stated else opsets
     if proto.op_type not in ("QuantizeLinear", "DequantizeLinear") or not is_along_axis:
         return opsets
     return {**opsets, "": max(opsets.get("", FIRST_WITH_AXES), FIRST_WITH_AXES)}
@@ -103,11 +112,16 @@ class _OperatorExpansion:
         is_real = kind == "Gemm" and not self.input(stored)
         result = self.output if is_real else self.name("result")
         node = helper.make_node(kind, real_inputs, [result], name=self.node.name)
-        node.attribute.extend(
-            attribute
-            for attribute in self.node.attribute
-            if attribute.name not in INTEGER_ATTRIBUTES
-        )
+        for attribute in self.node.attribute:
+            if attribute.name not in INTEGER_ATTRIBUTES:
+                node.attribute.append(attribute)
+            elif attribute.name == "channels_last" and attribute.i:
+                raise UnsupportedOperator(
+                    f"node {self.node.name!r} ({self.node.op_type}): channels_last = {attribute.i} is "
+                    "not supported; save the model before ONNX Runtime optimises it"
+                )
+        if kind == "Softmax" and "axis" not in {attribute.name for attribute in node.attribute}:
+            node.attribute.append(helper.make_attribute("axis", SOFTMAX_AXIS))
         yield node
         names = [result, self.input(stored), self.input(stored + 1)]
         if not is_real and not names[1]:

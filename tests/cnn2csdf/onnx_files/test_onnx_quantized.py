@@ -125,6 +125,8 @@ NODES = {
     ),
     "global": ("QLinearGlobalAveragePool", "x xs xz ys yz", {"channels_last": 0}, (1, 4, 1, 1)),
     "concat": ("QLinearConcat", "ys yz x xs xz v ws wz", {"axis": 1}, (1, 8, 3, 5)),
+    "softmax": ("QLinearSoftmax", "x xs xz ss sz", {"axis": 1, "opset": 12}, (1, 4, 3, 5)),
+    "softmax of the last axis": ("QLinearSoftmax", "x xs xz ss sz", {"opset": 11}, (1, 4, 3, 5)),
 }  # fmt: skip
 
 
@@ -139,7 +141,7 @@ def test_an_operator_between_integers_is_within_a_step_of_the_runtime(name, tmp_
         w=generator.integers(0, 256, (1, 4, 3, 5)).astype(U),
     )  # fmt: skip
     node = helper.make_node(kind, inputs.split(), ["q"], domain="com.microsoft", **attributes)
-    output = "ss sz" if name == "sigmoid" else "ys yz"
+    output = "ss sz" if "ss sz" in inputs else "ys yz"
     real = helper.make_node("DequantizeLinear", ["q", *output.split()], ["y"])
     graph = helper.make_graph(
         [node, real],
@@ -153,9 +155,27 @@ def test_an_operator_between_integers_is_within_a_step_of_the_runtime(name, tmp_
     (expected,) = runtime_outputs(path, frames)
     model = read_onnx(path, with_weights=True)
     (found,) = run_layer_by_layer(model, {one: array[0] for one, array in frames.items()}).values()
-    step = 1 / 256 if name == "sigmoid" else 0.07
+    step = 1 / 256 if output == "ss sz" else 0.07
     assert model.network.layer("x").element is Element.UINT8
     assert np.abs(found - expected[0]).max() <= 1.01 * step
+
+
+@pytest.mark.parametrize("name", ["average", "global"])
+def test_a_pooling_between_integers_with_channels_last_is_refused(name, tmp_path):
+    kind, inputs, attributes, _ = NODES[name]
+    attributes = {**attributes, "channels_last": 1}
+    value = helper.make_tensor_value_info
+    graph = helper.make_graph(
+        [helper.make_node(kind, inputs.split(), ["y"], domain="com.microsoft", **attributes)],
+        "channels",
+        [value("x", TensorProto.UINT8, (1, 4, 3, 5))],
+        [value("y", TensorProto.UINT8, (1, None, None, 5))],
+        scales(xs=F(0.05), xz=U(120), ys=F(0.07), yz=U(130)),
+    )
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
+    path = saved(helper.make_model(graph, opset_imports=opsets, ir_version=9), tmp_path)
+    with pytest.raises(UnsupportedOperator, match=rf"{kind}\): channels_last = 1 is not supported"):
+        read_onnx(path)
 
 
 def test_a_scale_that_depends_on_the_frame_is_refused(tmp_path):
@@ -276,7 +296,7 @@ def test_files_of_old_and_new_opsets_are_within_a_step_of_the_runtime(
 @pytest.mark.parametrize("stored", ["", " ys yz"], ids=["real", "integers"])
 def test_alpha_of_a_product_between_integers_multiplies_its_bias(alpha, stored, tmp_path):
     constants = scales(
-        xs=F(0.5), xz=U(128), w=np.array([[2, -1], [3, 4]], S), ws=F(0.25), wz=S(0),
+        xs=F(0.5), xz=U(128), w=np.array([[100, -50], [-45, 20]], S), ws=F(0.25), wz=S(0),
         b=np.array([8, -20], np.int32), ys=F(0.125), yz=U(100),
     )  # fmt: skip
     nodes = [
@@ -298,7 +318,7 @@ def test_alpha_of_a_product_between_integers_multiplies_its_bias(alpha, stored, 
     x = np.array([[0.5, 1]], F)
     (expected,) = runtime_outputs(path, {"x": x})
     (found,) = run_layer_by_layer(read_onnx(path, with_weights=True), {"x": x[0]}).values()
-    assert found.tolist() == expected[0].tolist() == [alpha * 2.0, alpha * -1.625]
+    assert found.tolist() == expected[0].tolist() == [alpha * 2.25, alpha * -3.75]
 
 
 PRODUCTS = {
