@@ -198,7 +198,7 @@ TYPES = {  # of parameters
     "int32": "int32_t",
     "int64": "int64_t",
 }
-LEAST = -(2**31)  # which no constant of C is
+LEAST_VALUES = (-(2**31), -(2**63))  # which no constant of C is
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -329,4 +329,5 @@ def array_items(array: NDArray[Any]) -> Iterable[str]:
     """Return parameters as C writes them."""
     if array.dtype.kind == "f":
         return numbers(array)
-    return [str(value) if value > LEAST else f"({LEAST + 1} - 1)" for value in array.tolist()]
+    values = array.tolist()
+    return [f"({value + 1} - 1)" if value in LEAST_VALUES else str(value) for value in values]

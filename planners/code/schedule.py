@@ -268,7 +268,7 @@ class Schedule:
                     memory = bisect(self.splits, offset)
                     begin = (0, *self.splits)[memory]
                     yield PersistentAccumulators(memory, offset - begin, units, largest)
-                    offset += 4 * units
+                    offset += self.elements(4 * units)
 
     @property
     def has_copies(self) -> bool:

@@ -2,10 +2,11 @@
 
 import re
 
+import numpy as np
 import pytest
 
 from csdf.errors import InternalError
-from planners.code.c_text import initialiser, short_lines
+from planners.code.c_text import array_items, initialiser, short_lines
 from planners.code.initialisers import split_values, structures_of
 from planners.code.library import library
 from planners.code.parts import INTEGERS
@@ -102,3 +103,16 @@ def test_heads_of_functions_have_at_most_100_columns():
 
 def test_a_pointer_to_a_function_is_a_field():
     assert structures_of(FILES).designated("pairing", "{add, 1}") == "{.of = add, .is_flat = 1}"
+
+
+def test_parameters_are_written_with_their_values():
+    # The least integers of 32 and 64 bits are no constants of C.
+    values = [-(2**63), -(2**33), -(2**31) - 1, -(2**31), -5, 2**40]
+    assert list(array_items(np.array(values))) == [
+        "(-9223372036854775807 - 1)",
+        "-8589934592",
+        "-2147483649",
+        "(-2147483647 - 1)",
+        "-5",
+        "1099511627776",
+    ]

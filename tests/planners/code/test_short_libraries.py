@@ -126,6 +126,28 @@ def test_networks_of_16_bits_give_the_bytes_of_the_whole_network(tmp_path):
     assert run_all(made, tmp_path) == []
 
 
+@needs_compiler
+def test_biases_beyond_32_bits_give_the_bytes_of_the_whole_network(tmp_path):
+    builder = NetworkBuilder("biased")
+    operator = op.Convolution(filters=4, window=op.Window(kernel=(1, 1)))
+    builder.output(builder.add(operator, builder.input((2, 3, 3)), name="conv"))
+    model = quantised(builder.network(), 0, Element.INT64)
+    # A scale at which each of these biases is a result of its own.
+    wide = Quantization(element=Element.INT16, scales=(1.0,))
+    layers = [
+        layer if layer.is_input else replace(layer, quantization=wide)
+        for layer in model.network.layers
+    ]
+    bias = np.array([-(2**34), -(2**33), -(2**31), 2**33])
+    weights = model.weights["conv"] | {"bias": bias}
+    model = Model(
+        network=Network(name="biased", layers=tuple(layers)),
+        weights=model.weights | {"conv": weights},
+    )
+    plan = fit(model.network, searched=()).methods[0].plan
+    assert run_all([library(model, plan, name="net")], tmp_path) == []
+
+
 def test_the_flash_of_16_bit_integers_is_that_of_the_library():
     for bias in (Element.INT64, Element.INT32):
         model = quantised(network(), 0, bias)
