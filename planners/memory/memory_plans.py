@@ -563,7 +563,7 @@ def in_fast_memory(
     needed = plan.memories[0].size if away else plan.arena_bytes
     size = -(-needed // unit) * unit
     homes = (memory for memory in layout.fast if {TENSORS, SCRATCH} <= set(memory.holds))
-    home = next((memory for memory in homes if needed <= memory.size), None)
+    home = next((memory for memory in homes if size <= memory.size), None)
     if home is None and not table.network.keeps_state:
         return None
     fast = inside if home is None else []

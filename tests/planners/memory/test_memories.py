@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.catalogue.networks import from_catalogue
+from cnn2csdf.dtypes import Element, Quantization
 from cnn2csdf.execution.layer_by_layer import run_layer_by_layer
+from cnn2csdf.platforms import BoardMemory
 from csdf.errors import CsdfError, InvalidPlan
 from planners.memory.answer import EXTERNAL, INPUTS, OUTPUT_MEMORIES, RESIDENT, ROWS
 from planners.memory.fit import fit, fit_of
@@ -267,3 +269,19 @@ def test_a_layer_and_a_pair_of_liao_move_what_plan_traffic_finds(layers):
         fit_request(network, memories=memories(fast), element_bytes=4, platform=None), None
     ).plan
     assert plan.slow_bytes == traffic.total_bytes - weights == 2 * 56 * 56 * 64 * 4
+
+
+def test_an_arena_is_rounded_up_within_its_memory_alone():
+    builder = NetworkBuilder("odd")
+    scale = Quantization(element=Element.INT8, scales=(0.1,), zero_point=0)
+    narrow = {"element": Element.INT8, "quantization": scale}
+    source = builder.input((3, 5, 5), **narrow)
+    pooled = builder.add(op.GlobalPooling(function="max"), source, name="pool", **narrow)
+    builder.output(builder.add(op.Conversion(), pooled, name="real", element=Element.FLOAT32))
+    network = builder.network()
+    # 75 bytes of the input and 3 of its maxima: 80 in elements of float32.
+    slow = BoardMemory(name="psram", size=1000, is_slow=True)
+    for size, moved in ((78, 75), (80, 0)):
+        found = fit(network, memories=(BoardMemory(name="sram", size=size), slow))
+        assert found.best.plan.memories[0].size <= size
+        assert found.slow.moved == moved
