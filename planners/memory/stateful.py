@@ -257,7 +257,9 @@ class _StatefulPlanning:
             Memory(name="slow", size=slow_bytes, is_slow=True),
         )
         plan = replace(empty, buffers=buffers, arena_bytes=end, memories=memories if away else ())
-        return BoundedPlan(plan, top + arena.lower_bound, top + sum(map(self._bytes, self._layers)))
+        tensors = [*self._network.inputs, *self._layers]
+        separate = sum(self._bytes(layer) for layer in tensors if layer.name not in self._external)
+        return BoundedPlan(plan, top + arena.lower_bound, top + separate)
 
     def _frame_buffer(self, buffer: Buffer, offset: int) -> StreamBuffer:
         """Return the buffer of a tensor of the current frame, or of the accumulators of a reduction."""

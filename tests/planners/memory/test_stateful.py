@@ -175,6 +175,13 @@ def read_twice(network, x, a, b):
     network.output(network.add(op.Elementwise(function="add"), b, x), "next b")
 
 
+def test_separate_buffers_are_those_of_states_inputs_and_results():
+    network = paired("kept", in_a_chain).network
+    # 16 bytes each: `a`, `b`, `x`, the sum, and `a` for the next `b`.
+    assert stateful_plan(network).separate_bytes == 80
+    assert stateful_plan(network, external=["x"]).separate_bytes == 64
+
+
 @pytest.mark.parametrize("add", [in_a_chain, changing_places, read_twice])
 def test_variables_of_any_form_stay_as_in_the_whole_network(add):
     model = paired(add.__name__, add)
