@@ -95,10 +95,12 @@ def fit(
     call cnn2csdf.simplified. A Model with layers that can be merged causes a Suspicious warning.
 
     With `ram`, the best plan is the fastest plan among the plans with the fewest MACs within the
-    limit. Without `ram`, the best plan has the smallest product of RAM and time. With memories, the
-    best plan has the minimum time if the rates of slow memories and the clock of the platform are
-    known, and otherwise the minimum slow-memory traffic; layers are then executed row by row and in
-    strips, and input and output are resident.
+    limit. Without `ram`, the plans with the fewest MACs are compared up to a limit of RAM: 5% above
+    the RAM of the plan with the smallest product of RAM and time. Up to that limit the best plan is
+    the smallest plan within 1% of the fastest. With memories, the best plan has the minimum time if
+    the rates of slow memories and the clock of the platform are known, and otherwise the minimum
+    slow-memory traffic; layers are then executed row by row and in strips, and input and output are
+    resident.
 
     ram: limit on RAM, as bytes or as a string such as "256kB"; None for no limit.
     flash: limit on parameters in flash, as `ram`.

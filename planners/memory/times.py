@@ -340,7 +340,8 @@ class PlanTimes:
 def apportioned(total: int, parts: Mapping[str, Fraction]) -> dict[str, int]:
     """Return integers with the sum `total` in the ratio of the parts, by cumulative rounding down.
 
-    Example: 10 in the ratio a : b = 1 : 2 gives a = 3, b = 7.
+    All integers are 0 if all parts are 0, which have no ratio. Example: 10 in the ratio a : b = 1 : 2
+    gives a = 3, b = 7.
     """
     sums = list(accumulate(parts.values(), initial=Fraction(0)))
     ends = [total * partial_sum // sums[-1] if sums[-1] else 0 for partial_sum in sums]

@@ -40,9 +40,9 @@ def fit_beside(
 ) -> Together | None:
     """Return the answer of `csdf fit` for networks executed sequentially, with its own effort for all.
 
-    With `ram` within this RAM; without it, for the minimum product of RAM and time. is_streamed:
-    whether inputs arrive row by row, if they can, and results leave the arena, as in plans by row
-    blocks. None if the stop has ended, or no plan was found.
+    With `ram` within this RAM; without it, as `fit` weighs RAM and time. is_streamed: whether inputs
+    arrive row by row, if they can, and results leave the arena, as in plans by row blocks. None if
+    the stop has ended, or no plan was found.
     """
     if stop.is_over():
         return None
