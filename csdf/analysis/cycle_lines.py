@@ -174,19 +174,22 @@ class LineSearch:
         return self._graph.named(line.critical)
 
     def _line_of(self, critical: Critical, values: Sequence[Fraction]) -> CycleLine:
+        """Return a cycle that is critical at these values, with its ratio for all values."""
         if critical.period is None:
             raise Deadlocked("the graph deadlocks; it has no period, whatever its durations are")
         tokens = Fraction(1)
         if critical.component is not None and critical.circuit is not None:
             tokens = critical.circuit.height / critical.component.repeats
-        places, rounds = self._graph.places(critical), tokens.denominator
+        durations = self._graph.duration_indices(critical)
+        # Time and tokens are multiplied by this number, which makes the tokens an integer.
+        scale = tokens.denominator
         counts = tuple(
-            rounds * sum((row[at] for at in places if at in row), Fraction(0))
-            for row in self._weights
+            scale * sum((weights[index] for index in durations if index in weights), Fraction(0))
+            for weights in self._weights
         )
-        shared = sum(map(mul, counts, values), Fraction(0))
+        time_of_parameters = sum(map(mul, counts, values), Fraction(0))
         return CycleLine(
-            time=rounds * critical.time - shared,
+            time=scale * critical.time - time_of_parameters,
             counts=counts,
             tokens=tokens.numerator,
             critical=critical,

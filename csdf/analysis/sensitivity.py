@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from fractions import Fraction
+from itertools import count
 from math import gcd
 from typing import Any, ClassVar, NamedTuple
 
@@ -123,8 +124,7 @@ class _Study:
         self._stop = stop
         self._varying = VaryingGraph(graph, stop)
         self._critical = self._varying.as_given
-        # The positions of the durations on each critical cycle so far, and its channels.
-        self._known_cycles = {self._parts(self._critical)}
+        self._critical_cycles = {self._members(self._critical)}  # those of the graph, so far
         self._period = self._critical.period or Fraction(0)
         self._home = {
             actor: (component, index)
@@ -157,22 +157,23 @@ class _Study:
             reason=reason,
         )
 
-    def _parts(self, critical: Critical) -> tuple[frozenset[int], frozenset[int]]:
-        """The positions of the durations on a cycle, and its channels."""
+    def _members(self, critical: Critical) -> tuple[frozenset[int], frozenset[int]]:
+        """Return the indices of the durations and of the channels on a cycle."""
         channels = () if critical.circuit is None else critical.circuit.channels
         channels_of_component = () if critical.component is None else critical.component.channels
         return (
-            frozenset(self._varying.places(critical)),
+            frozenset(self._varying.duration_indices(critical)),
             frozenset(channels_of_component[channel] for channel in channels if channel >= 0),
         )
 
-    def _learn(self, critical: Critical) -> None:
-        """Store a further critical cycle, which limits the period although the graph was changed.
+    def _store_if_critical(self, critical: Critical) -> None:
+        """Store a cycle of a changed graph if the change does not reduce the period.
 
-        A single change reduces the period only if it concerns all critical cycles.
+        The cycle is critical in the unchanged graph, too. A change reduces the period only if it
+        concerns all critical cycles, so stored cycles answer for later changes without evaluation.
         """
         if critical.period == self._period:
-            self._known_cycles.add(self._parts(critical))
+            self._critical_cycles.add(self._members(critical))
 
     def _row(self, number: int, phase: int | None) -> ActorSensitivity:
         actor = self._graph.actors[number]
@@ -204,11 +205,9 @@ class _Study:
         no_gain = Fraction(0), Fraction(0), self._period
         actor = self._graph.actors[number]
         phases = range(actor.phases) if phase is None else (phase,)
-        start_of_duration = {
-            self._varying.numbers.duration_start[number] + phase for phase in phases
-        }
+        changed = {self._varying.numbers.duration_start[number] + phase for phase in phases}
         # A critical cycle without these phases keeps its length, whatever their durations.
-        if any(start_of_duration.isdisjoint(places) for places, _ in self._known_cycles):
+        if any(changed.isdisjoint(durations) for durations, _ in self._critical_cycles):
             return no_gain
         parameter = (
             added_time(self._graph, {actor.name: 1})
@@ -219,7 +218,7 @@ class _Study:
             return no_gain
         search = LineSearch(self._varying, [parameter])
         line, start, first = line_below_nominal(search, parameter)
-        self._learn(first.critical)
+        self._store_if_critical(first.critical)
         if not line.slopes[0]:
             return no_gain
         return line.slopes[0], parameter.nominal - start, first.period(parameter.minimum)
@@ -237,10 +236,10 @@ class _Study:
         step = gcd(*numbers.productions(at), *numbers.consumptions(at))  # tokens move in multiples
         more = step - numbers.initial_tokens[at] % step
         period = self._period
-        if all(at in channels for _, channels in self._known_cycles):
+        if all(at in channels for _, channels in self._critical_cycles):
             critical = self._varying.with_more_tokens(at, more)
             period = critical.period or Fraction(0)
-            self._learn(critical)
+            self._store_if_critical(critical)
         return ChannelSensitivity(channel=name, kind=kind, added_tokens=more, period=period)
 
 
@@ -269,7 +268,7 @@ class ComponentSlack:
         self._problem = component.problem
         self._period = period / component.component.repeats
         self._stop = stop
-        self._rooms = _Rooms(self._problem, component.copies, self._period, stop)
+        self._shared_rooms = _Rooms(self._problem, component.copies, self._period, stop)
         graph = self._problem.graph
         self._loops = {
             actor: channel
@@ -283,18 +282,19 @@ class ComponentSlack:
         If the limiting cycle passes through actors with too few copies, it limits only K-periodic
         schedules; the actors get more copies, and the slack is computed again.
         """
-        rooms, loop_slack = self._rooms, self._loop_slack(members)
+        rooms, loop_slack = self._shared_rooms, self._loop_slack(members)
         while True:
             self._stop.look()
-            slack = rooms.least(members, loop_slack)
+            slack = rooms.slack(members, loop_slack)
             if slack.circuit is None or self._problem.is_exact(rooms.copies, slack.circuit):
                 return slack
             copies = self._problem.with_copies_for(rooms.copies, [slack.circuit.actors])
-            if self._problem.nodes(copies) > LARGEST:
+            firings = self._problem.nodes(copies)
+            if firings > LARGEST:
                 return slack._replace(is_exact=False)
             rooms = _Rooms(self._problem, copies, self._period, self._stop)
-            if self._problem.nodes(copies) <= SHARED:
-                self._rooms = rooms
+            if firings <= SHARED:
+                self._shared_rooms = rooms
 
     def _loop_slack(self, members: Sequence[tuple[int, int]]) -> Slack:
         """Return the slack by the actor's self-loop of one token alone: an upper bound."""
@@ -310,7 +310,10 @@ class ComponentSlack:
 
 
 class _Rooms:
-    """The constraints of schedules with these copies, and the room of each edge: its reduced cost."""
+    """The constraints of schedules with these copies, and the room of each edge: its reduced cost.
+
+    Rooms are integers, in units of 1 / denominator of the period of one unit of height.
+    """
 
     def __init__(
         self, problem: PeriodicProblem, copies: Sequence[int], period: Fraction, stop: Stop
@@ -321,11 +324,11 @@ class _Rooms:
         self._height_period = period / problem.scale
         fits = problem.fits(copies)
         for backend in dict.fromkeys((compiler.backend(fits=fits), compiler.PLAIN)):
-            if self._settle(backend):
+            if self._compute(backend):
                 return
         raise GaveUp(f"sums of more than {compiler.UNBOUNDED.bit_length()} bits")
 
-    def _settle(self, backend: compiler.Backend) -> bool:
+    def _compute(self, backend: compiler.Backend) -> bool:
         """Compute the rooms on one backend; False if its numbers overflow."""
         layout, edges = self._problem.constraints(self.copies, backend, self._stop)
         nodes, times = layout.nodes, layout.times
@@ -336,20 +339,21 @@ class _Rooms:
         sums = ranges.largest_in_rooms(ratio.as_integer_ratio(), largest, max(times))
         if nodes * sums > limit:
             return False
-        room = backend.blank(edges.number)
-        value, maximum, rounds = backend.blank(nodes), 1 + backend.fuel // len(room), 0
-        status = kernels.CHANGED
-        while status == kernels.CHANGED:
+        starts, room = backend.blank(nodes), backend.blank(edges.number)
+        # The kernel pauses after this number of rounds, so that the stop can end the computation.
+        rounds_per_call = 1 + backend.fuel // len(room)
+        for rounds in count(0, rounds_per_call):
             self._stop.look()
             if rounds > nodes:
                 raise AssertionError("a period that was found has a schedule")
             status = backend.kernel(kernels.rooms)(
                 edges.start, source, height, times,
-                ratio.numerator, ratio.denominator, limit, maximum, value, room,
+                ratio.numerator, ratio.denominator, limit, rounds_per_call, starts, room,
             )  # fmt: skip
-            rounds += maximum
-        if status == kernels.OVERFLOW:
-            return False
+            if status == kernels.OVERFLOW:
+                return False
+            if status != kernels.CHANGED:
+                break
         out = (backend.blank(nodes + 1), backend.blank(len(room)), backend.blank(len(room)))
         backend.kernel(kernels.outgoing)(edges.start, source, *out)
         self._layout, self._room, self._out = layout, room, out
@@ -357,35 +361,31 @@ class _Rooms:
         self._channel = edges.channel[: edges.number]
         self._backend = backend
         self._largest_room = max(room, default=0)
-        blanks = [backend.blank(nodes) for _ in range(4)]
-        missing = [backend.array([-1]) * nodes for _ in range(2)]
-        gain, heap, touched, cycle = blanks
-        self._scratch = (gain, missing[0], heap, missing[1], touched, cycle)
+        # Gain, entry, heap, place and touched of `kernels.better_cycle`, which restores these values.
+        self._scratch = [backend.array([initial]) * nodes for initial in (0, -1, 0, -1, 0)]
+        self._cycle = backend.blank(nodes)
         self._is_member = backend.blank(nodes)
         return True
 
-    def least(self, members: Sequence[tuple[int, int]], known: Slack) -> Slack:
+    def slack(self, members: Sequence[tuple[int, int]], known: Slack) -> Slack:
         """Return the slack of the member firings; its circuit is None if the slack is unlimited.
 
-        known: an upper bound, returned if no cycle has a smaller ratio.
+        known: an upper bound, returned if no cycle has a smaller ratio of room and member firings.
         """
-        nodes = self._nodes(members)
-        trial, scale = self._largest_room * self._layout.nodes + 1, 1
+        nodes, units = self._nodes(members), self._height_period.denominator
+        # Without a bound the first ratio is larger than all ratios of cycles.
+        ratio = Fraction(self._largest_room * self._layout.nodes + 1)
         if known.time is not None:
-            units = known.time * self._height_period.denominator
-            trial, scale = units.numerator, units.denominator
+            ratio = known.time * units
         best: list[int] | None = None
-        while True:
-            better = self._better(nodes, trial, scale)
-            if better is None:
-                break
-            best, trial, scale = better
+        # Newton's method: the ratio of each cycle is the next trial.
+        while (better := self._better(nodes, ratio)) is not None:
+            best, ratio = better
             if len(nodes) == 1:  # best-first search: the first cycle has the smallest room
                 break
         if best is None:
             return known
-        time = Fraction(trial, scale * self._height_period.denominator)
-        return Slack(time, is_exact=True, circuit=self._circuit(best))
+        return Slack(ratio / units, is_exact=True, circuit=self._circuit(best))
 
     def _nodes(self, members: Sequence[tuple[int, int]]) -> list[int]:
         phases, starts = self._problem.graph.phases, self._layout.starts
@@ -395,19 +395,11 @@ class _Rooms:
             for copy in range(self.copies[actor])
         ]
 
-    def _better(
-        self, nodes: Sequence[int], trial: int, scale: int
-    ) -> tuple[list[int], int, int] | None:
-        """Return the edges, the room and the number of members of a cycle with a smaller ratio.
-
-        None if the ratio trial / scale is the minimum.
-        """
-        backend = self._backend
-        if (
-            ranges.largest_in_better_cycle(trial, scale, len(nodes), self._largest_room)
-            > backend.limit
-        ):
-            backend = compiler.PLAIN
+    def _better(self, nodes: Sequence[int], ratio: Fraction) -> tuple[list[int], Fraction] | None:
+        """Return the edges and the ratio of a cycle with a smaller ratio; None if there is none."""
+        trial, scale = ratio.as_integer_ratio()
+        largest = ranges.largest_in_better_cycle(trial, scale, len(nodes), self._largest_room)
+        backend = self._backend if largest <= self._backend.limit else compiler.PLAIN
         answer = backend.blank(3)
         for node in nodes:
             self._is_member[node] = 1
@@ -415,16 +407,19 @@ class _Rooms:
             *self._out, self._source, self._channel, self._room,
             backend.array(nodes), self._is_member,
         ]  # fmt: skip
-        scratch = list(self._scratch)
+        scratch, cycle = self._scratch, self._cycle
         if backend is not self._backend:
-            arguments = [list(column) for column in arguments]
-            scratch = [list(column) for column in scratch]
-        status = backend.kernel(kernels.better_cycle)(*arguments, trial, scale, *scratch, answer)
+            arguments, scratch = [*map(list, arguments)], [*map(list, scratch)]
+            cycle = list(cycle)
+        status = backend.kernel(kernels.better_cycle)(
+            *arguments, trial, scale, *scratch, cycle, answer
+        )
         for node in nodes:
             self._is_member[node] = 0
         if status != kernels.FOUND:
             return None
-        return [int(edge) for edge in scratch[5][: answer[0]]], int(answer[1]), int(answer[2])
+        edges, room, member_firings = map(int, answer)
+        return [int(edge) for edge in cycle[:edges]], Fraction(room, member_firings)
 
     def _circuit(self, edges: Sequence[int]) -> Circuit:
         """Return the circuit of these edges, which are listed against time."""

@@ -180,7 +180,7 @@ class VaryingGraph:
             return None
         return named_cycle(self.numbers, critical.component, critical.circuit, critical.time)
 
-    def places(self, critical: Critical) -> list[int]:
+    def duration_indices(self, critical: Critical) -> list[int]:
         """Return the index of the duration of each firing on the cycle whose time counts."""
         component, circuit = critical.component, critical.circuit
         if component is None or circuit is None:
