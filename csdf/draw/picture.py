@@ -21,7 +21,7 @@ from csdf.names import quoted, quoted_lines
 
 TEXT_FORMATS = ("svg", "html", "pgf", "tex")
 BINARY_FORMATS = ("png", "pdf")
-NARROW = 4  # ends of an axis this far apart have all digits beside their marks
+NARROW = 4  # an axis up to this ratio of its ends has room for a number at each minor tick
 PGF_FORMATS = ("pgf", "tex")
 # Light and dark are exchanged, hues stay, where a reader of an .svg asks for dark pages.
 DARK = (
@@ -51,13 +51,16 @@ def axis_unit(largest: int) -> AxisUnit:
 
 
 def log_across(axes: Axes) -> None:
-    """Make the axis across logarithmic, with numbers that are far enough from one another."""
+    """Make the horizontal axis logarithmic, with numbers at powers of ten and at 2 and 5 times these.
+
+    A short axis has numbers at all minor ticks.
+    """
     axes.set_xscale("log")
     low, high = axes.get_xlim()
-    digits = "123456789" if high < NARROW * low else "25"
+    labelled = "123456789" if high < NARROW * low else "25"  # first digits of the numbers
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
     axes.xaxis.set_minor_formatter(
-        lambda value, _: f"{value:g}" if f"{value:e}"[0] in digits else ""
+        lambda value, _: f"{value:g}" if f"{value:e}"[0] in labelled else ""
     )
 
 
@@ -105,13 +108,18 @@ POINTS = 7.0  # of texts in a column of a paper
 
 
 def _fit_column(figure: Figure) -> None:
-    """Make a picture as wide as the column that was chosen, if one was; its texts stay readable."""
+    """Scale a picture to the chosen width of a column, if any, with texts of at most POINTS.
+
+    A picture that becomes narrower is at most as high as wide.
+    """
     width = chosen_width()
     if width is None:
         return
-    before, height = figure.get_size_inches()
-    shape = max(1.0, before / height) if width < before else before / height
-    figure.set_size_inches(width, width / shape)
+    previous_width, previous_height = figure.get_size_inches()
+    aspect = previous_width / previous_height
+    if width < previous_width:
+        aspect = max(1.0, aspect)
+    figure.set_size_inches(width, width / aspect)
     for text in figure.findobj(Text):
         if isinstance(text, Text):
             text.set_fontsize(min(float(text.get_fontsize()), POINTS))

@@ -125,8 +125,9 @@ class _BufferedMapping:
             for channel in channels
         ]
         self._occupied = [channel.initial_tokens for channel in channels]
+        # Channels of the bound graph whose tokens are the free space of a buffer.
         spaces = [f"{channel}{SPACE[side]}" for channel, side in self._buffers]
-        self._place = {name: index for index, name in enumerate(spaces)}
+        self._index_of = {name: index for index, name in enumerate(spaces)}
         full = self.mapping_with(self._occupied)  # a space channel for each buffer, without space
         self._bound = bound_graph(graph, platform, full, is_conservative=True)
         self.firings = sum(repetition_vector(self._bound).values())
@@ -146,13 +147,15 @@ class _BufferedMapping:
         if capacities not in self._known:
             self.count += 1
             throughput = self.throughput(capacities)
-            cycle = throughput.critical_cycle.channels if throughput.critical_cycle else ()
-            named = throughput.blocked if throughput.period is None else cycle
-            holding = {self._place[name] for name in named if name in self._place}
             if throughput.period is None and not throughput.blocked:
+                # The deadlock names no cycle, so any limited buffer may cause it.
                 holding = {
                     index for index, capacity in enumerate(capacities) if capacity is not None
                 }
+            else:
+                cycle = throughput.critical_cycle
+                channels = throughput.blocked if cycle is None else cycle.channels
+                holding = {self._index_of[name] for name in channels if name in self._index_of}
             self._known[capacities] = PeriodEvaluation(throughput.period, tuple(sorted(holding)))
         return self._known[capacities]
 
@@ -160,7 +163,7 @@ class _BufferedMapping:
         """Return the throughput with these buffers; None for an unlimited buffer."""
         channels = []
         for channel in self._bound.channels:
-            index = self._place.get(channel.name)
+            index = self._index_of.get(channel.name)
             if index is None:
                 channels.append(channel)
             elif (capacity := capacities[index]) is not None:
