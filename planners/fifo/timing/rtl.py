@@ -47,14 +47,18 @@ def _cluster(
 def padding(read: Numbers, written: int, *, bits: int) -> Cluster:
     """Return an FMPadding. read: numbers of the written words that are read words, not padding.
 
-    The input register holds one word, so a word is read when the preceding moves on (fmpadding.sv).
+    The input register holds one word. A word is read when the preceding read word moves to the output
+    register, which is free after the write of the word before. Source: fmpadding.sv.
     """
     needed = waiting_for_nothing(written)
     # Written words that are padding wait for no read.
     needed[read] = counting(len(read))
-    moved = np.roll(read, 1) - 1
-    moved[0] -= written  # of the frame before
-    waits = [Wait(waiter=1, source=0, events=needed), Wait(waiter=0, source=1, events=moved)]
+    before_preceding = np.roll(read, 1) - 1
+    before_preceding[0] -= written  # the word that precedes the first is of the frame before
+    waits = [
+        Wait(waiter=1, source=0, events=needed),
+        Wait(waiter=0, source=1, events=before_preceding),
+    ]
     return _cluster(len(read), written, (bits, bits), waits)
 
 
@@ -66,50 +70,45 @@ def sliding_window(fetched: Numbers, first: Numbers, room: int, read: int, *, bi
     is still needed; a frame begins when the preceding frame is written.
     Source: swg_template_default.sv.
     """
-    written = len(fetched)
-    allowed = _fetches_before_reading(fetched, first, room, read)
-    # Fetch q follows write q - 1, which frees the output register; the last of the `allowed` fetches is
-    # number allowed - 1.
-    freeing = np.where(allowed >= 2, allowed - 2, waiting_for_nothing(read))
+    nothing = waiting_for_nothing(read)
+    last = _fetches_before_reading(fetched, first, room, read) - 1
+    # Fetch q follows write q - 1, which frees the output register.
+    freeing = np.where(last >= 1, last - 1, nothing)
     freeing[0] = -1  # the preceding frame is written
     waits = [
         Wait(waiter=1, source=0, events=fetched, delay=2),
         Wait(waiter=0, source=1, events=freeing),
     ]
-    # The last allowed fetch also waits for the read of its word. The order of reads implies this wait,
-    # except for the directly preceding read and later reads.
-    last = np.where(allowed > 0, fetched[np.maximum(allowed - 1, 0)], waiting_for_nothing(read))
-    binds = (allowed > 0) & (last >= counting(read) - 1)
+    # The last fetch also waits for the read of its word. The order of reads implies this wait, except
+    # for the directly preceding read and later reads.
+    word = fetched[np.maximum(last, 0)]
+    binds = (last >= 0) & (word >= counting(read) - 1)
     if binds.any():
-        binding = np.where(binds, last, waiting_for_nothing(read))
-        waits.append(Wait(waiter=0, source=0, events=binding, delay=2))
-    return _cluster(read, written, (bits, bits), waits)
+        waits.append(Wait(waiter=0, source=0, events=np.where(binds, word, nothing), delay=2))
+    return _cluster(read, len(fetched), (bits, bits), waits)
 
 
 def _fetches_before_reading(fetched: Numbers, first: Numbers, room: int, read: int) -> Numbers:
     """Return the minimum number of fetches before each read.
 
-    For read j it is the smallest q with two properties. Word j - room, which read j overwrites, is not
-    needed after fetch q - 1: j - room < first[q - 1], or q = 0. And no later fetch until the next jump
-    backwards needs it: j - room < fetched[q].
+    Read j overwrites word j - room. The number is the smallest q with two properties: the word is not
+    needed after fetch q - 1 (j - room < first[q - 1], or q = 0), and fetch q, like those after it
+    until the next jump backwards, fetches a later word (j - room < fetched[q]).
     """
-    # The word that this read overwrites in the circular buffer; more room than words has no effect.
-    oldest = counting(read) - min(room, read)
-    needed_until = np.concatenate(
-        ([0], np.maximum.accumulate(first))
-    )  # still needed before fetch q
-    written = len(fetched)
-    allowed = np.minimum(np.searchsorted(needed_until, oldest, side="right"), written).astype(
-        np.int64
-    )
-    following = np.append(fetched, read)  # after the last fetch no word is needed
-    run = np.concatenate(([0], np.cumsum(np.diff(following) <= 0)))  # of increasing fetched words
-    # One sorted key for run and word lets a binary search replace a scan within each run.
-    ordered = run * (read + 1) + following
-    while len(late := np.flatnonzero(oldest >= following[allowed])):
-        sought = run[allowed[late]] * (read + 1) + oldest[late]
-        allowed[late] = np.searchsorted(ordered, sought, side="right")
-    return np.maximum.accumulate(allowed)
+    overwritten = counting(read) - min(room, read)  # more room than words has no effect
+    # First property: before fetch q, all words from first_needed[q] on may be needed.
+    first_needed = np.concatenate(([0], np.maximum.accumulate(first)))
+    fetches = np.searchsorted(first_needed, overwritten, side="right").astype(np.int64)
+    fetches = np.minimum(fetches, len(fetched))
+    # Second property: skip the fetches of a run of increasing words up to the overwritten word. The
+    # next fetch may begin a run that needs the word again. After the last fetch no word is needed.
+    following = np.append(fetched, read)
+    run = np.concatenate(([0], np.cumsum(np.diff(following) <= 0)))
+    ordered = run * (read + 1) + following  # sorted by run and word, for a binary search in a run
+    while len(late := np.flatnonzero(overwritten >= following[fetches])):
+        sought = run[fetches[late]] * (read + 1) + overwritten[late]
+        fetches[late] = np.searchsorted(ordered, sought, side="right")
+    return np.maximum.accumulate(fetches)
 
 
 def sliding_window_parallel(last: Numbers, read: int, *, bits: tuple[int, int]) -> Cluster:
@@ -148,22 +147,25 @@ def widening(words: int, ratio: int, *, bits: int) -> Cluster:
 def narrowing(words: int, ratio: int, *, bits: int) -> Cluster:
     """Return a width converter that writes `ratio` words for each word that it reads.
 
-    A read in dwc.sv is not always the maximum of its waits. Suppose that the next word is not available
-    when the last part of the preceding word leaves the register, and that the output is refused in this
-    cycle. Then the next word is read after the last part but one has left. Such a refusal ends one
-    cycle after the read that makes space, so the next word is read at most 2 cycles after the read that
-    makes space for the last part but one. Source: dwc.sv.
+    A word is read when the last part of the preceding word leaves the shift register. A part leaves the
+    shift register one cycle after the write of the part two before it.
+
+    With refused output a read is not a maximum of waits. Suppose that the next word is not available
+    when the last part of the preceding word leaves the shift register, and that the output is refused
+    in this cycle. Then the next word is read one cycle after the write of the last part but one. This
+    write is one cycle after the read that makes its space, so a lock of 2 cycles bounds the read.
+    Source: dwc.sv.
     """
-    produced = words * ratio
+    produced, first_part = words * ratio, counting(words) * ratio
     firsts = waiting_for_nothing(produced)
     # Only the first part of a word waits for its read; the others follow in order.
     firsts[::ratio] = counting(words)
     waits = [
         Wait(waiter=1, source=0, events=firsts, delay=2),
-        Wait(waiter=0, source=1, events=counting(words) * ratio - 3),
+        Wait(waiter=0, source=1, events=first_part - 1 - 2),
     ]
-    read = counting(words)
-    lock = Lock(sequence=0, events=read, words=read * ratio, held=2, delay=2)
+    # The lock names the last part but one, 2 before the first part of the word that is read.
+    lock = Lock(sequence=0, events=counting(words), words=first_part, held=2, delay=2)
     return _cluster(words, produced, (bits, bits // ratio), waits, read_gap=ratio, lock=lock)
 
 
@@ -185,10 +187,9 @@ def matrix_vector(
     in a memory of a power of two, and P, the prefetch, reads it one step before C, the computation.
 
     A result that waits in the queue after a refused result stops the computation (`OLock`) until the
-    queue is empty. This delay is no maximum of waits, but a maximum bounds it: results in the queue
-    leave in successive cycles as soon as there is space, so the last but one leaves one cycle after the
-    read that makes its space, and two cycles later the lock opens. So a step of a result is no later
-    than without the lock, or than 3 cycles after the read that makes space for the result 2 before it.
+    queue is empty. This delay is no maximum of waits, but a lock of 3 cycles bounds it. Results in the
+    queue leave in successive cycles as soon as there is space. The last but one leaves one cycle after
+    the read that makes its space, and the computation continues two cycles later.
     Source: mvu_vvu_axi.sv, replay_buffer.sv.
     """
     synapse, neuron = folds
@@ -209,18 +210,19 @@ def matrix_vector(
 
 
 def _replay(step: Numbers, synapse: int, neuron: int, read: int) -> list[Wait]:
-    """Return the waits of the memory of replayed words: data before use, and room before data."""
-    # The replay memory has a power of two of words (replay_buffer.sv).
-    room = 1 << (synapse - 1).bit_length() if synapse > 1 else 2
-    fold = step % (synapse * neuron) // synapse
-    needed = np.where(
-        fold == 0,
-        step // (synapse * neuron) * synapse + step % synapse,
-        waiting_for_nothing(len(step)),
-    )
+    """Return the waits of the replay memory: data before use, and room before data.
+
+    Each of the `neuron` folds uses all `synapse` words of a vector, a word in each step. Only the first
+    fold waits for the read of a word. A read waits until the last fold has used the word that the read
+    overwrites.
+    """
+    room = max(2, 1 << (synapse - 1).bit_length())  # words, a power of two (replay_buffer.sv)
+    vector, step_of_vector = np.divmod(step, synapse * neuron)
+    fold, word = np.divmod(step_of_vector, synapse)
+    needed = np.where(fold == 0, vector * synapse + word, waiting_for_nothing(len(step)))
     overwritten = counting(read) - room
-    vector, word = np.divmod(overwritten, synapse)
-    last_use = vector * synapse * neuron + (neuron - 1) * synapse + word
+    old_vector, old_word = np.divmod(overwritten, synapse)
+    last_use = (old_vector * neuron + neuron - 1) * synapse + old_word
     return [
         Wait(waiter=2, source=0, events=needed, delay=2),
         Wait(waiter=0, source=2, events=last_use - 1),  # P reads one step before C computes
