@@ -23,7 +23,7 @@ from math import ceil, lcm
 from typing import NamedTuple
 
 from csdf.search.evaluator import CapacityEvaluator, Obstacles
-from csdf.search.learned_bounds import Cycles, Demand, Sufficient
+from csdf.search.learned_bounds import CycleDemands, Demand, Sufficient
 from csdf.search.liveness_bounds.linear_programs import LinearProgram, solved
 from csdf.search.variables import Distribution, Variable, size_of
 
@@ -65,7 +65,7 @@ class CuttingPlanes:
         self._least = [variable.least for variable in variables]
         self._steps = [variable.step for variable in variables]
         self._weights = [variable.weight for variable in variables]
-        self._cycles = Cycles(self._steps, self._weights)
+        self._cycles = CycleDemands(self._steps, self._weights)
         self._cuts: dict[tuple[tuple[int, int], ...], None] = {}
         self._is_sufficient: Sufficient = lambda _: False
         self._evaluations = max(ROUND_EVALUATIONS, int(ROUND_SHARE * len(variables)))  # of a round

@@ -3,11 +3,11 @@
 A distribution is a tuple of capacities, one for each `Variable`. It is evaluated as a graph in
 which a space channel bounds each searched channel. The reason is the critical cycle: as long as the
 searched spaces on it keep their capacities, the period cannot become shorter. `learned_bounds` derives
-stronger constraints from the same cycle: a `Cycle` for each simple cycle within it (`Rounds`).
+stronger constraints from the same cycle: a `DependencyCycle` for each simple cycle within it.
 
 Three notions have "cycle" in their name. A phase cycle is a firing of each phase of an actor, and
 `copies` counts phase cycles of a periodic schedule. A `Circuit` is a cycle of the constraint graph of
-this schedule, whose nodes are phases of copies. A `Cycle` is a linear constraint on capacities.
+this schedule, whose nodes are phases of copies. A `DependencyCycle` is a constraint on capacities.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from csdf.analysis.consistency import cycle_vector
 from csdf.analysis.periodic import Circuit, PeriodicProblem, PeriodicSolution, require_room
 from csdf.errors import GaveUp
 from csdf.model.graph import Graph
-from csdf.search.learned_bounds import Cycle, Rounds, Sufficient
+from csdf.search.learned_bounds import CycleDecomposition, DependencyCycle, Sufficient
 from csdf.search.variables import Variable, with_searched_spaces
 from csdf.status import Why, because
 from csdf.time_limit import Stop
@@ -44,15 +44,15 @@ class PeriodEvaluation(NamedTuple):
 
     holding: positions of the variables with space on the critical cycle. No distribution has a shorter
     period unless one of them gets a larger capacity. cycles: the linear constraints of the critical
-    cycle; empty if an actor on it has several phases. deep: pairs of a variable and the smallest
+    cycle; empty if an actor on it has several phases. minimums: pairs of a variable and the smallest
     capacity at which its storage has a longer read delay (FIFOs of planners.fifo.hls); the reason
     holds for distributions with at least these capacities.
     """
 
     period: Fraction | None
     holding: tuple[int, ...]
-    cycles: tuple[Cycle, ...] = ()
-    deep: tuple[tuple[int, int], ...] = ()
+    cycles: tuple[DependencyCycle, ...] = ()
+    minimums: tuple[tuple[int, int], ...] = ()
 
 
 class Obstacles(NamedTuple):
@@ -63,7 +63,7 @@ class Obstacles(NamedTuple):
     """
 
     holding: tuple[tuple[int, ...], ...]
-    cycles: tuple[Cycle, ...]
+    cycles: tuple[DependencyCycle, ...]
 
 
 class Evaluates(Protocol):
@@ -215,7 +215,9 @@ class _System:
         self._is_fixed = fixed_copies is not None
         self._copies = [min(count, fixed_copies or 1) for count in problem.cycles]
         spaces = enumerate(zip(owners, occupied, strict=True), self._first)
-        self._rounds = Rounds(problem.graph, problem.cycles, dict(spaces), is_timed=not only_live)
+        self._decomposition = CycleDecomposition(
+            problem.graph, problem.cycles, dict(spaces), is_timed=not only_live
+        )
         self._has_zero_times = 0 in problem.graph.duration
 
     def evaluate(self, capacities: tuple[int | None, ...]) -> PeriodEvaluation:
@@ -227,8 +229,8 @@ class _System:
         solution = self._refined(unit_times=True) if needs_units else None
         if solution is None or (solution.period is not None and not self._only_live):
             solution = self._refined(unit_times=False)
-        rounds = self._rounds.of(solution.circuit, self._stop)
-        return PeriodEvaluation(solution.period, self._holding(solution.circuit), rounds)
+        cycles = self._decomposition.of(solution.circuit, self._stop)
+        return PeriodEvaluation(solution.period, self._holding(solution.circuit), cycles)
 
     def obstacles(self, capacities: tuple[int | None, ...], is_sufficient: Sufficient) -> Obstacles:
         """Return the slow cycles of K-periodic schedules, the critical cycle first.
@@ -273,11 +275,11 @@ class _System:
             if circuit.height <= 0 or not is_sufficient(Fraction(circuit.time) / circuit.height)
         ]
         holding = [self._holding(solution.circuit)]
-        cycles = dict.fromkeys(self._rounds.of(solution.circuit, self._stop))
+        cycles = dict.fromkeys(self._decomposition.of(solution.circuit, self._stop))
         for circuit in slow:
             if self._is_fixed or self._problem.is_exact(solution.copies, circuit):
                 holding.append(self._holding(circuit))
-            cycles |= dict.fromkeys(self._rounds.of(circuit, self._stop))
+            cycles |= dict.fromkeys(self._decomposition.of(circuit, self._stop))
         return Obstacles(tuple(dict.fromkeys(holding)), tuple(cycles))
 
     def _look(self) -> None:

@@ -19,7 +19,13 @@ from typing import NamedTuple
 
 from csdf.bisection import first_above_zero
 from csdf.search.evaluator import Evaluates, PeriodEvaluation
-from csdf.search.learned_bounds import Cuts, Cycle, Cycles, InsufficientRegion, Sufficient
+from csdf.search.learned_bounds import (
+    Cuts,
+    CycleDemands,
+    DependencyCycle,
+    InsufficientRegion,
+    Sufficient,
+)
 from csdf.search.symmetry import Permutation
 from csdf.search.variables import Variable, size_of
 
@@ -30,7 +36,7 @@ class Known(NamedTuple):
     """The cuts and cycles that a search has found so far."""
 
     cuts: list[InsufficientRegion]
-    cycles: list[Cycle]
+    cycles: list[DependencyCycle]
 
     @property
     def joined(self) -> list[Collection[int]]:
@@ -59,7 +65,7 @@ class Exploration:
         self._steps = [variable.step for variable in variables]
         self._weights = [variable.weight for variable in variables]
         self.cuts = Cuts(self._steps, self._weights)
-        self.cycles = Cycles(self._steps, self._weights)
+        self.cycles = CycleDemands(self._steps, self._weights)
         minimum = tuple(variable.least for variable in variables)
         self.lower_bound = size_of(variables, minimum)
         # Entries: bound, negated size, capacities, version of the constraints that gave the bound. Of
@@ -137,7 +143,7 @@ class Exploration:
             self.learn_cycle(cycle)
         return evaluation
 
-    def learn_cycle(self, cycle: Cycle) -> None:
+    def learn_cycle(self, cycle: DependencyCycle) -> None:
         """Record a cycle and its images under the symmetries."""
         self.cycles.add(cycle)
         for symmetry in self._symmetries:

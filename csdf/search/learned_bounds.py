@@ -2,12 +2,14 @@
 
 A cut states that at least one capacity of a set has to be larger. A cycle of dependencies exists in
 every distribution: a consumer waits for the tokens that it consumes, a producer for the space that it
-fills. Tokens and capacities determine how many firings earlier the awaited firing is. In iterations,
-this distance is at most the number of tokens on the channel divided by the tokens that pass the channel
-in an iteration. Around the cycle, the distances add up to a whole number of firings of the first actor.
-So the period is at least the time of the cycle divided by the largest such number that the tokens on it
-allow, and a required period demands a sum of capacities. One demand covers all corners of a trade-off
-along a path; a cut excludes a single corner.
+fills. A required period demands tokens and space on the cycle, so a sum of capacities. One demand
+covers all corners of a trade-off along a path; a cut excludes a single corner.
+
+For example, `a` of duration 2 produces 2 tokens, and `b` of duration 3 consumes 3, on an empty channel
+of capacity c. In an iteration `a` fires 3 times, `b` 2 times, and 6 tokens pass. The cycle has time
+2 + 3 and c tokens, which are c / 6 iterations, so a period of at most 6 demands 5 / (c / 6) <= 6, or
+c >= 5. Around the cycle is a whole number of firings of `a`, at most 3 c / 6 of them. With 2 firings,
+2/3 of an iteration, the period is 15/2. So 3 are needed, and c >= 6.
 
 Source: Reiter, Scheduling parallel computations, Journal of the ACM 15(4), 1968 (cycles of marked
 graphs). Ours is the count of firings where rates differ: rounding to whole ones makes a demand larger.
@@ -20,7 +22,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from itertools import chain
-from math import gcd, lcm
+from math import ceil, gcd, lcm
 from typing import NamedTuple
 
 from csdf.analysis.periodic import Circuit
@@ -36,7 +38,7 @@ from csdf.time_limit import Stop
 LOG = Log("csdf.search")
 
 Sufficient = Callable[[Fraction | None], bool]  # a test of a period; None is a deadlock
-MOST_TURNS = 1 << 60  # firings that a demand counts at most
+MOST_FIRINGS = 1 << 60  # on a cycle, that a demand counts at most
 
 
 def fast_enough(required: Fraction | None) -> Sufficient:
@@ -48,21 +50,22 @@ class InsufficientRegion(NamedTuple):
     """A region without any sufficient distribution: each of its variables is at most its limit.
 
     limits: from the position of a variable to the largest capacity in the region; a variable without
-    a limit may have any capacity. Every sufficient distribution exceeds at least one limit. deep:
-    positions with the smallest capacity in the region, from which on storage is slower by itself.
+    a limit may have any capacity. Every sufficient distribution exceeds at least one limit, or has a
+    capacity below its minimum. minimums: pairs of a position and a capacity at which the storage has a
+    longer read delay. With less capacity it is faster, so the region begins at these.
     """
 
     limits: Mapping[int, int]
-    deep: tuple[tuple[int, int], ...] = ()
+    minimums: tuple[tuple[int, int], ...] = ()
 
     def moved(self, where: Mapping[int, int] | Sequence[int]) -> InsufficientRegion:
         """Return the limits of the region with other positions of its variables."""
         return InsufficientRegion({where[index]: limit for index, limit in self.limits.items()})
 
     def holds(self, capacities: Sequence[int]) -> bool:
-        """Whether the distribution lies in the region."""
+        """Whether the distribution is in the region."""
         return all(capacities[index] <= limit for index, limit in self.limits.items()) and all(
-            capacities[index] >= minimum for index, minimum in self.deep
+            capacities[index] >= minimum for index, minimum in self.minimums
         )
 
 
@@ -173,7 +176,7 @@ class _CutTable:
         return int(total), self._table.first
 
 
-class Cycle(NamedTuple):
+class DependencyCycle(NamedTuple):
     """A cycle of dependencies between actors of one phase.
 
     time: of its firings, in sequence. tokens: on the cycle, in iterations, without the capacities
@@ -186,7 +189,7 @@ class Cycle(NamedTuple):
     shares: tuple[tuple[int, Fraction], ...]
     firings: tuple[int, ...]
 
-    def moved(self, where: Mapping[int, int] | Sequence[int]) -> Cycle:
+    def moved(self, where: Mapping[int, int] | Sequence[int]) -> DependencyCycle:
         """Return the cycle with other positions of its variables."""
         return self._replace(
             shares=tuple(sorted((where[index], share) for index, share in self.shares))
@@ -210,7 +213,7 @@ class Demand(NamedTuple):
     row: int
 
 
-class Cycles:
+class CycleDemands:
     """The cycles of dependencies found so far, and their demands for the periods that are searched.
 
     steps: distance between useful capacities of each variable. weights: cost of one token.
@@ -219,7 +222,8 @@ class Cycles:
     def __init__(self, steps: Sequence[int], weights: Sequence[int]) -> None:
         self._steps = list(steps)
         self._weights = list(weights)
-        self._turns: dict[Cycle, list[int]] = {}  # least whole firings, for each of its `firings`
+        # For each of the `firings` of a cycle, the minimum number of these on the cycle.
+        self._minimum_firings: dict[DependencyCycle, list[int]] = {}
         self._demands: dict[tuple[tuple[int, int], ...], Demand] = {}
         self._rows: list[Demand] = []
         self._is_sufficient: Sufficient | None = None
@@ -232,38 +236,45 @@ class Cycles:
     def __len__(self) -> int:
         return len(self._demands)
 
-    def __iter__(self) -> Iterator[Cycle]:
-        return iter(self._turns)
+    def __iter__(self) -> Iterator[DependencyCycle]:
+        return iter(self._minimum_firings)
 
     def demands(self) -> Iterator[Demand]:
         """Yield the demands of the cycles for the periods that are searched."""
         yield from self._rows
 
-    def add(self, cycle: Cycle) -> None:
+    def add(self, cycle: DependencyCycle) -> None:
         """Store a cycle if it passes through the space of a searched channel."""
-        if cycle.shares and cycle not in self._turns:
-            self._turns[cycle] = [1] * len(cycle.firings)
+        if cycle.shares and cycle not in self._minimum_firings:
+            self._minimum_firings[cycle] = [1] * len(cycle.firings)
             if self._is_sufficient is not None:
                 self._demand(cycle, self._is_sufficient)
 
     def tighten(self, is_sufficient: Sufficient) -> None:
         """Update the demands to a test of sufficiency that is at least as strict as the last one."""
         self._is_sufficient = is_sufficient
-        for cycle in self._turns:
+        for cycle in self._minimum_firings:
             self._demand(cycle, is_sufficient)
 
-    def _demand(self, cycle: Cycle, is_sufficient: Sufficient) -> None:
-        turns = self._turns[cycle]
+    def _demand(self, cycle: DependencyCycle, is_sufficient: Sufficient) -> None:
+        """Compute the demand of a cycle, and store it unless an equal or stronger demand exists."""
+        minimums = self._minimum_firings[cycle]
         for index, firings in enumerate(cycle.firings):
-            turns[index] = _least_turns(cycle.time * firings, turns[index], is_sufficient)
+            minimums[index] = _smallest_divisor(
+                cycle.time * firings, minimums[index], is_sufficient
+            )
         # Around the cycle is a whole number of firings of each actor on it: each count that is
         # rounded up is a bound, and the largest is the strongest.
-        whole = max(map(Fraction, turns, cycle.firings)) - cycle.tokens
-        scale = lcm(*(share.denominator for _, share in cycle.shares))
+        iterations = max(map(Fraction, minimums, cycle.firings)) - cycle.tokens
+        # The sum of shares times capacities is at least `iterations`; scaled, the factors are
+        # integers without a common divisor.
+        shares = [share for _, share in cycle.shares]
+        scale = Fraction(
+            lcm(*(share.denominator for share in shares)),
+            gcd(*(share.numerator for share in shares)),
+        )
         terms = tuple((index, int(share * scale)) for index, share in cycle.shares)
-        shared = gcd(*(factor for _, factor in terms))
-        terms = tuple((index, factor // shared) for index, factor in terms)
-        minimum = -int(-whole * scale / shared // 1)
+        minimum = ceil(iterations * scale)
         previous = self._demands.get(terms)
         if previous is None or previous.least < minimum:
             # The sum changes only in multiples of this unit, by which the kernel rounds up.
@@ -304,11 +315,15 @@ class Cycles:
         return total, None if missing <= 0 else self._split(capacities, missing, self._rows[first])
 
     def _split(self, capacities: Sequence[int], missing: int, demand: Demand) -> InsufficientRegion:
-        """Return a cut in which the shortfall, less one step, is added to the largest capacity."""
+        """Return a cut at these capacities, with the largest term raised while the demand is unmet.
+
+        missing: by which the sum falls short of the demand.
+        """
         limits = {index: capacities[index] for index, _ in demand.terms}
         index, factor = max(demand.terms, key=lambda term: term[1] * capacities[term[0]])
         step = self._steps[index]
-        limits[index] += (-(-missing // (factor * step)) - 1) * step
+        unmet_steps = (missing - 1) // (factor * step)
+        limits[index] += unmet_steps * step
         return InsufficientRegion(limits)
 
 
@@ -349,17 +364,17 @@ class _DemandTable:
         return int(total), first, self._table.lacking if first >= 0 else 0
 
 
-def _least_turns(time: int, minimum: int, is_sufficient: Sufficient) -> int:
-    """Return the smallest integer from `minimum` on for which the time gives a sufficient period."""
+def _smallest_divisor(time: int, minimum: int, is_sufficient: Sufficient) -> int:
+    """Return the smallest integer from `minimum` on by which time is divided to a sufficient period."""
 
-    def suffices(turns: int) -> bool:
-        return is_sufficient(Fraction(time, turns))
+    def suffices(firings: int) -> bool:
+        return is_sufficient(Fraction(time, firings))
 
     if time == 0 or suffices(minimum):
         return minimum
     low, high = minimum, 2 * minimum
     # Galloping from the previous count: tests only become stricter, so that the count never falls.
-    while not suffices(high) and high < MOST_TURNS:
+    while not suffices(high) and high < MOST_FIRINGS:
         low, high = high, 2 * high
     return first_between(low, high, suffices)
 
@@ -369,8 +384,8 @@ HOPS_PER_LOOK = 10_000  # hops of one cycle, or cycles, between two looks at the
 Hop = tuple[int, int]  # an actor, and the channel from it to the next one
 
 
-class Rounds:
-    """The simple cycles within critical cycles of one graph, in terms of the variables.
+class CycleDecomposition:
+    """Decomposes critical cycles of one graph into simple cycles, in terms of the variables.
 
     A critical cycle may pass an actor several times. The part between two passes is a cycle too,
     often with a stronger demand. cycles: phase cycles of each actor in an iteration. spaces: by space
@@ -390,7 +405,7 @@ class Rounds:
         self._spaces = spaces
         self._is_timed = is_timed
 
-    def of(self, circuit: Circuit, stop: Stop) -> tuple[Cycle, ...]:
+    def of(self, circuit: Circuit, stop: Stop) -> tuple[DependencyCycle, ...]:
         """Return the critical cycle and its simple cycles; () where an actor has several phases.
 
         Edges that only order the firings of an actor are omitted: the channels alone form a cycle.
@@ -399,13 +414,13 @@ class Rounds:
         if not hops or any(self._graph.phases[actor] > 1 for actor, _ in hops):
             return ()
         distinct: dict[tuple[Hop, ...], None] = {}
-        rounds = chain((hops,), self._from_rarest(hops), _simple(hops))
-        for number, hops_of_round in enumerate(rounds):
-            if number % HOPS_PER_LOOK == 0 or len(hops_of_round) > HOPS_PER_LOOK:
+        cycles = chain((hops,), self._from_rarest(hops), _simple(hops))
+        for number, hops_of_cycle in enumerate(cycles):
+            if number % HOPS_PER_LOOK == 0 or len(hops_of_cycle) > HOPS_PER_LOOK:
                 stop.look()
             # A long critical cycle mostly repeats one simple cycle.
-            distinct[tuple(hops_of_round)] = None
-        return tuple(dict.fromkeys(self._cycle(hops_of_round) for hops_of_round in distinct))
+            distinct[tuple(hops_of_cycle)] = None
+        return tuple(dict.fromkeys(map(self._cycle, distinct)))
 
     def _from_rarest(self, hops: Sequence[Hop]) -> Iterator[Sequence[Hop]]:
         """Yield the parts of the cycle between firings of the actor with the fewest firings."""
@@ -416,7 +431,8 @@ class Rounds:
         for begin, end in zip(begins, [*begins[1:], len(hops)], strict=True):
             yield turned[begin:end]
 
-    def _cycle(self, hops: Sequence[Hop]) -> Cycle:
+    def _cycle(self, hops: Sequence[Hop]) -> DependencyCycle:
+        """Return the time, tokens and variables of a cycle of channels."""
         graph = self._graph
         time, tokens = 0, Fraction(0)
         shares: dict[int, Fraction] = {}
@@ -430,7 +446,7 @@ class Rounds:
             else:
                 tokens += Fraction(count * graph.initial_tokens[channel], passing)
         firings = tuple(sorted({self._cycles[actor] for actor, _ in hops}))
-        return Cycle(time, tokens, tuple(sorted(shares.items())), firings)
+        return DependencyCycle(time, tokens, tuple(sorted(shares.items())), firings)
 
 
 def _simple(hops: Sequence[Hop]) -> Iterator[Sequence[Hop]]:

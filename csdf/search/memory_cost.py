@@ -223,7 +223,8 @@ class StepSearch:
                 if is_sufficient(evaluation.period):
                     return capacities
                 cut = InsufficientRegion(
-                    {index: capacities[index] for index in evaluation.holding}, evaluation.deep
+                    {index: capacities[index] for index in evaluation.holding},
+                    evaluation.minimums,
                 )
                 self._cuts.append(cut)
             heapq.heappop(self._queue)

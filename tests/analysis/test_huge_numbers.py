@@ -13,7 +13,7 @@ from csdf.kernels import compile as compiler
 from csdf.kernels import ranges
 from csdf.model.builder import GraphBuilder
 from csdf.model.indexed import indexed
-from csdf.search.learned_bounds import Cuts, Cycle, Cycles, InsufficientRegion
+from csdf.search.learned_bounds import Cuts, CycleDemands, DependencyCycle, InsufficientRegion
 from csdf.search.trade_off import smallest_storage
 from tests import both_kernels
 from tests.both_kernels import BOTH
@@ -60,22 +60,22 @@ def test_storage_of_huge_tokens_is_a_multiple_of_that_of_one(number):
 def test_cuts_and_demands_of_huge_capacities_are_no_smaller(monkeypatch, backend, number):
     both_kernels.use(monkeypatch, backend)
     # Four variables each of which has to hold one token more than `number`, at 5 a token.
-    cuts, demands = Cuts([1] * 4, [5] * 4), Cycles([1] * 4, [5] * 4)
+    cuts, demands = Cuts([1] * 4, [5] * 4), CycleDemands([1] * 4, [5] * 4)
     demands.tighten(lambda period: period is not None and period <= 1)
     for variable in range(4):
         cuts.add(InsufficientRegion({variable: number}))
         share = Fraction(1, number + 1)
-        demands.add(Cycle(1, Fraction(0), ((variable, share),), (1,)))
+        demands.add(DependencyCycle(1, Fraction(0), ((variable, share),), (1,)))
     assert cuts.bound([0] * 4)[0] == 4 * 5 * (number + 1)
     assert demands.bound([0] * 4)[0] == 4 * 5 * (number + 1)
 
 
 def test_a_table_of_demands_takes_a_huge_one_later():
-    demands = Cycles([1], [1])
+    demands = CycleDemands([1], [1])
     demands.tighten(lambda period: period is not None and period <= 1)
-    demands.add(Cycle(1, Fraction(0), ((0, Fraction(1, 3)),), (1,)))
+    demands.add(DependencyCycle(1, Fraction(0), ((0, Fraction(1, 3)),), (1,)))
     assert demands.bound([0])[0] == 3
-    demands.add(Cycle(1, Fraction(0), ((0, Fraction(1, 2**70)),), (1,)))
+    demands.add(DependencyCycle(1, Fraction(0), ((0, Fraction(1, 2**70)),), (1,)))
     assert demands.bound([0])[0] == 2**70
 
 

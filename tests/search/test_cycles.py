@@ -12,7 +12,7 @@ from csdf.generation import GraphShape, random_graph
 from csdf.model.builder import GraphBuilder
 from csdf.model.indexed import indexed
 from csdf.search.evaluator import CapacityEvaluator
-from csdf.search.learned_bounds import Cycle, Cycles, Rounds
+from csdf.search.learned_bounds import CycleDecomposition, CycleDemands, DependencyCycle
 from csdf.search.trade_off import pareto_front
 from csdf.search.variables import SearchSpace, prepared
 from csdf.time_limit import Stop
@@ -63,7 +63,7 @@ def test_no_distribution_is_faster_than_cycles_of_others_allow(shape, only_live)
         steps, weights = [one.step for one in variables], [one.weight for one in variables]
         for _ in range(6):
             one, other = (drawn_capacities(random, variables) for _ in range(2))
-            cycles = Cycles(steps, weights)
+            cycles = CycleDemands(steps, weights)
             for cycle in evaluator.evaluate(one).cycles:
                 cycles.add(cycle)
             period = evaluator.evaluate(other).period
@@ -89,11 +89,13 @@ def test_a_path_of_channels_demands_the_sum_of_their_capacities():
     ):
         graph.channel(producer, 1, consumer, taken, name=name)
     kept, variables, _ = prepared(graph.graph(), SearchSpace())
-    path = Cycle(12, Fraction(0), tuple((place, Fraction(1, 10)) for place in range(3)), (1, 10))
+    path = DependencyCycle(
+        12, Fraction(0), tuple((place, Fraction(1, 10)) for place in range(3)), (1, 10)
+    )
     evaluator = CapacityEvaluator(kept, variables)
     assert path in evaluator.evaluate((4, 5, 10)).cycles
     for period, tokens in ((12, 10), (11, 20), (6, 20), (4, 30)):
-        cycles = Cycles([1, 1, 1], [1, 1, 1])
+        cycles = CycleDemands([1, 1, 1], [1, 1, 1])
         cycles.add(path)
         cycles.tighten(lambda found, period=period: found <= period)
         assert cycles.bound((0, 0, 0))[0] == tokens
@@ -101,8 +103,8 @@ def test_a_path_of_channels_demands_the_sum_of_their_capacities():
 
 
 def test_a_demand_grows_with_a_stricter_test_and_changes_are_counted():
-    cycles = Cycles([1, 1], [1, 1])
-    cycles.add(Cycle(6, Fraction(1), ((0, Fraction(1, 2)), (1, Fraction(1, 2))), (2,)))
+    cycles = CycleDemands([1, 1], [1, 1])
+    cycles.add(DependencyCycle(6, Fraction(1), ((0, Fraction(1, 2)), (1, Fraction(1, 2))), (2,)))
     assert cycles.bound((0, 0)) == (0, None)
     bounds = []
     for period in (12, 3, 2):
@@ -118,13 +120,15 @@ def test_the_bound_is_at_most_the_least_cost_of_meeting_all_demands(seed):
     random = Random(seed)
     steps = [random.choice((1, 2, 3)) for _ in range(3)]
     weights = [random.randint(0, 4) for _ in range(3)]
-    cycles = Cycles(steps, weights)
+    cycles = CycleDemands(steps, weights)
     cycles.tighten(lambda found: found <= 1)
     demands = []
     for _ in range(random.randint(1, 4)):
         places = sorted(random.sample(range(3), random.randint(1, 3)))
         shares = tuple((place, Fraction(random.randint(1, 3), 6)) for place in places)
-        cycle = Cycle(random.randint(1, 3), Fraction(random.randint(0, 4), 6), shares, (2,))
+        cycle = DependencyCycle(
+            random.randint(1, 3), Fraction(random.randint(0, 4), 6), shares, (2,)
+        )
         cycles.add(cycle)
         demands.append(cycle)
     now = tuple(step * random.randint(0, 3) for step in steps)
@@ -153,29 +157,29 @@ def test_the_bound_is_at_most_the_least_cost_of_meeting_all_demands(seed):
 @pytest.mark.usefixtures("_backend")
 def test_numbers_that_64_bits_do_not_hold_are_added_up_all_the_same():
     time, weight = 1 << 50, 1 << 40
-    cycles = Cycles([1, 1], [weight, 1])
+    cycles = CycleDemands([1, 1], [weight, 1])
     cycles.tighten(lambda found: found <= 1)
-    cycles.add(Cycle(time, Fraction(0), ((0, Fraction(1)),), (1,)))
+    cycles.add(DependencyCycle(time, Fraction(0), ((0, Fraction(1)),), (1,)))
     assert cycles.bound((0, 0))[0] == time * weight
     assert cycles.bound((time, 0)) == (0, None)
 
 
 @pytest.mark.usefixtures("_backend")
 def test_small_numbers_give_way_to_large_ones():
-    cycles = Cycles([1, 1], [1, 1])
+    cycles = CycleDemands([1, 1], [1, 1])
     cycles.tighten(lambda found: found <= 1)
-    cycles.add(Cycle(3, Fraction(0), ((0, Fraction(1)),), (1,)))
+    cycles.add(DependencyCycle(3, Fraction(0), ((0, Fraction(1)),), (1,)))
     assert cycles.bound((0, 0))[0] == 3
     assert cycles.bound((1 << 65, 0)) == (0, None)
-    cycles.add(Cycle(1 << 50, Fraction(0), ((1, Fraction(1, 1 << 40)),), (1,)))
+    cycles.add(DependencyCycle(1 << 50, Fraction(0), ((1, Fraction(1, 1 << 40)),), (1,)))
     assert cycles.bound((0, 0))[0] == 3 + (1 << 90)
 
 
 def test_more_demands_than_there_was_room_for_are_all_looked_at():
-    cycles = Cycles([1] * 50, [1] * 50)
+    cycles = CycleDemands([1] * 50, [1] * 50)
     cycles.tighten(lambda found: found <= 1)
     for place in range(50):
-        cycles.add(Cycle(place + 1, Fraction(0), ((place, Fraction(1)),), (1,)))
+        cycles.add(DependencyCycle(place + 1, Fraction(0), ((place, Fraction(1)),), (1,)))
         assert cycles.bound([0] * 50)[0] == (place + 1) * (place + 2) // 2
 
 
@@ -185,7 +189,7 @@ def test_fronts_are_the_same_without_cycles(monkeypatch, name):
         graph = random_graph(seed, replace(SDF[name], actors=3, extra_channels=1))
         front = pareto_front(graph, points=6)
         with monkeypatch.context() as patch:
-            patch.setattr(Rounds, "of", lambda self, circuit, stop: ())
+            patch.setattr(CycleDecomposition, "of", lambda self, circuit, stop: ())
             plain = pareto_front(graph, points=6)
         assert known_points(front)[:6] == known_points(plain)[:6], seed
 
@@ -206,14 +210,14 @@ def test_a_round_that_a_critical_cycle_repeats_is_worked_out_once(monkeypatch):
     builder = GraphBuilder().actor("a", 2).actor("b", 3)
     graph = builder.channel("a", 1, "b", 1).channel("b", 1, "a", 1).graph()
     asked = []
-    work_out = Rounds._cycle
+    work_out = CycleDecomposition._cycle
     monkeypatch.setattr(
-        Rounds, "_cycle", lambda self, hops: asked.append(hops) or work_out(self, hops)
+        CycleDecomposition, "_cycle", lambda self, hops: asked.append(hops) or work_out(self, hops)
     )
     circuit = Circuit(actors=(0, 1) * 500, channels=(0, 1) * 500, time=2500, height=Fraction(1))
-    rounds = Rounds(indexed(graph), [500, 500], {1: (0, 7)}, is_timed=True)
+    decomposition = CycleDecomposition(indexed(graph), [500, 500], {1: (0, 7)}, is_timed=True)
     # The way back is space: 7 tokens lie in its channel, and of 500 of an iteration each is a share.
-    whole = Cycle(2500, Fraction(-7), ((0, Fraction(1)),), (500,))
-    one = Cycle(5, Fraction(-7, 500), ((0, Fraction(1, 500)),), (500,))
-    assert rounds.of(circuit, Stop()) == (whole, one)
+    whole = DependencyCycle(2500, Fraction(-7), ((0, Fraction(1)),), (500,))
+    one = DependencyCycle(5, Fraction(-7, 500), ((0, Fraction(1, 500)),), (500,))
+    assert decomposition.of(circuit, Stop()) == (whole, one)
     assert len(asked) == 2

@@ -372,9 +372,9 @@ class _CallSearch:
         if depths not in self._known:
             outcome = self._model.outcome(depths, limit=self._goal, spend=self._stop.charge)
             # A cut by the latency of a memory holds only from the depth on at which it is a memory.
-            deep = tuple((index, self._model.first_memory(index)) for index in outcome.slowed)
+            minimums = tuple((index, self._model.first_memory(index)) for index in outcome.slowed)
             period = None if outcome.cycles is None else Fraction(outcome.cycles)
-            self._known[depths] = PeriodEvaluation(period, outcome.holding, deep=deep)
+            self._known[depths] = PeriodEvaluation(period, outcome.holding, minimums=minimums)
         return self._known[depths]
 
     def cheapest(self, goal: int | None) -> Depths | None:
