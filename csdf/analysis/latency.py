@@ -3,29 +3,25 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from csdf.analysis.bound_channels import bound_channels
 from csdf.analysis.components import strong_components
 from csdf.analysis.consistency import repetition_vector
-from csdf.analysis.execution import ExecutionWhy, first_starts, recurrence
+from csdf.analysis.execution import ExecutionWhy, first_starts, steady_state
 from csdf.analysis.liveness import deadlock
-from csdf.analysis.self_timed import (
-    RECURRENCE_LIMIT,
-    list_firings,
-    require_few,
-)
-from csdf.analysis.throughput import throughput
+from csdf.analysis.self_timed import FIRINGS_LIMIT, RECURRENCE_LIMIT, list_firings
+from csdf.analysis.throughput import component_periods
 from csdf.arguments import public
 from csdf.errors import CsdfError, Deadlocked, NoRecurrence
 from csdf.model.graph import Graph
-from csdf.model.indexed import indexed
+from csdf.model.indexed import IndexedGraph, indexed
 from csdf.model.schedule import Firing
 from csdf.model.shown import Shown
 from csdf.model.untimed import ValuedRun
-from csdf.status import because
+from csdf.status import Reason, because
 from csdf.time_limit import Budget, Stop, stop_of
 
 
@@ -37,10 +33,10 @@ def latency(
 
     An iteration starts with the first of its firings of `source` (of any actor, if not given) and
     ends with the last of its firings of `sink` to end. The longest over the transient and one
-    steady part. None if iterations overtake one another for ever, so that no latency is the longest.
+    steady part. None if source and sink differ in pace, so that latencies grow, or shrink, for ever.
     Raises Deadlocked, InvalidGraph for an unknown actor, GaveUp where the budget, a stop or seconds,
-    ends, or where no state recurs although source and sink keep pace, such as behind a part of the
-    graph that runs ahead of both.
+    ends; NoRecurrence where no state recurs within its limits although source and sink keep pace,
+    such as behind a part of the graph that runs ahead of both.
     Source: Ghamarian et al., Latency minimization for synchronous data flow graphs, DSD 2007, for
     one iteration of source and sink.
     """
@@ -53,7 +49,7 @@ def latency(
 def _longest_self_timed(
     graph: Graph, source: str | None, sink: str | None, distance: int, stop: Stop
 ) -> Fraction | None:
-    """The longest latency over the transient and one steady part; None where it has no limit.
+    """The longest latency over the transient and one steady part; None if the paces differ.
 
     Actors that neither source nor sink wait for are left out: they may be slower for ever.
     """
@@ -64,22 +60,26 @@ def _longest_self_timed(
     part = graph if source is None or sink is None else _needed(graph, (source, sink))
     repetitions = {actor.name: whole[actor.name] for actor in part.actors}
     numbers, firings = indexed(bound_channels(part)), list(repetitions.values())
-    require_few(sum(firings))
-    limit = RECURRENCE_LIMIT
-    steady = recurrence(numbers, firings, limit=limit, budget=stop)
-    if steady is None:
-        paces = _paces(part, repetitions, stop)
+    most = FIRINGS_LIMIT // (distance + 1)
+    if sum(firings) > most:
+        raise NoRecurrence(because(ExecutionWhy.TOO_LONG, firings=sum(firings), most=most))
+    longest = FIRINGS_LIMIT // sum(firings) - distance  # iterations whose firings can be listed
+    limit = min(RECURRENCE_LIMIT, longest)
+    try:
+        steady = steady_state(numbers, firings, limit=limit, budget=stop)
+    except NoRecurrence:
+        paces = _paces(numbers, repetitions, stop)
         start = min(paces.values()) if source is None else paces[source]
         if start != (max(paces.values()) if sink is None else paces[sink]):
             return None
-        if len(set(paces.values())) == 1:  # a state will recur
-            size = sum(firings) + sum(numbers.initial_tokens)
-            limit = max(limit, COMPARED_NUMBERS // size)
-            steady = recurrence(numbers, firings, limit=limit, budget=stop)
+        size = sum(firings) + sum(numbers.initial_tokens)
+        longest = min(longest, COMPARED_NUMBERS // size)
+        if longest <= limit or len(set(paces.values())) > 1:  # else a state is certain to recur
+            raise
+        steady = steady_state(numbers, firings, limit=longest, budget=stop)
     if steady is None:
-        raise NoRecurrence(because(ExecutionWhy.NO_RECURRENCE, iterations=limit))
+        raise AssertionError("a graph without deadlock got stuck")
     shown = steady.transient + steady.iterations + distance
-    require_few(sum(firings) * shown)
     starts = first_starts(numbers, repetitions, shown, budget=stop)
     listed = list_firings(part, starts, stop)
     return max(iteration_times(graph, listed, source=source, sink=sink, distance=distance))
@@ -97,47 +97,36 @@ def _needed(graph: Graph, names: Iterable[str]) -> Graph:
             if producer not in needed:
                 needed.add(producer)
                 waiting.append(producer)
-    return _between(graph, needed)
-
-
-def _between(graph: Graph, names: Container[str]) -> Graph:
-    """Return the graph of these actors and the channels between them."""
     return replace(
         graph,
-        actors=tuple(actor for actor in graph.actors if actor.name in names),
+        actors=tuple(actor for actor in graph.actors if actor.name in needed),
         channels=tuple(
             channel
             for channel in graph.channels
-            if channel.producer in names and channel.consumer in names
+            if channel.producer in needed and channel.consumer in needed
         ),
         origin=None,
     )
 
 
-def _paces(graph: Graph, repetitions: Mapping[str, int], stop: Stop) -> dict[str, Fraction]:
+def _paces(graph: IndexedGraph, repetitions: Mapping[str, int], stop: Stop) -> dict[str, Fraction]:
     """Return the long-run time of an iteration of each actor: of the slowest part that it waits for.
 
     repetitions: firings of each actor in an iteration. If all are equal, a state of the graph recurs.
     """
-    bounded = bound_channels(graph)
-    numbers = indexed(bounded)
-    successors: list[list[int]] = [[] for _ in graph.actors]
-    for producer, consumer in zip(numbers.producer, numbers.consumer, strict=True):
+    firings = (repetitions[name] for name in graph.actor_names)
+    cycles = [count // phases for count, phases in zip(firings, graph.phases, strict=True)]
+    successors: list[list[int]] = [[] for _ in cycles]
+    for producer, consumer in zip(graph.producer, graph.consumer, strict=True):
         successors[producer].append(consumer)
-    component = strong_components(len(graph.actors), successors)
-    pace = [Fraction(0)] * (max(component) + 1)
-    for number in reversed(range(len(pace))):
-        members = [actor for actor, assigned in enumerate(component) if assigned == number]
-        names = {numbers.actor_names[actor] for actor in members}
-        subgraph = _between(bounded, names)
-        first = numbers.actor_names[members[0]]
-        scale = Fraction(repetitions[first], repetition_vector(subgraph)[first])
-        period = throughput(subgraph, budget=stop).period
-        pace[number] = max(pace[number], scale * (period or 0))
-        for actor in members:
-            for following in successors[actor]:
-                pace[component[following]] = max(pace[component[following]], pace[number])
-    return {name: pace[component[a]] for a, name in enumerate(numbers.actor_names)}
+    component = strong_components(len(successors), successors)
+    pace = [Fraction(0)] * len(successors)
+    for actor, period in component_periods(graph, cycles, stop).items():
+        pace[component[actor]] = period
+    for actor in sorted(range(len(successors)), key=component.__getitem__, reverse=True):
+        for following in successors[actor]:
+            pace[component[following]] = max(pace[component[following]], pace[component[actor]])
+    return {name: pace[component[actor]] for actor, name in enumerate(graph.actor_names)}
 
 
 def iteration_times(
@@ -178,7 +167,8 @@ class DependencyLatency(Shown):
 
     distance: iterations of the sink that can end without any firing of the source. minimal: where
     everything that does not need the iteration has happened before. self_timed: the longest under
-    self-timed execution; None if iterations overtake one another for ever.
+    self-timed execution; None if source and sink differ in pace, or if no state recurs in time.
+    reason: why self_timed is unknown, or None.
     """
 
     source: str
@@ -186,6 +176,7 @@ class DependencyLatency(Shown):
     distance: int
     minimal: Fraction
     self_timed: Fraction | None
+    reason: Reason | None = None
 
 
 @public
@@ -196,8 +187,8 @@ def dependency_latency(
 
     Iteration n of the source is paired with iteration n + distance of the sink, the first that needs
     it; `latency` pairs iterations of the same number. Raises Deadlocked; CsdfError
-    where the sink never needs the source; InvalidGraph for an unknown actor; GaveUp as `latency`
-    does.
+    where the sink never needs the source; InvalidGraph for an unknown actor; GaveUp where the
+    budget, a stop or seconds, ends.
     Source: Ghamarian et al., Latency minimization for synchronous data flow graphs, DSD 2007,
     section 3.
     """
@@ -215,12 +206,18 @@ def dependency_latency(
         blocked = deadlock(graph, budget=stop)
         raise Deadlocked(f"graph {graph.name!r} deadlocks and has no latency: {blocked}")
     minimal = max(end for end in run.ends[:needed_firings] if end is not None)
+    self_timed = reason = None
+    try:
+        self_timed = _longest_self_timed(graph, source, sink, distance, stop)
+    except NoRecurrence as error:
+        reason = error.reason
     return DependencyLatency(
         source=source,
         sink=sink,
         distance=distance,
         minimal=minimal * graph.time_unit,
-        self_timed=_longest_self_timed(graph, source, sink, distance, stop),
+        self_timed=self_timed,
+        reason=reason,
     )
 
 

@@ -111,6 +111,23 @@ def throughput(graph: Graph, *, method: Method = "auto", budget: Budget = None) 
     )
 
 
+def component_periods(
+    graph: IndexedGraph, cycles: Sequence[int], stop: Stop
+) -> dict[int, Fraction]:
+    """Return the period of the strongly connected component of each actor that is on a cycle.
+
+    graph: live; cycles: of each actor in one iteration, for which the periods are. Raises GaveUp.
+    """
+    periods = {}
+    for component in cyclic_components(graph, cycles):
+        search = ComponentSearch(graph, component, stop)
+        _slowest_by_refinement([search], may_execute=True)
+        if search.period is None:
+            raise AssertionError("a component of a live graph is stuck")
+        periods.update(dict.fromkeys(component.actors, search.period))
+    return periods
+
+
 def _slowest_by_execution(searches: Sequence[ComponentSearch]) -> ComponentSearch | None:
     """Execute every component; return the slowest, or the first that is stuck."""
     slowest = None

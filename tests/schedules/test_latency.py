@@ -1,8 +1,9 @@
 import pytest
 
-from csdf.analysis.latency import iteration_times, latency
+from csdf.analysis import execution
+from csdf.analysis.latency import dependency_latency, iteration_times, latency
 from csdf.analysis.self_timed import self_timed_execution
-from csdf.errors import CsdfError, GaveUp, InvalidGraph
+from csdf.errors import CsdfError, InvalidGraph, NoRecurrence
 from csdf.model.builder import GraphBuilder
 
 
@@ -69,7 +70,7 @@ def test_without_a_bound_the_latency_may_grow_for_ever():
     assert latency(graph) is None
 
 
-def test_many_initial_tokens_do_not_end_the_search_for_a_steady_part():
+def test_many_initial_tokens_do_not_end_the_search_for_a_steady_part(monkeypatch):
     graph = (
         GraphBuilder()
         .actor("a", 1, overlap=False)
@@ -79,7 +80,10 @@ def test_many_initial_tokens_do_not_end_the_search_for_a_steady_part():
     )
     # Once the channel is full, iteration i starts as 1,200 iterations of b before it have ended.
     assert latency(graph) == 2 * 1_200
-    with pytest.raises(GaveUp, match="no state recurred in"):
+    monkeypatch.setattr(execution, "MOST_REMEMBERED", 10)
+    with pytest.raises(NoRecurrence, match="bytes were remembered"):
+        latency(graph)
+    with pytest.raises(NoRecurrence, match="no state recurred in"):
         latency(GraphBuilder().actor("a", 1).channel("a", 1, "a", 1, initial_tokens=2**63).graph())
 
 
@@ -102,8 +106,42 @@ def test_actors_that_run_ahead_or_behind_leave_the_latency_of_others():
     assert latency(chain(), "ahead", "ahead") == 2  # two firings in an iteration of all
     assert latency(chain(), "a", "c") is None
     assert latency(chain(), "ahead", "b") is None
-    with pytest.raises(GaveUp, match="no state recurred in 1000 iterations"):
+    with pytest.raises(NoRecurrence, match="no state recurred in 1000 iterations"):
         latency(chain(), "a", "b")
+    dependent = dependency_latency(chain(), "a", "b")
+    assert (dependent.distance, dependent.minimal, dependent.self_timed) == (0, 9, None)
+    assert str(dependent.reason) == "no state recurred in 1000 iterations"
+
+
+def test_a_steady_part_with_too_many_firings_to_list_is_unknown():
+    graph = (
+        GraphBuilder()
+        .actor("a", 5_000, overlap=False)
+        .actor("b", 5_001, overlap=False)
+        .channel("a", 1, "b", 1, capacity=3)
+        .actor("c", 1, overlap=False)
+        .channel("a", 5_000, "c", 1)
+        .channel("c", 1, "a", 5_000, initial_tokens=10_000)
+        .graph()
+    )
+    # a waits for b from iteration 5,000 on, and an iteration has 5,002 firings.
+    with pytest.raises(NoRecurrence, match="no state recurred in 999 iterations"):
+        latency(graph)
+    too_long = GraphBuilder().actor("a", 1).actor("b", 1).channel("a", 10**7, "b", 1).graph()
+    with pytest.raises(NoRecurrence, match="10000001 firings per iteration; at most 5000000"):
+        latency(too_long)
+
+
+def test_source_and_sink_of_different_pace_have_no_latency():
+    graph = (
+        GraphBuilder()
+        .actor("a", 1, overlap=False)
+        .actor("b", 3, overlap=False)
+        .channel("a", 1, "b", 1)
+        .graph()
+    )
+    # Iteration i of b starts at 1 + 3i, and a ends i + 1: the latencies are 0, -2, -4, ...
+    assert latency(graph, "b", "a") is None
 
 
 def test_a_deadlocked_graph_has_no_latency():
