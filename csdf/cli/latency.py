@@ -10,7 +10,7 @@ from csdf.analysis.latency import dependency_latency, latency
 from csdf.cli import answers, graph_input, option_values, parsers
 from csdf.cli.frame.long_work import limited, working
 from csdf.cli.options import concurrency
-from csdf.errors import CsdfError, plural
+from csdf.errors import CsdfError, NoRecurrence, plural
 from csdf.mapping.files import holds_mapping, read_mapping, read_platform
 from csdf.mapping.latency import ordered_latency, source_latency
 from csdf.mapping.model import Mapping, Platform
@@ -22,12 +22,12 @@ from csdf.time_limit import Stop
 SHOWN = 5  # actors in a message
 # Keys of the answer, None unless the options ask for them.
 NOT_ASKED = dict.fromkeys(
-    ("period", "min_period", "minimal", "max_release_delay", "jitter", "steady_jitter")
+    ("period", "min_period", "minimal", "max_release_delay", "jitter", "steady_jitter", "reason")
 )
 
 
 def work(options: argparse.Namespace) -> int:
-    """Print the latencies; return the exit code: 1 where there is none."""
+    """Print the latencies; return the exit code: 1 where there is none, 3 where one is unknown."""
     with limited(options.time_limit) as stop:
         graph, platform, mapping = _subject(options)
         with working(f"executing {graph.name}"):
@@ -35,6 +35,8 @@ def work(options: argparse.Namespace) -> int:
             options.sink = options.sink or _only(graph, "sink")
             row = _answer(graph, platform, mapping, options, stop)
     answers.show({"graph": graph.name, **row}, _lines(graph, row), options)
+    if row["reason"] is not None:
+        return answers.UNKNOWN
     return answers.NO if row["latency"] is None else answers.ANSWERED
 
 
@@ -141,10 +143,15 @@ def _answer(
         row: dict[str, Any] = {"distance": int(distance), "latency": same_iteration}
         row["dependency_latency"] = dependent
     else:
-        self_timed = dependency_latency(graph, source, sink, budget=stop)
-        time = latency(graph, source=source, sink=sink, budget=stop)
-        row = {"distance": self_timed.distance, "latency": time, "minimal": self_timed.minimal}
-        row["dependency_latency"] = self_timed.self_timed
+        paired = dependency_latency(graph, source, sink, budget=stop)
+        time = paired.self_timed
+        row = {"distance": paired.distance, "latency": time, "minimal": paired.minimal}
+        row |= {"dependency_latency": time, "reason": paired.reason}
+        if paired.distance:
+            try:
+                row["latency"] = latency(graph, source=source, sink=sink, budget=stop)
+            except NoRecurrence as error:
+                row |= {"latency": None, "reason": error.reason}
     return NOT_ASKED | {"source": source, "sink": sink} | as_json(row)
 
 
@@ -166,7 +173,12 @@ def _lines(graph: Graph, row: dict[str, Any]) -> list[str]:
         "max_release_delay": ("max. release delay", "of the source"),
         "jitter": ("jitter", f"of the ends of the sink's firings{after}"),
     }
+    source, sink = row["source"], row["sink"]
     never = "none: iterations overtake one another for ever"
+    then = f"capacities, so that {source!r} and {sink!r} keep pace, or --period: an even source"
+    if row["reason"] is not None:
+        never = f"unknown: {row['reason']}"
+        then = "capacities, so that no actor runs ahead for ever"
     rows = []
     for key, (name, note) in notes.items():
         if row[key] is not None:
@@ -178,6 +190,4 @@ def _lines(graph: Graph, row: dict[str, Any]) -> list[str]:
     title = f"{graph.name}: latency {ends}: {words}, to the end of the same iteration"
     if value is not None:
         return answers.table(title, rows)
-    source, sink = row["source"], row["sink"]
-    then = f"capacities, so that {source!r} and {sink!r} keep pace, or --period: an even source"
     return answers.table(title.partition(", to the")[0], [*rows, ("next", then)])

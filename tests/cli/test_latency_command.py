@@ -42,6 +42,19 @@ def test_a_source_that_is_too_fast_answers_no(answer, run):
     assert "  next            --period 12 or more" in text
 
 
+def test_an_unknown_latency_leaves_the_exact_numbers(answer, run, tmp_path):
+    path = tmp_path / "chain.json"
+    builder = GraphBuilder("chain").actor("ahead", 1, overlap=False)
+    builder.actor("a", 3, overlap=False).actor("b", 3, overlap=False)
+    builder.channel("ahead", 1, "a", 1).channel("a", 1, "b", 1, initial_tokens=1)
+    write_graph(path, builder.graph())
+    ends = ("--source", "a", "--sink", "b")
+    code, found = answer("latency", path, *ends)
+    assert (code, found["distance"], found["minimal"], found["latency"]) == (3, 1, "6", None)
+    assert found["reason"] == "no state recurred in 1000 iterations"
+    assert "from a to b: unknown: no state recurred" in run("latency", path, *ends)[1]
+
+
 def test_static_orders_are_slower_than_the_graph_alone(answer, tmp_path):
     path = tmp_path / "mapping.json"
     # Without limits a would run ahead of b for ever.
