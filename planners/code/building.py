@@ -179,6 +179,7 @@ _CMSIS_NN = f"""
 # of {SOURCE}
 CMSIS_NN ?= CMSIS-NN
 CMSIS_NN_FLAGS ?=
+FLAGS += $(CMSIS_NN) $(CMSIS_NN_FLAGS)
 CMSIS_NN_PARTS = BasicMath Convolution FullyConnected NNSupport Pooling Transpose
 CMSIS_NN_FILES = $(foreach one,$(CMSIS_NN_PARTS),$(wildcard $(CMSIS_NN)/Source/$(one)Functions/*.c))
 CMSIS_NN_OTHER = %_f16.c %_f32.c %_flt.c %_s4.c %_s4_fast.c %_s4_opt.c

@@ -76,18 +76,16 @@ class FiringRows(NamedTuple):
 class Share(NamedTuple):
     """The part of a layer that CMSIS-NN computes, and the scratch bytes of its calls on each target.
 
-    function: of CMSIS-NN. gathers: whether it copies input rows that are not contiguous to scratch.
+    function: of CMSIS-NN. rows, multiply_accumulates: of all blocks. gathers: whether CMSIS-NN copies
+    input rows that are not contiguous to scratch.
     """
 
     function: str
     blocks: Sequence[FiringRows]
+    rows: int
+    multiply_accumulates: int
     scratch: Mapping[str, int]
     gathers: bool
-
-    @property
-    def rows(self) -> int:
-        """The number of output rows that CMSIS-NN computes."""
-        return sum(block.rows for block in self.blocks)
 
 
 class ScratchLimit(NamedTuple):
@@ -168,7 +166,7 @@ class CmsisNN:
         stages = [stage for group in plan.groups for stage in group.stages]
         self.firings = sum(len(RunningStage(stage, worked, None).targets) for stage in stages)
         self._shares: dict[str, Share] = {}  # by layer
-        self.multiply_accumulates, self._all = 0, plan.multiply_accumulates
+        self._all = plan.multiply_accumulates
         self.scratch = dict.fromkeys(TARGETS, 0)
 
     def call(self, node: LayerNode, own: KernelCall) -> KernelCall:
@@ -180,8 +178,6 @@ class CmsisNN:
         self.scratch = {
             target: max(size, share.scratch[target]) for target, size in self.scratch.items()
         }
-        work = multiply_accumulates(node.layer, node.inputs)
-        self.multiply_accumulates += work * share.rows // node.layer.shape.rows
         node.tables.wanted.add(own.function)
         bias, exponents = _channels(node)
         return node.call(
@@ -219,11 +215,16 @@ class CmsisNN:
             copied = _in_words(block.input_bytes) if is_copied and block.can_gather else 0
             for target, size in _scratch(node, kernel, block.padding_above).items():
                 scratch[target] = max(scratch[target], size + copied)
+        computed = [
+            block for block in blocks if block.is_contiguous or (gathers and block.can_gather)
+        ]
+        rows = sum(block.rows for block in computed)
+        work = multiply_accumulates(node.layer, node.inputs)
         return Share(
             function=FUNCTIONS[kernel][1],
-            blocks=[
-                block for block in blocks if block.is_contiguous or (gathers and block.can_gather)
-            ],
+            blocks=computed,
+            rows=rows,
+            multiply_accumulates=work * rows // node.layer.shape.rows,
             scratch=scratch,
             gathers=gathers,
         )
@@ -246,6 +247,11 @@ class CmsisNN:
             )
         for target, size in self.scratch.items():
             self.scratch[target] = _in_words(max(size, own_scratch, 1))
+
+    @property
+    def multiply_accumulates(self) -> int:
+        """The MACs that CMSIS-NN computes."""
+        return sum(share.multiply_accumulates for share in self._shares.values())
 
     @property
     def own_work(self) -> int:

@@ -190,6 +190,18 @@ def test_build_files_name_the_commit_and_have_no_file_of_it():
     assert not any("arm_" in Path(name).name for name in files)
 
 
+@pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
+def test_another_folder_of_cmsis_nn_and_other_flags_build_again(tmp_path):
+    model = quantised(network_of(CHAIN[0]), 0)
+    write_library(model, method(model.network, "layer by layer"), tmp_path, kernels=CMSIS_NN)
+    built = set()
+    for folder, flags in (("a", "-O1"), ("b", "-O1"), ("b", "-O3")):
+        words = ("make", "-s", "build/flags", f"CMSIS_NN={folder}", f"CMSIS_NN_FLAGS={flags}")
+        subprocess.run(words, cwd=tmp_path, check=True)
+        built.add((tmp_path / "build" / "flags").read_text())
+    assert len(built) == 3
+
+
 def cases():
     """Models and plans with each kind of layer, in blocks of all kinds."""
     found = []

@@ -66,6 +66,12 @@ def test_a_layer_with_wide_sums_leaves_the_others_their_assembly():
     assert kinds == [{"plain": (1, 1), "wide": (1, 0), "large": (0, 0)}[kind] for kind in ALL]
 
 
+def test_each_mac_counts_once_where_layers_differ():
+    share = made("plain", "large", kernels="cmsis-nn").written.cmsis_nn
+    assert share.to_json()["multiply_accumulates"] == {"cmsis_nn": 19440, "all": 19440}
+    assert share.own_work == 0
+
+
 def flags_in(text):
     """The flags of each layer, in order."""
     pieces = text.split(".has_small")[1:]
