@@ -79,8 +79,8 @@ class LayerWeights:
 
     def copy(self, group: int) -> None:
         """Write the copies that begin with a group, from the resident copies or the flash."""
-        for buffer in self._copies.values():
-            if buffer.begin == group:
+        for buffer in self._plan.buffers:
+            if buffer.kind is Kind.WEIGHTS and buffer.begin == group:
                 self._read(self._residents.get(buffer.tensor), buffer.size)
                 self._arena.fill(Content.WEIGHTS, buffer.tensor, buffer.byte_range)
                 self._arena.count(self._arena.writes, buffer.offset, buffer.size)
@@ -99,8 +99,9 @@ class LayerWeights:
 
     def require_residents(self) -> None:
         """Raise ExecutionError if weights for the next frame are overwritten."""
-        for buffer in self._residents.values():
-            self._require(buffer)
+        for buffer in self._plan.buffers:
+            if buffer.kind is Kind.RESIDENT:
+                self._require(buffer)
 
     def _used(self, name: str) -> StreamBuffer | None:
         return self._copies.get(name) or self._residents.get(name)

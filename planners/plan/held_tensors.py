@@ -77,6 +77,9 @@ class HeldTensor:
             buffer.offset < end and begin < buffer.end_byte for buffer in self.buffers
         )
 
+    def require_region(self, rows: Range, columns: Range) -> None:
+        """Raise ExecutionError if the tensor never holds a region; only tiles are parts of tensors."""
+
     def _place(self, buffer: StreamBuffer, row: int) -> int:
         row += self._first_row
         if not buffer.has_all_rows:
@@ -93,11 +96,12 @@ def rows_read(
 ) -> Array:
     """Return rows of a tensor, (rows, columns, channels); contiguous rows are read as one block.
 
-    columns: all by default. Raises ExecutionError if an element is not in the arena.
+    columns: all by default. Raises ExecutionError if an element is not in the arena, or not in a tile.
     """
     layer, (first, end) = tensor.layer, rows
     width, channels, count = layer.shape.width, layer.shape.pixel_elements, max(end - first, 0)
     left, right = columns or (0, width)
+    tensor.require_region(rows, (left, right))
     if count and (left, right) == (0, width):
         size = layer.shape.row_elements
         begin, last = tensor.place(first, reader), tensor.place(end - 1, reader)
@@ -126,9 +130,11 @@ def write_region(
 ) -> None:
     """Write a region of a tensor, (rows, columns, channels), into its first buffer or staged rows.
 
-    values: None if nothing is computed. into_all: write into all buffers of the tensor.
+    values: None if nothing is computed. into_all: write into all buffers of the tensor. Raises
+    ExecutionError if a tile does not have the region.
     """
     layer, ((top, bottom), (left, right)) = tensor.layer, region
+    tensor.require_region(*region)
     channels = layer.shape.pixel_elements
     for row in range(top, bottom):
         row_values = None if values is None else values[row - top]
@@ -180,6 +186,17 @@ class HeldTile(HeldTensor):
         """Return the byte at which column 0 of a row would be; the region may begin further right."""
         (top, _), (left, _) = self.region
         return self.buffer.offset + (row - top) * self.row_bytes - left * self.place_bytes
+
+    def require_region(self, rows: Range, columns: Range) -> None:
+        """Raise ExecutionError if rows, one at least, have elements outside the region of the tile."""
+        (top, bottom), (left, right) = self.region
+        has_rows = top <= rows[0] and rows[1] <= bottom
+        has_columns = left <= columns[0] <= columns[1] <= right
+        if rows[0] < rows[1] and not (has_rows and has_columns):
+            raise ExecutionError(
+                f"rows {rows[0]} to {rows[1]}, columns {columns[0]} to {columns[1]} of "
+                f"{self.layer.name!r} are accessed, but a tile has {self.region}"
+            )
 
 
 class HeldStrip(NamedTuple):

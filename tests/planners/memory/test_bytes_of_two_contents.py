@@ -1,6 +1,7 @@
 """Plans in which bytes are to hold two contents at a time: refused, as their C is wrong."""
 
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
@@ -8,12 +9,16 @@ from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.execution.compare import difference
 from cnn2csdf.execution.layer_by_layer import run_layer_by_layer
+from cnn2csdf.geometry import Region
 from cnn2csdf.parameters import network_multiply_accumulates
 from csdf.cli.main import main
-from csdf.errors import InvalidPlan
+from csdf.errors import ExecutionError, InvalidPlan
 from planners.memory.fit import fit
 from planners.memory.several_networks import run_plan
 from planners.plan.carried_out import require_carried_out
+from planners.plan.checked_geometry import InputNeeds
+from planners.plan.checked_weights import LayerWeights
+from planners.plan.held_tensors import HeldTile, rows_read, write_region
 from planners.plan.plan import (
     Kind,
     Mode,
@@ -24,6 +29,7 @@ from planners.plan.plan import (
     Tiles,
     Turns,
 )
+from planners.plan.shadow_arena import MarkedArena
 from tests.planners.code.calibrated import integer_model, real_model
 from tests.planners.code.compiling import libraries, needs_compiler, run_all
 from tests.planners.memory.streamed import random_frame
@@ -195,6 +201,23 @@ def test_a_copy_with_too_few_rows_for_its_reader_is_refused():
         require_carried_out(with_a_copy(), plan_with_a_copy(BY_TILES, "b", rows=3))
 
 
+def test_a_tile_has_no_elements_outside_its_region():
+    network, plan = with_a_copy(), plan_with_a_copy(BY_TILES, "b")
+    (held,) = (one for one in plan.buffers if one.kind is Kind.TILE)
+    arena = MarkedArena(plan, network)
+    tile = HeldTile(network.layer("b"), 4, held, Region((2, 6), (1, 5)))
+    write_region(arena, tile, tile.region, None)
+    assert rows_read(arena, tile, (2, 6), None, (1, 5)).shape == (4, 4, 2)
+    for rows, columns in (
+        *(((1, 6), (1, 5)), ((2, 7), (1, 5))),
+        *(((2, 6), (0, 5)), ((2, 6), (1, 6))),
+    ):
+        with pytest.raises(ExecutionError, match="of 'b' are accessed, but a tile has"):
+            write_region(arena, tile, Region(rows, columns), None)
+        with pytest.raises(ExecutionError, match="of 'b' are accessed, but a tile has"):
+            rows_read(arena, tile, rows, None, columns)
+
+
 def test_weights_at_a_part_of_a_weight_are_refused():
     model = real_model(chain(1))
     plan = fit(model, memories=memories(2 * 1024 + 576 + 4)).best.plan
@@ -237,6 +260,26 @@ def test_a_copy_of_weights_shifted_over_its_own_home_is_refused():
     )
     with pytest.raises(InvalidPlan, match=r"the weights of 'convolution' in .* are overwritten"):
         require_carried_out(model.network, larger)
+
+
+@pytest.mark.parametrize("kind", [Kind.WEIGHTS, Kind.RESIDENT])
+def test_all_buffers_of_the_weights_of_a_layer_are_executed(kind):
+    # The last of several buffers is right; the buffer before it overlaps the home of the weights.
+    model = integer_model(chain(1))
+    plan = fit(model, memories=memories(2 * 256 + 2 * 144)).best.plan
+    (home,) = (one for one in plan.buffers if one.kind is Kind.RESIDENT)
+    doubled = replace(home, name="doubled", kind=kind, offset=home.offset + 8)
+    good = replace(home, name="good", kind=kind, offset=plan.arena_bytes)
+    larger = replace(
+        plan,
+        buffers=(*plan.buffers, doubled, good),
+        arena_bytes=plan.arena_bytes + home.size,
+    )
+    needs = InputNeeds(model.network)
+    weights = LayerWeights(MarkedArena(larger, model.network), needs, larger)
+    execute = partial(weights.copy, 0) if kind is Kind.WEIGHTS else weights.require_residents
+    with pytest.raises(ExecutionError, match=r"the weights of 'convolution' in .* are overwritten"):
+        execute()
 
 
 def test_weights_of_a_tensor_that_no_layer_makes_are_refused_in_one_line():
