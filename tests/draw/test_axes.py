@@ -63,3 +63,14 @@ def test_the_logarithmic_axis_of_a_front_names_its_unit(scale, unit):
     picture = front_picture("n", points, across="arena", marks={"limit": 9_500}, suffix="svg")
     texts = texts_of(picture)
     assert {f"arena ({unit} bytes), log scale", "time (ms)", "front", "limit"} <= {*texts}
+
+
+def test_a_mark_has_the_same_style_with_and_without_others():
+    def styles(marks):
+        picture = front_picture("n", [(9_000, 1)], across="arena", marks=marks, suffix="svg")
+        return {*re.findall(r"stroke-dasharray: ([\d., ]+)", picture)}
+
+    limit, plan = styles({"limit": 9_500, "plan": None}), styles({"limit": None, "plan": 9_000})
+    assert len(limit) == len(plan) == 1
+    assert limit != plan
+    assert styles({"limit": 9_500, "plan": 9_000}) == limit | plan

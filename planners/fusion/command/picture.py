@@ -16,13 +16,14 @@ def front_picture(
     across: str,
     up: str = "time (ms)",
     label: str = "front",
-    marks: Mapping[str, int] | None = None,
+    marks: Mapping[str, int | None] | None = None,
     suffix: str,
 ) -> str | bytes:
     """Return the picture of a front in the format of that suffix; the axis of bytes is logarithmic.
 
     points: bytes and nanoseconds. across, up: what the axes show. label: name of the front in the
-    legend. marks: bytes of vertical lines, by name. Raises UnwritableFile for another format.
+    legend. marks: bytes of vertical lines, by name; None draws no line, and keeps the styles of the
+    other lines. Raises UnwritableFile for another format.
     """
     unit = axis_unit(max((size for size, _ in points), default=0))
     sizes = [size / unit.bytes for size, _ in points]
@@ -34,7 +35,10 @@ def front_picture(
     axes.plot(sizes, times, "o", color="#357", markersize=3, label=label)
     for number, (name, size) in enumerate((marks or {}).items()):
         style = ("--", ":")[number % 2]
-        axes.axvline(size / unit.bytes, color="#777", linewidth=1.1, linestyle=style, label=name)
+        if size is not None:
+            axes.axvline(
+                size / unit.bytes, color="#777", linewidth=1.1, linestyle=style, label=name
+            )
     axes.set_xlabel(f"{across} ({unit}), log scale")
     axes.set_ylabel(up)
     log_across(axes)

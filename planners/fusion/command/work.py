@@ -242,7 +242,7 @@ def _plot(path: str, answer: FusionAnswer, name: str, limit: int | None) -> None
         across="arena",
         up="predicted time (ms)",
         label="fastest that fits",
-        marks={mark: size for mark, size in marks.items() if size is not None},
+        marks=marks,
         suffix=loading.suffix_of(path),
     )
     output.write("csdf plan fusion", path, picture)
