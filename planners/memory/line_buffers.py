@@ -122,10 +122,10 @@ def pace_of(stages: Sequence[StageFirings], source: str, fired: Sequence[list[in
     """
     needed, dead, dead_after = [], [], []
     for stage, counts in zip(stages, fired, strict=True):
-        # The last stage itself fires once between the rows before a firing and the rows after it.
-        counts_after = [count + (stage is stages[-1]) for count in counts]
         for reading in stage.readings:
             if reading.tensor == source:
+                # The last stage itself fires once between the rows before a firing and those after it.
+                counts_after = [count + (stage is stages[-1]) for count in counts]
                 upto = (0, *reading.upto)
                 needed.append([upto[count] for count in counts_after])
                 dead.append([reading.first[count] for count in counts])

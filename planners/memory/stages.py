@@ -489,7 +489,8 @@ class GroupGeometry:
         Rows are dead if neither this firing nor any later one reads them.
         """
         fired = firings_before_last(self.firings)
-        tensors = {reading.tensor for firing in self.firings for reading in firing.readings}
+        readings = (reading for firing in self.firings for reading in firing.readings)
+        tensors = dict.fromkeys(reading.tensor for reading in readings)
         return {tensor: pace_of(self.firings, tensor, fired).dead for tensor in tensors}
 
 
