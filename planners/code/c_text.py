@@ -257,9 +257,8 @@ class Tables:
         self._names: set[str] = set()
         self._known: dict[object, str] = {}
         self.arrays: dict[str, NDArray[Any]] = {}  # parameters
-        self.purposes: dict[
-            str, dict[str, None]
-        ] = {}  # the names of which each array is the numbers
+        # The names under which each array was requested.
+        self.purposes: dict[str, dict[str, None]] = {}
         self._constants: list[_Constant] = []
         self.structures: dict[str, tuple[str, str]] = {}  # kind and text, by their addresses
         self.wanted: set[str] = set()  # C types and functions that the tables mention

@@ -53,7 +53,7 @@ from planners.code.placed_stages import (
 from planners.code.rules import Rule, all_of, rule_of
 from planners.plan.plan import Alias, Kind, Stage, StreamBuffer, StreamingPlan
 from planners.plan.regions import COLUMNS, ROWS, Needs, TileRanges, can_be_tiled, range_needed
-from planners.plan.state import state_bytes, state_updates
+from planners.plan.state import layer_state_bytes, state_updates
 from planners.plan.weight_reads import gathered_values
 from planners.plan.write_buffers import smallest_block
 
@@ -646,7 +646,7 @@ class Schedule:
         The offset counts from the first strip of the stage. For a layer with state and for a tile
         it counts from the start of the arena, and rows and columns are zero.
         """
-        if state_bytes(self.network, layer):
+        if layer_state_bytes(self.network, layer):
             copied = {copy.tensor for copy in self.copies if copy.kind is Kind.STATE_COPY}
             kind = Kind.STATE_COPY if layer.name in copied else Kind.STATE
             return self._offset(layer.name, kind, stage.group), 0, 0

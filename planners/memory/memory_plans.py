@@ -55,7 +55,7 @@ Names = frozenset[str]
 
 
 class GroupDemand(NamedTuple):
-    """Numbers by which a search compares groups: fast memory, cost and traffic of a group.
+    """Demand of a group on fast memory, time and traffic, and the choices of a search for the group.
 
     group: the stages, and the tensor whose rows are copied into a ring buffer; for a group in column
         tiles, the stages of the layers untiled.

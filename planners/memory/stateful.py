@@ -34,7 +34,7 @@ from planners.plan.plan import (
     StreamingPlan,
     Transfer,
 )
-from planners.plan.state import state_bytes, state_updates
+from planners.plan.state import layer_state_bytes, state_updates
 
 MOST_STEPS = 60  # steps of the search for an arena; the same plan on every machine
 SUMS = ": sums"  # suffix of the name of a layer: its accumulators
@@ -334,7 +334,7 @@ class _StatefulPlanning:
                 continue
             if layer.is_input and layer.operator.is_state:
                 retained.append((self._unit(layer), layer, Kind.KEPT, self._bytes(layer)))
-            elif size := state_bytes(self._network, layer):
+            elif size := layer_state_bytes(self._network, layer):
                 retained.append((self._state_unit(layer), layer, Kind.STATE, size))
         buffers, end = [], 0
         for unit, layer, kind, size in sorted(retained, key=lambda entry: -entry[0]):
@@ -445,7 +445,7 @@ class _StatefulPlanning:
                 step = self._step[layer.name]
                 yield Buffer(
                     name=f"{layer.name}{COPY}",
-                    size=state_bytes(self._network, layer),
+                    size=layer_state_bytes(self._network, layer),
                     start=step,
                     end=step + 1,
                     alignment=self._state_unit(layer),

@@ -3,7 +3,7 @@
 planners.plan.plan lists the rules of a valid plan. First the statements of a plan are compared with the
 network, a module for each group of rules: checked_stages, checked_buffers, checked_states,
 checked_weights and checked_rows. Then planners.plan.executor executes the plan without computing
-values, in an arena with shadow memory that tags each byte with the element it holds.
+values, in an arena with shadow memory that marks each byte with the element it holds.
 
 Every check is derived from the plan and the network, with the geometry of
 planners.plan.checked_geometry and the rules of planners.plan.checked_rules, which neither planners nor

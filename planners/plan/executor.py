@@ -1,4 +1,4 @@
-"""Executor of memory plans with shadow memory: each arena byte is tagged with its tensor element.
+"""Executor of memory plans with shadow memory: each arena byte is marked with its tensor element.
 
 The plan gives the stages of each group and the offsets of buffers; the network gives the rows that a
 layer needs. The executor derives the order of firings, the rows and columns of each firing, and the

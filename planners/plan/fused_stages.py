@@ -3,7 +3,7 @@
 A column of the result is computed on demand: a layer whose input columns are missing waits until the
 layer that produces them has computed them.
 
-All firings run in the arena with shadow memory, in which each byte is tagged with its tensor and
+All firings run in the arena with shadow memory, in which each byte is marked with its tensor and
 element. A stage may have an accumulating layer, a convolution. The layers before it are sliced: a
 pass over all columns computes one channel block of these layers and adds its products to the
 accumulators. The last pass completes the accumulators and continues to the result. For example, 2
@@ -172,7 +172,7 @@ class FusedFiring:
         """Compute the rows of one column of a layer, as the generated C may order its accesses.
 
         1. Overwrite the scratch of the layer: scratch must not overlap an input.
-        2. Read the inputs. The accumulating layer tags its accumulators, and ends here in all passes
+        2. Read the inputs. The accumulating layer marks its accumulators, and ends here in all passes
            but the last, whose inputs are completed by the blocks of the earlier passes.
         3. Compute and write the column. The accumulators must be intact after the write.
         4. Overwrite the scratch again: a kernel uses it until it ends.

@@ -217,7 +217,7 @@ def _unless_empty(region: Region) -> Region | None:
 RESULT = "result"
 
 
-def part_of(network: Network, source: str, layers: Sequence[Layer]) -> Network:
+def _as_network(network: Network, source: str, layers: Sequence[Layer]) -> Network:
     """Return layers that read nothing but each other and one tensor as a network of their own."""
     entry = network.layer(source)
     taken = {source, *(layer.name for layer in layers)}
@@ -272,7 +272,7 @@ def layer_range(model: Model, first: int, upto: int | None) -> Model:
             + (f", and {', '.join(map(repr, left))} are read outside" if left else "")
         )
     weights = model.weights
-    part = part_of(network, read[0], chosen)
+    part = _as_network(network, read[0], chosen)
     return Model(
         network=part,
         weights=None

@@ -67,7 +67,7 @@ def state_moves(network: Network, plan: StreamingPlan) -> Iterator[tuple[StreamB
             yield kept[made], size, 0
 
 
-def state_bytes(network: Network, layer: Layer) -> int:
+def layer_state_bytes(network: Network, layer: Layer) -> int:
     """Return the bytes of state that a layer keeps between frames, without variables of the network."""
     kept = layer.operator.kept(network.input_shapes(layer)).values()
     return sum(prod(variable.dims) * variable.element.bytes for variable in kept)

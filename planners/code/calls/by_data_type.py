@@ -72,9 +72,8 @@ class LayerCalls:
         types = [
             layer.quantization for layer in self._network.layers if layer.quantization is not None
         ]
-        self._dynamic = stored_at_run_time(
-            self._network
-        )  # integer tensors with a scale of the frame
+        # Integer tensors with a scale of the frame.
+        self._dynamic = stored_at_run_time(self._network)
         self.is_integer = bool(types or self._dynamic)
         if len({quantization.is_fixed_point for quantization in types}) == 2:
             raise UnsupportedOperator(

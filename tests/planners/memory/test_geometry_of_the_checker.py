@@ -99,7 +99,7 @@ def test_rules_of_layers_are_those_of_the_planners(name):
         assert can_lie_apart(network, layer) == reach
         shape = layer.shape
         assert shape.pixel_elements == (shape.channels if shape.is_map else shape.elements)
-        assert bytes_kept(network, layer) == state.state_bytes(network, layer)
+        assert bytes_kept(network, layer) == state.layer_state_bytes(network, layer)
         for element in (None, 1, 4):
             size = weights.weight_bytes(network, layer, element)
             assert bytes_of_weights(network, layer, element) == size
