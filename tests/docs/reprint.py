@@ -1,4 +1,4 @@
-"""Show in pages what their commands print now, and in their Python blocks the values.
+"""Show in pages what their commands print and draw now, and in their Python blocks the values.
 
 python -m tests.docs.reprint docs/dataflow.md ...
 
@@ -9,7 +9,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.docs.pages import FENCED, ROOT, Reader, blocks_of, without_measurements
+from tests.docs.pages import FENCED, ROOT, Reader, blocks_of, pictures_of, without_measurements
 
 
 def main(names):
@@ -17,6 +17,8 @@ def main(names):
         page = ROOT / name
         with tempfile.TemporaryDirectory() as folder:
             page.write_text(reprinted(page, Path(folder)))
+            for picture in pictures_of(page):
+                picture.write_text(Path(folder, picture.name).read_text())
 
 
 def reprinted(page, folder):
