@@ -17,7 +17,7 @@ import numpy as np
 
 from cnn2csdf.arrays import Array
 from cnn2csdf.dtypes import Element, Quantization
-from cnn2csdf.fixed_point.functions import reciprocal_of_one_plus
+from cnn2csdf.fixed_point.functions import leading_zeros, reciprocal_of_one_plus
 from cnn2csdf.integers import (
     Integers,
     centred,
@@ -94,7 +94,7 @@ def _divided(operands: Operands, types: Types, result: Quantization) -> Array:
     left, right = _centred(operands, types)
     integer, exponent = multiplier(types[0].scale / (types[1].scale * result.scale))
     left, right = np.where(right < 0, -left, left), np.maximum(np.abs(right), 1)
-    lead = 32 - np.frexp(right.astype(np.float64))[1]  # leading zeros of 32 bits
+    lead = leading_zeros(right)
     inverse = reciprocal_of_one_plus((right << lead) - 2**31)
     # -2**n fits n bits beside the sign, as 2**n does not: subtracting a half counts it so.
     room = 31 - np.frexp(np.where(left < 0, -left - 0.5, left).astype(np.float64))[1]

@@ -122,7 +122,7 @@ def _sigmoid(values: Array, source: Quantization, result: Quantization) -> Array
         )
     whole = centred(values, source)
     if source.element is Element.INT16:
-        return short_sigmoid(whole, source.scale).astype(np.int16)
+        return sigmoid_int16(whole, source.scale).astype(np.int16)
     scaled, radius = _q4_27_arguments(whole, source)
     # 1 / (1 + e ** -x) in Q0.31 for x in Q4.27.
     positive = reciprocal_of_one_plus(exponential(-np.abs(scaled), 4))
@@ -137,8 +137,8 @@ def _hyperbolic_tangent(values: Array, source: Quantization, result: Quantizatio
         return _in_single_precision(values, source, result, np.tanh)
     whole = centred(values, source)
     if source.element is Element.INT16:
-        steps = _short_scaled(whole, source.scale, EXACT_SHIFTS["tanh"])
-        return _short_tanh(steps).astype(np.int16)
+        factor, shift = factor_to_steps("tanh", source.scale)
+        return _tanh_of_steps(_halves_up(whole * factor, shift)).astype(np.int16)
     scaled, radius = _q4_27_arguments(whole, source)
     # tanh x = 2 / (1 + e ** -2x) - 1 in Q0.31 for x in Q4.27: read as Q5.26, the same 32 bits are 2 x.
     powers = exponential(-np.abs(scaled), 5)
@@ -158,21 +158,18 @@ def _elu(values: Array, source: Quantization, result: Quantization, alpha: float
     """ELU in single precision, element by element."""
     single = np.float32
     real = single(source.scale) * centred(values, source).astype(single)
-    exponential = np.where(
-        real < 0, (np.exp(np.minimum(real, 0)) - single(1)) * single(alpha), real
-    )
-    return stored(
-        away_from_zero(exponential * (single(1) / single(result.scale))).astype(np.int64), result
-    )
+    below = (np.exp(np.minimum(real, 0)) - single(1)) * single(alpha)
+    scaled = np.where(real < 0, below, real) * (single(1) / single(result.scale))
+    return stored(away_from_zero(scaled).astype(np.int64), result)
 
 
-def _short_multiplier(ratio: float) -> tuple[int, int]:
+def _multiplier_int16(ratio: float) -> tuple[int, int]:
     """A 15-bit integer and an exponent."""
     integer, exponent = multiplier(ratio)
     return min((integer + 2**15) >> 16, INT16_MAX), exponent
 
 
-def _short_high_product(left: Integers, right: int) -> Integers:
+def _high_product_int16(left: Integers, right: int) -> Integers:
     """The rounded upper half of twice a product of 16-bit integers; halves go up, as in gemmlowp."""
     product = left * right
     nudged = product + np.where(product >= 0, 2**14, 1 - 2**14)
@@ -183,51 +180,46 @@ def _hard_swish(values: Array, source: Quantization, result: Quantization) -> Ar
     """Product of x and a gate that rises linearly from 0 at -3 to 1 at 3, all in 16 bits."""
     # 1. Eight-bit inputs get seven fraction bits more.
     fine = source.scale / 128
-    factor, shift = _short_multiplier(fine / result.scale)
-    gate_factor, gate_shift = _short_multiplier(fine / (3 / 2**15))
+    factor, shift = _multiplier_int16(fine / result.scale)
+    gate_factor, gate_shift = _multiplier_int16(fine / (3 / 2**15))
     fine_values = centred(values, source) * 128
-    # 2. The gate is x / 3 in Q0.15, saturated: shifted left by all bits but one, multiplied by the
-    #    rounded factor, then shifted by the last bit, so that the product keeps its precision.
-    gate = fine_values
+    # 2. A third of x in Q0.15, saturated. Of a shift to the left the last bit follows the product.
     if gate_shift > 0:
-        gate = np.clip(gate * 2 ** (gate_shift - 1), INT16_MIN, INT16_MAX)
-    gate = _short_high_product(gate, gate_factor)
-    if gate_shift > 0:
-        gate = np.clip(gate * 2, INT16_MIN, INT16_MAX)
-    gate = divided_by_power(gate, max(-gate_shift, 0))
-    # 3. From -1 to 1 in Q0.15 to 0 to 1 in Q0.15.
-    gate = (gate + 2**15) >> 1
+        shifted = np.clip(fine_values * 2 ** (gate_shift - 1), INT16_MIN, INT16_MAX)
+        third = np.clip(2 * _high_product_int16(shifted, gate_factor), INT16_MIN, INT16_MAX)
+    else:
+        third = divided_by_power(_high_product_int16(fine_values, gate_factor), -gate_shift)
+    # 3. The gate is (1 + x / 3) / 2, from 0 to 1 in Q0.15.
+    gate = (2**15 + third) >> 1
     # 4. The product with x in the scale of the result, rounded towards zero, then shifted right.
-    product = gate * _short_high_product(fine_values, factor)
+    product = gate * _high_product_int16(fine_values, factor)
     shortened = np.where(product >= 0, product >> 15, -(-product >> 15))
     return stored(divided_by_power(shortened, max(-shift, 0)), result)
 
 
 ROOT_BITS = 20  # fraction bits of an inverse square root
+ROOT_OF_HALF = 1518500250  # sqrt(1 / 2) in Q0.31
 
 
 @lru_cache(maxsize=1024)  # the integers of a table of 8 bits are asked for again by each table
 def inverse_root(value: int) -> tuple[int, int]:
-    """1 / sqrt(value) as a 31-bit integer and an exponent, for an integer of at least 1.
+    """Return 31-bit integer and exponent: 1 / sqrt(value) is about integer * 2 ** (exponent - 31).
 
-    Five Newton steps in Q3.28: r -> 3/2 r - value/2 r ** 3.
+    value: at least 1. Five Newton steps in Q3.28 from 1: r -> 3/2 r - scaled/2 r ** 3, with
+    scaled = value * 4 ** pairs / 2 ** 29 between 1/4 and 1.
     """
     if value == 1:
         return INT32_MAX, 0
-    right = 11
-    while value >= 2**29:
-        value, right = value // 4, right + 1
-    # Shifts by pairs of bits, whose square root is a shift, until the value fills 28 or 29 bits.
-    pairs = (32 - value.bit_length() - 1) // 2 - 1
-    right -= pairs
-    operand = np.int64(value << 2 * pairs) >> 1
-    half, estimate = divided_by_power(operand, 1), np.full((), 2**28, np.int64)
+    pairs = (29 - value.bit_length()) // 2  # of bits to the left, so that 28 or 29 bits are filled
+    scaled = np.int64(value << 2 * pairs if pairs > 0 else value >> -2 * pairs) >> 1
+    half, root = divided_by_power(scaled, 1), np.full((), 2**28, np.int64)
     for _ in range(5):
-        cube = _saturated_to_int32(high_product(high_product(estimate, estimate), estimate) * 2**6)
-        step = high_product(3 * 2**27, estimate) - high_product(half, cube)
-        estimate = _saturated_to_int32(step * 2**3)
-    integer = int(high_product(estimate, 1518500250))  # sqrt(1 / 2)
-    return (integer << -right, 0) if right < 0 else (integer, -right)
+        cube = _saturated_to_int32(high_product(high_product(root, root), root) * 2**6)
+        step = high_product(3 * 2**27, root) - high_product(half, cube)
+        root = _saturated_to_int32(step * 2**3)
+    # In Q3.28 the root times sqrt(1 / 2) is 2 ** (14 + 28 - pairs) / sqrt(value).
+    integer, exponent = int(high_product(root, ROOT_OF_HALF)), 31 - (14 + 28 - pairs)
+    return integer << max(exponent, 0), min(exponent, 0)
 
 
 def _reciprocal_root(values: Array, source: Quantization, result: Quantization) -> Array:
@@ -267,34 +259,41 @@ EXPONENTIALS = (  # e ** -(1/4, 1/2, 1, 2, ...) in Q0.31
     720401,
     242,
 )
+EXPONENTIAL_OF_EIGHTH = 1895147668  # e ** (-1 / 8) in Q0.31
+THIRD = 715827883  # 1 / 3 in Q0.31
 DIFFERENCE_BITS = 5  # integer bits of the exponents of a softmax: Q5.26
+SUM_BITS = 12  # integer bits of the sum of powers of a softmax: Q12.19
 
 
 def exponential(values: Integers, whole_bits: int = DIFFERENCE_BITS) -> Integers:
     """Return e ** x in Q0.31 for x <= 0; x has `whole_bits` integer bits.
 
-    A polynomial around -1/8 for x modulo 1/4, times a factor of EXPONENTIALS for each higher bit.
+    With r = x modulo 1/4 - 1/4, e ** r is a polynomial around -1/8. Each bit of r - x, from 1/4
+    on, is a factor of EXPONENTIALS.
     """
-    lowest = 31 - whole_bits - 2  # bit of a quarter
-    quarter = 2**lowest
-    below = (values & (quarter - 1)) - quarter
-    x = (below << whole_bits) + 2**28
-    x2 = high_product(x, x)
-    x3, x4 = high_product(x2, x), high_product(x2, x2)
-    third = high_product(divided_by_power(x4, 2) + x3, 715827883)  # 1 / 3
-    series = divided_by_power(third + x2, 1)
-    start = 1895147668  # e ** (-1 / 8)
-    result = start + high_product(start, x + series)
-    rest = below - values
-    for bit, factor in enumerate(EXPONENTIALS[: whole_bits + 2], start=lowest):
-        result = np.where(rest & (1 << bit), high_product(result, factor), result)
+    quarter_bit = 31 - whole_bits - 2
+    quarter = 2**quarter_bit
+    remainder = (values & (quarter - 1)) - quarter
+    # e ** (-1/8 + d) = e ** (-1/8) * (1 + d + d ** 2 / 2 + d ** 3 / 6 + d ** 4 / 24), d in Q0.31.
+    d = (remainder << whole_bits) + 2**28
+    square = high_product(d, d)
+    cube, fourth = high_product(square, d), high_product(square, square)
+    third = high_product(divided_by_power(fourth, 2) + cube, THIRD)
+    series = d + divided_by_power(third + square, 1)
+    result = EXPONENTIAL_OF_EIGHTH + high_product(EXPONENTIAL_OF_EIGHTH, series)
+    quarters = remainder - values
+    for bit, factor in enumerate(EXPONENTIALS[: whole_bits + 2], start=quarter_bit):
+        result = np.where(quarters & (1 << bit), high_product(result, factor), result)
     return np.where(values == 0, INT32_MAX, result)
 
 
 def _twice_reciprocal(values: Integers) -> Integers:
-    """2 / (1 + x) in Q2.29 for 0 <= x <= 1 in Q0.31, by three Newton steps."""
+    """2 / (1 + x) in Q2.29 for 0 <= x <= 1 in Q0.31.
+
+    Three Newton steps for the reciprocal of half = (1 + x) / 2, from 48 / 17 - 32 / 17 * half.
+    """
     half = (values + INT32_MAX + 1) // 2
-    reciprocal = 1515870810 + high_product(half, -1010580540)  # 48 / 17 - 32 / 17 * half
+    reciprocal = 1515870810 + high_product(half, -1010580540)  # both in Q2.29
     for _ in range(3):
         step = high_product(reciprocal, 2**29 - high_product(half, reciprocal))
         reciprocal = reciprocal + _saturated_to_int32(step * 4)
@@ -304,6 +303,17 @@ def _twice_reciprocal(values: Integers) -> Integers:
 def reciprocal_of_one_plus(values: Integers) -> Integers:
     """Return 1 / (1 + x) for 0 <= x <= 1, both in Q0.31."""
     return _saturated_to_int32(_twice_reciprocal(values) * 2)
+
+
+def _halves_up(values: Integers, shift: Integers | int) -> Integers:
+    """The nearest integers to values / 2 ** shift; halves go up."""
+    return (values + ((1 << shift) >> 1)) >> shift
+
+
+def leading_zeros(values: Integers) -> Integers:
+    """Return the number of leading zeros in 32 bits, for integers of at least 0."""
+    bits: Integers = np.frexp(values.astype(np.float64))[1]
+    return 32 - bits
 
 
 def _saturated_to_int32(values: Integers) -> Integers:
@@ -320,7 +330,7 @@ def difference_multiplier(scale: float) -> tuple[int, int]:
     return multiplier(min(float(np.float32(scale)) * 2 ** (31 - DIFFERENCE_BITS), INT32_MAX))
 
 
-def softmax_of(values: Integers, scale: float, axis: Any, bits: int = 8) -> Integers:
+def softmax_int8(values: Integers, scale: float, axis: Any, bits: int = 8) -> Integers:
     """Return a softmax of 8-bit integers along axes, stored in `bits` bits.
 
     The scale of the result is 1 / 2 ** bits, its zero point the smallest integer.
@@ -330,17 +340,18 @@ def softmax_of(values: Integers, scale: float, axis: Any, bits: int = 8) -> Inte
     beyond = values - values.max(axis=axis, keepdims=True)
     powers = exponential(high_product(beyond * 2**exponent, integer))
     powers = np.where(beyond < radius, 0, powers)
-    sums = divided_by_power(powers, 12).sum(axis=axis, keepdims=True)
-    lead = 32 - np.frexp(sums.astype(np.float64))[1]  # leading zeros of 32 bits
-    shares = reciprocal_of_one_plus((sums << lead) - 2**31)
+    sums = divided_by_power(powers, SUM_BITS).sum(axis=axis, keepdims=True)
+    # A sum is (1 + x) * 2 ** (SUM_BITS - lead), with x in Q0.31.
+    lead = leading_zeros(sums)
+    quotients = high_product(reciprocal_of_one_plus((sums << lead) - 2**31), powers)
     least, largest = -(2 ** (bits - 1)), 2 ** (bits - 1) - 1
-    quotient = divided_by_power(high_product(shares, powers), 12 - lead + 31 - bits) + least
-    result: Integers = np.where(beyond < radius, least, np.clip(quotient, least, largest))
+    shares = divided_by_power(quotients, SUM_BITS - lead + 31 - bits) + least
+    result: Integers = np.where(beyond < radius, least, np.clip(shares, least, largest))
     return result
 
 
 TABLE_STEPS = 512  # intervals of a table over all 16-bit integers
-# Exact shifts of `curve_steps` for scales that are powers of two, by function.
+# By function the shifts that make 2 ** (shift - 12) a scale with an exact factor.
 EXACT_SHIFTS = {"sigmoid": range(1), "tanh": range(2)}
 LAST_TABLE_INDEX = 255  # of the table of the sigmoid: 1 from here on
 
@@ -356,65 +367,58 @@ def sigmoid_table() -> Integers:
     return result
 
 
-def curve_steps(scale: float, exact_shifts: range) -> tuple[int, int]:
-    """Return factor and shift from stored integers to steps of 1 / (3 * 4096).
+def factor_to_steps(function: str, scale: float) -> tuple[int, int]:
+    """Return factor and shift from stored integers to the argument of sigmoid or tanh.
 
-    A shift alone for powers of two with a shift in `exact_shifts`; otherwise a 15-bit factor.
+    The argument counts steps of 1 / (3 * 4096). The factor is exact for the powers of two that
+    EXACT_SHIFTS lists; otherwise it has 15 bits.
     """
     power = log2(float(np.float32(scale)))
-    shift = 12 + round(power)
-    if abs(power - round(power)) < 1e-3 and shift in exact_shifts:
-        return 3 << shift, 0
+    if abs(power - round(power)) < 1e-3 and 12 + round(power) in EXACT_SHIFTS[function]:
+        return power_to_steps(round(power))
     factor, shift = float(np.float32(scale)) * 4096 * 3, 0
     while factor <= INT16_MAX / 2 and shift <= 30:
         factor, shift = factor * 2, shift + 1
     return int(factor), shift
 
 
-def _short_scaled(values: Integers, scale: float, exact_shifts: range) -> Integers:
-    factor, shift = curve_steps(scale, exact_shifts)
-    result: Integers = (values * factor + ((1 << shift) >> 1)) >> shift
-    return result
+def power_to_steps(power: int) -> tuple[int, int]:
+    """Return factor and shift from integers of scale 2 ** power to steps of 1 / (3 * 4096)."""
+    return 3 << max(12 + power, 0), max(-12 - power, 0)
 
 
-def short_sigmoid(values: Integers, scale: float) -> Integers:
+def _sigmoid_of_distance(steps: Integers, bits: int, largest: int) -> Integers:
+    """The sigmoid of absolute values in Q0.(16 + bits), between entries of the table.
+
+    bits: the logarithm of the steps from entry to entry. largest: the result behind the table.
+    """
+    distance = np.abs(steps)
+    index, rest, table = distance >> bits, distance & ((1 << bits) - 1), sigmoid_table()
+    inner = np.minimum(index, LAST_TABLE_INDEX - 1)
+    left, right = table[inner], table[inner + 1]
+    return np.where(index >= LAST_TABLE_INDEX, largest, (left << bits) + rest * (right - left))
+
+
+def sigmoid_int16(values: Integers, scale: float) -> Integers:
     """Return 1 / (1 + e ** -x) in Q0.15, for 16-bit integers of this scale."""
-    scaled = _short_scaled(values, scale, EXACT_SHIFTS["sigmoid"])
-    index, rest, table = np.abs(scaled) >> 9, np.abs(scaled) & 511, sigmoid_table()
-    inner = np.minimum(index, LAST_TABLE_INDEX - 1)
-    left, right = table[inner], table[inner + 1]
-    interpolated = np.where(
-        index >= LAST_TABLE_INDEX, INT16_MAX << 10, (left << 9) + rest * (right - left)
-    )
-    result: Integers = (
-        np.where(scaled >= 0, interpolated + 512, (1 << 25) - interpolated + 511) >> 10
-    )
-    return result
+    factor, shift = factor_to_steps("sigmoid", scale)
+    steps = _halves_up(values * factor, shift)
+    above = _sigmoid_of_distance(steps, 9, INT16_MAX << 10)
+    below = (1 << 25) - above - 1  # less by 1: below zero halves go down
+    return _halves_up(np.where(steps >= 0, above, below), 10)
 
 
-def power_steps(power: int) -> tuple[int, int, int]:
-    """Return factor, rounding summand and shift from a scale 2 ** power to steps of 1 / (3 * 4096)."""
-    shift = 12 + power
-    return (3 << shift, 0, 0) if shift >= 0 else (3, 1 << (-shift - 1), -shift)
-
-
-def power_hyperbolic_tangent(values: Integers, power: int) -> Integers:
+def tanh_int16(values: Integers, power: int) -> Integers:
     """Return tanh x in Q0.15, for 16-bit integers of scale 2 ** power."""
-    factor, half, shift = power_steps(power)
-    return _short_tanh((values * factor + half) >> shift)
+    factor, shift = power_to_steps(power)
+    return _tanh_of_steps(_halves_up(values * factor, shift))
 
 
-def _short_tanh(scaled: Integers) -> Integers:
+def _tanh_of_steps(steps: Integers) -> Integers:
     """Tanh x = 2 sigmoid(2 x) - 1 in Q0.15, for integers in steps of 1 / (3 * 4096)."""
-    index, rest, table = np.abs(scaled) >> 8, np.abs(scaled) & 255, sigmoid_table()
-    inner = np.minimum(index, LAST_TABLE_INDEX - 1)
-    left, right = table[inner], table[inner + 1]
-    interpolated = np.where(
-        index >= LAST_TABLE_INDEX, 0xFFFF << 8, (left << 8) + rest * (right - left)
-    )
-    above = interpolated - (1 << 23) + 128
-    result: Integers = np.where(scaled >= 0, above, -interpolated + (1 << 23) + 127) >> 8
-    return result
+    above = _sigmoid_of_distance(steps, 8, 0xFFFF << 8) - (1 << 23)
+    below = -above - 1  # less by 1: below zero halves go down
+    return _halves_up(np.where(steps >= 0, above, below), 8)
 
 
 def _table(largest: float, zero: int, function: Callable[[Array], Array]) -> Integers:
@@ -441,7 +445,7 @@ def _table(largest: float, zero: int, function: Callable[[Array], Array]) -> Int
 
 def _looked_up(values: Integers, table: Integers) -> Integers:
     index, rest = 256 + (values >> 7), values & 127
-    result: Integers = table[index] + (((table[index + 1] - table[index]) * rest + 64) >> 7)
+    result: Integers = table[index] + _halves_up((table[index + 1] - table[index]) * rest, 7)
     return result
 
 
@@ -462,17 +466,16 @@ def softmax_multiplier(scale: float) -> tuple[int, int]:
     return multiplier(float(np.float32(scale)) / (10.0 / 65535.0))
 
 
-def short_softmax(values: Integers, scale: float, axis: Any) -> Integers:
+def softmax_int16(values: Integers, scale: float, axis: Any) -> Integers:
     """Return a softmax of 16-bit integers along axes, in Q0.15."""
     ratio = softmax_multiplier(scale)
     beyond = rescaled(values - values.max(axis=axis, keepdims=True), *ratio) + INT16_MAX
     powers = _looked_up(np.clip(beyond, INT16_MIN, INT16_MAX), exponential_table())
     sums = powers.sum(axis=axis, keepdims=True)
-    lead = 32 - np.frexp(sums.astype(np.float64))[1]  # leading zeros of 32 bits
-    shifted = ((sums << (lead - 1)) + (1 << 13)) >> 14
-    centred = np.clip(shifted - ((1 << 15) + (1 << 16)), INT16_MIN, INT16_MAX)
-    shares = _looked_up(centred, reciprocal_table())
-    shift = 31 - lead
-    quotient = (powers * shares + (1 << (shift - 1))) >> shift
-    result: Integers = np.clip(quotient, 0, INT16_MAX)
+    # A sum is (1 + x) * 2 ** (16 - lead); x in Q0.16 minus 2 ** 15 is the argument of the table.
+    lead = leading_zeros(sums)
+    argument = _halves_up(sums << (lead - 1), 14) - 2**16 - 2**15
+    reciprocals = _looked_up(np.clip(argument, INT16_MIN, INT16_MAX), reciprocal_table())
+    shares = _halves_up(powers * reciprocals, 31 - lead)
+    result: Integers = np.clip(shares, 0, INT16_MAX)
     return result

@@ -14,8 +14,8 @@ from cnn2csdf.fixed_point.functions import (
     exponential_table,
     inverse_root,
     reciprocal_table,
-    short_softmax,
-    softmax_of,
+    softmax_int8,
+    softmax_int16,
 )
 from cnn2csdf.fixed_point.single_precision import power_table, softmax_by_table, standardised
 from cnn2csdf.integers import centred, dequantized, quantized, rescaled
@@ -313,10 +313,10 @@ class Softmax(SameDims):
         if not result.is_fixed_point:
             probabilities = softmax_by_table(values, axes, input_types, result)
         elif input_types.element is Element.INT16:
-            probabilities = short_softmax(values, input_types.scale, axes)
+            probabilities = softmax_int16(values, input_types.scale, axes)
         else:
             bits = 8 * result.element.bytes
-            probabilities = softmax_of(values, input_types.scale, axes, bits)
+            probabilities = softmax_int8(values, input_types.scale, axes, bits)
             probabilities += np.iinfo(result.element.value).min + 2 ** (bits - 1)
         probabilities = probabilities.astype(result.element.value)
         return probabilities if by_rows else rows_of_part(probabilities, part)

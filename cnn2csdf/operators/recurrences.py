@@ -17,7 +17,7 @@ import numpy as np
 
 from cnn2csdf.arrays import Array
 from cnn2csdf.dtypes import Element, Quantization
-from cnn2csdf.fixed_point.functions import power_hyperbolic_tangent, short_sigmoid, sigmoid_table
+from cnn2csdf.fixed_point.functions import sigmoid_int16, sigmoid_table, tanh_int16
 from cnn2csdf.integers import Integers, centred, multiplier, rescaled, stored
 from cnn2csdf.operators.activations import sigmoid
 from cnn2csdf.operators.kernel_loops import filter_loops
@@ -280,7 +280,7 @@ class QuantizedLstm(_InIntegers):
             gates = {gate: self._gate(gate, step, hidden, part, types) for gate in CELL_GATES}
             cell = self._next_cell(cell, gates)
             ratio = 2.0 ** (2 * GATE_POWER) / result.scale
-            bounded = power_hyperbolic_tangent(cell, round(log2(self.cell_scale)))
+            bounded = tanh_int16(cell, round(log2(self.cell_scale)))
             out = stored(_product(bounded, gates["output"], ratio), result)
             hidden = centred(out, result)
             outputs.append(out)
@@ -299,8 +299,8 @@ class QuantizedLstm(_InIntegers):
         state_sums = _sums(hidden, part.weights[recurrent], 0, result, types.weights[recurrent])
         sums = _short(input_sums + state_sums)
         if gate == "cell":
-            return power_hyperbolic_tangent(sums, SUM_POWER)
-        return short_sigmoid(sums, 2.0**SUM_POWER)
+            return tanh_int16(sums, SUM_POWER)
+        return sigmoid_int16(sums, 2.0**SUM_POWER)
 
     def _next_cell(self, cell: Integers, gates: Mapping[str, Integers]) -> Integers:
         kept = _short(_product(gates["forget"], cell, 2.0**GATE_POWER))

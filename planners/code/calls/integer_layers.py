@@ -14,9 +14,8 @@ from cnn2csdf import operators as op
 from cnn2csdf.dtypes import Element, Quantization
 from cnn2csdf.fixed_point.arithmetic import addition_ratios, squared_ratio
 from cnn2csdf.fixed_point.functions import (
-    EXACT_SHIFTS,
-    curve_steps,
-    power_steps,
+    factor_to_steps,
+    power_to_steps,
     softmax_multiplier,
 )
 from cnn2csdf.integers import multiplier, quantized
@@ -352,9 +351,9 @@ def _activation(node: LayerNode, operator: op.Activation) -> KernelCall:
     above = multiplier(input_types.scale / result.scale)
     match operator.function, operator.parameters:
         case "sigmoid" | "tanh" as function, _:
-            factor, shift = curve_steps(input_types.scale, EXACT_SHIFTS[function])
-            bounds = _curve(node, factor, (1 << shift) >> 1, shift, is_odd=function == "tanh")
-            return node.call("curve_region", "curve", **bounds)
+            ratio = factor_to_steps(function, input_types.scale)
+            curve = _curve(node, *ratio, is_odd=function == "tanh")
+            return node.call("curve_region", "curve", **curve)
         case "relu", _:
             return _bend(node, above, (0, 0), 1)
         case "leaky relu", (slope,):
@@ -369,9 +368,9 @@ def _bend(node: LayerNode, above: tuple[int, int], below: tuple[int, int], sign:
     return node.call("bend_region", "bending", **factors, sign=sign)
 
 
-def _curve(node: LayerNode, factor: int, half: int, shift: int, *, is_odd: bool) -> Fields:
+def _curve(node: LayerNode, factor: int, shift: int, *, is_odd: bool) -> Fields:
     """The fields of the C structure `curve`."""
-    steps = {"factor": factor, "half": half, "shift": shift, "is_odd": is_odd}
+    steps = {"factor": factor, "half": (1 << shift) >> 1, "shift": shift, "is_odd": is_odd}
     return {"values": node.derived("curve"), **steps}
 
 
@@ -449,7 +448,6 @@ def _lstm(node: LayerNode, operator: op.QuantizedLstm) -> KernelCall:
     power = round(log2(operator.cell_scale))
     if not result.is_fixed_point or power not in POWERS:
         raise node.refusal(f"of quantised integers with cells of the scale {operator.cell_scale}")
-    factor, half, shift = power_steps(power)
     frames, elements = operator.sequence(node.inputs[0])
     frames = 1 if node.inputs[0].is_map else frames  # of a row
     limit = SHORT if operator.clip is None else operator.clip
@@ -464,7 +462,7 @@ def _lstm(node: LayerNode, operator: op.QuantizedLstm) -> KernelCall:
         "lstm_frames" if operator.keeps is None else "lstm_with_state",
         "lstm",
         gates=[_gate(node, gate, input_types, result) for gate in CELL_GATES],
-        tanh_table=_curve(node, factor, half, shift, is_odd=True),
+        tanh_table=_curve(node, *power_to_steps(power), is_odd=True),
         units=operator.units,
         frames=frames,
         elements=elements,

@@ -258,7 +258,7 @@ def look_up_call(node: LayerNode) -> KernelCall:
 def softmax_fields(node: LayerNode) -> Fields:
     """Return the fields by which a softmax of int8 makes exponents of differences from the maximum.
 
-    least: the most negative difference whose power is not 0 (`fixed_point.functions.softmax_of`).
+    least: the most negative difference whose power is not 0 (`fixed_point.functions.softmax_int8`).
     """
     pair = difference_multiplier(input_type(node).scale)
     if pair[1] < 0:

@@ -13,7 +13,7 @@ from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.dtypes import Element, Quantization, Stored
 from cnn2csdf.execution.layer_by_layer import run_layer_by_layer
-from cnn2csdf.fixed_point.functions import exponential, reciprocal_of_one_plus, softmax_of
+from cnn2csdf.fixed_point.functions import exponential, reciprocal_of_one_plus, softmax_int8
 from cnn2csdf.integers import (
     dequantized,
     divided_by_power,
@@ -123,7 +123,7 @@ def test_a_reciprocal_is_near_the_real_one(value):
 @given(st.lists(st.integers(-128, 127), min_size=1, max_size=20), st.floats(0.01, 1))
 def test_a_softmax_of_integers_is_within_a_step_of_the_real_one(values, scale):
     scale = float(np.float32(scale))
-    found = softmax_of(np.array(values, np.int64), scale, 0)
+    found = softmax_int8(np.array(values, np.int64), scale, 0)
     powers = np.exp((np.array(values) - max(values)) * scale)
     wanted = powers / powers.sum() * 256 - 128
     assert np.max(np.abs(found - np.minimum(wanted, 127))) <= 1
