@@ -1,9 +1,8 @@
 """C header of a deployment: names as constants, and tables that are enough to drive an interpreter.
 
 Networks, partitions, layers and buffers are numbers, in the order of the deployment, with constants
-named for them. The tables: which buffer lies where, on which connection; what fires in which
-partition; and what is copied when a partition has finished a frame. The header says in a comment how
-they are run.
+named for them. The tables: the offset and the connection of each buffer, the firings of each partition,
+and the copies of a pipeline. A comment of the header tells how an interpreter executes them.
 """
 
 from __future__ import annotations
@@ -28,9 +27,11 @@ RECIPE = (
     "r % rows * row_bytes: a buffer keeps that many rows, and later ones lie over earlier ones. "
     "Buffers of one producer at one offset keep the same rows for several readers. What is no stack "
     "of maps is a single row. What has no buffer comes from outside or goes there.",
-    "Where a copy is listed for a partition, it is made when that partition has finished a frame, in "
-    "the order of the list. Then the producer writes only buffers that are no copy's target, and the "
-    "consumer reads only those that are no copy's source.",
+    "Where a copy is listed for a partition, it is made between two frames of that partition, while no "
+    "partition of its set is within a frame: where partitions work at the same time, all of them end "
+    "their frames, then all copies of the set are made in the order of the list, then the next frames "
+    "begin. So the producer writes only buffers that are no copy's target, and the consumer "
+    "reads only those that are no copy's source.",
 )
 
 # The members of each structure, and a remark about each.
@@ -47,7 +48,7 @@ BUFFER = {
 }
 PARTITION = {"network": "", "first_firing": "", "end_firing": ""}
 FIRING = {"layer": "", "phase": "", "first_row": "", "end_row": ""}
-COPY = {"partition": "that has finished a frame", "source": "a buffer", "target": "a buffer"}
+COPY = {"partition": "between two of its frames", "source": "a buffer", "target": "a buffer"}
 
 
 Layers = Mapping[tuple[int, str], int]

@@ -90,7 +90,7 @@ static void write_rows(const struct plan_firing *fired, unsigned frame)
     }
 }
 
-static void work(unsigned partition, unsigned frame)
+static void fire(unsigned partition, unsigned frame)
 {
     for (unsigned i = plan_partitions[partition].first_firing;
          i < plan_partitions[partition].end_firing; i++) {
@@ -98,12 +98,18 @@ static void work(unsigned partition, unsigned frame)
         write_rows(&plan_firings[i], frame);
         read_rows(&plan_firings[i], frame); /* a kernel may write before it has read all */
     }
+}
+
+static void copy(unsigned partition)
+{
 #if PLAN_COPIES
     for (unsigned i = 0; i < PLAN_COPIES; i++)
         if (plan_copies[i].partition == partition)
             memcpy(arena + plan_buffers[plan_copies[i].target].offset,
                    arena + plan_buffers[plan_copies[i].source].offset,
                    plan_buffers[plan_copies[i].source].bytes);
+#else
+    (void)partition;
 #endif
 }
 
@@ -115,9 +121,26 @@ int main(void)
             || one->rows * (unsigned long)one->row_bytes > one->bytes)
             fail("outside", b, 0);
     }
+#ifdef AT_THE_SAME_TIME /* CNN1, then a pipeline of P2 and P3 until it is drained */
     for (unsigned frame = 0; frame < 2; frame++)
-        for (unsigned partition = 0; partition < PLAN_PARTITIONS; partition++)
-            work(partition, frame);
+        fire(PLAN_PARTITION_P1, frame);
+    for (unsigned tick = 0; tick < 3; tick++) {
+        if (tick < 2)
+            fire(PLAN_PARTITION_P2, tick);
+        if (COPIES_EARLY)
+            copy(PLAN_PARTITION_P2);
+        if (tick > 0)
+            fire(PLAN_PARTITION_P3, tick - 1);
+        if (!COPIES_EARLY)
+            copy(PLAN_PARTITION_P2);
+    }
+#else
+    for (unsigned frame = 0; frame < 2; frame++)
+        for (unsigned partition = 0; partition < PLAN_PARTITIONS; partition++) {
+            fire(partition, frame);
+            copy(partition);
+        }
+#endif
     for (unsigned layer = 0; layer < PLAN_LAYERS; layer++)
         printf("%lu ", written[layer]);
     return 0;
@@ -155,13 +178,14 @@ def changed(planned, reason=None, name=None, offsets=None, **names):
     return planned._replace(memory=memory, plan=replace(plan, edges=edges))
 
 
-def interpreted(folder, application, plan):
+def interpreted(folder, application, plan, *macros):
     """Compile the interpreter against a plan; return its exit code and what it prints."""
     (folder / "plan.h").write_text(format_tables(changed(plan, name="plan")))
     (folder / "kernels.h").write_text(kernels(application))
     (folder / "main.c").write_text(INTERPRETER)
     flags = ["-std=c99", "-O1", "-Wall", "-Wextra", "-Werror"]
-    subprocess.run(["cc", *flags, "main.c", "-o", "main"], cwd=folder, check=True)
+    command = ["cc", *flags, *macros, "main.c", "-o", "main"]
+    subprocess.run(command, cwd=folder, check=True)
     done = subprocess.run([folder / "main"], capture_output=True, text=True)
     return done.returncode, done.stdout
 
@@ -194,6 +218,16 @@ def test_the_interpreter_finds_buffers_that_lie_over_one_another(tmp_path):
     wrong = changed(plan, offsets=dict.fromkeys(plan.memory.offsets, 0))
     code, shown = interpreted(tmp_path, EXAMPLE, wrong)
     assert (code, shown[:4]) == (1, "lost")
+
+
+@compiled
+@pytest.mark.parametrize("copies_early", [0, 1])
+def test_copies_wait_until_all_partitions_of_a_set_end_their_frames(tmp_path, copies_early):
+    macros = "-DAT_THE_SAME_TIME", f"-DCOPIES_EARLY={copies_early}"
+    code, shown = interpreted(tmp_path, EXAMPLE, PUBLISHED, *macros)
+    assert (code, "lost" in shown) == (copies_early, bool(copies_early))
+    header = (tmp_path / "plan.h").read_text()
+    assert "all of them end their frames, then all copies of the set" in " ".join(header.split())
 
 
 @pytest.mark.skipif(shutil.which("c++") is None, reason="there is no C++ compiler")
