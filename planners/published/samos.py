@@ -43,6 +43,7 @@ class MemoryWhy(Why):
     """Why the memory of a network is not known."""
 
     NO_BUFFERS = "no buffers for {network!r}: {end}"
+    NO_PERIOD = "the period of {network!r} with its smallest buffers takes too long to compute"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,12 +104,15 @@ def network_memory(
     """Return what the network needs with the smallest buffers that let it run at all.
 
     durations: by default a time unit a phase. element_bytes: of each element and parameter; by default
-    those of the file. Raises GaveUp if `budget` ended the search before any buffers.
+    those of the file. Raises GaveUp if `budget` ended the search before any buffers, or if the period
+    with the smallest buffers takes too long to compute.
     """
     graph = lower(network, granularity, durations=durations, element_bytes=element_bytes)
     storage = smallest_storage(graph, SearchSpace(unit="bytes"), budget=budget)
-    if storage.point is None or storage.point.period is None:
+    if storage.point is None:
         raise GaveUp(because(MemoryWhy.NO_BUFFERS, network=network.name, end=storage.reason))
+    if storage.point.period is None:
+        raise GaveUp(because(MemoryWhy.NO_PERIOD, network=network.name))
     return NetworkMemory(
         graph=with_capacities(graph, storage.point.capacities),
         smallest=storage,

@@ -1,8 +1,14 @@
 """RAM for buffers, flash for parameters, or one memory for both."""
 
+from dataclasses import replace
+
 import pytest
 
+from cnn2csdf import ROWS, from_catalogue
+from csdf.errors import GaveUp
+from csdf.search.trade_off import smallest_storage
 from planners.memory.answer import MemoryLimits
+from planners.published import samos
 
 
 @pytest.mark.parametrize(
@@ -27,3 +33,13 @@ def test_limits_say_what_they_are_for():
         "64 kB of RAM, 1 MB of flash for parameters"
     )
     assert not MemoryLimits().is_given
+
+
+def test_memory_with_an_unknown_period_does_not_deny_the_buffers(monkeypatch):
+    def without_period(*arguments, **options):
+        storage = smallest_storage(*arguments, **options)
+        return replace(storage, point=replace(storage.point, period=None))
+
+    monkeypatch.setattr(samos, "smallest_storage", without_period)
+    with pytest.raises(GaveUp, match="the period of 'samos_example' with its smallest buffers"):
+        samos.network_memory(from_catalogue("samos_example"), ROWS)
