@@ -77,9 +77,9 @@ class Effort:
     """The measurements that the times of a profile rest on.
 
     repetitions: of each variant of a layer, after a warm-up run. least: of a variant so long
-    that `nanoseconds` are over before. hopeless: a variant that takes this many times as long as the
-    fastest of its layer in the warm-up run is timed once. evicted_bytes: written between two
-    runs, so that the next finds its weights as in a network, where all other layers ran since.
+    that `nanoseconds` are over before. hopeless: a variant is timed once if that repetition takes more
+    than this many times as long as the fastest warm-up run of its layer. evicted_bytes: written between
+    two runs, so that the next finds its weights as in a network, where all other layers ran since.
     """
 
     repetitions: int = 9
@@ -340,7 +340,8 @@ def take_turns(
         runs[number]()
         return max(1, clock() - started)
 
-    # The first times do not count: kernels are translated, memory is touched.
+    # Warm-up: kernels are translated, memory is touched. A variant translated here is no slow variant,
+    # so the limit is compared with its first repetition.
     limit = effort.hopeless * min(map(timed, range(len(runs))), default=0)
     taken: list[list[int]] = [[] for _ in runs]
     for repetition in range(effort.repetitions):
