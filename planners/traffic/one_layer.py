@@ -1,23 +1,24 @@
 """Minimum DRAM traffic of one layer: search over loop nests, and lower bounds for any schedule.
 
-Takes the loops of a convolution (or matrix product), a buffer in bytes and bytes per element;
-gives the loop nest with the least traffic, and the gap to the lower bound. Nests with one level
-of tiles are searched first, with tiles of all sizes. If the best one does not reach the lower
-bound, nests with two levels follow; their tiles are the smallest for their number. All orders of
-the three arrays (input, weights, output) are searched. Choices that cannot be better are left
-out: if the tiles of a loop repeat nothing in an array, the array holds one element along it; if
-all tiles of a loop are around the third array, both other arrays hold the same. Tiles of the
-input overlap, so for the input every pair of sizes is tried.
+Nests with one level of tiles are searched first, with tiles of all sizes. If the best nest does not
+reach the lower bound, nests with two levels follow; their tiles are the smallest for their number.
+All orders of the three arrays (input, weights, output) are searched, outermost array first.
 
-With one level this covers every nest of six loops in any order, with each array held at any
-depth. The order matters only through the loops that are around the tile of each array. A loop
-around the outermost array that does not move it may as well be further inside, where it repeats
-less.
+Each loop moves two of the arrays, and may transfer the third array again. Where tiles of the two
+arrays do not overlap, the position of the third array leaves one choice of sizes to search:
+- outermost: the loop transfers nothing again, so both arrays hold one element along the loop;
+- between the two: only the tiles of the outer array repeat it, and the inner array holds one element;
+- innermost: all tiles repeat it, and both arrays hold the same.
+Tiles of the input overlap along rows and columns, so there every pair of sizes is searched.
+
+With one level this covers every nest of six loops in any order, with each array held at any depth:
+the order matters only through the set of loops around the tile of each array. A loop around the
+outermost array that does not move it may be moved further inside, where it repeats less.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import permutations, product
 from math import isqrt
@@ -62,6 +63,7 @@ from planners.traffic.nest import (
     LowerBound,
     NestLoop,
     Order,
+    Sizes,
     arrays_moved_by,
     lengths,
     transfers,
@@ -78,6 +80,7 @@ OPTIONS_EFFORT = 250  # the comparison of a block of options
 # The sliding loop along rows and along columns: none (0), output positions (1), kernel positions (2).
 SLIDES: tuple[Pair, ...] = ((0, 0), (1, 0), (2, 0), (0, 1), (0, 2))
 
+ArrayTiles = tuple[Sizes, Sizes, Sizes]  # by Array, as in LoopNest
 Cuts = Callable[[int], tuple[Pair, ...]]  # from the length of a loop to the tile sizes to try
 
 
@@ -145,24 +148,29 @@ def _coarsened(group: ConvolutionLoops, nest: LoopNest, room: int, sizes: ArrayB
     """The nest with larger tiles, as far as they fit and move no more: fewer, longer transfers."""
     least_traffic = transfers(group, nest).total_bytes(sizes)
     for loop, length in zip(NestLoop, lengths(group), strict=True):
-        first, second = arrays_moved_by(nest.order, loop)
-        outer, inner = nest.tiles[first][loop], nest.tiles[second][loop]
-        candidate_sizes = (
-            tile_sizes(length) if loop in (NestLoop.FILTERS, NestLoop.CHANNELS) else (length, outer)
-        )
-        for pair in (
-            (size, tile) for size in candidate_sizes if size >= outer for tile in (size, inner)
-        ):
-            tiles = [list(of_array) for of_array in nest.tiles]
-            tiles[first][loop], tiles[second][loop] = pair
-            input_tiles, weight_tiles, output_tiles = map(tuple, tiles)
-            larger = replace(nest, tiles=(input_tiles, weight_tiles, output_tiles))
+        outer, inner = (nest.tiles[array][loop] for array in arrays_moved_by(nest.order, loop))
+        has_many_sizes = loop in (NestLoop.FILTERS, NestLoop.CHANNELS)
+        outer_sizes = tile_sizes(length) if has_many_sizes else (length, outer)
+        pairs = [(size, tile) for size in outer_sizes if size >= outer for tile in (size, inner)]
+        for pair in pairs:
+            larger = replace(nest, tiles=_with_tiles(nest.tiles, nest.order, {loop: pair}))
             traffic = transfers(group, larger)
             if traffic.total_bytes(sizes) <= least_traffic and traffic.held_bytes(sizes) <= room:
                 nest = larger
                 break
     sliding_loops = [loop for loop, *_ in nest.band(group, nest.order.index(Array.INPUT))]
     return nest if nest.slides in sliding_loops else replace(nest, slides=None)
+
+
+def _with_tiles(
+    tiles: ArrayTiles, order: Order, pairs: Mapping[NestLoop, Sequence[int]]
+) -> ArrayTiles:
+    """The tiles with other sizes along some loops: in the outer and inner array that the loop moves."""
+    sizes = [list(sizes_of_array) for sizes_of_array in tiles]
+    for loop, pair in pairs.items():
+        for array, size in zip(arrays_moved_by(order, loop), pair, strict=True):
+            sizes[array][loop] = size
+    return tuple(sizes[0]), tuple(sizes[1]), tuple(sizes[2])
 
 
 def check_lengths(convolution: ConvolutionLoops) -> None:
@@ -291,19 +299,8 @@ class NestSearch:
         """Ever better nests of a choice with their traffic; the row options are searched in blocks."""
         group, sizes = self._group, self._sizes
         backend = compiler.backend(fits=self.most(room) <= compiler.INT64_SUM_LIMIT)
-        filters, channels = (
-            backend.array(
-                number
-                for option in options
-                # The kernel reads the tile size of the other array first, then that of the weights.
-                for number in (*(option[1::-1] if is_turned else option[:2]), option.rounds)
-            )
-            for options, loop in (
-                (choice.filters, NestLoop.FILTERS),
-                (choice.channels, NestLoop.CHANNELS),
-            )
-            for is_turned in (arrays_moved_by(choice.order, loop)[0] is Array.WEIGHTS,)
-        )
+        filters = backend.array(_numbers(choice.filters, choice.order, NestLoop.FILTERS))
+        channels = backend.array(_numbers(choice.channels, choice.order, NestLoop.CHANNELS))
         columns = backend.view(choice.columns.costs.ravel().tolist())
         layer = backend.kernel(kernel.ConvolutionShape)(
             group.channels,
@@ -326,6 +323,13 @@ class NestSearch:
                 yield total, _nest(choice._replace(rows=rows), indices)
 
 
+def _numbers(options: Sequence[LoopOption], order: Order, loop: NestLoop) -> Iterator[int]:
+    """The options as the kernel reads them: size in the other array, size in the weights, rounds."""
+    has_weights_first = arrays_moved_by(order, loop)[0] is Array.WEIGHTS
+    for first, second, rounds in options:
+        yield from (second, first, rounds) if has_weights_first else (first, second, rounds)
+
+
 def _nest(choice: _Choice, indices: Sequence[int]) -> LoopNest:
     """The nest of the options with these indices: of filters, channels, rows, columns."""
     filters, channels, row, column = indices
@@ -336,14 +340,11 @@ def _nest(choice: _Choice, indices: Sequence[int]) -> LoopNest:
     for loops, axis, at in zip(AXES, (choice.rows, choice.columns), (row, column), strict=True):
         tiles = axis.tiles[at].tolist()
         pairs |= {loops[0]: tiles[:2], loops[1]: tiles[2:]}
-    held = [[1] * len(NestLoop) for _ in Array]
-    for loop, pair in pairs.items():
-        for array, size in zip(arrays_moved_by(choice.order, loop), pair, strict=True):
-            held[array][loop] = size
+    one_element = (1,) * len(NestLoop)
     sliding = [loops[way - 1] for way, loops in zip(choice.slides, AXES, strict=True) if way]
     return LoopNest(
         order=choice.order,
-        tiles=(tuple(held[0]), tuple(held[1]), tuple(held[2])),
+        tiles=_with_tiles((one_element, one_element, one_element), choice.order, pairs),
         slides=sliding[0] if sliding else None,
     )
 
@@ -435,28 +436,22 @@ class AxisTiles:
 def _loop_options(order: Order, loop: NestLoop, pairs: tuple[Pair, ...]) -> Numbers:
     """Options of one loop, (N, 4): tile sizes of its two arrays, index of the input tile, rounds.
 
-    The rounds count the transfers of the third array. All pairs of tile sizes are options, with one
-    exception: the inner array is not the input, and no third array inside it is transferred again. A
-    larger tile of the inner array then saves no traffic, and it holds one element.
+    pairs: the tile sizes to search, beginning with the length of the loop twice; the index is that of
+    a pair. The rounds count the transfers of the third array.
     """
     length, bands = pairs[0][0], bands_around(order, loop)
-    _, second = arrays_moved_by(order, loop)
     index_of = {pair: index for index, pair in enumerate(pairs)}
-    is_free = second is not Array.INPUT and bands < 2
-    options = (
-        [(outer, 1) for outer in dict.fromkeys(pair[0] for pair in pairs)] if is_free else pairs
-    )
-    return np.array(
-        [
-            (
-                *pair,
-                index_of[pair if second is Array.INPUT else (length, pair[0])],
-                tiles_of(length, *pair[:bands]),
-            )
-            for pair in options
-        ],
-        dtype=np.int64,
-    )
+    is_input_inner = arrays_moved_by(order, loop)[1] is Array.INPUT
+    options = pairs
+    if bands < 2 and not is_input_inner:
+        # Inner tiles do not overlap, and no third array is inside them: their size saves nothing.
+        options = tuple((outer, 1) for outer in dict.fromkeys(outer for outer, _ in pairs))
+    rows = []
+    for outer, inner in options:
+        input_tiles = (outer, inner) if is_input_inner else (length, outer)
+        rounds = tiles_of(length, *(outer, inner)[:bands])
+        rows.append((outer, inner, index_of[input_tiles], rounds))
+    return np.array(rows, dtype=np.int64)
 
 
 def _is_beaten(options: Numbers, rivals: Numbers) -> npt.NDArray[np.bool_]:
@@ -512,23 +507,26 @@ def array_elements(group: ConvolutionLoops) -> tuple[int, int, int]:
 
 
 def communication_elements(group: ConvolutionLoops, room: int) -> int:
-    """Return a lower bound on the elements one group moves through a buffer of `room` elements.
+    """Return a lower bound on the elements one group moves through a buffer of M = `room` elements.
 
-    1. Count reads, and for each output a free read of a zero when its sum begins. Cut a schedule
-       into segments of T such reads; the last has t < T.
-    2. A segment uses what the buffer held before it, at most `room` elements, nothing before the
-       first, and what it reads: i inputs, w weights and o outputs with i + w + o <= room + T.
-    3. Input rows that differ modulo the stride are read by different kernel rows, and so for
-       columns: inputs and weights fall into classes, and so do multiplications. In class k an input
-       element stands at most at r_k positions of the unfolded input. An output and a weight, an
-       output and an unfolded place, or a weight and such a place fix the multiplication; by the
-       inequality of Loomis and Whitney, i_k inputs and w_k weights of the class and o outputs allow
-       m_k <= sqrt(r_k i_k w_k o) multiplications. By Cauchy and Schwarz the sum over the classes of
-       m_k / sqrt(r_k), their weight, is at most sqrt(i w o).
-    4. So the weight of all multiplications bounds the segments, and with them the reads. Reads
-       without the free ones, plus writes, are no fewer: every output is written.
-    This holds for each T; several are tried. T = 2 room gives about 2 m / sqrt(r room) where there
-    is one class; for a matrix product r is 1, and no larger constant than 2 holds.
+    1. Reads R: each output counts a free read of zero when its sum begins. The group moves
+       R - outputs + writes >= R elements, as each output is written. Cut a schedule into segments of T
+       reads; the last segment has t <= T.
+    2. A segment uses i inputs, w weights and o outputs, held at its start or read in it:
+       i + w + o <= M + T, and i + w + o <= T in the first segment, whose buffer begins empty.
+    3. Class k: the input rows and columns of one residue modulo the stride, the weights that read
+       them, and their multiplications. An input element has at most r_k positions in the unfolded
+       input. Two of an output, a weight and an unfolded position determine a multiplication, so m_k
+       multiplications of a segment need i_k inputs and w_k weights of the class with
+       m_k <= sqrt(r_k i_k * w_k * o)                                   (Loomis, Whitney).
+    4. Weight of multiplications: the sum of m_k / sqrt(r_k) over the classes. In a segment it is
+       sum of sqrt(i_k w_k o) <= sqrt(i w o) <= F(i + w + o)            (Cauchy, Schwarz),
+       where F(n), `_maximum_weight`, is the maximum of sqrt(i w o) for a sum of n.
+    5. A schedule of s > 1 segments has (s - 1) T + t reads, and a weight of at most
+       F(T) + (s - 2) F(M + T) + F(M + t). `_reads` is the minimum of these reads for the weight of all
+       multiplications.
+    This holds for each T; several are tried. T = 2 M gives about 2 m / sqrt(r M) for m multiplications
+    of one class; for a matrix product r is 1, and no larger constant than 2 holds.
     Source: Irony, Toledo, Tiskin, J. Parallel Distrib. Comput. 64(9), 2004 (segments); Smith et
     al., A Tight I/O Lower Bound for Matrix Multiplication, arXiv 1702.02017 (reads alone, constant
     2); Demmel, Dinh, Communication-Optimal Convolutional Neural Nets, arXiv 1802.06905, and Chen et
@@ -557,15 +555,15 @@ def _classes(axis: ReceptiveField) -> list[tuple[int, int]]:
 
 def _reads(weight: int, limits: Sequence[int], *, room: int, segment: int) -> int:
     """Minimum reads, in segments of this length, for multiplications of this weight."""
-    remaining = weight - _maximum_weight(segment, limits)
-    if remaining <= 0:
+    after_first = weight - _maximum_weight(segment, limits)
+    if after_first <= 0:
         return _minimum_reads(weight, limits, held=0, segment=segment)
     weight_per_segment = _maximum_weight(room + segment, limits)
-    # Segments after the first that are certainly complete.
-    complete = (remaining - 1) // weight_per_segment
-    return segment * (1 + complete) + _minimum_reads(
-        remaining - complete * weight_per_segment, limits, held=room, segment=segment
-    )
+    # The last segment has a weight from 1 to `weight_per_segment`; those between are complete.
+    between = (after_first - 1) // weight_per_segment
+    last_weight = after_first - between * weight_per_segment
+    last_reads = _minimum_reads(last_weight, limits, held=room, segment=segment)
+    return segment * (1 + between) + last_reads
 
 
 def _minimum_reads(weight: int, limits: Sequence[int], *, held: int, segment: int) -> int:
