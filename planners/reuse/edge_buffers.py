@@ -1,32 +1,29 @@
 """Buffers of the edges of an application, and Algorithm 8: whole buffers that several edges share.
 
-Where nothing is shared, an edge between two layers of a partition has one buffer. An edge that is cut,
-from one partition to a later one, is stored whole. Where the two partitions are pipelined it is stored
-once for each stage from the one to the other: a double buffer, (1) written by the earlier partition,
-(2) read by the later one.
+Without sharing, an edge within a partition has one buffer. An edge from a partition to a later one is
+cut, and stored whole. If the two partitions are pipelined, the edge has a buffer for each stage of the
+pipeline from producer to consumer. While P works on frame n and Q, the next stage, on frame n - 1, an
+edge from P to Q has a double buffer:
 
-In frame n of a pipeline of partitions P and Q, for an edge from P to Q:
+    time                   buffer (1)        buffer (2)
+    during the frames      P writes n        Q reads n - 1
+    after P and Q end      n is copied to (2), where it replaces n - 1
 
-    partition   buffer (1)                  buffer (2)
-    P           writes frame n              -
-    Q           -                           reads frame n - 1
-    both end    copied to (2)               frame n replaces frame n - 1
-
-The published sharing of these buffers requires this copy: if (1) and (2) were swapped instead, other
-buffers of P that share bytes with (1) would overwrite bytes that Q uses. It also requires that no other
-network runs between the frames of a pipeline that is not drained: it might overwrite (2).
+If (1) and (2) were swapped instead of copied, other buffers of P that share bytes with (1) would
+overwrite bytes that Q reads. No other network may run between the frames of a pipeline that is not
+drained: it might overwrite (2).
 Source: Minakova and Stefanov, TODAES 28(1), 2022, section 3; Table 6.1 of Minakova's thesis.
 
-Algorithm 8: edges come in their order. An edge may go to any buffer in which nothing is in use together
-with it. Of these buffers it uses the buffer that has to grow least, and the first if several grow
-equally. A new buffer is opened only if no buffer may take the edge. Two edges of partitions that run in
-parallel never share a buffer. Two edges of partitions that take turns may share a buffer. Two edges of
-one partition may share a buffer if their lifetimes, closed intervals of steps, have no step in common.
+Algorithm 8 assigns the edges, in their order, to shared buffers. Two edges conflict
+- in partitions that run in parallel: always;
+- in partitions that run in sequence: never;
+- in one partition: if their lifetimes, closed intervals of steps, have a step in common.
+An edge is assigned to a buffer whose edges do not conflict with it: to the buffer that grows least, the
+first of several. A new buffer is opened only if each buffer has a conflict.
 Source: Minakova and Stefanov, TODAES 28(1), 2022; Algorithm 8 of Minakova's thesis (its `else` belongs
 to line 9), Tables 6.2 and 6.3.
 
-The order by decreasing size is ours. In the order of layers a buffer opened for a small edge may grow
-for a larger edge; with the largest edge first no buffer grows.
+Here the edges may also be assigned in the order of decreasing size: then no buffer grows.
 """
 
 from __future__ import annotations
@@ -124,17 +121,13 @@ def _member_buffers(
         counted, key=lambda edge: (homes[edge.producer], homes[edge.consumer])
     ):
         (source, first), (target, last) = homes[connection.producer], homes[connection.consumer]
-        channel = names[connection]
+        name = f"{member.name}: {names[connection]}"
         layer = member.network.layer(connection.producer)
-        copies = [[source]]  # partitions; a copy begins where one and the next share a parallel set
-        for partition in range(source + 1, target + 1):
-            if groups[partition] is not None and groups[partition - 1] == groups[partition]:
-                copies.append([])
-            copies[-1].append(partition)
+        copies = _stages(source, target, groups)
         for copy, partitions in enumerate(copies, start=1):
             yield EdgeBuffer(
-                name=f"{member.name}: {channel}{f' ({copy})' if len(copies) > 1 else ''}",
-                channel=channel,
+                name=name if len(copies) == 1 else f"{name} ({copy})",
+                channel=names[connection],
                 member=number,
                 connection=connection,
                 elements=layer.shape.elements * (layer.element_bytes // unit),
@@ -150,6 +143,17 @@ def _member_buffers(
             )
         if source == target:
             inner[source] += 1
+
+
+def _stages(source: int, target: int, groups: Sequence[int | None]) -> list[list[int]]:
+    """Partitions from source to target that use the same copy: the next copy begins at a pipeline."""
+    stages = [[source]]
+    for partition in range(source + 1, target + 1):
+        is_pipelined = groups[partition] is not None and groups[partition - 1] == groups[partition]
+        if is_pipelined:
+            stages.append([])
+        stages[-1].append(partition)
+    return stages
 
 
 class SharedBuffer(NamedTuple):
