@@ -33,10 +33,11 @@ MOST_EXACT = 4000  # blocks of a part that is searched exactly; larger parts are
 class Blocks:
     """Blocks and their conflicts, counted in units of `unit` bytes; `room` and `grain` are in bytes.
 
-    The conflicts of block b are the entries neighbour_start[b] : neighbour_start[b + 1]. `rise` is the
-    minimum distance from the offset of b to that of the neighbour, if the neighbour is above b; `lift`
-    the distance if b is above. Only members that conflict count: if x (8 units) and y (2 units) are one
-    block, and z conflicts with y alone, then z begins at least 2 above the block: `rise` is 2.
+    The conflicts of block b are the entries neighbour_start[b] : neighbour_start[b + 1]. Either the
+    neighbour begins at least `rise` above b, or b begins at least `lift` above the neighbour. Such a
+    distance is the size of the largest member of the lower block that conflicts with a member of the
+    upper block: if x (8 units) and y (2 units) are block b, and z conflicts with y alone, then z begins
+    at least 2 above b, and `rise` is 2.
 
     If lifetimes alone decide, and there are more than MOST_EXACT blocks, conflicts are only counted.
     """
@@ -248,7 +249,7 @@ def _grouped(
     conflicts: Sequence[set[int]],
     groups: Sequence[Sequence[str]],
 ) -> tuple[tuple[tuple[Buffer, ...], ...], list[dict[int, int]]]:
-    """Return the members of each block, and the rises of each block by neighbour (see `Blocks`).
+    """Return the members of each block, and its rises in bytes by neighbour (see `Blocks`).
 
     conflicts: of the lifetimes of the buffers; the exceptions of the problem are applied here.
     """
@@ -279,11 +280,12 @@ def _grouped(
 class _Scale:
     """The unit of offsets: in some optimal plan every offset is a multiple of it.
 
-    Pushed down, a block begins at zero, at a fixed offset, or after the blocks below it, where the next
-    multiple of its alignment is. The unit divides all fixed offsets, and all sizes rounded up to the
-    grain. The step to the alignment leads to a multiple of the unit as well if one divides the other:
-    either the unit divides the alignment, or each multiple of the unit is aligned. With alignments 4
-    and 6, and sizes of 8, the unit is 2: 8 divides no multiple of 6 below 24, and gcd(8, 6) is 2.
+    In a plan pushed down, each block begins at zero, at a fixed offset, or at the first multiple of its
+    alignment after a block below. All these offsets are multiples of the unit if
+    - the unit divides all fixed offsets, and all sizes rounded up to the grain, and
+    - of the unit and each alignment, one divides the other: an aligned offset is a multiple of the
+      unit, or every multiple of the unit is aligned.
+    With alignments 4 and 6, and sizes of 8, the unit is 2: neither of 8 and 6 divides the other.
     """
 
     def __init__(self, members: Sequence[Sequence[Buffer]]) -> None:
@@ -378,11 +380,12 @@ def clique_bound(blocks: Blocks, cliques: Sequence[Clique]) -> Bound:
         for block in range(len(blocks))
     ]
     for clique in cliques:
-        # In a stack the size of each block is rounded up, except that of the highest block.
         taken = [weight * blocks.unit for weight in clique.weights]
         rooms = [blocks.room[block] for block in clique.blocks]
-        slack = max(max(0, size - room) for size, room in zip(taken, rooms, strict=True))
-        bounds.append(Bound(sum(taken) - slack, clique.blocks))
+        # In a stack the highest block alone is not rounded up, and it may be any block: the bound
+        # holds without the largest rounding.
+        largest_rounding = max(0, *(size - room for size, room in zip(taken, rooms, strict=True)))
+        bounds.append(Bound(sum(taken) - largest_rounding, clique.blocks))
     best = max(bounds, key=lambda bound: bound.peak, default=Bound(0, ()))
     return _stacked_bound(blocks, cliques, best)
 
