@@ -179,7 +179,7 @@ class WideningSearch:
 
 
 def most_lost(cliques: int) -> int:
-    """Return an upper bound on the weighted waste of this number of cliques, times WHOLE_AREA.
+    """Return an upper bound on the waste of a row with this number of cliques, times WHOLE_AREA.
 
     A clique without slack has the largest weight: room << WASTE_BITS over room // SOFTNESS, and the
     quotient of the rooms is below 2 * SOFTNESS.

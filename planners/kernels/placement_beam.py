@@ -16,23 +16,27 @@ MASK = 2**62 - 1  # of the hashes of rows
 
 
 class Guide:
-    """The numbers that rank rows: the weighted bytes that a row wastes, per area that it places.
+    """The numbers that rank rows: the waste of a row, per area of the blocks that it places.
 
-    The waste of a clique with `room` free bytes is scale / (room + soft) - spare, where `spare` is the
-    first term for a clique without waste. share: (B,) area of a block, its size times the number of its
-    cliques, as a fraction of all in units of 1 / `whole`. twin: (B,) an earlier interchangeable block,
-    or -1. key: (B,) large random numbers for hashes. spare: (cliques,).
+    The unplaced blocks of a clique, stacked, leave some units free below the capacity. The weight of
+    the clique is scale / (free units + soft), so a clique with little room counts most. The waste of a
+    row is the sum, over its cliques with unplaced blocks, of the weight less `gapless`: (cliques,) the
+    weight of the clique in a plan without gaps.
+
+    share: (B,) area of a block, its size times the number of its cliques; all areas add up to about
+    `whole_area`. twin: (B,) an earlier interchangeable block, or -1. key: (B,) large random numbers for
+    hashes.
     """
 
-    def __init__(self, share, twin, key, spare, scale, soft, whole):
+    def __init__(self, share, twin, key, gapless, scale, soft, whole_area):
         """Keep these arrays."""
         self.share = share
         self.twin = twin
         self.key = key
-        self.spare = spare
+        self.gapless = gapless
         self.scale = scale
         self.soft = soft
-        self.whole = whole
+        self.whole_area = whole_area
 
 
 class Rows:
@@ -77,9 +81,9 @@ class Beam:
     rows: the `count` rows of this level; next: of the next level. left: number of unplaced blocks.
     kept: the best steps so far.
 
-    The current row is `parent`. low, order: (B,) of the current row after `raised` raises; lost: its
-    weighted waste. group: `members` conflicting blocks at the lowest offset; the first `turn` of them
-    were tried. try_low, try_order, risen: (B,) scratch, the row with a further block. stamps, stamp:
+    The current row is `parent`. low, order: (B,) of the current row after `raised` raises; waste: of
+    that row. group: `members` conflicting blocks at the lowest offset; the first `turn` of them were
+    tried. try_low, try_order, risen: (B,) scratch, the row with a further block. stamps, stamp:
     marks of the members of the group.
     """
 
@@ -101,7 +105,7 @@ class Beam:
         self.members = 0
         self.turn = 0
         self.raised = 0
-        self.lost = 0
+        self.waste = 0
         self.count = 1
         self.parent = -1
         self.left = len(order)
@@ -115,13 +119,13 @@ def search(part, conflicts, cliques, guide, beam, limit):
 
     In a row, the group is the unplaced block of smallest rank at the lowest offset, with the blocks at
     this offset that conflicts connect with it. Either a block of the group is placed there, or the
-    group is raised: all of its blocks rest on blocks outside of it. A row is ranked by its waste per
-    placed area. The waste of a clique follows from a stack of its unplaced blocks in order of their
-    smallest offsets.
+    group is raised: all of its blocks rest on blocks outside of it. After a group that cannot be raised
+    the next row follows, and after the last row the next level. A row is ranked by its waste per placed
+    area (see `Guide`).
 
     Sources: Moffitt, MiniMalloc, ASPLOS 2023 (plans from below); Jackson's rule for one machine with
     release dates (the stacks); Libralesso et al., Tree search for the sequential ordering problem,
-    ECAI 2020 (beams that begin again with twice the width, guided by what is lost for what is placed).
+    ECAI 2020 (beams that begin again with twice the width, guided by waste per placed area).
     """
     for _ in range(limit):
         if beam.turn < beam.members:
@@ -130,15 +134,18 @@ def search(part, conflicts, cliques, guide, beam, limit):
             # Symmetry breaking: of two identical blocks only the first may be placed first.
             if guide.twin[block] < 0 or beam.is_placed[guide.twin[block]] == 1:
                 try_block(part, conflicts, cliques, guide, beam, block)
-        elif beam.members > 0 and raise_group(part, conflicts, beam):
+            continue
+        is_raised = False
+        if beam.members > 0:
+            is_raised = raise_group(part, conflicts, beam)
+        if is_raised:
             beam.raised += 1
-            gather(part, conflicts, beam)
-            if not can_be_kept(part, cliques, guide, beam):
+            enter_row(part, conflicts, cliques, guide, beam)
+            if beam.waste < 0 or not is_among_the_best(beam.kept, best_worth(guide, beam)):
                 beam.members = 0
         elif beam.parent + 1 < beam.count:
             open_row(beam, beam.parent + 1)
-            gather(part, conflicts, beam)
-            beam.lost = room_lost(part, cliques, guide, beam.order, beam.low, beam.left)
+            enter_row(part, conflicts, cliques, guide, beam)
         elif beam.kept.count == 0:
             return LOST
         else:
@@ -162,6 +169,12 @@ def open_row(beam, row):
         block = beam.rows.order[first + k]
         beam.order[k] = block
         beam.is_placed[block] = 0
+
+
+def enter_row(part, conflicts, cliques, guide, beam):
+    """Set the group and the waste of the current row."""
+    gather(part, conflicts, beam)
+    beam.waste = waste_of(part, cliques, guide, beam.order, beam.low, beam.left)
 
 
 def gather(part, conflicts, beam):
@@ -226,23 +239,23 @@ def insert(order, low, count, block):
     order[hole] = block
 
 
-def can_be_kept(part, cliques, guide, beam):
-    """Whether the current row with its largest unplaced block would be among the best."""
-    most = 0
+def worth_of(guide, beam, waste, share):
+    """Return the worth of a step from the current row: waste per area, with a block of this share."""
+    return waste * guide.whole_area // (beam.rows.share[beam.parent] + share)
+
+
+def best_worth(guide, beam):
+    """Return the worth of a step that places the largest block without further waste."""
+    largest = 0
     for k in range(beam.left):
-        most = max(most, guide.share[beam.order[k]])
-    beam.lost = room_lost(part, cliques, guide, beam.order, beam.low, beam.left)
-    return beam.lost >= 0 and is_among_the_best(guide, beam, beam.lost, most)
+        largest = max(largest, guide.share[beam.order[k]])
+    return worth_of(guide, beam, beam.waste, largest)
 
 
-def is_among_the_best(guide, beam, lost, share):
-    """Whether a step with this waste, which places a block of this share, may be kept."""
-    kept = beam.kept
-    if kept.count < len(kept.heap):
-        return True
-    # The heap is full: a step enters only if it is better than the worst step, at the top.
-    worth = lost * guide.whole // (beam.rows.share[beam.parent] + share)
-    if worth < kept.worth[kept.heap[0]]:
+def is_among_the_best(kept, worth):
+    """Whether a step of this worth is to be kept; a step that is not is noted in `has_overflowed`."""
+    # A full heap accepts a step only if it is better than the worst step, at the top.
+    if kept.count < len(kept.heap) or worth < kept.worth[kept.heap[0]]:
         return True
     kept.has_overflowed = 1
     return False
@@ -250,17 +263,17 @@ def is_among_the_best(guide, beam, lost, share):
 
 def try_block(part, conflicts, cliques, guide, beam, block):
     """Place a block of the current row, and keep the step if it is among the best."""
+    kept = beam.kept
     share = guide.share[block]
     # A step rarely reduces the waste of its row, so most steps are rejected before their evaluation.
-    if not is_among_the_best(guide, beam, beam.lost, share):
+    if not is_among_the_best(kept, worth_of(guide, beam, beam.waste, share)):
         return
     if not stack(part, conflicts, beam, block):
         return
-    lost = room_lost(part, cliques, guide, beam.try_order, beam.try_low, beam.left - 1)
-    if lost < 0 or not is_among_the_best(guide, beam, lost, share):
+    waste = waste_of(part, cliques, guide, beam.try_order, beam.try_low, beam.left - 1)
+    worth = worth_of(guide, beam, waste, share)
+    if waste < 0 or not is_among_the_best(kept, worth):
         return
-    kept = beam.kept
-    worth = lost * guide.whole // (beam.rows.share[beam.parent] + share)
     # A row is identified by a hash that sums over its unplaced blocks, so the order of the blocks
     # does not matter.
     total = 1
@@ -330,11 +343,12 @@ def merge(beam, block):
         beam.try_order[count + risen] = unplaced
 
 
-def room_lost(part, cliques, guide, order, low, count):
-    """Return the weighted waste of all cliques, at least 1; -1 if a clique exceeds the capacity.
+def waste_of(part, cliques, guide, order, low, count):
+    """Return the waste of a row (see `Guide`) plus 1, at least 1; -1 if a clique exceeds the capacity.
 
     order: the `count` unplaced blocks, by `low`.
     """
+    # Jackson's rule: schedule a clique as one machine, with smallest offsets as release dates.
     for clique in range(len(cliques.level)):
         cliques.level[clique] = 0
     for k in range(count):
@@ -342,20 +356,16 @@ def room_lost(part, cliques, guide, order, low, count):
         begin = low[block]
         for entry in range(cliques.start[block], cliques.start[block + 1]):
             clique = cliques.clique[entry]
-            level = cliques.level[clique]
-            # Jackson's rule: schedule a clique as one machine, with smallest offsets as release
-            # dates.
-            if begin > level:
-                level = begin
-            cliques.level[clique] = level + cliques.weight[entry]
-    lost = 1
+            cliques.level[clique] = max(cliques.level[clique], begin) + cliques.weight[entry]
+    waste = 1
     for clique in range(len(cliques.level)):
         level = cliques.level[clique]
         if level > part.capacity:
             return -1
+        # Only cliques with unplaced blocks have a level.
         if level > 0:
-            lost += guide.scale // (part.capacity - level + guide.soft) - guide.spare[clique]
-    return max(lost, 1)
+            waste += guide.scale // (part.capacity - level + guide.soft) - guide.gapless[clique]
+    return max(waste, 1)
 
 
 def rise(kept, place):

@@ -82,7 +82,7 @@ def placement_beam(
 ) -> int:
     """Return the largest number of `placement_beam.search`.
 
-    losses: upper bound on the weighted waste of all cliques, times `whole`. A block is at its lowest
+    losses: upper bound on the waste of a row, times `whole_area`. A block is at its lowest
     offset, within the capacity, or on the base, which is no higher than all sizes. Blocks that are
     raised or stacked on it in a clique add at most all sizes, and are rounded up once.
     """

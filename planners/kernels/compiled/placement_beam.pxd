@@ -8,8 +8,8 @@ cdef int64_t UNDECIDED, FOUND, LOST, MASK
 
 
 cdef class Guide:
-    cdef int64_t[::1] share, twin, key, spare
-    cdef int64_t scale, soft, whole
+    cdef int64_t[::1] share, twin, key, gapless
+    cdef int64_t scale, soft, whole_area
 
 
 cdef class Rows:
@@ -26,16 +26,20 @@ cdef class Beam:
     cdef Rows rows, next
     cdef readonly BestSteps kept
     cdef int64_t[::1] low, order, try_low, try_order, risen, is_placed, group, stamps
-    cdef int64_t stamp, members, turn, raised, lost, count, parent, left
+    cdef int64_t stamp, members, turn, raised, waste, count, parent, left
 
 
-@cython.locals(_=int64_t, block=int64_t)
+@cython.locals(_=int64_t, block=int64_t, is_raised=cython.bint)
 cpdef int64_t search(
     SearchBlocks part, Conflicts conflicts, Cliques cliques, Guide guide, Beam beam, int64_t limit
 )
 
 @cython.locals(blocks=int64_t, first=int64_t, block=int64_t, k=int64_t)
 cdef void open_row(Beam beam, int64_t row) noexcept
+
+cdef void enter_row(
+    SearchBlocks part, Conflicts conflicts, Cliques cliques, Guide guide, Beam beam
+) noexcept
 
 @cython.locals(
     bottom=int64_t, first=int64_t, k=int64_t, done=int64_t, block=int64_t, entry=int64_t,
@@ -53,14 +57,15 @@ cdef void insert(
     int64_t[::1] order, int64_t[::1] low, int64_t count, int64_t block
 ) noexcept
 
-@cython.locals(most=int64_t, k=int64_t)
-cdef bint can_be_kept(SearchBlocks part, Cliques cliques, Guide guide, Beam beam) noexcept
+cdef int64_t worth_of(Guide guide, Beam beam, int64_t waste, int64_t share) noexcept
 
-@cython.locals(kept=BestSteps, worth=int64_t)
-cdef bint is_among_the_best(Guide guide, Beam beam, int64_t lost, int64_t share) noexcept
+@cython.locals(largest=int64_t, k=int64_t)
+cdef int64_t best_worth(Guide guide, Beam beam) noexcept
+
+cdef bint is_among_the_best(BestSteps kept, int64_t worth) noexcept
 
 @cython.locals(
-    lost=int64_t, kept=BestSteps, share=int64_t, worth=int64_t, total=uint64_t, k=int64_t,
+    waste=int64_t, kept=BestSteps, share=int64_t, worth=int64_t, total=uint64_t, k=int64_t,
     unplaced=int64_t, key=uint64_t, mark=int64_t, place=int64_t, step=int64_t,
 )
 cdef void try_block(
@@ -75,9 +80,9 @@ cdef void merge(Beam beam, int64_t block) noexcept
 
 @cython.locals(
     clique=int64_t, k=int64_t, block=int64_t, begin=int64_t, entry=int64_t, level=int64_t,
-    lost=int64_t,
+    waste=int64_t,
 )
-cdef int64_t room_lost(
+cdef int64_t waste_of(
     SearchBlocks part, Cliques cliques, Guide guide, int64_t[::1] order, int64_t[::1] low, int64_t count
 ) noexcept
 
