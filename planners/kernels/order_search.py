@@ -2,8 +2,8 @@
 
 A down-set is a set of executed steps that contains all predecessors of its steps. A state of the search
 is a down-set that some order reaches without exceeding the bound; the search ends at the down-set of
-the goal, or proves that no order reaches it. The steps, their tensors and the walk, which executes and
-reverts single steps, are those of planners/kernels/order_states.py.
+the goal, or proves that no order reaches it. The steps, their tensors, the flow network, and the walk,
+which executes and reverts single steps, are those of planners/kernels/order_states.py.
 
 States form a tree: each has a parent and the steps that lead from it. A state that is reached again
 stores the further parent as a link, which replaces the first parent if that is pruned later.

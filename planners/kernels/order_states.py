@@ -19,13 +19,15 @@ class Tensors:
     The tensors that step s makes are entries made_start[s] : made_start[s + 1] of `made`, its inputs
     likewise in `read`, each once; the inputs that its result may overwrite in `pair`. The readers of
     tensor t are in `reader`. size, producer, is_output: (T,) producer is -1 for an input.
-    made_bytes, kept_bytes, scratch: (S,) sizes of all tensors that a step makes, with its scratch; of
-    those with a use later; and the scratch alone.
+
+    scratch: (S,) bytes that a step needs only while it runs. result_bytes: (S,) of the scratch and of
+    all tensors that a step makes. live_result_bytes: (S,) of the tensors that it makes for readers, or
+    as outputs.
     """
 
     def __init__(
         self, made_start, made, read_start, read, pair_start, pair, reader_start, reader,
-        size, producer, is_output, made_bytes, kept_bytes, scratch,
+        size, producer, is_output, result_bytes, live_result_bytes, scratch,
     ):  # fmt: skip
         """Keep these arrays."""
         self.made_start = made_start
@@ -39,16 +41,16 @@ class Tensors:
         self.size = size
         self.producer = producer
         self.is_output = is_output
-        self.made_bytes = made_bytes
-        self.kept_bytes = kept_bytes
+        self.result_bytes = result_bytes
+        self.live_result_bytes = live_result_bytes
         self.scratch = scratch
 
 
 class Walk:
-    """A down-set at hand.
+    """A down-set to which steps are added and from which they are removed, with its live bytes.
 
-    is_done: (S,) whether a step is in it. waiting: (S,) tensors read that are not made yet. unread:
-    (T,) readers outside. live: bytes. count: steps.
+    is_done: (S,) whether a step is in it. waiting: (S,) tensors read that are not made yet; 0: the step
+    is ready. unread: (T,) readers outside. live: bytes. count: steps.
     """
 
     def __init__(self, tensors, is_done, waiting, unread):
@@ -61,7 +63,7 @@ class Walk:
         self.count = 0
 
     def load(self, mark):
-        """Take the down-set of all steps with mark 0 at hand."""
+        """Make the steps with mark 0 the down-set."""
         self.count = 0
         for step in range(len(self.is_done)):
             self.is_done[step] = 1 if mark[step] == 0 else 0
@@ -90,7 +92,7 @@ class Walk:
 
     def cost(self, step):
         """Return the bytes that are live while a ready step runs."""
-        total = self.live + self.tensors.made_bytes[step]
+        total = self.live + self.tensors.result_bytes[step]
         for entry in range(self.tensors.pair_start[step], self.tensors.pair_start[step + 1]):
             # In place: the result overwrites an input of which this step is the last reader.
             tensor = self.tensors.pair[entry]
@@ -100,7 +102,7 @@ class Walk:
 
     def change(self, step):
         """Return by how much a ready step raises the live bytes; below 0 where it lowers them."""
-        difference = self.tensors.kept_bytes[step]
+        difference = self.tensors.live_result_bytes[step]
         for entry in range(self.tensors.read_start[step], self.tensors.read_start[step + 1]):
             tensor = self.tensors.read[entry]
             if self.unread[tensor] == 1 and self.tensors.is_output[tensor] == 0:
@@ -141,18 +143,23 @@ class Walk:
 class FlowNetwork:
     """A flow network over the steps between two down-sets; its minimum cut is a down-set.
 
-    head, level, arc, queue: (nodes,) first edge, distance from the source, next edge to try. following,
-    target, room: (edges,) edge 2k + 1 is the reverse of edge 2k. node: (S,) of each step. stamp: (T,).
-    work: edges looked at so far.
+    Of each node: head: its first edge; level: distance from the source; arc: its next edge to try.
+    queue: (nodes,) nodes of a breadth-first search; path: (nodes,) edges from the source. Of each edge:
+    following: the next edge of its node; target; room: residual capacity. Edge 2k + 1 is the reverse of
+    edge 2k. node: (S,) of each step. stamp: (T,) is `stamped` if the tensor is in the network. work:
+    edges looked at so far.
     """
 
-    def __init__(self, tensors, head, level, arc, queue, following, target, room, node, stamp):
+    def __init__(
+        self, tensors, head, level, arc, queue, path, following, target, room, node, stamp
+    ):  # fmt: skip
         """Keep these arrays."""
         self.tensors = tensors
         self.head = head
         self.level = level
         self.arc = arc
         self.queue = queue
+        self.path = path
         self.following = following
         self.target = target
         self.room = room
@@ -200,24 +207,31 @@ class FlowNetwork:
                 self.nodes += 1
         for step in range(len(mark)):
             if mark[step] == 1:
-                for entry in range(
-                    self.tensors.made_start[step], self.tensors.made_start[step + 1]
-                ):
-                    self.add_tensor(mark, self.tensors.made[entry], self.node[step])
-                for entry in range(
-                    self.tensors.read_start[step], self.tensors.read_start[step + 1]
-                ):
-                    tensor = self.tensors.read[entry]
-                    maker = self.tensors.producer[tensor]
-                    if maker >= 0 and mark[maker] == 1:
-                        # Infinite capacity: a down-set that contains a step contains the producers
-                        # of its inputs.
-                        self.add_edge(self.node[step], self.node[maker], ENDLESS)
-                    elif self.stamp[tensor] != self.stamped:
-                        self.add_tensor(mark, tensor, SOURCE)
+                self.add_results(mark, step)
+                self.add_inputs(mark, step)
+
+    def add_results(self, mark, step):
+        """Add the tensors that a step makes."""
+        for entry in range(self.tensors.made_start[step], self.tensors.made_start[step + 1]):
+            self.add_tensor(mark, self.tensors.made[entry], self.node[step])
+
+    def add_inputs(self, mark, step):
+        """Add edges from a step to the producers of its inputs, and inputs without a producer here."""
+        for entry in range(self.tensors.read_start[step], self.tensors.read_start[step + 1]):
+            tensor = self.tensors.read[entry]
+            maker = self.tensors.producer[tensor]
+            if maker >= 0 and mark[maker] == 1:
+                # Infinite capacity: a down-set that contains a step contains the producers of its
+                # inputs.
+                self.add_edge(self.node[step], self.node[maker], ENDLESS)
+            elif self.stamp[tensor] != self.stamped:
+                self.add_tensor(mark, tensor, SOURCE)
 
     def add_tensor(self, mark, tensor, node):
-        """Add what a tensor costs that `node` makes: an edge of its size that its readers may spare."""
+        """Add a tensor that `node` makes: an edge of its size is cut if a reader, or the end, needs it.
+
+        The end needs outputs and tensors that a step in neither down-set reads.
+        """
         self.stamp[tensor] = self.stamped
         begin = self.tensors.reader_start[tensor]
         end = self.tensors.reader_start[tensor + 1]
@@ -276,10 +290,7 @@ class FlowNetwork:
         return self.level[SINK] >= 0
 
     def augment(self):
-        """Send flow along shortest paths until none is left: a blocking flow (Dinic).
-
-        The path is the edges in `queue`.
-        """
+        """Send flow along shortest paths until none is left: a blocking flow (Dinic)."""
         depth = 0
         node = SOURCE
         while True:
@@ -296,7 +307,7 @@ class FlowNetwork:
             # Current arc: edges found useless in this phase are not looked at again.
             self.arc[node] = edge
             if edge >= 0:
-                self.queue[depth] = edge
+                self.path[depth] = edge
                 depth += 1
                 node = self.target[edge]
             elif depth == 0:
@@ -305,22 +316,22 @@ class FlowNetwork:
                 # Dead end: remove the node from the level graph and retreat.
                 self.level[node] = -1
                 depth -= 1
-                node = self.target[twin(self.queue[depth])]
+                node = self.target[twin(self.path[depth])]
 
     def push(self, depth):
         """Send what the path holds from source to sink; return the node before its first full edge."""
         most = ENDLESS
         for k in range(depth):
-            most = min(most, self.room[self.queue[k]])
+            most = min(most, self.room[self.path[k]])
         # The search resumes at the first saturated edge of the path, not at the source.
         full = -1
         for k in range(depth):
-            edge = self.queue[k]
+            edge = self.path[k]
             self.room[edge] -= most
             self.room[twin(edge)] += most
             if full < 0 and self.room[edge] == 0:
                 full = k
-        return self.target[twin(self.queue[full])]
+        return self.target[twin(self.path[full])]
 
     def reach_sink(self):
         """Write a level of at least 0 for each node from which flow can still reach the sink."""

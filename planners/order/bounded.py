@@ -41,8 +41,7 @@ class GraphArrays:
         )
         self.cut = backend.kernel(states_kernel.FlowNetwork)(
             self.tensors,
-            *(backend.blank(nodes) for _ in range(3)),
-            backend.blank(max(nodes, edges)),
+            *(backend.blank(nodes) for _ in range(5)),
             *(backend.blank(edges) for _ in range(3)),
             *map(backend.blank, (steps, tensors)),
         )

@@ -195,7 +195,7 @@ static int64_t bound_of(Order *order, int64_t step)
 {
     const csdf_order_graph *graph = order->graph;
     mark_around(order, step);
-    int64_t minimum = least_live(order) + order->tensors.made_bytes.at[step];
+    int64_t minimum = least_live(order) + order->tensors.result_bytes.at[step];
     for (int64_t entry = graph->overwrite_start[step]; entry < graph->overwrite_start[step + 1]; entry++) {
         int64_t tensor = graph->overwrite[entry], is_possible = !graph->is_output[tensor];
         mark_around(order, step);
@@ -303,7 +303,7 @@ static int prepare(Order *order)
     Walk_begin(&order->walk, &order->tensors, zeros(memory, steps), zeros(memory, steps), zeros(memory, tensors));
     int64_t nodes = 2 + steps + tensors, edges = 2 * (tensors + 2 * read_count);
     FlowNetwork_begin(&order->cut, &order->tensors, zeros(memory, nodes), zeros(memory, nodes), zeros(memory, nodes),
-                      zeros(memory, max_of(nodes, edges)), zeros(memory, edges), zeros(memory, edges), zeros(memory, edges),
+                      zeros(memory, nodes), zeros(memory, nodes), zeros(memory, edges), zeros(memory, edges), zeros(memory, edges),
                       zeros(memory, steps), zeros(memory, tensors));
     Numbers *columns[] = {&order->mark,  &order->counts, &order->topological, &order->costs,
                           &order->trial, &order->keys,   &order->word,        &order->power};

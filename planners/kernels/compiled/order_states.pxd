@@ -7,7 +7,7 @@ cdef int64_t ENDLESS, SOURCE, SINK
 @cython.final
 cdef class Tensors:
     cdef int64_t[::1] made_start, made, read_start, read, pair_start, pair, reader_start, reader
-    cdef int64_t[::1] size, producer, is_output, made_bytes, kept_bytes, scratch
+    cdef int64_t[::1] size, producer, is_output, result_bytes, live_result_bytes, scratch
 
 
 @cython.final
@@ -41,15 +41,21 @@ cdef class Walk:
 @cython.final
 cdef class FlowNetwork:
     cdef Tensors tensors
-    cdef int64_t[::1] head, level, arc, queue, following, target, room, node, stamp
+    cdef int64_t[::1] head, level, arc, queue, path, following, target, room, node, stamp
     cdef int64_t stamped, nodes, edges
     cdef readonly int64_t work
 
     @cython.locals(node=int64_t, step=int64_t)
     cpdef void least_between(self, int64_t[::1] mark) noexcept
 
-    @cython.locals(step=int64_t, entry=int64_t, tensor=int64_t, maker=int64_t)
+    @cython.locals(step=int64_t)
     cdef void build(self, int64_t[::1] mark) noexcept
+
+    @cython.locals(entry=int64_t)
+    cdef void add_results(self, int64_t[::1] mark, int64_t step) noexcept
+
+    @cython.locals(entry=int64_t, tensor=int64_t, maker=int64_t)
+    cdef void add_inputs(self, int64_t[::1] mark, int64_t step) noexcept
 
     @cython.locals(
         begin=int64_t, end=int64_t, is_live=cython.bint, entry=int64_t, net=int64_t,
