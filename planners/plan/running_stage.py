@@ -59,13 +59,9 @@ def rows_of_firings(
         layer = network.layer(name)
         for index, source in enumerate(layer.inputs):
             row_of = rows_needed(layer, index)
-            before = needed.get(source)
-            spans = [_rows_behind(row_of, span) for span in needed[name]]
-            needed[source] = (
-                spans
-                if before is None
-                else [_joined(first, two) for first, two in zip(before, spans, strict=True)]
-            )
+            spans = [_input_hull(row_of, span) for span in needed[name]]
+            of_others = needed.get(source, [None] * len(spans))
+            needed[source] = [_joined(*pair) for pair in zip(of_others, spans, strict=True)]
     ranges = {name: tuple(span or (0, 0) for span in needed[name]) for name in stage.layers}
     order = dict.fromkeys(
         source
@@ -95,7 +91,7 @@ def _within(span: Range, limit: int) -> Range:
     return first, max(first, min(span[1], limit))
 
 
-def _rows_behind(row_of: tuple[Range, ...], span: Range | None) -> Range | None:
+def _input_hull(row_of: tuple[Range, ...], span: Range | None) -> Range | None:
     """Return the hull of the input rows of a range of output rows; None if no row is needed.
 
     row_of: input range of each output row, with increasing bounds. Example: rows 2 to 4 of a 3x3
@@ -107,11 +103,9 @@ def _rows_behind(row_of: tuple[Range, ...], span: Range | None) -> Range | None:
     return (first, end) if first < end else None
 
 
-def _joined(one: Range | None, other: Range | None) -> Range | None:
+def _joined(first: Range | None, second: Range | None) -> Range | None:
     """Return the hull of two ranges; either range may be None."""
-    if one is None or other is None:
-        return one or other
-    return hull(one, other)
+    return hull(first, second) if first and second else first or second
 
 
 def streamed_input_stage(network: Network, name: str) -> RunningStage:

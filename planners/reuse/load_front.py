@@ -1,37 +1,37 @@
-"""Exact front of live bytes against the time of each network: shortest paths over separators.
+"""Exact Pareto front of live bytes against the time of each network: shortest paths over separators.
 
-The peak of live bytes is a lower bound on any plan with a chromosome's lifetimes, and usually equals
-the arena with offsets (`planners.arena`). Live bytes decompose, unlike the sum of whole buffers:
+The peak of live bytes is a lower bound on any plan with the lifetimes of a chromosome, and usually
+equals the arena with offsets (`planners.arena`). Live bytes decompose, unlike the sum of whole buffers:
 
     of a partition     the largest load of its segments; times add up
     in parallel        loads add up; within a network the slowest partition decides
-    in sequence  the largest load decides; times of one network add up
+    in sequence        the largest load decides; times of one network add up
 
-So all partitions may be as fast as they can be below one limit, and a limit has one best chromosome.
-For a limit the fastest parts of a partition are a shortest path over its separators, along segments
-that need no more. Exact for the genes tried, where the segments are complete and no two networks run in
-parallel: then one may be faster only if the other is slower, and only the chromosomes that are best for
-their sum are found.
+So below a limit on the load each partition may be as fast as possible, and one chromosome is best. The
+fastest genes of a partition are a shortest path over its separators, along segments with loads below
+the limit. The front is exact for the genes tried if all genes of each segment are tried and no two
+networks run in parallel. Otherwise a network may be faster at the expense of a parallel network, and
+only the chromosomes with the minimum of their slowest time are in the front.
 
-A separator is a layer that each other layer precedes or follows in every order. Where separators are
-executed whole a schedule falls into segments, from one such separator to the next, both included. What
-is live in a segment does not depend on the parts of layers outside of it:
+A separator is a layer that each other layer precedes or follows in every order. A schedule falls into
+segments, from a separator that is executed whole to the next, both included. The live bytes of a
+segment do not depend on the genes of layers outside of it:
 
-    All layers before a whole separator s have finished when s fires, and none after it has begun. So
-    an edge from before s to after it holds its whole tensor, whatever the other genes; an edge up to
-    s, or from s on, is whole too; and all other edges of a block are on one side of s. Neither side
-    waits for the other, so the smallest buffers of the block are the smallest of each side. Steps
-    within a segment follow from its own waits alone.
+    All layers before a whole separator s have finished when s fires, and no layer after it has begun.
+    So an edge that passes s, ends at s or begins at s holds its whole tensor, whatever the other genes,
+    and each other edge of a block is on one side of s. Neither side waits for the other, so the
+    smallest buffers of the block are the smallest of each side. Steps within a segment follow from the
+    waits of its own layers.
 
-It takes for granted that the smallest buffers of a block are the only ones of their size, and that
-they were found (`block_storage` gives up after some effort). Time is a sum over layers in any case.
+Two assumptions: the smallest buffers of a block are unique in size, and `block_storage`, which limits
+its effort, has computed them.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import product
+from itertools import combinations, product
 from math import prod
 from typing import NamedTuple
 
@@ -44,13 +44,13 @@ from planners.reuse.evaluation import Evaluator
 from planners.reuse.partition import PartitionModel
 
 Gene = int | None
-MOST_CHOICES = 32  # genes to try in one segment
+MOST_CHOICES = 32  # combinations of genes that are tried in one segment
 
 
 class LoadPoint(NamedTuple):
-    """The fastest genes of some partitions, in their order, that need no more than a load.
+    """The fastest genes of parallel partitions, one tuple for each, within a load.
 
-    load: elements. nanoseconds: of one frame; where partitions are pipelined, of the slowest.
+    load: elements. nanoseconds: of one frame; of parallel partitions those of the slowest.
     """
 
     load: int
@@ -72,12 +72,11 @@ class LoadFront(NamedTuple):
 def load_front(
     evaluator: Evaluator, genes: Sequence[Gene] = (1,), *, budget: Budget = None
 ) -> LoadFront:
-    """Return the front of load against time for the genes given, and the whole.
+    """Return the front of load against time for these genes and None, a whole layer.
 
     Raises GaveUp where `budget` ends it. O(separators^2) segments for each partition.
     """
     stop = stop_of(budget)
-    application = evaluator.application
     floor = (memory_bound(evaluator, (None, *genes)) - evaluator.weights) // (
         evaluator.costs.element_bytes
     )
@@ -85,119 +84,132 @@ def load_front(
         segments(model, genes, floor=floor if group is None else 0, stop=stop)
         for model, group in zip(evaluator.models, evaluator.groups, strict=True)
     ]
-    fronts = [
-        [
-            # None for each separator between two segments.
-            LoadPoint(load, time, (tuple([gene for part in path for gene in (*part, None)][:-1]),))
-            for load, (time,), path in front_of_chains(ending)
-        ]
-        for ending, _ in searched
-    ]
-    joined = []
-    for first, *rest in evaluator.units:
-        front = fronts[first]
-        for second in rest:  # loads add up, the slowest decides
-            both = (
-                LoadPoint(
-                    point.load + also.load,
-                    max(point.nanoseconds, also.nanoseconds),
-                    point.genes + also.genes,
-                )
-                for point, also in product(front, fronts[second])
-            )
-            # Pareto filter after each partition: dominated combinations cannot become optimal
-            # later.
-            front = improving(both, lambda point: point[:2])
-        joined.append(front[::-1])  # from the largest load on
-    chosen: dict[tuple[LoadPoint, ...], None] = {}
-    # The largest load decides in sequence, so below each limit every unit takes its fastest point.
-    for limit in sorted({point.load for front in joined for point in front}, reverse=True):
-        within = [next((point for point in front if point.load <= limit), None) for front in joined]
-        points = tuple(point for point in within if point is not None)
-        if len(points) == len(joined):
-            chosen[points] = None
-    chromosomes = []
-    for points in chosen:
-        chromosome: list[Gene] = [None] * len(application.layers)
-        for unit, point in zip(evaluator.units, points, strict=True):
-            for number, point_genes in zip(unit, point.genes, strict=True):
-                for place, gene in zip(evaluator.gene_places[number], point_genes, strict=True):
-                    chromosome[place] = gene
-        chromosomes.append(tuple(chromosome))
-    pairs = zip(evaluator.groups, application.partitions, strict=True)
+    fronts = [_partition_front(ending) for ending, _ in searched]
+    choices = _front_in_sequence(
+        [_front_in_parallel([fronts[number] for number in unit]) for unit in evaluator.units]
+    )
+    pairs = zip(evaluator.groups, evaluator.application.partitions, strict=True)
     networks = Counter(group for group, _ in {(group, pair[0]) for group, pair in pairs})
-    del networks[None]  # these take turns
+    del networks[None]  # partitions without a group run sequentially
     return LoadFront(
-        chromosomes=tuple(chromosomes),
-        loads=tuple(max(segment.load for segment in point) for point in chosen),
+        chromosomes=tuple(_chromosome(evaluator, points) for points in choices),
+        loads=tuple(max(point.load for point in points) for points in choices),
         is_exact=all(is_complete for _, is_complete in searched)
         and max(networks.values(), default=1) == 1,
     )
 
 
-# A segment, as a link of a chain: the number of the separator where it begins, its live elements at
-# most, the nanoseconds of all layers between its separators and of the one at its end, and the genes
-# of the layers between.
+def _partition_front(ending: list[list[Segment]]) -> list[LoadPoint]:
+    """The front of a partition by increasing load. ending: its segments by their last separator."""
+    return [
+        # A separator between two segments is whole: its gene is None.
+        LoadPoint(load, time, (tuple([gene for part in path for gene in (*part, None)][:-1]),))
+        for load, (time,), path in front_of_chains(ending)
+    ]
+
+
+def _front_in_parallel(fronts: Sequence[list[LoadPoint]]) -> list[LoadPoint]:
+    """The front of partitions that run in parallel: loads add up, the slowest partition decides."""
+    front, *remaining = fronts
+    for next_front in remaining:
+        both = (
+            LoadPoint(
+                point.load + added.load,
+                max(point.nanoseconds, added.nanoseconds),
+                point.genes + added.genes,
+            )
+            for point, added in product(front, next_front)
+        )
+        # A dominated combination stays dominated with any point of a further partition.
+        front = improving(both, lambda point: point[:2])
+    return front
+
+
+def _front_in_sequence(fronts: Sequence[list[LoadPoint]]) -> list[tuple[LoadPoint, ...]]:
+    """The front of units that run in sequence, by decreasing load: a point of each unit.
+
+    The largest load decides, so below each limit every unit takes its fastest point, which is the last
+    of its front that is within the limit.
+    """
+    chosen: dict[tuple[LoadPoint, ...], None] = {}
+    for limit in sorted({point.load for front in fronts for point in front}, reverse=True):
+        within = [[point for point in front if point.load <= limit] for front in fronts]
+        if all(within):
+            chosen[tuple(points[-1] for points in within)] = None
+    return list(chosen)
+
+
+def _chromosome(evaluator: Evaluator, points: Sequence[LoadPoint]) -> Genes:
+    """The genes of all layers of an application. points: of each unit."""
+    chromosome: list[Gene] = [None] * len(evaluator.application.layers)
+    for unit, point in zip(evaluator.units, points, strict=True):
+        for number, genes in zip(unit, point.genes, strict=True):
+            for position, gene in zip(evaluator.gene_places[number], genes, strict=True):
+                chromosome[position] = gene
+    return tuple(chromosome)
+
+
 Segment = tuple[int, int, tuple[int], tuple[Gene, ...]]
+"""A link of a chain: number of its first separator, peak of live elements, nanoseconds of the layers
+after this separator up to and including its last separator, genes of the layers between the two."""
 
 
 def segments(
     model: PartitionModel, genes: Sequence[Gene], *, floor: int, stop: Stop
 ) -> tuple[list[list[Segment]], bool]:
-    """Return the segments of a partition for the genes given, by the number of their last separator.
+    """Return the segments of a partition by the number of their last separator; whether all are tried.
 
-    The whole is always one of the genes. Separator 0 is before the first layer, the last one after the
-    last layer.
+    Separator 0 is before the first layer, the last separator after the last layer. A layer between two
+    separators may have each of the genes, or None, a whole layer.
 
-    floor: elements that are live somewhere in any case. Some separators within a segment may be able to
-    work as whole layers without more elements than the floor. Such a segment is left out where it
-    cannot be faster, even with each of its layers as fast as it can be. Where a segment has more than
-    MOST_CHOICES genes to try, only choices with one gene for all its layers are tried.
+    floor: a lower bound on the peak of live elements of every chromosome. A segment is left out if a
+    whole separator splits it into two that need at most the floor, and that are as fast as the segment
+    with each layer at its minimum time. For more than MOST_CHOICES combinations of the genes in a
+    segment only those with one gene for all layers are tried.
     """
     layers = len(model.heights)
     separators = [separator for separator in model.separators if separator]
-    places = [-1, *separators, layers]
-    inner: list[tuple[Gene, ...]] = []  # the whole, then one gene for each number of rows
-    quickest = []
+    borders = [-1, *separators, layers]
+    genes_of_layers = []
+    minimum_times = []
     for layer, height in enumerate(model.heights):
-        rows = {model.table.part_rows(layer, gene): gene for gene in genes}
-        rows.pop(height, None)
-        # The first layer, with nothing before it, ends no segment: it may be whole. Others are not.
-        inner.append((*rows.values(),) if layer in separators else (None, *rows.values()))
-        times = (model.nanoseconds(layer, _rows(model, layer, gene)) for gene in inner[-1])
-        quickest.append(min(times, default=0))
-    fastest: dict[tuple[int, int], int] = {}  # of those that need no more than the floor
-    ending: list[list[Segment]] = [[] for _ in places]
+        by_rows = {model.table.part_rows(layer, gene): gene for gene in genes}
+        by_rows.pop(height, None)
+        # Inside a segment a separator is not whole: the segments before and after it cover that case.
+        # The first layer, which no layer precedes, ends no segment, and may be whole.
+        whole = () if layer in separators else (None,)
+        genes_of_layers.append((*whole, *by_rows.values()))
+        rows = (_rows(model, layer, gene) for gene in genes_of_layers[-1])
+        minimum_times.append(min((model.nanoseconds(layer, count) for count in rows), default=0))
+    # Minimum time between two borders, with a load of at most the floor.
+    times_at_floor: dict[tuple[int, int], int] = {}
+    ending: list[list[Segment]] = [[] for _ in borders]
     is_complete = True
-    for width in range(1, len(places)):
-        for low in range(len(places) - width):
-            begin, end = places[low], places[low + width]
-            stop.look()
-            between = places[low + 1 : low + width]
-            halves = [((begin, middle), (middle, end)) for middle in between]
-            apart = [
-                fastest[left] + fastest[right]
-                for left, right in halves
-                if left in fastest and right in fastest
-            ]
-            if apart:
-                fastest[begin, end] = min(apart)
-                last = 0 if end == layers else model.nanoseconds(end, _rows(model, end, None))
-                # Dominated: a whole separator in between is as fast as this segment could be at
-                # best, and needs no more.
-                if min(apart) <= sum(quickest[begin + 1 : end]) + last:
-                    continue
-            choices = inner[begin + 1 : end]
-            # The number of choices grows exponentially with the layers of a segment.
-            is_all = prod(map(len, choices)) <= MOST_CHOICES
-            is_complete &= is_all
-            tried = product(*choices) if is_all else _uniform(choices)
-            costs = ((*_load_and_time(model, begin, end, choice), choice) for choice in tried)
-            best = improving(costs, lambda cost: cost[:2])
-            ending[low + width] += [(low, load, (time,), choice) for load, time, choice in best]
-            low_times = [time for load, time, _ in best if load <= floor] + apart
-            if low_times:
-                fastest[begin, end] = min(low_times)
+    # Shorter segments first, since a segment is compared with its splits.
+    pairs = combinations(range(len(borders)), 2)
+    for first, last in sorted(pairs, key=lambda ends: ends[1] - ends[0]):
+        begin, end = borders[first], borders[last]
+        stop.look()
+        split_times = [
+            times_at_floor[begin, border] + times_at_floor[border, end]
+            for border in borders[first + 1 : last]
+            if (begin, border) in times_at_floor and (border, end) in times_at_floor
+        ]
+        if split_times:
+            times_at_floor[begin, end] = min(split_times)
+            end_time = 0 if end == layers else model.nanoseconds(end, _rows(model, end, None))
+            if min(split_times) <= sum(minimum_times[begin + 1 : end]) + end_time:
+                continue
+        choices = genes_of_layers[begin + 1 : end]
+        # The number of combinations grows exponentially with the layers of a segment.
+        is_all = prod(map(len, choices)) <= MOST_CHOICES
+        is_complete &= is_all
+        tried = product(*choices) if is_all else _uniform(choices)
+        costs = ((*_load_and_time(model, begin, end, choice), choice) for choice in tried)
+        front = improving(costs, lambda cost: cost[:2])
+        ending[last] += [(first, load, (time,), choice) for load, time, choice in front]
+        if low_times := [time for load, time, _ in front if load <= floor] + split_times:
+            times_at_floor[begin, end] = min(low_times)
     return ending, is_complete
 
 
@@ -209,15 +221,15 @@ def _rows(model: PartitionModel, layer: int, gene: Gene) -> int:
 def _load_and_time(
     model: PartitionModel, begin: int, end: int, genes: tuple[Gene, ...]
 ) -> tuple[int, int]:
-    """Live elements and nanoseconds of a segment with everything outside of it whole.
+    """Live elements and nanoseconds of a segment, without the time of its first separator.
 
-    begin, end: positions of its separators; -1 before the first layer, the number of layers behind
-    the last.
+    begin, end: layers that are its separators; -1 before the first layer, the number of layers after
+    the last layer.
     """
     layers, edges = len(model.heights), model.table.edges
-    # Layers outside are whole: what is live inside does not depend on them.
+    # Layers outside are whole: the elements that are live inside do not depend on them.
     rows = model.part_rows((*(None,) * (begin + 1), *genes, *(None,) * (layers - end)))
-    done = range(begin + 1, min(end + 1, layers))
+    timed = range(begin + 1, min(end + 1, layers))
     capacities = model.capacities(model.storages(rows))
     steps = model.steps(rows, capacities)
     low = steps.first[begin] if begin >= 0 else 0
@@ -230,7 +242,7 @@ def _load_and_time(
             size = edge.elements if inner is None else capacities[inner] * edges[inner].row_elements
             live.append((max(start, low), min(stop, high), size))
     load = largest_load(*zip(*live, strict=True)) if live else 0
-    return load, sum(model.nanoseconds(layer, rows[layer]) for layer in done)
+    return load, sum(model.nanoseconds(layer, rows[layer]) for layer in timed)
 
 
 def _uniform(choices: Sequence[tuple[Gene, ...]]) -> Iterator[tuple[Gene, ...]]:
