@@ -10,12 +10,13 @@ of its range, or the part that no earlier tile has computed (`fresh`).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import NamedTuple
 
 from cnn2csdf.geometry import Range, Region
 from cnn2csdf.network import Layer, Network, Shape
-from cnn2csdf.operators import Input, Operator, Output
+from cnn2csdf.operators import Input, Output
 from cnn2csdf.parameters import multiply_accumulates
 from cnn2csdf.weights import Model
 from csdf.errors import InvalidNetwork, InvalidPlan
@@ -214,34 +215,15 @@ def _unless_empty(region: Region) -> Region | None:
     return None if min(region.height, region.width) <= 0 else region
 
 
-RESULT = "result"
-
-
 def _as_network(network: Network, source: str, layers: Sequence[Layer]) -> Network:
     """Return layers that read nothing but each other and one tensor as a network of their own."""
-    entry = network.layer(source)
-    taken = {source, *(layer.name for layer in layers)}
-    output = longer_name(RESULT, taken, by=" ")
-    return Network(
-        name=network.name,
-        layers=(
-            _end(entry, source, Input(dims=entry.shape.dims)),
-            *layers,
-            _end(layers[-1], output, Output(), layers[-1].name),
-        ),
+    entry, last = network.layer(source), layers[-1]
+    output = longer_name("result", {source, *(layer.name for layer in layers)}, by=" ")
+    read = replace(entry, operator=Input(dims=entry.shape.dims), inputs=(), epilogue=(), stored=())
+    result = replace(
+        last, name=output, operator=Output(), inputs=(last.name,), epilogue=(), stored=()
     )
-
-
-def _end(like: Layer, name: str, operator: Operator, *inputs: str) -> Layer:
-    """An input or output with the shape, element type and quantization of a layer."""
-    return Layer(
-        name=name,
-        operator=operator,
-        inputs=inputs,
-        shape=like.shape,
-        element=like.element,
-        quantization=like.quantization,
-    )
+    return Network(name=network.name, layers=(read, *layers, result))
 
 
 def layer_range(model: Model, first: int, upto: int | None) -> Model:
@@ -272,9 +254,8 @@ def layer_range(model: Model, first: int, upto: int | None) -> Model:
             + (f", and {', '.join(map(repr, left))} are read outside" if left else "")
         )
     weights = model.weights
-    part = _as_network(network, read[0], chosen)
     return Model(
-        network=part,
+        network=_as_network(network, read[0], chosen),
         weights=None
         if weights is None
         else {weight: weights[weight] for weight in weights if weight in inside},
