@@ -109,16 +109,18 @@ class NamedSearch:
         self._symmetries = Symmetries(self.bare, ())
         self.points: list[ParetoPoint] = []
         self._only_live = only_live
-        self._start: Distribution | None = None  # live capacities
-        # The run that found the live capacities, until a bound is computed from it.
-        self._run: SequentialRun | None = None
-        self._floor = 0  # no live capacities have a smaller size
+        # Live capacities by the simulation of an iteration, and this run until a bound is computed.
+        self._live: Distribution | None = None
+        self._live_run: SequentialRun | None = None
+        self._floor = 0  # lower bound of the size, by markings or cutting planes
+        # The smallest sufficient distribution so far, and the narrowing that reduces it next after
+        # this number of evaluations.
+        self._best: Distribution | None = None
         self._narrowing: Iterator[Distribution | None] | None = None
-        self._narrowed: Distribution | None = None
-        self._outlined: dict[Fraction, Distribution] = {}  # by the period that each one reaches
-        self._next_narrowing = 0  # evaluations after which narrowing goes on
-        self._planes: CuttingPlanes | None = None
+        self._next_narrowing = 0
         self._query: _Query | None = None
+        self._planes: CuttingPlanes | None = None  # of all queries
+        self._outlined: dict[Fraction, Distribution] = {}  # by the longest sufficient period
 
     @property
     def bare(self) -> Graph:
@@ -136,28 +138,31 @@ class NamedSearch:
         return self._evaluator.is_simply_live()
 
     def _explored(self) -> Exploration:
-        return Exploration(self._evaluator, self._variables, self._between)
+        return Exploration(self._evaluator, self._variables, self._share_evaluations)
 
-    def _between(self) -> None:
-        """Look at the stop and the parts, and give narrowing its share of the evaluations."""
+    def _share_evaluations(self) -> None:
+        """Look at the stop, and run each other method for its share of the evaluations."""
         self._look()
-        is_large = len(self._variables) >= PLANES_CHANNELS
-        if is_large and self._query is not None and self.evaluations >= self._query.planes_after:
-            self._planes = self._planes or self._cutting_planes()
-            self._step_planes(self._planes, self._query)
-        # Decomposition takes the cuts as evidence of independence: it waits for enough cuts.
-        if self.evaluations >= PATIENCE and self._may_decompose:
-            self._may_decompose = False
-            self._symmetries = Symmetries(self.bare, self._variables)
-            parts = independent_parts(len(self._variables), self._exploration.known().joined)
-            if len(parts) > 1 or self._symmetries.generators:
-                raise _Impatient
-        is_much = self.evaluations * self._evaluator.firings >= MUCH_WORK
-        if self._run is not None and is_much and not self.points:
-            self._bound_by_markings(self._run)
-        # Interleaving: an early stop finds a sufficient distribution that is already narrowed.
+        self._step_planes()
+        self._decompose()
+        self._bound_by_markings()
+        self._narrow()
+
+    def _decompose(self) -> None:
+        """Leave the search of the whole graph, once, if it has independent parts or symmetries."""
+        # The cuts are the evidence of independence: decomposition waits for enough cuts.
+        if self.evaluations < PATIENCE or not self._may_decompose:
+            return
+        self._may_decompose = False
+        self._symmetries = Symmetries(self.bare, self._variables)
+        parts = independent_parts(len(self._variables), self._exploration.known().joined)
+        if len(parts) > 1 or self._symmetries.generators:
+            raise _Impatient
+
+    def _narrow(self) -> None:
+        """Narrow a sufficient distribution by a step, so that an early stop finds it small."""
         if self._narrowing is not None and self.evaluations >= self._next_narrowing:
-            self._narrowed = next(self._narrowing, self._narrowed)
+            self._best = next(self._narrowing, self._best)
             self._next_narrowing = self.evaluations + SHARE
 
     def _patience_for_planes(self) -> int:
@@ -179,42 +184,52 @@ class NamedSearch:
         planes: type[CuttingPlanes] = import_module("csdf.search.cutting_planes").CuttingPlanes
         return planes(self._evaluator, self._variables, seconds=seconds, look=self._look)
 
-    def _step_planes(self, planes: CuttingPlanes, query: _Query) -> None:
+    def _step_planes(self) -> None:
         """Run cutting planes for their share of the evaluations; end if they settle the query."""
+        query, variables = self._query, len(self._variables)
+        if query is None or variables < PLANES_CHANNELS or self.evaluations < query.planes_after:
+            return
         if query.bounds is None:
             self._narrowing = None
-            query.bounds = planes.bounds(query.is_sufficient, self._narrowed or self._start)
-        share = 1 + len(self._variables) // PLANES_SHARE
-        for bounds in islice(query.bounds, share):
+            self._planes = self._planes or self._cutting_planes()
+            query.bounds = self._planes.bounds(query.is_sufficient, self._best or self._live)
+        for bounds in islice(query.bounds, 1 + variables // PLANES_SHARE):
             self._floor = max(self._floor, bounds.lower_bound)
-            candidates = [
-                capacities
-                for capacities in (self._narrowed, bounds.capacities)
-                if capacities is not None
-            ]
-            if candidates:
-                self._narrowed = min(candidates, key=partial(size_of, self._variables))
-                bound = max(self._exploration.lower_bound, self._floor)
-                if size_of(self._variables, self._narrowed) == bound:
-                    raise _SmallestProved
+            self._best = self._smallest_of(self._best, bounds.capacities)
+            self._end_if_proved()
             if query.limit is not None and self._floor > query.limit:
                 raise _TooLarge
 
-    def _bound_by_markings(self, run: SequentialRun) -> None:
-        """Compute, once, a lower bound and small live capacities from markings."""
-        self._run, cycles = None, list(self._evaluator.cycles.values())
-        size = partial(size_of, self._variables)
-        if self._start is None or size(self._start) < WIDE * self._exploration.lower_bound:
+    def _bound_by_markings(self) -> None:
+        """Compute, once after much work, a lower bound and small live capacities from markings."""
+        is_much = self.evaluations * self._evaluator.firings >= MUCH_WORK
+        if self._live_run is None or not is_much or self.points:
             return
+        run, self._live_run = self._live_run, None
+        bound = WIDE * self._exploration.lower_bound
+        if self._live is None or size_of(self._variables, self._live) < bound:
+            return
+        cycles = list(self._evaluator.cycles.values())
         stop = self._stop.part(as_whole=lambda _: self._progress)
-        for bounds in live_bounds(run, self._variables, cycles, self._start, stop):
-            self._floor, self._start = bounds.lower_bound, bounds.capacities
+        for bounds in live_bounds(run, self._variables, cycles, self._live, stop):
+            self._floor, self._live = bounds.lower_bound, bounds.capacities
             if self._only_live:
                 self._narrowing = None  # narrowed already
-                self._narrowed = min(self._start, self._narrowed or self._start, key=size)
-                if size(self._narrowed) == self.lower_bound - self._searched.fixed_size:
-                    raise _SmallestProved
+                self._best = self._smallest_of(self._live, self._best)
+                self._end_if_proved()
             self._look()
+
+    def _smallest_of(self, *distributions: Distribution | None) -> Distribution | None:
+        """Return the first of the smallest distributions; None if all are None."""
+        size = partial(size_of, self._variables)
+        existing = (capacities for capacities in distributions if capacities is not None)
+        return min(existing, key=size, default=None)
+
+    def _end_if_proved(self) -> None:
+        """End the query if the best distribution has the size of the lower bound."""
+        bound = max(self._exploration.lower_bound, self._floor)
+        if self._best is not None and size_of(self._variables, self._best) == bound:
+            raise _SmallestProved
 
     def _look(self) -> None:
         self._stop.look(self._progress)
@@ -271,10 +286,10 @@ class NamedSearch:
             grown = run.grown([variable.least for variable in self._variables])
             copies = self._searched.space.copies
             if grown and (copies is None or self._evaluator.evaluate(grown).period is not None):
-                self._start = grown
+                self._live = grown
             is_moderate = self._evaluator.firings <= MOST_FIRINGS
-            if self._start and is_moderate and copies is None:
-                self._run = run
+            if self._live and is_moderate and copies is None:
+                self._live_run = run
         except GaveUp:  # too many steps; or the stop, which then also ends the search here
             self._look()
         finally:
@@ -289,18 +304,18 @@ class NamedSearch:
         planes_after = self.evaluations + self._patience_for_planes()
         self._query = _Query(is_sufficient, limit, planes_after)
         if self.points:
-            self._narrowed = None  # sufficient only for earlier points
+            self._best = None  # sufficient only for earlier points
         while True:
             try:
                 return self._exploration.cheapest(is_sufficient, limit)
             except _SmallestProved:
-                return self._narrowed
+                return self._best
             except _TooLarge:
                 return None
             except _Impatient:
                 before = self._exploration
                 self._exploration = PartedExploration(
-                    before, self._variables, self._between, self._symmetries
+                    before, self._variables, self._share_evaluations, self._symmetries
                 )
 
     def only_point(self, is_sufficient: Sufficient) -> Distribution | None:
@@ -310,12 +325,12 @@ class NamedSearch:
         """
         self.run_ahead()
         if not self._only_live:
-            self._run = None  # a bound of live capacities is weak if a period is required
-        if self._only_live and self._start is not None:
-            self._narrowed = self._start
-            if size_of(self._variables, self._start) == self._exploration.lower_bound:
-                return self._start
-        self._narrowing = narrowing(self._evaluator, self._variables, is_sufficient, self._start)
+            self._live_run = None  # a bound of live capacities is weak if a period is required
+        if self._only_live and self._live is not None:
+            self._best = self._live
+            if size_of(self._variables, self._live) == self._exploration.lower_bound:
+                return self._live
+        self._narrowing = narrowing(self._evaluator, self._variables, is_sufficient, self._live)
         self._next_narrowing = min(ALONE, LONG_WORK // self._evaluator.firings)
         return self.next_point(is_sufficient)
 
@@ -350,7 +365,7 @@ class NamedSearch:
 
         Used for graphs so large that the proof of the first point takes long.
         """
-        start, best = self._start, self.best_period
+        start, best = self._live, self.best_period
         if start is None or not best or len(self._variables) < FRONT_CHANNELS:
             return
         slowest = self._evaluator.evaluate(start).period or best
@@ -368,20 +383,17 @@ class NamedSearch:
         Smallest first, each faster than the one before. The first may have no period, in want of time.
         """
         self._evaluator.hurry()
-        last = self.proved_points[-1:]
-        live = [self._narrowed] if last else [self._start, self._narrowed]
-        size = partial(size_of, self._variables)
-        smallest = min(
-            (capacities for capacities in live if capacities is not None), key=size, default=None
-        )
+        proved = self.proved_points
+        smallest = self._smallest_of(None if proved else self._live, self._best)
         candidates = [] if smallest is None else [self._quick_point(smallest)]
         with suppress(*ENDS):
             for capacities in self._outlined.values():
                 candidates.append(self._point(capacities)[0])
-        candidates += self.points[len(self.proved_points) :]
-        fastest = min((_period_of(point) for point in last), default=inf)
+        candidates += self.points[len(proved) :]
         points = improving(candidates, lambda point: (point.size, _period_of(point)))
-        return [point for point in points if not last or _period_of(point) < fastest]
+        if proved:
+            points = [point for point in points if _period_of(point) < _period_of(proved[-1])]
+        return points
 
     def whole_iterations(self) -> dict[str, int]:
         """Return capacities, by channel, for which the graph is live if it is live without bounds.
@@ -435,7 +447,7 @@ class NamedSearch:
 
     def narrowed(self, is_sufficient: Sufficient, reason: Reason) -> SmallestStorage:
         """Return the distribution narrowed during the search; without one, narrow one now."""
-        narrowest, evaluator = self._narrowed, self._evaluator
+        narrowest, evaluator = self._best, self._evaluator
         evaluator.hurry()
         if narrowest is None:
             end = evaluator.count + LEAST_EFFORT
