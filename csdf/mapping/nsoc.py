@@ -214,8 +214,8 @@ class _DocumentReader:
             if size is None:
                 continue
             channel = self.graph.channel(name)
+            memory = self._number(size, "mem") or self._number(size, "sz")
             if binding.get(channel.producer) == binding.get(channel.consumer):
-                memory = self._number(size, "mem") or self._number(size, "sz")
                 sizes[name] = Buffer(memory=memory)
             else:
                 source, target = self._number(size, "src"), self._number(size, "dst")

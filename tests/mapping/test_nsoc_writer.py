@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from csdf.errors import UnwritableFile
+from csdf.errors import UnreadableFile, UnwritableFile
 from csdf.io.graph_files import read_graph
 from csdf.mapping.files import read_platform, write_platform
 from csdf.mapping.model import Buffer, Connection, Core, Mapping, Platform, StaticOrder
@@ -54,6 +54,14 @@ def test_a_written_mapping_is_read_again(tmp_path):
     assert again.platform.cores[0] == platform().cores[0]
     before, after = (mapped_throughput(*one) for one in ((graph(), platform(), mapping()), again))
     assert before.period == after.period
+
+
+def test_a_malformed_size_is_refused_on_any_channel(tmp_path):
+    path = tmp_path / "mapped.xml"
+    write_nsoc(path, graph(), platform(), mapping())
+    path.write_text(path.read_text().replace("<bufferSize ", '<bufferSize mem="x" ', 1))
+    with pytest.raises(UnreadableFile, match="<bufferSize> mem"):
+        read_nsoc(path)
 
 
 def test_the_application_stays_readable_as_a_graph(tmp_path):
