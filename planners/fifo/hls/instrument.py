@@ -76,8 +76,8 @@ class Site:
 
     number: of the site in a trace, from FIRST_SITE. region: number of the dataflow region; None
     outside of regions. start, end: offsets of the statement in the source. counters: of the unrolled
-    loops around it, which tell its processes apart. is_inline: whether the statement assigns a result,
-    so that later statements wait for it. is_wrapped: whether the instrumentation encloses the
+    loops around it, which tell its processes apart. is_inline: whether a wrapped statement assigns a
+    result, so that later statements wait for it. is_wrapped: whether the instrumentation encloses the
     statement in a lambda, `run(2, {}, false, [&]{load(x, a);});`. The number of an unwrapped statement
     is inserted into the statement, or before and after it.
     """
@@ -213,7 +213,7 @@ class FunctionWalk:
 
     def _ports(self) -> str:
         """Return calls that register the stream parameters of the top function, and global streams."""
-        file, line = self.function.file, self.function.line
+        top_line = self.function.line
         text = ""
         for parameter in self.function.parameters:
             if self.design.stream_types.isdisjoint(t.text for t in parameter):
@@ -221,14 +221,12 @@ class FunctionWalk:
             for name, suffix in declared(parameter):
                 if suffix and suffix[0].text == "[":
                     count = self.source.text[suffix[1].start : suffix[after(suffix, 0) - 1].start]
-                    text += f'::csdf_trace::ports({name.text},{count},"{name.text}",{file},{line});'
+                    text += f'::csdf_trace::ports({name.text},{count},"{name.text}",{top_line});'
                 else:
-                    text += f'::csdf_trace::port({name.text},"{name.text}",{file},{line});'
+                    text += f'::csdf_trace::port({name.text},"{name.text}",{top_line});'
         for full, file, line in self.design.global_streams:
-            if file == self.function.file and line < self.function.line:
-                text += (
-                    f'::csdf_trace::declared({full},"{full.rpartition("::")[2]}",{file},{line});'
-                )
+            if file == self.function.file and line < top_line:
+                text += f'::csdf_trace::declared({full},"{full.rpartition("::")[2]}",{line});'
         return text
 
     def _text(self, i: int) -> str:
@@ -492,11 +490,12 @@ class FunctionWalk:
             following += 1
         call = ""
         if pragma.name == "stream" and "depth" in pragma.settings:
-            depth, file = pragma.settings["depth"], self.function.file
-            call = f"::csdf_trace::depth({name},({depth}),{file},{pragma.line});"
+            depth = pragma.settings["depth"]
+            call = f"::csdf_trace::depth({name},({depth}),{pragma.line});"
         elif kind := pragma.settings.get("impl") or pragma.settings.get("core"):
             call = f'::csdf_trace::storage({name},"{kind.lower()}");'
-        self.source.insert(self.tokens[following].start, call, Rank.DIRECTIVE)
+        if call:
+            self.source.insert(self.tokens[following].start, call, Rank.DIRECTIVE)
 
     # -- simple statements ----------------------------------------------------------------------------
 
@@ -625,11 +624,10 @@ class FunctionWalk:
 
     def _register_streams(self, end: int, names: Declarators) -> None:
         """Insert calls that register declared streams after their declaration."""
-        file = self.function.file
         self.source.insert(
             self.tokens[end - 1].end,
             "".join(
-                f'::csdf_trace::declared({name.text},"{name.text}",{file},{self.source.line(name.start)});'
+                f'::csdf_trace::declared({name.text},"{name.text}",{self.source.line(name.start)});'
                 for name, _ in names
             ),
             Rank.DECLARED,

@@ -186,8 +186,7 @@ class TraceReader:
         """The streams of the rows `fifo`: FIFOs between processes, and ports of the top function."""
         streams = _Streams([], [], {}, [])
         for number, row in enumerate(rows):
-            # Then the line of the pragma, two flags, and the numbers of written and read words.
-            _, name, group, bits, depth, kind, _, line, _, is_port, is_asked, *_ = row
+            _, name, group, bits, depth, kind, line, is_port, is_asked = row
             name = name or f"stream {number}"
             if int(is_asked):
                 streams.remarks.append(

@@ -330,9 +330,8 @@ struct Fifo {
     std::string name, group, storage;
     unsigned bits = 0;
     long depth = -1;  // -1: not given
-    int line = 0, pragma_line = 0, file = 0;
+    int line = 0;
     Word number = NOTHING;  // from its first use in the recorded call
-    std::uint64_t written = 0, read = 0;
     bool is_port = false;     // of the top function
     bool is_endless = false;  // gives zeros for ever: a port where there is no test bench
     bool is_asked = false;    // empty(), full(), size() or a non-blocking access while recording
@@ -353,11 +352,6 @@ inline void note(Fifo* fifo, Word kind) {
             fifos().push_back(fifo);
         }
         current->add(fifo->number << ITEM_SHIFT | kind);
-        if (kind & WRITE) {
-            fifo->written++;
-        } else {
-            fifo->read++;
-        }
     }
 }
 
@@ -822,9 +816,8 @@ inline void write_trace() {
         return;
     }
     for (const Fifo* f : fifos()) {
-        std::fprintf(file, "fifo\t%s\t%s\t%u\t%ld\t%s\t%d\t%d\t%d\t%d\t%d\t%llu\t%llu\n", f->name.c_str(),
-                     f->group.c_str(), f->bits, f->depth, f->storage.c_str(), f->file, f->line, f->pragma_line,
-                     f->is_port, f->is_asked, (unsigned long long)f->written, (unsigned long long)f->read);
+        std::fprintf(file, "fifo\t%s\t%s\t%u\t%ld\t%s\t%d\t%d\t%d\n", f->name.c_str(), f->group.c_str(),
+                     f->bits, f->depth, f->storage.c_str(), f->line, f->is_port, f->is_asked);
     }
     for (Word node : found) {  // children have smaller numbers
         const Word* words = s.nodes.at(node);
@@ -886,7 +879,6 @@ class Top {  // lives in the body of the top function
         processes.clear();
         for (Fifo* fifo : fifos()) {
             fifo->number = NOTHING;
-            fifo->written = fifo->read = 0;
             fifo->is_asked = false;
         }
         fifos().clear();

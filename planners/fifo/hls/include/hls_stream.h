@@ -268,12 +268,11 @@ inline void list(Fifo* fifo) {
 }
 
 template <class S>
-void declared(S& subject, const char* name, int file, int line) {
+void declared(S& subject, const char* name, int line) {
     each(subject, "", [&](Fifo* fifo, const std::string& suffix) {
         if (fifo->line == 0) {
             fifo->name = name + suffix;
             fifo->group = name;
-            fifo->file = file;
             fifo->line = line;
         }
         list(fifo);
@@ -281,11 +280,10 @@ void declared(S& subject, const char* name, int file, int line) {
 }
 
 template <class S>
-void port(S& subject, const char* name, int file, int line) {
+void port(S& subject, const char* name, int line) {
     each(subject, "", [&](Fifo* fifo, const std::string& suffix) {
         fifo->name = name + suffix;
         fifo->group = name;
-        fifo->file = file;
         fifo->line = line;
         fifo->is_port = is_recording;
         list(fifo);
@@ -293,27 +291,22 @@ void port(S& subject, const char* name, int file, int line) {
 }
 
 template <class S>
-void ports(S* subject, std::size_t count, const char* name, int file, int line) {
+void ports(S* subject, std::size_t count, const char* name, int line) {
     for (std::size_t i = 0; i < count; i++) {
-        port(subject[i], (name + ("[" + std::to_string(i) + "]")).c_str(), file, line);
+        port(subject[i], (name + ("[" + std::to_string(i) + "]")).c_str(), line);
         each(subject[i], "", [&](Fifo* fifo, const std::string&) { fifo->group = name; });
     }
 }
 
 template <class S>
-void depth(S& subject, long depth, int file, int line) {
+void depth(S& subject, long depth, int line) {
     if constexpr (std::is_array_v<S>) {
         if constexpr (!is_channel<std::remove_all_extents_t<S>>::value) {
             remark("line " + std::to_string(line) +
                    ": an array as a FIFO; its accesses are not recorded, it counts as an array");
         }
     }
-    each(subject, "", [&](Fifo* fifo, const std::string&) {
-        fifo->depth = depth;
-        if (file == fifo->file || fifo->file == 0) {
-            fifo->pragma_line = line;
-        }
-    });
+    each(subject, "", [&](Fifo* fifo, const std::string&) { fifo->depth = depth; });
 }
 
 template <class S>
