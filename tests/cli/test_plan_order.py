@@ -7,6 +7,8 @@ import pytest
 
 from csdf.io.graph_files import write_graph
 from csdf.model.graph import Actor, Channel, Graph
+from csdf.time_limit import Stop
+from planners.arena.command import tensor_graph
 
 EXAMPLE = Path(__file__).parents[2] / "models" / "order" / "branches.json"
 PAIR = {
@@ -98,6 +100,18 @@ def test_activations_are_computed_again_within_a_capacity(answer, run):
     code, shown, _ = run(*words, "--capacity", "50kB")
     assert "peak        57 kB (57000 bytes)\n" in shown
     assert (code, "infeasible" in shown) == (1, True)
+
+
+def test_progress_names_the_graph_that_is_searched(run, monkeypatch):
+    texts = []
+
+    def noted(seconds, text):
+        texts.append(text)
+        return Stop(seconds)
+
+    monkeypatch.setattr(tensor_graph, "stop_after", noted)
+    run("plan", "arena", EXAMPLE, "--order", "--training", "--price-limit", 0)
+    assert [text.partition(": ")[0].rpartition(", ")[2] for text in texts] == ["training"]
 
 
 def test_a_node_of_a_repeat_price_runs_again_or_is_refused_with_alternatives(answer, run, written):

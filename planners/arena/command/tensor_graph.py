@@ -33,12 +33,14 @@ class AskedOrder:
     def __init__(self, options: argparse.Namespace) -> None:
         path = options.model
         graph = _read(options)
-        stop = stop_after(options.time_limit, f"{graph.name}: searching the order of least peak")
-        limit, budget = options.price_limit, stop.part(effort=EFFORT)
         self._reuse: PricedOrder | None = None
         try:
             if options.training:
                 graph = training_graph(graph)
+            stop = stop_after(
+                options.time_limit, f"{graph.name}: searching the order of least peak"
+            )
+            limit, budget = options.price_limit, stop.part(effort=EFFORT)
             if graph.reuse_prices:
                 self._reuse = plan_reuse(graph, price_limit=limit, budget=budget)
                 self.plan: OrderPlan = self._reuse.order
