@@ -35,6 +35,7 @@ STRIPS = "line buffers + strips"
 IN_PARTS = "strips, channel blocking"
 TWICE = "strips, squeeze-and-excitation rematerialised"
 TWO_MEMORIES = "groups in fast and slow memory"
+GIVEN = "loaded plan"
 SEARCHED = (LINES, STRIPS, IN_PARTS, TWICE)
 SEARCHED_FIRST = (LINES, STRIPS)  # of which there are far fewer
 PLAIN = (WHOLE_LAYERS, BY_ROWS)
@@ -86,7 +87,7 @@ class FitWhy(Why):
         "fewest MACs found: layer by layer, row by row, line buffers, strips; "
         "the search ended early: {end}"
     )
-    TOO_SLOW = "too slow{end}: {time} a frame {basis}, {longest} allowed"
+    TOO_SLOW = "the fastest plan found is too slow{end}: {time} a frame {basis}, {longest} allowed"
     STACK = "stack and reserve need {needed} bytes of {name}, {size} are there"
     ENDS = "input and output alone take {least} bytes{beside}, whatever is planned"
     REAL_ENDS = (
@@ -255,7 +256,9 @@ class Fit(Tabular):
         fits.
     lower_bound: bytes of RAM below which no plan exists, searched or not: input and output are
         stored whole.
-    status: whether the network fits, and whether the status is proved.
+    status: FEASIBLE with a plan that fits. INFEASIBLE if RAM is below the lower bound or flash below
+        the parameters, so no plan exists; of a loaded plan, or of a network with a state, if this plan
+        or all plans layer by layer are too large. UNKNOWN otherwise.
     reason: cause of the status, for a message.
     hop: incremental inference on a sliding window; None for a plan of whole frames.
     alternatives: relaxed requests after a negative answer: fitting requests first, then in order of

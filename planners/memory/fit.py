@@ -36,6 +36,7 @@ from csdf.time_limit import Budget, Stop, stop_of
 from csdf.units import bytes_in_words, nanoseconds_in_words
 from planners.memory.answer import (
     EXTERNAL,
+    GIVEN,
     LINES_AGAIN,
     PLAIN,
     RESIDENT,
@@ -190,7 +191,7 @@ def _answer_about(
         status = Status.INFEASIBLE
         reason = because(FitWhy.FLASH, needed=needed, flash=request.flash)
     elif longest is not None and status is Status.FEASIBLE and (best.nanoseconds or 0) > longest:
-        status, reason = Status.INFEASIBLE, _too_slow([best.nanoseconds], request)
+        status, reason = Status.UNKNOWN, _too_slow([best.nanoseconds], request)
     is_predicted = request.durations is None and any(
         method.nanoseconds is not None for method in methods
     )
@@ -247,7 +248,8 @@ def _fit_in_one_memory(request: FitRequest, stop: Stop) -> Fit:
     ]
     best = _chosen(fitting, is_limited=request.ram is not None)
     least = min(map(request.needed_ram, methods))
-    status = Status.INFEASIBLE
+    # The search neither tries all methods nor proves the bytes of its own: only the bound is a proof.
+    status = Status.UNKNOWN
     if best is not None:
         status = Status.FEASIBLE
         reason = _chosen_reason(best, methods, request)
@@ -257,9 +259,9 @@ def _fit_in_one_memory(request: FitRequest, stop: Stop) -> Fit:
         times = (method.nanoseconds for method in methods if request.has_room_for(method))
         reason = _too_slow(times, request)
     elif is_hopeless:
+        status = Status.INFEASIBLE
         reason = _too_large_ends(table, lower_bound, ended, beside)
     elif ended is not None:
-        status = Status.UNKNOWN
         reason = because(FitWhy.TOO_LARGE_BY_THEN, end=ended, least=least)
     else:
         reason = because(FitWhy.TOO_LARGE, least=least)
@@ -539,9 +541,6 @@ def _worth_showing(ways: Sequence[FitMethod]) -> Iterator[FitMethod]:
             yield way
         if improves:
             least_work = way.mac_ratio
-
-
-GIVEN = "loaded plan"
 
 
 class GivenWhy(Why):

@@ -21,7 +21,7 @@ from csdf.arguments import public
 from csdf.errors import InvalidPlan
 from csdf.status import Status, because
 from csdf.units import nanoseconds_in_words
-from planners.memory.answer import Fit, FitWhy
+from planners.memory.answer import GIVEN, Fit, FitWhy
 from planners.plan.computing import ModelComputing
 from planners.plan.executor import PlanMachine
 from planners.plan.plan import StreamingPlan
@@ -114,7 +114,12 @@ class Together:
 
     @property
     def verdict(self) -> tuple[Status, str]:
-        """Whether the networks fit together: a status, and the reason."""
+        """Whether the networks fit together: a status, and the reason.
+
+        Plans that are together too large or too slow exclude no other plans, unless all are loaded.
+        """
+        are_loaded = all(fit.least.name == GIVEN for fit in self.fits)
+        exceeding = Status.INFEASIBLE if are_loaded else Status.UNKNOWN
         for status in (Status.INFEASIBLE, Status.UNKNOWN):
             for fit in self.fits:
                 if fit.status == status:
@@ -126,19 +131,19 @@ class Together:
             )
         ram = self.fits[0].ram
         if ram is not None and self.needed_ram > ram:
-            return Status.UNKNOWN, (
+            return exceeding, (
                 f"with the execution states of all, {self.needed_ram} bytes of RAM are needed, "
                 f"{ram} are there"
             )
         for name, size, needed in self._memories_needed():
             if needed > size:
-                return Status.UNKNOWN, (
+                return exceeding, (
                     f"with what all retain between frames, {needed} bytes of {name} are needed, "
                     f"{size} are there"
                 )
         time = self.nanoseconds
         if self.longest is not None and (time is None or time > self.longest):
-            return Status.INFEASIBLE, (
+            return exceeding, (
                 "too slow: a frame of each in turn takes "
                 f"{'an unknown time' if time is None else nanoseconds_in_words(time)}, "
                 f"{nanoseconds_in_words(int(self.longest))} are there"
@@ -181,6 +186,8 @@ def within_one_ram(fits: Sequence[Fit], replan: Replan) -> list[Fit]:
             left = fit.ram - state_bytes - (max(stacks) - stacks[number])
             if fit.needed_ram(fit.best) > left:
                 fit = replace(replan(number, left), ram=fit.ram, hop=fit.hop)
+                # Other plans of the other networks may have smaller states.
+                fit = replace(fit, status=Status.UNKNOWN) if fit.best is None else fit
         answers.append(fit)
     return answers
 
@@ -222,8 +229,7 @@ def with_states_apart(fits: Sequence[Fit], again: Replan | None = None) -> list[
         if is_too_large:
             least = answer.needed_ram(answer.least)
             reason = because(FitWhy.BESIDE_STATES, kept=kept, least=least)
-            status = Status.UNKNOWN if fit.status is Status.UNKNOWN else Status.INFEASIBLE
-            answer = replace(answer, status=status, reason=reason)
+            answer = replace(answer, status=Status.UNKNOWN, reason=reason)
         answers.append(answer)
     return answers
 

@@ -68,10 +68,11 @@ def test_of_the_ways_that_fit_the_least_work_is_taken(answer):
     assert found["needed_ram_bytes"] <= 11_000
 
 
-def test_what_does_not_fit_is_a_no_with_the_least_that_would_do(run):
-    code, output, _ = run("fit", "resnet8", *INT8, "--ram", "4kB")
-    assert code == 1
-    assert "does not fit: the smallest found is" in output
+def test_a_search_without_a_plan_is_no_proof_and_names_the_smallest_found(run):
+    # The lower bound is the input, 3072 bytes.
+    code, output, _ = run("fit", "resnet8", *INT8, "--ram", "6kB")
+    assert code == 3
+    assert "unknown: the smallest found is" in output
 
 
 def test_a_size_that_is_printed_can_be_given_back_as_the_limit(run):
@@ -202,13 +203,13 @@ def test_a_default_platform_is_named(run):
     assert chosen == ""
 
 
-def test_a_rate_that_the_platform_does_not_reach_is_a_no(run):
+def test_a_rate_that_no_plan_reaches_is_unknown(run):
     code, output, _ = run("fit", "resnet8", *INT8, "--ram", "64kB", "--fps", "100000")
-    assert code == 1
+    assert code == 3
     line = output.splitlines()[0]
     assert re.search(
-        r": does not fit: too slow even at the minimum: [\d.]+ to [\d.]+ ms a frame predicted, "
-        r"10 us allowed$",
+        r": unknown: the fastest plan found is too slow even at the minimum: [\d.]+ to [\d.]+ ms a "
+        r"frame predicted, 10 us allowed$",
         line,
     )
     assert "the smallest found" not in output
@@ -219,7 +220,7 @@ def test_a_rate_between_both_ends_of_the_prediction_says_the_end_that_is_too_slo
     slow = min(way["predicted_nanoseconds"] for way in found["methods"])
     rate = 2 * 10**9 // slow  # half the maximum, which is four times the minimum
     line = run("fit", "resnet8", *INT8, "--ram", "64kB", "--fps", rate)[1].splitlines()[0]
-    assert ": does not fit: too slow at the maximum: " in line
+    assert ": unknown: the fastest plan found is too slow at the maximum: " in line
 
 
 def test_whole_layers_need_what_cnn_memory_says_of_one_arena(answer):
@@ -331,7 +332,7 @@ def test_frames_of_all_networks_are_worked_in_turn(answer):
     two = ("keyword_spotting", "keyword_spotting:classes=10")
     assert answer("fit", two[0], *INT8, "--ram", "64kB", "--fps", rate)[0] == 0
     code, found = answer("fit", *two, *INT8, "--ram", "64kB", "--fps", rate)
-    assert (code, found["status"]) == (1, "infeasible")
+    assert (code, found["status"]) == (3, "unknown")
     both = sum(
         next(
             way["predicted_nanoseconds"]
@@ -400,7 +401,7 @@ def test_a_no_lists_what_would_fit_with_other_ends(answer, run):
     words = ("fit", "keyword_spotting", "--element-bytes", "1")
     by_rows = answer(*words, "--input", "rows")[1]["methods"][0]["needed_ram_bytes"]
     code, found = answer(*words, "--ram", f"{by_rows}B")
-    assert code == 1
+    assert code == 3
     (listed,) = [one for one in found["alternatives"] if one["options"] == "--input rows"]
     assert (listed["ram_bytes"], listed["fits"]) == (by_rows, True)
     sizes = [one["ram_bytes"] for one in found["alternatives"]]

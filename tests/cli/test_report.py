@@ -21,7 +21,7 @@ from csdf.io.graph_files import read_graph, write_graph
 from csdf.model.builder import GraphBuilder
 from csdf.model.graph import Actor, Channel, Graph
 from csdf.time_limit import Stop
-from planners.memory.fit import GIVEN
+from planners.memory.answer import GIVEN
 from planners.report.plans import FIT
 from tests.cli.running import GRAPHS
 from tests.draw.report.html_reader import read_page
@@ -266,7 +266,9 @@ def test_a_page_says_that_a_network_fits_where_csdf_fit_does(
     ]
     code, _, output, _ = report(*INT8_SAMOS, *words)
     assert (code == 0) == does_fit
-    assert ("does not fit" not in output) == does_fit
+    # Buffers that are too large prove nothing of other plans; too little flash is a proof.
+    words = "does not fit" if flash == -1 else "is not known to fit"
+    assert (words not in output) == does_fit
     assert (": fits: " in output or "It fits" in output) == does_fit
 
 

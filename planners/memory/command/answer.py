@@ -26,6 +26,7 @@ from csdf.units import (
 )
 from planners.memory.answer import (
     EXTERNAL,
+    GIVEN,
     RESIDENT,
     ROWS,
     Fit,
@@ -33,7 +34,6 @@ from planners.memory.answer import (
     FitWhy,
     Hop,
 )
-from planners.memory.fit import GIVEN
 from planners.memory.several_networks import Together, run_frames
 from planners.plan.plan import Kind, StreamingPlan
 from planners.plan.ram import RamBeside

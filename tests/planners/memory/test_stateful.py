@@ -225,7 +225,8 @@ def test_a_network_beside_states_takes_the_way_that_fits_into_what_they_leave():
     def again(number, left):
         return fit((None, network)[number], element_bytes=4, searched=(), ram=left)
 
-    assert with_states_apart(asked)[1].best is None
+    refused = with_states_apart(asked)[1]
+    assert (refused.best, refused.status) == (None, Status.UNKNOWN)
     assert with_states_apart(asked, again)[1].best.ram_bytes == small.ram_bytes + kept
 
 
