@@ -100,11 +100,7 @@ def _needed(graph: Graph, names: Iterable[str]) -> Graph:
     return replace(
         graph,
         actors=tuple(actor for actor in graph.actors if actor.name in needed),
-        channels=tuple(
-            channel
-            for channel in graph.channels
-            if channel.producer in needed and channel.consumer in needed
-        ),
+        channels=tuple(channel for channel in graph.channels if channel.consumer in needed),
         origin=None,
     )
 
