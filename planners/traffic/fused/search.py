@@ -66,11 +66,12 @@ def stationary_weights(
     tiles: number of tiles of the schedule.
     sizes: bytes per weight of each layer, each a divisor of the larger ones; by default 1.
 
-    A layer whose weights are all stationary needs no buffer to stream them through. A stationary
-    byte saves the same traffic in every layer, so the level (peak bytes without stationary
-    weights) should be as low as possible: the lowest at which every layer that would exceed it
-    can keep all its weights. If weights have different sizes, a higher level may use the
-    remainder better; then all levels are tried.
+    The buffer holds the stationary weights and the working bytes of the layer that executes; the
+    level is the maximum of the working bytes. At a level, all weights of each layer
+    that streams with more bytes have to be stationary, and the weights of other layers fill the
+    rest of the buffer. A stationary byte saves the same traffic in every layer, so the lowest level
+    that fits is best. With weights of several sizes a higher level may leave a smaller remainder;
+    then all levels are searched.
     """
     sizes = sizes or (1,) * len(weights)
     lowest = max(layer.full for layer in working_bytes)
@@ -108,14 +109,18 @@ class _ScheduleCandidate:
     def __init__(self, schedule: FusedSchedule, maps_moved: int) -> None:
         self.schedule = schedule
         self.maps_moved = maps_moved
-        # Until the working bytes are computed: a limit that they are known to exceed, at first 0.
-        self._needs: tuple[WorkingBytes, ...] | int = 0
+        self._working_bytes: tuple[WorkingBytes, ...] | None = None
+        self._lower_bound = 0  # on the buffer bytes, until the working bytes are computed
 
-    def needs(self, tables: CutTables, limit: int) -> tuple[WorkingBytes, ...] | None:
+    def working_bytes(self, tables: CutTables, limit: int) -> tuple[WorkingBytes, ...] | None:
         """Return the working bytes of each layer; None if they exceed the limit."""
-        if isinstance(self._needs, int) and self._needs <= limit:
-            self._needs = peak_bytes_within(self.schedule, tables, limit)
-        return None if isinstance(self._needs, int) else self._needs
+        if self._working_bytes is None and self._lower_bound <= limit:
+            peaks = peak_bytes_within(self.schedule, tables, limit)
+            if isinstance(peaks, int):
+                self._lower_bound = peaks
+            else:
+                self._working_bytes = peaks
+        return self._working_bytes
 
 
 class GroupSearch:
@@ -177,11 +182,11 @@ class GroupSearch:
         tiles = candidate.schedule.count
         limit, reloads = buffer, tiles - 1
         if least_traffic is not None and reloads:
-            # To improve on the best schedule, this many bytes of weights must be stationary; the
-            # rest of the buffer is the limit for the maps.
+            # The schedule moves maps_moved + tiles * weights - reloads * stationary. To be less than
+            # the best schedule, stationary > excess / reloads; the rest of the buffer is the limit.
             excess = candidate.maps_moved + tiles * self._weights - least_traffic
             limit -= max(0, excess // reloads + 1)
-        working_bytes = candidate.needs(self._tables, limit)
+        working_bytes = candidate.working_bytes(self._tables, limit)
         if working_bytes is None:
             return None
         return stationary_weights(working_bytes, self._tables.weights, buffer, tiles, self._sizes)
