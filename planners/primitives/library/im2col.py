@@ -80,9 +80,9 @@ class Lowered(Primitive):
                 seen = lowered.reshape(sizes.seen, rows * columns)
             filters = slice(group * sizes.group_filters, (group + 1) * sizes.group_filters)
             places = slice(first * columns, (first + rows) * columns)
-            is_by_maps = self.output_layout == CHW
-            part = result[filters, places] if is_by_maps else result[places, filters]
-            multiply(weights[group], seen, self.output_layout, part)
+            # The axes of the result are those of the layout, see `matrix_of`.
+            axes = (filters, places) if self.output_layout == CHW else (places, filters)
+            multiply(weights[group], seen, self.output_layout, result[axes])
 
     def strip(self, sizes: ConvolutionSizes) -> int:
         """How many output rows are lowered at a time."""
@@ -122,8 +122,9 @@ class MemoryEfficient(Primitive):
     """Lower the columns, then multiply row by row."""
 
     def applies(self, sizes: ConvolutionSizes) -> bool:
-        """Dilated rows of a window would not lie together."""
-        return sizes.groups == 1 and sizes.steps[2] == 1 and sizes.kernel != (1, 1)
+        _, _, row_dilation, *_ = sizes.steps
+        # The rows of a window are contiguous in the lowered map only without dilation.
+        return sizes.groups == 1 and row_dilation == 1 and sizes.kernel != (1, 1)
 
     def workspace_bytes(self, sizes: ConvolutionSizes) -> int:
         return float_bytes(_rows(sizes) * sizes.channels * sizes.kernel[1] * sizes.columns)
@@ -138,7 +139,9 @@ class MemoryEfficient(Primitive):
     ) -> None:
         rows, channels, width = _rows(sizes), sizes.channels, sizes.kernel[1]
         cells = workspace[: rows * channels * width * sizes.columns]
-        steps = (1, *sizes.steps[1:])
+        row_stride, *other_steps = sizes.steps
+        # Every input row is lowered by itself: as im2col or im2row of a kernel of one row, stride 1.
+        steps = (1, *other_steps)
         if self.input_layout == CHW:
             by_rows = cells.reshape(rows, channels, width, 1, sizes.columns)
             lowered = by_rows.transpose(1, 3, 2, 0, 4)
@@ -149,8 +152,9 @@ class MemoryEfficient(Primitive):
             lowered = by_columns.transpose(1, 0, 2, 3, 4)
             compiled(kernels.rows, sizes.largest)(source, steps, 0, lowered)
             matrix = by_columns.reshape(sizes.columns, rows * width * channels).T
+        # The window of an output row is a range of rows of the matrix; the next begins a stride later.
         for row in range(sizes.rows):
-            first = row * sizes.steps[0] * channels * width
+            first = row * row_stride * channels * width
             target = output[:, row] if self.output_layout == CHW else output[row]
             multiply(kernel, matrix[first : first + sizes.seen], self.output_layout, target)
 
