@@ -61,16 +61,13 @@ class Mark(NamedTuple):
 class MemoryLimit:
     """The memory that a network should fit.
 
-    title: the limit in words. marks: on the bars. The other fields follow from the kind of the limit:
+    title: the limit in words. marks: on the bars. missing_flash: bytes of parameters that exceed the
+    limit on flash, or 0. without_parameters: the limit on buffers and parameters together if it is the
+    only limit, else None; as much is left for buffers if no parameter is stored.
 
-    | limit on              | buffer_bytes               | without_parameters | missing_flash        |
-    | RAM                   | the RAM                    | None               | 0                    |
-    | flash                 | NO_LIMIT, or below 0 if    | None               | bytes of parameters  |
-    |                       | the parameters exceed it   |                    | that exceed it, or 0 |
-    | buffers + parameters  | the sum less the           | the sum            | 0                    |
-    |                       | parameters, or below 0     |                    |                      |
-
-    With several limits buffer_bytes is the minimum, and without_parameters is None.
+    buffer_bytes: the room for buffers, the minimum over all limits: of the RAM; of the limit on buffers
+    and parameters less the parameters; below 0 if the parameters exceed the flash. NO_LIMIT if no limit
+    concerns buffers.
     """
 
     title: str

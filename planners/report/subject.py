@@ -21,7 +21,7 @@ from csdf.units import bytes_in_words, nanoseconds_in_words, needed_bytes_in_wor
 from planners.memory.answer import MemoryLimits
 from planners.memory.plain_plans import MemoryComparison, Method
 from planners.memory.times import apportioned
-from planners.plan.plan import Kind
+from planners.plan.plan import Kind, StreamingPlan
 from planners.report import findings as words
 from planners.report.findings import NO_LIMIT, LayerFigures, Mark, MemoryLimit, NetworkFindings
 from planners.report.plans import FIT, PROOF, FitAnswer, number_table, plans_section
@@ -150,14 +150,8 @@ ALIKE = (
 
 def _layers(subject: NetworkSubject) -> Iterator[LayerFigures]:
     network, comparison, size = subject.value, subject.comparison, subject.element_bytes
-    whole, rows = (
-        {
-            buffer.tensor: buffer.size
-            for buffer in (() if comparison is None else plans(comparison).plan.buffers)
-            if buffer.has_rows and buffer.kind is not Kind.EXTERNAL
-        }
-        for plans in (attrgetter("whole"), attrgetter("rows"))
-    )
+    whole = {} if comparison is None else _tensor_bytes(comparison.whole.plan)
+    rows = {} if comparison is None else _tensor_bytes(comparison.rows.plan)
     phases = {actor.name: actor.phases for actor in subject.graph.actors}  # not of rings
     times: Mapping[str, int] = {}
     instructions: Mapping[str, int] = {}
@@ -184,6 +178,15 @@ def _layers(subject: NetworkSubject) -> Iterator[LayerFigures]:
             nanoseconds=times.get(layer.name),
             instructions=instructions.get(layer.name),
         )
+
+
+def _tensor_bytes(plan: StreamingPlan) -> dict[str, int]:
+    """Return the bytes of the buffer of each tensor in the arena."""
+    return {
+        buffer.tensor: buffer.size
+        for buffer in plan.buffers
+        if buffer.has_rows and buffer.kind is not Kind.EXTERNAL
+    }
 
 
 def _limit_of(limits: MemoryLimits, flash: int) -> MemoryLimit | None:
@@ -229,8 +232,8 @@ def _bar(
     """
     kind = "bar-space two" if has_two_rows else "bar-space"
     drawn = [
-        element("span", class_=f"bar {name}", style=f"width:{percent:.3f}%")
-        for name, percent in parts.items()
+        element("span", class_=f"bar {name}", style=f"width:{width:.3f}%")
+        for name, width in parts.items()
     ]
     return element(
         "li",
@@ -373,17 +376,18 @@ def _row(title: str, cells: Sequence[str | Html], kind: str | None = None) -> Ht
 def methods_table(findings: NetworkFindings) -> Html:
     """Return the figures of `csdf cnn memory` as a table, with flash instead of parameters."""
     titles = ("method", "buffers (bytes)", "flash (bytes)", "total (bytes)", "frames/s")
-    times = findings.nanoseconds
+    whole_time, row_time = findings.nanoseconds or (None, None)
+    times = [whole_time if method.is_whole else row_time for method in findings.methods]
     rows = [
         _row(
             method.title,
             (
                 *(f"{count:,}" for count in (method.buffers, method.parameters, method.total)),
-                "" if times is None else words.frames(times[not method.is_whole]),
+                "" if time is None else words.frames(time),
                 element("td", _proof(method)),
             ),
         )
-        for method in findings.methods
+        for method, time in zip(findings.methods, times, strict=True)
     ]
     return number_table((*titles, PROOF), rows, "memory and speed", class_="plain")
 

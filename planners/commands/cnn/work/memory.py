@@ -92,18 +92,19 @@ class AnsweredNetwork(NamedTuple):
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """Bytes, in the order of the columns."""
+        """Bytes of the columns from `parameters` to `min_total`."""
         comparison = self.comparison
         buffers = (method.buffers for method in comparison.methods)
         return (comparison.parameters, *buffers, comparison.least.total)
 
     @property
     def rates(self) -> tuple[Fraction, ...]:
-        """Fractions of 1 and frames a second, in the order of the columns."""
+        """Values of the columns from `reduction` on: frames a second, reduction and loss of 1."""
         comparison = self.comparison
-        whole, rows = (Fraction(NANOSECONDS, time) for time in comparison.nanoseconds)
-        pipelined = Fraction(NANOSECONDS, comparison.pipelined)
-        return (comparison.reduction, whole, rows, comparison.loss, pipelined)
+        layer_rate, row_rate, pipelined_rate = (
+            Fraction(NANOSECONDS, time) for time in (*comparison.nanoseconds, comparison.pipelined)
+        )
+        return (comparison.reduction, layer_rate, row_rate, comparison.loss, pipelined_rate)
 
     @property
     def bars(self) -> list[Bar]:
