@@ -155,8 +155,8 @@ def advance(frame, period, scale, active, sequences, waits, kept, scratch, answe
         depth = 1
         while depth > 0:
             sequence = scratch.stack[depth - 1]
-            blocked = -1
-            wanted = 0
+            blocked = -1  # the wait for an event of this frame without a time
+            wanted = 0  # that event
             k = position[sequence]
             last = events[sequence]
             first = base[sequence]
@@ -203,6 +203,7 @@ def advance(frame, period, scale, active, sequences, waits, kept, scratch, answe
                 times[here + first + k] = best
                 k += 1
                 position[sequence] = k
+            # A sequence leaves the stack once its goal has a time, even if a later event is blocked.
             if blocked < 0 or k > scratch.goal[depth - 1]:
                 scratch.is_stacked[sequence] = 0
                 depth -= 1
@@ -286,12 +287,14 @@ def trace(frame, scale, sequence, event, sequences, waits, kept, path, answer):
         space = sequences.gap[sequence]
         if sequences.gap_at[sequence] >= 0:
             space = tables[sequences.gap_at[sequence] + event]
+        # The preceding event is in this frame, or the last of the preceding frame.
         if event > 0:
             if times[now % slots * total + at - 1] + space * scale == value:
                 path.wait[length - 1] = PRECEDING
                 event -= 1
                 continue
         elif now > 0:
+            # The ring has the frames after frame - slots.
             if now - 1 <= frame - slots:
                 return FORGOTTEN
             last = sequences.events[sequence] - 1
