@@ -21,7 +21,7 @@ OF_ONE_PIXEL = (  # that read and write pixel by pixel, whatever lies between tw
     *(op.GlobalPooling, op.Identity, op.LocalResponseNormalization, op.Pad, op.Pooling),
     *(op.Reduction, op.Resize, op.Slice, op.SpaceToDepth, op.TransposedConvolution),
 )
-WIDTH = 2  # axis of a map
+CHANNELS, ROWS, COLUMNS = range(3)  # axes of a map
 SINGLE_BYTES = 4  # of a weight of a layer that computes in floating point
 
 
@@ -44,7 +44,7 @@ def adds_up_rows(network: Network, layer: Layer) -> bool:
         case op.FullyConnected():
             return not has_wide_accumulators(network, layer)
         case op.Reduction(function=function, axes=axes):
-            return function in ("mean", "sum", "max") and sorted(set(axes)) == [1, 2]
+            return function in ("mean", "sum", "max") and sorted(set(axes)) == [ROWS, COLUMNS]
         case op.Pooling(window=window):
             is_plain = window.dilation == (1, 1) and not any((*window.padding, *window.overhang))
             return is_plain and layer.shape.width == 1
@@ -89,15 +89,15 @@ def makes_rectangles(network: Network, layer: Layer) -> bool:
         case op.Pad(mode=mode, padding=padding):
             return mode == "constant" and all(size >= 0 for size in padding)
         case op.Concatenation(axis=axis) | op.Slice(axis=axis):
-            return axis == 0
+            return axis == CHANNELS
         case op.SpaceToDepth(order=order):
             return order == "block first"
         case op.LayerNormalization(axis=axis, last=last):
-            return axis == last == 0
+            return axis == last == CHANNELS
         case op.Softmax(axis=axis, last=last):
-            return axis == 0 and last is None
+            return axis == CHANNELS and last is None
         case op.Reduction(axes=axes, keeps=keeps):
-            return axes == (0,) and bool(keeps)
+            return axes == (CHANNELS,) and bool(keeps)
         case op.ChannelShuffle() | op.AttentionProduct() | op.LocalResponseNormalization():
             return True
     return layer.operator.is_elementwise
@@ -130,7 +130,7 @@ def reads_each_byte_once(network: Network, layer: Layer, source: str) -> bool:
 
 def joins_columns(layer: Layer) -> bool:
     """Return whether a layer only concatenates feature maps along the columns."""
-    return layer.shape.is_map and not layer.epilogue and layer.operator.joined_axis == WIDTH
+    return layer.shape.is_map and not layer.epilogue and layer.operator.joined_axis == COLUMNS
 
 
 def bytes_kept(network: Network, layer: Layer) -> int:

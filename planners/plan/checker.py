@@ -89,7 +89,7 @@ def _require_counts(plan: StreamingPlan, machine: PlanMachine) -> None:
             )
 
 
-PLACES = "HWC"  # the channels of a pixel side by side, as all planners but one lay them
+USUAL_LAYOUT = "HWC"  # pixel by pixel; only planners.primitives chooses the other of LAYOUTS
 
 
 def require_layouts(network: Network, plan: StreamingPlan) -> None:
@@ -104,17 +104,17 @@ def require_layouts(network: Network, plan: StreamingPlan) -> None:
     def require(buffers: Sequence[StreamBuffer], layout: str, named: str) -> None:
         for buffer in buffers:
             is_map = network.layer(buffer.tensor).shape.is_map
-            if is_map and (buffer.layout or PLACES) != layout:
+            if is_map and (buffer.layout or USUAL_LAYOUT) != layout:
                 raise InvalidPlan(
                     f"{named} in {layout}, but buffer {buffer.name!r} has it in "
-                    f"{buffer.layout or PLACES}"
+                    f"{buffer.layout or USUAL_LAYOUT}"
                 )
 
     for number, group in enumerate(plan.groups):
         whole = [b for b in plan.buffers if b.kind is Kind.WHOLE and b.is_live(number)]
         for stage in group.stages:
             primitive, result = stage.primitive, stage.result
-            reads = writes = PLACES
+            reads = writes = USUAL_LAYOUT
             if primitive is not None:
                 reads, writes = primitive.reads, primitive.writes
                 if replace(stage, primitive=None) != Stage(

@@ -33,7 +33,7 @@ from cnn2csdf.weights import Array
 from csdf.errors import ExecutionError
 from planners.plan.checked_geometry import CheckedFirings, InputNeeds, streamed_input_firings
 from planners.plan.checked_rules import (
-    WIDTH,
+    COLUMNS,
     bytes_kept,
     joins_columns,
     reads_each_byte_once,
@@ -543,7 +543,7 @@ class _GroupRun:
             span, tensor = ranges[source], self.tensors[source]
             columns = 0, tensor.layer.shape.width
             cut = layer.operator.sliced_range
-            if cut is not None and cut.axis == WIDTH and tensor.layer.shape.is_map:
+            if cut is not None and cut.axis == COLUMNS and tensor.layer.shape.is_map:
                 columns = cut.start, min(cut.stop, columns[1])
             with nullcontext() if cut is None else arena.uncounted():
                 rows = rows_read(arena, tensor, span, layer.name, columns)
