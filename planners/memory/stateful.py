@@ -8,8 +8,9 @@ States in slow memory are copied into the arena for the groups that read them.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
+from itertools import chain
 from typing import NamedTuple
 
 from cnn2csdf.network import Layer, Network
@@ -37,8 +38,6 @@ from planners.plan.plan import (
 from planners.plan.state import layer_state_bytes, state_updates
 
 MOST_STEPS = 60  # steps of the search for an arena; the same plan on every machine
-SUMS = ": sums"  # suffix of the name of a layer: its accumulators
-COPY = f" {Kind.STATE_COPY.value}"  # the same: the copy of its state
 
 
 def arena_within_steps(problem: Problem, budget: Budget = None) -> MemoryPlan:
@@ -118,7 +117,7 @@ class _StatefulPlanning:
             else [first]
             for first in firsts
         ]
-        self._step = {
+        self._group_of = {
             layer.name: number for number, group in enumerate(self._groups) for layer in group
         }
         self._aliases = {
@@ -128,21 +127,19 @@ class _StatefulPlanning:
             layer.name: readers
             for layer, _ in network.variables
             if layer.name in away
-            and (readers := self._readers_in_step(network.consumers[layer.name]))
+            and (readers := self._groups_of_readers(layer.name))
             and not self._is_read_in_place(readers)
         }
 
-    def _readers_in_step(self, readers: Collection[str]) -> dict[str, list[int]]:
-        """The layers, or windows of rings, that read a variable, with the groups of the layers."""
-        layers = {
-            name: self._network.consumers[name] if name in self._windows else (name,)
-            for name in readers
-        }
-        steps = {
-            name: [self._step[layer] for layer in inside if layer in self._step]
-            for name, inside in layers.items()
-        }
-        return {name: inside for name, inside in steps.items() if inside}
+    def _groups_of_readers(self, variable: str) -> dict[str, list[int]]:
+        """The readers of a variable, layers or windows of rings, with the groups that read it."""
+        consumers, groups_of = self._network.consumers, {}
+        for reader in consumers[variable]:
+            layers = consumers[reader] if reader in self._windows else (reader,)
+            groups = [self._group_of[layer] for layer in layers if layer in self._group_of]
+            if groups:
+                groups_of[reader] = groups
+        return groups_of
 
     def _reduced_by_row(self) -> dict[str, str]:
         """Return the layers that are computed row by row, each with the reduction that reads it.
@@ -170,7 +167,7 @@ class _StatefulPlanning:
             or not layer.shape.rows == layer.shape.width == 1
             or not layer.shape.is_map
             or layer.epilogue
-            or source not in self._step
+            or source not in self._group_of
             or self._network.layer(source).operator.sliced_range is not None
             or source in self._external
         ):
@@ -190,7 +187,7 @@ class _StatefulPlanning:
             self._network.layer(layer)
             for name in windows
             for layer in self._network.consumers[name]
-            if layer in self._step
+            if layer in self._group_of
         ]
         if len(readers) > 1 or len(layers) != 1:
             return False
@@ -218,7 +215,7 @@ class _StatefulPlanning:
 
     def plan(self, budget: Budget) -> BoundedPlan:
         """Return the plan, with its lower bound."""
-        groups = tuple(map(self._group, range(len(self._groups))))
+        groups = tuple(map(self._planned_group, range(len(self._groups))))
         kept, top = self._kept(is_away=False)
         away, slow_bytes = self._kept(is_away=True)
         work = sum(
@@ -233,7 +230,8 @@ class _StatefulPlanning:
             multiply_accumulates=work,
             aliases=tuple(self._aliases.values()),
         )
-        problem = self._problem(empty)
+        frame = dict(self._frame_buffers(self._last_groups(empty)))
+        problem = self._problem(frame)
         arena = arena_within_steps(problem, budget)
         fast = end = top + arena.peak
         if away:
@@ -242,10 +240,7 @@ class _StatefulPlanning:
         buffers = (
             *kept,
             *(replace(buffer, offset=fast + buffer.offset) for buffer in away),
-            *(
-                self._frame_buffer(buffer, top + arena.offsets[buffer.name])
-                for buffer in problem.buffers
-            ),
+            *(replace(buffer, offset=top + arena.offsets[buffer.name]) for buffer in frame),
             *self._external_buffers(end),
             *(
                 StreamBuffer.of_group(Kind.STAGING, last.name, number, size=0)
@@ -260,27 +255,6 @@ class _StatefulPlanning:
         tensors = [*self._network.inputs, *self._layers]
         separate = sum(self._bytes(layer) for layer in tensors if layer.name not in self._external)
         return BoundedPlan(plan, top + arena.lower_bound, top + separate)
-
-    def _frame_buffer(self, buffer: Buffer, offset: int) -> StreamBuffer:
-        """Return the buffer of a tensor of the current frame, or of the accumulators of a reduction."""
-        layer = self._network.layer(buffer.name.removesuffix(SUMS).removesuffix(COPY))
-        kind, rows = Kind.WHOLE, layer.shape.rows
-        if buffer.name != layer.name:
-            is_sum = buffer.name.endswith(SUMS)
-            kind, rows = (Kind.ACCUMULATORS, 1) if is_sum else (Kind.STATE_COPY, 0)
-        elif layer.name in self._summed:
-            kind, rows = Kind.LINE, 1
-        return StreamBuffer(
-            name=buffer.name,
-            kind=kind,
-            tensor=layer.name,
-            rows=rows,
-            size=buffer.size,
-            offset=offset,
-            begin=buffer.start,
-            end=buffer.end,
-            readers=tuple(self._copied.get(layer.name, ())),
-        )
 
     def _external_buffers(self, end: int) -> Iterator[StreamBuffer]:
         """Yield the buffers in the caller's memory, numbered on from the end of the arena."""
@@ -299,14 +273,14 @@ class _StatefulPlanning:
             )
             end += self._bytes(layer)
 
-    def _group(self, number: int) -> PlannedGroup:
+    def _planned_group(self, number: int) -> PlannedGroup:
         """Return a group, with the copies of variables that begin with it.
 
         C executes copies in an explicit order only: with a state in slow memory each group has one.
         """
         stages = tuple(map(self._stage, self._groups[number]))
         transfers = tuple(
-            Transfer(source=f"{name} kept", target=name)
+            Transfer(source=self._buffer_name(name, " kept"), target=name)
             for name, readers in self._copied.items()
             if min(map(min, readers.values())) == number
         )
@@ -324,7 +298,7 @@ class _StatefulPlanning:
         )
 
     def _kept(self, *, is_away: bool) -> tuple[list[StreamBuffer], int]:
-        """Return the buffers retained between frames, widest elements first, and their end.
+        """Return the buffers retained between frames, widest elements first, and their aligned end.
 
         is_away: whether of the states in slow memory; otherwise of the others.
         """
@@ -341,7 +315,7 @@ class _StatefulPlanning:
             end += -end % (unit if kind is Kind.KEPT else 1)
             buffers.append(
                 StreamBuffer(
-                    name=f"{layer.name} kept",
+                    name=self._buffer_name(layer.name, " kept"),
                     kind=kind,
                     tensor=layer.name,
                     rows=layer.shape.rows if kind is Kind.KEPT else 0,
@@ -352,11 +326,24 @@ class _StatefulPlanning:
                 )
             )
             end += size
-        # The tensors of the frame begin here: their offsets are relative to this end, so it is a
-        # multiple of the widest alignment among them. Quantized tensors without accumulators need none.
-        widest = max(map(self._unit, self._network.layers))
-        widest = widest if self._element_bytes or self._is_unquantized() else 1
-        return buffers, end + -end % (ACCUMULATOR_BYTES if self._summed else widest)
+        return buffers, end + -end % self._frame_alignment()
+
+    def _buffer_name(self, layer: str, suffix: str) -> str:
+        """The name of a buffer of a layer that does not hold its result; no tensor has this name."""
+        name, tensors = f"{layer}{suffix}", {layer.name for layer in self._network.layers}
+        while name in tensors:
+            name += "'"
+        return name
+
+    def _frame_alignment(self) -> int:
+        """The alignment of the end of retained buffers, from which offsets of a frame count.
+
+        Buffers of a quantized network need no alignment, except for accumulators.
+        """
+        if self._summed:
+            return ACCUMULATOR_BYTES
+        is_aligned = self._element_bytes or self._is_unquantized()
+        return max(map(self._unit, self._network.layers)) if is_aligned else 1
 
     def _state_unit(self, layer: Layer) -> int:
         kept = layer.operator.kept(self._network.input_shapes(layer)).values()
@@ -365,88 +352,80 @@ class _StatefulPlanning:
     def _is_unquantized(self) -> bool:
         return all(layer.quantization is None for layer in self._network.layers)
 
-    def _problem(self, plan: StreamingPlan) -> Problem:
-        """The allocation problem of the tensors of a frame, in the order of the groups."""
-        last = len(self._groups) - 1
+    def _last_groups(self, plan: StreamingPlan) -> dict[str, int]:
+        """The last group of each tensor of a frame: of its readers, and of its copy to a variable."""
+        uses = [
+            (name, self._group_of[layer.name]) for layer in self._layers for name in layer.inputs
+        ]
+        uses += [(source, group) for group, _, source in state_updates(self._network, plan)]
+        uses += [(layer.inputs[0], len(self._groups) - 1) for layer in self._network.outputs]
         inputs = [layer.name for layer in self._network.inputs]
-        ends = dict.fromkeys(inputs, 0) | self._step
+        last_groups = dict.fromkeys(inputs, 0) | self._group_of
+        for name, group in uses:
+            tensor = self._windows[name].new if name in self._windows else name
+            host = self._aliases[tensor].host if tensor in self._aliases else tensor
+            if host in last_groups:
+                last_groups[host] = max(last_groups[host], group)
+        return last_groups
 
-        def use(name: str, step: int) -> None:
-            window = self._windows.get(name)
-            name = name if window is None else window.new
-            name = self._aliases[name].host if name in self._aliases else name
-            if name in ends:
-                ends[name] = max(ends[name], step)
+    def _frame_buffers(self, last_groups: Mapping[str, int]) -> Iterator[tuple[StreamBuffer, int]]:
+        """Yield the buffers of a frame, without offsets, each with its alignment in bytes.
 
-        for layer in self._layers:
-            for name in layer.inputs:
-                use(name, self._step[layer.name])
-        for group, _, source in state_updates(self._network, plan):
-            use(source, group)
-        for layer in self._network.outputs:
-            use(layer.inputs[0], last)
-        buffers = []
-        for name in (*inputs, *self._step):
+        Buffers of a frame: tensors, accumulators of reductions, copies of states in slow memory.
+
+        last_groups: of each tensor, as `_last_groups` returns it.
+        """
+        for name, last in last_groups.items():
             if name in self._aliases or name in self._external:
                 continue
-            layer = self._network.layer(name)
-            parts = layer.shape.rows if name in self._summed else 1
-            buffers.append(
-                Buffer(
-                    name=name,
-                    size=self._bytes(layer) // parts,
-                    start=self._step.get(name, 0),
-                    end=ends[name] + 1,
-                    alignment=self._unit(layer) if self._is_unquantized() else 1,
-                )
-            )
+            layer, begin = self._network.layer(name), self._group_of.get(name, 0)
+            kind, rows = (Kind.LINE, 1) if name in self._summed else (Kind.WHOLE, layer.shape.rows)
+            size = self._bytes(layer) // layer.shape.rows * rows
+            tensor = StreamBuffer.of_group(kind, name, begin, last + 1, size=size, rows=rows)
+            yield replace(tensor, name=name), self._unit(layer) if self._is_unquantized() else 1
         for name in self._summed.values():
-            sums = Buffer(
-                name=f"{name}{SUMS}",
-                size=ACCUMULATOR_BYTES * self._network.layer(name).shape.elements,
-                start=self._step[name],
-                end=self._step[name] + 1,
-                alignment=ACCUMULATOR_BYTES,
+            size = ACCUMULATOR_BYTES * self._network.layer(name).shape.elements
+            begin = self._group_of[name]
+            sums = StreamBuffer.of_group(Kind.ACCUMULATORS, name, begin, size=size, rows=1)
+            yield replace(sums, name=self._buffer_name(name, ": sums")), ACCUMULATOR_BYTES
+        for name, readers in self._copied.items():
+            layer, groups = self._network.layer(name), list(chain.from_iterable(readers.values()))
+            begin, end, size = min(groups), max(groups) + 1, self._bytes(layer)
+            rows = layer.shape.rows
+            variable = StreamBuffer.of_group(Kind.WHOLE, name, begin, end, size=size, rows=rows)
+            yield replace(variable, name=name, readers=tuple(readers)), self._unit(layer)
+        for layer in self._layers:
+            if layer.name in self._away:
+                begin, size = self._group_of[layer.name], layer_state_bytes(self._network, layer)
+                copy = StreamBuffer.of_group(Kind.STATE_COPY, layer.name, begin, size=size)
+                name = self._buffer_name(layer.name, f" {Kind.STATE_COPY.value}")
+                yield replace(copy, name=name), self._state_unit(layer)
+
+    def _problem(self, frame: Mapping[StreamBuffer, int]) -> Problem:
+        """The allocation problem of a frame. frame: its buffers, each with its alignment."""
+        buffers = [
+            Buffer(
+                name=buffer.name,
+                size=buffer.size,
+                start=buffer.begin,
+                end=buffer.end,
+                alignment=alignment,
             )
-            buffers.append(sums)
-        buffers += self._copies_of_states()
-        ends |= {buffer.name: buffer.end - 1 for buffer in buffers if buffer.name in self._copied}
-        whole_buffers = {buffer.name for buffer in buffers} - set(self._summed)
-        pairs = [
+            for buffer, alignment in frame.items()
+        ]
+        whole = {buffer.tensor: buffer for buffer in frame if buffer.kind is Kind.WHOLE}
+        in_place = [
             (layer.inputs[0], layer.name)
             for layer in self._layers
-            if whole_buffers.issuperset((layer.inputs[0], layer.name))
-            and ends[layer.inputs[0]] == self._step[layer.name]
+            if whole.keys() >= {layer.inputs[0], layer.name}
+            and whole[layer.inputs[0]].end == self._group_of[layer.name] + 1
             and self._may_overwrite(layer, self._network.layer(layer.inputs[0]))
         ]
         # A reduction writes its result after the last row, which the result may overlap.
-        over = [pair for pair in self._summed.items() if pair[1] in whole_buffers]
+        over = [pair for pair in self._summed.items() if pair[1] in whole]
         return Problem(
             name=self._network.name,
             buffers=tuple(buffers),
-            in_place=tuple(pairs),
+            in_place=tuple(in_place),
             may_overlap=tuple(over),
         )
-
-    def _copies_of_states(self) -> Iterator[Buffer]:
-        """Yield the copies of states in slow memory, for the groups that use them."""
-        for name, readers in self._copied.items():
-            layer = self._network.layer(name)
-            steps = [step for inside in readers.values() for step in inside]
-            yield Buffer(
-                name=name,
-                size=self._bytes(layer),
-                start=min(steps),
-                end=max(steps) + 1,
-                alignment=self._unit(layer),
-            )
-        for layer in self._layers:
-            if layer.name in self._away:
-                step = self._step[layer.name]
-                yield Buffer(
-                    name=f"{layer.name}{COPY}",
-                    size=layer_state_bytes(self._network, layer),
-                    start=step,
-                    end=step + 1,
-                    alignment=self._state_unit(layer),
-                )

@@ -182,6 +182,27 @@ def test_separate_buffers_are_those_of_states_inputs_and_results():
     assert stateful_plan(network, external=["x"]).separate_bytes == 64
 
 
+@pytest.mark.parametrize(
+    "names", [("f: sums", "p", "f"), ("f", "p", "p: sums"), ("p state copy", "p", "a kept")]
+)
+def test_a_tensor_may_be_named_as_the_buffer_of_another(names):
+    first, second, third = names
+
+    def add(network, x, a, b):
+        steep = network.add(op.Activation(function="relu"), x, name=first)
+        pooled = network.add(op.GlobalPooling(function="average"), steep, name=second)
+        network.output(network.add(op.Activation(function="relu"), pooled, name=third), "y")
+        network.output(b, "next a")
+        network.output(x, "next b")
+
+    network = paired("named", add).network
+    plan = stateful_plan(network).plan
+    require_carried_out(network, plan)
+    for away in ((), ("a", "b")):
+        buffers = stateful_plan(network, away=away).plan.buffers
+        assert len({buffer.name for buffer in buffers}) == len(buffers)
+
+
 @pytest.mark.parametrize("add", [in_a_chain, changing_places, read_twice])
 def test_variables_of_any_form_stay_as_in_the_whole_network(add):
     model = paired(add.__name__, add)
