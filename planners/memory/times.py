@@ -62,21 +62,23 @@ def stage_loops(table: StageTable, stage: Stage, known: Table | None = None) -> 
         of_frame = loops(network, layer, table.bytes_of(name), ring=ring, adds_up=is_accumulated)
         if known is not None:
             of_frame = tabulated_loops(network, layer, of_frame, known)
-        rows, calls = layer.shape.rows, geometry.firings.count
-        made = rows
+        computed_rows, firings = layer.shape.rows, geometry.firings.count
         if not geometry.accumulator and stage.mode is Mode.ROWS:
-            made = sum(end - first for first, end in geometry.ranges[name])
-            calls = sum(first < end for first, end in geometry.ranges[name])
-        columns = layer.shape.width if strips else 1
-        for loop, number in of_frame.items():
-            if loop[1] == READ_IN_EACH_CALL:
-                counts[loop] += number * calls * columns
+            ranges_of_firings = geometry.ranges[name]
+            computed_rows = sum(end - first for first, end in ranges_of_firings)
+            firings = sum(first < end for first, end in ranges_of_firings)
+        calls_per_firing = layer.shape.width if strips else 1
+        calls = firings * calls_per_firing
+        for (kernel, loop), number in of_frame.items():
+            if loop == READ_IN_EACH_CALL:
+                counts[kernel, loop] += number * calls
                 continue
-            times = columns if loop[1] == "rows" else 1
-            counts[loop] += number * times * made // rows
-        counts["firing", "columns" if strips else "calls"] += calls * columns
+            # Each call iterates over the rows of a firing; calls divide the other loops among them.
+            repeats = calls_per_firing if loop == "rows" else 1
+            counts[kernel, loop] += number * repeats * computed_rows // layer.shape.rows
+        counts["firing", "columns" if strips else "calls"] += calls
         if table.state_rings:  # each view of a tensor is compared with the window of each ring
-            views = calls * columns * (1 + len(layer.inputs))
+            views = calls * (1 + len(layer.inputs))
             counts["firing", "rings seen"] = views * table.state_rings
         loops_of[name] = counts
     loops_of[stage.result]["firing", "firings"] += geometry.firings.count
@@ -113,9 +115,8 @@ def frame_loops(table: StageTable) -> Loops:
     )
 
 
-# Femtoseconds of a second. As a rate in bytes per second it makes transfers free.
-FEMTO = Fraction(10**15)
-Work = Mapping[str, int]
+FEMTOSECONDS = Fraction(10**15)  # of a second
+Work = Mapping[str, int]  # femtoseconds of each layer in a frame
 
 
 def measured_work(
@@ -136,11 +137,11 @@ def measured_work(
             f"layer {missing[0]!r} of network {network.name!r} has no durations; csdf cnn measure "
             "writes those of all layers"
         )
-    start = launch * FEMTO
+    start = launch * FEMTOSECONDS
     work = dict.fromkeys(ends, 0)
     for name in layers:
         times = durations[name]
-        work[name] = max(0, int(sum(times) * FEMTO / NANOSECONDS - len(times) * start))
+        work[name] = max(0, int(sum(times) * FEMTOSECONDS / NANOSECONDS - len(times) * start))
     return work
 
 
@@ -164,36 +165,43 @@ class PlanTimes:
         parameter_bytes: bytes of each parameter, if they differ from the bytes of an element.
         measured: compute times of the layers, from `measured_work`.
         """
-        self._table = table
-        self._given = platform, measured
+        self._table, self._platform, self._measured = table, platform, measured
         self._core = None if measured is not None else platform.core
-        if measured is not None or self._core is not None:
-            platform = replace(platform, operations_per_second=FEMTO, bytes_per_second=FEMTO)
-        self._platform = platform
         self._parameter_bytes = parameter_bytes
         self._stage_times: dict[Stage, int] = {}
 
     @cached_property
-    def _measured(self) -> Work | None:
-        """Compute times of the layers: measured, or counted on a core."""
-        platform, measured = self._given
-        return measured if self._core is None else _counted_work(self._table, platform)
+    def _work(self) -> Work | None:
+        """Compute times of the layers: measured, or counted on a core; None for a roofline."""
+        return self._measured if self._core is None else _counted_work(self._table, self._platform)
+
+    @cached_property
+    def _rates(self) -> Platform:
+        """The platform whose rates convert the work of phases, and bytes, into times.
+
+        Operations on this platform are femtoseconds if compute times are known, which include
+        transfers: a byte then takes a femtosecond, so that the compute time is the maximum.
+        """
+        if self._work is None:
+            return self._platform
+        return replace(
+            self._platform, operations_per_second=FEMTOSECONDS, bytes_per_second=FEMTOSECONDS
+        )
 
     @cached_property
     def tile_times(self) -> TileTimes:
         """Times of stages in tiles of columns, which few plans have."""
-        platform, table = self._platform, self._table
+        platform, table = self._rates, self._table
         if self._core is not None:  # a tile starts as a layer that is a group of its own
             start = self._core.table["frame"]["groups"] * self._core.most / self._core.hertz
             platform = replace(platform, launch=platform.launch + start)
         return TileTimes(
-            table.network, platform, table.element_bytes, self._parameter_bytes, self._measured
+            table.network, platform, table.element_bytes, self._parameter_bytes, self._work
         )
 
     def of_table(self, table: StageTable) -> PlanTimes:
         """Return the predicted times of a network that consists of copies of layers."""
-        platform, _ = self._given
-        return PlanTimes(table, platform, self._parameter_bytes)
+        return PlanTimes(table, self._platform, self._parameter_bytes)
 
     def of(self, plan: StreamingPlan) -> int:
         """Return the nanoseconds of a frame."""
@@ -275,22 +283,20 @@ class PlanTimes:
         return {name: time * work / total for name, work in works.items()}
 
     def _worked(self, plan: StreamingPlan) -> tuple[PlanTimes, StreamingPlan, Mapping[str, Copy]]:
-        """Return the times of the network with copies of recomputed layers, and its plan.
+        """Return the times of the network with copies of layers, its plan, and the copies.
 
-        A copy of a layer costs the time of the layer; a copy of a head costs its share. Layers that
-        only join heads or cut groups cost no time.
+        A copy takes its share of the time of the layer, by elements. Layers that only join heads or cut
+        groups take no time.
         """
         network, copies = worked_layers(self._table.network, plan.rematerialised)
-        platform, measured = self._given
-        work_with_copies = None if measured is None else dict(measured)
-        if work_with_copies is not None:
+        measured = None if self._measured is None else dict(self._measured)
+        if measured is not None:
             for layer in network.layers:
                 original = self._table.network.layer(copies.get(layer.name, Copy(layer.name)).layer)
-                is_cut = layer.operator.moves and layer.operator != original.operator
-                work = work_with_copies[original.name] * layer.shape.elements
-                work_with_copies[layer.name] = 0 if is_cut else work // original.shape.elements
-        table = self._table.of(network)
-        times = PlanTimes(table, platform, self._parameter_bytes, work_with_copies)
+                only_moves = layer.operator.moves and layer.operator != original.operator
+                elements = 0 if only_moves else layer.shape.elements
+                measured[layer.name] = measured[original.name] * elements // original.shape.elements
+        times = PlanTimes(self._table.of(network), self._platform, self._parameter_bytes, measured)
         return times, replace(plan, rematerialised=()), copies
 
     def of_stage(self, stage: Stage) -> int:
@@ -319,9 +325,7 @@ class PlanTimes:
         moved = table.tensor_bytes(stage.result) + sum(
             table.tensor_bytes(reading.tensor) for reading in geometry.firings.readings
         )
-        each_firing = self._platform.nanoseconds(
-            work / firings, Fraction(moved, firings) + parameters
-        )
+        each_firing = self._rates.nanoseconds(work / firings, Fraction(moved, firings) + parameters)
         return each_firing * firings
 
     def _works(self, stage: Stage) -> dict[str, Fraction]:
@@ -330,7 +334,7 @@ class PlanTimes:
         works = {}
         for name in stage.layers:
             layer = network.layer(name)
-            work = Fraction(work_of(layer, network.input_shapes(layer), self._measured))
+            work = Fraction(work_of(layer, network.input_shapes(layer), self._work))
             if stage.mode is not Mode.ACCUMULATING:
                 work *= Fraction(sum(end - first for first, end in ranges[name]), layer.shape.rows)
             works[name] = work
@@ -353,7 +357,7 @@ def _counted_work(table: StageTable, platform: Platform) -> Work:
     network, work = table.network, {}
     for layer in network.layers:
         turns = layer_work(platform, network, layer, table.bytes_of(layer.name))
-        work[layer.name] = int(turns * FEMTO / platform.operations_per_second)
+        work[layer.name] = int(turns * FEMTOSECONDS / platform.operations_per_second)
     return work
 
 
