@@ -225,7 +225,7 @@ def _ends(request: FitRequest, *, is_streamed: bool) -> tuple[str, str]:
 
 def _fit_in_one_memory(request: FitRequest, stop: Stop) -> Fit:
     """Return the answer for one memory: the plans of all searches, and the best that fits."""
-    network, beside = request.network, request.beside
+    network = request.network
     layer_order = topological_order(network, carries=True)
     is_streamed, external = ends_of(layer_order, request.input, request.output)
     table = StageTable(network, element_bytes=request.element_bytes, outside=external)
@@ -233,38 +233,32 @@ def _fit_in_one_memory(request: FitRequest, stop: Stop) -> Fit:
     lower_bound = max(sum(map(table.arena_bytes, names)) for names in (inputs, layer_order.results))
     # Where the ends alone are too large, no search changes the answer.
     is_hopeless = request.room is not None and lower_bound > request.room
-    methods_found, ended = methods_of_orders(
+    searched_methods, ended = methods_of_orders(
         request, external, stop, is_streamed=is_streamed, is_hopeless=is_hopeless
     )
-    methods = tuple(_worth_showing(methods_found))
-    fitting = [
-        method
-        for method in methods
-        if request.has_room_for(method)
-        and (
-            request.nanoseconds is None
-            or (method.nanoseconds or request.nanoseconds + 1) <= request.nanoseconds
-        )
-    ]
-    best = _chosen(fitting, is_limited=request.ram is not None)
+    methods = tuple(_worth_showing(searched_methods))
+    with_room = [method for method in methods if request.has_room_for(method)]
+    best = _chosen(
+        [method for method in with_room if request.is_in_time(method)],
+        is_limited=request.ram is not None,
+    )
     least = min(map(request.needed_ram, methods))
     # The search neither tries all methods nor proves the bytes of its own: only the bound is a proof.
-    status = Status.UNKNOWN
-    if best is not None:
-        status = Status.FEASIBLE
-        reason = _chosen_reason(best, methods, request)
-        if ended is not None:
-            reason = because(FitWhy.LEAST_BY_THEN, end=ended)
-    elif request.ram is None or least <= request.ram:
-        times = (method.nanoseconds for method in methods if request.has_room_for(method))
-        reason = _too_slow(times, request)
+    if best is not None and ended is None:
+        status, reason = Status.FEASIBLE, _chosen_reason(best, methods, request)
+    elif best is not None:
+        status, reason = Status.FEASIBLE, because(FitWhy.LEAST_BY_THEN, end=ended)
+    elif with_room:
+        times = (method.nanoseconds for method in with_room)
+        status, reason = Status.UNKNOWN, _too_slow(times, request)
     elif is_hopeless:
-        status = Status.INFEASIBLE
-        reason = _too_large_ends(table, lower_bound, ended, beside)
-    elif ended is not None:
-        reason = because(FitWhy.TOO_LARGE_BY_THEN, end=ended, least=least)
+        ends = _too_large_ends(table, lower_bound, ended, request.beside)
+        status, reason = Status.INFEASIBLE, ends
+    elif ended is None:
+        status, reason = Status.UNKNOWN, because(FitWhy.TOO_LARGE, least=least)
     else:
-        reason = because(FitWhy.TOO_LARGE, least=least)
+        status = Status.UNKNOWN
+        reason = because(FitWhy.TOO_LARGE_BY_THEN, end=ended, least=least)
     return _answer_about(
         methods,
         request,
@@ -279,7 +273,9 @@ def _fit_in_one_memory(request: FitRequest, stop: Stop) -> Fit:
 def _too_large_ends(
     table: StageTable, least: int, end: Reason | None = None, beside: RamBeside | None = None
 ) -> Reason:
-    """Return the reason if inputs or results alone exceed the RAM, with their bytes after conversion.
+    """Return the reason if inputs or results alone exceed the RAM.
+
+    The reason names the first input that all readers convert to an element type of fewer bytes.
 
     least: minimum bytes of input and output.
     end: reason of an early end of the search.
@@ -289,16 +285,16 @@ def _too_large_ends(
     for source in network.inputs:
         readers = [network.layer(name) for name in network.consumers[source.name]]
         elements = {reader.element for reader in readers}
-        if all(reader.operator.converts for reader in readers):
-            smaller = source.shape.elements * max(table.bytes_of(reader.name) for reader in readers)
-            if len(elements) == 1 and smaller < table.tensor_bytes(source.name):
+        if len(elements) == 1 and all(reader.operator.converts for reader in readers):
+            converted_bytes = source.shape.elements * table.bytes_of(readers[0].name)
+            if converted_bytes < table.tensor_bytes(source.name):
                 return because(
                     FitWhy.REAL_ENDS,
                     least=least,
                     name=source.name,
                     element=source.element.value,
                     other=elements.pop().value,
-                    bytes=smaller,
+                    bytes=converted_bytes,
                     beside=words,
                     end=end,
                 )
@@ -524,23 +520,24 @@ def _chosen_reason(best: FitMethod, methods: Sequence[FitMethod], request: FitRe
     )
 
 
-def _worth_showing(ways: Sequence[FitMethod]) -> Iterator[FitMethod]:
-    """Yield the baselines and the Pareto front of plans in RAM and MACs, in order of RAM.
+# The smallest plan of each of these names is shown, even if another plan is smaller with no more MACs.
+# Plans of LINES_AGAIN compute keys and values of all heads together, which is faster than head by head.
+ALWAYS_SHOWN = (*PLAIN, LINES_AGAIN)
 
-    The smallest plan with keys and values of all heads is included, because this plan is faster
-    than attention head by head.
-    """
-    least_work: Fraction | None = None
-    wanted = {*PLAIN, LINES_AGAIN}
-    for way in sorted(
-        ways, key=lambda method: (method.ram_bytes, method.mac_ratio, len(method.plan.groups))
+
+def _worth_showing(methods: Sequence[FitMethod]) -> Iterator[FitMethod]:
+    """Yield the Pareto front of plans in RAM and MACs, and plans of ALWAYS_SHOWN, in order of RAM."""
+    fewest_macs: Fraction | None = None
+    names = set(ALWAYS_SHOWN)
+    for method in sorted(
+        methods, key=lambda method: (method.ram_bytes, method.mac_ratio, len(method.plan.groups))
     ):
-        improves = least_work is None or way.mac_ratio < least_work
-        if improves or way.name in wanted:
-            wanted.discard(way.name)
-            yield way
-        if improves:
-            least_work = way.mac_ratio
+        is_in_front = fewest_macs is None or method.mac_ratio < fewest_macs
+        if is_in_front or method.name in names:
+            names.discard(method.name)
+            yield method
+        if is_in_front:
+            fewest_macs = method.mac_ratio
 
 
 class GivenWhy(Why):

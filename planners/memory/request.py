@@ -73,6 +73,11 @@ class FitRequest:
         """Whether arena and state of a method fit into the RAM."""
         return self.ram is None or self.needed_ram(method) <= self.ram
 
+    def is_in_time(self, method: FitMethod) -> bool:
+        """Whether a frame takes at most the time limit, if any; False if its time is unknown."""
+        limit, time = self.nanoseconds, method.nanoseconds
+        return limit is None or (time is not None and time <= limit)
+
 
 @public
 def fit_request(
