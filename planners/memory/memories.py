@@ -33,6 +33,7 @@ from planners.memory.layer_orders import few_orders
 from planners.memory.memory_groups import LONGEST_RUN, GroupCandidates
 from planners.memory.memory_plans import (
     Chain,
+    ChosenGroup,
     GroupDemand,
     Names,
     PlacedPlan,
@@ -394,7 +395,7 @@ class MemoriesSearch:
         self._has_slow = has_slow  # whether tensors may be in slow memory
         self._groups, self._sizes, self._capacity, self._most = groups, sizes, capacity, most
         self._outside = groups.table.outside
-        self._labels = ChainLabels[GroupDemand]((0, (0, 0), ()), begins=self._first_sets())
+        self._labels = ChainLabels[ChosenGroup]((0, (0, 0), ()), begins=self._first_sets())
         # The sets of each index, in the order of their first labels, with their least cost and MACs.
         self._least: list[dict[Names, tuple[int, int]]] = [{} for _ in (*groups.layers, None)]
         self._least[0] |= {names: (0, 0) for _, names in self._first_sets()}
@@ -414,7 +415,7 @@ class MemoriesSearch:
             if self._bytes(fast) <= self._capacity and (is_whole or self._has_slow):
                 yield 0, fast | outside
 
-    def chain(self) -> Sequence[GroupDemand] | None:
+    def chain(self) -> Sequence[ChosenGroup] | None:
         """Return the groups, each with its tensors in fast memory during its execution; or None."""
         last = len(self._groups.layers)
         for index in range(last):
@@ -485,7 +486,7 @@ class MemoriesSearch:
             )
             if live not in least or total < least[live]:
                 least[live] = total
-                step = demand._replace(in_fast=inside | here, copied=copies.layers)
+                step = ChosenGroup(demand, inside | here, copies.layers)
                 link = 0, (group_cost, demand.work), step
                 self._labels.extend((begin, fast), (demand.end, live), [link])
 

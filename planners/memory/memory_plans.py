@@ -16,7 +16,6 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from itertools import chain, islice
 from typing import NamedTuple
 
 from cnn2csdf.network import Network
@@ -27,7 +26,9 @@ from planners.memory.line_buffers import Keeping, kept_rows
 from planners.memory.moved_weights import (
     BoardMemories,
     Copies,
+    FastWeights,
     MoveCosts,
+    WeightUse,
     can_be_copied,
     movable_weights,
 )
@@ -55,24 +56,30 @@ Names = frozenset[str]
 
 
 class GroupDemand(NamedTuple):
-    """Demand of a group on fast memory, time and traffic, and the choices of a search for the group.
+    """Demand of a group on fast memory, time and traffic, by which a search compares groups.
 
     group: the stages, and the tensor whose rows are copied into a ring buffer; for a group in column
         tiles, the stages of the layers untiled.
     end: one past the last layer, as an index in the layer order.
+
+    Memory and cost:
+
     fast: bytes of ring buffers, accumulators and staging buffer.
     work: MACs of a frame.
     busy: cost of the stages alone, with weights in their home memory.
-    copies: sets of weights to copy into fast memory, by increasing bytes; the first set is empty.
-    read: bytes that a frame reads of each tensor from outside the group.
+    copies: sets of weights that may be copied into fast memory, by increasing bytes; the first set is
+        empty.
+
+    Tensors from outside the group, and results, which are tensors that later groups need:
+
+    read: bytes that a frame reads of each tensor from outside.
     in_place: tensors of `read` that stages may read in place.
-    blocks: for each result, a tensor that later groups need, the minimum bytes of a write buffer if
-        the result is in slow memory. A group that joins the results of tiles in place has no result.
+    blocks: minimum bytes of a write buffer for each result, if the result is in slow memory. A group
+        that joins the results of tiles in place has no result.
     fixed: results that the group reads itself, which have to be in fast memory.
+
     tiles: groups of the column tiles, executed sequentially; their stages consist of copies of the
         layers, which have weights of their own at home in flash.
-    in_fast: tensors in fast memory while the group executes, as the search has chosen them.
-    copied: layers whose weights the group copies to fast memory, likewise.
     """
 
     group: GroupGeometry
@@ -86,8 +93,6 @@ class GroupDemand(NamedTuple):
     blocks: dict[str, int]
     fixed: Names
     tiles: tuple[GroupDemand, ...] = ()
-    in_fast: Names = frozenset()
-    copied: tuple[str, ...] = ()
 
     @property
     def costs(self) -> tuple[int, int, int]:
@@ -101,14 +106,36 @@ class GroupDemand(NamedTuple):
         return Span(next(iter(self.read)), layers[-1], layers=layers, tiles=len(self.tiles))
 
 
+class ChosenGroup(NamedTuple):
+    """A group of a chain, with what the search has chosen to be in fast memory while it executes.
+
+    in_fast: whole tensors.
+    copied: layers whose weights the group copies.
+    """
+
+    demand: GroupDemand
+    in_fast: Names
+    copied: tuple[str, ...]
+
+    @property
+    def slow_reads(self) -> dict[str, int]:
+        """Bytes that a frame reads of each tensor in slow memory."""
+        read = self.demand.read.items()
+        return {name: size for name, size in read if name not in self.in_fast}
+
+    @property
+    def slow_results(self) -> list[str]:
+        """Results in slow memory."""
+        return [name for name in self.demand.blocks if name not in self.in_fast]
+
+
 class PlacedPlan(NamedTuple):
     """Plan in several memories, with its cost and the bytes by which it exceeds its memories.
 
     plan: schedule and buffer offsets.
     cost: slow-memory bytes, or time, of a frame.
     fast_excess, slow_excess: bytes beyond the size of fast and of slow memory; 0 if the plan fits.
-    begins: for each layer with weights in fast memory, the group that copies the weights; None if
-        the weights are resident.
+    fast_weights: layers that read their weights in fast memory.
     chain: the groups of the plan; None for a plan of one arena, whose weights stay in place.
     """
 
@@ -116,7 +143,7 @@ class PlacedPlan(NamedTuple):
     cost: int
     fast_excess: int = 0
     slow_excess: int = 0
-    begins: Mapping[str, int | None] = {}
+    fast_weights: FastWeights = FastWeights()
     chain: Chain | None = None
 
     @property
@@ -155,7 +182,7 @@ class Chain:
         table: StageTable,
         layout: BoardMemories,
         costs: MoveCosts,
-        steps: Sequence[GroupDemand],
+        steps: Sequence[ChosenGroup],
         arriving: str | None,
     ) -> None:
         """Set the groups of a network, in execution order.
@@ -166,7 +193,7 @@ class Chain:
         arriving: input that arrives row by row; None if no input does.
         """
         self._arriving = arriving
-        self._spans = tuple(step.span for step in steps if step.tiles)
+        self._spans = tuple(step.demand.span for step in steps if step.demand.tiles)
         if self._spans:
             table = table.of(worked_network(order.network, self._spans))
             order, costs = topological_order(table.network), costs.of_copies(table)
@@ -174,43 +201,47 @@ class Chain:
         self._aliases = {
             name: Alias(name, joined, column=column)
             for step in steps
-            for joined in (step.blocks if step.tiles else ())
+            for joined in (step.demand.blocks if step.demand.tiles else ())
             for name, column in _columns(table.network, joined)
         }
         self._steps = steps = [
             tile_step for step in steps for tile_step in _tile_by_tile(table, step)
         ]
+        demands = [step.demand for step in steps]
         self._rings = [
-            ring_buffers(step.group, step.blocks) if step.blocks else ({}, 0, ()) for step in steps
+            ring_buffers(demand.group, demand.blocks) if demand.blocks else ({}, 0, ())
+            for demand in demands
         ]
-        self._weights = {  # of each layer with weights, its group and the bytes that a frame reads
-            layer: (number, read)
-            for number, step in enumerate(steps)
-            for layer, read in movable_weights(step.group.stages, costs, table).items()
+        self._weights = {
+            layer: WeightUse(number, read)
+            for number, demand in enumerate(demands)
+            for layer, read in movable_weights(demand.group.stages, costs, table).items()
         }
         self._lives = self._lives_of_tensors()
         self._write_bytes = 0
 
+    def _host(self, name: str) -> str:
+        """The tensor that has the buffer of a whole tensor: the join of its tiles, or itself."""
+        return self._aliases[name].host if name in self._aliases else name
+
     def _lives_of_tensors(self) -> dict[str, tuple[int, int]]:
         """The first group, and one past the last, of all whole tensors with a buffer."""
-        order, aliases = self._order, self._aliases
-        begin = dict.fromkeys((order.at(0), *order.others), 0)
-        begin.pop(self._arriving or "", None)
-        end: dict[str, int] = {}
+        order, last_end = self._order, len(self._steps)
+        inputs = (order.at(0), *order.others)
+        begins = {name: 0 for name in inputs if name != self._arriving}
+        ends: dict[str, int] = {}
         for number, step in enumerate(self._steps):
-            for name in step.blocks:
-                begin.setdefault(aliases[name].host if name in aliases else name, number)
-            read = (aliases[name].host if name in aliases else name for name in step.read)
-            end |= dict.fromkeys(read, number + 1)
-        end |= dict.fromkeys(order.results, len(self._steps))
-        return {name: (first, end.get(name, first + 1)) for name, first in begin.items()}
+            for name in step.demand.blocks:
+                begins.setdefault(self._host(name), number)
+            for name in step.demand.read:
+                ends[self._host(name)] = number + 1
+        ends |= dict.fromkeys(order.results, last_end)
+        return {name: (begin, ends.get(name, begin + 1)) for name, begin in begins.items()}
 
     def plan(self) -> PlacedPlan:
         """Return the plan with the copies of weights that the groups name."""
-        begins: dict[str, int | None] = dict.fromkeys(self._costs.pinned)
-        for number, step in enumerate(self._steps):
-            begins |= dict.fromkeys(step.copied, number)
-        return self._placed(begins)
+        begins = {name: number for number, step in enumerate(self._steps) for name in step.copied}
+        return self._placed(FastWeights(self._costs.pinned.difference(begins), begins))
 
     def improved(self, found: PlacedPlan) -> PlacedPlan:
         """Return the best of a plan with weights resident in free fast memory, or prefetched."""
@@ -222,8 +253,10 @@ class Chain:
         costs, allowed = self._costs, self._allowed()
         sizes, chosen = costs.sizes, []
         weight_costs = {
-            name: costs.of_copy(name) if name in found.begins else costs.in_place(name, read)
-            for name, (_, read) in self._weights.items()
+            name: costs.of_copy(name)
+            if found.fast_weights.has(name)
+            else costs.in_place(name, use.read)
+            for name, use in self._weights.items()
             if name in allowed
         }
         for name in sorted(
@@ -241,34 +274,39 @@ class Chain:
         bytes costs about as much as the computation of its result.
         """
         self._write_bytes = WRITE_BYTES
-        candidate = self._placed(found.begins)
+        candidate = self._placed(found.fast_weights)
         self._write_bytes = 0
         return candidate if candidate.fits and candidate.cost <= found.cost else found
 
     def _resident(self, found: PlacedPlan) -> PlacedPlan:
         """The plan with weights resident in fast memory, if all groups have room for them."""
-        live, capacity = self._live(found), self._layout.capacity
+        live, capacity, weights = self._live(found), self._layout.capacity, found.fast_weights
         chosen = []
         for name in self.costliest_weights(found, capacity):
-            (number, _), size = self._weights[name], self._costs.sizes[name]
-            # A copy takes bytes of groups `begin` to `number`; weights at home take none.
-            begin = found.begins.get(name, number + 1)
-            if begin is None:  # resident already
+            if name in weights.resident:
                 continue
-            outside = [index for index in range(len(live)) if not begin <= index <= number]
-            if all(live[index] + size <= capacity for index in outside):
+            size, last = self._costs.sizes[name], self._weights[name].group
+            # Groups `begin` to `last` have the bytes of a copy already; weights at home have no copy.
+            begin = weights.begins.get(name, last + 1)
+            more = [number for number in range(len(live)) if not begin <= number <= last]
+            if all(live[number] + size <= capacity for number in more):
                 chosen.append(name)
-                for index in outside:
-                    live[index] += size
-        return self._cheaper(found, dict.fromkeys(chosen))
+                for number in more:
+                    live[number] += size
+        return self._cheaper(found, chosen, weights.with_resident)
 
-    def _cheaper(self, found: PlacedPlan, begins: Mapping[str, int | None]) -> PlacedPlan:
-        """The plan with other begins of copies, of all these weights or of ever fewer, if cheaper."""
-        while begins:
-            candidate = self._placed({**found.begins, **begins})
+    def _cheaper(
+        self,
+        found: PlacedPlan,
+        layers: Sequence[str],
+        weights_with: Callable[[Sequence[str]], FastWeights],
+    ) -> PlacedPlan:
+        """The plan with weights of all these layers moved, or of half as many and so on, if cheaper."""
+        while layers:
+            candidate = self._placed(weights_with(layers))
             if candidate.fits and candidate.cost < found.cost:
                 return candidate
-            begins = dict(islice(begins.items(), len(begins) // 2))
+            layers = layers[: len(layers) // 2]
         return found
 
     def _live(self, found: PlacedPlan) -> list[int]:
@@ -282,72 +320,80 @@ class Chain:
 
     def _copied_ahead(self, found: PlacedPlan) -> PlacedPlan:
         """The plan with weights prefetched while the preceding group computes."""
-        live = self._live(found)
-        begins, more, allowed = dict(found.begins), [], self._allowed()
-        sizes = self._costs.sizes
+        live, allowed, sizes = self._live(found), self._allowed(), self._costs.sizes
+        weights, prefetched = found.fast_weights, []
+
+        def ahead(layers: Collection[str]) -> dict[str, int]:
+            return {name: self._weights[name].group - 1 for name in layers}
+
         for name in sorted(self._weights, key=lambda name: -sizes[name]):
-            number, _ = self._weights[name]
-            is_there = name in begins and begins[name] in (None, number - 1)
+            number = self._weights[name].group
+            is_there = name in weights.resident or weights.begins.get(name) == number - 1
             _, has_dma = self._costs.homes[name]
             if not number or is_there or not has_dma or name not in allowed:
                 continue
-            groups = (number - 1,) if name in begins else (number - 1, number)
-            trial = {**begins, name: number - 1}
-            has_room = all(live[group] + sizes[name] <= self._layout.capacity for group in groups)
-            if has_room and self.cost(trial) < self.cost(begins):
-                begins = trial
-                more.append(name)
-                for group in groups:
+            more = (number - 1,) if weights.has(name) else (number - 1, number)
+            trial = weights.with_copies(ahead([name]))
+            has_room = all(live[group] + sizes[name] <= self._layout.capacity for group in more)
+            if has_room and self.cost(trial) < self.cost(weights):
+                weights = trial
+                prefetched.append(name)
+                for group in more:
                     live[group] += sizes[name]
-        return self._cheaper(found, {name: begins[name] for name in more})
+        return self._cheaper(
+            found, prefetched, lambda layers: found.fast_weights.with_copies(ahead(layers))
+        )
 
     def _allowed(self) -> Names:
         """Layers whose weights may be in fast memory."""
-        return can_be_copied([stage for step in self._steps for stage in step.group.stages])
+        return can_be_copied([stage for step in self._steps for stage in step.demand.group.stages])
 
-    def cost(self, begins: Mapping[str, int | None]) -> int:
+    def cost(self, weights: FastWeights) -> int:
         """Return the cost of a frame: sum over groups of max(group cost, concurrent copies)."""
         costs = self._costs
-        works = [step.busy + cost_of_tensors(step, self._table, costs) for step in self._steps]
-        meanwhile = [0] * len(works)
+        works = [
+            step.demand.busy + cost_of_tensors(step, self._table, costs) for step in self._steps
+        ]
+        concurrent_copies = [0] * len(works)
         for name, (number, read) in self._weights.items():
-            if name not in begins:
+            if not weights.has(name):
                 continue
             works[number] -= costs.in_place(name, read)
-            begin = begins[name]
-            if begin == number:
-                works[number] += costs.of_copy(name)
-            elif begin is not None:
-                meanwhile[begin] += costs.of_copy(name)
-        return sum(map(max, works, meanwhile))
+            if name in weights.begins:
+                begin = weights.begins[name]
+                is_concurrent = begin < number
+                (concurrent_copies if is_concurrent else works)[begin] += costs.of_copy(name)
+        return sum(map(max, works, concurrent_copies))
 
-    def _placed(self, begins: Mapping[str, int | None]) -> PlacedPlan:
-        """The plan with weights copied into fast memory in these groups."""
-        table, steps, layout = self._table, self._steps, self._layout
-        fast, slow = self._buffers(begins)
+    def _placed(self, weights: FastWeights) -> PlacedPlan:
+        """The plan with these weights in fast memory."""
+        table, layout = self._table, self._layout
+        demands = [step.demand for step in self._steps]
+        fast, slow = self._buffers(weights)
         places, memories, excess = _placement(table, layout, fast, slow, self._touches)
         arena_bytes = sum(memory.size for memory in memories)
         plan = StreamingPlan(
             network=self._order.network.name,
             element_bytes=table.element_bytes,
-            groups=tuple(step.group.planned(in_step=True) for step in steps),
+            groups=tuple(demand.group.planned(in_step=True) for demand in demands),
             buffers=(
                 *(replace(buffer, offset=places[buffer.name]) for buffer in (*fast, *slow)),
                 *self._external(arena_bytes),
             ),
             arena_bytes=arena_bytes,
-            multiply_accumulates=sum(step.work for step in steps),
+            multiply_accumulates=sum(demand.work for demand in demands),
             rematerialised=self._spans,
-            aliases=(*self._aliases.values(), *chain.from_iterable(r[2] for r in self._rings)),
+            aliases=(
+                *self._aliases.values(),
+                *(alias for _, _, aliases in self._rings for alias in aliases),
+            ),
             memories=memories,
             flash=None if layout.flash is None else layout.flash.name,
         )
-        plan = replace(plan, traffic=self._traffic(plan, begins))
-        return PlacedPlan(plan, self.cost(begins), *excess, begins, self)
+        plan = replace(plan, traffic=self._traffic(plan, weights))
+        return PlacedPlan(plan, self.cost(weights), *excess, weights, self)
 
-    def _buffers(
-        self, begins: Mapping[str, int | None]
-    ) -> tuple[list[StreamBuffer], list[StreamBuffer]]:
+    def _buffers(self, weights: FastWeights) -> tuple[list[StreamBuffer], list[StreamBuffer]]:
         """All buffers in fast and in slow memory."""
         table, steps = self._table, self._steps
         fast: list[StreamBuffer] = []
@@ -363,15 +409,15 @@ class Chain:
             fast += self._inside(number)
             fast += self._write_buffers(step, number)
         for name, (number, _) in self._weights.items():
-            copied_in, size = begins.get(name), self._costs.sizes[name]
+            size = self._costs.sizes[name]
             resident = StreamBuffer.of_group(Kind.RESIDENT, name, 0, len(steps), size=size)
-            if copied_in is not None:
-                fast.append(
-                    StreamBuffer.of_group(Kind.WEIGHTS, name, copied_in, number + 1, size=size)
-                )
-            elif name in begins:
+            if name in weights.resident:
                 fast.append(replace(resident, name=f"{name} {Kind.WEIGHTS.value}"))
-            if name in self._costs.in_slow and (name not in begins or copied_in is not None):
+                continue
+            if name in weights.begins:
+                begin = weights.begins[name]
+                fast.append(StreamBuffer.of_group(Kind.WEIGHTS, name, begin, number + 1, size=size))
+            if name in self._costs.in_slow:
                 slow.append(resident)
         return fast, slow
 
@@ -387,13 +433,11 @@ class Chain:
             yield replace(outside, name=name, offset=begin)
             begin += size
 
-    def _write_buffers(self, step: GroupDemand, number: int) -> Iterator[StreamBuffer]:
+    def _write_buffers(self, step: ChosenGroup, number: int) -> Iterator[StreamBuffer]:
         """The write buffers of results that a group stores in slow memory."""
         table = self._table
-        stages = {geometry.stage.result: geometry.stage for geometry in step.group.stages}
-        for name in step.blocks:
-            if name in step.in_fast:
-                continue
+        stages = {geometry.stage.result: geometry.stage for geometry in step.demand.group.stages}
+        for name in step.slow_results:
             network, stage = table.network, stages[name]
             rows, columns = smallest_block(network, stage)
             column_bytes = block_bytes(network, stage, rows, table.bytes_of(name))
@@ -403,7 +447,7 @@ class Chain:
 
     def _inside(self, number: int) -> Iterator[StreamBuffer]:
         """Ring buffers, accumulators and staging buffer of a group."""
-        table, group = self._table, self._steps[number].group
+        table, group = self._table, self._steps[number].demand.group
         rings, staging, _ = self._rings[number]
         layers = [
             table.network.layer(name) for stage in group.stages for name in stage.stage.layers
@@ -420,35 +464,30 @@ class Chain:
     def _touches(self, buffer: StreamBuffer) -> Fraction:
         """Estimate of the accesses per byte of a buffer in a frame, to rank buffers by."""
         if buffer.kind in (Kind.WEIGHTS, Kind.RESIDENT):
-            return Fraction(self._weights[buffer.tensor][1], self._costs.sizes[buffer.tensor])
+            return Fraction(self._weights[buffer.tensor].read, self._costs.sizes[buffer.tensor])
         if buffer.has_rows:
             readers = len(self._order.network.consumers[buffer.tensor])
             return Fraction((1 + readers) * self._table.height(buffer.tensor), max(buffer.rows, 1))
         return Fraction(self._table.height(buffer.tensor) + 1)
 
-    def _traffic(
-        self, plan: StreamingPlan, begins: Mapping[str, int | None]
-    ) -> tuple[MemoryTraffic, ...]:
+    def _traffic(self, plan: StreamingPlan, weights: FastWeights) -> tuple[MemoryTraffic, ...]:
         """Bytes that a frame reads from each slow memory and the flash, and writes to it."""
         reads, writes = Counter[str](), Counter[str]()
-        named = {
+        slow_memory_of = {
             (buffer.tensor, buffer.kind): memory.name
             for buffer in plan.buffers
             if (memory := plan.memory_of(buffer)) is not None and memory.is_slow
         }
         for step in self._steps:
-            for name, size in step.read.items():
-                if name not in step.in_fast:
-                    reads[named.get((name, Kind.WHOLE), "")] += size
-            for name in step.blocks:
-                if name not in step.in_fast:
-                    host = self._aliases[name].host if name in self._aliases else name
-                    writes[named.get((host, Kind.WHOLE), "")] += self._table.tensor_bytes(name)
+            for name, size in step.slow_reads.items():
+                reads[slow_memory_of.get((name, Kind.WHOLE), "")] += size
+            for name in step.slow_results:
+                memory_name = slow_memory_of.get((self._host(name), Kind.WHOLE), "")
+                writes[memory_name] += self._table.tensor_bytes(name)
         for name, (_, read) in self._weights.items():
-            if name in begins and begins[name] is None:
-                continue
-            home = named.get((name, Kind.RESIDENT), plan.flash or "")
-            reads[home] += self._costs.sizes[name] if name in begins else read
+            if name not in weights.resident:
+                home = slow_memory_of.get((name, Kind.RESIDENT), plan.flash or "")
+                reads[home] += self._costs.sizes[name] if name in weights.begins else read
         return _traffic_of(plan, reads, writes)
 
 
@@ -477,31 +516,31 @@ def _placement(
     """
     element = max(table.bytes_of(layer.name) for layer in table.network.layers)
     places: dict[str, int] = {}
-    taken: list[Memory] = []
+    placed_memories: list[Memory] = []
     excess = []
+    begin = 0  # of a memory: offsets count from the first memory
     for memories, buffers in ((layout.fast, fast), (layout.slow, slow)):
         rest = sorted(buffers, key=lambda buffer: -rank(buffer))
         over = 0
         for number, memory in enumerate(memories):
             is_last = number + 1 == len(memories)
             here, offsets = _in_memory(table, memory, rest, buffers, is_last=is_last)
-            begin = sum(preceding.size for preceding in taken)
-            if begin % ACCUMULATOR_BYTES and any(b.kind is Kind.ACCUMULATORS for b in here):
-                # Offsets count from the first memory: the memory before ends at an aligned byte.
-                begin += -begin % ACCUMULATOR_BYTES
-                size = taken[-1].size + begin - sum(preceding.size for preceding in taken)
-                taken[-1] = replace(taken[-1], size=size)
+            padding = -begin % ACCUMULATOR_BYTES
+            if padding and any(buffer.kind is Kind.ACCUMULATORS for buffer in here):
+                preceding = placed_memories[-1]
+                placed_memories[-1] = replace(preceding, size=preceding.size + padding)
+                begin += padding
             places |= {buffer.name: begin + offsets[buffer.name] for buffer in here}
             end = max((offsets[buffer.name] + buffer.size for buffer in here), default=0)
             is_exact = memories is layout.slow and is_last and layout.flash is None
             size = end if is_exact else -(-end // element) * element
-            taken.append(Memory(name=memory.name, size=size, is_slow=memory.is_slow))
+            placed_memories.append(Memory(name=memory.name, size=size, is_slow=memory.is_slow))
+            begin += size
             over += max(0, size - memory.size)
             rest = [buffer for buffer in rest if buffer.name not in offsets]
         excess.append(over + sum(buffer.size for buffer in rest))
-        for buffer in rest:  # which no memory may hold
-            places[buffer.name] = sum(preceding.size for preceding in taken)
-    return places, tuple(taken), (excess[0], excess[1])
+        places |= {buffer.name: begin for buffer in rest}  # which no memory may hold
+    return places, tuple(placed_memories), (excess[0], excess[1])
 
 
 def _in_memory(
@@ -557,37 +596,32 @@ def in_fast_memory(
     """
     table = table.of(worked_network(table.network, plan.rematerialised))
     unit = max(table.bytes_of(layer.name) for layer in table.network.layers)
-    in_arena = [buffer for buffer in plan.buffers if buffer.kind is not Kind.EXTERNAL]
-    away = [buffer for buffer in plan.buffers if plan.is_in_slow_memory(buffer)]
-    inside = [buffer for buffer in in_arena if not plan.is_in_slow_memory(buffer)]
-    needed = plan.memories[0].size if away else plan.arena_bytes
+    slow = [buffer for buffer in plan.buffers if plan.is_in_slow_memory(buffer)]
+    fast = [
+        buffer
+        for buffer in plan.buffers
+        if buffer.kind is not Kind.EXTERNAL and not plan.is_in_slow_memory(buffer)
+    ]
+    needed = plan.memories[0].size if slow else plan.arena_bytes
     size = -(-needed // unit) * unit
     homes = (memory for memory in layout.fast if {TENSORS, SCRATCH} <= set(memory.holds))
     home = next((memory for memory in homes if size <= memory.size), None)
     if home is None and not table.network.keeps_state:
         return None
-    fast = inside if home is None else []
     places, memories, excess = _placement(
-        table, layout, fast, away, lambda buffer: Fraction(buffer.persists)
+        table, layout, fast if home is None else [], slow, lambda buffer: Fraction(buffer.persists)
     )
     if any(excess):
         return None
-    if home is not None:
+    if home is not None:  # all fast buffers keep their offsets in this memory, which was empty
         places = {name: size + offset for name, offset in places.items()}
-        places |= {buffer.name: buffer.offset for buffer in inside}
+        places |= {buffer.name: buffer.offset for buffer in fast}
         memories = tuple(
             replace(memory, size=size) if memory.name == home.name else memory
             for memory in memories
         )
     end = sum(memory.size for memory in memories)
     shift = end - plan.arena_bytes // unit * unit  # of tensors outside, which remain aligned
-    flash = None if layout.flash is None else layout.flash.name
-    read = sum(
-        bytes_read
-        for group in plan.groups
-        for stage in group.stages
-        for bytes_read in table.weight_reads(table.geometry(stage)).values()
-    )
     placed_plan = replace(
         plan,
         buffers=tuple(
@@ -596,27 +630,34 @@ def in_fast_memory(
         ),
         arena_bytes=end,
         memories=memories,
-        flash=flash,
+        flash=None if layout.flash is None else layout.flash.name,
     )
+    return replace(placed_plan, traffic=_traffic_of_one_arena(placed_plan, table))
+
+
+def _traffic_of_one_arena(plan: StreamingPlan, table: StageTable) -> tuple[MemoryTraffic, ...]:
+    """The traffic of a plan whose tensors are in fast memory: moves of states, and reads of weights."""
     reads, writes = Counter[str](), Counter[str]()
-    for buffer, from_state, to_state in state_moves(table.network, placed_plan):
-        if (memory := placed_plan.memory_of(buffer)) is not None:
+    for buffer, from_state, to_state in state_moves(table.network, plan):
+        if (memory := plan.memory_of(buffer)) is not None:
             reads[memory.name] += from_state
             writes[memory.name] += to_state
-    if flash is not None:
-        reads[flash] += read
-    return replace(placed_plan, traffic=_traffic_of(placed_plan, reads, writes))
+    if plan.flash is not None:
+        reads[plan.flash] += sum(
+            read
+            for group in plan.groups
+            for stage in group.stages
+            for read in table.weight_reads(table.geometry(stage)).values()
+        )
+    return _traffic_of(plan, reads, writes)
 
 
-def cost_of_tensors(step: GroupDemand, table: StageTable, costs: MoveCosts) -> int:
+def cost_of_tensors(step: ChosenGroup, table: StageTable, costs: MoveCosts) -> int:
     """Return the cost of the rows that a group reads from slow memory, and writes to it."""
-    total = 0
-    for name, size in step.read.items():
-        if name not in step.in_fast:
-            is_streamed = name == step.group.streamed_input
-            total += size * (costs.read + (costs.copied if is_streamed else 0))
-    away = (table.tensor_bytes(name) for name in step.blocks if name not in step.in_fast)
-    return total + sum(away) * costs.written
+    reads = step.slow_reads
+    total = sum(reads.values()) * costs.read
+    total += reads.get(step.demand.group.streamed_input or "", 0) * costs.copied
+    return total + sum(map(table.tensor_bytes, step.slow_results)) * costs.written
 
 
 def ring_buffers(
@@ -668,26 +709,31 @@ def _columns(network: Network, joined: str) -> Iterator[tuple[str, int]]:
         column += network.layer(name).shape.width
 
 
-def _tile_by_tile(table: StageTable, step: GroupDemand) -> Iterator[GroupDemand]:
-    """The groups of the tiles of a group, and a group that joins their results in place."""
-    if not step.tiles:
+def _tile_by_tile(table: StageTable, step: ChosenGroup) -> Iterator[ChosenGroup]:
+    """The groups of the tiles of a group, and a group that joins their results in place.
+
+    A tile has in fast memory what its group has: whole tensors, its parts of joined results, and the
+    weights of its own copies of layers.
+    """
+    demand = step.demand
+    if not demand.tiles:
         yield step
         return
-    for tile in step.tiles:
-        pairs = zip(tile.blocks, step.blocks, strict=True)
-        here = {name for name, joined in pairs if joined in step.in_fast}
+    for tile in demand.tiles:
+        joined_of = dict(zip(tile.blocks, demand.blocks, strict=True))
+        parts = {name for name, joined in joined_of.items() if joined in step.in_fast}
         layers = {name for geometry in tile.group.stages for name in geometry.stage.layers}
         copied = tuple(name for name in step.copied if name in layers)
-        yield tile._replace(in_fast=step.in_fast | here, copied=copied)
-    stages = [Stage(layers=(result,), rows=table.height(result)) for result in step.blocks]
+        yield ChosenGroup(tile, step.in_fast | parts, copied)
+    stages = [Stage(layers=(result,), rows=table.height(result)) for result in demand.blocks]
     # The inputs are stored in the results already: the group moves nothing and takes no time.
-    yield step._replace(
+    joining = demand._replace(
         group=table.group(stages),
         work=0,
         busy=0,
-        copies=step.copies[:1],
-        read=dict.fromkeys((name for tile in step.tiles for name in tile.blocks), 0),
+        copies=demand.copies[:1],
+        read=dict.fromkeys((name for tile in demand.tiles for name in tile.blocks), 0),
         blocks={},
         tiles=(),
-        copied=(),
     )
+    yield ChosenGroup(joining, step.in_fast, ())

@@ -9,7 +9,7 @@ computes. Or they are resident in fast memory that the plan leaves free.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import lcm
@@ -261,6 +261,37 @@ def can_be_copied(stages: Iterable[Geometry]) -> frozenset[str]:
         if stage.stage.accumulating_layer is None
         for name in stage.stage.layers
     )
+
+
+class FastWeights(NamedTuple):
+    """Layers that read their weights in fast memory; all other layers read them at home.
+
+    resident: layers whose weights remain in fast memory.
+    begins: for each layer whose weights are copied in each frame, the group that begins with the copy.
+    """
+
+    resident: frozenset[str] = frozenset()
+    begins: Mapping[str, int] = {}
+
+    def has(self, layer: str) -> bool:
+        """Return whether a layer reads its weights in fast memory."""
+        return layer in self.resident or layer in self.begins
+
+    def with_resident(self, layers: Collection[str]) -> FastWeights:
+        """Return these weights if the weights of some layers are resident instead."""
+        begins = {name: begin for name, begin in self.begins.items() if name not in layers}
+        return FastWeights(self.resident.union(layers), begins)
+
+    def with_copies(self, begins: Mapping[str, int]) -> FastWeights:
+        """Return these weights with other copies, which begin with these groups."""
+        return self._replace(begins={**self.begins, **begins})
+
+
+class WeightUse(NamedTuple):
+    """The group that reads the weights of a layer, and the bytes that it reads in a frame."""
+
+    group: int
+    read: int
 
 
 class Copies(NamedTuple):
