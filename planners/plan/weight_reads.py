@@ -1,10 +1,10 @@
-"""Weights that a frame reads where they lie, byte by byte, as the kernels of a C library read them.
+"""Bytes of weights that the kernels of a C library read in a frame, without a cache.
 
-A convolution reads the filters again for each pixel: of each filter the taps that lie over the input. A
-fully connected layer reads its matrix once. No cache is counted.
+A convolution reads its filters again for each pixel: of each filter the taps over the input. A fully
+connected layer reads its matrix once.
 
-A window of few channels in integers is gathered first: then blocks of four filters read all taps, those
-over the padding as well. This is what the kernels do without vector instructions.
+A window of few integers is first gathered, that is, copied to the stack: then blocks of four filters
+read all taps, also those over the padding. These are the kernels without vector instructions.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from planners.plan.regions import COLUMNS, Needs
 from planners.plan.running_stage import input_rows
 from planners.plan.weights import weight_bytes
 
-# Bytes of a row of a window: a window of shorter rows is gathered, for vectors of so many bytes.
+# Bytes of a row of a window: a window of shorter rows is gathered, for vectors of as many bytes.
 GATHERED_ROW = 16
 MOST_GATHERED = 256  # bytes of a window that is gathered, on the stack
 FILTERS = 4  # output channels that an integer kernel computes at a time
 
 
 def gathered_values(network: Network, layer: Layer) -> int:
-    """Return how many integers of a window are gathered before the filters meet them; mostly none."""
+    """Return the number of integers of a window that is gathered; 0 for other layers."""
     bank = layer.operator.filter_bank
     if bank is None or layer.quantization is None:
         return 0
@@ -37,9 +37,10 @@ def gathered_values(network: Network, layer: Layer) -> int:
 
 
 def taps_inside(window: Window, axis: int, length: int, limit: int) -> list[int]:
-    """Return for 0 to `length` positions of the result how many taps lie over the input, added up.
+    """Return the taps over the input, summed over the first 0, 1, ..., `length` windows of an axis.
 
-    limit: positions of the input along the axis.
+    limit: positions of the input along the axis. Example: 3 taps with padding 1 over 4 positions have
+    the sums 0, 2, 5, 8, 10.
     """
     limit += min(window.padding[2 + axis], 0)
     spacing, taps = window.dilation[axis], window.kernel[axis]
@@ -59,7 +60,7 @@ class WeightReads:
         """Prepare a network. element_bytes: of each weight; None for the weight size of its layer."""
         self._network, self._element_bytes = network, element_bytes
         self._needs = Needs(network)
-        self._found: dict[tuple[str, int, bool], Callable[[Range, int], int]] = {}
+        self._bytes_read: dict[tuple[str, int, bool], Callable[[Range, int], int]] = {}
         self._columns: dict[tuple[str, ...], dict[str, int]] = {}
 
     def of_firings(self, stage: Stage, name: str, rows: Sequence[Range]) -> int:
@@ -73,9 +74,8 @@ class WeightReads:
             return size
         if stage.mode is Mode.CHANNELS:
             return self._summed_up(stage, layer, size)
-        width = layer.shape.width
         if len(stage.layers) == 1:
-            return self._rows(layer, size, rows, width)
+            return self._rows(layer, size, rows, layer.shape.width)
         columns = self._swept_columns(stage.layers)[name]
         if stage.accumulating_layer is None:
             return self._rows(layer, size, rows, columns)
@@ -97,33 +97,36 @@ class WeightReads:
         self, layer: Layer, size: int, rows: Sequence[Range], columns: int, *, filters: int = 0
     ) -> int:
         """Weight bytes for rows of one layer. filters: those of a channel block; 0 for all."""
-        whole = self._network.layer(layer.name).shape.channels
-        reads = self._reads(layer, size, filters or whole)
+        reads = self._reads(layer, size, filters or layer.shape.channels)
         return sum(reads(row, columns) for row in rows if row[0] < row[1])
 
     def _reads(
         self, layer: Layer, size: int, filters: int, *, is_summed: bool = False
     ) -> Callable[[Range, int], int]:
-        """The bytes that a convolution reads of its filters, for rows and the first columns of them."""
+        """The bytes of filters that a convolution reads, as a function of rows and a number of columns.
+
+        The columns are the first of each row. is_summed: whether the kernel adds products to
+        accumulators, so that it gathers no window.
+        """
         key = layer.name, filters, is_summed
-        if key not in self._found:
+        if key not in self._bytes_read:
             window, source = layer.operator.sliding_window, self._network.input_shapes(layer)[0]
             assert window is not None
-            of_filter = size // layer.shape.channels // (window.kernel[0] * window.kernel[1])
+            taps_of_window = window.kernel[0] * window.kernel[1]
+            tap_bytes = size // layer.shape.channels // taps_of_window  # of one filter
             is_gathered = not is_summed and gathered_values(self._network, layer) > 0
             down = taps_inside(window, 0, layer.shape.rows, source.rows)
             across = taps_inside(window, 1, layer.shape.width, source.width)
-            # Blocks of filters read all taps of the window, others only the taps over the input.
-            gathered = of_filter * (filters // FILTERS * FILTERS) if is_gathered else 0
-            taps_of_window = window.kernel[0] * window.kernel[1]
+            # Blocks of filters read all taps of the window, other filters the taps over the input.
+            gathered = tap_bytes * (filters // FILTERS * FILTERS) if is_gathered else 0
 
             def bytes_read(rows: Range, columns: int) -> int:
                 taps = (down[rows[1]] - down[rows[0]]) * across[columns]
-                whole = (rows[1] - rows[0]) * columns * taps_of_window
-                return taps * (of_filter * filters - gathered) + whole * gathered
+                all_taps = (rows[1] - rows[0]) * columns * taps_of_window
+                return taps * (tap_bytes * filters - gathered) + all_taps * gathered
 
-            self._found[key] = bytes_read
-        return self._found[key]
+            self._bytes_read[key] = bytes_read
+        return self._bytes_read[key]
 
     def _summed_up(self, stage: Stage, layer: Layer, size: int) -> int:
         """Weight bytes of a convolution, for the region of its maps that the next layer reduces."""
@@ -147,26 +150,26 @@ class WeightReads:
         before = stage.layers[: stage.layers.index(stage.accumulating_layer)]
         shares = block_sizes(self._network, stage)
         if layer.name in before:
-            columns_swept = [self._swept_columns((*before, stage.accumulating_layer))[layer.name]]
-            wide = columns_swept * (len(shares) - 1) + [columns]
+            swept = self._swept_columns((*before, stage.accumulating_layer))[layer.name]
+            widths = [swept] * (len(shares) - 1) + [columns]
             return sum(
                 self._rows(layer, size, rows, width, filters=share)
-                for share, width in zip(shares, wide, strict=True)
+                for share, width in zip(shares, widths, strict=True)
                 if share
             )
         if layer.name != stage.accumulating_layer:
             return self._rows(layer, size, rows, columns)
         reads = self._reads(layer, size, layer.shape.channels, is_summed=True)
-        parts = [layer.shape.width] * (len(shares) - 1) + [columns]
+        widths = [layer.shape.width] * (len(shares) - 1) + [columns]
         return sum(
             reads(row, width) * share // sum(shares)
-            for share, width in zip(shares, parts, strict=True)
+            for share, width in zip(shares, widths, strict=True)
             for row in rows
             if row[0] < row[1]
         )
 
     def _swept_columns(self, layers: tuple[str, ...]) -> dict[str, int]:
-        """The columns that a sweep to the last of some layers computes of each of them."""
+        """The columns of each layer that a sweep over all columns of the last layer computes."""
         if layers not in self._columns:
             columns_needed = dict.fromkeys(layers, 0)
             columns_needed[layers[-1]] = self._network.layer(layers[-1]).shape.width
@@ -183,5 +186,5 @@ def block_sizes(network: Network, stage: Stage) -> list[int]:
     """Return the channels of each block of a stage that sums over blocks; the last may be empty."""
     channels = network.layer(stage.layers[0]).shape.channels
     size = -(-channels // stage.channel_blocks)
-    ends = [min(size * (number + 1), channels) for number in range(stage.channel_blocks)]
-    return [end - first for first, end in zip([0, *ends], ends, strict=False)]
+    begins = (min(size * number, channels) for number in range(stage.channel_blocks))
+    return [min(size, channels - begin) for begin in begins]
