@@ -163,8 +163,14 @@ def constant_of(tensor: Tensor, value: Array, buffer: int) -> Tensor:
     """Return a tensor as a constant. buffer: a number for the array; equal numbers are shared."""
     if tensor.element is None:
         raise UnreadableFile(f"constant {tensor.name!r} is of a type that is not supported")
+    dtype = np.dtype(tensor.element.value).newbyteorder("<")
     with np.errstate(all="ignore"):
-        stored = np.ascontiguousarray(value, np.dtype(tensor.element.value).newbyteorder("<"))
+        stored = np.ascontiguousarray(value, dtype)
+        if dtype.kind in "iu" and value.dtype.kind == "f":  # saturated, as LiteRT casts
+            limits = np.iinfo(dtype)
+            stored = np.where(np.isnan(value), 0, stored)
+            stored = np.where(value >= limits.max, limits.max, stored)
+            stored = np.where(value <= limits.min, limits.min, stored).astype(dtype)
     data = np.frombuffer(stored.tobytes(), np.uint8)
     return replace(tensor, dims=tuple(np.shape(value)), data=data, buffer=buffer)
 
@@ -304,10 +310,21 @@ def _reduced(function: Callable[..., Array]) -> Evaluate:
     def evaluate(operands: Operands) -> Sequence[Array]:
         if operands.is_quantized:
             raise _NotFolded
-        axes, keeps = tuple(operands.integers(1)), bool(operands.integer(0, "b"))
-        return [function(operands.arrays[0], axis=axes, keepdims=keeps)]
+        values, keeps = operands.arrays[0], bool(operands.integer(0, "b"))
+        # An axis may be listed twice.
+        axes = {axis + (axis < 0) * values.ndim for axis in operands.integers(1)}
+        return [function(values, axis=tuple(axes), keepdims=keeps)]
 
     return evaluate
+
+
+def _mean(values: Array, *, axis: tuple[int, ...], keepdims: bool) -> Array:
+    """Return the mean; a mean of integers is the quotient of the sum, rounded towards zero."""
+    if values.dtype.kind not in "iu":
+        mean: Array = np.mean(values, axis, keepdims=keepdims)
+        return mean
+    total: Array = np.array(np.sum(values, axis, np.int64, keepdims=keepdims))
+    return _divided(total, np.array(values.size // max(total.size, 1)))
 
 
 def _padded(operands: Operands) -> Sequence[Array]:
@@ -348,7 +365,9 @@ def _divided(first: Array, second: Array) -> Array:
 def _quotient(first: Array, second: Array) -> Array:
     if not second.all():
         raise ValueError("a division by zero")
-    return np.floor_divide(first, second)
+    if first.dtype.kind in "iu":
+        return np.floor_divide(first, second)
+    return np.floor(np.divide(first, second, dtype=np.float64))
 
 
 def _remainder(first: Array, second: Array) -> Array:
@@ -401,7 +420,7 @@ FOLDING_RULES: Mapping[str, FoldingRule] = {
         "[True, False], [False, False] -> [True, False]", _of_real(np.logical_or, 2)
     ),
     "MAXIMUM": FoldingRule("[1, 5], [3, 4] -> [3, 5]", _of_real(np.maximum, 2)),
-    "MEAN": FoldingRule("[[1.0, 2.0], [3.0, 4.0]], [1] -> [1.5, 3.5]", _reduced(np.mean)),
+    "MEAN": FoldingRule("[[1.0, 2.0], [3.0, 4.0]], [1] -> [1.5, 3.5]", _reduced(_mean)),
     "MINIMUM": FoldingRule("[1, 5], [3, 4] -> [1, 4]", _of_real(np.minimum, 2)),
     "MUL": FoldingRule("[2, 3], [4, 5] -> [8, 15]", _of_real(np.multiply, 2, activation=0)),
     "NEG": FoldingRule("[1.0, -2.0] -> [-1.0, 2.0]", _of_real(np.negative, 1)),

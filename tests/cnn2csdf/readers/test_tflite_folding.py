@@ -228,3 +228,37 @@ def test_ends_of_a_folded_slice_count_from_its_begins_only_with_an_offset():
     assert sliced(1, 0, offset=1) == [6, 7]
     assert sliced(1, 1, offset=1) == [5, 6]
     assert sliced(-3, 0, offset=1) is None
+
+
+@pytest.mark.parametrize(
+    ("element", "expected"),
+    [
+        ("uint8", [0, 255, 0, 2]),
+        ("int32", [-(2**31), 2**31 - 1, 0, 2]),
+        ("int64", [-(2**63), 2**63 - 1, 0, 2]),
+    ],
+)
+def test_a_cast_of_real_constants_to_integers_saturates(element, expected):
+    values = [-np.inf, 1e30, np.nan, 2.75]
+    assert folded_constant("CAST", [values], Tensor("y", (4,), element)) == expected
+
+
+def test_a_mean_of_integer_constants_is_exact_and_rounded_towards_zero():
+    tensors = [
+        constant("x", np.array([[2**53 + 1, 2**53 + 1], [-3, -4]])),
+        integers("axes", 1),
+        Tensor("y", (2,), "int64"),
+    ]
+    node = Node("MEAN", [0, 1], [2], [(0, "b", 0), (9, "i", 0)])
+    graph = folded(parse_graph(tflite_bytes(tensors, [node], [], [2])))
+    assert graph.tensors[2].array().tolist() == [2**53 + 1, -3]
+
+
+def test_an_axis_of_a_reduction_of_constants_may_be_listed_twice():
+    values, result = [[1, 5], [3, 2]], Tensor("y", (2,), "int32")
+    assert folded_constant("SUM", [values, [1, -1, 1]], result, [(9, "i", 0)]) == [6, 5]
+
+
+def test_a_quotient_by_an_infinite_constant_is_zero():
+    infinite = [[-7.0, np.inf], [np.inf, 2.0]]
+    assert folded_constant("FLOOR_DIV", infinite, Tensor("y", (2,))) == [0.0, np.inf]
