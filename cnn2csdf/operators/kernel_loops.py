@@ -34,8 +34,8 @@ def combined_loops(use: KernelUse, constant: Sequence[int] | None) -> Counts:
     """Return the loops over two operands, of which a constant may be one.
 
     Kernels of integers combine whole rows where the step of each operand from element to element is
-    the same along the row, and in fours where it is 1. Otherwise each pixel takes a call ("places
-    apart"). Kernels of real numbers combine pixel by pixel; only repeated inputs are apart.
+    the same along the row, and in fours where it is 1. Otherwise the pixels are apart: each takes a
+    call. Kernels of real numbers combine pixel by pixel; pixels are apart where an input is repeated.
     """
     shape = use.output
     places = shape.height * shape.width if shape.is_map else 1
@@ -44,16 +44,19 @@ def combined_loops(use: KernelUse, constant: Sequence[int] | None) -> Counts:
     if shape.is_map and not use.is_real:
         steps = [_steps(source.dims, is_constant=not source.is_map) for source in use.inputs]
         steps += [_steps(constant, is_constant=True)] if constant else []
-        channels = shape.channels
-        is_apart = any(channel * channels != column for channel, column in steps if channels > 1)
-        is_contiguous = all(step[channels == 1] == 1 for step in steps)
-    runs = places if is_apart else shape.rows if shape.is_map else 1
+        if shape.channels > 1:
+            is_apart = any(channel * shape.channels != column for channel, column in steps)
+            is_contiguous = all(channel == 1 for channel, _ in steps)
+        else:
+            is_apart, is_contiguous = False, all(column == 1 for _, column in steps)
+    rows = shape.rows if shape.is_map else 1
+    runs = places if is_apart else rows
     fours = shape.elements // runs // CHANNELS_IN_WORD if is_contiguous else 0
     return {
         "read": sum(source.elements for source in use.inputs),
         "written": shape.elements,
         "places": places,
-        "places apart": is_apart * places,
+        "places apart": places if is_apart else 0,
         "fours": runs * fours,
         "after fours": shape.elements - runs * fours * CHANNELS_IN_WORD,
     }
@@ -75,34 +78,43 @@ def taps_of_windows(
     """Return the number of windows by their taps inside, and by whether they wrap around the ring.
 
     For a length of 5, 3 taps and a padding of 1 on both sides: 3 windows have 3 taps inside, and 2
-    have 2. The first and last tap inside are constant between breakpoints, one for each tap at each
-    border; between two breakpoints windows that wrap are counted as a sum of floors.
-    O(min(kernel, outputs)).
+    have 2. The first and last tap inside are constant between breakpoints; there windows that wrap
+    are counted as a sum of floors. O(min(kernel, outputs)).
     """
     limit = length + min(axis.after, 0)
-    breakpoints = {0, outputs} if axis.kernel < outputs else set(range(outputs + 1))
-    for tap in range(axis.kernel if axis.kernel < outputs else 0):
-        for border in (0, limit):
-            # The first window whose tap is at this border or beyond it.
-            place = -((tap * axis.dilation - axis.before - border) // axis.stride)
-            breakpoints.add(min(max(place, 0), outputs))
     counts: Counter[tuple[int, bool]] = Counter()
-    for first, upto in pairwise(sorted(breakpoints)):
+    for first, upto in pairwise(_breakpoints(axis, limit, outputs)):
         begin = first * axis.stride - axis.before
         skipped = max(0, -(begin // axis.dilation))
         inside = min(axis.kernel, -((begin - limit) // axis.dilation)) - skipped
         windows, wrapping = upto - first, 0
         if inside > 0 and ring:
-            start, reach = begin + skipped * axis.dilation, (inside - 1) * axis.dilation
-            ends, starts = (
-                _sum_of_floors(windows, ring, axis.stride, offset)
-                for offset in (start + reach, start)
+            first_tap = begin + skipped * axis.dilation
+            last_tap = first_tap + (inside - 1) * axis.dilation
+            laps_of_first, laps_of_last = (
+                _sum_of_floors(windows, ring, axis.stride, tap) for tap in (first_tap, last_tap)
             )
-            # Windows shorter than the ring pass at most one of its ends.
-            wrapping = windows if reach >= ring else ends - starts
+            # All windows pass at least one end of the ring, or all pass at most one.
+            wrapping = min(windows, laps_of_last - laps_of_first)
         counts[max(0, inside), True] += wrapping
         counts[max(0, inside), False] += windows - wrapping
     return +counts
+
+
+def _breakpoints(axis: Axis, limit: int, outputs: int) -> list[int]:
+    """Numbers of windows, ascending, from 0 to outputs: where a tap passes a border, 0 or the limit.
+
+    All numbers if windows are as few as taps.
+    """
+    if outputs <= axis.kernel:
+        return list(range(outputs + 1))
+    breakpoints = {0, outputs}
+    for tap in range(axis.kernel):
+        for border in (0, limit):
+            # The first window whose tap is at this border or beyond it.
+            window = -((tap * axis.dilation - axis.before - border) // axis.stride)
+            breakpoints.add(min(max(window, 0), outputs))
+    return sorted(breakpoints)
 
 
 def _sum_of_floors(count: int, divisor: int, factor: int, offset: int) -> int:
@@ -215,11 +227,12 @@ def _direct_loops(windows: _AlikeWindows, bank: FilterBank, inputs: int) -> Coun
     counts_of = Counter(filter_loops(pixels * bank.groups, windows.runs, values, filters))
     counts_of["wrapping windows"] = pixels * bank.groups * wraps
     # The stored sums of weights times the zero point hold for whole windows in one run only; for
-    # other windows the weights are summed up run by run.
+    # other windows the weights are summed up run by run. Weights of whole rows are one run.
     if wraps or down * across < prod(bank.window.kernel):
-        runs = windows.runs if wraps or across < bank.window.kernel[1] else 1
-        blocks = pixels * (bank.filters // FILTER_BLOCK)
+        has_whole_rows = across == bank.window.kernel[1] and not wraps
+        runs = 1 if has_whole_rows else windows.runs
         weights_of_run = -(-down * across * inputs // max(runs, 1))
+        blocks = pixels * (bank.filters // FILTER_BLOCK)
         counts_of["weight sum blocks"] = blocks
         counts_of["weight sum runs"] = blocks * runs
         counts_of["weight sum vectors"] = blocks * runs * -(-weights_of_run // VALUES_IN_VECTOR)
@@ -327,10 +340,9 @@ def _depthwise_loops(windows: _AlikeWindows, channels: int) -> Counts:
         }
     for block_channels in (CHANNELS_IN_WORD, CHANNELS_IN_VECTOR):
         rest = channels % block_channels
-        has_rest = -(-rest // CHANNELS_IN_VECTOR)  # 0 or 1, as the rest is shorter than a vector
         loops_of |= {
-            f"places after {block_channels}": places * has_rest,
-            f"taps after {block_channels}": taps * has_rest,
+            f"places after {block_channels}": places if rest else 0,
+            f"taps after {block_channels}": taps if rest else 0,
             f"products after {block_channels}": taps * rest,
             f"outputs after {block_channels}": places * rest,
         }
