@@ -21,10 +21,10 @@ def gemm(node: OnnxNode, assembly: OnnxAssembly) -> None:
     vectors, units = assembly.values.dims(node.outputs[0])
     alpha, beta = node.real("alpha", 1.0), node.real("beta", 1.0)
     is_by_units = bool(node.integer("transB", 0))
-    if dims[is_by_units] * vectors != assembly.shape(tensor).elements:
+    inputs = dims[1 if is_by_units else 0]
+    if inputs * vectors != assembly.shape(tensor).elements:
         raise UnreadableFile(
-            f"{node}: a matrix for {counted(dims[is_by_units], 'input')}, "
-            f"found {assembly.shape(tensor)}"
+            f"{node}: a matrix for {counted(inputs, 'input')}, found {assembly.shape(tensor)}"
         )
 
     def by_inputs() -> Array:
@@ -39,19 +39,21 @@ def gemm(node: OnnxNode, assembly: OnnxAssembly) -> None:
         # The scale of a bias of integers is that of the products.
         return Numbers(numbers.tensor, read, factor=alpha)
 
-    is_vector, axis, steps = vectors == 1, 0 if is_by_units else 1, []
+    is_vector = vectors == 1
     if node.integer("transA", 0) and not is_vector:
         raise unsupported(node, "transA is not supported for a matrix that is not a vector")
     read_matrix = (lambda: by_inputs().T) if is_vector else by_inputs
-    weights = {"matrix": Numbers(matrix, read_matrix, axis, factor=alpha)}
+    unit_axis = 0 if is_by_units else 1
+    weights = {"matrix": Numbers(matrix, read_matrix, unit_axis, factor=alpha)}
+    steps = []
     if node.input(2) is not None:
-        tensor, dims = assembly.trained(node, 2, "the bias")
+        bias, dims = assembly.trained(node, 2, "the bias")
         is_by_column = prod(dims) == prod(dims[-1:]) and prod(dims) in (1, units)
         if is_vector or is_by_column:
             weights["bias"] = times_beta(assembly.vector(node, 2, "the bias", units))
         else:
             addition = op.Elementwise(function="add", constant=dims)
-            added = times_beta(assembly.numbers(tensor))
+            added = times_beta(assembly.numbers(bias))
             steps.append(Weighted(addition, {"constant": added}))
     product = op.FullyConnected if is_vector else op.MatrixProduct
     operator = product(units=units, has_bias="bias" in weights)
@@ -155,20 +157,22 @@ def recurrence(node: OnnxNode, assembly: OnnxAssembly) -> None:
     lengths = assembly.integers(node, 4, "the lengths")
     if lengths is not None and set(lengths) != {dims[0]}:
         raise unsupported(node, "sequences shorter than the tensor are not supported")
-    weights, roles_given, inputs = {}, [], [assembly.with_dims(node, tensor, dims)]
+    inputs = [assembly.with_dims(node, tensor, dims)]
+    weights, roles_given = {}, []
     for index, role in ROLES:
-        if node.input(index) is not None and (role != "cell" or kind == "lstm"):
-            if role in ("state", "cell") and assembly.has(node.inputs[index]):
-                state = assembly.values.dims(node.inputs[index])
-                inputs.append(assembly.with_dims(node, node.inputs[index], state))
-                roles_given.append(role)
-                continue
-            numbers, _ = assembly.trained(node, index, f"the {role}")
-            weights[role] = assembly.numbers(numbers)
+        name = node.input(index)
+        if name is None or (role == "cell" and kind != "lstm"):
+            continue
+        if role in ("state", "cell") and assembly.has(name):
+            inputs.append(assembly.with_dims(node, name, assembly.values.dims(name)))
+            roles_given.append(role)
+        else:
+            trained, _ = assembly.trained(node, index, f"the {role}")
+            weights[role] = assembly.numbers(trained)
     read = [output for output in node.outputs if output and assembly.is_read(output)]
     for gives, output in zip(GIVEN, node.outputs, strict=False):
         if output in read:
-            name = output if len(read) > 1 else None
+            layer_name = output if len(read) > 1 else None
             operator = op.Recurrence(
                 kind=kind,
                 units=node.integer("hidden_size", 0),
@@ -184,4 +188,4 @@ def recurrence(node: OnnxNode, assembly: OnnxAssembly) -> None:
             output_dims = assembly.values.dims(output)
             if output_dims[0] == 1 and gives == "all":
                 steps.append(op.Reshape(dims=output_dims[1:]))
-            assembly.add(node, *steps, inputs=inputs, output=output, name=name)
+            assembly.add(node, *steps, inputs=inputs, output=output, name=layer_name)

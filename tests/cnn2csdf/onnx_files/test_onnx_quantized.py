@@ -292,7 +292,7 @@ def test_files_of_old_and_new_opsets_are_within_a_step_of_the_runtime(
         assert np.array_equal(found, expected[0])
 
 
-@pytest.mark.parametrize("alpha", [1.0, 2.0])
+@pytest.mark.parametrize("alpha", [1.0, 2.0, 3.0])
 @pytest.mark.parametrize("stored", ["", " ys yz"], ids=["real", "integers"])
 def test_alpha_of_a_product_between_integers_multiplies_its_bias(alpha, stored, tmp_path):
     constants = scales(
