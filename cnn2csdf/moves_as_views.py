@@ -15,6 +15,7 @@ import numpy as np
 
 from cnn2csdf import operators as op
 from cnn2csdf.arrays import Array
+from cnn2csdf.dtypes import Stored
 from cnn2csdf.network import Layer
 from cnn2csdf.operators.moves import from_memory_order, to_memory_order
 from cnn2csdf.part import HeldRows, OutputRows
@@ -95,13 +96,16 @@ def read_before_view(draft: Draft, layer: Layer) -> Edit | None:
     if layer.operator.dense_units is None:
         return None
     view = draft.layer(layer.inputs[0])
-    if not view.operator.keeps_memory_order:
+    if not view.operator.keeps_memory_order or view.epilogue:
         return None
     source, arrays = draft.layer(view.inputs[0]), draft.arrays(layer.name)
     numbers = np.arange(view.shape.elements).reshape(view.shape.dims)
     order = from_memory_order(to_memory_order(numbers), source.shape.dims).reshape(-1)
+    stored = layer.stored
+    if not np.array_equal(order, np.arange(order.size)):
+        stored = with_matrix_renamed(layer, f"columns of {view.shape} as {source.shape}")
     return Edit(
-        layers={layer.name: (replace(layer, inputs=(source.name,)),)},
+        layers={layer.name: (replace(layer, inputs=(source.name,), stored=stored),)},
         weights={layer.name: with_columns(arrays, order)} if arrays else {},
     )
 
@@ -111,13 +115,26 @@ def with_columns(arrays: Arrays, order: Array) -> Arrays:
     return {**arrays, "matrix": np.ascontiguousarray(arrays["matrix"][:, order])}
 
 
+def with_matrix_renamed(layer: Layer, order: str) -> tuple[Stored, ...]:
+    """Return the stored arrays, the matrix under a name that only matrices in this order have.
+
+    Layers whose arrays have one name share the array.
+    """
+    return tuple(
+        replace(stored, name=stored.name and f"{stored.name}, {order}")
+        if stored.role == "matrix"
+        else stored
+        for stored in layer.stored
+    )
+
+
 def input_with_dims_of_view(draft: Draft, view: Layer) -> Edit | None:
     """An input in the dims of the view that is its only consumer.
 
     before: input 32 -> map 1x4x8
     after:  input 1x4x8
     """
-    if not view.operator.keeps_memory_order:
+    if not view.operator.keeps_memory_order or view.epilogue:
         return None
     source = draft.network.layer(view.inputs[0])
     if not source.is_input or source.operator.is_state or len(draft.consumers[source.name]) > 1:

@@ -25,7 +25,7 @@ import numpy as np
 from cnn2csdf import operators as op
 from cnn2csdf.dtypes import Element, Quantization
 from cnn2csdf.integers import keeps_integers
-from cnn2csdf.moves_as_views import with_columns, with_views
+from cnn2csdf.moves_as_views import with_columns, with_matrix_renamed, with_views
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.operators import Next, Previous
 from cnn2csdf.operators.moves import to_memory_order
@@ -568,10 +568,11 @@ def with_accumulators(draft: Draft, previous: Layer) -> Edit | None:
     )
     arrays = draft.arrays(layer.name)
     order = to_memory_order(np.arange(window.shape.elements).reshape(window.shape.dims))
+    stored = with_matrix_renamed(layer, f"columns of {window.shape} in memory")
     return Edit(
         layers={
             **dict.fromkeys((previous.name, window.name, following.name), ()),
-            layer.name: (replace(layer, operator=operator, inputs=(new.name,)),),
+            layer.name: (replace(layer, operator=operator, inputs=(new.name,), stored=stored),),
         },
         weights={layer.name: with_columns(arrays, order)} if arrays else {},
     )

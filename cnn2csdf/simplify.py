@@ -314,7 +314,7 @@ def _folded_arrays(before: Layer, layer: Layer, role: str) -> tuple[Stored, ...]
     has_bias = before.operator == before.operator.with_bias()
     names = [before.stored_as(folded).name for folded in (role, *["bias"] * has_bias)]
     names += [layer.stored_as(trained).name for trained in layer.operator.trained((before.shape,))]
-    joined = None if None in names else " ".join([*map(repr, names), layer.operator.in_words()])
+    joined = None if None in names else " ".join(map(repr, (*names, layer.operator)))
     element = before.stored_as(role).element
     return tuple(
         Stored(role=kind, element=element, name=joined and f"{kind} of {joined}")

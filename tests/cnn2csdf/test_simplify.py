@@ -305,3 +305,30 @@ def line_of(builder, tensor, channels):
     """A vector of a map of one channel, repeated for several channels."""
     line = builder.add(op.Reshape(dims=(15,)), tensor)
     return builder.add(op.Concatenation(axis=0), *[line] * channels)
+
+
+def test_a_matrix_read_before_a_view_has_a_name_of_its_own():
+    builder = NetworkBuilder("shared")
+    line = builder.add(op.View(dims=(6,)), builder.input((2, 3, 1)))
+    stored = (Stored(role="matrix", name="trained"),)
+    dense = op.FullyConnected(units=2, has_bias=False)
+    builder.output(builder.add(dense, line, name="of map", stored=stored))
+    builder.output(builder.add(dense, builder.input((6,)), name="of vector", stored=stored))
+    network = builder.network()
+    model = Model(network=network, weights=random_weights(network, 0))
+    other = simplified(model)
+    names = [other.network.layer(name).stored[0].name for name in ("of map", "of vector")]
+    assert names == ["trained, columns of 6 as 2x3x1", "trained"]
+    assert_same_outputs(model, other)
+
+
+def test_a_function_after_a_view_stays_when_a_layer_reads_before_the_view():
+    builder = NetworkBuilder("limited")
+    line = builder.add(op.View(dims=(6,)), builder.input((2, 3, 1)))
+    limited = builder.add(op.Activation(function="relu"), line)
+    builder.output(builder.add(op.FullyConnected(units=2), limited))
+    network = builder.network()
+    model = Model(network=network, weights=random_weights(network, 0))
+    fused = simplified(model, ("fuse-activation",))
+    assert [layer for layer in fused.network.layers if layer.epilogue]
+    assert_same_outputs(model, simplified(fused))
