@@ -37,6 +37,7 @@ from planners.fusion.search import (
 from planners.memory.answer import GroupMode
 from planners.memory.build import plan_with_blocks
 from planners.memory.order import TopologicalOrder
+from planners.memory.placement import arena_buffer
 from planners.memory.stages import GroupGeometry, StageTable
 from planners.memory.tiles import tile_buffers, tiled_stage
 from planners.memory.times import PlanTimes
@@ -97,13 +98,9 @@ class FusionPlan(Shown):
     def arena(self) -> MemoryPlan:
         """The buffers with their offsets; a time is a group, in which tiles may share bytes."""
         buffers = tuple(
-            Buffer(
-                name=buffer.name,
-                size=buffer.size,
-                start=buffer.begin,
-                end=buffer.end,
-                alignment=self.terms.element_bytes
-                or self.chain.network.layer(buffer.tensor).element_bytes,
+            arena_buffer(
+                buffer,
+                self.terms.element_bytes or self.chain.network.layer(buffer.tensor).element_bytes,
             )
             for buffer in self.plan.buffers
             if buffer.size

@@ -43,6 +43,17 @@ The distance is that of the begins of the two buffers.
 """
 
 
+def arena_buffer(buffer: StreamBuffer, alignment: int) -> Buffer:
+    """Return a buffer of a plan as one of an allocation problem, whose times are groups."""
+    return Buffer(
+        name=buffer.name,
+        size=buffer.size,
+        start=buffer.begin,
+        end=buffer.end,
+        alignment=alignment,
+    )
+
+
 def stream_offsets(
     buffers: Sequence[StreamBuffer],
     alignment: Callable[[StreamBuffer], int],
@@ -51,16 +62,7 @@ def stream_offsets(
     enough: int,
 ) -> dict[str, int]:
     """Return `buffer_offsets` for the buffers of a plan, live from group `begin` to before `end`."""
-    pieces = [
-        Buffer(
-            name=buffer.name,
-            size=buffer.size,
-            start=buffer.begin,
-            end=buffer.end,
-            alignment=alignment(buffer),
-        )
-        for buffer in buffers
-    ]
+    pieces = [arena_buffer(buffer, alignment(buffer)) for buffer in buffers]
     whole = frozenset(buffer.name for buffer in buffers if buffer.kind is Kind.WHOLE)
     return buffer_offsets(pieces, leads, whole=whole, enough=enough)
 

@@ -16,8 +16,9 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from cnn2csdf.platforms import STACK, BoardMemory
-from planners.arena.problem import Buffer, Problem
+from planners.arena.problem import Problem
 from planners.memory.answer import Fit
+from planners.memory.placement import arena_buffer
 from planners.memory.several_networks import stack_and_reserve, with_states_apart, within_one_ram
 from planners.memory.stateful import arena_within_steps
 from planners.plan.plan import Kind, Memory, StreamBuffer, StreamingPlan
@@ -159,16 +160,7 @@ def _placed_anew(buffers: Sequence[StreamBuffer]) -> tuple[StreamBuffer, ...]:
     sized = [buffer for buffer in buffers if buffer.size]
     problem = Problem(
         name="memory",
-        buffers=tuple(
-            Buffer(
-                name=buffer.name,
-                size=buffer.size,
-                start=buffer.begin,
-                end=buffer.end,
-                alignment=ALIGNMENT,
-            )
-            for buffer in sized
-        ),
+        buffers=tuple(arena_buffer(buffer, ALIGNMENT) for buffer in sized),
     )
     arena = arena_within_steps(problem)
     return tuple(

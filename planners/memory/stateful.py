@@ -20,7 +20,8 @@ from csdf.errors import InvalidNetwork
 from csdf.status import because
 from csdf.time_limit import Budget, stop_of
 from planners.arena.allocation import ArenaWhy, plan_arena
-from planners.arena.problem import Buffer, MemoryPlan, Problem
+from planners.arena.problem import MemoryPlan, Problem
+from planners.memory.placement import arena_buffer
 from planners.memory.stages import StageTable
 from planners.plan.accumulators import sums_over_rows
 from planners.plan.plan import (
@@ -403,16 +404,7 @@ class _StatefulPlanning:
 
     def _problem(self, frame: Mapping[StreamBuffer, int]) -> Problem:
         """The allocation problem of a frame. frame: its buffers, each with its alignment."""
-        buffers = [
-            Buffer(
-                name=buffer.name,
-                size=buffer.size,
-                start=buffer.begin,
-                end=buffer.end,
-                alignment=alignment,
-            )
-            for buffer, alignment in frame.items()
-        ]
+        buffers = [arena_buffer(buffer, alignment) for buffer, alignment in frame.items()]
         whole = {buffer.tensor: buffer for buffer in frame if buffer.kind is Kind.WHOLE}
         in_place = [
             (layer.inputs[0], layer.name)
