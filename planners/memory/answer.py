@@ -96,18 +96,17 @@ class FitWhy(Why):
         "bytes"
     )
     TOO_LARGE_BY_THEN = "{end}; the least found by then needs {least} bytes"
-    KEEPS_STATE = "layer by layer; RAM is what stays between frames and what a frame works in"
+    KEEPS_STATE = "layer by layer; RAM holds the state and the buffers of a frame"
     KEEPS_STATE_IN_SLOW = (
-        "layer by layer; of what stays between frames, a greedy choice puts {slow} bytes into "
-        "slow memory"
+        "layer by layer; of the state, a greedy choice puts {slow} bytes into slow memory"
     )
     SLOW_TOO_SMALL = (
-        "what stays between frames has {kept} bytes, slow memory {slow}; fast memory lacks room for "
-        "the rest and a frame layer by layer; give larger memories"
+        "the state has {kept} bytes, slow memory {slow}; fast memory lacks room for the rest of the "
+        "state and a frame layer by layer; give larger memories"
     )
-    STATE_TOO_LARGE = "what stays between frames and a frame layer by layer need {least} bytes"
+    STATE_TOO_LARGE = "the state and a frame layer by layer need {least} bytes"
     FRAME_TOO_LARGE = (
-        "with the {kept} bytes that stay between frames in slow memory, a frame layer by layer "
+        "with the {kept} bytes of the state in slow memory, a frame layer by layer "
         "still needs {least} bytes of fast memory; give larger memories"
     )
     BESIDE_STATES = (
