@@ -43,7 +43,7 @@ def _require_whole(checked: CheckedPlan) -> None:
             if group_of.get(source, number) != number or is_streamed_later:
                 required.add(source)
     for name in sorted(required - whole):
-        raise InvalidPlan(f"tensor {name!r} outlives its group, but is not stored whole")
+        raise InvalidPlan(f"tensor {name!r} outlives its group, but does not lie whole")
 
 
 def _require_one_purpose_each(checked: CheckedPlan) -> None:

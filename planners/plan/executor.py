@@ -236,7 +236,7 @@ class PlanMachine:
     def _whole_tensor(self, name: str) -> HeldTensor:
         """Return a tensor that is stored whole; raise ExecutionError if it is not."""
         if name not in self._whole:
-            raise ExecutionError(f"tensor {name!r} is not stored whole")
+            raise ExecutionError(f"tensor {name!r} does not lie whole")
         return self._whole[name]
 
     def _frame_row(self, name: str, row: int) -> Array | None:
@@ -655,7 +655,7 @@ def transfer(
         if before is None or source.tensor != target.tensor:
             raise ExecutionError(
                 f"group {group + 1} takes over {source.tensor!r} from {copy.source!r} to "
-                f"{copy.target!r}, where it is not stored whole"
+                f"{copy.target!r}, where it does not lie whole"
             )
         old, new = (machine.held(source.tensor, buffer) for buffer in (source, target))
         for row in range(old.layer.shape.rows):
