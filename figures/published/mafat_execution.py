@@ -25,7 +25,7 @@ from cnn2csdf.weights import Array, Model
 from csdf.analysis.self_timed import self_timed_execution
 from csdf.errors import ExecutionError
 from planners.fusion.planning import FusionPlan
-from planners.memory.tiles import scratch_elements
+from planners.fusion.tiles import scratch_elements
 from planners.plan.computing import TensorPiece, bordered_layer, compute_rows
 from planners.plan.plan import Kind, StreamingPlan
 from planners.plan.regions import Needs, TileRanges, can_be_tiled

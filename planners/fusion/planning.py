@@ -34,12 +34,12 @@ from planners.fusion.search import (
     row_stages,
     whole_stages,
 )
+from planners.fusion.tiles import tile_buffers, tiled_stage
 from planners.memory.answer import GroupMode
 from planners.memory.build import plan_with_blocks
 from planners.memory.order import TopologicalOrder
 from planners.memory.placement import arena_buffer
 from planners.memory.stages import GroupGeometry, StageTable
-from planners.memory.tiles import tile_buffers, tiled_stage
 from planners.memory.times import PlanTimes
 from planners.plan.plan import (
     Kind,

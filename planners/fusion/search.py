@@ -22,11 +22,11 @@ from csdf.arguments import public
 from csdf.errors import InvalidPlan
 from csdf.search.pareto import front_of_chains, improving
 from csdf.time_limit import Budget, Stop, stop_of
+from planners.fusion.tiles import TiledGroups, alive, even_tiles, scratch_bytes
 from planners.memory.answer import GroupMode, ScratchCount
 from planners.memory.moves import WHOLE, GroupMove, GroupMoves, MoveCost
 from planners.memory.order import TopologicalOrder
 from planners.memory.stages import StageTable
-from planners.memory.tiles import TiledGroups, alive, even_tiles, scratch_bytes
 from planners.memory.times import PlanTimes, Work
 from planners.plan.accumulators import sums_over_rows
 from planners.plan.plan import Mode, Stage, Tiles

@@ -20,9 +20,9 @@ from enum import Enum
 from cnn2csdf.network import Layer
 from csdf.errors import InvalidNetwork, InvalidPlan
 from planners.fusion.search import Configuration, SectionRange, configuration
+from planners.fusion.tiles import scratch_elements, tiled_stage
 from planners.memory.answer import GroupMode, ScratchCount
 from planners.memory.order import TopologicalOrder
-from planners.memory.tiles import scratch_elements, tiled_stage
 from planners.memory.times import tile_lengths
 from planners.plan.regions import COLUMNS, ROWS, Bands, Needs, TileRanges, can_be_tiled
 

@@ -17,16 +17,19 @@ Execution order of the partitions of a network:
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Mapping
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import accumulate, pairwise
 from typing import NamedTuple
 
-from cnn2csdf.network import Connection
-from csdf.errors import ExecutionError, InvalidPlan
+from cnn2csdf.network import Connection, Network
+from csdf.errors import ExecutionError, InvalidNetwork, InvalidPlan
 from planners.arena.checker import check_plan
 from planners.arena.problem import MemoryPlan
-from planners.memory.ordered import OrderedPlan
+from planners.memory.build import external_offsets
+from planners.memory.stages import StageTable
+from planners.plan.firing import turns_of
 from planners.plan.plan import (
     Kind,
     PlannedGroup,
@@ -213,3 +216,196 @@ def _streaming_plan(
         element_bytes=element_bytes,
         outside=member.outside,
     ).plan()
+
+
+def read_once(rings: Sequence[StreamBuffer]) -> Iterator[StreamBuffer]:
+    """Yield rings such that a layer with several rings of a tensor reads only the largest.
+
+    The largest ring holds all rows that the layer needs: rows are written to all rings simultaneously,
+    and a row is freed only after all its reads. A ring without remaining readers is omitted.
+    """
+    largest: dict[tuple[str, str, int], StreamBuffer] = {}
+    for ring in rings:
+        for reader in ring.readers:
+            largest_ring = largest.get((ring.tensor, reader, ring.begin))
+            if largest_ring is None or ring.size > largest_ring.size:
+                largest[ring.tensor, reader, ring.begin] = ring
+    for ring in rings:
+        readers = tuple(
+            reader for reader in ring.readers if largest[ring.tensor, reader, ring.begin] is ring
+        )
+        if readers:
+            yield replace(ring, readers=readers)
+
+
+class OrderedPlan:
+    """Builder of the plan of a network in row blocks, with groups in a given firing order.
+
+    A single input arrives row by row. Results that a ring holds whole until the end stay in the arena;
+    others leave as they are produced.
+    """
+
+    def __init__(
+        self,
+        network: Network,
+        rings: Sequence[StreamBuffer],
+        groups: Sequence[PlannedGroup],
+        *,
+        last_firings: Mapping[str, int],
+        element_bytes: int | None,
+        outside: frozenset[str] = frozenset(),
+    ) -> None:
+        """Set rings and groups.
+
+        rings: buffers for the rows of a tensor that `readers` read, within a group; of kind WHOLE, for
+            all rows, from group `begin` to before group `end`.
+        groups: each with a stage for each layer that fires, inputs and outputs included, and an order.
+            Transfers are copies between rings, by name.
+        last_firings: for each ring the last firing that needs it, counted over all groups.
+        outside: inputs and outputs that are stored whole in other memory, and do not fire.
+
+        Raises InvalidNetwork if a layer outside is neither an input nor an output.
+        """
+        for name in sorted(outside):
+            if not network.layer(name).is_end:
+                raise InvalidNetwork(
+                    f"network {network.name!r}: layer {name!r} is outside, but no input and no "
+                    "output; a plan has all layers between them"
+                )
+        self._network, self._groups = network, groups
+        self._orders = [tuple(group.firings) for group in groups]
+        self._rows = {stage.result: stage.rows for group in groups for stage in group.stages}
+        self._outside_names, self._last_firings = outside, last_firings
+        self._table = StageTable(network, element_bytes=element_bytes)
+        inputs = [layer.name for layer in network.inputs]
+        is_only = len(inputs) == 1 and inputs[0] in self._orders[0]
+        self._streamed_input = inputs[0] if is_only else None
+        self._arena_bytes = max((ring.offset + ring.size for ring in rings), default=0)
+        self._rings = tuple(read_once(rings))
+        self._staying = dict(self._results_that_stay())
+
+    def _results_that_stay(self) -> Iterator[tuple[str, str]]:
+        """Outputs whose rows are all in a ring at the end, with the name of the ring.
+
+        An output is a layer whose firings read the rows of a result. For a result that stays, `_group`
+        and `_firings` omit them. An output of an input tensor, or in a group of outputs only, does not
+        stay.
+        """
+        last = sum(map(len, self._orders)) - 1
+        outputs = {layer.name for layer in self._network.outputs}
+        orders = list(map(set, self._orders))
+        # Without its outputs each of these groups still has a layer that fires.
+        may_stay = {name for order in orders if order - outputs for name in order & outputs}
+        for ring in self._rings:
+            height = self._table.height(ring.tensor)
+            has_all = ring.size == height * self._table.row_bytes(ring.tensor)
+            is_input = self._network.layer(ring.tensor).is_input
+            for layer in self._network.outputs:
+                if layer.name in may_stay.intersection(ring.readers) and has_all:
+                    if self._last_firings[ring.name] == last and not is_input:
+                        yield layer.name, ring.name
+
+    def plan(self) -> StreamingPlan:
+        """Return the plan."""
+        groups = tuple(self._group(number) for number in range(len(self._groups)))
+        stages = [stage for group in groups for stage in group.stages]
+        return StreamingPlan(
+            network=self._network.name,
+            element_bytes=self._table.element_bytes,
+            groups=groups,
+            buffers=tuple(self._buffers(groups)),
+            arena_bytes=self._arena_bytes,
+            multiply_accumulates=sum(self._table.geometry(stage).work for stage in stages),
+        )
+
+    def _group(self, number: int) -> PlannedGroup:
+        group = self._groups[number]
+        ring_names = {ring.name for ring in self._rings}
+        fired = set(self._orders[number]) - set(self._staying)
+        stages = [
+            Stage(layers=(layer.name,), rows=self._rows[layer.name])
+            for layer in self._network.layers
+            if layer.name in fired and layer.name != self._streamed_input
+        ]
+        return replace(
+            group,
+            stages=tuple(stages),
+            streamed_input=self._streamed_input if self._streamed_input in fired else None,
+            order=turns_of(list(self._firings(self._orders[number]))),
+            transfers=tuple(
+                transfer for transfer in group.transfers if transfer.source in ring_names
+            ),
+        )
+
+    def _firings(self, order: Sequence[str]) -> Iterator[str]:
+        """The layers that fire, in order; the streamed input fires once for each row.
+
+        Example: an input of 5 rows in blocks of 2 fires 2, 2 and 1 times, where the order has it.
+        """
+        left = 0 if self._streamed_input is None else self._table.height(self._streamed_input)
+        for name in order:
+            if name == self._streamed_input:
+                rows = min(self._rows[name], left)
+                left -= rows
+                yield from (name for _ in range(rows))
+            elif name not in self._staying:
+                yield name
+
+    def _buffers(self, groups: Sequence[PlannedGroup]) -> Iterator[StreamBuffer]:
+        staying = set(self._staying.values())
+        out = list(self._outside(len(groups)))
+        rings = sorted(
+            self._rings, key=lambda ring: (ring.name not in staying, ring.kind is not Kind.WHOLE)
+        )
+        # Readers are named only where a tensor has several buffers.
+        copies = Counter([ring.tensor for ring in rings] + [buffer.tensor for buffer in out])
+        offsets = external_offsets(self._arena_bytes, out)
+        for buffer in out:
+            readers = buffer.readers if copies[buffer.tensor] > 1 else ()
+            yield replace(buffer, offset=offsets[buffer.name], readers=readers)
+        for ring in rings:
+            is_staying = ring.name in staying
+            yield replace(
+                ring,
+                kind=Kind.WHOLE if is_staying else ring.kind,
+                rows=ring.size // self._table.row_bytes(ring.tensor),
+                end=len(groups) if is_staying else ring.end,
+                readers=ring.readers if copies[ring.tensor] > 1 else (),
+            )
+        for number, group in enumerate(groups):
+            # The executor looks up a staging buffer in each group; here it has 0 bytes.
+            result = group.stages[-1].result if group.stages else group.streamed_input
+            yield StreamBuffer(
+                name="staging",
+                kind=Kind.STAGING,
+                tensor=result or "",
+                begin=number,
+                end=number + 1,
+            )
+
+    def _outside(self, groups: int) -> Iterator[StreamBuffer]:
+        """Buffers in other memory: outputs whose rows leave, and outside inputs and outputs."""
+        for layer in self._network.outputs:
+            if layer.name in self._outside_names:
+                (tensor,) = layer.inputs
+                if tensor not in self._outside_names:
+                    yield self._all_of(f"{layer.name} outside", tensor, groups, (layer.name,))
+            elif layer.name not in self._staying:
+                yield self._all_of(layer.name, layer.name, groups)
+        for layer in self._network.inputs:
+            if layer.name in self._outside_names:
+                yield self._all_of(layer.name, layer.name, groups)
+
+    def _all_of(
+        self, name: str, tensor: str, groups: int, readers: tuple[str, ...] = ()
+    ) -> StreamBuffer:
+        return StreamBuffer(
+            name=name,
+            kind=Kind.EXTERNAL,
+            tensor=tensor,
+            rows=self._table.height(tensor),
+            size=self._table.tensor_bytes(tensor),
+            begin=0,
+            end=groups,
+            readers=readers,
+        )

@@ -21,10 +21,10 @@ from planners.code.library import write_folder, write_library
 from planners.code.schedule import tiling_of
 from planners.fusion.planning import fusion_plan
 from planners.fusion.search import configuration
+from planners.fusion.tiles import even_tiles
 from planners.memory.answer import GroupMode, ScratchCount
 from planners.memory.order import chain_of
 from planners.memory.stateful import stateful_plan
-from planners.memory.tiles import even_tiles
 from planners.plan.carried_out import require_carried_out
 from planners.plan.computing import ModelComputing
 from planners.plan.executor import PlanMachine

@@ -6,12 +6,12 @@ from cnn2csdf.granularity import ROWS
 from planners.arena.allocation import plan_arena
 from planners.memory.build import bounded_plan
 from planners.memory.order import topological_order
-from planners.memory.ordered import OrderedPlan
 from planners.memory.plain_plans import layer_by_layer, row_by_row
 from planners.memory.stages import StageTable
 from planners.memory.stateful import MOST_STEPS
 from planners.plan.plan import Kind, PlannedGroup, Stage, StreamBuffer, Turns
 from planners.reuse.application import Application, of_one_size, single_partition
+from planners.reuse.deployment import OrderedPlan
 from planners.reuse.evaluation import Costs, Evaluator
 from planners.reuse.placement import tensor_problem
 
