@@ -8,12 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import csdf
-from csdf.draw.graph_drawing import (
+from csdf.draw.graph_drawing import HEIGHT, WIDTH, cut_apart, graph_svg
+from csdf.draw.layered_layout import (
     BEND_HEIGHT,
-    HEIGHT,
-    WIDTH,
     Neighbours,
-    graph_svg,
     layers_of,
     layout,
     linear_order,
@@ -79,17 +77,17 @@ def test_no_two_actors_share_a_place_and_every_edge_begins_and_ends_at_its_actor
     nodes, edges = graph
     ends = [edge[:2] for edge in edges]
     found = layout(nodes, ends, [edge[2] for edge in edges])
-    for one, other in combinations(found.places, 2):
+    for one, other in combinations(found.nodes, 2):
         assert one[0] != other[0] or abs(one[1] - other[1]) >= (1 + BEND_HEIGHT) / 2 - 1e-6
     for (source, target), bend in zip(ends, found.bends, strict=True):
-        assert (bend[0], bend[-1]) == (found.places[source], found.places[target])
-    assert all(0 <= x < found.columns and -1e-6 <= y <= found.rows for x, y in found.places)
+        assert (bend[0], bend[-1]) == (found.nodes[source], found.nodes[target])
+    assert all(0 <= x < found.columns and -1e-6 <= y <= found.rows for x, y in found.nodes)
 
 
 def test_a_long_chain_is_folded_into_lines_from_left_to_right():
     found = layout(100, [(n, n + 1) for n in range(99)], [False] * 99)
     assert found.columns < 20
-    for number, (x, _) in enumerate(found.places):
+    for number, (x, _) in enumerate(found.nodes):
         assert x == number % found.columns
 
 
@@ -97,8 +95,8 @@ def test_an_edge_into_the_next_line_goes_around_the_ends_of_both():
     found = layout(100, [(n, n + 1) for n in range(99)], [False] * 99)
     last = found.columns - 1
     begin, right, right_below, left_above, left, end = found.bends[last]
-    assert begin == found.places[last]
-    assert end == found.places[last + 1]
+    assert begin == found.nodes[last]
+    assert end == found.nodes[last + 1]
     assert right[0] == right_below[0] > last
     assert left[0] == left_above[0] < 0
     assert begin[1] < right_below[1] == left_above[1] < end[1]
@@ -126,3 +124,24 @@ def test_no_label_covers_a_label_or_an_actor(name):
     assert len(boxes) > actors
     for (a, b, c, d), (left, top, right, bottom) in combinations(boxes, 2):
         assert left >= c or a >= right or top >= d or b >= bottom
+
+
+@given(
+    names=st.lists(st.text("ab_1", min_size=1, max_size=60), min_size=1, max_size=8, unique=True)
+)
+def test_short_names_have_at_most_sixteen_letters(names):
+    assert max(map(len, cut_apart(names).values())) <= 16
+
+
+def test_short_names_that_differ_in_two_places_differ():
+    names = [f"layer_block_{at}_conv_{of}_depthwise/add" for at in (10, 22) for of in range(4)]
+    short = cut_apart(names)
+    assert len(set(short.values())) == len(names)
+    assert max(map(len, short.values())) <= 16
+
+
+def test_a_sweep_that_adds_a_crossing_is_dropped():
+    # As numbered only two edges cross; sorted by barycentres two pairs do.
+    layers = [[0, 1, 2, 3], [4, 5, 6, 7], [8]]
+    neighbours = Neighbours(9, [(1, 4), (1, 5), (2, 4), (2, 5), (2, 6), (6, 8)])
+    assert ordered_layers(layers, neighbours, sweeps=1) == layers
