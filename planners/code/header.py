@@ -127,7 +127,7 @@ void {self._name}_block(int by_cmsis_nn);
         memories = plan.memories or (Memory(name="arena", size=plan.arena_bytes),)
         for memory, word in zip(memories, self._interface.memories, strict=True):
             named = f"{capitals}_{word.upper()}"
-            elements = max(self._schedule.elements(memory.size), 1)
+            elements = max(self._schedule.tensors.elements(memory.size), 1)
             declarations += [
                 f"#define {named}_BYTES {memory.size}",
                 f"#define {named}_ELEMENTS {elements}",
@@ -207,10 +207,10 @@ void {name}_end_copies(void);
 
     def _scratch(self) -> str:
         """C for the field of the state that is the scratch of layers."""
-        size = self._schedule.scratch * self._schedule.unit
         if self._cmsis_nn is not None:
             return f"    int32_t scratch[{self._capitals}_SCRATCH_BYTES / 4];\n"
-        return f"    {self._name}_element scratch[{self._schedule.scratch}];\n" if size else ""
+        elements = self._schedule.maxima.scratch
+        return f"    {self._name}_element scratch[{elements}];\n" if elements else ""
 
     @property
     def element(self) -> str:

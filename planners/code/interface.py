@@ -73,7 +73,7 @@ class Interface:
 
     def field(self) -> str:
         """Return the field of the state for tensors in memory of the caller, or for slow memory."""
-        count = len(self.schedule.outside) + len(self.schedule.splits)
+        count = self.schedule.tensors.pointer_count
         return f"    {self.name}_element *outside[{count}];\n" if count else ""
 
     @property

@@ -1,4 +1,4 @@
-"""Stages of a plan as the scheduler of a C library numbers them, their firing order and buffers.
+"""Stages of a plan as the scheduler of a C library numbers them, and their firing order.
 
 `placed_stages` numbers the stages of all groups consecutively. In each group, stages that copy a
 tensor from one buffer to another come first: a transfer copies an entire tensor before the group
@@ -15,12 +15,12 @@ InvalidPlan for them, with the reason.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from cnn2csdf.geometry import Range
-from cnn2csdf.network import Network
+from cnn2csdf.network import Layer, Network
 from csdf.errors import InvalidPlan
 from planners.code.c_text import table_row
 from planners.plan.plan import Kind, Mode, Stage, StreamBuffer, StreamingPlan
@@ -71,9 +71,19 @@ class PlacedStage:
         }[self.running.stage.mode]
 
     @property
+    def layers(self) -> Sequence[Layer]:
+        """The layers that the stage computes; none if it copies a tensor, or if its rows arrive."""
+        return () if self.copied or self.running.is_streamed_input else self.running.layers
+
+    @property
     def sources(self) -> tuple[str, ...]:
         """The tensors that the stage reads from other stages."""
         return tuple(self.running.needs)
+
+    @property
+    def operands(self) -> tuple[str, ...]:
+        """The tensors that layers of the stage may read: its own, then those of other stages."""
+        return (*self.running.stage.layers, *self.sources)
 
 
 def placed_stages(network: Network, plan: StreamingPlan) -> list[PlacedStage]:
@@ -203,34 +213,6 @@ def require_in_c(plan: StreamingPlan, inputs: Collection[str]) -> None:
             raise InvalidPlan(
                 f"no C code for input {stage.result!r}, one of several, as it comes by rows"
             )
-
-
-class TensorBuffers(NamedTuple):
-    """The buffers that hold rows of tensors.
-
-    first: for each tensor, the buffer that its producer writes.
-    further: all other buffers that are copied from or to: of rows, and of states of layers.
-    """
-
-    first: dict[str, StreamBuffer]
-    further: tuple[StreamBuffer, ...]
-
-
-def tensor_buffers(plan: StreamingPlan, producing_group: Mapping[str, int]) -> TensorBuffers:
-    """Return the buffers of tensors; producing_group: of each tensor, 0 for inputs."""
-    first = {}
-    for tensor, group in producing_group.items():
-        if written := plan.written(tensor, group):
-            first[tensor] = written[0]
-    holding = [buffer for buffer in plan.buffers if buffer.has_rows and buffer.tensor in first]
-    further = [buffer for buffer in holding if buffer is not first[buffer.tensor]]
-    copied = {buffer.tensor for buffer in plan.buffers if buffer.kind is Kind.STATE_COPY}
-    further += [
-        buffer
-        for buffer in plan.buffers
-        if buffer.kind in (Kind.STATE, Kind.STATE_COPY) and buffer.tensor in copied
-    ]
-    return TensorBuffers(first, tuple(further))
 
 
 def look_ahead(needs: Sequence[Range], height: int) -> int:

@@ -83,11 +83,11 @@ class MacroWriter:
             "FACTORS_ARE_SMALL": any(kind.has_small_factors for kind in kinds),
             "SUMS_ARE_NARROW": any(kind.has_narrow_sums for kind in kinds),
             "SUMS_ARE_MIXED": tables.sums_are_mixed,  # layers differ in the two properties above
-            "WINDOWS_ARE_GATHERED": schedule.most_gathered > 0,  # copied to the stack (im2col)
+            "WINDOWS_ARE_GATHERED": schedule.maxima.gathered > 0,  # copied to the stack (im2col)
             # Zero points of integers that are quantised at run time.
             "RANGES_HAVE_OFFSETS": any(table.ranges_have_offsets for table in dynamic_tables),
             # Parts of the scheduler.
-            "FUSES_LAYERS": schedule.most_layers > 1,  # stages of several layers
+            "FUSES_LAYERS": schedule.maxima.layers > 1,  # stages of several layers
             "HAS_COPIES": schedule.has_copies,  # stages that copy a tensor between buffers
             "HAS_DUPLICATES": bool(schedule.duplicates),  # rows written to several buffers
             "HAS_TILES": schedule.has_tiles,  # stages that compute tiles of rows and columns
@@ -171,12 +171,12 @@ static int given_up(instance *state)
         return {
             # Sizes.
             "GROUPS": len(schedule.plan.groups),
-            "MOST_TAPS": schedule.most_taps,  # rows of a window
-            "MOST_GATHERED": schedule.most_gathered,  # elements of a window that is copied (im2col)
+            "MOST_TAPS": schedule.maxima.taps,  # rows of a window
+            "MOST_GATHERED": schedule.maxima.gathered,  # elements of a window that is copied (im2col)
             "FEW": GATHERED_ROW,  # windows with fewer bytes in a row are copied
-            "MOST_RANGES": schedule.most_ranges,  # layers and inputs of a stage, a row range each
-            "MOST_LAYERS": schedule.most_layers,  # of a stage
-            "MOST_NEIGHBOURS": schedule.most_neighbours,  # channels before that of a normalisation
+            "MOST_RANGES": schedule.maxima.ranges,  # layers and inputs of a stage, a row range each
+            "MOST_LAYERS": schedule.maxima.layers,  # of a stage
+            "MOST_NEIGHBOURS": schedule.maxima.neighbours,  # channels before that of a normalisation
             **self._scratch(),
             # Functions and addresses. from: a run of a stage, or the state of the library.
             "SWEEP": self.sweep,  # iterates over the columns of a stage
@@ -187,9 +187,9 @@ static int given_up(instance *state)
             "TAKE_ROW(to, from, count)": self._take_row(),  # copies a row of the caller
             # Tables.
             "TURNS": len(schedule.order.turns),  # of a firing order that the plan lists
-            "DUPLICATES": schedule.duplicates,  # buffers that receive each row of another buffer
-            "JOINTS": schedule.state_rings,  # windows over retained rows and the new rows of a frame
-            "JOINT_TABLE": "joints" if schedule.state_rings else "NULL",
+            "DUPLICATES": len(schedule.duplicates),  # buffers that receive rows of another buffer
+            "JOINTS": len(schedule.joints),  # windows over retained rows and new rows of a frame
+            "JOINT_TABLE": "joints" if schedule.joints else "NULL",
             **self._joins(),
             "VARIABLES": variables,  # tensors whose rows are retained for the next frame
             "OLDEST(state)": "(state)->oldest" if variables else "NULL",  # rows of ring buffers
@@ -230,7 +230,8 @@ static int given_up(instance *state)
     def _scratch(self) -> dict[str, str]:
         """Macros of the address of the scratch of layers, and of its size if CMSIS-NN uses it."""
         if self.cmsis_nn is None:
-            return {"SCRATCH(state)": "(state)->scratch" if self._schedule.scratch else "NULL"}
+            has_scratch = self._schedule.maxima.scratch > 0
+            return {"SCRATCH(state)": "(state)->scratch" if has_scratch else "NULL"}
         address = "((slot *)(void *)(state)->scratch)"
         return {"SCRATCH(state)": address, "SCRATCH_BYTES": f"{self._capitals}_SCRATCH_BYTES"}
 
@@ -249,7 +250,7 @@ static int given_up(instance *state)
         """Macros that join a ring and new rows to a window, or view a block, for each kind of view."""
         has_blocks = bool(self._schedule.write_buffers)
         function = "in_block" if has_blocks else "join_rows"
-        is_used = has_blocks or self._schedule.state_rings > 0
+        is_used = has_blocks or bool(self._schedule.joints)
         macros = self._by_view("JOIN", function, "run, tensor, view", is_used=is_used)
         if not has_blocks:
             return macros
@@ -272,9 +273,9 @@ static int given_up(instance *state)
 
     def _base(self) -> str:
         """C for where a tensor begins, of a run or a state."""
-        if self._schedule.splits:
+        if self._schedule.tensors.splits:
             return "AT(from, (tensor)->offset)"
-        if not self._schedule.outside:
+        if not self._schedule.tensors.outside:
             return "(&(from)->arena[(tensor)->offset])"
         return """\\
     ((tensor)->offset < 0 ? (from)->outside[-1 - (tensor)->offset] \\
@@ -283,10 +284,10 @@ static int given_up(instance *state)
     def _at(self) -> str:
         """Return C for the address of an arena offset, in whichever memory contains it."""
         bases = ["&(from)->arena[offset]"]
-        for number, split in enumerate(self._schedule.splits):
+        for number, split in enumerate(self._schedule.tensors.splits):
             bases.append(f"&(from)->outside[{number}][(offset) - {split}]")
         text = bases.pop()
-        for split, base in zip(self._schedule.splits[::-1], bases[::-1], strict=True):
+        for split, base in zip(self._schedule.tensors.splits[::-1], bases[::-1], strict=True):
             text = f"((offset) < {split} ? {base} : {text})"
         return text if bases else f"({text})"
 

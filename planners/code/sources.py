@@ -44,7 +44,12 @@ from planners.code.parts import (
 )
 from planners.code.ports import LibraryPort, LibraryPorts
 from planners.code.prologue import MacroWriter, without_unused_macros
-from planners.code.schedule import PersistentAccumulators, Schedule
+from planners.code.schedule import Schedule
+from planners.code.state_tables import (
+    PersistentAccumulators,
+    fresh_elements,
+    persistent_accumulators,
+)
 from planners.code.unsigned_as_signed import SIGNED, as_signed, can_change_in_place
 from planners.plan.plan import StreamingPlan
 from planners.plan.ram import CMSIS_STACK_BYTES, state_bytes_of
@@ -212,7 +217,7 @@ class _SourceWriter:
         if len(self.tables.sum_kinds) > 1 and not self.tables.weights_have_zeros:
             self._write_tables(model, sums_are_mixed=True)
         if self.cmsis_nn is not None:
-            self.cmsis_nn.require_work(self.schedule.scratch * self.schedule.unit)
+            self.cmsis_nn.require_work(self.schedule.maxima.scratch * self.schedule.unit)
         self.streamed_input = None if plan.is_copied(0) else plan.groups[0].streamed_input
         memories = memory_parameters(self.name, plan.memories)
         taken = [*reserved(self.name), *memories]
@@ -253,7 +258,7 @@ class _SourceWriter:
 
     def _result(self, output: Layer) -> str:
         """The tensor of an output: its own if a stage writes it row by row, else its source."""
-        return output.name if output.name in self.schedule.tensors else output.inputs[0]
+        return output.name if output.name in self.schedule.tensors.names else output.inputs[0]
 
     def _port(self, layer: Layer, tensor: str, taken: list[str]) -> LibraryPort:
         if self.network.layer(tensor).is_input and tensor == self.streamed_input:
@@ -266,7 +271,8 @@ class _SourceWriter:
                 f"output {layer.name!r}: no C code for integers whose scale depends on the frame at "
                 "the end; end with real numbers"
             )
-        outside = self.schedule.outside.index(tensor) if tensor in self.schedule.outside else None
+        tensors = self.schedule.tensors
+        outside = tensors.outside.index(tensor) if tensor in tensors.outside else None
         in_file = self._given.layer(layer.name)
         is_unsigned = kind != "float" and in_file.element in SIGNED
         is_shifted = is_unsigned and can_change_in_place(
@@ -282,7 +288,7 @@ class _SourceWriter:
             elements=layer.shape.elements,
             kind=TYPES[in_file.element.value] if is_shifted else kind,
             stored=stored_as(in_file if is_shifted else layer),
-            unit=self.schedule.width_of(tensor),
+            unit=tensors.width_of(tensor),
             outside=outside,
             is_shifted=is_shifted,
             is_signed_outside=is_unsigned and not is_shifted,
@@ -323,8 +329,8 @@ class _SourceWriter:
             kernels=tuple(sorted(wanted & functions)),
             stages=tuple(stage.running.result for stage in self.schedule.stages),
             kept_rows=tuple(previous.shape.rows for previous, _ in self.network.variables),
-            fresh_elements=self.schedule.fresh_elements(),
-            persistent_accumulators=tuple(self.schedule.persistent_accumulators()),
+            fresh_elements=fresh_elements(self.schedule.tensors),
+            persistent_accumulators=tuple(persistent_accumulators(self.schedule.tensors)),
             memories=self.interface.memories,
             stack_bytes=self._stack_bytes(counters),
             cmsis_nn=self.cmsis_nn,
@@ -334,8 +340,9 @@ class _SourceWriter:
 
     def _stack_bytes(self, stages: int) -> int:
         """Upper bound on the stack on the core of the target, or on any core."""
-        moved = self.schedule.moved.stack_bytes(self.schedule.most_layers)
-        moved += bytes_of_stages(self.schedule.most_ranges, self.schedule.most_layers, stages)
+        maxima = self.schedule.maxima
+        moved = self.schedule.moved.stack_bytes(maxima.layers)
+        moved += bytes_of_stages(maxima.ranges, maxima.layers, stages)
         moved += BLOCK_STACK_BYTES if self.schedule.write_buffers else 0
         if self.cmsis_nn is not None:
             return CMSIS_STACK_BYTES + moved
@@ -343,7 +350,7 @@ class _SourceWriter:
 
     def _state_bytes(self, counters: int) -> int:
         """Upper bound on the bytes of the state; structures are padded."""
-        scratch = self.schedule.scratch * self.schedule.unit
+        scratch = self.schedule.maxima.scratch * self.schedule.unit
         if self.cmsis_nn is not None:
             scratch = max(self.cmsis_nn.scratch.values())
         return state_bytes_of(
@@ -351,7 +358,7 @@ class _SourceWriter:
             variables=len(self.network.variables),
             has_turns=bool(self.schedule.order.turns),
             scratch_bytes=scratch,
-            addresses=len(self.schedule.outside) + len(self.schedule.splits),
+            addresses=self.schedule.tensors.pointer_count,
         )
 
     def _source(self) -> SourceText:
@@ -371,7 +378,7 @@ class _SourceWriter:
         )
         kernels = _used_of(
             {
-                self.macros.sweep: schedule.most_layers > 1,
+                self.macros.sweep: schedule.maxima.layers > 1,
                 "reader": schedule.can_stage,
                 "turns": schedule.order.turns,
                 "duplicate": schedule.duplicates,
@@ -414,7 +421,7 @@ class _SourceWriter:
             {
                 "as_tile": self.schedule.has_tiles,
                 "in_block": self.schedule.write_buffers,
-                "join_rows": self.schedule.state_rings,
+                "join_rows": self.schedule.joints,
             }
         )
 

@@ -18,7 +18,7 @@ from planners.code.building import MAIN
 from planners.code.c_text import Tables
 from planners.code.frames import random_frame
 from planners.code.library import write_folder, write_library
-from planners.code.schedule import tiling_of
+from planners.code.stage_tables import tiling_of
 from planners.fusion.planning import fusion_plan
 from planners.fusion.search import configuration
 from planners.fusion.tiles import even_tiles
