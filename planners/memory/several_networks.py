@@ -201,7 +201,7 @@ def with_states_apart(fits: Sequence[Fit], again: Replan | None = None) -> list[
     bytes of RAM. It is called if a network without a state needs more than the states leave; if that
     plan is too large as well, the network no longer fits.
 
-    Example: states of 100 and 40 bytes are at bytes 0 and 100; transient buffers begin at byte 140.
+    Example: states of 100 and 40 bytes are at bytes 0 and 104; transient buffers begin at byte 144.
     """
     if len(fits) < 2:
         return list(fits)
@@ -215,7 +215,8 @@ def with_states_apart(fits: Sequence[Fit], again: Replan | None = None) -> list[
     for number, (fit, shown, state) in enumerate(zip(fits, shown_methods, states, strict=True)):
         stack = largest - shown.stage_stack_bytes
         left = None if fit.ram is None else fit.ram - kept - stack
-        is_too_large = left is not None and fit.best is not None and shown.with_state - state > left
+        transient = shown.with_state - _transient_begin(shown.plan)
+        is_too_large = left is not None and fit.best is not None and transient > left
         if is_too_large and not state and again is not None and left is not None and left > 0:
             fit = replace(again(number, left + stack), ram=fit.ram, hop=fit.hop)
             is_too_large = fit.best is None
@@ -234,19 +235,28 @@ def with_states_apart(fits: Sequence[Fit], again: Replan | None = None) -> list[
     return answers
 
 
-ALIGNMENT = 4  # bytes: of the states of each network
+ALIGNMENT = 8  # bytes: the largest element, so that shifted buffers of all networks are aligned
 
 
 def _top(plan: StreamingPlan) -> int:
     """Return the end of the last buffer that is retained between frames."""
-    return max(
-        (buffer.offset + buffer.size for buffer in plan.buffers if buffer.persists), default=0
-    )
+    return max((buffer.end_byte for buffer in plan.buffers if buffer.persists), default=0)
+
+
+def _transient_begin(plan: StreamingPlan) -> int:
+    """Return the byte from which on a plan has the buffers that are not retained.
+
+    It is a multiple of ALIGNMENT, if such a byte is between the retained buffers and the others.
+    """
+    transient = (b.offset for b in plan.buffers if b.is_in_arena and not b.persists)
+    lowest = min(transient, default=_top(plan))
+    aligned = lowest - lowest % ALIGNMENT
+    return aligned if aligned >= _top(plan) else lowest
 
 
 def _moved(plan: StreamingPlan, base: int, transient: int) -> StreamingPlan:
     """The plan with its retained buffers from byte `base` on, all others from byte `transient` on."""
-    shift = transient - _top(plan)
+    shift = transient - _transient_begin(plan)
     buffers = tuple(
         replace(
             buffer,

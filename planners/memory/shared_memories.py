@@ -19,11 +19,15 @@ from cnn2csdf.platforms import STACK, BoardMemory
 from planners.arena.problem import Problem
 from planners.memory.answer import Fit
 from planners.memory.placement import arena_buffer
-from planners.memory.several_networks import stack_and_reserve, with_states_apart, within_one_ram
+from planners.memory.several_networks import (
+    ALIGNMENT,
+    stack_and_reserve,
+    with_states_apart,
+    within_one_ram,
+)
 from planners.memory.stateful import arena_within_steps
 from planners.plan.plan import Kind, Memory, StreamBuffer, StreamingPlan
 
-ALIGNMENT = 8  # bytes: a memory has a whole number of elements of every network
 MOST_PASSES = 2  # over all networks; another pass changes a plan only if resident weights grow
 
 

@@ -251,6 +251,24 @@ def test_a_network_beside_states_takes_the_way_that_fits_into_what_they_leave():
     assert with_states_apart(asked, again)[1].best.ram_bytes == small.ram_bytes + kept
 
 
+def test_elements_beside_a_state_of_any_size_are_aligned_and_within_the_ram():
+    wide = read_model("samos_example").network
+    alone = fit(wide, element_bytes=8, searched=(), labels=(12,))
+    for columns in (2, 3):  # states of 4 and 6 bytes
+        builder = NetworkBuilder("kept")
+        x, a = (builder.input((2, columns, 1), name) for name in ("x", "a"))
+        builder.output(builder.add(op.Elementwise(function="add"), x, a), "y")
+        builder.output(x, "next a")
+        network = with_states(Model(network=builder.network()), {"a": "next a"}).network
+        stateful = fit(network, element_bytes=1)
+        kept, shared = with_states_apart([stateful, alone])
+        require_carried_out(network, kept.best.plan)
+        require_carried_out(wide, shared.best.plan)
+        ram = kept.best.ram_bytes
+        assert with_states_apart([replace(stateful, ram=ram), alone])[0].best is not None
+        assert with_states_apart([replace(stateful, ram=ram - 1), alone])[0].best is None
+
+
 @each("name", SMALL)
 def test_a_given_plan_takes_at_least_what_stays(name):
     network = model_of(name).network
