@@ -17,15 +17,17 @@ import numpy as np
 from cnn2csdf import operators as op
 from cnn2csdf.dtypes import Stored
 from cnn2csdf.moves_as_views import moves_as_views
-from cnn2csdf.network import Layer, Network, Shape
+from cnn2csdf.network import Layer, Network
 from cnn2csdf.rewrite_names import REWRITE_NAMES
 from cnn2csdf.rewriting import Draft, Edit, Rule, rewritten
+from cnn2csdf.shape import Dims, Shape
 from cnn2csdf.tokens import tokens_as_rows
 from cnn2csdf.weights import Array, Model
 from csdf.arguments import public
 from csdf.errors import InvalidNetwork
 
 SWAPPED = (1, 0, 2)  # the axis of a tensor that becomes each axis of the swapped tensor
+SAME_SWAPPED = ((), (1, 1))  # sizes of the first two of three axes of which a swap changes nothing
 
 
 def drop_layer_that_moves_nothing(draft: Draft, layer: Layer) -> Edit | None:
@@ -88,29 +90,29 @@ def tensors_to_swap(network: Network) -> Set[str]:
 
 
 def _region(network: Network, first: str, consumers: Mapping[str, Sequence[str]]) -> set[str]:
-    """The layers whose results are swapped together with that of a first transposition.
+    """The layers whose results are swapped together with the result of a first transposition.
 
-    It ends at transpositions that move the rows back. Empty if a layer treats the axes differently.
+    The region spreads from each layer to its consumers, except transpositions that move the rows back,
+    and to its inputs, except those of transpositions that move the rows first. Empty if a layer of it
+    treats the two axes differently.
     """
     region, waiting = {first}, [first]
     while waiting:
         layer = network.layer(waiting.pop())
-        neighbours = [
-            name for name in consumers[layer.name] if not _moves_rows_second(network.layer(name))
-        ]
+        readers = map(network.layer, consumers[layer.name])
+        neighbours = [reader for reader in readers if not _moves_rows_second(reader)]
         if not _moves_rows_first(layer):
-            for source in layer.inputs:
-                dims = network.layer(source).shape.dims
-                if len(dims) == 2:
-                    return set()
-                # Swapping two axes of size 1, as of a mean over an image, changes nothing.
-                neighbours += [source] if len(dims) == 3 and dims[:2] != (1, 1) else []
-        for name in neighbours:
-            if not (_moves_rows_first(network.layer(name)) or _is_swappable(network.layer(name))):
+            # Inputs without these axes, or of size 1 as a mean over an image, are the same swapped.
+            sources = map(network.layer, layer.inputs)
+            neighbours += [
+                source for source in sources if source.shape.dims[-3:-1] not in SAME_SWAPPED
+            ]
+        for neighbour in neighbours:
+            if not (_moves_rows_first(neighbour) or _is_swappable(neighbour)):
                 return set()
-            if name not in region:
-                region.add(name)
-                waiting.append(name)
+            if neighbour.name not in region:
+                region.add(neighbour.name)
+                waiting.append(neighbour.name)
     return region
 
 
@@ -132,7 +134,8 @@ def _is_swappable(layer: Layer) -> bool:
     return layer.shape.is_map and all(step.swaps_with_inputs for step in steps)
 
 
-Merged = tuple[Layer, Mapping[str, Array] | None]  # weights: None if they stay as they are
+# A layer in place of two, with its arrays by role; None for the arrays of a model without weights.
+Merged = tuple[Layer, Mapping[str, Array] | None]
 
 
 def merging(merge: Callable[[Draft, Layer, Layer], Merged | None]) -> Rule:
@@ -168,12 +171,10 @@ def fold_padding(draft: Draft, before: Layer, layer: Layer) -> Merged | None:
     after:  image 3x6x6 -> pad 4x6x6
     """
     added, bank = before.operator.zero_border, layer.operator.filter_bank
-    if added is None or bank is None:
+    if added is None or bank is None or min(added) < 0 or before.epilogue:
         return None
     window, source = bank.window, draft.network.layer(before.inputs[0])
-    if min(added) < 0 or before.epilogue or any(window.overhang):
-        return None
-    if source.quantization != before.quantization:
+    if any(window.overhang) or source.quantization != before.quantization:
         return None
     top, left, bottom, right = (
         margin + more for margin, more in zip(window.padding, added, strict=True)
@@ -191,17 +192,15 @@ def absorb_bias(draft: Draft, before: Layer, layer: Layer) -> Merged | None:
     before: image 3x6x6 -> conv 4x4x4 -> shift 4x4x4
     after:  image 3x6x6 -> conv 4x4x4
     """
-    dims = layer.operator.constant_dims
-    if dims is None or layer.operator.elementwise_function != "add":
+    if layer.operator.elementwise_function != "add" or layer.operator.constant_dims is None:
         return None
-    if not _takes_bias(before, dims) or layer.epilogue:
+    if not _is_bias(before, layer, layer.operator.constant_dims):
         return _with_layer_in_epilogue(draft, before, layer)
-    (constant,) = layer.stored or (Stored(role="constant"),)
     merged = replace(
         before,
         operator=before.operator.with_bias(),
         element=layer.element,
-        stored=(*before.stored, replace(constant, role="bias")),
+        stored=(*before.stored, replace(layer.stored_as("constant"), role="bias")),
     )
     arrays, constants = draft.arrays(before.name), draft.arrays(layer.name)
     if arrays is None or constants is None:
@@ -209,13 +208,21 @@ def absorb_bias(draft: Draft, before: Layer, layer: Layer) -> Merged | None:
     return merged, {**arrays, "bias": constants["constant"].reshape(-1)}
 
 
-def _takes_bias(before: Layer, dims: tuple[int, ...]) -> bool:
-    """Whether it is a product of real numbers, and the constant has a number for each column."""
+def _is_bias(before: Layer, layer: Layer, dims: Dims) -> bool:
+    """Whether a layer adds a number to each column of a product of real numbers without a bias.
+
+    dims: of the numbers.
+    """
     operator, columns = before.operator, before.shape.dims[-1]
-    if operator.bias_axis != -1 or operator.with_bias() == operator:
-        return False
-    is_real = before.quantization is None
-    return is_real and not before.epilogue and prod(dims) == columns == dims[-1]
+    return (
+        operator.bias_axis == -1
+        and operator.with_bias() != operator
+        and before.quantization is None
+        and layer.quantization is None
+        and not before.epilogue
+        and not layer.epilogue
+        and prod(dims) == columns == dims[-1]
+    )
 
 
 @merging
@@ -229,10 +236,12 @@ def fuse_activation(draft: Draft, before: Layer, layer: Layer) -> Merged | None:
 
 
 def _with_layer_in_epilogue(draft: Draft, before: Layer, layer: Layer) -> Merged | None:
-    if before.is_input or not _can_be_fused(before, layer):
+    """The layer before with the operators of the layer after its own; None if it cannot have them."""
+    if before.is_input or not _is_function_of_row(before, layer):
         return None
-    is_refused = layer.quantization is not None and not layer.operator.can_follow_integers
-    if before.quantization != layer.quantization or is_refused:
+    if before.quantization != layer.quantization:
+        return None
+    if layer.quantization is not None and not layer.operator.can_follow_integers:
         return None  # integers are rounded between the two
     position = len(before.epilogue)
     moved = [replace(stored, role=_fused_role(stored.role, position)) for stored in layer.stored]
@@ -259,15 +268,15 @@ def _fused_role(role: str, position: int) -> str:
     return f"{position + 1 + int(first)}.{rest}" if rest else f"{position}.{role}"
 
 
-def _can_be_fused(before: Layer, layer: Layer) -> bool:
-    """Whether it needs one row of the same shape for a row, whichever rows they are."""
-    dims = layer.operator.constant_dims
+def _is_function_of_row(before: Layer, layer: Layer) -> bool:
+    """Whether it computes each row from the same row, by a function that is equal for all rows."""
+    operator, dims = layer.operator, layer.operator.constant_dims
     if dims is not None:
-        rows = Shape(dims=dims).rows if len(dims) == 3 else 1
-        return before.shape == layer.shape and rows == 1
-    if layer.operator.is_channel_softmax:
+        constant_rows = dims[-2] if layer.shape.is_map and len(dims) > 1 else 1
+        return before.shape == layer.shape and constant_rows == 1
+    if operator.is_channel_softmax:  # of the scores of attention only
         return before.operator.rereads_rows
-    return layer.operator.can_be_fused and not layer.operator.moves
+    return operator.can_be_fused and not operator.moves
 
 
 @merging
@@ -326,17 +335,21 @@ def _single(array: np.ndarray) -> Array:
     return np.asarray(array, dtype=np.float32)
 
 
-def _repeated(rule: Rule) -> Callable[[Model], Model]:
-    """Return the function that offers each layer of a model to a rule."""
+def _by(rule: Rule) -> Callable[[Model], Model]:
+    """Return the rewrite that offers each layer of a model to a rule."""
     return lambda model: rewritten(model, rule)
 
 
+def _with_swapped_axes(model: Model) -> Model:
+    return rewritten(model, partial(swap_first_axes, tensors_to_swap(model.network)))
+
+
 _REWRITES = (  # in the order of REWRITE_NAMES
-    _repeated(drop_layer_that_moves_nothing),
-    lambda model: rewritten(model, partial(swap_first_axes, tensors_to_swap(model.network))),
+    _by(drop_layer_that_moves_nothing),
+    _with_swapped_axes,
     tokens_as_rows,
     moves_as_views,
-    *map(_repeated, (fold_padding, fold_batch_normalization, absorb_bias, fuse_activation)),
+    *map(_by, (fold_padding, fold_batch_normalization, absorb_bias, fuse_activation)),
 )
 REWRITES: Mapping[str, Callable[[Model], Model]] = dict(zip(REWRITE_NAMES, _REWRITES, strict=True))
 

@@ -109,10 +109,7 @@ class Elementwise(Broadcast):
 
     def of_head(self, axis: int, heads: int) -> Elementwise:
         """Return the function with the part of its constant that the head reads."""
-        dims = self.constant
-        if dims is None or len(dims) != 3 or dims[axis] == 1:
-            return self
-        return replace(self, constant=(*dims[:axis], dims[axis] // heads, *dims[axis + 1 :]))
+        return self._with_constant_of(axis, lambda size: size // heads)
 
     def kernel_loops(self, use: KernelUse) -> KernelLoops:
         return f"Elementwise.{self.function}", combined_loops(use, self.constant)
@@ -127,17 +124,20 @@ class Elementwise(Broadcast):
 
     def of_channels(self, count: int) -> Elementwise | None:
         """Return the function with a constant of other channels; None for several inputs."""
-        if self.constant is None:
-            return None
-        width = count if self.constant[0] > 1 else 1
-        return replace(self, constant=(width, *self.constant[1:]))
+        return None if self.constant is None else self.on_channels(count, count)
 
     def on_channels(self, count: int, whole: int) -> Elementwise:
         """Return the function with a constant of `count` channels, where it has one for each."""
-        dims = self.constant
-        if dims is None or len(dims) < 3 or dims[-3] == 1:
+        return self._with_constant_of(0, lambda _: count)
+
+    def _with_constant_of(self, axis: int, resized: Callable[[int], int]) -> Elementwise:
+        """The function on maps with another size along an axis, along which its constant may vary."""
+        dims = list(self.constant or ())
+        axis += len(dims) - 3  # axes are aligned at the end
+        if axis < 0 or dims[axis] == 1:
             return self
-        return replace(self, constant=(*dims[:-3], count, *dims[-2:]))
+        dims[axis] = resized(dims[axis])
+        return replace(self, constant=tuple(dims))
 
     def elements_in_flash(self, role: str, dims: Dims, output: Shape, *, is_fused: bool) -> int:
         return broadcast_elements(dims, output) if is_fused else prod(dims)

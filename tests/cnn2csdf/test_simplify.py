@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from cnn2csdf import operators as op
 from cnn2csdf.builder import NetworkBuilder
 from cnn2csdf.catalogue.embedded import keyword_spotting, resnet8
-from cnn2csdf.dtypes import Stored
+from cnn2csdf.dtypes import Arithmetic, Element, Quantization, Stored
 from cnn2csdf.execution.layer_by_layer import run_layer_by_layer
 from cnn2csdf.granularity import ROWS
 from cnn2csdf.lowering import lower
@@ -148,6 +148,43 @@ def test_fusing_hangs_functions_of_single_elements_behind_the_layer_before():
     assert names(fused) == ["input", "conv", "classes", "output"]
     assert len(fused.network.layer("conv").epilogue) == 4
     assert_same_outputs(model, fused)
+
+
+@pytest.mark.parametrize(
+    ("dims", "is_fused"),
+    [((8,), True), ((1, 8), True), ((6, 8), False), ((6, 1), False), ((4, 6, 1), False)],
+    ids=str,
+)
+def test_a_constant_is_fused_if_it_is_equal_in_all_rows(dims, is_fused):
+    # C adds the same numbers to each row.
+    builder = NetworkBuilder("constant")
+    conv = builder.add(
+        op.Convolution(filters=4, window=op.Window(kernel=(1, 1))), builder.input((3, 6, 8))
+    )
+    builder.output(builder.add(op.Elementwise(function="multiply", constant=dims), conv))
+    network = builder.network()
+    model = Model(network=network, weights=random_weights(network, 0))
+    fused = REWRITES["fuse-activation"](model)
+    assert len(fused.network.layers) == 4 - is_fused
+    assert_same_outputs(model, fused)
+
+
+def test_a_sum_that_is_quantised_is_no_bias():
+    integers = Quantization(
+        element=Element.INT8, scales=(0.5,), arithmetic=Arithmetic.SINGLE_PRECISION
+    )
+    builder = NetworkBuilder("quantised")
+    dense = builder.add(op.MatrixProduct(units=6), builder.input((5, 4)))
+    total = builder.add(
+        op.Elementwise(function="add", constant=(6,)),
+        dense,
+        element=Element.INT8,
+        quantization=integers,
+    )
+    builder.output(total)
+    network = builder.network()
+    model = Model(network=network, weights=random_weights(network, 0))
+    assert REWRITES["fuse-bias"](model) is model
 
 
 def test_a_layer_that_another_one_reads_keeps_its_output():

@@ -229,6 +229,7 @@ def fused():
         op.LocalResponseNormalization(size=3, alpha=0.2),
         op.Elementwise(function="subtract", constant=(6, 1, 1), constant_first=True),
         op.Elementwise(function="multiply", constant=(1, 1, 8)),
+        op.Elementwise(function="multiply", constant=(9, 8)),
         op.Activation(function="hard swish"),
     ):
         last = builder.add(op.Convolution(filters=6, window=window(padding=(1, 1, 1, 1))), last)
