@@ -214,7 +214,9 @@ def quantized(values: Array, types: Quantization) -> Array:
     scaled = np.asarray(values, np.float32) / np.float32(types.scale)
     rounded = away_from_zero(scaled) if types.is_fixed_point else np.rint(scaled)
     limits = np.iinfo(types.element.value)
-    bounded = np.clip(rounded, 2.0 * limits.min - limits.max, 2.0 * limits.max - limits.min)
+    width = float(limits.max - limits.min)
+    # fmax returns the limit for a NaN: C and ONNX Runtime store the minimum, too.
+    bounded = np.fmin(np.fmax(rounded, limits.min - width), limits.max + width)
     return stored(bounded.astype(np.int64), types)
 
 

@@ -22,9 +22,9 @@ from csdf.model.shown import Shown
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """How far a tensor is from its reference; NaN where one of them holds a NaN."""
+    """How far a tensor is from its reference; NaN where only one of them holds a NaN."""
 
-    largest: float  # absolute; infinities that are equal do not differ
+    largest: float  # absolute; equal infinities, and a NaN in both, do not differ
     magnitude: float  # of the largest finite element of the reference
 
     @property
@@ -110,7 +110,8 @@ def difference(ours: Array, reference: Array) -> Difference:
         np.asarray(array, np.float32 if array.dtype.kind == "f" else np.float64)
         for array in (ours, reference)
     )
-    differing = np.subtract(ours, reference, out=np.zeros_like(ours), where=ours != reference)
+    differs = (ours != reference) & ~(np.isnan(ours) & np.isnan(reference))
+    differing = np.subtract(ours, reference, out=np.zeros_like(ours), where=differs)
     magnitudes = np.abs(reference, out=np.zeros_like(ours), where=np.isfinite(reference))
     return Difference(largest=float(np.max(np.abs(differing))), magnitude=float(np.max(magnitudes)))
 

@@ -129,9 +129,10 @@ class OperatorStep(NamedTuple):
         kept: the state after the previous frame, changed in place to the state for the next one.
         """
         part = OutputRows(inputs, self.weights, shape, begin, end, self.types, kept)
-        if self.types is None:
-            return self.operator.computed(part)
-        return self.operator.computed_in_integers(part, self.types)
+        with np.errstate(all="ignore"):  # roots of negative numbers are NaN, without a warning
+            if self.types is None:
+                return self.operator.computed(part)
+            return self.operator.computed_in_integers(part, self.types)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -419,7 +419,10 @@ static void quantize_cell(const void *numbers, const element *from, element *to,
     (void)channel;
     for (c = 0; c < count; c++) {
         float value = roundf(real_at(from, c) / p->scale) + (float)p->zero_out;
-        to[c] = (element)((value < LEAST) ? LEAST : (value > MOST) ? MOST : value);
+        to[c] = LEAST; /* for NaN, too */
+        if (value > (float)LEAST) {
+            to[c] = (element)((value < (float)MOST) ? value : (float)MOST);
+        }
     }
 }
 

@@ -31,6 +31,11 @@ def test_a_number_that_is_none_is_no_small_difference():
     assert not difference(array(np.nan, 1), array(1, 1)).relative < 1
 
 
+def test_a_nan_in_both_does_not_differ():
+    found = difference(array(np.nan, 1), array(np.nan, 2))
+    assert (found.largest, found.magnitude) == (1, 2)
+
+
 def test_tensors_of_different_shapes_are_not_compared():
     with pytest.raises(ExecutionError, match=r"shape \(1,\), expected \(2,\)"):
         difference(array(1), array(1, 1))

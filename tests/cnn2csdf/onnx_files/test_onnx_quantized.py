@@ -427,6 +427,13 @@ def test_products_near_a_half_are_rounded_as_the_runtime_rounds_them(tmp_path):
     assert np.array_equal(found, expected)
 
 
+@pytest.mark.filterwarnings("error")
+def test_roots_of_negative_numbers_are_stored_as_the_minimum(tmp_path):
+    nodes = [helper.make_node("Sqrt", ["r"], ["s"])]
+    _, found, expected = between_integers(nodes, (4, 64), (4, 64), tmp_path)
+    assert np.array_equal(found, expected)
+
+
 def test_functions_of_one_element_in_a_row_are_one_layer_between_integers(tmp_path):
     nodes = [
         helper.make_node("Div", ["r", "root"], ["d"]),

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from cnn2csdf import operators as op
+from cnn2csdf.execution.layer_by_layer import run_layer_by_layer
 from cnn2csdf.fixed_point.flash import flash_bytes
 from cnn2csdf.readers.tflite.reader import parse_tflite
 from planners.code.library import library, write_library
@@ -121,6 +122,37 @@ def test_tiny_and_infinite_numbers_are_defined_beside_weights_of_int8(tmp_path, 
     plan = fit(model.network, element_bytes=REAL_BYTES, budget=1).least.plan
     write_library(model, plan, tmp_path, name="one")
     assert built(tmp_path, "one", UNUSUAL, "-fsanitize=float-cast-overflow") == ("", 0)
+
+
+NAN_STORED = """#include <math.h>
+#include "one.h"
+static one_element arena[ONE_ARENA_ELEMENTS];
+static one_state state;
+int main(void)
+{
+    static const float input[] = {NAN, 1, -INFINITY, INFINITY};
+    static const one_element expected[] = {-128, 5, -128, 127};
+    one_element output[4];
+    int i, failed = one_init(&state, arena, sizeof arena) || one_run(&state, input, output);
+    for (i = 0; i < 4; i++) {
+        failed |= output[i] != expected[i];
+    }
+    return failed;
+}
+"""
+
+
+@needs_compiler
+@pytest.mark.slow
+def test_a_nan_is_stored_as_the_minimum(tmp_path):
+    tensors = [Tensor("x", (1, 4)), Tensor("y", (1, 4), "int8", (0.1,), -5)]
+    content = tflite_bytes(tensors, [Node("QUANTIZE", [0], [1])], [0], [1])
+    model = parse_tflite(content, "one.tflite", with_weights=True)
+    frame = {"x": np.array([np.nan, 1, -np.inf, np.inf], np.float32)}
+    (expected,) = run_layer_by_layer(model, frame).values()
+    assert expected.tolist() == [-128, 5, -128, 127]
+    write_library(model, fit(model.network, budget=1).least.plan, tmp_path, name="one")
+    assert built(tmp_path, "one", NAN_STORED, "-fsanitize=float-cast-overflow") == ("", 0)
 
 
 def test_weights_of_int8_for_real_numbers_take_a_byte_of_flash():
