@@ -91,7 +91,7 @@ def changes(findings: GraphFindings) -> list[str]:
 
 
 def _useless(findings: GraphFindings) -> list[str]:
-    """The actors that, one alone, may be faster and leave the period as it is."""
+    """Return the actors that do not change the period if one of them alone is faster."""
     period = findings.result.period if findings.result is not None else None
     return [actor.actor for actor in findings.faster if actor.period == period]
 
@@ -123,7 +123,7 @@ def _next_limit(faster: FasterActor, findings: GraphFindings) -> str:
 
 
 def _period(findings: GraphFindings, value: Fraction | int) -> str:
-    """A period with its unit, where that is more than a time unit."""
+    """Return a period, with its unit if it is in nanoseconds."""
     return duration(value, "ns") if findings.time == "ns" else exact(value)
 
 
@@ -132,21 +132,19 @@ def _more_space(findings: GraphFindings) -> Iterator[str]:
         name.removesuffix(SPACE) for name in findings.critical_channels if name.endswith(SPACE)
     ]
     if names and findings.result is not None and findings.result.deadlock is None:
-        yield f"The graph waits for room on {listed(names)}: a larger capacity there would help."
+        yield f"The graph waits for room on {listed(names)}: a larger capacity there may help."
 
 
 def _storage(findings: GraphFindings) -> Iterator[str]:
     unit, smallest, front = findings.unit, findings.smallest, findings.front
     if smallest is not None and smallest.point is not None:
-        least_size, bound = (
-            size(bits, unit) for bits in (smallest.point.size, smallest.lower_bound)
-        )
+        storage, bound = size(smallest.point.size, unit), size(smallest.lower_bound, unit)
         period = smallest.point.period
         then = "" if period is None else f" The period is then {_period(findings, period)}."
         if smallest.status is Status.OPTIMAL:
-            yield f"It needs {least_size} of buffers to run at all.{then}"
+            yield f"It needs {storage} of buffers to run at all.{then}"
         else:
-            yield f"It runs in {least_size} of buffers; no less than {bound} is possible.{then}"
+            yield f"It runs in {storage} of buffers; no less than {bound} is possible.{then}"
     if front is None or len(front.points) < 2:
         return
     buy = best_buy(front)
@@ -191,7 +189,11 @@ MOST_TABLED = 200  # points listed in the table under the picture
 
 
 def front_data(front: ParetoFront, unit: str) -> dict[str, Any]:
-    """Return the front for the scripts; capacities as changes from the point before."""
+    """Return the front for the scripts; capacities as changes from the point before.
+
+    Of each point: s the size, p the period as text, y the throughput, r its share of the largest
+    throughput, d the changed capacities, by the index of the channel in `names`.
+    """
     names = list(front.points[0].capacities) if front.points else []
     return {
         "unit": unit,
@@ -213,12 +215,12 @@ def front_data(front: ParetoFront, unit: str) -> dict[str, Any]:
 
 
 def step_data(front: ParetoFront) -> list[dict[str, Any]]:
-    """Return sizes and throughputs alone, for steps without capacities."""
+    """Return the points of a front with size and throughput alone."""
     return [{"s": point.size, "y": _speed(point.period or Fraction(0))} for point in front.points]
 
 
 def _speed(period: Fraction) -> float | None:
-    """Throughput for the height of a point; None where it is unbounded or beyond a float."""
+    """Return the throughput as a float; None where it is unbounded or too large for a float."""
     try:
         return float(1 / period) if period else None
     except OverflowError:

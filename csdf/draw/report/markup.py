@@ -28,16 +28,15 @@ class Html(str):
     __slots__ = ()
 
 
-Part = (
-    str | int | None | Iterable[Any]
-)  # of an element; None is left out, of others each entry stands
+# Content of an element: text, a number, nothing, or parts in sequence.
+Part = str | int | None | Iterable[Any]
 
 
 def element(tag: str, *content: Part, **attributes: object) -> Html:
     """Return an element with its content.
 
-    An underscore in the name of an attribute is a hyphen; one after it keeps it off Python's words.
-    An attribute that is True has no value, one that is None is left out.
+    An underscore in the name of an attribute becomes a hyphen; a last underscore is dropped (`class_`).
+    An attribute that is True has no value; an attribute that is None is left out.
     """
     written = "".join(
         f" {name.removesuffix('_').replace('_', '-')}"
@@ -86,7 +85,7 @@ def quoted_data(value: Any) -> Any:
 
 
 def _clean(text: str) -> str:
-    """Quote what acts, escape, and show as a box what else HTML may not contain at all."""
+    """Escape a text; characters that HTML may not contain are shown as a box."""
     return escape(FORBIDDEN.sub("\ufffd", quoted_lines(text)))
 
 
@@ -103,7 +102,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """The cells of a row; marked: whether it belongs to the critical cycle."""
+    """The cells of a row; is_marked: whether it belongs to the critical cycle."""
 
     cells: tuple[Cell, ...]
     is_marked: bool = False
@@ -114,8 +113,9 @@ def sortable(
 ) -> Html:
     """Return a table with buttons that sort it and a field that filters it.
 
-    what: the noun of a row. The first column is text, the others are numbers where they have values.
-    is_live: whether the page has the scripts of the buttons; otherwise the table has none.
+    what: the noun of a row. A column is sorted by numbers if one of its cells has a value; the first
+    column is text. is_live: whether the page has the scripts of the buttons; otherwise the table has
+    none. Rows after the first MOST_ROWS are left out, with a note.
     """
     numeric = [
         any(row.cells[index].value is not None for row in rows) for index in range(len(titles))
@@ -138,8 +138,11 @@ def sortable(
     )  # fmt: skip
     label = f"table of every {what}"
     scroller = element("div", table, class_="scroller", tabindex=0, role="region", aria_label=label)
+    count, more = counted(len(rows), what), len(rows) - len(shown)
+    if more:
+        count = f"The first {len(shown)} of {count}; {more} more are left out of the page"
     if not is_live:
-        return scroller
+        return joined([element("p", count, class_="count") if more else None, scroller])
     field = element(
         "label", "Filter: ",
         element(
@@ -152,9 +155,6 @@ def sortable(
         element("input", type="checkbox", data_marked=identifier, aria_controls=identifier),
         " only the critical cycle",
     )
-    count, more = counted(len(rows), what), len(rows) - len(shown)
-    if more:
-        count = f"The {len(shown)} {what}s with most work; {more} more are left out of the page"
     has_marked = any(row.is_marked for row in rows)
     return joined(
         [
@@ -180,7 +180,7 @@ def _rows(rows: Sequence[Row], numeric: Sequence[bool]) -> Iterator[Html]:
 
 
 def _sort_key(value: int | Fraction) -> str:
-    """A float is exact enough to sort by; where there is none, as much as one can hold."""
+    """Return a float to sort by; of a larger number, about the largest float."""
     try:
         return repr(float(value))
     except OverflowError:
@@ -219,5 +219,5 @@ def actor_table(findings: GraphFindings) -> Html:
 
 
 def _time(value: Fraction) -> Cell:
-    exact = str(value) if value.denominator == 1 else rounded(value)
-    return Cell(text=exact, value=value)
+    text = str(value) if value.denominator == 1 else rounded(value)
+    return Cell(text=text, value=value)

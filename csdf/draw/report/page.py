@@ -1,7 +1,8 @@
-"""A page about a graph, and about what it was made of; the page needs no other file.
+"""HTML page about a graph, or about a network and its graph; the page needs no other file.
 
-It has a banner with the answer, a summary, the drawing, schedule, channels, front and actors, the
-figures of another graph or network beside those of this one, and all that is needed to make it again.
+It has a banner with the answer, a summary, drawing, schedule, channels over time, the Pareto front of
+storage and throughput, and a table of actors. It may have a comparison with another graph or network,
+and the origin: command, version and input files. A `PageFrame` adds the sections about a network.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ SCRIPTS = (
     *("basis", "exports", "selection", "drawing", "window", "gantt", "occupancy", "front"),
     *("arena", "tables"),
 )
-MOST_CHANNELS = 20_000  # around actors that are chosen
+MOST_CHANNELS = 20_000  # whose facts the scripts show around a chosen actor
 FOOTER = (
     "Made by csdf. Numbers are exact unless they say “about”; those with a unit such as kB or "
     "ms are rounded."
@@ -50,43 +51,44 @@ POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inli
 
 
 class Compared(NamedTuple):
-    """The page to compare with. names: of that page and of this page, as given."""
+    """The page to compare with. names: of that page and of this page, as the user wrote them."""
 
     names: tuple[str, str]
-    graph: GraphFindings
-    around: PageFrame
+    findings: GraphFindings
+    frame: PageFrame
 
 
 def report_page(
-    graph: GraphFindings,
-    around: PageFrame | None = None,
+    findings: GraphFindings,
+    frame: PageFrame | None = None,
     origin: Origin | None = None,
     other: Compared | None = None,
 ) -> str:
-    """Return the page. Same findings, same text.
+    """Return the page; the same findings give the same text.
 
-    origin: where it comes from, if the page says so. other: what it is compared with.
+    frame: the page around the graph; by default the page has only the graph. origin: for the section
+    on command and files, if it is shown. other: the page to compare with.
     """
-    around = around or PageFrame(name=graph.graph.name)
-    name = around.name
-    compared = [] if other is None else [_comparison(graph, around, other)]
-    of_graph = list(_sections(graph, with_table=around.has_actors))
-    if around.lead:  # of one processor first, of a pipeline with a processor for each actor then
-        lead = Section("summary", "Summary", joined(around.lead))
-        pipeline = Section("pipeline", "As a pipeline", joined([_pipeline(around), *_parts(graph)]))
-        sections = [lead, *compared, *around.before, *around.after, pipeline, *of_graph]
+    frame = frame or PageFrame(name=findings.graph.name)
+    compared = [] if other is None else [_comparison(findings, frame, other)]
+    of_graph = list(_sections(findings, with_table=frame.has_actors))
+    if frame.lead:  # first a single processor, then a pipeline with a processor for each actor
+        lead = Section("summary", "Summary", joined(frame.lead))
+        parts = joined([_pipeline_note(frame), *_summary(findings)])
+        pipeline = Section("pipeline", "As a pipeline", parts)
+        sections = [lead, *compared, *frame.before, *frame.after, pipeline, *of_graph]
     else:
-        summary_of_graph = Section("summary", "Summary", joined(_parts(graph)))
-        sections = [summary_of_graph, *compared, *around.before, *of_graph, *around.after]
+        summary = Section("summary", "Summary", joined(_summary(findings)))
+        sections = [summary, *compared, *frame.before, *of_graph, *frame.after]
     sections += [] if origin is None else [origin_section(origin)]
     scripts = [
         element("noscript", element("p", WITHOUT_SCRIPTS)),
         element("div", class_="tooltip", id="tooltip", role="tooltip", hidden=True),
-        json_element("data", quoted_data(_data(graph, around, other))),
+        json_element("data", quoted_data(_data(findings, frame, other))),
         _script(),
     ]
-    answer = around.verdict or verdict(graph)
-    return document(name, _subtitle(graph, around), answer, sections, scripts)
+    answer = frame.verdict or verdict(findings)
+    return document(frame.name, _subtitle(findings, frame), answer, sections, scripts)
 
 
 def document(
@@ -147,41 +149,38 @@ def _header(name: str, subtitle: str, sections: Sequence[Section]) -> Html:
     )
 
 
-def _subtitle(graph: GraphFindings, around: PageFrame) -> str:
-    graph_shown = graph.graph
-    actors, channels = (
-        counted(len(graph_shown.actors), "actor"),
-        counted(len(graph_shown.channels), "channel"),
-    )
-    size = f"{graph_shown.kind} graph, {actors}, {channels}"
-    return (
-        f"{around.kind}{size}, {counted(sum(graph.repetitions.values()), 'firing')} per iteration"
-    )
+def _subtitle(findings: GraphFindings, frame: PageFrame) -> str:
+    graph = findings.graph
+    actors, channels = counted(len(graph.actors), "actor"), counted(len(graph.channels), "channel")
+    firings = counted(sum(findings.repetitions.values()), "firing")
+    return f"{frame.kind}{graph.kind} graph, {actors}, {channels}, {firings} per iteration"
 
 
-def _section(one: Section) -> Html:
-    title = f"{one.identifier}-title"
-    link = element("a", one.title, href=f"#{one.identifier}")
+def _section(section: Section) -> Html:
+    title = f"{section.identifier}-title"
+    link = element("a", section.title, href=f"#{section.identifier}")
     return element(
         "section",
         element("h2", link, id=title),
-        one.content,
-        id=one.identifier,
+        section.content,
+        id=section.identifier,
         aria_labelledby=title,
     )
 
 
-def _data(findings: GraphFindings, around: PageFrame, other: Compared | None) -> dict[str, Any]:
-    """The data for the scripts: names and facts of all actors, and this many channels; runs, fronts."""
+def _data(findings: GraphFindings, frame: PageFrame, other: Compared | None) -> dict[str, Any]:
+    """Return the data for the scripts: actors, the first MOST_CHANNELS channels, runs, fronts."""
     graph, front = findings.graph, findings.front
-    before = None if other is None or other.graph.unit != findings.unit else other.graph.front
     compared = {}
-    if other is not None and front is not None and before is not None:  # can share an axis
-        compared["before"] = {"name": other.names[0], "points": step_data(before)}
+    if other is not None and front is not None and other.findings.front is not None:
+        # Fronts in the same units share the axes of the chart.
+        if (other.findings.unit, other.findings.time) == (findings.unit, findings.time):
+            points = step_data(other.findings.front)
+            compared["before"] = {"name": other.names[0], "points": points}
     return {
         **compared,
         "time": findings.time,
-        "noun": around.noun,
+        "noun": frame.noun,
         "names": [actor.name for actor in graph.actors],
         "short": list(cut_apart([actor.name for actor in graph.actors]).values()),
         "facts": [
@@ -199,12 +198,12 @@ def _data(findings: GraphFindings, around: PageFrame, other: Compared | None) ->
         "runs": [run_data(run) for run in findings.runs],
         "front": None if front is None else front_data(front, findings.unit),
         "arenas": [],
-        **around.data,
+        **frame.data,
     }
 
 
 def verdict(findings: GraphFindings) -> PageVerdict:
-    """Return whether a graph runs, how fast, and what limits it behind its critical cycle."""
+    """Return whether a graph runs, how fast, and its busiest actor outside the critical cycle."""
     result = findings.result
     if result is None:
         return PageVerdict(
@@ -219,7 +218,10 @@ def verdict(findings: GraphFindings) -> PageVerdict:
 
 
 def _headroom(findings: GraphFindings, period: Fraction) -> str:
-    """The busiest actor outside the critical cycle: a faster bottleneck soon meets it."""
+    """Return how busy the busiest actor outside the critical cycle is.
+
+    It limits the graph next if the critical cycle becomes faster.
+    """
     critical = set(findings.critical_actors)
     busy = [(work, name) for name, work in findings.work.items() if name not in critical]
     if not busy:
@@ -230,17 +232,17 @@ def _headroom(findings: GraphFindings, period: Fraction) -> str:
     return f"headroom: the busiest other actor is “{name}”, {percent(work / period)} of the period"
 
 
-def _pipeline(around: PageFrame) -> Html:
-    """The sentence that names the machine whose results the following sections show."""
+def _pipeline_note(frame: PageFrame) -> Html:
+    """Return the sentence on the machine whose results the following sections show."""
     machine = (
-        f"From here on each {around.noun} has its own processor and buffers, as in an accelerator: "
+        f"From here on each {frame.noun} has its own processor and buffers, as in an accelerator: "
         "these times and sizes are not those of the plan above."
     )
     return element("p", machine)
 
 
-def _parts(findings: GraphFindings) -> list[Html]:
-    """Return the headline, figures, limits and advice of the section on the graph."""
+def _summary(findings: GraphFindings) -> list[Html]:
+    """Return the headline, cards, limits and advice of the section on the graph."""
     parts = [element("p", advice.headline(findings), class_="lead"), _cards(findings)]
     blocked = findings.result.deadlock if findings.result is not None else None
     if blocked is not None:
@@ -261,12 +263,12 @@ def _parts(findings: GraphFindings) -> list[Html]:
 
 
 class _Card(NamedTuple):
-    """A figure of the summary, with a remark below."""
+    """A number of the summary, with a note below."""
 
     identifier: str
     title: str
     text: str
-    remark: str = ""
+    note: str = ""
 
 
 def _cards(findings: GraphFindings) -> Html:
@@ -274,7 +276,7 @@ def _cards(findings: GraphFindings) -> Html:
         element(
             "div",
             element("dt", card.title),
-            element("dd", card.text, card.remark and element("small", card.remark)),
+            element("dd", card.text, card.note and element("small", card.note)),
             class_="card",
             id=f"card-{card.identifier}",
         )
@@ -423,7 +425,7 @@ def _front(findings: GraphFindings) -> Html:
 
 
 def _figures(findings: GraphFindings) -> Iterator[Figure]:
-    """The figures of a graph that can stand beside those of another."""
+    """Yield the figures by which two graphs are compared."""
     graph, unit, result = findings.graph, findings.unit, findings.result
     for title, count in (
         ("actors", len(graph.actors)),
@@ -434,52 +436,55 @@ def _figures(findings: GraphFindings) -> Iterator[Figure]:
     if result is not None:
         period = result.period
         text = "deadlock" if period is None else f"{duration(period, findings.time)}"
-        yield Figure("period", period, text)
+        yield Figure("period", period, text, findings.time)
     if findings.smallest is not None and findings.smallest.point is not None:
-        least_size = findings.smallest.point.size
+        least = findings.smallest.point.size
         proof = "" if findings.smallest.status is Status.OPTIMAL else ", not proved the smallest"
-        yield Figure("smallest buffers", Fraction(least_size), size(least_size, unit) + proof)
+        yield Figure("smallest buffers", Fraction(least), size(least, unit) + proof, unit)
     if findings.front is not None and findings.front.is_complete and findings.front.points:
         full = findings.front.points[-1].size
-        yield Figure("buffers for full speed", Fraction(full), size(full, unit))
+        yield Figure("buffers for full speed", Fraction(full), size(full, unit), unit)
 
 
-def _comparison(graph: GraphFindings, around: PageFrame, other: Compared) -> Section:
-    """Figures beside figures, and what differs actor by actor."""
-    now = {figure.title: figure for figure in (*_figures(graph), *around.figures)}
-    before = {figure.title: figure for figure in (*_figures(other.graph), *other.around.figures)}
+def _comparison(findings: GraphFindings, frame: PageFrame, other: Compared) -> Section:
+    """Return a table of the figures of both pages, and a table of the actors that differ."""
+    before, now = (
+        {figure.title: figure for figure in (*_figures(graph), *figures)}
+        for graph, figures in (
+            (other.findings, other.frame.figures), (findings, frame.figures),
+        )
+    )  # fmt: skip
     none = Figure("", None, "")
     rows = []
     for title in dict.fromkeys([*now, *before]):
         old, new = before.get(title, none), now.get(title, none)
-        cells = [element("td", text) for text in (old.text, new.text, change(old.value, new.value))]
+        difference = change(old.value, new.value) if old.unit == new.unit else ""
+        cells = [element("td", text) for text in (old.text, new.text, difference)]
         rows.append(element("tr", element("th", title, scope="row"), cells))
     titles = ("figure", *other.names, "change")
     head = element("tr", [element("th", title, scope="col") for title in titles])
     table = element("table", element("thead", head), element("tbody", rows), id="compared")
     label = "figures compared"
     shown = element("div", table, class_="scroller", tabindex=0, role="region", aria_label=label)
-    differing = _differing_actors(graph, other, around.noun)
+    differing = _differing_actors(findings, other, frame.noun)
     return Section("comparison", "Comparison", joined([shown, differing]))
 
 
 def change(before: Fraction | None, now: Fraction | None) -> str:
-    """Return by how much a figure grew or fell; empty where one of them is no number."""
-    if before is None or now is None:
-        return ""
-    if before == now:
+    """Return by what share a number grew or fell; empty without one of both, or from zero."""
+    if before == now and now is not None:
         return "the same"
-    if not before:
+    if not before or now is None:
         return ""
     more = now / before - 1
     return f"{'+' if more > 0 else '-'}{percent(abs(more))}"
 
 
-def _differing_actors(graph: GraphFindings, other: Compared, noun: str) -> Iterator[Html]:
-    """Actors whose work, phases or firings differ, or that only one of both has."""
-    before, now = (
-        {name: (work, findings.repetitions[name]) for name, work in findings.work.items()}
-        for findings in (other.graph, graph)
+def _differing_actors(findings: GraphFindings, other: Compared, noun: str) -> Iterator[Html]:
+    """Yield the actors whose work or firings differ, or that only one of both graphs has."""
+    before, now = (  # of each actor: time and firings in an iteration, and the unit of the time
+        {name: (work, graph.repetitions[name], graph.time) for name, work in graph.work.items()}
+        for graph in (other.findings, findings)
     )
     rows, same = [], 0
     for name in dict.fromkeys([*now, *before]):
@@ -487,19 +492,12 @@ def _differing_actors(graph: GraphFindings, other: Compared, noun: str) -> Itera
         if old == new:
             same += 1
             continue
-        cells = [Cell(text=name)]
-        for work in (old, new):
-            cells.append(
-                Cell(text="not there")
-                if work is None
-                else Cell(
-                    text=f"{_work(work[0], graph.time)} in {counted(work[1], 'firing')}",
-                    value=work[0],
-                )
-            )
-        difference = "new" if old is None else "gone" if new is None else change(old[0], new[0])
-        cells.append(Cell(text=difference))
-        rows.append(Row(cells=tuple(cells), is_marked=name in graph.critical_actors))
+        if old is None or new is None:
+            difference = "new" if old is None else "gone"
+        else:
+            difference = change(old[0], new[0]) if old[2] == new[2] else ""
+        cells = (Cell(text=name), _work_cell(old), _work_cell(new), Cell(text=difference))
+        rows.append(Row(cells=cells, is_marked=name in findings.critical_actors))
     yield element("h3", f"What differs, {noun} by {noun}")
     if not rows:
         yield element("p", f"Nothing: all {counted(same, noun)} do the same work.")
@@ -509,8 +507,12 @@ def _differing_actors(graph: GraphFindings, other: Compared, noun: str) -> Itera
     yield sortable("differences", noun, titles, rows)
 
 
-def _work(time: Fraction, unit: str) -> str:
-    return duration(time, unit) if unit == "ns" else exact(time)
+def _work_cell(work: tuple[Fraction, int, str] | None) -> Cell:
+    if work is None:
+        return Cell(text="not there")
+    time, firings, unit = work
+    shown = duration(time, unit) if unit == "ns" else exact(time)
+    return Cell(text=f"{shown} in {counted(firings, 'firing')}", value=time)
 
 
 class ReadFile(NamedTuple):
@@ -523,7 +525,7 @@ class ReadFile(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
-    """The origin of a page. terms: further names and values, such as the size of an element."""
+    """The origin of a page. terms: names and values of assumptions, such as the size of an element."""
 
     command: str
     version: str
@@ -532,13 +534,13 @@ class Origin:
 
 
 def origin_section(origin: Origin) -> Section:
-    """Return command, version, files and terms: what it takes to make the page again."""
+    """Return command, version, files and terms, from which the page can be made again."""
     rows: list[tuple[str, Part]] = [
         ("command", element("code", origin.command)),
         ("version", f"csdf {origin.version}"),
     ]
     for source in origin.sources:
-        said = f"{source.name}, {counted(source.size, 'byte')}, SHA-256 "
-        rows.append(("input file", [said, element("code", source.digest)]))
+        file = f"{source.name}, {counted(source.size, 'byte')}, SHA-256 "
+        rows.append(("input file", [file, element("code", source.digest)]))
     cells = [(element("dt", name), element("dd", text)) for name, text in (*rows, *origin.terms)]
     return Section("origin", "Made from", element("dl", cells, class_="origin"))

@@ -27,11 +27,15 @@ class PageVerdict(NamedTuple):
 
 
 class Figure(NamedTuple):
-    """A number that two pages may be compared by; value: None where there is no number."""
+    """A number by which two pages are compared, and its text.
+
+    value: None where no number is known. unit: figures of different units have no difference.
+    """
 
     title: str
     value: Fraction | None
     text: str
+    unit: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,11 +54,11 @@ class Contribution:
 class PageFrame:
     """The text of a page around its part about a graph.
 
-    name: the title of the page; kind: words before the size of the graph. lead: the first part of the
-    summary, before and after: sections. has_actors: whether the actors have a table. data: for
-    scripts. said: lines for the terminal; is_no: whether the answer to the user's question is "no".
-    verdict: for the banner, where it is not about the graph. figures: what
-    two pages are compared by, besides the figures of the graph. noun: what an actor is to the reader.
+    name: the title of the page; kind: words before the size of the graph. lead: the summary; if it is
+    empty, the summary is that of the graph. before, after: sections. has_actors: whether actors have
+    a table. data: for scripts. said: lines for the terminal. verdict: for the banner, where it is not
+    about the graph. figures: for a comparison, in addition to those of the graph. noun: the name of an
+    actor for the reader, such as "layer". is_no: whether the answer to the user's question is "no";
     is_unknown: whether that answer was not found in time.
     """
 

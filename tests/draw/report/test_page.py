@@ -9,8 +9,9 @@ from csdf.analysis.throughput import throughput
 from csdf.draw.graph_drawing import EXCERPT, MOST_ACTORS
 from csdf.draw.report.advice import best_buy, front_data, status_in_words
 from csdf.draw.report.findings import FasterActor, GraphFindings
-from csdf.draw.report.markup import MOST_ROWS
-from csdf.draw.report.page import Origin, ReadFile, report_page
+from csdf.draw.report.markup import MOST_ROWS, Cell, Row, sortable
+from csdf.draw.report.page import Compared, Origin, ReadFile, report_page
+from csdf.draw.report.sections import PageFrame
 from csdf.model.builder import GraphBuilder
 from csdf.search.pareto import ParetoFront, ParetoPoint
 from tests.draw.report.html_reader import ReadPage
@@ -153,7 +154,25 @@ def test_a_table_of_too_many_rows_says_how_many_are_left_out():
     for number in range(MOST_ROWS + 5):
         builder.actor(f"a{number}", 1)
     page = ReadPage(report_page(findings(builder.graph())))
+    assert f"first {MOST_ROWS} of {MOST_ROWS + 5} actors" in page.texts["actors-count"]
     assert "5 more are left out" in page.texts["actors-count"]
+
+
+def test_a_table_without_scripts_says_how_many_rows_are_left_out():
+    rows = [Row(cells=(Cell(text=str(number)),)) for number in range(MOST_ROWS + 5)]
+    assert "5 more are left out" in sortable("fifos", "FIFO", ["FIFO"], rows, is_live=False)
+
+
+def test_numbers_in_different_units_have_no_difference():
+    frames = front((11, 12), lower=11)
+    graph = findings(ring(), time="ns", unit="bytes", front=frames)
+    for time, unit, is_same in (("ns", "bytes", True), ("time units", "tokens", False)):
+        before = findings(ring(times=(2, 5)), time=time, unit=unit, front=frames)
+        other = Compared(("before", "now"), before, PageFrame(name="before"))
+        page = ReadPage(report_page(graph, other=other))
+        assert ("-28.6%" in page.texts["compared"]) == is_same
+        assert ("-40%" in page.texts["differences"]) == is_same
+        assert ("before" in page.data) == is_same
 
 
 def test_a_page_says_what_it_was_made_from():
