@@ -188,6 +188,22 @@ def test_branches_and_several_outputs_are_kept(tmp_path):
     assert [one.name for one in again.inputs] == ["a", "b"]
 
 
+@pytest.mark.parametrize("given", [("state", "cell"), ("cell",), ("state",)])
+def test_states_of_a_recurrence_that_are_inputs_are_read(given, tmp_path):
+    builder = NetworkBuilder("states")
+    sources = [builder.input(dims, name=name) for name, dims in zip(
+        ("frames", *given), [(7, 1, 3), *[(1, 1, 5)] * len(given)], strict=True)]  # fmt: skip
+    operator = op.Recurrence(kind="lstm", units=5, given=given, has_state="state" not in given)
+    builder.output(builder.add(operator, *sources))
+    network = builder.network()
+    check_the_runtime_agrees(Model(network=network, weights=random_weights(network, 1)), tmp_path)
+
+
+def test_a_limit_of_cells_is_refused():
+    with pytest.raises(InvalidNetwork, match="'the layer': a recurrence with a limit of its cells"):
+        onnx_bytes(one_layer(op.Recurrence(kind="lstm", units=5, cell_limit=3.0), (7, 1, 3)))
+
+
 def test_elements_at_positions_of_the_frame_are_kept(tmp_path):
     builder = NetworkBuilder("points")
     values, other = builder.input((4, 3, 5), name="a"), builder.input((7, 6), name="b")
