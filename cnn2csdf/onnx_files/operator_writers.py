@@ -196,15 +196,17 @@ def _recurrence(operator: op.Recurrence, nodes: OperatorNodes) -> str:
     attributes: dict[str, Any] = {"hidden_size": operator.units, "direction": operator.direction}
     if operator.kind == "gru":
         attributes["linear_before_reset"] = int(operator.resets_after)
-    sequence, *states = (
+    sequence, *initial = (
         nodes.node("Reshape", tensor, nodes.integers("frames", *shape.dims))
         for tensor, shape in zip(nodes.inputs, nodes.shapes, strict=True)
     )
-    given = dict(zip(operator.given, states, strict=True))
+    states = dict(zip(operator.given, initial, strict=True))
     operands = []
     for role in ("matrix", "recurrent matrix", "bias", "lengths", "state", "cell"):
         constant = nodes.weights.get(role)
-        operands.append(given.get(role, "") if constant is None else nodes.constant(role, constant))
+        operands.append(
+            states.get(role, "") if constant is None else nodes.constant(role, constant)
+        )
     while not operands[-1]:
         operands.pop()
     result = nodes.node(
