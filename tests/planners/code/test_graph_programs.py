@@ -15,6 +15,7 @@ from csdf.generation import GraphShape, random_graph
 from csdf.io.graph_files import read_graph
 from csdf.model.builder import GraphBuilder
 from csdf.time_limit import Stop
+from planners.code.graph.interleaving import downstream_first, short_loops
 from planners.code.graph.looped import (
     ORDERS,
     Fire,
@@ -23,7 +24,7 @@ from planners.code.graph.looped import (
     firing_counts,
     in_words,
 )
-from planners.code.graph.planning import downstream_first, planned_graph, short_loops
+from planners.code.graph.planning import planned_graph
 from planners.code.graph.program import graph_program, write_graph_program
 from tests.planners.code.compiling import COMPILER, FLAGS, SANITIZERS, needs_compiler, program
 
@@ -289,6 +290,18 @@ def test_nested_loops_of_a_chain_are_the_published_ones():
     rates = ((1, 1), (2, 3), (2, 7), (8, 7), (5, 1))
     planned = planned_graph(chain(*rates), order="single-appearance")
     assert sum(one.capacity for one in planned.rings) == 264
+
+
+def test_a_chain_of_many_actors_in_a_loop_is_scheduled():
+    builder = GraphBuilder()
+    for number in range(600):
+        builder.actor(f"a{number}", 1)
+    for number in range(599):
+        builder.channel(f"a{number}", 1 if number else 2, f"a{number + 1}", 1)
+    planned = planned_graph(builder.graph(), order="single-appearance")
+    counts = firing_counts(planned.schedule)
+    assert (counts["a0"], counts["a599"], len(counts)) == (1, 2, 600)
+    assert planned.arena_bytes <= 600 * 8
 
 
 def test_two_rates_need_what_is_least_in_any_order_by_demand():
