@@ -1,5 +1,9 @@
 """Flattening of a PREESM graph: the graphs within its actors become part of one graph.
 
+An actor may stand for a graph of another file. Such a graph, or the outermost, is a level. A FIFO to a
+port of this actor continues inside, at the interface of the same name: both have the end (full name of
+the actor, port). The full name of an actor has the names of all enclosing actors: `outer/inner/fft`.
+
 `FlattenedGraph` computes the parameters, rates and firings of one level; `Flattening` connects the
 levels through their interfaces.
 """
@@ -11,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from itertools import zip_longest
+from itertools import product, zip_longest
 from math import gcd, lcm
 
 from csdf.errors import UnreadableFile, counted
@@ -30,10 +34,11 @@ from csdf.io.preesm.scenario import PiScenario
 from csdf.model.exact import MalformedText, shown
 
 MOST_ACTORS = 100_000
-MOST_LEVELS = 20
+MOST_LEVELS = 20  # within one another
 MOST_GRAPHS = 10_000
 MOST_PHASES = 100_000  # firings in an iteration of an actor at a local delay
 MOST_MOVES = 2_000_000  # firings at all local delays together
+SET_OUTSIDE = "cfg_in_iface"  # the kind of a parameter that the enclosing graph sets
 
 End = tuple[str, str]  # an actor, or an actor that stands for a graph, and its port
 
@@ -84,22 +89,23 @@ class Flattening:
         self._scenario = scenario
         self._most = maximum
         self._assume_zero_times = assume_zero_times
-        self._outputs: list[End] = []
-        self._onward: dict[End, tuple[End, int, PreesmFifo, PiGraph]] = {}  # where fifos lead
+        self._outputs: list[End] = []  # of actors, at which paths begin
+        # By source, the target of each FIFO and the tokens of its delay.
+        self._fifo_from: dict[End, tuple[End, int, PreesmFifo, PiGraph]] = {}
         self._ends: set[tuple[str, str, str]] = set()  # source or target, node, port
         self._files: dict[str, PiGraph] = {}
         self._graphs = 0
         self._moves = 0
-        self._add(document, {}, (), 0)
+        self._add_level(FlattenedGraph(document, scenario, {}, ()))
 
     def paths(self) -> Iterator[Path]:
         """Yield the paths from actor to actor, by their sources."""
-        left = len(self._onward)
+        left = len(self._fifo_from)
         for source in self._outputs:
-            target, tokens, fifo, graph = self._onward[source]
+            target, tokens, fifo, graph = self._fifo_from[source]
             left -= 1
             while target not in self.rates:
-                target, more, _, _ = self._onward[target]
+                target, more, _, _ = self._fifo_from[target]
                 tokens += more
                 left -= 1
             yield Path(
@@ -107,14 +113,12 @@ class Flattening:
                 line=fifo.line,
             )  # fmt: skip
         if left:
-            _, _, fifo, graph = next(iter(self._onward.values()))
+            _, _, fifo, graph = next(iter(self._fifo_from.values()))
             raise graph.refusal(fifo.line, "fifos lead from interface to interface for ever")
 
-    def _add(
-        self, graph: PiGraph, given: Mapping[str, Fraction], above: tuple[str, ...], depth: int
-    ) -> FlattenedGraph:
-        """Collect the actors and FIFOs of a level; above: the actors that enclose it."""
-        level = FlattenedGraph(graph, given, self._scenario)
+    def _add_level(self, level: FlattenedGraph) -> None:
+        """Collect the actors and FIFOs of a level, and of the levels within it."""
+        graph = level.graph
         connected = {end for fifo in graph.fifos for end in (fifo.source, fifo.target)}
         for node in graph.nodes.values():
             connected |= {end for end in (node.setter, node.getter) if end is not None}
@@ -125,9 +129,9 @@ class Flattening:
                         port_of_node.line, f"port {shown(port)} of {shown(node.name)} has no fifo"
                     )
             if node.refinement is not None:
-                self._add_within(level, node, above, depth)
+                self._add_refinement(level, node)
             elif node.kind in ("actor", *SPECIAL):
-                self._add_actor(level, node, above)
+                self._add_actor(level, node)
         delays = {fifo.delay_node for fifo in graph.fifos}
         for node in graph.nodes.values():
             if (node.setter or node.getter) and node.name not in delays:
@@ -137,14 +141,11 @@ class Flattening:
         for fifo in graph.fifos:
             delay = None if fifo.delay_node is None else graph.nodes[fifo.delay_node]
             if delay is not None and delay.starts_anew:
-                self._add_flows(level, fifo, delay, above)
+                self._add_flows(level, fifo, delay)
             else:
-                self._add_fifo(level, fifo, above)
-        return level
+                self._add_fifo(level, fifo)
 
-    def _add_flows(
-        self, level: FlattenedGraph, fifo: PreesmFifo, delay: PreesmNode, above: tuple[str, ...]
-    ) -> None:
+    def _add_flows(self, level: FlattenedGraph, fifo: PreesmFifo, delay: PreesmNode) -> None:
         """Add the token flows of a FIFO with a local delay: its queue begins anew in each iteration.
 
         The queue holds the tokens of the delay, then those of the producer. The consumer takes the
@@ -157,29 +158,27 @@ class Flattening:
             "setter": delay.setter, "source": fifo.source, "target": fifo.target,
             "getter": delay.getter,
         }  # fmt: skip
-        moved = self._queue_intervals(level, ends, fifo, delay, above)
-        for giver, taker in (
-            ("setter", "target"), ("setter", "getter"), ("source", "target"), ("source", "getter"),
-        ):  # fmt: skip
-            source, target = ends[giver], ends[taker]
+        moved = self._queue_intervals(level, ends, fifo, delay)
+        for writer, reader in product(("setter", "source"), ("target", "getter")):
+            source, target = ends[writer], ends[reader]
             if source is None or target is None:
                 continue
-            produced, consumed = moved[giver], moved[taker]
+            produced, consumed = moved[writer], moved[reader]
             shared = max(produced[0][0], consumed[0][0]), min(produced[-1][1], consumed[-1][1])
             if shared[0] < shared[1]:
                 self.flows.append(
                     Flow(
-                        source=("/".join((*above, source[0])), source[1]),
-                        target=("/".join((*above, target[0])), target[1]),
+                        source=(level.full_name(source[0]), source[1]),
+                        target=(level.full_name(target[0]), target[1]),
                         production=_overlaps(produced, shared),
                         consumption=_overlaps(consumed, shared),
                         type=fifo.type,
                     )
                 )
-        # These outputs lead to no path from actor to actor.
+        # At these outputs begins a flow, and no path from actor to actor.
         for source in (fifo.source, delay.setter):
             if source is not None:
-                self._outputs.remove(("/".join((*above, source[0])), source[1]))
+                self._outputs.remove((level.full_name(source[0]), source[1]))
 
     def _queue_intervals(
         self,
@@ -187,7 +186,6 @@ class Flattening:
         ends: Mapping[str, End | None],
         fifo: PreesmFifo,
         delay: PreesmNode,
-        above: tuple[str, ...],
     ) -> dict[str, list[tuple[int, int]]]:
         """Return, for each end, the interval of queue positions that each of its firings moves."""
         firings = level.firings
@@ -206,10 +204,12 @@ class Flattening:
         for role, end in ends.items():
             if end is None:
                 continue
-            node, name = level.graph.nodes[end[0]], "/".join((*above, end[0]))
+            node, name = level.graph.nodes[end[0]], level.full_name(end[0])
             rate, count = level.rate(*end), firings.get(end[0], 1)
-            subject = f"{role} {shown(end[0])}"
-            subject = f"delay {shown(delay.name)} starts anew in each iteration, and its {subject}"
+            subject = (
+                f"delay {shown(delay.name)} starts anew in each iteration, and its {role} "
+                f"{shown(end[0])}"
+            )
             if node.refinement is not None or node.kind in INTERFACES:
                 message = f"{subject} is no plain actor, which is not read"
                 raise level.graph.refusal(delay.line, message)
@@ -234,8 +234,8 @@ class Flattening:
             self.phases[name] = count
         return intervals
 
-    def _add_actor(self, level: FlattenedGraph, node: PreesmNode, above: tuple[str, ...]) -> None:
-        name = "/".join((*above, node.name))
+    def _add_actor(self, level: FlattenedGraph, node: PreesmNode) -> None:
+        name = level.full_name(node.name)
         if len(self.times) >= MOST_ACTORS:
             raise level.graph.refusal(node.line, f"more than {MOST_ACTORS} actors")
         if name in self.times:
@@ -247,6 +247,7 @@ class Flattening:
                 self._outputs.append((name, port))
 
     def _times(self, level: FlattenedGraph, node: PreesmNode, name: str) -> dict[str, Fraction]:
+        """Return the duration of an actor on each type of processor; name: its full name."""
         times = {}
         for processor, (text, line) in self._scenario.times.get(name, {}).items():
             where = f"{self._scenario.file}:{line}: time of {shown(node.name)}:"
@@ -266,13 +267,11 @@ class Flattening:
             )
         return times or {"": Fraction(0)}
 
-    def _add_within(
-        self, level: FlattenedGraph, node: PreesmNode, above: tuple[str, ...], depth: int
-    ) -> None:
+    def _add_refinement(self, level: FlattenedGraph, node: PreesmNode) -> None:
         """Flatten the graph that an actor stands for."""
         graph, file = level.graph, node.refinement or ""
         self._graphs += 1
-        if depth == MOST_LEVELS or self._graphs > MOST_GRAPHS:
+        if len(level.enclosing) == MOST_LEVELS or self._graphs > MOST_GRAPHS:
             maximum = f"{MOST_LEVELS} graphs within one another, or {MOST_GRAPHS} in all"
             raise graph.refusal(node.line, f"{shown(node.name)}: more than {maximum}")
         path = found_file(file, graph.file)
@@ -285,7 +284,9 @@ class Flattening:
         if path not in self._files:
             self._files[path] = parse_document(files.read_found(path, self._most), path, self._most)
         inner = self._files[path]
-        below = self._add(inner, level.ports_set(node.name), (*above, node.name), depth + 1)
+        parameters = level.ports_set(node.name)
+        below = FlattenedGraph(inner, self._scenario, parameters, (*level.enclosing, node.name))
+        self._add_level(below)
         below.require_whole_firings()
         interfaces = {node.name: node for node in inner.nodes.values() if node.kind in INTERFACES}
         if interfaces.keys() != node.ports.keys():
@@ -313,12 +314,12 @@ class Flattening:
                     f"{counted(outside, 'token')}, the interface of its graph {inside}",
                 )
 
-    def _add_fifo(self, level: FlattenedGraph, fifo: PreesmFifo, above: tuple[str, ...]) -> None:
-        # An interface has the name of the actor and its port, which both sides share.
+    def _add_fifo(self, level: FlattenedGraph, fifo: PreesmFifo) -> None:
+        # An interface is the port of the enclosing actor: both have the same end.
         source, target = (
-            ("/".join(above), name)
+            ("/".join(level.enclosing), name)
             if level.graph.nodes[name].kind in INTERFACES
-            else ("/".join((*above, name)), port)
+            else (level.full_name(name), port)
             for name, port in (fifo.source, fifo.target)
         )
         tokens = 0
@@ -327,7 +328,7 @@ class Flattening:
             tokens = level.natural(fifo.delay, at, fifo.line, "delay")
         self._connect(level, ("source", *source), fifo.line)
         self._connect(level, ("target", *target), fifo.line)
-        self._onward[source] = (target, tokens, fifo, level.graph)
+        self._fifo_from[source] = (target, tokens, fifo, level.graph)
 
     def _connect(self, level: FlattenedGraph, end: tuple[str, str, str], line: int) -> None:
         """Record the end of a FIFO: (side, node, port). An interface has a FIFO on each side."""
@@ -343,17 +344,22 @@ def _overlaps(intervals: list[tuple[int, int]], shared: tuple[int, int]) -> tupl
     return tuple(max(0, min(end, shared[1]) - max(begin, shared[0])) for begin, end in intervals)
 
 
-SET_OUTSIDE = "cfg_in_iface"
-
-
 class FlattenedGraph:
-    """A graph, or the graph within an actor: parameters and rates as numbers.
+    """The outermost graph, or the graph within an actor: parameters and rates as numbers.
 
-    given: the parameters that the graph around it sets.
+    given: the parameters that the enclosing graph sets. enclosing: the actors that this graph is
+    within, the outermost first.
     """
 
-    def __init__(self, graph: PiGraph, given: Mapping[str, Fraction], scenario: PiScenario) -> None:
+    def __init__(
+        self,
+        graph: PiGraph,
+        scenario: PiScenario,
+        given: Mapping[str, Fraction],
+        enclosing: tuple[str, ...],
+    ) -> None:
         self.graph = graph
+        self.enclosing = enclosing
         self._given = given
         self._scenario = scenario
         self._values: dict[str, Fraction] = {}
@@ -361,9 +367,13 @@ class FlattenedGraph:
             if node.kind in ("param", SET_OUTSIDE):
                 self._find(node)
 
+    def full_name(self, node: str) -> str:
+        """Return the name of a node after those of the enclosing actors."""
+        return "/".join((*self.enclosing, node))
+
     def _find(self, first: PreesmNode) -> None:
         """Compute the value of a parameter, after the values that it depends on, depth first."""
-        waiting, open_names = [first], set()
+        waiting, open_names = [first], set()  # open: its parameters are being computed
         while waiting:
             node = waiting[-1]
             if node.name in self._values:
@@ -475,7 +485,7 @@ class FlattenedGraph:
         for first in sorted(steps, key=lambda name: self.graph.nodes[name].kind not in INTERFACES):
             if first in firings:
                 continue
-            part = {first: Fraction(1)}
+            part = {first: Fraction(1)}  # of a connected component
             waiting = [first]
             while waiting:
                 name = waiting.pop()
