@@ -1,9 +1,12 @@
-"""Our answers compared with those of another tool: whether they agree, and why not.
+"""Comparison of our answers with those of another tool: whether they agree, and why not.
 
-A difference is explained by an experiment, where there is one. Either the tool is asked again about a
-graph that lacks the suspected cause, and both agree there; or the tool's own throughput analysis is
-asked about a storage distribution of either front, and says what ours says. Without such a proof a
-difference is listed as open. `ours` are our answers, `theirs` those of the tool.
+`ours` are our answers, `theirs` those of the tool. A difference is explained by an experiment. Either
+the tool is asked again about a graph without the suspected cause, and both answers agree. Or, for
+fronts, the tool's own throughput analysis computes our throughput for a storage distribution of one of
+the fronts. A difference that no experiment explains is open.
+
+Tools print about six digits; numbers agree if they are equal to within 1/100,000 (`DIGITS`). A tool may
+count several iterations as one: its `factor` of a graph is this number of iterations.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 from csdf.analysis.bound_channels import unlimited_actors, with_capacities, without_auto_concurrency
@@ -43,17 +47,17 @@ from csdf.search.pareto import ParetoFront
 from csdf.search.trade_off import pareto_front
 from csdf.time_limit import Stop
 
-DIGITS = Fraction(1, 100_000)  # a number of six digits is known to within this part of itself
+DIGITS = Fraction(1, 100_000)  # relative difference at which numbers of six digits agree
 AGREES, DIFFERS, NO_ANSWER, NOT_ASKED = "agrees", "differs", "no answer", "not asked"
 VERDICTS = (AGREES, DIFFERS, NO_ANSWER, NOT_ASKED)
-TRIED = 4  # points of a front that a tool is asked about by themselves
-SHOWN = 3  # points of a front that are named
-SHORT = 5.0  # seconds for an experiment, at most
+TRIED = 4  # points of a front whose throughput the tool computes in an experiment
+SHOWN = 3  # points of a front, or actors of a vector, in a verdict
+SHORT = 5.0  # maximum seconds of an experiment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict(Shown):
-    """The answer of a tool to a question, and ours. reason: of a difference, or a remark.
+    """The answers of a tool and ours to a question. reason: of a difference, or a note.
 
     A difference without a reason is open. seconds: of the tool, its start included; own_seconds: ours.
     """
@@ -80,8 +84,6 @@ class Ours:
     def __init__(self, graph: Graph, stop: Stop, seconds: float) -> None:
         self.graph = graph
         self._stop, self._seconds = stop, seconds
-        self._front: ParetoFront | None = None
-        self._speed: Fraction | str | None = ""
         self.seconds: dict[str, float] = {}  # by questions
         begin = time.perf_counter()
         try:
@@ -90,23 +92,21 @@ class Ours:
             self.repetitions = None
         self.seconds[REPETITIONS] = time.perf_counter() - begin
 
-    @property
+    @cached_property
     def speed(self) -> Fraction | None:
         """The throughput: 0 for a deadlock, None for no limit. Raises GaveUp."""
-        if isinstance(self._speed, str):
-            begin = time.perf_counter()
-            self._speed = throughput(self.graph, budget=self._limited()).throughput
-            self.seconds[THROUGHPUT] = self.seconds[MCM] = time.perf_counter() - begin
-        return self._speed
+        begin = time.perf_counter()
+        speed = throughput(self.graph, budget=self._limited()).throughput
+        self.seconds[THROUGHPUT] = self.seconds[MCM] = time.perf_counter() - begin
+        return speed
 
-    @property
+    @cached_property
     def front(self) -> ParetoFront:
-        """The front; perhaps not complete."""
-        if self._front is None:
-            begin = time.perf_counter()
-            self._front = pareto_front(self.graph, budget=self._limited())
-            self.seconds[FRONT] = time.perf_counter() - begin
-        return self._front
+        """The Pareto front; incomplete if the time limit ended its search."""
+        begin = time.perf_counter()
+        front = pareto_front(self.graph, budget=self._limited())
+        self.seconds[FRONT] = time.perf_counter() - begin
+        return front
 
     def _limited(self) -> Stop:
         self._stop.look()
@@ -175,6 +175,7 @@ class _Comparison:
         return path
 
     def _verdict(self, path: str, *, is_plain: bool) -> Verdict:
+        """Return the verdict on a file. is_plain: whether the graph was written anew for the tools."""
         refusal = self._refusal()
         if refusal is not None:
             return self._with_verdict(NOT_ASKED, reason=refusal)
@@ -201,7 +202,7 @@ class _Comparison:
         return replace(answered, seconds=round(spent, 6), own_seconds=round(own_seconds, 6))
 
     def _refusal(self) -> str | None:
-        """Why the question is not asked."""
+        """Return why the question is not asked; None if it is."""
         repetitions = self.ours.repetitions
         if repetitions is None:
             return None if self.question == REPETITIONS else "the graph is inconsistent"
@@ -234,9 +235,7 @@ class _Comparison:
 
     def _repetitions(self, path: str) -> Verdict:
         repetitions = self.ours.repetitions
-        factor = (
-            Fraction(1) if repetitions is None else self.program.factor(self.graph, repetitions)
-        )
+        factor = Fraction(1) if repetitions is None else self._factor(self.graph)
         theirs = self.program.repetitions(self._ask(REPETITIONS, path), self.graph, factor)
         if repetitions is None:
             return self._with_verdict(DIFFERS, "inconsistent", _vector(theirs))
@@ -249,10 +248,10 @@ class _Comparison:
 
     def _throughput(self, path: str) -> Verdict:
         ours = self.ours.speed
-        theirs = self.program.throughput(self._ask(THROUGHPUT, path), self._factor(self.graph))
+        factor = self._factor(self.graph)
+        theirs = self.program.throughput(self._ask(THROUGHPUT, path), factor)
         is_equal = _equal_speeds(ours, theirs.value)
         note = ""
-        factor = self._factor(self.graph)
         if is_equal and factor != 1 and ours:
             note = f"it prints {theirs.printed}, {factor} times less"
         return self._with_verdict(
@@ -306,14 +305,17 @@ class _Comparison:
         return self._with_verdict(
             DIFFERS,
             _points(missed or shown_ours),
-            _points(better or _at_sizes(theirs, missed)),
+            _points(better or _as_fast(theirs, missed)),
             self._front_reason(missed, better),
         )
 
     def _front_reason(
         self, missed: Sequence[ReportedPoint], better: Sequence[ReportedPoint]
     ) -> str:
-        """Ask the tool about single distributions; empty where that explains nothing."""
+        """Return why fronts differ, by the tool's own throughput of single distributions; or "".
+
+        missed: our points that the tool lacks; better: its points that our front excludes.
+        """
         if better:
             for point in better[:TRIED]:
                 own_speed = self._own_speed_of(point)
@@ -349,7 +351,7 @@ class _Comparison:
             return None
 
     def _their_speed_at(self, capacities: Mapping[str, int]) -> Speed | None:
-        """The throughput that the tool's own analysis gives our graph in these capacities."""
+        """Return the throughput that the tool's own analysis computes for these capacities."""
         names = {channel.name for channel in self.graph.channels if not channel.is_self_loop}
         within = {name: size for name, size in capacities.items() if name in names}
         return self._their_speed(with_capacities(self.graph, within))
@@ -363,17 +365,16 @@ class _Comparison:
         except (NoAnswer, Inconsistent):
             return None
 
-    def _reason(self, found: Verdict, *, is_plain: bool) -> str:
-        """Why the answers differ, by the size of the numbers or an experiment; empty where unknown."""
+    def _reason(self, verdict: Verdict, *, is_plain: bool) -> str:
+        """Return why answers differ, by the size of numbers or an experiment; "" if unknown."""
         largest = self._largest()
         if largest > self.program.limit:
             bits = self.program.limit.bit_length() + 1
             return f"its numbers have {bits} bits, and this graph needs {_shortened(largest)}"
         if self.question == REPETITIONS:
             return ""
-        if found.theirs.endswith("(inf)") and self.question == THROUGHPUT:
-            speed = self.ours.speed
-            if speed == 0:
+        if verdict.theirs.endswith("(inf)") and self.question == THROUGHPUT:
+            if self.ours.speed == 0:
                 return "it prints inf for a deadlock"
             without = _without_self_loops(self.graph)
             with suppress(CsdfError):
@@ -386,7 +387,7 @@ class _Comparison:
         return ""
 
     def _largest(self) -> int:
-        """The largest number that an analysis has to hold: of firings, tokens or time."""
+        """Return the largest number of firings or tokens that an analysis has to store."""
         repetitions = self.ours.repetitions or {}
         factor = self.program.factor(self.graph, repetitions) if repetitions else Fraction(1)
         numbers = [int(count * factor) for count in repetitions.values()]
@@ -397,6 +398,7 @@ class _Comparison:
         return max(numbers, default=0)
 
     def _experiments(self, *, is_plain: bool) -> Iterator[tuple[str, Graph]]:
+        """Yield graphs without a suspected cause, each with the reason if both agree on the graph."""
         graph = self.graph
         if not is_plain:
             yield "it reads the file otherwise: about the graph written anew both agree", graph
@@ -421,7 +423,7 @@ class _Comparison:
             )
 
     def _agree_on(self, graph: Graph) -> bool:
-        """Whether both agree about another graph, in the same question."""
+        """Whether both agree about another graph in the same question."""
         ours = Ours(graph, Stop(), min(SHORT, self._seconds))
         path = os.path.join(self._folder, "changed.xml")
         write_graph(path, replace(graph, origin=None), capacities="reverse")
@@ -435,7 +437,7 @@ class _Comparison:
 
 
 def _kind_of(graph: Graph) -> str:
-    """The type that the file of a graph says; its actors may have one phase in a file of type csdf."""
+    """Return the type in the file of a graph: a file of type csdf may have one phase per actor."""
     match = re.search(r"""<sdf3\b[^>]*\btype\s*=\s*["'](\w+)""", graph.origin or "")
     return graph.kind if match is None else match[1]
 
@@ -460,7 +462,7 @@ def _equal_speeds(ours: Fraction | None, theirs: Fraction | None) -> bool:
 
 
 def _dominant(points: Sequence[ReportedPoint]) -> list[ReportedPoint]:
-    """The Pareto-optimal points, by size; equal to six digits is no improvement."""
+    """Return the Pareto-optimal points, by size; a point equal to six digits is no improvement."""
     dominant: list[ReportedPoint] = []
     for point in sorted(points, key=lambda point: (point.size, -point.speed)):
         if not dominant or point.speed > dominant[-1].speed * (1 + DIGITS):
@@ -469,7 +471,7 @@ def _dominant(points: Sequence[ReportedPoint]) -> list[ReportedPoint]:
 
 
 def _gaps(points: Sequence[ReportedPoint], others: Sequence[ReportedPoint]) -> list[ReportedPoint]:
-    """The points of one front whose throughput the other reaches with no such size."""
+    """Return the points whose throughput the other front reaches only with a larger size."""
     best = sorted(others, key=lambda point: point.size)
     missed, at, fastest = [], 0, Fraction(0)
     for point in sorted(points, key=lambda point: point.size):
@@ -481,15 +483,17 @@ def _gaps(points: Sequence[ReportedPoint], others: Sequence[ReportedPoint]) -> l
     return missed
 
 
-def _at_sizes(
-    points: Sequence[ReportedPoint], sizes: Sequence[ReportedPoint]
+def _as_fast(
+    points: Sequence[ReportedPoint], missed: Sequence[ReportedPoint]
 ) -> list[ReportedPoint]:
-    """The next points of a front from the sizes of these points on."""
-    points_of_size = []
-    for point in sizes[:SHOWN]:
+    """Return the smallest points that are as fast as each of the missed points."""
+    smallest = {}
+    for point in missed[:SHOWN]:
         enough = [p for p in points if p.speed > point.speed or _equal(point.speed, p.speed)]
-        points_of_size += [min(enough, key=lambda p: p.size)] if enough else []
-    return list({(point.size, point.speed): point for point in points_of_size}.values())
+        if enough:
+            counterpart = min(enough, key=lambda p: p.size)
+            smallest[counterpart.size, counterpart.speed] = counterpart
+    return list(smallest.values())
 
 
 def _points(points: Sequence[ReportedPoint]) -> str:
