@@ -139,7 +139,7 @@ Merged = tuple[Layer, Mapping[str, Array] | None]
 
 
 def merging(merge: Callable[[Draft, Layer, Layer], Merged | None]) -> Rule:
-    """Return the rule that merges a layer into the layer before it, of which it is the only consumer.
+    """Return the rule that merges the only consumer of a layer into this layer.
 
     merge: of a draft, the layer before and the layer; returns the merged layer, or None.
     """

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from math import lcm, prod
 from typing import Literal, Self
 
@@ -110,8 +109,8 @@ class Output(RowMove):
 class Previous(Input):
     """The numbers that a variable holds when a frame begins.
 
-    begin: each number of the first frame, as it is stored;
-    None where they differ: then they are parameters.
+    begin: the number with which the variable is filled before the first frame, as it is stored; None
+    if the numbers differ, and are parameters.
     """
 
     is_state = True
@@ -131,7 +130,7 @@ class Previous(Input):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Next(Output):
-    """The numbers that a variable holds behind a frame: as many of the last rows as it has."""
+    """The numbers that a variable holds after a frame: as many of the last rows as it has."""
 
     is_state = True
     variable: str
@@ -163,7 +162,7 @@ class SameNumbers(RowByRow):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity(SameNumbers, RowMove):
-    """Nothing, at inference: dropout and its like."""
+    """The input as it is: dropout, or another layer that does nothing at inference."""
 
     is_channelwise = True
     is_view = True
@@ -178,7 +177,7 @@ class Identity(SameNumbers, RowMove):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conversion(SameNumbers):
-    """The same numbers in elements of another type: stored as integers, or real again."""
+    """The same numbers in elements of another type: as integers, or as floating-point numbers."""
 
     words = "convert"
     converts = True
@@ -203,18 +202,18 @@ class _RescaledRows:
     Source: tensorflow/tensorflow, tensorflow/lite/kernels/internal/reference/concatenation.h.
     """
 
-    stored: RowReader
+    reader: RowReader
     source: Quantization
     result: Quantization
 
     @property
     def shape(self) -> Shape:
         """Shape of the tensor."""
-        return self.stored.shape
+        return self.reader.shape
 
     def rows(self, first: int, upto: int) -> Array:
         """Return rows [first, upto), rescaled in single precision; halves round away from zero."""
-        values = self.stored.rows(first, upto)
+        values = self.reader.rows(first, upto)
         if self.source == self.result:
             return values
         # int8 tensors stored as uint8 - 128 are rescaled as uint8.
@@ -258,6 +257,7 @@ class Concatenation(MoveAlongAxis):
     axis: int = 0
 
     def kernel_loops(self, use: KernelUse) -> KernelLoops:
+        """Return the elements and the pieces: along the channels, those of each input for a pixel."""
         counts = moved_elements(use.inputs, use.output)
         counts["pieces"] = counts["places"] * (len(use.inputs) if self.axis == 0 else 1)
         return self.kernel, counts
@@ -269,7 +269,7 @@ class Concatenation(MoveAlongAxis):
     def output_dims(self, inputs: Sequence[Shape]) -> Dims:
         """Return the dims of the inputs, added up along the axis."""
         axis = self.axis
-        if not inputs or axis >= len(inputs[0].dims):
+        if not inputs or not 0 <= axis < len(inputs[0].dims):
             raise InvalidNetwork(
                 f"a concatenation along axis {axis} of {counted(len(inputs), 'input')}"
             )
@@ -277,8 +277,7 @@ class Concatenation(MoveAlongAxis):
         if len(rest) > 1 or any(axis >= len(shape.dims) for shape in inputs):
             listed = ", ".join(str(shape) for shape in inputs)
             raise InvalidNetwork(f"shapes {listed} do not fit along axis {axis}")
-        total = sum(shape.dims[axis] for shape in inputs)
-        first = inputs[0].dims
+        first, total = inputs[0].dims, sum(shape.dims[axis] for shape in inputs)
         return (*first[:axis], total, *first[axis + 1 :])
 
     def rows_needed(self, index: int, inputs: Sequence[Shape], output: Shape) -> RowsNeeded | None:
@@ -292,22 +291,19 @@ class Concatenation(MoveAlongAxis):
 
     def computed_in_integers(self, part: OutputRows, types: Types) -> Array:
         """Return integers as they are stored; those of uint8 with other scales are rescaled."""
-        result = types.output
-        sources_known = [source for source in types.inputs if source is not None]
-        is_rescaled = (
-            result is not None
-            and result.is_fixed_point
-            and all(
-                source.element is Element.UINT8 or source.is_unsigned
-                for source in (*sources_known, result)
-            )
-            and len(sources_known) == len(types.inputs)
-        )
-        if result is None or not is_rescaled:
+        all_types = (*types.inputs, types.output)
+        unsigned_types = [
+            of_tensor
+            for of_tensor in all_types
+            if of_tensor is not None
+            and (of_tensor.element is Element.UINT8 or of_tensor.is_unsigned)
+        ]
+        if len(unsigned_types) < len(all_types) or not unsigned_types[-1].is_fixed_point:
             return super(Concatenation, self).computed_in_integers(part, types)
+        *sources, result = unsigned_types
         readers = [
             _RescaledRows(reader, source, result)
-            for reader, source in zip(part.inputs, sources_known, strict=True)
+            for reader, source in zip(part.inputs, sources, strict=True)
         ]
         return self.computed(part._replace(inputs=readers))
 
@@ -330,8 +326,8 @@ class Slice(MoveAlongAxis):
 
     def output_dims(self, inputs: Sequence[Shape]) -> Dims:
         dims = only_input(self, inputs).dims
-        if self.axis >= len(dims):
-            raise InvalidNetwork(f"a slice along axis {self.axis} of {inputs[0]}")
+        if not 0 <= self.axis < len(dims) or self.start < 0 or self.step < 1:
+            raise InvalidNetwork(f"a {self.in_words()} by {self.step} of {inputs[0]}")
         length = len(range(self.start, min(self.stop, dims[self.axis]), self.step))
         return (*dims[: self.axis], length, *dims[self.axis + 1 :])
 
@@ -341,13 +337,12 @@ class Slice(MoveAlongAxis):
         return strided_row(self.start, self.step) if self.axis == 1 else same_row
 
     def formula(self, tensors: Sequence[Array], part: OutputRows) -> Array:
-        is_along_rows = part.shape.is_map and self.axis == 1  # tensors has these rows alone
+        is_along_rows = part.shape.is_map and self.axis == 1  # the tensor begins with the first row
         start, stop = (None, None) if is_along_rows else (self.start, self.stop)
         return tensors[0][*(slice(None),) * self.axis, start : stop : self.step]
 
     def in_words(self) -> str:
-        axis = "CHW"[self.axis] if self.axis < 3 else self.axis
-        return f"slice {axis} {self.start}:{self.stop}"
+        return f"slice {axis_in_words(self.axis)} {self.start}:{self.stop}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -437,6 +432,7 @@ class DepthToSpace(Move):
         return lambda row: (row // self.block, row // self.block + 1)
 
     def formula(self, tensors: Sequence[Array], part: OutputRows) -> Array:
+        """Return channels as blocks. The part may begin and end within a row of blocks."""
         (maps,), block, channels = tensors, self.block, part.shape.channels
         if self.order == "block first":
             split = maps.reshape(block, block, channels, *maps.shape[1:]).transpose(2, 3, 0, 4, 1)
@@ -483,6 +479,7 @@ class View(Move):
     def kernel_loops(self, use: KernelUse) -> KernelLoops:
         """Return the elements, and the pieces in which they are copied: within a row of both."""
         elements, rows = use.output.elements, (use.inputs[0].row_elements, use.output.row_elements)
+        # A piece ends with a row of the input or of the output; rows of both may end together.
         pieces = sum(elements // row for row in rows) - elements // lcm(*rows)
         return self.kernel, {"read": elements, "pieces": pieces}
 
@@ -616,9 +613,9 @@ class Gather(Move):
         if not 0 <= self.axis < len(dims):
             raise InvalidNetwork(f"places along axis {self.axis} of {inputs[0]}")
         size = dims[self.axis]
-        for place in self.places:
-            if not 0 <= place < size:
-                raise InvalidNetwork(f"place {place} along axis {self.axis} of {inputs[0]}")
+        for position in self.places:
+            if not 0 <= position < size:
+                raise InvalidNetwork(f"place {position} along axis {self.axis} of {inputs[0]}")
         return (*dims[: self.axis], len(self.places), *dims[self.axis + 1 :])
 
     def rows_needed(self, index: int, inputs: Sequence[Shape], output: Shape) -> RowsNeeded | None:
@@ -627,8 +624,8 @@ class Gather(Move):
             return None
         if self.axis != 1:
             return same_row
-        rises = all(before <= behind for before, behind in pairwise(self.places))
-        return (lambda row: same_row(self.places[row])) if rises else None
+        ascends = list(self.places) == sorted(self.places)
+        return (lambda row: same_row(self.places[row])) if ascends else None
 
     def formula(self, tensors: Sequence[Array], part: OutputRows) -> Array:
         places = np.array(self.places)
@@ -663,8 +660,8 @@ class GatherPoints(Operator):
     def formula(self, tensors: Sequence[Array], part: OutputRows) -> Array:
         values, positions = tensors
         index = []
-        for places, size in zip(np.moveaxis(positions, -1, 0), values.shape, strict=False):
-            numbers = places.astype(np.int64)
+        for coordinates, size in zip(np.moveaxis(positions, -1, 0), values.shape, strict=False):
+            numbers = coordinates.astype(np.int64)
             counted_from_start = np.where(numbers < 0, numbers + size, numbers)
             index.append(np.clip(counted_from_start, 0, size - 1))
         gathered: Array = values[tuple(index)]

@@ -84,7 +84,7 @@ class LocalResponseNormalization(RowByRow):
     bias: float = 1.0
 
     @property
-    def neighbours(self) -> int:
+    def channels_before(self) -> int:
         return (self.size - 1) // 2
 
     def operations(self, inputs: Sequence[Shape], output: Shape) -> int:

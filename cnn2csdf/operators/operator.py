@@ -1,15 +1,15 @@
 """The base class of all operators, and the answers that planners and writers of C ask for.
 
-An operator is asked what it does instead of which class it is. The answers are grouped in classes, all
-of which `Operator` inherits:
+An operator is asked for its properties instead of its class. The answers are grouped in classes that
+`Operator` inherits:
 
     LayerRole      inputs and outputs of the network, state variables, names in words
     Dataflow       elements of the inputs that elements of the output need
     Movement       operators that change no element: slices, transpositions, concatenations
-    Products       windows, filters, matrices, attention, reductions
     Fusion         functions of one element that join another layer
     PlanMemory     results over inputs, parts of the output, scratch
-    IntegerForm    constant arrays in C, and the arithmetic of integers
+    Products       windows, filters, matrices, attention, reductions
+    IntegerForm    constant arrays in C, and the arithmetic of integers; extends Products
     Work           multiply-accumulates, operations, loops of kernels
     Operator       shape, trained arrays, values, and variants of the operator on other tensors
 
@@ -71,14 +71,19 @@ class SlicedRange(NamedTuple):
 
 
 class Attention(NamedTuple):
-    """The product of two maps whose rows are tokens: "scores" or "values", head by head."""
+    """A product of attention of two maps whose rows are tokens.
+
+    gives: "scores", the products of queries and keys; or "values", the sums of values by weights.
+    heads: equal parts of the numbers of a token, multiplied independently of one another.
+    groups: equal ranges of tokens; each range attends to itself alone.
+    """
 
     gives: str
     heads: int
     groups: int
 
 
-Counts = dict[str, int]  # how often each loop runs in a frame
+Counts = dict[str, int]  # by the name of a loop, how often it runs in a frame
 KernelLoops = tuple[str, Counts]  # the kernel, before words for its types, and its loops
 
 
@@ -143,7 +148,8 @@ class Dataflow:
     # Whether an output element is a function of the input elements of its index, and parameters.
     is_elementwise: ClassVar[bool] = False
     reads_once: ClassVar[bool] = False  # whether it reads no element of an input twice
-    rereads_rows: ClassVar[bool] = False  # whether each output row needs many rows of input 1
+    # Whether each output row reads many rows of the second input, as products of tokens do.
+    rereads_rows: ClassVar[bool] = False
 
     def rows_needed(self, index: int, inputs: Sequence[Shape], output: Shape) -> RowsNeeded | None:
         """Return the rows of input `index` that each output row needs; None if it needs all rows."""
@@ -162,13 +168,13 @@ class Dataflow:
         return self.depends_on_all
 
     @property
-    def neighbours(self) -> int:
-        """Channels before its own that an output channel needs, within one pixel."""
+    def channels_before(self) -> int:
+        """The number of input channels before its own that an output channel reads at one pixel."""
         return 0
 
     @property
     def frames_per_output(self) -> int:
-        """The number of frames that an output is a sum over, in accumulators that are retained."""
+        """The number of frames over which an output is summed, in accumulators kept between them."""
         return 1
 
     @property
@@ -416,16 +422,17 @@ class IntegerForm(Products):
 
     @property
     def run_time_result(self) -> str | None:
-        """The result of quantising with a scale that is computed in the frame; None without it.
+        """The kind of result, if integers get their scale in each frame from their elements.
 
-        "integers", their "scale" or "zero point", or "sums" of products of such integers.
+        One of "integers", their "scale", their "zero point", and "sums" of products of such integers;
+        None for any other operator.
         """
         return None
 
     def sum_ratios(self, types: Types, output: Shape) -> list[float] | None:
-        """Return for each output channel the value of a sum of products in steps of the output.
+        """Return, for each output channel, the scale of sums of products over the scale of the output.
 
-        None where inputs, weights and output are not all quantised integers.
+        None unless inputs, weights and output are all quantised integers.
         """
         role = self.weight_role or ""
         weights, result = types.weights.get(role), types.output
@@ -516,15 +523,15 @@ class Operator(LayerRole, Dataflow, Movement, Fusion, PlanMemory, IntegerForm, W
         rules = [self.rows_needed(index, shapes, part.shape) for index in range(len(shapes))]
         tensors = []
         for reader, needed in zip(part.inputs, rules, strict=True):
-            first, upto = 0, reader.shape.rows
+            first, end = 0, reader.shape.rows
             if needed is not None:
-                first, upto = max(needed(part.begin)[0], 0), min(needed(part.end - 1)[1], upto)
-            if first < upto:
-                tensors.append(reader.rows(first, upto))
-        result_values = self.formula(tensors, part)
+                first, end = max(needed(part.begin)[0], 0), min(needed(part.end - 1)[1], end)
+            if first < end:
+                tensors.append(reader.rows(first, end))
+        computed_rows = self.formula(tensors, part)
         if rules[0] is not None:
-            return result_values
-        return rows_of_part(result_values.reshape(part.shape.dims), part)
+            return computed_rows
+        return rows_of_part(computed_rows.reshape(part.shape.dims), part)
 
     def formula(self, tensors: Sequence[Array], part: OutputRows) -> Array:
         """Return the rows of the part, or all rows, from the needed rows of the inputs.
@@ -536,27 +543,23 @@ class Operator(LayerRole, Dataflow, Movement, Fusion, PlanMemory, IntegerForm, W
     def computed_in_integers(self, part: OutputRows, types: Types) -> Array:
         """Return the rows of the part where an input or the output is quantised.
 
-        An operator that only moves elements moves integers unchanged where they have one type, or
-        are in fixed point. Without fixed point, the inputs are dequantised and the result quantised,
-        as in ONNX Runtime. Raises ExecutionError for other operators without an integer form.
+        An operator that only moves elements keeps integers as they are stored if all tensors have the
+        same type, or are integers in fixed point. Any other operator, without fixed point, dequantises
+        its inputs and quantises its result, as ONNX Runtime does. Raises ExecutionError for an operator
+        in fixed point that has no form of its own.
         """
-        types_known = [
-            types_of_operand
-            for types_of_operand in (*types.inputs, types.output)
-            if types_of_operand is not None
-        ]
-        is_one_type = {types.output, *types.inputs} == {types.output}
-        is_raw = len(types_known) == len(types.inputs) + 1 and types_known[-1].is_fixed_point
-        if self.moves and (is_one_type or is_raw):
+        all_types, result = (*types.inputs, types.output), types.output
+        is_raw = result is not None and result.is_fixed_point and None not in types.inputs
+        if self.moves and (is_raw or len(set(all_types)) == 1):
             return self.computed(part)
-        if not any(types_of_operand.is_fixed_point for types_of_operand in types_known):
-            readers = [
-                reader if input_types is None else RealRows(reader, input_types)
-                for reader, input_types in zip(part.inputs, types.inputs, strict=True)
-            ]
-            result_values = self.computed(part._replace(inputs=readers))
-            return result_values if types.output is None else quantized(result_values, types.output)
-        raise ExecutionError(f"{self.in_words()} is not computed with quantised integers")
+        if any(of_tensor is not None and of_tensor.is_fixed_point for of_tensor in all_types):
+            raise ExecutionError(f"{self.in_words()} is not computed with quantised integers")
+        readers = [
+            reader if input_types is None else RealRows(reader, input_types)
+            for reader, input_types in zip(part.inputs, types.inputs, strict=True)
+        ]
+        values = self.computed(part._replace(inputs=readers))
+        return values if result is None else quantized(values, result)
 
     # == Variants: the operator on other tensors ==
 
@@ -584,24 +587,28 @@ class Operator(LayerRole, Dataflow, Movement, Fusion, PlanMemory, IntegerForm, W
         return self
 
     def of_channels(self, count: int) -> Operator | None:
-        """Return the operator for `count` output channels; None if channels are not independent."""
+        """Return the operator that computes `count` of its output channels, any of them.
+
+        None unless each output channel has trained numbers of its own, or none.
+        """
         return None
 
     def on_channels(self, count: int, whole: int) -> Operator | None:
-        """Return the operator for `count` of the `whole` channels of each input.
+        """Return the operator that reads and computes `count` of the `whole` channels of each input.
 
         None unless each output channel depends on the input channels of its index only.
         """
         return self if self.is_channelwise else None
 
     def of_one_group(self) -> Operator:
-        """Return the operator for one group of tokens."""
+        """Return attention within one of its groups of tokens; any other operator as it is."""
         return self
 
     def of_head(self, axis: int, heads: int) -> Operator | None:
-        """Return the operator for one of equal parts of its output and inputs along an axis.
+        """Return the operator that computes one head: one of `heads` equal parts along an axis.
 
-        None unless each part of the output certainly depends on the same part of the inputs only.
+        The same part of each input is read, by a convolution all channels. None if a part of the
+        output may depend on any other part of an input.
         """
         return None
 
@@ -659,7 +666,7 @@ class Move(Operator):
 
 
 class RowMove(RowByRow):
-    """An operator that moves elements within their rows; it defines `computed` (operators.moves)."""
+    """An operator with one input that moves elements within their rows."""
 
     __slots__ = ()
     moves = True
@@ -673,7 +680,10 @@ def only_input(operator: Operator, inputs: Sequence[Shape]) -> Shape:
 
 
 def quantized_types(operator: Operator, types: Types) -> tuple[Quantization, Quantization]:
-    """Return input and output; raise ExecutionError where one of them has real numbers."""
+    """Return the types of the input and the output of an operator between quantised integers.
+
+    Raises ExecutionError if one of the two tensors has real numbers.
+    """
     input_types, result = types.inputs[0], types.output
     if input_types is None or result is None:
         raise ExecutionError(f"{operator.in_words()} with one side quantised, one in real numbers")
@@ -701,24 +711,24 @@ def require_groups(channels: int, filters: int, groups: int) -> None:
 
 
 def same_row(row: int) -> tuple[int, int]:
-    """Need the row of the same number."""
+    """Return the row of the same number, as a range."""
     return row, row + 1
 
 
 def only_row(_row: int) -> tuple[int, int]:
-    """Need the only row there is."""
+    """Return the only row of an input, as a range."""
     return 0, 1
 
 
 def strided_row(start: int, step: int = 1) -> RowsNeeded:
-    """Need every step-th row from start on."""
+    """Return the rule of an output row that needs the single row start + row * step."""
     return lambda row: (start + row * step, start + row * step + 1)
 
 
 def channel_array_elements(dims: Dims, output: Shape) -> int:
-    """Return the elements in C of a trained array by channel.
+    """Return the number of elements in C of a trained array with a number for each channel.
 
-    As trained for feature maps; C repeats the array for the elements of any other tensor.
+    C repeats the array for the elements of a tensor that is no feature map.
     """
     return prod(dims) if output.is_map else output.elements
 

@@ -181,7 +181,7 @@ def published_memory(
         and channel.token_size is not None  # an actor's own loop has no size
     )
     sizes = ElementSizes(network, element_bytes)
-    normalised = (layer for layer in network.layers if layer.operator.neighbours)
+    normalised = (layer for layer in network.layers if layer.operator.normalizes_responses)
     return PublishedMemory(
         buffers=storage.point.size,
         overlaps=sum(overlaps),

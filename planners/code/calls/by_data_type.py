@@ -368,7 +368,7 @@ def steps_of(node: LayerNode) -> list[str]:
 
 def most_neighbours(node: LayerNode) -> int:
     """Return the maximum number of preceding channels that a normalisation of the layer reads."""
-    return max(step.neighbours for step in (node.layer.operator, *node.layer.epilogue))
+    return max(step.channels_before for step in (node.layer.operator, *node.layer.epilogue))
 
 
 def _step(node: LayerNode, operator: op.Operator, weights: Mapping[str, Array], prefix: str) -> str:

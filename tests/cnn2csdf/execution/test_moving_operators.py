@@ -20,6 +20,7 @@ from cnn2csdf.operators import (
     Transpose,
     padding_steps,
 )
+from cnn2csdf.shape import Shape
 from cnn2csdf.weights import Model
 from csdf.errors import InvalidNetwork
 
@@ -210,3 +211,19 @@ def test_a_tensor_of_any_rank_is_padded_along_any_axis(dims):
 def test_channels_are_padded_with_a_number_only():
     with pytest.raises(InvalidNetwork, match="padding of channels by"):
         Pad(padding=(0, 0, 0, 0), mode="edge", channels=(1, 0))
+
+
+@pytest.mark.parametrize(
+    "operator",
+    [
+        Slice(axis=-1, start=0, stop=2),
+        Slice(axis=3, start=0, stop=2),
+        Slice(axis=1, start=-2, stop=4),
+        Slice(axis=1, start=0, stop=4, step=0),
+        Concatenation(axis=-1),
+    ],
+    ids=str,
+)
+def test_axes_and_starts_are_counted_from_the_begin(operator):
+    with pytest.raises(InvalidNetwork, match=r"slice|concatenation along axis -1"):
+        operator.output_dims([Shape(dims=(2, 4, 3))])
