@@ -151,11 +151,14 @@ def groups_and_heads(batch: Sequence[DimDigits], shape: Shape) -> tuple[int, int
     return shape.height // group_rows, heads
 
 
+def pixel_digits(shape: Shape) -> DimDigits:
+    """Return the digits that enumerate the pixels of a feature map, row by row."""
+    return (*whole_axis("Y", shape.height), *whole_axis("X", shape.width))
+
+
 def memory_digits(shape: Shape) -> DimDigits:
     """Return the digits of a feature map from the slowest to the fastest in memory."""
-    return merged(
-        [digit for axis in MEMORY_AXES for digit in whole_axis(axis, shape.dims[AXES.index(axis)])]
-    )
+    return (*pixel_digits(shape), *whole_axis("C", shape.channels))
 
 
 def repeated_channels(

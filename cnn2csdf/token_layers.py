@@ -38,6 +38,7 @@ from cnn2csdf.index_maps import (
     identity_map,
     memory_digits,
     merged,
+    pixel_digits,
     split_digits,
     whole_axis,
 )
@@ -105,8 +106,7 @@ class TokenDraft(Draft):
         tensor = self.mapped[layer.name]
         shape = self.shape_of(tensor)
         is_image = shape.height > 1 and shape.width > 1
-        pixels = merged([*whole_axis("Y", shape.height), *whole_axis("X", shape.width)])
-        if is_image and tensor.index_map == (pixels, whole_axis("C", shape.channels)):
+        if is_image and tensor.index_map == (pixel_digits(shape), whole_axis("C", shape.channels)):
             self.mapped[layer.name] = self._viewed_as_rows(tensor.layer, layer.shape.dims)
 
     def _viewed_as_rows(self, source: str, matrix: Dims) -> MappedTensor:
@@ -232,15 +232,13 @@ class TokenDraft(Draft):
         shape = self.shape_of(tensor)
         possible_last_dims = {
             whole_axis("C", shape.channels),
-            merged([*whole_axis("X", shape.width), *whole_axis("C", shape.channels)]),
+            (*whole_axis("X", shape.width), *whole_axis("C", shape.channels)),
         }
         if last_dim not in possible_last_dims:
             raise NoIndexMap
         has_columns = last_dim != whole_axis("C", shape.channels)
-        memory_order = list(whole_axis("Y", shape.height))
-        if not has_columns:
-            memory_order += whole_axis("X", shape.width)
-        if merged(flattened(leading_dims)) == merged(memory_order):
+        memory_order = whole_axis("Y", shape.height) if has_columns else pixel_digits(shape)
+        if merged(flattened(leading_dims)) == memory_order:
             return tensor
         if has_columns:
             raise NoIndexMap

@@ -51,6 +51,7 @@ from cnn2csdf.index_maps import (
     map_after_selection,
     memory_digits,
     merged,
+    pixel_digits,
     repeated_channels,
     split_digits,
     varying_dims,
@@ -144,10 +145,10 @@ def rule_for(
 ) -> Callable[[Callable[[TokenDraft, Layer, Any], None]], TokenRule]:
     """Return the decorator of a rule for layers with operators of these classes.
 
-    The decorated function adds the layers on feature maps to a draft, for a layer of the file and its
-    operator. If it raises NoIndexMap, the next rule is tried; moves of operands that it has added until
-    then are dropped unless a later layer reads them. Layers whose epilogue has parameters have no rule
-    but the last.
+    The decorated function gets a layer of the file and its operator, and adds layers on feature maps
+    to the draft. It raises NoIndexMap if it does not match; then the next rule is tried. Layers added
+    before the exception stay, and the draft drops them at the end if they have no consumer. A layer
+    whose epilogue has parameters matches the last rule only.
     """
 
     def decorator(add_layers: Callable[[TokenDraft, Layer, Any], None]) -> TokenRule:
@@ -247,13 +248,14 @@ def transposition(draft: TokenDraft, layer: Layer, operator: op.Transpose) -> No
     tensor = draft.on_map(layer.inputs[0])
     index_map = tuple(tensor.index_map[axis] for axis in operator.permutation)
     permuted = MappedTensor(tensor.layer, index_map)
-    draft.put_moved(layer, _with_heads_as_columns(draft, layer, permuted))
+    draft.put_moved(layer, _heads_viewed_as_columns(draft, layer, permuted))
 
 
-def _with_heads_as_columns(draft: TokenDraft, layer: Layer, tensor: MappedTensor) -> MappedTensor:
-    """A view of heads x tokens x numbers with the heads as columns, if a consumer slices the numbers.
+def _heads_viewed_as_columns(draft: TokenDraft, layer: Layer, tensor: MappedTensor) -> MappedTensor:
+    """The tensor heads x tokens x numbers of a layer; its heads as columns, if numbers are sliced.
 
-    A rotary embedding does so. Sliced columns need no gathering of channels head by head.
+    A rotary embedding slices the numbers of each head. With the heads as columns, this is a slice of
+    channels; with the heads as digits of the channels, it would gather channels head by head.
     """
     shape = draft.shape_of(tensor)
     if len(tensor.index_map) != 3 or shape.width > 1:
@@ -294,30 +296,28 @@ def gather(draft: TokenDraft, layer: Layer, operator: op.Gather) -> None:
 
 
 def _select(draft: TokenDraft, layer: Layer, axis: int, positions: Sequence[int]) -> None:
-    """Select positions along a dim of a tensor.
+    """Select positions along a dim of a tensor, which has to be one digit of its index map.
 
-    Rows are sliced on the feature map, and so are ranges of all channels of a map with several
-    columns. Selected values of a digit of the channels, such as some numbers of each head, are computed
-    by a copy of the producer with fewer channels.
+    All rows of the map, or all channels of a map of several columns, are sliced. Of other digits of the
+    channels, such as the numbers of each head, a copy of the producer computes the selected values.
     """
     tensor, dims = draft.on_map(layer.inputs[0]), draft.network.input_shapes(layer)[0].dims
     shape, dim = draft.shape_of(tensor), tensor.index_map[axis]
-    spaced = _evenly_spaced(positions)
-    is_all_channels = shape.width > 1 and dim == whole_axis("C", shape.channels)
-    if is_all_channels and spaced is not None and spaced.step == 1:
-        _put_slice(draft, layer, axis, "C", spaced)
-        return
-    # The last rule slices a feature map of the file as such.
+    # The last rule slices a feature map of the file in its own dims.
     is_feature_map = len(dims) == 3 and tensor.index_map == identity_map(dims)
-    if layer.epilogue or is_feature_map or len(dim) != 1:
+    is_all_channels = shape.width > 1 and dim == whole_axis("C", shape.channels)
+    spaced = _evenly_spaced(positions)
+    if spaced and spaced.step == 1 and is_all_channels:
+        _put_slice(draft, layer, axis, "C", spaced)
+    elif layer.epilogue or is_feature_map or len(dim) != 1:
         raise NoIndexMap
-    (digit,) = dim
-    if spaced is not None and dim == whole_axis("Y", shape.height):
+    elif spaced and dim == whole_axis("Y", shape.height):
         _put_slice(draft, layer, axis, "Y", spaced)
-    elif digit.axis == "C" and list(positions) == sorted(set(positions)):
-        values = np.arange(shape.channels) // digit.stride % digit.size
-        channels = np.flatnonzero(np.isin(values, positions)).tolist()
-        name = _put_channels(draft, tensor.layer, channels, layer)
+    elif dim[0].axis == "C" and list(positions) == sorted(set(positions)):
+        (digit,) = dim
+        digit_of_channel = np.arange(shape.channels) // digit.stride % digit.size
+        channels = np.flatnonzero(np.isin(digit_of_channel, positions)).tolist()
+        name = _put_channels(draft, tensor.layer, channels, layer.name)
         index_map = map_after_selection(tensor.index_map, digit, len(positions))
         draft.mapped[layer.name] = MappedTensor(name, index_map)
     else:
@@ -325,7 +325,7 @@ def _select(draft: TokenDraft, layer: Layer, axis: int, positions: Sequence[int]
 
 
 def _evenly_spaced(positions: Sequence[int]) -> range | None:
-    """The positions as a range, if they ascend in equal steps."""
+    """The positions as a range; None unless they ascend in equal steps."""
     step = positions[1] - positions[0] if len(positions) > 1 else 1
     spaced = range(positions[0], positions[-1] + 1, max(step, 1))
     return spaced if list(spaced) == list(positions) else None
@@ -349,17 +349,15 @@ def _with_dim(tensor: MappedTensor, axis: int, dim: DimDigits) -> IndexMap:
     return (*tensor.index_map[:axis], dim, *tensor.index_map[axis + 1 :])
 
 
-def _put_channels(draft: TokenDraft, source: str, channels: Sequence[int], layer: Layer) -> str:
-    """Add a layer that computes these channels of a layer's result only; return its name.
+def _put_channels(draft: TokenDraft, source: str, channels: Sequence[int], name: str) -> str:
+    """Add a layer of this name that has some channels of the result of a layer; return its name.
 
     A convolution is copied with the filters of these channels, and so are the elementwise layers
     between the convolution and the result. The result of any other layer is sliced or gathered.
 
-    source: the layer on a feature map. layer: the selection in the file, which gives the name.
+    source: the layer on a feature map.
     """
-    producer, name = draft.layers[source], layer.name
-    if name in draft.layers:
-        name = draft.new_name(f"{layer.name} {producer.name}")
+    producer = draft.layers[source]
     operator = producer.operator.of_channels(len(channels))
     if operator is None or producer.epilogue or len(producer.inputs) != 1:
         first, end = channels[0], channels[-1] + 1
@@ -369,7 +367,8 @@ def _put_channels(draft: TokenDraft, source: str, channels: Sequence[int], layer
         return draft.put(producer, move, [source], name=name, is_move=True)
     (operand,) = producer.inputs
     if operator.is_elementwise:
-        operand = _put_channels(draft, operand, channels, draft.layers[operand])
+        copy_name = draft.new_name(f"{operand} {operand}")
+        operand = _put_channels(draft, operand, channels, copy_name)
     weights = {
         role: array[channels] if array.shape[0] > 1 else array
         for role, array in (draft.arrays(source) or {}).items()
@@ -427,6 +426,7 @@ def product_of_tensors(draft: TokenDraft, layer: Layer, operator: op.MatrixProdu
 
     Scores:  queries (..., tokens, numbers of a head) x keys (..., numbers of a head, keys).
     Values:  scores (..., tokens, keys) x values (..., keys, numbers of a head).
+    The dims before the matrix (...) are heads, or groups of rows that are multiplied separately.
 
     before: query 8x4; key 5x4 -> turned 4x5; query, turned -> scores 8x5
     after:  query 4x8x1; key 4x5x1; query, key -> scores 5x8x1; scores = scores[y, c]
@@ -438,32 +438,31 @@ def product_of_tensors(draft: TokenDraft, layer: Layer, operator: op.MatrixProdu
         raise NoIndexMap
     left, right = (_with_tokens_as_rows(draft, name) for name in layer.inputs)
     left_shape, right_shape = draft.shape_of(left), draft.shape_of(right)
-    *batch, tokens, left_numbers = left.index_map
+    *left_batch, tokens, left_numbers = left.index_map
     *right_batch, right_rows, right_columns = right.index_map
-    groups, heads = groups_and_heads(batch, left_shape)
+    groups, heads = groups_and_heads(left_batch, left_shape)
     if (groups, heads) != groups_and_heads(right_batch, right_shape):
         raise NoIndexMap
-    if tokens != whole_axis("Y", left_shape.height // groups):
+    left_head, right_head = (
+        whole_axis("C", shape.channels * shape.width // heads)
+        for shape in (left_shape, right_shape)
+    )
+    if (tokens, left_numbers) != (whole_axis("Y", left_shape.height // groups), left_head):
         raise NoIndexMap
     keys = whole_axis("Y", right_shape.height // groups)
-    head = whole_axis("C", right_shape.channels * right_shape.width // heads)
-    left_head = whole_axis("C", left_shape.channels * left_shape.width // heads)
-    if left_numbers == left_head and (right_rows, right_columns) == (head, keys):
-        gives, channels = "scores", dim_size(keys)
     # Scores have the heads as columns, and the keys as all channels of a pixel.
-    elif (
-        left_numbers == whole_axis("C", left_shape.channels)
-        and left_shape.width == heads
-        and (right_rows, right_columns) == (keys, head)
-    ):
-        gives, channels = "values", dim_size(head)
+    may_be_scores = left_shape.width == heads
+    if (right_rows, right_columns) == (right_head, keys):
+        gives, channels = "scores", dim_size(keys)
+    elif may_be_scores and (right_rows, right_columns) == (keys, right_head):
+        gives, channels = "values", dim_size(right_head)
     else:
         raise NoIndexMap
     product = op.AttentionProduct(gives=gives, heads=heads, groups=groups)
     # In the result the heads are columns, whatever they are in the left operand.
     result_batch = [
         tuple(digit if digit.axis == "Y" else Digit("X", 1, heads) for digit in dim)
-        for dim in batch
+        for dim in left_batch
     ]
     index_map = (*result_batch, tokens, whole_axis("C", channels))
     draft.put(layer, product, [left.layer, right.layer], index_map)
@@ -560,16 +559,15 @@ def elementwise(draft: TokenDraft, layer: Layer, operator: op.Elementwise) -> No
     index_map = broadcast_map(maps, layer.shape.dims, operator.constant)
     shape = Shape(dims=tuple(dim_size(digits_along(axis, index_map)) for axis in AXES))
     operands = [_aligned_operand(draft, tensor, index_map, shape) for tensor in tensors]
-    weights = None
+    weights = draft.arrays(layer.name)
     if operator.constant is not None:
         dims = varying_dims(operator.constant, index_map, shape)
-        arrays = draft.arrays(layer.name)
-        if arrays is not None:
-            broadcast = np.broadcast_to(arrays["constant"], layer.shape.dims)
-            varying = tuple(slice(size) for size in dims)
-            on_map = array_on_map(broadcast, index_map, shape)[varying]
-            weights = {**arrays, "constant": np.ascontiguousarray(on_map)}
         operator = replace(operator, constant=dims)
+        if weights is not None:
+            constant = np.broadcast_to(weights["constant"], layer.shape.dims)
+            varying = tuple(slice(size) for size in dims)  # element 0 of the axes of size 1
+            on_map = array_on_map(constant, index_map, shape)[varying]
+            weights = {**weights, "constant": np.ascontiguousarray(on_map)}
     stored = tuple(
         replace(stored, name=None) if stored.role == "constant" else stored
         for stored in layer.stored
@@ -583,13 +581,18 @@ def _aligned_operand(
     """The layer whose map has the elements of an operand where the result has them, or broadcasts.
 
     This is the layer of the operand, or a view of its map in other dims. Raises NoIndexMap if elements
-    would have to move. index_map, shape: of the result.
+    would have to move.
+
+    index_map, shape: of the result. For a result of 8 tokens x 4 numbers with the map [y, c], an
+    operand of 4 numbers that are the rows of its map, [y], is viewed as 4 channels, [c].
     """
     operand_shape = draft.shape_of(tensor)
     missing_dims = len(index_map) - len(tensor.index_map)
     operand_map: IndexMap = (*((),) * missing_dims, *tensor.index_map)
+    # The digits of the result, without dims along which the operand is broadcast.
     aligned_map = tuple(
-        result_dim if dim else () for dim, result_dim in zip(operand_map, index_map, strict=True)
+        of_result if of_operand else ()
+        for of_operand, of_result in zip(operand_map, index_map, strict=True)
     )
     sizes = zip(operand_shape.dims, shape.dims, strict=True)
     if operand_map == aligned_map and all(size in (1, of_result) for size, of_result in sizes):
@@ -598,10 +601,11 @@ def _aligned_operand(
     if operand_dims != tuple(map(dim_size, aligned_map)):
         raise NoIndexMap
     aligned_shape = Shape(dims=varying_dims(operand_dims, index_map, shape))
-    # A view keeps the elements in memory order, so the dims have to enumerate both maps in this order.
-    for map_of_view, viewed in ((operand_map, operand_shape), (aligned_map, aligned_shape)):
-        if merged(flattened(map_of_view)) != memory_digits(viewed):
-            raise NoIndexMap
+    # A view keeps the order of the elements in memory, so in both maps the dims follow this order.
+    if merged(flattened(operand_map)) != memory_digits(operand_shape):
+        raise NoIndexMap
+    if merged(flattened(aligned_map)) != memory_digits(aligned_shape):
+        raise NoIndexMap
     return draft.put_move(tensor.layer, op.View(dims=aligned_shape.dims), "as others")
 
 
@@ -650,17 +654,12 @@ def reduction(draft: TokenDraft, layer: Layer, operator: op.Reduction) -> None:
         raise NoIndexMap
     tensor = draft.on_map(layer.inputs[0])
     shape, axes = draft.shape_of(tensor), set(operator.axes)
-    reduced = merged(
-        sorted(
-            (digit for axis in axes for digit in tensor.index_map[axis]),
-            key=lambda digit: (MEMORY_AXES.index(digit.axis), -digit.stride),
-        )
-    )
-    if not reduced:
-        raise NoIndexMap
-    if reduced == whole_axis("C", shape.channels):
+    digits = [digit for axis in axes for digit in tensor.index_map[axis]]
+    digits.sort(key=lambda digit: (MEMORY_AXES.index(digit.axis), -digit.stride))
+    reduced = merged(digits)
+    if reduced and reduced == whole_axis("C", shape.channels):
         map_axes: tuple[int, ...] = (0,)
-    elif reduced == merged([*whole_axis("Y", shape.height), *whole_axis("X", shape.width)]):
+    elif reduced and reduced == pixel_digits(shape):
         map_axes = (1, 2)
     else:
         raise NoIndexMap
