@@ -382,7 +382,8 @@ def _stored_filters(stored: Stored, filters: Sequence[int]) -> Stored:
     types = stored.quantization
     if types is not None and len(types.scales) > 1:
         types = replace(types, scales=tuple(types.scales[number] for number in filters))
-    name = stored.name and f"{stored.name} {filters[0]}:{filters[-1]}:{len(filters)}"
+    # Layers with arrays of one name share them in flash, so the name tells all selections apart.
+    name = stored.name and f"{stored.name} {','.join(map(str, filters))}"
     return replace(stored, quantization=types, name=name)
 
 

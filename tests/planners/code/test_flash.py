@@ -7,11 +7,14 @@ import numpy as np
 import pytest
 
 from cnn2csdf import operators as op
+from cnn2csdf.builder import NetworkBuilder
+from cnn2csdf.dtypes import Stored
 from cnn2csdf.fixed_point.flash import flash_by_layer, flash_bytes
 from cnn2csdf.network import Layer, Network
 from cnn2csdf.parameters import parameter_bytes
 from cnn2csdf.shape import Shape
 from cnn2csdf.simplify import simplified
+from cnn2csdf.tokens import tokens_as_rows
 from cnn2csdf.weights import Model, random_weights
 from planners.code.packaging import Package
 from planners.code.sources import library_sources
@@ -67,6 +70,25 @@ def test_the_flash_of_a_layer_is_that_of_the_arrays_with_its_name_in_c(quantise,
     assert sizes == in_c
     assert sum(sizes.values()) == flash_bytes(model.network)
     assert sum(flash_by_layer(model.network, 2).values()) == parameter_bytes(model.network, 2)
+
+
+def test_different_filters_selected_from_one_array_of_a_file_count_twice():
+    # The first, the last and the number of the filters are equal: 0, 11 and 9.
+    builder = NetworkBuilder()
+    builder.add(op.Input(dims=(8, 4)), name="tokens")
+    stored = (Stored(role="matrix", name="weights"),)
+    builder.add(op.MatrixProduct(units=12), "tokens", name="dense", stored=stored)
+    builder.add(op.Reshape(dims=(8, 3, 4)), "dense", name="three")
+    for name, places in (("query", (0, 1, 3)), ("key", (0, 2, 3))):
+        builder.add(op.Gather(axis=2, places=places), "three", name=f"{name} of head")
+        builder.add(op.Reshape(dims=(8, 9)), f"{name} of head", name=name)
+    builder.add(op.Transpose(permutation=(1, 0)), "key", name="turned")
+    builder.add(op.MatrixProduct(), "query", "turned", name="scores")
+    builder.output("scores")
+    network = builder.network()
+    model = Model(network=network, weights=random_weights(network, 0))
+    found, written = found_and_written(tokens_as_rows(model))
+    assert found.flash_bytes == written.weight_bytes == 2 * 9 * 4 * 4
 
 
 @each("name", [name for name in DEPLOYED if name in READ])
