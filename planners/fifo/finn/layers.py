@@ -95,20 +95,28 @@ def _add(node: FinnNode, options: TimingOptions) -> Cluster:
 
 
 def _elementwise(node: FinnNode, options: TimingOptions) -> Cluster:
-    """Return the timing of an operator with two inputs and a shape."""
+    """Return the timing of an operator with two inputs, which are broadcast to the shape of its output.
+
+    A word of an input is read where the loops over its broadcast axes begin: an input of shape (1, 4)
+    in the first row of an output (3, 4), an input (3, 1) in the first step of each row.
+    """
     shape, lanes = node.wholes("out_shape"), node.whole("PE")
-    words = node.divided(prod(shape), "PE", "elements")
+    folded = (*shape[:-1], node.divided(shape[-1], "PE", "the last axis"))
+    steps = counting(prod(folded)).reshape(folded)
     reads = []
     for side in ("lhs", "rhs"):
         if node[f"{side}_style"] != "input":
             continue
-        elements_stated = prod(node.wholes(f"{side}_shape"))
-        if elements_stated not in (prod(shape), 0) and prod(shape) % elements_stated:
-            raise node.refusal(f"a {side}_shape of {elements_stated} elements for {prod(shape)}")
-        words_in = max(1, elements_stated // lanes)
-        reads.append((counting(words_in) * (words // words_in), lanes * node.bits(f"{side}_dtype")))
-    writes = [(counting(words), lanes * node.bits("out_dtype"))]
-    return _loop(node, options, words, reads, writes)
+        input_shape = node.wholes(f"{side}_shape")
+        padded = (1,) * (len(shape) - len(input_shape)) + input_shape
+        if len(input_shape) > len(shape) or any(
+            size not in (1, whole) for size, whole in zip(padded, shape, strict=True)
+        ):
+            raise node.refusal(f"a {side}_shape of {input_shape} for an out_shape of {shape}")
+        begins = tuple(slice(1 if size == 1 else None) for size in padded)
+        reads.append((np.ravel(steps[begins]), lanes * node.bits(f"{side}_dtype")))
+    writes = [(np.ravel(steps), lanes * node.bits("out_dtype"))]
+    return _loop(node, options, steps.size, reads, writes)
 
 
 def _pool(node: FinnNode, options: TimingOptions) -> Cluster:

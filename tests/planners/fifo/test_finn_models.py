@@ -1,6 +1,7 @@
 import json
 import runpy
 from fractions import Fraction
+from itertools import product
 
 import onnx
 import pytest
@@ -248,6 +249,29 @@ def test_hls_layers_move_as_many_words_as_their_loops_say(operator, attributes, 
     found = cluster(operator, "hls", outputs, **attributes)
     assert [port.words for port in found.inputs] == reads
     assert [port.words for port in found.outputs] == writes
+
+
+@pytest.mark.parametrize(
+    "lhs", [(3, 2, 4), (1, 2, 4), (3, 1, 4), (3, 2, 1), (1, 1, 1), (4,), (2, 1)]
+)
+def test_a_broadcast_operand_is_read_where_the_loops_over_its_axes_begin(lhs):
+    types = dict.fromkeys(("lhs_dtype", "rhs_dtype", "out_dtype"), "INT8")
+    out = (3, 2, 4)
+    layer = cluster(
+        "ElementwiseMul", "hls", lhs_shape=lhs, rhs_shape=out, out_shape=out, PE=2, **types
+    )
+    # The loop nest of FINN over folds of PE elements: read if all broadcast axes are at 0.
+    own = (1,) * (3 - len(lhs)) + lhs
+    steps = list(product(range(3), range(2), range(2)))
+    begins = [
+        number
+        for number, step in enumerate(steps)
+        if all(not index or size > 1 for index, size in zip(step, own, strict=True))
+    ]
+    events = layer.inputs[0].events
+    assert (list(range(12)) if events is None else list(events)) == begins
+    with pytest.raises(UnreadableFile, match="a lhs_shape of"):
+        cluster("ElementwiseMul", "hls", lhs_shape=(2,), rhs_shape=out, out_shape=out, **types)
 
 
 def test_a_longer_latency_delays_writes_and_not_the_rate():
