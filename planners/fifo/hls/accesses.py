@@ -34,154 +34,154 @@ from planners.kernels.stage_times import READ, WRITE
 
 COLUMNS = ("process", "loop", "iteration", "fifo", "read|write", "stage")
 MOST = 10**12  # maximum of a number in the file
+NATURAL = r"\d{1,13}"
 
 
 @dataclass(slots=True)
 class _Process:
-    """A process as far as it is read. events: by stage, the FIFO and the kind of each access."""
+    """A process as far as it is read. accesses: by stage, the FIFO and the kind of each access."""
 
     line: int
-    events: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
-    base: int = 0  # first stage of the current loop
+    accesses: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
     loop: str = ""  # the current loop
+    loop_begin: int = 0  # first stage of the current loop
     last: int = 0  # the last stage so far
+
+    def staged(self, file: Path, name: str) -> StagedProcess:
+        """Return the process as a single track: its accesses, and the stages between them."""
+        items: list[Item] = []
+        previous = 0
+        for stage, accesses in sorted(self.accesses.items()):
+            if len(set(accesses)) < len(accesses):
+                raise InvalidGraph(
+                    f"{file}:{self.line}: process {name!r} has two accesses of a FIFO in stage "
+                    f"{stage}; a FIFO is read and written once in a cycle"
+                )
+            if stage > previous:
+                items.append(stage - previous)
+            items.append(Event(tuple(accesses)))
+            previous = stage
+        return StagedProcess(
+            name=name, module=name, file=str(file), line=self.line, tracks=(tuple(items),),
+            stages=self.last,
+        )  # fmt: skip
+
+
+@dataclass(slots=True)
+class _Fifo:
+    """A FIFO with the line of its first access; owners: by kind, its process and that line."""
+
+    number: int
+    line: int
+    owners: dict[int, tuple[str, int]] = field(default_factory=dict)
 
 
 def read_accesses(file: Path) -> StagedDesign:
     """Return the design of a table of accesses. Raises UnreadableFile, InvalidGraph."""
-    text = read_text(file)
-    loops: dict[tuple[str, str], tuple[int, int]] = {}
-    widths: dict[str, dict[str, int]] = {}
-    processes: dict[str, _Process] = {}
-    fifos: dict[str, int] = {}
-    lines: dict[str, int] = {}
-    ends: dict[tuple[int, int], tuple[str, int]] = {}
-    for number, row in enumerate(csv.reader(text.splitlines()), 1):
-        where = f"{file}:{number}"
-        if not row or not "".join(row).strip():
-            continue
-        if row[0].lstrip().startswith("#"):
-            _remark(",".join(row), where, loops, widths)
-            continue
+    table = _Table(file)
+    rows = csv.reader(read_text(file).splitlines())
+    try:
+        for row in rows:
+            table.add(f"{file}:{rows.line_num}", rows.line_num, row)
+    except csv.Error as error:
+        raise UnreadableFile(f"{file}:{rows.line_num}: {error}") from None
+    if not table.processes:
+        raise UnreadableFile(f"{file}: no access in it; expected lines {','.join(COLUMNS)}")
+    return table.design()
+
+
+class _Table:
+    """The table as far as it is read: processes, FIFOs, and the settings of loops and FIFOs by name."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+        self.processes: dict[str, _Process] = {}
+        self._fifos: dict[str, _Fifo] = {}
+        self._loop_settings: dict[tuple[str, str], dict[str, int]] = {}
+        self._fifo_settings: dict[str, dict[str, int]] = {}
+
+    def add(self, where: str, number: int, row: list[str]) -> None:
+        """Add a line: an access, or the settings of a loop or a FIFO. where: the file and the line."""
         cells = [cell.strip() for cell in row]
-        if tuple(cells) == COLUMNS:
-            continue
+        if not any(cells) or tuple(cells) == COLUMNS:
+            return
+        if cells[0].startswith("#"):
+            self._add_settings(where, ",".join(row).lstrip("# \t").split())
+            return
         if len(cells) != len(COLUMNS):
             raise UnreadableFile(
                 f"{where}: {len(cells)} columns; expected {len(COLUMNS)}: {','.join(COLUMNS)}"
             )
-        name, loop, iteration, fifo, what, stage = cells
-        if what not in ("read", "write"):
-            raise UnreadableFile(f"{where}: access {what!r}; expected read or write")
-        kind = WRITE if what == "write" else READ
-        process = processes.setdefault(name, _Process(line=number))
-        index = fifos.setdefault(fifo, len(fifos))
-        lines.setdefault(fifo, number)
-        owner, first = ends.setdefault((index, kind), (name, number))
+        name, loop, iteration, fifo_name, verb, stage = cells
+        if verb not in ("read", "write"):
+            raise UnreadableFile(f"{where}: access {verb!r}; expected read or write")
+        kind = WRITE if verb == "write" else READ
+        process = self.processes.setdefault(name, _Process(line=number))
+        fifo = self._fifos.setdefault(fifo_name, _Fifo(number=len(self._fifos), line=number))
+        owner, first = fifo.owners.setdefault(kind, (name, number))
         if owner != name:
             raise InvalidGraph(
-                f"{where}: process {name!r} {what}s FIFO {fifo!r}, but {owner!r} does so "
+                f"{where}: process {name!r} {verb}s FIFO {fifo_name!r}, but {owner!r} does so "
                 f"in line {first}; a FIFO has one writer and one reader"
             )
         if loop != process.loop:
             process.loop = loop
-            process.base = process.last + LOOP_GAP if process.events else 0
+            process.loop_begin = process.last + LOOP_GAP if process.accesses else 0
         stage_in_process = _natural(stage, where, "stage")
-        if (name, loop) in loops:
-            interval, depth = loops[name, loop]
-            begin = process.base + _natural(iteration, where, "iteration") * interval
+        if settings := self._loop_settings.get((name, loop)):
+            begin = process.loop_begin
+            begin += _natural(iteration, where, "iteration") * settings["interval"]
             stage_in_process += begin
-            process.last = max(process.last, begin + depth - 1)
+            process.last = max(process.last, begin + settings["depth"] - 1)
         process.last = max(process.last, stage_in_process)
-        process.events.setdefault(stage_in_process, []).append((index, kind))
-    if not processes:
-        raise UnreadableFile(f"{file}: no access in it; expected lines {','.join(COLUMNS)}")
-    return _design(file, processes, fifos, lines, widths)
+        process.accesses.setdefault(stage_in_process, []).append((fifo.number, kind))
 
+    def _add_settings(self, where: str, words: list[str]) -> None:
+        """Add the words `loop PROCESS LOOP interval=N depth=N` or `fifo NAME bits=N depth=N`."""
+        if len(words) < 2 or words[0] not in ("loop", "fifo"):
+            return  # a remark for people
+        names = words[1:3] if words[0] == "loop" else words[1:2]
+        settings: dict[str, int] = {}
+        for word in words[1 + len(names) :]:
+            match = re.fullmatch(rf"(interval|depth|bits)=({NATURAL})", word)
+            if match is None or not 0 < int(match[2]) <= MOST:
+                raise UnreadableFile(
+                    f"{where}: {word!r}; expected interval=N, depth=N or bits=N, with N from 1 on"
+                )
+            settings[match[1]] = int(match[2])
+        if words[0] == "fifo":
+            self._fifo_settings[names[0]] = settings
+        elif len(names) < 2 or not {"interval", "depth"} <= settings.keys():
+            raise UnreadableFile(f"{where}: expected # loop PROCESS LOOP interval=N depth=N")
+        else:
+            self._loop_settings[names[0], names[1]] = settings
 
-def _remark(
-    text: str,
-    where: str,
-    loops: dict[tuple[str, str], tuple[int, int]],
-    widths: dict[str, dict[str, int]],
-) -> None:
-    words = text.lstrip("# \t").split()
-    if len(words) < 2 or words[0] not in ("loop", "fifo"):
-        return  # a remark for people
-    names = words[1:3] if words[0] == "loop" else words[1:2]
-    numbers: dict[str, int] = {}
-    for word in words[1 + len(names) :]:
-        match = re.fullmatch(r"(interval|depth|bits)=(\d+)", word)
-        if match is None or not 0 < int(match[2]) <= MOST:
-            raise UnreadableFile(
-                f"{where}: {word!r}; expected interval=N, depth=N or bits=N, with N from 1 on"
-            )
-        numbers[match[1]] = int(match[2])
-    if words[0] == "fifo":
-        widths[names[0]] = numbers
-        return
-    if len(names) < 2 or "interval" not in numbers or "depth" not in numbers:
-        raise UnreadableFile(f"{where}: expected # loop PROCESS LOOP interval=N depth=N")
-    loops[names[0], names[1]] = numbers["interval"], numbers["depth"]
+    def design(self) -> StagedDesign:
+        """Return the design; a FIFO without settings has words of 32 bits."""
+        declared = []
+        for name, fifo in self._fifos.items():
+            settings = self._fifo_settings.get(name, {})
+            declared.append(
+                TracedFifo(
+                    name=name, group=name.split("[")[0], bits=settings.get("bits", 32),
+                    depth=settings.get("depth"), kind="", line=fifo.line,
+                )
+            )  # fmt: skip
+        processes = [process.staged(self.file, name) for name, process in self.processes.items()]
+        return StagedDesign(
+            name=self.file.stem,
+            file=str(self.file),
+            fifos=staged_fifos(declared, processes, self.file),
+            processes=tuple(processes),
+            assumptions=tuple(
+                f"{name}: 32 bits, as no line # fifo says its width"
+                for name in self._fifos
+                if name not in self._fifo_settings
+            ),
+        )
 
 
 def _natural(text: str, where: str, what: str) -> int:
-    if not text.isdigit() or int(text) > MOST:
+    if not re.fullmatch(NATURAL, text) or int(text) > MOST:
         raise UnreadableFile(f"{where}: {what} {text!r}; expected a whole number from 0 to {MOST}")
     return int(text)
-
-
-def _design(
-    file: Path,
-    processes: dict[str, _Process],
-    fifos: dict[str, int],
-    lines: dict[str, int],
-    widths: dict[str, dict[str, int]],
-) -> StagedDesign:
-    """Return the design. fifos: numbers by name; lines: of their first access."""
-    declared = [
-        TracedFifo(
-            name=name,
-            group=name.split("[")[0],
-            bits=widths.get(name, {}).get("bits", 32),
-            depth=widths.get(name, {}).get("depth"),
-            kind="",
-            line=lines[name],
-        )
-        for name in fifos
-    ]
-    staged_processes = [_staged(file, name, process) for name, process in processes.items()]
-    assumed = tuple(
-        f"{name}: 32 bits, as no line # fifo says its width" for name in fifos if name not in widths
-    )
-    return StagedDesign(
-        name=file.stem,
-        file=str(file),
-        fifos=staged_fifos(declared, staged_processes, file),
-        processes=tuple(staged_processes),
-        assumptions=assumed,
-    )
-
-
-def _staged(file: Path, name: str, process: _Process) -> StagedProcess:
-    """Return a process as a single track: its accesses, and the stages between them."""
-    items: list[Item] = []
-    previous = 0
-    for stage, accesses in sorted(process.events.items()):
-        if len(set(accesses)) < len(accesses):
-            raise InvalidGraph(
-                f"{file}:{process.line}: process {name!r} has two accesses of a FIFO in stage "
-                f"{stage}; a FIFO is read and written once in a cycle"
-            )
-        if stage > previous:
-            items.append(stage - previous)
-        items.append(Event(tuple(accesses)))
-        previous = stage
-    return StagedProcess(
-        name=name,
-        module=name,
-        file=str(file),
-        line=process.line,
-        tracks=(tuple(items),),
-        stages=process.last,
-    )

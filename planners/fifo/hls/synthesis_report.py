@@ -30,8 +30,7 @@ PIPELINE = re.compile(r"Pipeline-\d+ : II = \d+, D = \d+, States = \{([\d\s]+)\}
 READING = re.compile(
     r'^ST_(\d+) : Operation .*"[^"]*_ssdm_op_Read\.ap_fifo[^"]*%(\w+?)"', re.MULTILINE
 )
-
-
+NATURAL = r"\d{1,15}"
 PERIOD = re.compile(r"\s*\d{1,9}(\.\d{1,9})?\s*")  # of a clock, in nanoseconds
 INDICES = re.compile(r"(?=(?:_\d+)*$)")  # each position from which a name consists of indices
 
@@ -141,7 +140,7 @@ def read_report(path: Path) -> SynthesisReport:
             latency = module.findtext(
                 "PerformanceEstimates/SummaryOfOverallLatency/Worst-caseLatency"
             )
-            if latency and latency.isdigit():
+            if latency and re.fullmatch(NATURAL, latency):
                 latencies[module_name] = int(latency)
     if not any(loops.values()):
         raise UnreadableFile(
@@ -221,6 +220,6 @@ def _number(loop: ElementTree.Element, names: tuple[str, ...]) -> int | None:
         if element is None:
             continue
         text = (element.findtext("range/max") or element.text or "").strip()
-        if text.isdigit() and len(text) < 16:
+        if re.fullmatch(NATURAL, text):
             return int(text)
     return None
