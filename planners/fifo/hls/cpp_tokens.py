@@ -101,6 +101,7 @@ class Conditions:
 
     def define(self, directive: str) -> None:
         """Note a #define or #undef."""
+        directive = _without_comments(directive)
         if match := re.match(r"#\s*define\s+(\w+)(\([^)]*\))?\s*(.*)", directive, re.DOTALL):
             self.macros[match[1]] = "" if match[2] else match[3].strip()
         elif match := re.match(r"#\s*undef\s+(\w+)", directive):
@@ -112,11 +113,10 @@ class Conditions:
         Macros are expanded 8 levels deep. The result is evaluated as Python, after a check that it has
         only numbers and operators.
         """
-        text = re.sub(r"/\*.*?\*/|//.*", " ", condition, flags=re.DOTALL).replace("\\\n", " ")
         text = re.sub(
             r"defined\s*(?:\(\s*(\w+)\s*\)|(\w+))",
             lambda m: str(int((m[1] or m[2]) in self.macros)),
-            text,
+            _without_comments(condition),
         )
         for _ in range(8):
             text, changed = re.subn(
@@ -141,6 +141,10 @@ class Conditions:
             return False
 
 
+def _without_comments(directive: str) -> str:
+    return re.sub(r"/\*.*?\*/|//.*", " ", directive.replace("\\\n", " "), flags=re.DOTALL)
+
+
 def c_integer(text: str) -> int:
     """The value of an integer as C writes it: decimal, octal or hexadecimal."""
     if text[:2] in ("0x", "0X"):
@@ -150,8 +154,7 @@ def c_integer(text: str) -> int:
 
 def pragma_of(text: str, line: int) -> Pragma | None:
     """Return `#pragma HLS ...`, or the argument of _Pragma, as a pragma; None for other pragmas."""
-    text = re.sub(r"/\*.*?\*/|//.*", " ", text.replace("\\\n", " "), flags=re.DOTALL)
-    match = HLS.match(text.strip())
+    match = HLS.match(_without_comments(text).strip())
     if not match:
         return None
     settings: dict[str, str] = {}

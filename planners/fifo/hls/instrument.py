@@ -75,11 +75,12 @@ class Site:
     """A statement that starts a process: a call, or a loop in the region.
 
     number: of the site in a trace, from FIRST_SITE. region: number of the dataflow region; None
-    outside of regions. start, end: offsets of the statement in the source. counters: of the unrolled
-    loops around it, which tell its processes apart. is_inline: whether a wrapped statement assigns a
-    result, so that later statements wait for it. is_wrapped: whether the instrumentation encloses the
-    statement in a lambda, `run(2, {}, false, [&]{load(x, a);});`. The number of an unwrapped statement
-    is inserted into the statement, or before and after it.
+    outside of regions. start, end: offsets of the statement in the source. counters: captures of the
+    counters of the unrolled loops around it, such as `i=i`, which tell its processes apart.
+    is_inline: whether a wrapped statement assigns a result, so that later statements wait for it.
+    is_wrapped: whether the instrumentation encloses the statement in a lambda,
+    `run(2, {}, false, [&]{load(x, a);});`. The number of an unwrapped statement is inserted into the
+    statement, or before and after it.
     """
 
     number: int
@@ -170,11 +171,11 @@ def _wrap(instrumented: Instrumented, site: Site) -> None:
             if site.number in readers:
                 writers.update(writer for writer in variable_writers if writer < site.number)
     deps = ",".join(map(str, sorted(writers)))
-    copies = "".join(f",{counter}={counter}" for counter in site.counters)
+    captures = ",".join(("&", *site.counters))
     call = "run_inline" if site.is_inline else "run"
     is_replicated = "true" if site.counters else "false"
     source = instrumented.design.source(site.file)
-    opening = f"::csdf_trace::{call}({site.number},{{{deps}}},{is_replicated},[&{copies}]{{"
+    opening = f"::csdf_trace::{call}({site.number},{{{deps}}},{is_replicated},[{captures}]{{"
     source.insert(site.start, opening, Rank.STATEMENT)
     source.insert(site.end, "});", Rank.END_PROCESS)
 
@@ -194,7 +195,7 @@ class FunctionWalk:
         self.unlabelled = 0  # loops without a label so far
         self.ends: list[str] = []  # calls inserted before each return
         self.region: int | None = None  # whose statements are processes
-        self.counters: list[str] = []  # of the enclosing unrolled loops of the region
+        self.counters: list[str] = []  # as in Site.counters, of the statement
 
     def walk(self) -> None:
         """Walk the body."""
@@ -396,14 +397,25 @@ class FunctionWalk:
     def _unrolled_loop(self, keyword: int, body: int, last: int) -> int:
         """Walk the body of an unrolled loop, whose counter tells its processes apart."""
         outer = self.counters
-        # The counter precedes `=`, or `:` in a loop over a range, within three tokens.
-        for position in range(keyword + 2, keyword + 5):
-            if self._text(position + 1) in ("=", ":"):
-                self.counters = [*outer, self.tokens[position].text]
-                break
+        if self._text(keyword) == "for":
+            self.counters = [*outer, *self._counters_of(keyword)]
         end = self._statement(body, last)
         self.counters = outer
         return end
+
+    def _counters_of(self, keyword: int) -> list[str]:
+        """The captures of the variables that a `for` declares or assigns before its condition."""
+        header = self.tokens[keyword + 2 : after(self.tokens, keyword + 1) - 1]
+        semicolons = (i for i, token in enumerate(header) if token.text == ";")
+        initialiser = header[: next(semicolons, len(header))]
+        names = [name for name, _ in declared(initialiser)]
+        if not names and [token.text for token in initialiser[1:2]] == ["="]:
+            names = list(initialiser[:1])
+        types = {
+            token.text for name in names[:1] for token in initialiser[: initialiser.index(name)]
+        }
+        reference = "" if types.isdisjoint(("&", "&&")) else "&"
+        return [f"{reference}{name.text}={name.text}" for name in names]
 
     def _record_loop(self, i: int, number: int) -> None:
         """Insert the record of the executions of a loop, and of the tests of its condition."""

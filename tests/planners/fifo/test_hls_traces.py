@@ -90,9 +90,33 @@ def test_instrumentation_keeps_the_text_and_line_numbers():
     ],
 )
 def test_the_branch_of_an_if_follows_the_macros(condition, holds):
-    text = f"#define A 3\n#if {condition}\nvoid yes() {{}}\n#else\nvoid no() {{}}\n#endif\n"
+    text = (
+        f"#define A 3 // three\n#if {condition}\nvoid yes() {{}}\n#else\nvoid no() {{}}\n#endif\n"
+    )
     design, _ = design_of(text)
     assert set(design.functions) == {"yes" if holds else "no"}
+
+
+@pytest.mark.parametrize(
+    ("header", "captures"),
+    [
+        ("int i = 0; i < 3; i++", "&,i=i"),
+        ("std::size_t i = 1 & 2; i < 3; i++", "&,i=i"),
+        ("ap_uint<8> i = 0; i < 3; i++", "&,i=i"),
+        ("unsigned long long i = 0, k = 3; i < k; i++", "&,i=i,k=k"),
+        ("i = 0; i < 3; i++", "&,i=i"),
+        ("; i < 3; i++", "&"),
+        ("const int i : rows", "&,i=i"),
+        ("const auto& i : rows", "&,&i=i"),
+    ],
+)
+def test_a_process_of_an_unrolled_loop_captures_its_counters(header, captures):
+    region = "{\n#pragma HLS dataflow\nfor (HEADER) {\n#pragma HLS unroll\nf(i); } }"
+    design, source = design_of(
+        f"void f(int x) {{}}\nvoid top() {region.replace('HEADER', header)}\n"
+    )
+    instrument(design, design.functions["top"][0])
+    assert f"[{captures}]{{f(i);}}" in source.instrumented()
 
 
 @pytest.mark.parametrize(
