@@ -54,15 +54,23 @@ def nest(loop: LoopExecution, tag: str):
 
 
 def pipelined_iterations(loop: LoopExecution, labels: Sequence[str]):
-    """Return the iterations of the last of these nested loops, in order."""
+    """Return the iterations of the last of these nested loops, in order.
+
+    Accesses of the loops around it belong to its next iteration, at the end to the last one before.
+    """
     if loop.label == labels[-1]:
         return [accesses(one) for one in unrolled(loop.iterations)]
-    return [
-        row
-        for iteration in unrolled(loop.iterations)
-        for item in iteration
-        for row in pipelined_iterations(item, labels)
-    ]
+    rows = []
+    for iteration in unrolled(loop.iterations):
+        waiting, last = [], None
+        for item in iteration:
+            if isinstance(item, Access):
+                (waiting if last is None else last).append(item)
+                continue
+            inner = pipelined_iterations(item, labels)
+            inner[0][:0], waiting, last = waiting, [], inner[-1]
+            rows += inner
+    return rows
 
 
 def stages_of(
@@ -80,11 +88,13 @@ def stages_of(
         begin = number * reported.interval
         for fifo in dict.fromkeys(one.fifo for one in row if not one.is_write):
             is_always = len({one[fifo] for one in counts}) == 1
-            first = min(last, 1 if is_always or len(labels) == 1 else 2)
+            most = max(one[fifo] for one in counts)
+            first = min(max(0, last - most + 1), 1 if is_always or len(labels) == 1 else 2)
             later = min(skew, last - first) if lanes[groups[fifo]] > 1 else 0
             for turn in range(counts[number][fifo]):
-                stages[begin + first + turn].append((fifo, "need"))
-                stages[begin + first + turn + later].append((fifo, "free"))
+                latest = max(0, last - most + 1 + turn)
+                stages[begin + min(first + turn, latest)].append((fifo, "need"))
+                stages[begin + min(first + turn + later, latest)].append((fifo, "free"))
         for fifo in dict.fromkeys(one.fifo for one in row if one.is_write):
             count = sum(a.is_write and a.fifo == fifo for a in row)
             for turn in range(count):
@@ -98,13 +108,35 @@ def processes_of(trace: Trace, report: SynthesisReport, skew: int) -> list[list[
     found = []
     for process in trace.processes:
         stages: list[Stage] = []
-        for loop in process.body:
-            reported = next(one for one in report.loops[process.name] if nest(loop, one.tag))
+        reported_loops = report.loops[process.name]
+        for part in parts_of(process.body):
             if stages:
                 stages.append([])  # the next loop begins 2 stages after the last one
-            stages += stages_of(loop, reported, groups, skew)
+            if isinstance(part, LoopExecution):
+                reported = next(one for one in reported_loops if nest(part, one.tag))
+                stages += stages_of(part, reported, groups, skew)
+                continue
+            # Accesses outside loops are a loop of one iteration.
+            depth = 1 if reported_loops else report.latencies[process.name] + 1
+            depth = max(depth, *Counter((one.fifo, one.is_write) for one in part).values())
+            once = LoopExecution(
+                label="", line=0, function="", number=0, trips=1, iterations=(tuple(part),)
+            )
+            reported = ReportedLoop(module="", tag="", interval=1, depth=depth, trips=1)
+            stages += stages_of(once, reported, groups, skew)
         found.append(stages)
     return found
+
+
+def parts_of(body):
+    """Return the loops of a body, and lists of the accesses between them."""
+    parts = []
+    for item in body:
+        if isinstance(item, Access) and parts and isinstance(parts[-1], list):
+            parts[-1].append(item)
+        else:
+            parts.append([item] if isinstance(item, Access) else item)
+    return parts
 
 
 def simulated_cycles(

@@ -11,7 +11,7 @@ cycles of RTL simulations of Vitis HLS 2023.2 (docs/fifo-hls.md names the eviden
 - a FIFO is read in stage 1 of an iteration if every iteration reads it or the loop is no nest,
   otherwise in stage 2; a FIFO is written in the last stage, and no access is later;
 - further accesses of the same FIFO in one iteration follow one per cycle; the last write is in the
-  last stage, the first read in the stage above;
+  last stage, the first read in the stage above, or earlier if the others need the later stages;
 - a process begins when all processes that write its arrays have ended.
 
 A process is stored as tracks. A track lists accesses in the order of their stages, with the numbers of
@@ -71,7 +71,7 @@ class Again(NamedTuple):
 
 
 Body = Sequence[Iteration | RepeatedIterations]  # of the trace
-Key = tuple[str, int, str]  # a loop of the source: label, line and function
+LoopKey = tuple[str, int, str]  # a loop of the source: label, line and function
 Item = int | Event | Again  # int: stages until the next item
 Track = tuple[Item, ...]
 
@@ -168,13 +168,11 @@ def staged(
                 loops=tuple(builder.loops),
             )
         )
-    assumptions = tuple(dict.fromkeys(note for builder in builders for note in builder.assumptions))
     return StagedDesign(
         name=trace.top,
         file=str(trace.file),
         fifos=staged_fifos(trace.fifos, processes, trace.file),
         processes=tuple(processes),
-        assumptions=assumptions,
         largest_skew=max((builder.largest_skew for builder in builders), default=0),
         uncalibrated=tuple(dict.fromkeys(chain(*(builder.uncalibrated for builder in builders)))),
     )
@@ -263,17 +261,20 @@ def _builder(
 
 @dataclass(slots=True)
 class _Pipeline:
-    """A pipelined loop of the trace, with the stages of its accesses within an iteration.
+    """A pipelined loop of the trace, with the offsets of its accesses from the stage of an iteration.
 
-    offsets: stage by FIFO, kind and number of the access in an iteration. ranks: distinct offsets.
+    loop: the innermost loop of its nest. iterations: the accesses of each distinct iteration.
+    outer: FIFOs that the loops around it access, and whether they write. offset_of: by FIFO, kind and
+    number of the access in an iteration. offsets: distinct, ascending.
     """
 
-    loop: Key
+    loop: LoopKey
     reported: ReportedLoop
     is_nest: bool
-    offsets: dict[tuple[int, int, int], int] = field(default_factory=dict)
-    ranks: list[int] = field(default_factory=list)
     iterations: list[tuple[Access, ...]] = field(default_factory=list)
+    outer: set[tuple[int, bool]] = field(default_factory=set)
+    offset_of: dict[tuple[int, int, int], int] = field(default_factory=dict)
+    offsets: list[int] = field(default_factory=list)
 
 
 class _Builder:
@@ -295,7 +296,6 @@ class _Builder:
         self.file = trace.file
         self._bodies: list[Body] = [(process.body,) for _, process in members]
         self._skew, self._skews = skew, skews
-        self.assumptions: list[str] = []
         self.loops: list[str] = []
         self.largest_skew = 0
         self.uncalibrated: list[str] = []
@@ -305,18 +305,12 @@ class _Builder:
             if is_of_module(name, module)
             for loop in loops
         ]
-        self._pipelines: dict[Key, _Pipeline | None] = {}  # by loop that begins the nest
-        self._items: dict[tuple[int, int], tuple[tuple[Item, ...], int]] = {}
-        # Tables are keyed by identity, which holds only as long as the object lives.
-        self._kept: list[object] = []
-        # Code outside pipelined loops, as a pipeline with one iteration.
-        self._unpipelined = _Pipeline(
-            loop=("", 0, ""), is_nest=False,
-            reported=ReportedLoop(
-                module=module, tag="", interval=1, trips=None,
-                depth=report.latencies.get(module, 1) + 1 if not self._reported else 1,
-            ),
-        )  # fmt: skip
+        self._pipelines: dict[LoopKey, _Pipeline | None] = {}  # by loop that begins the nest
+        self._items: dict[tuple[int, int], Track] = {}  # of a body or loop, by identity and rank
+        self._identified: list[object] = []  # an identity is unique as long as its object lives
+        # Consecutive accesses outside loops of the report, as a pipeline with one iteration.
+        self._unpipelined: dict[tuple[Access, ...], _Pipeline] = {}
+        self._depth_without_loops = report.latencies.get(module, 1) + 1
 
     def find_pipelines(self) -> None:
         """Match the loops of the process with the loops of its module.
@@ -328,41 +322,46 @@ class _Builder:
 
     def tracks(self) -> tuple[tuple[Track, ...], int]:
         """Return the tracks of the process and its last stage, after `find_pipelines`."""
-        pipelines = [self._unpipelined, *filter(None, self._pipelines.values())]
+        pipelines = [*self._unpipelined.values(), *filter(None, self._pipelines.values())]
         for pipeline in pipelines:
-            self._choose_stages(pipeline)
-        ranks = max(len(pipeline.ranks) for pipeline in pipelines)
-        tracks, total = [], 0
+            self._choose_offsets(pipeline)
+        ranks = max([1, *(len(pipeline.offsets) for pipeline in pipelines)])
+        tracks, stages = [], 0
         for rank in range(ranks):
-            items: list[Item] = []
-            for body in self._bodies:
-                items += self._items_of(body, rank)[0]
-            track, total = _joined(items)
-            if any(not isinstance(part, int) for part in track):
+            items = chain(*(self._items_of(body, rank) for body in self._bodies))
+            track = _joined(items)
+            stages = stages_of(track)  # the same in all tracks
+            if any(not isinstance(item, int) for item in track):
                 tracks.append(track)
-        if not ranks:
-            total = sum(stages_of(self._items_of(body, 0)[0]) for body in self._bodies)
-        return tuple(tracks), max(0, total - LOOP_GAP)
+        return tuple(tracks), max(0, stages - LOOP_GAP)
 
     # -- which loops are pipelines --------------------------------------------------------------------
 
     def _find_in(self, body: Body) -> None:
         """Find the pipelined loops of a body, and the accesses of their iterations."""
         for iteration in _iterations(body):
-            unpipelined = tuple(part for part in iteration if isinstance(part, Access))
-            if unpipelined:
-                self._unpipelined.iterations.append(unpipelined)
-                self._note_uncalibrated(unpipelined, "outside its pipelined loops")
-            for item in iteration:
-                if isinstance(item, Access):
+            for part in _parts(iteration):
+                if not isinstance(part, LoopExecution):
+                    self._add_unpipelined(part)
                     continue
-                if _key(item) not in self._pipelines:
-                    self._pipelines[_key(item)] = self._pipeline(item)
-                pipeline = self._pipelines[_key(item)]
+                if _key(part) not in self._pipelines:
+                    self._pipelines[_key(part)] = self._pipeline(part)
+                pipeline = self._pipelines[_key(part)]
                 if pipeline is None:
-                    self._find_in(item.iterations)
+                    self._find_in(part.iterations)
                 else:
-                    self._add_iterations(pipeline, item)
+                    self._add_iterations(pipeline, part)
+            unpipelined = (item for item in iteration if isinstance(item, Access))
+            self._note_uncalibrated(unpipelined, "outside its pipelined loops")
+
+    def _add_unpipelined(self, accesses: tuple[Access, ...]) -> None:
+        """Add consecutive accesses outside loops: of each FIFO at most one a stage."""
+        counts = Counter((access.fifo, access.is_write) for access in accesses)
+        depth = max(1 if self._reported else self._depth_without_loops, *counts.values())
+        reported = ReportedLoop(module=self.module, tag="", interval=1, depth=depth, trips=1)
+        self._unpipelined[accesses] = _Pipeline(
+            loop=("", 0, ""), reported=reported, is_nest=False, iterations=[accesses]
+        )
 
     def _add_iterations(self, pipeline: _Pipeline, run: LoopExecution) -> None:
         """Add the distinct iterations of a pipelined loop in an execution of its nest."""
@@ -371,7 +370,8 @@ class _Builder:
         tag = pipeline.reported.tag
         if not pipeline.reported.is_pipelined:
             self._note_uncalibrated(chain(*inner), f"in loop {tag!r}, which is no pipeline")
-        outer = _outer_accesses(run, pipeline.loop)
+        outer = list(_outer_accesses(run, pipeline.loop))
+        pipeline.outer.update((access.fifo, access.is_write) for access in outer)
         self._note_uncalibrated(outer, f"in an outer loop of {tag!r}")
 
     def _note_uncalibrated(self, accesses: Iterable[Access], where: str) -> None:
@@ -411,7 +411,9 @@ class _Builder:
             )
         return None
 
-    def _matched(self, run: LoopExecution, suffix: str, labels: int = 0) -> tuple[Key, int] | None:
+    def _matched(
+        self, run: LoopExecution, suffix: str, labels: int = 0
+    ) -> tuple[LoopKey, int] | None:
         """The loop that the tag of a nest ends with, and how many loops the tag names.
 
         None if it is not the tag of a nest from this loop on.
@@ -431,12 +433,12 @@ class _Builder:
         matches = (self._matched(child, suffix, labels) for child in children.values())
         return next((match for match in matches if match is not None), None)
 
-    def _iterations_of(self, run: LoopExecution, loop: Key) -> int:
+    def _iterations_of(self, run: LoopExecution, loop: LoopKey) -> int:
         """Return the iterations of a loop in an execution of a loop around it."""
         return sum(times for _, times in self._inner_iterations(run, loop))
 
     def _inner_iterations(
-        self, run: LoopExecution, loop: Key
+        self, run: LoopExecution, loop: LoopKey
     ) -> Iterator[tuple[tuple[Access, ...], int]]:
         """Yield the accesses of each distinct iteration of the pipelined loop, and its executions."""
         totals: dict[int, int] = {}
@@ -462,139 +464,127 @@ class _Builder:
         for key, times in totals.items():
             yield tuple(_accesses(iterations[key])), times
 
-    def _choose_stages(self, pipeline: _Pipeline) -> None:
-        """Choose the stage of each access of a pipelined loop in its iteration, by the rules above."""
+    def _choose_offsets(self, pipeline: _Pipeline) -> None:
+        """Choose the offset of each access of a pipelined loop, by the rules above."""
         last = pipeline.reported.depth - 1
         counts = [
             Counter((access.fifo, access.is_write) for access in accesses)
             for accesses in pipeline.iterations
         ]
-        maximum = {
-            key: max(count[key] for count in counts) for key in dict.fromkeys(chain(*counts))
-        }
-        lanes: dict[str, int] = {}
-        for fifo, writes in maximum:
-            if not writes:
-                group = self._trace.fifos[fifo].group
-                lanes[group] = lanes.get(group, 0) + 1
-        for (fifo, writes), count in maximum.items():
-            if writes:
-                for number in range(count):
-                    # Earlier writes of the same FIFO precede the last write, one a cycle.
-                    stage = max(0, last - (count - 1 - number))
-                    pipeline.offsets[fifo, WRITE, number] = stage
+        accessed = dict.fromkeys(chain(*counts, pipeline.outer))
+        lanes = Counter(
+            self._trace.fifos[fifo].group for fifo, is_write in accessed if not is_write
+        )
+        for fifo, is_write in accessed:
+            count = max([1, *(accesses[fifo, is_write] for accesses in counts)])
+            # One access a cycle: those that follow an access leave it these stages at most.
+            latest = [max(0, last - following) for following in reversed(range(count))]
+            if is_write:
+                for number, offset in enumerate(latest):
+                    pipeline.offset_of[fifo, WRITE, number] = offset
                 continue
-            is_always = min(count[fifo, writes] for count in counts) == count
+            is_always = all(accesses[fifo, is_write] == count for accesses in counts)
             first = UNCONDITIONAL if is_always or not pipeline.is_nest else GUARDED
-            first = min(first, last)
+            needed = [min(first + number, latest[number]) for number in range(count)]
             later = 0
             if lanes[self._trace.fifos[fifo].group] > 1:
-                room = min(last - first, self._skews.get(pipeline.reported.module, last))
+                room = min(last - needed[0], self._skews.get(pipeline.reported.module, last))
                 self.largest_skew = max(self.largest_skew, room)
                 later = room if self._skew is None else min(self._skew, room)
-            for number in range(count):
+            for number, offset in enumerate(needed):
                 if later:
                     # Both ends of the unknown stage: needed in the earliest, freed after the
                     # latest. No real schedule is slower.
-                    pipeline.offsets[fifo, NEED, number] = first + number
-                    pipeline.offsets[fifo, RELEASE, number] = first + number + later
+                    pipeline.offset_of[fifo, NEED, number] = offset
+                    pipeline.offset_of[fifo, RELEASE, number] = min(offset + later, latest[number])
                 else:
-                    pipeline.offsets[fifo, READ, number] = first + number
-        pipeline.ranks = sorted(set(pipeline.offsets.values()))
+                    pipeline.offset_of[fifo, READ, number] = offset
+        pipeline.offsets = sorted(set(pipeline.offset_of.values()))
 
     # -- the items of a track -------------------------------------------------------------------------
 
-    def _items_of(self, body: Body, rank: int) -> tuple[tuple[Item, ...], int]:
-        """Return the items of a body that is no pipeline, in the track of a rank, and their stages."""
+    def _items_of(self, body: Body, rank: int) -> Track:
+        """Return the items of a body that is no pipeline, in the track of a rank."""
         key = id(body), rank
         if key not in self._items:
-            self._kept.append(body)
+            self._identified.append(body)
             items: list[Item] = []
             for part in body:
                 if isinstance(part, RepeatedIterations):
-                    items.append(Again(part.count, self._items_of(part.pattern, rank)[0]))
+                    items.append(Again(part.count, self._items_of(part.pattern, rank)))
                 else:
                     items += self._iteration_items(part, rank)
             self._items[key] = _joined(items)
         return self._items[key]
 
-    def _iteration_items(self, iteration: Iteration, rank: int) -> tuple[Item, ...]:
-        """The items of an iteration of a body that is no pipeline."""
-        items: list[Item] = []
-        unpipelined: list[Access] = []
-        for item in (*iteration, None):
-            if isinstance(item, Access):
-                unpipelined.append(item)
+    def _iteration_items(self, iteration: Iteration, rank: int) -> Iterator[Item]:
+        """Yield the items of an iteration of a body that is no pipeline."""
+        for part in _parts(iteration):
+            if not isinstance(part, LoopExecution):
+                unpipelined = self._unpipelined[part]
+                once = self._access_items(unpipelined, part, rank, unpipelined.reported.interval)
+                yield from self._spaced(unpipelined, once, rank)
                 continue
-            if unpipelined:
-                depth = self._unpipelined.reported.depth
-                items += self._access_items(self._unpipelined, tuple(unpipelined), rank, depth + 1)
-                unpipelined = []
-            if item is None:
-                continue
-            pipeline = self._pipelines[_key(item)]
-            items += (
-                self._pipelined_items(item, pipeline, rank)
-                if pipeline is not None
-                else self._items_of(item.iterations, rank)[0]
-            )
-        return tuple(items)
+            pipeline = self._pipelines[_key(part)]
+            if pipeline is None:
+                yield from self._items_of(part.iterations, rank)
+            elif self._iterations_of(part, pipeline.loop):
+                yield from self._spaced(pipeline, self._nest_items(part, pipeline, rank), rank)
 
-    def _pipelined_items(
-        self, run: LoopExecution, pipeline: _Pipeline, rank: int
-    ) -> tuple[Item, ...]:
-        """Return the items of a pipelined loop, from the first access to the gap after the loop."""
-        depth, interval = pipeline.reported.depth, pipeline.reported.interval
-        offset = pipeline.ranks[rank] if rank < len(pipeline.ranks) else 0
-        trips = self._iterations_of(run, pipeline.loop)
-        gap = depth - 1 + LOOP_GAP - interval - offset
-        return (offset, *self._nest_items(run, pipeline, rank)[0], gap) if trips else ()
+    def _spaced(self, pipeline: _Pipeline, items: Track, rank: int) -> Track:
+        """Return the items of a pipeline with its offset before and the gap to the next loop after."""
+        offset = pipeline.offsets[rank] if rank < len(pipeline.offsets) else 0
+        gap = pipeline.reported.depth - 1 + LOOP_GAP - pipeline.reported.interval - offset
+        return (offset, *items, gap)
 
-    def _nest_items(
-        self, run: LoopExecution, pipeline: _Pipeline, rank: int
-    ) -> tuple[tuple[Item, ...], int]:
-        """Return the items of a loop in the nest of a pipelined loop, and their stages."""
+    def _nest_items(self, run: LoopExecution, pipeline: _Pipeline, rank: int) -> Track:
+        """Return the items of a loop in the nest of a pipelined loop."""
         key = id(run), rank
         if key not in self._items:
-            self._kept.append(run)
+            self._identified.append(run)
             is_pipelined = _key(run) == pipeline.loop
             items = self._body_items(run.iterations, pipeline, rank, is_pipelined=is_pipelined)
-            self._items[key] = _joined(list(items))
+            self._items[key] = _joined(items)
         return self._items[key]
 
     def _body_items(
         self, body: Body, pipeline: _Pipeline, rank: int, *, is_pipelined: bool
     ) -> Iterator[Item]:
         """Yield the items of the body of a loop in the nest of a pipelined loop."""
+        interval = pipeline.reported.interval
         for part in body:
             if isinstance(part, RepeatedIterations):
                 items = self._body_items(part.pattern, pipeline, rank, is_pipelined=is_pipelined)
                 yield Again(part.count, tuple(items))
-            elif is_pipelined:
-                accesses = tuple(_accesses(part))
-                yield from self._access_items(pipeline, accesses, rank, pipeline.reported.interval)
-            else:
-                for item in part:
-                    if isinstance(item, LoopExecution):
-                        yield from self._nest_items(item, pipeline, rank)[0]
-                    else:
-                        # An access of an outer loop is in a stage of the iteration that follows it.
-                        yield from self._access_items(pipeline, (item,), rank, 0)
+                continue
+            if is_pipelined:
+                yield from self._access_items(pipeline, tuple(_accesses(part)), rank, interval)
+                continue
+            # An access of an outer loop is in a stage of the next iteration of the pipelined loop;
+            # after that loop, in a stage of its last iteration.
+            back = 0
+            for item in part:
+                if isinstance(item, LoopExecution):
+                    yield from self._nest_items(item, pipeline, rank)
+                    back = interval if self._iterations_of(item, pipeline.loop) else back
+                else:
+                    yield -back
+                    yield from self._access_items(pipeline, (item,), rank, back)
 
     def _access_items(
         self, pipeline: _Pipeline, accesses: tuple[Access, ...], rank: int, stages: int
-    ) -> tuple[Item, ...]:
+    ) -> Track:
         """Return the accesses of an iteration in the stage of a track, and the gap to the next item."""
-        if rank >= len(pipeline.ranks):
+        if rank >= len(pipeline.offsets):
             return (stages,)
-        offset = pipeline.ranks[rank]
+        offset = pipeline.offsets[rank]
         numbers: dict[tuple[int, bool], int] = {}
         event = []
         for access in accesses:
             key = access.fifo, access.is_write
             number = numbers[key] = numbers.get(key, -1) + 1
             for kind in (WRITE,) if access.is_write else (READ, NEED, RELEASE):
-                if pipeline.offsets.get((access.fifo, kind, number)) == offset:
+                if pipeline.offset_of.get((access.fifo, kind, number)) == offset:
                     event.append((access.fifo, kind))
         # More accesses of a FIFO than stages: several in one stage, as separate events.
         if len(set(event)) < len(event):
@@ -611,12 +601,27 @@ def _counted(body: Body, times: int = 1) -> Iterator[tuple[Iteration, int]]:
             yield part, times
 
 
+def _parts(iteration: Iteration) -> Iterator[tuple[Access, ...] | LoopExecution]:
+    """Yield the loops of an iteration, and the accesses before, between and after them."""
+    accesses: list[Access] = []
+    for item in iteration:
+        if not isinstance(item, LoopExecution):
+            accesses.append(item)
+            continue
+        if accesses:
+            yield tuple(accesses)
+            accesses = []
+        yield item
+    if accesses:
+        yield tuple(accesses)
+
+
 def _iterations(body: Body) -> list[Iteration]:
     """The distinct iterations."""
     return list({id(iteration): iteration for iteration, _ in _counted(body)}.values())
 
 
-def _outer_accesses(run: LoopExecution, pipelined: Key) -> Iterator[Access]:
+def _outer_accesses(run: LoopExecution, pipelined: LoopKey) -> Iterator[Access]:
     """The accesses in the loops around the pipelined loop of a nest, each distinct iteration once."""
     if _key(run) == pipelined:
         return
@@ -628,7 +633,7 @@ def _outer_accesses(run: LoopExecution, pipelined: Key) -> Iterator[Access]:
                 yield item
 
 
-def _key(loop: LoopExecution) -> Key:
+def _key(loop: LoopExecution) -> LoopKey:
     return loop.label, loop.line, loop.function
 
 
@@ -661,31 +666,27 @@ def stages_of(items: Sequence[Item]) -> int:
     return total
 
 
-def _joined(items: Sequence[Item]) -> tuple[Track, int]:
-    """Items with adjacent gaps added up and empty repetitions removed, and their number of stages."""
+def _joined(items: Iterable[Item]) -> Track:
+    """Return items with adjacent gaps added up and empty repetitions removed."""
     merged: list[Item] = []
-    total = 0
 
     def add(item: Item) -> None:
-        before = merged[-1] if merged else None
-        if isinstance(item, int) and isinstance(before, int):
+        if isinstance(item, int) and merged and isinstance(before := merged[-1], int):
             item += before
             merged.pop()
         if item != 0:
             merged.append(item)
 
     for item in items:
-        if isinstance(item, Again):
-            inner, length = _joined(item.items)
-            total += item.times * length
-            if all(isinstance(part, int) for part in inner):
-                add(item.times * length)
-            elif item.times == 1:
-                for part in inner:
-                    add(part)
-            else:
-                add(Again(item.times, inner))
-        else:
-            total += item if isinstance(item, int) else 0
+        if not isinstance(item, Again):
             add(item)
-    return tuple(merged), total
+            continue
+        inner = _joined(item.items)
+        if all(isinstance(part, int) for part in inner):
+            add(item.times * stages_of(inner))
+        elif item.times == 1:
+            for part in inner:
+                add(part)
+        else:
+            add(Again(item.times, inner))
+    return tuple(merged)

@@ -40,6 +40,58 @@ def test_a_call_takes_the_cycles_of_a_cycle_by_cycle_simulation(seed):
             assert model.outcome(depths).cycles == simulated_cycles(trace, stages, depths)
 
 
+def accesses_outside_pipelines(rng):
+    """A process with accesses before, between and after its loops, in its nest, or without a loop."""
+    before, each, after, between = (rng.randint(0, 3) for _ in range(4))
+    rows, columns = rng.randint(2, 4), rng.randint(2, 5)
+    inner = small.loop("li", [RepeatedIterations(columns, ((small.read(0), small.write(1)),))])
+    nest = small.loop(
+        "lo", [RepeatedIterations(rows, ((small.read(2), inner, small.write(3)),))], line=2
+    )
+    last = small.loop("last", [RepeatedIterations(columns, ((small.read(0),),))], line=4)
+    body = (
+        *(small.read(0),) * before, nest, *(small.write(1), small.read(0)) * between,
+        last, *(small.write(1),) * after,
+    )  # fmt: skip
+    words = [before + rows * columns + between + columns, rows * columns + between + after]
+    words += [rows, rows, each + 1]
+    puts = [small.loop("put", [RepeatedIterations(words[n], ((small.write(n),),))]) for n in (0, 2)]
+    takes = [
+        small.loop("take", [RepeatedIterations(words[n], ((small.read(n),),))]) for n in (1, 3)
+    ]
+    depth = lambda: rng.randint(1, 6)  # noqa: E731
+    processes = [(f"put{n}", [(put, "put", 1, depth())]) for n, put in enumerate(puts)]
+    processes += [(f"take{n}", [(take, "take", 1, depth())]) for n, take in enumerate(takes)]
+    loops = [(nest, "lo_li", rng.randint(1, 3), depth()), (last, "last", 1, depth())]
+    trace, report = small.design([*processes, ("mid", loops)], small.fifos(("f", 4)))
+    fifos = tuple(replace(one, group=one.name) for one in trace.fifos)
+    traced = (*trace.processes[:-1], replace(trace.processes[-1], body=body))
+    return replace(trace, fifos=fifos, processes=traced), report
+
+
+def accesses_without_a_loop(rng):
+    """A process that reads and writes words in a fixed latency."""
+    reads, writes = rng.randint(1, 3), rng.randint(1, 3)
+    put = small.loop("put", [RepeatedIterations(reads, ((small.write(0),),))])
+    take = small.loop("take", [RepeatedIterations(writes, ((small.read(1),),))])
+    processes = [("source", [(put, "put", 1, 3)]), ("mid", []), ("sink", [(take, "take", 1, 3)])]
+    trace, report = small.design(processes, small.fifos(("x", 1), ("y", 1)))
+    body = (small.read(0),) * reads + (small.write(1),) * writes
+    first, mid, last = trace.processes
+    trace = replace(trace, processes=(first, replace(mid, body=body), last))
+    return trace, replace(report, latencies={"mid": rng.randint(0, 9)})
+
+
+@pytest.mark.parametrize("make", [accesses_outside_pipelines, accesses_without_a_loop])
+def test_accesses_outside_pipelines_take_the_cycles_of_a_simulation(make):
+    for seed in range(40):
+        rng = random.Random(seed)
+        pair = make(rng)
+        model, stages = small.model(pair), processes_of(*pair, 0)
+        depths = [rng.choice((2, 3, 30)) for _ in pair[0].fifos]
+        assert model.outcome(depths).cycles == simulated_cycles(pair[0], stages, depths), seed
+
+
 def test_fifo_occupancy_over_time_equals_a_cycle_by_cycle_simulation():
     compared = 0
     for seed in range(30):
@@ -455,6 +507,10 @@ def test_a_table_of_accesses_is_timed_like_its_source(tmp_path):
         ("a,l,0,f,write", "5 columns"),
         ("a,l,0,f,push,1", "'push'"),
         ("a,l,0,f,write,-1", "stage '-1'"),
+        ("a,l,0,f,write,\u00b2", "stage '\u00b2'"),
+        pytest.param(f"a,l,0,f,write,{'9' * 5000}", "stage '9", id="5000 digits"),
+        pytest.param(f"# fifo f bits={'9' * 5000}", "expected interval", id="5000 bits"),
+        pytest.param(f"{'a' * 200_000},l,0,f,write,1", "field larger", id="200000 letters"),
         ("a,l,0,f,read,1", "1 words are read, but only 0"),
     ],
 )
