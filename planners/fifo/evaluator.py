@@ -52,7 +52,7 @@ class DesignEvaluator:
     """Evaluator of csdf.search for a design, by the times of its events.
 
     Depths are tuples in the order of the FIFOs, None for one without a bound. required: a period in
-    cycles; then an evaluation returns only this period, or that of a slower cycle. Infinite periods
+    cycles; then an evaluation returns this period, or the period of a slower cycle. Infinite periods
     are None. only_live: only deadlocks are detected. Each strongly connected group of layers is
     simulated once, or not at all if an earlier answer implies its answer: more depth is never slower.
     """

@@ -200,7 +200,7 @@ class EventGraph:
     def _tokens(self, waiter: int, events: Numbers | None, tokens: Numbers | None = None) -> int:
         """Store a table with the token that each event waits for; NONE for all other events.
 
-        events: the events that wait. tokens: the token of each, by default one after the other.
+        events: the events that wait. tokens: the token of each, by default in their order.
         """
         if events is None:
             return -1

@@ -332,7 +332,7 @@ class _FifoSubset:
     def _raised_together(
         self, depths: Trial, fifos: Sequence[int], region: Infeasible
     ) -> tuple[Trial, Infeasible]:
-        """Raise the depths of these FIFOs by equal cost, as far as they remain too small."""
+        """Raise the depths of these FIFOs by equal cost, while they remain too small."""
 
         def raised(cost: int) -> Trial:
             return {fifo: depths[fifo] + cost // self._weights[fifo] for fifo in fifos}
@@ -356,7 +356,7 @@ class _FifoSubset:
     def _raised_alone(
         self, limits: Trial, chain: Sequence[int], region: Infeasible
     ) -> tuple[Trial, Infeasible]:
-        """Raise the depth of one FIFO of a chain, as far as the depths remain too small."""
+        """Raise the depth of one FIFO of a chain, while the depths remain too small."""
         raised = next((fifo for fifo in chain if fifo in limits), None)
         if raised is None:
             return limits, region

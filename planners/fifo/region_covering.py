@@ -6,7 +6,7 @@ limit, so each region is a covering constraint: at least one chain exceeds its l
 
 Example: FIFOs 0 and 1 with a least depth of 2, and the region {((0, 1),): 4, ((1, 1),): 7}. Depths
 (4, 7) lie inside; (5, 2) and (2, 8) are the cheapest depths outside, if elements cost 1 and less of
-FIFO 1 does not pay. A chain ((0, 1), (1, 2)) has the depth of FIFO 0 plus twice that of FIFO 1.
+FIFO 1 does not pay. A chain ((0, 1), (1, 2)) has the depth of FIFO 0 plus twice the depth of FIFO 1.
 
 The variables are the depths, and a binary variable for each chain and each depth that some region asks
 of it: 1 if the chain has at least that depth. With the binary variables relaxed to [0, 1], a linear

@@ -164,7 +164,7 @@ class _DepthSearch:
         return self._sizing(Status.OPTIMAL, proof)
 
     def _find(self) -> DepthProof:
-        """Find depths of which no single depth can be reduced; return the proof to continue with.
+        """Find depths whose single depths are all minimal; return the proof to continue with.
 
         Depths of a large design grow from the floor before any lower bound is computed, so that a
         short search has an answer.

@@ -230,8 +230,8 @@ def front(
     """Return the trade-off: the smallest depths without deadlock, at the max. rate, and between.
 
     is_split, weights, cost: as in `study`. stops: returns the stop of the search of each point. The
-    period of a point is that of its depths or chains. Dominated points are removed: those with another
-    point that is no slower and no more expensive.
+    period of a point is the period of its depths or chains. Points that another point dominates, no
+    slower and no more expensive, are removed.
     """
     graph = EventGraph(design)
     price = chain_cost(cost) if is_split and cost is not None else cost

@@ -1,8 +1,8 @@
 """The page of a design of FINN or hls4ml: depths, FIFOs over time, why shallower FIFOs deadlock.
 
-The occupancy is that of the self-timed execution in the depths of the answer: frames arrive at the
-distance of the period, every event happens as soon as words and space allow. In a cycle a FIFO holds
-the words that were written up to it and not read before it.
+The occupancy is the number of words in a FIFO during the self-timed execution with the depths of the
+answer: a frame arrives each period, and an event happens as soon as words and space allow. In a cycle
+a FIFO holds the words that were written up to it and not read before it.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ NATURAL = r"\d{1,13}"
 
 @dataclass(slots=True)
 class _Process:
-    """A process as far as it is read. accesses: by stage, the FIFO and the kind of each access."""
+    """A process so far. accesses: by stage, the FIFO and the kind of each access."""
 
     line: int
     accesses: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
@@ -91,7 +91,7 @@ def read_accesses(file: Path) -> StagedDesign:
 
 
 class _Table:
-    """The table as far as it is read: processes, FIFOs, and the settings of loops and FIFOs by name."""
+    """The lines read so far: processes, FIFOs, and the settings of loops and FIFOs by name."""
 
     def __init__(self, file: Path) -> None:
         self.file = file

@@ -371,7 +371,7 @@ class CallModel:
     ) -> tuple[list[int], list[int], list[int], list[int]]:
         """Return of each FIFO: whether it is bounded, its latency, its size, the length of its ring.
 
-        has_words: the ring has the times of all words, not only of those that the FIFO holds.
+        has_words: the ring has the times of all words of the call, not only of the words in the FIFO.
         """
         bounded, latencies = list[int](), list[int]()
         sizes, lengths = list[int](), list[int]()

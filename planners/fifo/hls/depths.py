@@ -310,7 +310,7 @@ class _FewestBits:
 
 
 def _forced_memories(model: CallModel, goal: int | None, stop: Stop) -> tuple[bool, ...]:
-    """Return the groups that are memories in all depths that reach a goal, as far as proved.
+    """Return groups that are memories in all depths that reach a goal; in time for all of them.
 
     A group is forced if no shift register suffices for it even with all other groups unbounded.
     """

@@ -5,8 +5,8 @@ For example, with
     void fill(int* x) { x[0] = 1; }
     void copy(int* x, int* y) { fill(x); y[0] = x[0]; }
 
-the statement `copy(a, b);` uses a as "rw" and b as "w". The usage of a parameter is that of its
-variable in the bodies of all functions of the name; functions may call each other in a cycle.
+the statement `copy(a, b);` uses a as "rw" and b as "w". The usage of a parameter is the usage
+of its variable in the bodies of all functions of the name; functions may call each other in a cycle.
 """
 
 from __future__ import annotations
