@@ -129,34 +129,43 @@ def with_states(model: Model, pairs: Mapping[str, str]) -> Model:
                 f"state {input_name!r}: the output {output_name!r} is the state "
                 "of another input already"
             )
-        is_window = _grows(source.shape, end.shape)
-        # Dims of 1 may differ.
-        source_dims, end_dims = (
-            [size for size in layer.shape.dims if size > 1] for layer in (source, end)
-        )
-        is_like = source_dims == end_dims or is_window
-        if not is_like or source.quantization != end.quantization:
-            raise InvalidNetwork(
-                f"state {input_name!r}: the input is {source.shape}, the output "
-                f"{output_name!r} is {end.shape}; "
-                "expected the same shape and type, or the rows of the input and new ones behind them"
-            )
-        begin = 0 if source.quantization is None else source.quantization.zero_point
-        previous = Previous(dims=source.shape.dims, variable=input_name, begin=begin)
-        following = replace(end, operator=Next(variable=input_name))
-        changed[input_name] = (replace(source, operator=previous),)
-        changed[output_name] = (following,)
-        if not is_window and end.shape != source.shape:
-            in_dims_of_source = op.Reshape(dims=source.shape.dims)
-            reshape = replace(following, operator=in_dims_of_source, shape=source.shape)
-            reshape = replace(reshape, name=f"{output_name} reshape")
-            following = replace(following, inputs=(reshape.name,), shape=source.shape)
-            changed[output_name] = reshape, following
+        changed |= _variable_of_ends(source, end)
     if changed and len(network.inputs) == len(pairs):
         raise InvalidNetwork("every input is a state; expected one that comes with each frame")
     draft = Draft(model)
     draft.apply(Edit(layers=changed))
     return with_rings(rewritten(draft.model(), stored_as_integers))
+
+
+def _variable_of_ends(source: Layer, end: Layer) -> dict[str, tuple[Layer, ...]]:
+    """The layers that replace an input and an output of a network if both are a state variable.
+
+    Raises InvalidNetwork if their shapes or types differ. Dims of 1 may differ.
+    """
+    source_dims, end_dims = (
+        [size for size in layer.shape.dims if size > 1] for layer in (source, end)
+    )
+    is_window = _grows(source.shape, end.shape)
+    if not (is_window or source_dims == end_dims) or source.quantization != end.quantization:
+        raise InvalidNetwork(
+            f"state {source.name!r}: the input is {source.shape}, the output "
+            f"{end.name!r} is {end.shape}; "
+            "expected the same shape and type, or the rows of the input and new ones behind them"
+        )
+    begin = 0 if source.quantization is None else source.quantization.zero_point
+    operator = Previous(dims=source.shape.dims, variable=source.name, begin=begin)
+    previous = replace(source, operator=operator)
+    following = replace(end, operator=Next(variable=source.name))
+    if is_window or end.shape == source.shape:
+        return {source.name: (previous,), end.name: (following,)}
+    reshape = replace(
+        end,
+        name=f"{end.name} reshape",
+        operator=op.Reshape(dims=source.shape.dims),
+        shape=source.shape,
+    )
+    following = replace(following, inputs=(reshape.name,), shape=source.shape)
+    return {source.name: (previous,), end.name: (reshape, following)}
 
 
 def _end_named(ends: Sequence[Layer], name: str, role: str, state: str) -> Layer:
@@ -169,11 +178,12 @@ def _end_named(ends: Sequence[Layer], name: str, role: str, state: str) -> Layer
 
 
 def stored_as_integers(draft: Draft, previous: Layer) -> Edit | None:
-    """Integers in place of a variable that is quantised after each read.
+    """A variable of integers instead of real numbers that are quantised after each read.
 
-    In a model of quantise and dequantise nodes the variable has real numbers: its readers quantise
-    them, and the layer that writes it dequantises integers. Calibrated scales may differ in their last
-    bits: inputs of a concatenation get the scale of the window if that leaves their integers unchanged.
+    In a model of quantise and dequantise nodes the variable has real numbers: all its readers quantise
+    them, and the layer that it stores dequantises the integers of a window. The window then reads the
+    variable, and the variable stores the window. Calibrated scales may differ in their last bits: other
+    inputs of the window are converted to its type if that leaves their integers unchanged.
 
     before: state 2x3x1 -> integers 2x3x1; new 2x1x1; integers, new -> window 2x4x1 -> numbers 2x4x1
             -> last 2x3x1; numbers -> next 2x4x1
@@ -183,69 +193,70 @@ def stored_as_integers(draft: Draft, previous: Layer) -> Edit | None:
     following = _following(draft, previous)
     if following is None or previous.quantization is not None:
         return None
-    readers, dequantising = draft.readers(previous.name), draft.layer(following.inputs[0])
-    integers = draft.layer(dequantising.inputs[0]) if dequantising.inputs else dequantising
-    types = integers.quantization
-    if (
-        types is None
-        or any(
-            layer.operator != op.Conversion() or layer.epilogue
-            for layer in (dequantising, *readers)
-        )
-        or not all(_stores(draft, reader, types) for reader in readers)
-    ):
+    readers, numbers = draft.readers(previous.name), draft.layer(following.inputs[0])
+    if any(layer.operator != op.Conversion() or layer.epilogue for layer in (numbers, *readers)):
+        return None
+    window = draft.layer(numbers.inputs[0])
+    types = window.quantization
+    if types is None or not all(_stores(draft, reader, types) for reader in readers):
         return None
     begin = replace(draft.network.initial_states[previous.name], begin=types.zero_point)
-    as_integers = partial(replace, element=integers.element, quantization=types)
-    conversions = _inputs_in_types_of_window(draft, integers, readers, types)
+    as_integers = partial(replace, element=window.element, quantization=types)
+    removed = {reader.name for reader in readers}
+    conversions = {
+        source.name: _conversion(source, window)
+        for source in map(draft.layer, window.inputs)
+        if source.name not in removed and _is_converted(source, window)
+    }
     inputs = tuple(
-        conversions[name].name if name in conversions else name for name in integers.inputs
+        conversions[name].name if name in conversions else name for name in window.inputs
     )
     return Edit(
         layers={
             previous.name: (as_integers(previous, operator=begin),),
-            following.name: (as_integers(following, inputs=(integers.name,)),),
-            integers.name: (*conversions.values(), replace(integers, inputs=inputs)),
-            **{reader.name: () for reader in readers},
+            following.name: (as_integers(following, inputs=(window.name,)),),
+            window.name: (*conversions.values(), replace(window, inputs=inputs)),
+            **dict.fromkeys(removed, ()),
         },
-        sources={reader.name: previous.name for reader in readers},
+        sources=dict.fromkeys(removed, previous.name),
     )
 
 
-def _inputs_in_types_of_window(
-    draft: Draft, window: Layer, readers: Sequence[Layer], types: Quantization
-) -> dict[str, Layer]:
-    """Conversions of the inputs of a window to its types, by input, where they change no integer.
+def _is_converted(source: Layer, window: Layer) -> bool:
+    """Whether an input of a concatenation of rows has another type, but the same integers in both."""
+    types, types_of_window = source.quantization, window.quantization
+    return (
+        window.operator == op.Concatenation(axis=ROWS)
+        and types is not None
+        and types_of_window is not None
+        and types != types_of_window
+        and keeps_integers(types, types_of_window)
+    )
 
-    readers: of the variable; the variable, which has the types of the window, replaces them.
+
+def _conversion(source: Layer, window: Layer) -> Layer:
+    """The conversion of an input of a window to the type of the window."""
+    return replace(
+        source,
+        name=f"{source.name} of {window.name}",
+        operator=op.Conversion(),
+        inputs=(source.name,),
+        epilogue=(),
+        stored=(),
+        quantization=window.quantization,
+    )
+
+
+def _stores(draft: Draft, reader: Layer, types: Quantization) -> bool:
+    """Whether a reader quantises a variable to this type.
+
+    Or to another type with the same integers, which only concatenations of this type read.
     """
-    conversions: dict[str, Layer] = {}
-    if window.operator != op.Concatenation(axis=ROWS):
-        return conversions
-    for source in map(draft.layer, window.inputs):
-        source_types = source.quantization
-        if source in readers or source_types is None or source_types == types:
-            continue
-        if keeps_integers(source_types, types):
-            conversions[source.name] = replace(
-                source,
-                name=f"{source.name} of {window.name}",
-                operator=op.Conversion(),
-                inputs=(source.name,),
-                epilogue=(),
-                stored=(),
-                quantization=types,
-            )
-    return conversions
-
-
-def _stores(draft: Draft, layer: Layer, types: Quantization) -> bool:
-    """Whether a reader quantises a variable to this type, or to one with equal integers."""
-    if layer.quantization is None or layer.quantization == types:
-        return layer.quantization == types
-    return keeps_integers(layer.quantization, types) and all(
-        reader.operator.joined_axis is not None and reader.quantization == types
-        for reader in draft.readers(layer.name)
+    if reader.quantization is None or reader.quantization == types:
+        return reader.quantization == types
+    return keeps_integers(reader.quantization, types) and all(
+        joined.operator.joined_axis is not None and joined.quantization == types
+        for joined in draft.readers(reader.name)
     )
 
 
@@ -326,7 +337,7 @@ def view_before_output(draft: Draft, output: Layer) -> Edit | None:
 
 
 def without_stored_slice(draft: Draft, previous: Layer) -> Edit | None:
-    """A variable of all rows of a window, of which the last rows were stored.
+    """A variable of all rows of a window instead of its last rows.
 
     before: previous 1x4x1; new 1x1x1; previous, new -> window 1x5x1 -> last 1x4x1 -> next 1x4x1
     after:  previous 1x4x1; new 1x1x1; previous, new -> window 1x5x1 -> next 1x5x1
@@ -348,7 +359,7 @@ def without_oldest_rows(draft: Draft, previous: Layer) -> Edit | None:
     """A variable or a ring without the oldest rows, which no consumer needs.
 
     Either all readers of the variable are slices without its first rows; or the variable is a ring, and
-    all readers of its window are: then window and variable lose equally many rows.
+    all readers of its window are such slices: window and variable then lose equally many rows.
 
     before: previous 1x4x1; new 1x1x1; previous, new -> window 1x5x1 -> last 1x3x1; window -> next
             1x5x1
@@ -356,32 +367,27 @@ def without_oldest_rows(draft: Draft, previous: Layer) -> Edit | None:
     """
     if _following(draft, previous) is None:
         return None
-    readers, rows, edited = draft.readers(previous.name), previous.shape.rows, []
+    sliced, shortened, readers = previous, [previous], draft.readers(previous.name)
+    if not _unread_rows(readers) and (ring := _ring_of(draft, previous)) is not None:
+        _, _, sliced, following = map(draft.layer, ring)
+        shortened = [previous, sliced, following]
+        readers = [layer for layer in draft.readers(sliced.name) if layer != following]
     unread = _unread_rows(readers)
-    if not unread and (ring := _ring_of(draft, previous)) is not None:
-        _, _, window, following = map(draft.layer, ring)
-        readers = [layer for layer in draft.readers(window.name) if layer != following]
-        unread = _unread_rows(readers)
-        if unread >= previous.shape.rows:
-            return None
-        rows = window.shape.rows
-        shape = with_rows(window.shape, rows - unread)
-        edited = [replace(window, shape=shape), replace(following, shape=shape)]
-    if not unread:
+    if not 0 < unread < previous.shape.rows:
         return None
-    shape = with_rows(previous.shape, previous.shape.rows - unread)
-    state = replace(draft.network.initial_states[previous.name], dims=shape.dims)
-    edited.append(replace(previous, operator=state, shape=shape))
-    layers: dict[str, tuple[Layer, ...]] = {layer.name: (layer,) for layer in edited}
+    layers: dict[str, tuple[Layer, ...]] = {}
+    for layer in shortened:
+        shape, operator = with_rows(layer.shape, layer.shape.rows - unread), layer.operator
+        if layer == previous:
+            operator = replace(draft.network.initial_states[previous.name], dims=shape.dims)
+        layers[layer.name] = (replace(layer, operator=operator, shape=shape),)
     sources = {}
     for reader in readers:
-        sliced = reader.operator.sliced_range
-        assert sliced is not None
-        if reader.shape.rows == rows - unread:  # all rows that remain
-            layers[reader.name], sources[reader.name] = (), reader.inputs[0]
+        if reader.shape.rows == sliced.shape.rows - unread:  # all rows that remain
+            layers[reader.name], sources[reader.name] = (), sliced.name
         else:
-            start, stop = sliced.start - unread, sliced.stop - unread
-            operator = op.Slice(axis=sliced.axis, start=start, stop=stop)
+            start = (_first_row(reader) or 0) - unread
+            operator = op.Slice(axis=ROWS, start=start, stop=start + reader.shape.rows)
             layers[reader.name] = (replace(reader, operator=operator),)
     arrays, weights = draft.arrays(previous.name), {}
     if arrays:
@@ -407,16 +413,16 @@ def with_rows(shape: Shape, rows: int) -> Shape:
     return Shape(dims=(shape.dims[0], rows, shape.dims[2]))
 
 
-def _are_parts(readers: Sequence[Layer]) -> bool:
-    """Whether all layers are slices of channels, disjoint ones."""
-    spans = []
+def _read_disjoint_channels(readers: Sequence[Layer]) -> bool:
+    """Whether all layers are slices of channels, and no two of them overlap."""
+    ranges = []
     for reader in readers:
         cut = reader.operator.sliced_range
         if cut is None or (cut.axis, cut.step) != (CHANNELS, 1) or reader.epilogue:
             return False
-        spans.append((cut.start, cut.stop))
-    spans.sort()
-    return bool(spans) and all(span[1] <= following[0] for span, following in pairwise(spans))
+        ranges.append((cut.start, cut.stop))
+    ranges.sort()
+    return bool(ranges) and all(stop <= start for (_, stop), (start, _) in pairwise(ranges))
 
 
 def split_by_readers(draft: Draft, layer: Layer) -> Edit | None:
@@ -433,7 +439,7 @@ def split_by_readers(draft: Draft, layer: Layer) -> Edit | None:
         return None
     previous, _, window, following = map(draft.layer, ring)
     readers = [reader for reader in draft.readers(window.name) if reader != following]
-    if not _are_parts(readers):
+    if not _read_disjoint_channels(readers):
         return None
     arrays, weights = draft.arrays(previous.name), {}
     layers_of_rings: list[Layer] = []
@@ -527,19 +533,15 @@ def sequence_by_rows(draft: Draft, layer: Layer) -> Edit | None:
     )
 
 
-def _are_int8_fixed_point(*quantizations: Quantization | None) -> bool:
-    """Whether all tensors are int8 in fixed-point arithmetic."""
-    return all(
-        types is not None and types.element is Element.INT8 and types.is_fixed_point
-        for types in quantizations
-    )
+def _is_int8_in_fixed_point(types: Quantization) -> bool:
+    return types.element is Element.INT8 and types.is_fixed_point
 
 
 def with_accumulators(draft: Draft, previous: Layer) -> Edit | None:
-    """A fully connected layer that keeps accumulators instead of the window that it reads.
+    """A fully connected layer of int8 that keeps accumulators instead of the window that it reads.
 
-    Applies if the accumulators (4 bytes per unit) take fewer bytes than a row, and the rows begin
-    at their zero point, so that they contribute nothing at first.
+    Applies if the accumulators (4 bytes per unit) take fewer bytes than a row, and the variable begins
+    with the zero point, so that rows before the first frame contribute nothing to a sum.
 
     before: previous 9x7x1; new 9x1x1; previous, new -> window 9x8x1 -> dense 2; window -> next
             9x8x1
@@ -553,12 +555,13 @@ def with_accumulators(draft: Draft, previous: Layer) -> Edit | None:
         return None
     (layer,) = readers
     types, matrix = new.quantization, layer.stored_as("matrix").quantization
+    if types is None or matrix is None or layer.quantization is None:
+        return None
     if (
         type(layer.operator) is not op.FullyConnected
         or new.shape.rows > 1
-        or types is None
-        or not _are_int8_fixed_point(types, layer.quantization, matrix)
-        or (matrix or types).zero_point
+        or not all(map(_is_int8_in_fixed_point, (types, matrix, layer.quantization)))
+        or matrix.zero_point
         or draft.network.initial_states[previous.name].begin != types.zero_point
         or 4 * layer.operator.units >= new.shape.row_elements
     ):
