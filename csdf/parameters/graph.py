@@ -2,7 +2,8 @@
 
 An instance is read by the reader of graphs without parameters, with its checks and messages. An XML
 file becomes a template: a gap `@0@`, `@1@`, ... replaces each expression, and an instance fills the
-gaps with numbers, in the same lines. A JSON document is copied with numbers instead of expressions.
+gaps with numbers, in the same lines. For example rate="2*n,1" becomes rate="@0@,1", and rate="6,1" at
+n = 3. A JSON document is copied with numbers instead of expressions.
 """
 
 from __future__ import annotations
@@ -42,7 +43,6 @@ _ATTRIBUTE = re.compile(
     r"""<!--.*?-->|\b(?:rate|time|initialTokens|sz|size|capacity|release)\s*=\s*("[^"<]*"|'[^'<]*')""",
     re.DOTALL,
 )
-_GAP = re.compile("@([0-9]+)@")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,11 +183,21 @@ def parameters_of_file(path: str | os.PathLike[str], maximum: int) -> tuple[str,
 
 
 class _Gaps:
-    """The distinct expressions of a file; the gap `@i@` stands for `listed[i]`."""
+    """The distinct expressions of a file; the gap `@i@` is in the place of `listed[i]`.
 
-    def __init__(self) -> None:
+    If the file itself contains such a text, for example in a name, gaps have more signs: `@@i@@`.
+    """
+
+    def __init__(self, text: str = "") -> None:
         self.listed: list[Expression] = []
         self._numbers: dict[str, int] = {}
+        self._sign = "@"
+        while self._pattern.search(text):
+            self._sign += "@"
+
+    @property
+    def _pattern(self) -> re.Pattern[str]:
+        return re.compile(f"{self._sign}([0-9]+){self._sign}")
 
     def mark(self, text: str) -> str:
         """Return the gap for an expression. Raises MalformedText."""
@@ -195,12 +205,28 @@ class _Gaps:
         number = self._numbers.setdefault(expression.text, len(self.listed))
         if number == len(self.listed):
             self.listed.append(expression)
-        return f"@{number}@"
+        return f"{self._sign}{number}{self._sign}"
 
     def term(self, text: str) -> Term:
         """Return the expression of a gap, or the number of another text. Raises MalformedText."""
-        gap = _GAP.fullmatch(text.strip())
+        gap = self._pattern.fullmatch(text.strip())
         return rational(text) if gap is None else self.listed[int(gap[1])]
+
+    def fill(self, template: str, values: Values, name: str) -> str:
+        """Return the template with the gaps filled. Raises UnreadableFile with the line of a gap."""
+        texts: dict[int, str] = {}
+
+        def number(gap: re.Match[str]) -> str:
+            index = int(gap[1])
+            if index not in texts:
+                try:
+                    texts[index] = str(self.listed[index].value(values))
+                except MalformedText as error:
+                    line = template.count("\n", 0, gap.start()) + 1
+                    raise UnreadableFile(f"{name}:{line}: {error}") from None
+            return texts[index]
+
+        return self._pattern.sub(number, template)
 
 
 def _from_xml(content: bytes, name: str, options: Mapping[str, Any]) -> ParametricGraph:
@@ -210,7 +236,7 @@ def _from_xml(content: bytes, name: str, options: Mapping[str, Any]) -> Parametr
     reader = import_module("csdf.io.sdf3.reader")
     text = source.open_document(content, name, options["most"]).text
     text = re.sub(r"\A\s*<\?xml[^>]*\?>", lambda match: "\n" * match[0].count("\n"), text)
-    gaps = _Gaps()
+    gaps = _Gaps(text)
     template = _ATTRIBUTE.sub(lambda match: _with_gaps(match, gaps, text, name), text)
     document = source.open_document(template.encode(), name, options["most"])
     zero = bool(options["assume_zero_times"])
@@ -234,49 +260,49 @@ def _from_xml(content: bytes, name: str, options: Mapping[str, Any]) -> Parametr
         times[actor] = terms(
             actor_text.element, f"actor {actor!r}: time", sequence, actor_text.phases
         )
-    listed = []
+    parametric_channels = []
     for channel in channels.values():
-        made, taken = (
+        production, consumption = (
             terms(channel.element, f"channel {channel.name!r}: rate", port.sequence, end.phases)
             for port, end in (
                 (channel.source, channel.producer),
                 (channel.destination, channel.consumer),
             )
         )
-        ends = {"producer": channel.producer.name, "consumer": channel.consumer.name}
-        listed.append(
-            ParametricChannel(name=channel.name, production=made, consumption=taken, **ends)
-        )
-    rates_and_durations = {*_expressions_of(times.values())}
-    rates_and_durations.update(
-        _expressions_of(
-            [rates for channel in listed for rates in (channel.production, channel.consumption)]
-        )
-    )
+        parametric_channels.append(
+            ParametricChannel(
+                name=channel.name, producer=channel.producer.name, consumer=channel.consumer.name,
+                production=production, consumption=consumption,
+            )
+        )  # fmt: skip
+    rates_and_durations = set(_expressions_of(times.values()))
+    for parametric in parametric_channels:
+        rates_and_durations.update(_expressions_of((parametric.production, parametric.consumption)))
 
     def filled(values: Values) -> Graph:
-        document = _fill(template, gaps, values, name)
+        document = gaps.fill(template, values, name)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return reader.parse_sdf3(document.encode(), name, **options)  # type: ignore[no-any-return]
 
     return ParametricGraph(
         name=import_module("csdf.io.sdf3.document").graph_name(document),
-        actors=times, channels=tuple(listed), _filled=filled,
+        actors=times, channels=tuple(parametric_channels), _filled=filled,
         further_expressions=tuple(term for term in gaps.listed if term not in rates_and_durations),
     )  # fmt: skip
 
 
-def _with_gaps(found: re.Match[str], gaps: _Gaps, text: str, name: str) -> str:
-    """Return an attribute with a gap instead of each expression."""
-    if found[1] is None or not has_names(found[1]):
-        return found[0]
-    quote, value = found[1][0], found[1][1:-1]
-    head = found[0][: -len(found[1])]
+def _with_gaps(attribute: re.Match[str], gaps: _Gaps, text: str, name: str) -> str:
+    """Return an attribute, or a comment, of a file with a gap instead of each expression."""
+    quoted = attribute[1]
+    if quoted is None or not has_names(quoted):
+        return attribute[0]
+    quote, value = quoted[0], quoted[1:-1]
+    head = attribute[0][: -len(quoted)]
     try:
         parts = [gaps.mark(entry) if has_names(entry) else entry for entry in _entries(value)]
     except MalformedText as error:
-        line = text.count("\n", 0, found.start()) + 1
+        line = text.count("\n", 0, attribute.start()) + 1
         raise UnreadableFile(f"{name}:{line}: {head.strip(' =')} {error}") from None
     return f"{head}{quote}{''.join(parts)}{quote}"
 
@@ -304,23 +330,6 @@ def _sequence(text: str, phases: int, gaps: _Gaps) -> Terms:
 
 def _expressions_of(lists: Iterable[Terms]) -> list[Expression]:
     return [term for terms in lists for term in terms if isinstance(term, Expression)]
-
-
-def _fill(template: str, gaps: _Gaps, values: Values, name: str) -> str:
-    """Return the template with the gaps filled. Raises UnreadableFile with the line of a gap."""
-    texts: dict[int, str] = {}
-
-    def number(gap: re.Match[str]) -> str:
-        index = int(gap[1])
-        if index not in texts:
-            try:
-                texts[index] = str(gaps.listed[index].value(values))
-            except MalformedText as error:
-                line = template.count("\n", 0, gap.start()) + 1
-                raise UnreadableFile(f"{name}:{line}: {error}") from None
-        return texts[index]
-
-    return _GAP.sub(number, template)
 
 
 def from_json(text: str, name: str) -> ParametricGraph:

@@ -61,6 +61,15 @@ def test_a_star_before_a_name_multiplies_and_before_a_number_repeats(tmp_path):
     assert graph.actor("filter").durations == (3, 1, 1, 6)
 
 
+def test_names_and_comments_may_look_like_the_gaps_of_a_template(tmp_path):
+    text = FRAMES.read_text().replace('"filter"', '"filter@0@"')
+    text = text.replace("<applicationGraph", "<!-- @7@ and @@1@@ --><applicationGraph", 1)
+    graph = read_parametric_graph(written(tmp_path, text)).at(n=4)
+    assert graph.actor("filter@0@").durations == read_parametric_graph(FRAMES).at(n=4).actor(
+        "filter"
+    ).durations  # fmt: skip
+
+
 def test_json_and_the_builder_take_expressions_as_texts(tmp_path):
     built = (
         ParametricBuilder("g")
