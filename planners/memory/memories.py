@@ -33,8 +33,7 @@ from planners.memory.layer_orders import few_orders
 from planners.memory.memory_groups import LONGEST_RUN, GroupCandidates
 from planners.memory.memory_plans import (
     Chain,
-    ChosenGroup,
-    GroupDemand,
+    MemoryGroup,
     Names,
     PlacedPlan,
     in_fast_memory,
@@ -395,7 +394,7 @@ class MemoriesSearch:
         self._has_slow = has_slow  # whether tensors may be in slow memory
         self._groups, self._sizes, self._capacity, self._most = groups, sizes, capacity, most
         self._outside = groups.table.outside
-        self._labels = ChainLabels[ChosenGroup]((0, (0, 0), ()), begins=self._first_sets())
+        self._labels = ChainLabels[MemoryGroup]((0, (0, 0), ()), begins=self._first_sets())
         # The sets of each index, in the order of their first labels, with their least cost and MACs.
         self._least: list[dict[Names, tuple[int, int]]] = [{} for _ in (*groups.layers, None)]
         self._least[0] |= {names: (0, 0) for _, names in self._first_sets()}
@@ -415,7 +414,7 @@ class MemoriesSearch:
             if self._bytes(fast) <= self._capacity and (is_whole or self._has_slow):
                 yield 0, fast | outside
 
-    def chain(self) -> Sequence[ChosenGroup] | None:
+    def chain(self) -> Sequence[MemoryGroup] | None:
         """Return the groups, each with its tensors in fast memory during its execution; or None."""
         last = len(self._groups.layers)
         for index in range(last):
@@ -442,53 +441,49 @@ class MemoriesSearch:
             for fast, before in labels.items():
                 self._extend(index, group, fast, before)
 
-    def _extend(
-        self, begin: int, demand: GroupDemand, fast: Names, before: tuple[int, int]
-    ) -> None:
+    def _extend(self, begin: int, group: MemoryGroup, fast: Names, before: tuple[int, int]) -> None:
         """Extend the label of a set by a group. before: cost and MACs of the label."""
-        away = [name for name in demand.read if name not in fast]
-        streamed, results = demand.group.streamed_input, demand.blocks
+        away = [name for name in group.read if name not in fast]
+        streamed, results = group.geometry.streamed_input, group.blocks
         if streamed is not None and streamed not in away:
             return
-        if any(name != streamed and name not in demand.in_place for name in away):
+        if any(name != streamed and name not in group.in_place for name in away):
             return
         costs, arriving = self._groups.costs, self._groups.arriving
         inside = fast
         if arriving in away:  # its rows pass through a ring of the first group, and are gone
             if (begin, streamed) != (0, arriving):
                 return
-            if self._groups.last_read[arriving] >= demand.end:
+            if self._groups.last_read[arriving] >= group.end:
                 return
             away.remove(arriving)
             inside = fast | {arriving}
-        cost = demand.busy + sum(demand.read[name] for name in away) * costs.read
+        cost = group.busy + sum(group.read[name] for name in away) * costs.read
         if streamed in away:
-            cost += demand.read[streamed] * costs.copied
-        room = self._capacity - demand.fast - self._bytes(fast)
-        settled = demand.fixed | self._outside.intersection(results)
-        least = self._least[demand.end]
+            cost += group.read[streamed] * costs.copied
+        room = self._capacity - group.fast - self._bytes(fast)
+        settled = group.fixed | self._outside.intersection(results)
+        least = self._least[group.end]
         for chosen in subsets([result for result in results if result not in settled]):
             here = settled | chosen
             blocks = sum(size for name, size in results.items() if name not in here)
             free = room - blocks - self._bytes(here)
             if free < 0 or not (self._has_slow or len(here) == len(results)):
                 continue
-            copies = demand.copies[
-                bisect_right(demand.copies, free, key=lambda copy: copy.size) - 1
-            ]
+            copies = group.copies[bisect_right(group.copies, free, key=lambda copy: copy.size) - 1]
             away_bytes = sum(self._sizes[name] for name in results if name not in here)
             group_cost = cost + away_bytes * costs.written - copies.saved
-            total = before[0] + group_cost, before[1] + demand.work
+            total = before[0] + group_cost, before[1] + group.work
             if self._most is not None and total >= self._most:
                 continue
             live = frozenset(
-                tensor for tensor in fast | here if self._groups.last_read[tensor] >= demand.end
+                tensor for tensor in fast | here if self._groups.last_read[tensor] >= group.end
             )
             if live not in least or total < least[live]:
                 least[live] = total
-                step = ChosenGroup(demand, inside | here, copies.layers)
-                link = 0, (group_cost, demand.work), step
-                self._labels.extend((begin, fast), (demand.end, live), [link])
+                step = group._replace(in_fast=inside | here, copied=copies.layers)
+                link = 0, (group_cost, group.work), step
+                self._labels.extend((begin, fast), (group.end, live), [link])
 
     def _bytes(self, names: Iterable[str]) -> int:
         return sum(self._sizes[name] for name in names)

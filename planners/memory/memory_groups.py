@@ -24,7 +24,7 @@ from cnn2csdf.weights import Array
 from csdf.search.pareto import improving
 from csdf.time_limit import Stop
 from planners.memory.labels import ANY_WORK, LINES, MACS, GroupLabels
-from planners.memory.memory_plans import GroupDemand, Names, ring_buffers
+from planners.memory.memory_plans import MemoryGroup, Names, ring_buffers
 from planners.memory.moved_weights import (
     Copies,
     MoveCosts,
@@ -97,11 +97,11 @@ class GroupCandidates:
         self._moves = GroupMoves(layer_order, inner)
         self._boundaries = self._tiling_boundaries()
         self._separator_at = {index: number for number, index in enumerate(separators)}
-        self._demands: dict[int, list[GroupDemand]] = {}
+        self._groups_from: dict[int, list[MemoryGroup]] = {}
 
-    def at(self, begin: int) -> list[GroupDemand]:
+    def at(self, begin: int) -> list[MemoryGroup]:
         """Return the groups whose first layer has this index."""
-        if begin not in self._demands:
+        if begin not in self._groups_from:
             self.stop.look()
             if self._untiled is not None:
                 groups = [*self._untiled.at(begin), *self._column_tiled_groups(begin)]
@@ -111,9 +111,9 @@ class GroupCandidates:
                 groups += self._single_stages(begin)
                 for end, stages in self._stages_between(begin, self._fast, (True, False)):
                     groups += self._variants(begin, end, stages)
-            kept: dict[tuple[int, str | None, Names], list[GroupDemand]] = {}
+            kept: dict[tuple[int, str | None, Names], list[MemoryGroup]] = {}
             for group in sorted(groups, key=lambda group: (group.fast, group.costs)):
-                key = group.end, group.group.streamed_input, group.in_place
+                key = group.end, group.geometry.streamed_input, group.in_place
                 if not any(
                     all(map(le, cheaper.costs, group.costs))
                     and all(cheaper.blocks[name] <= size for name, size in group.blocks.items())
@@ -121,12 +121,12 @@ class GroupCandidates:
                     for cheaper in kept.setdefault(key, [])
                 ):
                     kept[key].append(group)
-            self._demands[begin] = [
+            self._groups_from[begin] = [
                 group for groups_of_key in kept.values() for group in groups_of_key
             ]
-        return self._demands[begin]
+        return self._groups_from[begin]
 
-    def _row_by_row_groups(self, begin: int) -> Iterator[GroupDemand]:
+    def _row_by_row_groups(self, begin: int) -> Iterator[MemoryGroup]:
         """Groups of layers that are executed row by row, and the first layer alone in one firing.
 
         Each layer is a stage. A run is extended layer by layer until it exceeds the fast memory.
@@ -143,7 +143,7 @@ class GroupCandidates:
 
     def _row_by_row_run(
         self, begin: int, rows: int, rows_without_weights: int
-    ) -> Iterator[GroupDemand]:
+    ) -> Iterator[MemoryGroup]:
         """Groups of layers row by row, with the same rows in each firing.
 
         rows: of a firing of a layer with weights; rows_without_weights: of a firing of another layer.
@@ -165,7 +165,7 @@ class GroupCandidates:
             if not groups:
                 return
 
-    def _single_stages(self, begin: int) -> Iterator[GroupDemand]:
+    def _single_stages(self, begin: int) -> Iterator[MemoryGroup]:
         """Several layers as one stage, with column strips or feature map by feature map."""
         for end in range(begin + 2, min(len(self.layers), begin + LONGEST_STAGE) + 1):
             layers = self.layers[begin:end]
@@ -196,7 +196,7 @@ class GroupCandidates:
                     stages = [stage for move in moves for stage in move.stages]
                     yield self.layer_order.separators[end], stages
 
-    def _column_tiled_groups(self, begin: int) -> Iterator[GroupDemand]:
+    def _column_tiled_groups(self, begin: int) -> Iterator[MemoryGroup]:
         """Yield groups of layers in column tiles, for rows that are too long; slices are read in place.
 
         Tiling begins and ends where few bytes are live: a slice is read, and a result written, at each
@@ -256,7 +256,7 @@ class GroupCandidates:
 
     def _groups_by_tile_count(
         self, begin: int, end: int, stages: Sequence[Stage]
-    ) -> list[GroupDemand] | None:
+    ) -> list[MemoryGroup] | None:
         """Groups with the fewest tiles that fit, and with more tiles and fewer bytes.
 
         None if no tile count fits; an empty list if a group without tiles makes tiles unnecessary.
@@ -266,7 +266,7 @@ class GroupCandidates:
             return None
         part = part_of(self.layer_order.network, inside)
         group = self.table.group(stages)
-        whole = self._demand(end, group, results, self._fast_bytes(group, results), {})
+        whole = self._sized_group(end, group, results, self._fast_bytes(group, results), {})
         # A single tile of a group with one source is the same as the group without tiles.
         minimum, bytes_untiled = (1 if len(part.inputs) > 1 or whole.fixed else 2), whole.fast
         if minimum == 2:
@@ -281,7 +281,7 @@ class GroupCandidates:
         # A small network has few groups: all tile counts are tried.
         if len(self.layers) <= MOST_CHOSEN:
             tiles, wanted = 1, MOST_TILES
-        limit, groups = self._fast + 1, list[GroupDemand]()
+        limit, groups = self._fast + 1, list[MemoryGroup]()
         while tiles <= MOST_TILES and len(groups) < wanted:
             self.stop.spend(TILE_EFFORT * tiles * len(inside))
             columns = in_columns(part, inside, tiles)
@@ -300,10 +300,10 @@ class GroupCandidates:
 
     def _group_of_each_tile(
         self, begin: int, end: int, columns: Rewritten[ColumnTile], stages: Sequence[Stage]
-    ) -> tuple[GroupDemand, ...] | None:
+    ) -> tuple[MemoryGroup, ...] | None:
         """The groups of the tiles, up to the first that does not fit; None if tiles are impossible."""
         inside, network = self.layers[begin:end], columns.network
-        table, groups = self.table.of(network), dict[int, GroupDemand]()
+        table, groups = self.table.of(network), dict[int, MemoryGroup]()
         costs = self.costs.of_copies(table)
         count = len(columns.parts)
         # From the middle, where tiles have most columns: these exceed the memory first.
@@ -317,12 +317,14 @@ class GroupCandidates:
             read = Counter[str]()
             for name in tile.slices:
                 read[network.layer(name).inputs[0]] += table.tensor_bytes(name)
-            groups[number] = self._demand(end, group, tile.results, fast, dict(read), costs=costs)
+            groups[number] = self._sized_group(
+                end, group, tile.results, fast, dict(read), costs=costs
+            )
             if fast > self._fast:
                 break
         return tuple(groups[number] for number in sorted(groups))
 
-    def _variants(self, begin: int, end: int, stages: Sequence[Stage]) -> Iterator[GroupDemand]:
+    def _variants(self, begin: int, end: int, stages: Sequence[Stage]) -> Iterator[MemoryGroup]:
         """Variants of a group that fit: no tensor copied, or one source copied row by row."""
         table = self.table
         geometries = tuple(map(table.geometry, stages))
@@ -353,7 +355,7 @@ class GroupCandidates:
                 if streamed is not None:
                     sizes[streamed] = table.tensor_bytes(streamed)
                 allowed = frozenset(in_place.intersection(read) - {streamed})
-                yield self._demand(end, group, results, fast, sizes, allowed)
+                yield self._sized_group(end, group, results, fast, sizes, allowed)
 
     def _rows_read_once(self, geometry: Geometry, name: str, index: int) -> int | None:
         """Number of input rows that a stage reads, if it reads each byte once; otherwise None."""
@@ -379,27 +381,27 @@ class GroupCandidates:
         lines = sum(rows * group.row_bytes[name] for name, rows in rings.items())
         return lines + sum(stage.accumulator for stage in group.stages) + staging
 
-    def _demand(
+    def _sized_group(
         self,
         end: int,
-        group: GroupGeometry,
+        geometry: GroupGeometry,
         results: tuple[str, ...],
         fast: int,
         read: dict[str, int],
         in_place: Names = frozenset(),
         costs: MoveCosts | None = None,
-    ) -> GroupDemand:
+    ) -> MemoryGroup:
         """The bytes, the cost and the traffic of a group. costs: of copies of layers."""
-        table, stages, costs = group.table, group.stages, costs or self.costs
+        table, stages, costs = geometry.table, geometry.stages, costs or self.costs
         weights = movable_weights(stages, costs, table)
-        inside = {reading.tensor for firing in group.firings for reading in firing.readings}
+        inside = {reading.tensor for firing in geometry.firings for reading in firing.readings}
         blocks = {}
-        for stage in (geometry.stage for geometry in stages if geometry.stage.result in results):
+        for stage in (sized.stage for sized in stages if sized.stage.result in results):
             rows, columns = smallest_block(table.network, stage)
             unit = table.bytes_of(stage.result)
             blocks[stage.result] = block_bytes(table.network, stage, rows * columns, unit)
-        return GroupDemand(
-            group=group,
+        return MemoryGroup(
+            geometry=geometry,
             end=end,
             fast=fast,
             work=sum(stage.work for stage in stages),
@@ -424,7 +426,7 @@ class GroupCandidates:
         )
 
 
-def _copies_in_tiles(tiles: Sequence[GroupDemand]) -> tuple[Copies, ...]:
+def _copies_in_tiles(tiles: Sequence[MemoryGroup]) -> tuple[Copies, ...]:
     """Return sets of weights to copy in tiles: within the same bytes, the best set of each tile."""
     chosen = []
     for size in sorted({copies.size for tile in tiles for copies in tile.copies}):
@@ -437,7 +439,7 @@ def _copies_in_tiles(tiles: Sequence[GroupDemand]) -> tuple[Copies, ...]:
     return tuple(chosen)
 
 
-def _tiled(whole: GroupDemand, tiles: tuple[GroupDemand, ...]) -> GroupDemand:
+def _tiled(whole: MemoryGroup, tiles: tuple[MemoryGroup, ...]) -> MemoryGroup:
     """Return the group that executes these tiles one after another, reading slices in place."""
     read = sum((Counter(tile.read) for tile in tiles), Counter[str]())
     blocks = zip(*(tile.blocks.values() for tile in tiles), strict=True)

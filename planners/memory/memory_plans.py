@@ -28,7 +28,6 @@ from planners.memory.moved_weights import (
     Copies,
     FastWeights,
     MoveCosts,
-    WeightUse,
     can_be_copied,
     movable_weights,
 )
@@ -55,10 +54,10 @@ from planners.rewrites.rematerialisation import worked_network
 Names = frozenset[str]
 
 
-class GroupDemand(NamedTuple):
-    """Demand of a group on fast memory, time and traffic, by which a search compares groups.
+class MemoryGroup(NamedTuple):
+    """A group of a plan in fast and slow memory: what it needs, and what a search has chosen for it.
 
-    group: the stages, and the tensor whose rows are copied into a ring buffer; for a group in column
+    geometry: the stages, and the tensor whose rows are copied into a ring buffer; for a group in column
         tiles, the stages of the layers untiled.
     end: one past the last layer, as an index in the layer order.
 
@@ -80,9 +79,14 @@ class GroupDemand(NamedTuple):
 
     tiles: groups of the column tiles, executed sequentially; their stages consist of copies of the
         layers, which have weights of their own at home in flash.
+
+    Chosen by the search; empty for a candidate:
+
+    in_fast: whole tensors in fast memory while the group executes.
+    copied: layers whose weights the group copies into fast memory, those of a set of `copies`.
     """
 
-    group: GroupGeometry
+    geometry: GroupGeometry
     end: int
     fast: int
     work: int
@@ -92,7 +96,9 @@ class GroupDemand(NamedTuple):
     in_place: Names
     blocks: dict[str, int]
     fixed: Names
-    tiles: tuple[GroupDemand, ...] = ()
+    tiles: tuple[MemoryGroup, ...] = ()
+    in_fast: Names = frozenset()
+    copied: tuple[str, ...] = ()
 
     @property
     def costs(self) -> tuple[int, int, int]:
@@ -100,33 +106,25 @@ class GroupDemand(NamedTuple):
         return self.busy, self.busy - self.copies[-1].saved, self.work
 
     @property
+    def layers(self) -> tuple[str, ...]:
+        """The layers of the stages."""
+        return tuple(name for stage in self.geometry.stages for name in stage.stage.layers)
+
+    @property
     def span(self) -> Span:
         """The layers that are computed in tiles, by the tensors before and after them."""
-        layers = tuple(name for geometry in self.group.stages for name in geometry.stage.layers)
+        layers = self.layers
         return Span(next(iter(self.read)), layers[-1], layers=layers, tiles=len(self.tiles))
-
-
-class ChosenGroup(NamedTuple):
-    """A group of a chain, with what the search has chosen to be in fast memory while it executes.
-
-    in_fast: whole tensors.
-    copied: layers whose weights the group copies.
-    """
-
-    demand: GroupDemand
-    in_fast: Names
-    copied: tuple[str, ...]
 
     @property
     def slow_reads(self) -> dict[str, int]:
         """Bytes that a frame reads of each tensor in slow memory."""
-        read = self.demand.read.items()
-        return {name: size for name, size in read if name not in self.in_fast}
+        return {name: size for name, size in self.read.items() if name not in self.in_fast}
 
     @property
     def slow_results(self) -> list[str]:
         """Results in slow memory."""
-        return [name for name in self.demand.blocks if name not in self.in_fast]
+        return [name for name in self.blocks if name not in self.in_fast]
 
 
 class PlacedPlan(NamedTuple):
@@ -182,10 +180,10 @@ class Chain:
         table: StageTable,
         layout: BoardMemories,
         costs: MoveCosts,
-        steps: Sequence[ChosenGroup],
+        groups: Sequence[MemoryGroup],
         arriving: str | None,
     ) -> None:
-        """Set the groups of a network, in execution order.
+        """Set the chosen groups of a network, in execution order.
 
         Each column tile becomes a group of its own. Its layers are copies, in a network rewritten for
         the tiles; its results are stored inside the tensor that joins them.
@@ -193,30 +191,29 @@ class Chain:
         arriving: input that arrives row by row; None if no input does.
         """
         self._arriving = arriving
-        self._spans = tuple(step.demand.span for step in steps if step.demand.tiles)
+        self._spans = tuple(group.span for group in groups if group.tiles)
         if self._spans:
             table = table.of(worked_network(order.network, self._spans))
             order, costs = topological_order(table.network), costs.of_copies(table)
         self._order, self._table, self._layout, self._costs = order, table, layout, costs
         self._aliases = {
             name: Alias(name, joined, column=column)
-            for step in steps
-            for joined in (step.demand.blocks if step.demand.tiles else ())
+            for group in groups
+            for joined in (group.blocks if group.tiles else ())
             for name, column in _columns(table.network, joined)
         }
-        self._steps = steps = [
-            tile_step for step in steps for tile_step in _tile_by_tile(table, step)
-        ]
-        demands = [step.demand for step in steps]
+        self._groups = [tile for group in groups for tile in _tile_by_tile(table, group)]
         self._rings = [
-            ring_buffers(demand.group, demand.blocks) if demand.blocks else ({}, 0, ())
-            for demand in demands
+            ring_buffers(group.geometry, group.blocks) if group.blocks else ({}, 0, ())
+            for group in self._groups
         ]
-        self._weights = {
-            layer: WeightUse(number, read)
-            for number, demand in enumerate(demands)
-            for layer, read in movable_weights(demand.group.stages, costs, table).items()
-        }
+        # Of each layer with movable weights: the bytes that a frame reads of them, and its group.
+        self._weight_reads: dict[str, int] = {}
+        self._group_of: dict[str, int] = {}
+        for number, group in enumerate(self._groups):
+            reads = movable_weights(group.geometry.stages, costs, table)
+            self._weight_reads |= reads
+            self._group_of |= dict.fromkeys(reads, number)
         self._lives = self._lives_of_tensors()
         self._write_bytes = 0
 
@@ -226,21 +223,23 @@ class Chain:
 
     def _lives_of_tensors(self) -> dict[str, tuple[int, int]]:
         """The first group, and one past the last, of all whole tensors with a buffer."""
-        order, last_end = self._order, len(self._steps)
+        order, last_end = self._order, len(self._groups)
         inputs = (order.at(0), *order.others)
         begins = {name: 0 for name in inputs if name != self._arriving}
         ends: dict[str, int] = {}
-        for number, step in enumerate(self._steps):
-            for name in step.demand.blocks:
+        for number, group in enumerate(self._groups):
+            for name in group.blocks:
                 begins.setdefault(self._host(name), number)
-            for name in step.demand.read:
+            for name in group.read:
                 ends[self._host(name)] = number + 1
         ends |= dict.fromkeys(order.results, last_end)
         return {name: (begin, ends.get(name, begin + 1)) for name, begin in begins.items()}
 
     def plan(self) -> PlacedPlan:
         """Return the plan with the copies of weights that the groups name."""
-        begins = {name: number for number, step in enumerate(self._steps) for name in step.copied}
+        begins = {
+            name: number for number, group in enumerate(self._groups) for name in group.copied
+        }
         return self._placed(FastWeights(self._costs.pinned.difference(begins), begins))
 
     def improved(self, found: PlacedPlan) -> PlacedPlan:
@@ -255,8 +254,8 @@ class Chain:
         weight_costs = {
             name: costs.of_copy(name)
             if found.fast_weights.has(name)
-            else costs.in_place(name, use.read)
-            for name, use in self._weights.items()
+            else costs.in_place(name, read)
+            for name, read in self._weight_reads.items()
             if name in allowed
         }
         for name in sorted(
@@ -285,7 +284,7 @@ class Chain:
         for name in self.costliest_weights(found, capacity):
             if name in weights.resident:
                 continue
-            size, last = self._costs.sizes[name], self._weights[name].group
+            size, last = self._costs.sizes[name], self._group_of[name]
             # Groups `begin` to `last` have the bytes of a copy already; weights at home have no copy.
             begin = weights.begins.get(name, last + 1)
             more = [number for number in range(len(live)) if not begin <= number <= last]
@@ -315,7 +314,7 @@ class Chain:
         fast = [buffer for buffer in plan.buffers if not plan.is_in_slow_memory(buffer)]
         return [
             sum(buffer.size for buffer in fast if buffer.begin <= number < buffer.end)
-            for number in range(len(self._steps))
+            for number in range(len(self._groups))
         ]
 
     def _copied_ahead(self, found: PlacedPlan) -> PlacedPlan:
@@ -324,10 +323,10 @@ class Chain:
         weights, prefetched = found.fast_weights, []
 
         def ahead(layers: Collection[str]) -> dict[str, int]:
-            return {name: self._weights[name].group - 1 for name in layers}
+            return {name: self._group_of[name] - 1 for name in layers}
 
-        for name in sorted(self._weights, key=lambda name: -sizes[name]):
-            number = self._weights[name].group
+        for name in sorted(self._group_of, key=lambda name: -sizes[name]):
+            number = self._group_of[name]
             is_there = name in weights.resident or weights.begins.get(name) == number - 1
             _, has_dma = self._costs.homes[name]
             if not number or is_there or not has_dma or name not in allowed:
@@ -346,19 +345,17 @@ class Chain:
 
     def _allowed(self) -> Names:
         """Layers whose weights may be in fast memory."""
-        return can_be_copied([stage for step in self._steps for stage in step.demand.group.stages])
+        return can_be_copied([stage for group in self._groups for stage in group.geometry.stages])
 
     def cost(self, weights: FastWeights) -> int:
         """Return the cost of a frame: sum over groups of max(group cost, concurrent copies)."""
         costs = self._costs
-        works = [
-            step.demand.busy + cost_of_tensors(step, self._table, costs) for step in self._steps
-        ]
+        works = [group.busy + cost_of_tensors(group, self._table, costs) for group in self._groups]
         concurrent_copies = [0] * len(works)
-        for name, (number, read) in self._weights.items():
+        for name, number in self._group_of.items():
             if not weights.has(name):
                 continue
-            works[number] -= costs.in_place(name, read)
+            works[number] -= costs.in_place(name, self._weight_reads[name])
             if name in weights.begins:
                 begin = weights.begins[name]
                 is_concurrent = begin < number
@@ -368,20 +365,19 @@ class Chain:
     def _placed(self, weights: FastWeights) -> PlacedPlan:
         """The plan with these weights in fast memory."""
         table, layout = self._table, self._layout
-        demands = [step.demand for step in self._steps]
         fast, slow = self._buffers(weights)
         places, memories, excess = _placement(table, layout, fast, slow, self._touches)
         arena_bytes = sum(memory.size for memory in memories)
         plan = StreamingPlan(
             network=self._order.network.name,
             element_bytes=table.element_bytes,
-            groups=tuple(demand.group.planned(in_step=True) for demand in demands),
+            groups=tuple(group.geometry.planned(in_step=True) for group in self._groups),
             buffers=(
                 *(replace(buffer, offset=places[buffer.name]) for buffer in (*fast, *slow)),
                 *self._external(arena_bytes),
             ),
             arena_bytes=arena_bytes,
-            multiply_accumulates=sum(demand.work for demand in demands),
+            multiply_accumulates=sum(group.work for group in self._groups),
             rematerialised=self._spans,
             aliases=(
                 *self._aliases.values(),
@@ -395,7 +391,7 @@ class Chain:
 
     def _buffers(self, weights: FastWeights) -> tuple[list[StreamBuffer], list[StreamBuffer]]:
         """All buffers in fast and in slow memory."""
-        table, steps = self._table, self._steps
+        table, groups = self._table, self._groups
         fast: list[StreamBuffer] = []
         slow: list[StreamBuffer] = []
         for name, (begin, end) in self._lives.items():
@@ -404,13 +400,13 @@ class Chain:
             whole = StreamBuffer.of_group(
                 Kind.WHOLE, name, begin, end, size=table.tensor_bytes(name), rows=table.height(name)
             )
-            (fast if name in steps[begin].in_fast else slow).append(replace(whole, name=name))
-        for number, step in enumerate(steps):
+            (fast if name in groups[begin].in_fast else slow).append(replace(whole, name=name))
+        for number, group in enumerate(groups):
             fast += self._inside(number)
-            fast += self._write_buffers(step, number)
-        for name, (number, _) in self._weights.items():
+            fast += self._write_buffers(group, number)
+        for name, number in self._group_of.items():
             size = self._costs.sizes[name]
-            resident = StreamBuffer.of_group(Kind.RESIDENT, name, 0, len(steps), size=size)
+            resident = StreamBuffer.of_group(Kind.RESIDENT, name, 0, len(groups), size=size)
             if name in weights.resident:
                 fast.append(replace(resident, name=f"{name} {Kind.WEIGHTS.value}"))
                 continue
@@ -428,16 +424,16 @@ class Chain:
             begin += -begin % table.bytes_of(name)
             size, rows = table.tensor_bytes(name), table.height(name)
             outside = StreamBuffer.of_group(
-                Kind.EXTERNAL, name, 0, len(self._steps), size=size, rows=rows
+                Kind.EXTERNAL, name, 0, len(self._groups), size=size, rows=rows
             )
             yield replace(outside, name=name, offset=begin)
             begin += size
 
-    def _write_buffers(self, step: ChosenGroup, number: int) -> Iterator[StreamBuffer]:
+    def _write_buffers(self, group: MemoryGroup, number: int) -> Iterator[StreamBuffer]:
         """The write buffers of results that a group stores in slow memory."""
         table = self._table
-        stages = {geometry.stage.result: geometry.stage for geometry in step.demand.group.stages}
-        for name in step.slow_results:
+        stages = {geometry.stage.result: geometry.stage for geometry in group.geometry.stages}
+        for name in group.slow_results:
             network, stage = table.network, stages[name]
             rows, columns = smallest_block(network, stage)
             column_bytes = block_bytes(network, stage, rows, table.bytes_of(name))
@@ -447,11 +443,9 @@ class Chain:
 
     def _inside(self, number: int) -> Iterator[StreamBuffer]:
         """Ring buffers, accumulators and staging buffer of a group."""
-        table, group = self._table, self._steps[number].demand.group
+        table, group = self._table, self._groups[number].geometry
         rings, staging, _ = self._rings[number]
-        layers = [
-            table.network.layer(name) for stage in group.stages for name in stage.stage.layers
-        ]
+        layers = [table.network.layer(name) for name in self._groups[number].layers]
         for tensor, rows in rings.items():
             size = rows * table.row_bytes(tensor)
             ring = StreamBuffer.of_group(Kind.RING, tensor, number, rows=rows, size=size)
@@ -464,7 +458,7 @@ class Chain:
     def _touches(self, buffer: StreamBuffer) -> Fraction:
         """Estimate of the accesses per byte of a buffer in a frame, to rank buffers by."""
         if buffer.kind in (Kind.WEIGHTS, Kind.RESIDENT):
-            return Fraction(self._weights[buffer.tensor].read, self._costs.sizes[buffer.tensor])
+            return Fraction(self._weight_reads[buffer.tensor], self._costs.sizes[buffer.tensor])
         if buffer.has_rows:
             readers = len(self._order.network.consumers[buffer.tensor])
             return Fraction((1 + readers) * self._table.height(buffer.tensor), max(buffer.rows, 1))
@@ -478,13 +472,13 @@ class Chain:
             for buffer in plan.buffers
             if (memory := plan.memory_of(buffer)) is not None and memory.is_slow
         }
-        for step in self._steps:
-            for name, size in step.slow_reads.items():
+        for group in self._groups:
+            for name, size in group.slow_reads.items():
                 reads[slow_memory_of.get((name, Kind.WHOLE), "")] += size
-            for name in step.slow_results:
+            for name in group.slow_results:
                 memory_name = slow_memory_of.get((self._host(name), Kind.WHOLE), "")
                 writes[memory_name] += self._table.tensor_bytes(name)
-        for name, (_, read) in self._weights.items():
+        for name, read in self._weight_reads.items():
             if name not in weights.resident:
                 home = slow_memory_of.get((name, Kind.RESIDENT), plan.flash or "")
                 reads[home] += self._costs.sizes[name] if name in weights.begins else read
@@ -652,12 +646,12 @@ def _traffic_of_one_arena(plan: StreamingPlan, table: StageTable) -> tuple[Memor
     return _traffic_of(plan, reads, writes)
 
 
-def cost_of_tensors(step: ChosenGroup, table: StageTable, costs: MoveCosts) -> int:
+def cost_of_tensors(group: MemoryGroup, table: StageTable, costs: MoveCosts) -> int:
     """Return the cost of the rows that a group reads from slow memory, and writes to it."""
-    reads = step.slow_reads
+    reads = group.slow_reads
     total = sum(reads.values()) * costs.read
-    total += reads.get(step.demand.group.streamed_input or "", 0) * costs.copied
-    return total + sum(map(table.tensor_bytes, step.slow_results)) * costs.written
+    total += reads.get(group.geometry.streamed_input or "", 0) * costs.copied
+    return total + sum(map(table.tensor_bytes, group.slow_results)) * costs.written
 
 
 def ring_buffers(
@@ -709,31 +703,29 @@ def _columns(network: Network, joined: str) -> Iterator[tuple[str, int]]:
         column += network.layer(name).shape.width
 
 
-def _tile_by_tile(table: StageTable, step: ChosenGroup) -> Iterator[ChosenGroup]:
+def _tile_by_tile(table: StageTable, group: MemoryGroup) -> Iterator[MemoryGroup]:
     """The groups of the tiles of a group, and a group that joins their results in place.
 
     A tile has in fast memory what its group has: whole tensors, its parts of joined results, and the
-    weights of its own copies of layers.
+    weights of its own copies of layers. A group without tiles is unchanged.
     """
-    demand = step.demand
-    if not demand.tiles:
-        yield step
+    if not group.tiles:
+        yield group
         return
-    for tile in demand.tiles:
-        joined_of = dict(zip(tile.blocks, demand.blocks, strict=True))
-        parts = {name for name, joined in joined_of.items() if joined in step.in_fast}
-        layers = {name for geometry in tile.group.stages for name in geometry.stage.layers}
-        copied = tuple(name for name in step.copied if name in layers)
-        yield ChosenGroup(tile, step.in_fast | parts, copied)
-    stages = [Stage(layers=(result,), rows=table.height(result)) for result in demand.blocks]
+    for tile in group.tiles:
+        joined_of = dict(zip(tile.blocks, group.blocks, strict=True))
+        parts = {name for name, joined in joined_of.items() if joined in group.in_fast}
+        copied = tuple(name for name in group.copied if name in tile.layers)
+        yield tile._replace(in_fast=group.in_fast | parts, copied=copied)
+    stages = [Stage(layers=(result,), rows=table.height(result)) for result in group.blocks]
     # The inputs are stored in the results already: the group moves nothing and takes no time.
-    joining = demand._replace(
-        group=table.group(stages),
+    yield group._replace(
+        geometry=table.group(stages),
         work=0,
         busy=0,
-        copies=demand.copies[:1],
-        read=dict.fromkeys((name for tile in demand.tiles for name in tile.blocks), 0),
+        copies=group.copies[:1],
+        read=dict.fromkeys((name for tile in group.tiles for name in tile.blocks), 0),
         blocks={},
         tiles=(),
+        copied=(),
     )
-    yield ChosenGroup(joining, step.in_fast, ())

@@ -287,13 +287,6 @@ class FastWeights(NamedTuple):
         return self._replace(begins={**self.begins, **begins})
 
 
-class WeightUse(NamedTuple):
-    """The group that reads the weights of a layer, and the bytes that it reads in a frame."""
-
-    group: int
-    read: int
-
-
 class Copies(NamedTuple):
     """Weights that a group copies into fast memory: their bytes, the saved cost, and the layers."""
 
