@@ -22,7 +22,7 @@ from planners.code.layer_descriptor import TYPE
 from planners.code.machines import Target, helium_macros
 from planners.code.parts import as_real
 from planners.code.schedule import Schedule
-from planners.plan.weight_reads import GATHERED_ROW
+from planners.plan.weights import GATHERED_ROW
 
 REAL_LIMITS = """#define LEAST_OF_REALS (-INFINITY)
 #define MOST_OF_REALS INFINITY

@@ -34,7 +34,7 @@ from planners.code.stage_tables import StageTables, reader_rows
 from planners.code.state_tables import beginning_rows, joint_rows, variable_rows
 from planners.code.tensor_table import TensorTable
 from planners.plan.plan import Kind, StreamingPlan
-from planners.plan.weight_reads import gathered_values
+from planners.plan.weights import gathered_values
 
 TITLES = {  # comments before the tables that a reader of the plan begins with
     "tensors": "/* Tensors: where they lie in the arena, in elements, and their shapes. */\n",

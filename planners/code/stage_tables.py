@@ -28,8 +28,8 @@ from planners.code.rules import Rule, all_of, rule_of
 from planners.code.tensor_table import MOST_ROWS, TensorTable
 from planners.plan.plan import Kind, Stage, StreamBuffer
 from planners.plan.regions import COLUMNS, ROWS, Needs, TileRanges, can_be_tiled, range_needed
+from planners.plan.running_stage import smallest_block
 from planners.plan.state import layer_state_bytes
-from planners.plan.write_buffers import smallest_block
 
 
 class StageTables:

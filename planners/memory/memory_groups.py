@@ -39,7 +39,7 @@ from planners.memory.slow_bounds import MOST_CHOSEN
 from planners.memory.stages import Geometry, GroupGeometry, StageTable
 from planners.plan.accumulators import sums_over_rows
 from planners.plan.plan import Mode, Stage
-from planners.plan.write_buffers import block_bytes, smallest_block
+from planners.plan.running_stage import block_bytes, smallest_block
 from planners.rewrites.column_tiles import ColumnTile, in_columns, part_of, stages_of_tile
 from planners.rewrites.layer_copies import Rewritten
 

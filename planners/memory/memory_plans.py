@@ -46,9 +46,9 @@ from planners.plan.plan import (
     StreamBuffer,
     StreamingPlan,
 )
+from planners.plan.running_stage import block_bytes, smallest_block
 from planners.plan.state import state_moves
 from planners.plan.weights import bytes_of_each_weight
-from planners.plan.write_buffers import block_bytes, smallest_block
 from planners.rewrites.rematerialisation import worked_network
 
 Names = frozenset[str]

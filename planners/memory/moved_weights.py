@@ -1,7 +1,7 @@
 """Placement of weights in flash, slow memory or fast memory, by the cost of moving them.
 
 Costs are bytes to and from slow memory, or times if the rates of a board are known. A convolution
-reads its weights for each pixel at their home (planners.plan.weight_reads): in flash, or in a faster
+reads its weights for each pixel at their home (planners.plan.weights): in flash, or in a faster
 slow memory, to which they are copied once. Alternatively they are copied into fast memory in each
 frame as their group begins; with a DMA controller they are prefetched while the preceding group
 computes. Or they are resident in fast memory that the plan leaves free.

@@ -55,7 +55,7 @@ from planners.plan.plan import (
 )
 from planners.plan.regions import COLUMNS, Needs, TileRanges, can_be_tiled
 from planners.plan.running_stage import input_rows, rows_of_firings
-from planners.plan.weight_reads import WeightReads
+from planners.plan.weights import WeightReads
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

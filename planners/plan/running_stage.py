@@ -1,4 +1,10 @@
-"""Rows that each firing of a stage computes and needs, from its result back to its inputs."""
+"""Rows that each firing of a stage computes and needs, and the pixels of its write buffer.
+
+Rows are derived from the result of a stage back to its inputs. A stage whose result is in slow memory
+computes blocks of pixels in a write buffer in fast memory, as a kernel may write an element several
+times, and read it in between: accumulators begin with a bias, and an activation function follows.
+Each block is stored in slow memory once, as soon as it is complete.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +14,7 @@ from functools import partial
 from cnn2csdf.geometry import Range
 from cnn2csdf.network import Layer, Network
 from planners.plan.plan import Mode, Stage
-from planners.plan.regions import hull
+from planners.plan.regions import can_be_tiled, hull
 
 
 class RunningStage:
@@ -111,3 +117,32 @@ def _joined(first: Range | None, second: Range | None) -> Range | None:
 def streamed_input_stage(network: Network, name: str) -> RunningStage:
     """Return the stage that brings an input, a row a firing."""
     return RunningStage(Stage(layers=(name,)), network, name)
+
+
+def smallest_block(network: Network, stage: Stage) -> tuple[int, int]:
+    """Return the fewest rows and columns of its result that a stage computes at a time.
+
+    One pixel where all layers compute rectangles. Accumulators over channel blocks hold all rows of a
+    firing. Otherwise one row, or all rows of a firing where the layer needs all rows of an input.
+    """
+    layer = network.layer(stage.result)
+    rows = min(stage.rows, layer.shape.rows)
+    if stage.mode is not Mode.ROWS:
+        return layer.shape.rows, layer.shape.width
+    if stage.accumulating_layer == stage.result:
+        return rows, 1
+    if can_be_tiled(network, layer):
+        return 1, 1
+    return 1 if _needs_rows_only(network, layer) else rows, layer.shape.width
+
+
+def _needs_rows_only(network: Network, layer: Layer) -> bool:
+    """Whether a row of the result needs some rows of each input, as the kernel knows them."""
+    inputs = network.input_shapes(layer)
+    needs = (layer.operator.rows_needed(index, inputs, layer.shape) for index in range(len(inputs)))
+    return layer.shape.is_map and all(need is not None for need in needs)
+
+
+def block_bytes(network: Network, stage: Stage, pixels: int, element_bytes: int) -> int:
+    """Return the bytes of so many pixels of the result of a stage."""
+    return pixels * network.layer(stage.result).shape.pixel_elements * element_bytes

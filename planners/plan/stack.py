@@ -17,7 +17,7 @@ from importlib.resources import files
 from cnn2csdf.dtypes import Element
 from cnn2csdf.network import Layer, Network
 from planners.plan.plan import StreamingPlan
-from planners.plan.weight_reads import gathered_values
+from planners.plan.weights import gathered_values
 from planners.rewrites.rematerialisation import worked_network
 
 ADDRESS_BYTES, RANGE_BYTES, COUNTER_BYTES, QUEUED_BYTES = 4, 8, 4, 2  # on cores of 32 bits

@@ -1,18 +1,34 @@
-"""Weights of layers in the memories of a plan: which can be moved, and how many bytes they take.
+"""Weights of layers in the memories of a plan: their bytes, and the bytes that a frame reads of them.
 
-They are the filters of convolutions and the matrices of fully connected layers. Biases, factors and
-tables, a few bytes a filter, stay in the memory of the program, and are not counted.
+Weights that can be moved are the filters of convolutions and the matrices of fully connected layers.
+Biases, factors and tables, a few bytes a filter, stay in the memory of the program, and are not
+counted. The kernels of a C library have no cache: a convolution reads its filters again for each
+pixel, of each filter the taps over the input. A fully connected layer reads its matrix once.
+
+A window of few integers is first gathered, that is, copied to the stack: then blocks of four filters
+read all taps, also those over the padding. These are the kernels without vector instructions.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
+from itertools import accumulate
 from math import prod
 
 from cnn2csdf import operators as op
+from cnn2csdf.geometry import Range, Window
 from cnn2csdf.network import Layer, Network
+from planners.plan.plan import Mode, Stage
+from planners.plan.regions import COLUMNS, Needs
+from planners.plan.running_stage import input_rows
 
 SINGLE_BYTES = 4
 ROLES = {op.Convolution: "kernel", op.FullyConnected: "matrix"}
+
+# Bytes of a row of a window: a window of shorter rows is gathered, for vectors of as many bytes.
+GATHERED_ROW = 16
+MOST_GATHERED = 256  # bytes of a window that is gathered, on the stack
+FILTERS = 4  # output channels that an integer kernel computes at a time
 
 
 def weights_role(layer: Layer) -> str | None:
@@ -41,3 +57,168 @@ def bytes_of_each_weight(layer: Layer, element_bytes: int | None) -> int:
     if layer.reads_halves(role) and element_bytes in (None, SINGLE_BYTES):
         return stored
     return element_bytes or (SINGLE_BYTES if layer.quantization is None else stored)
+
+
+def gathered_values(network: Network, layer: Layer) -> int:
+    """Return the number of integers of a window that is gathered; 0 for other layers."""
+    bank = layer.operator.filter_bank
+    if bank is None or layer.quantization is None:
+        return 0
+    rows, columns = bank.window.kernel
+    width = columns * network.input_shapes(layer)[0].channels
+    is_gathered = bank.groups == 1 and rows > 1 and width < GATHERED_ROW
+    return rows * width if is_gathered and rows * width <= MOST_GATHERED else 0
+
+
+def taps_inside(window: Window, axis: int, length: int, limit: int) -> list[int]:
+    """Return the taps over the input, summed over the first 0, 1, ..., `length` windows of an axis.
+
+    limit: positions of the input along the axis. Example: 3 taps with padding 1 over 4 positions have
+    the sums 0, 2, 5, 8, 10.
+    """
+    limit += min(window.padding[2 + axis], 0)
+    spacing, taps = window.dilation[axis], window.kernel[axis]
+    counts = []
+    for place in range(length):
+        first = place * window.stride[axis] - window.padding[axis]
+        begin = max(0, -(first // spacing)) if first < 0 else 0
+        end = min(taps, (limit - 1 - first) // spacing + 1) if first < limit else 0
+        counts.append(max(0, end - begin))
+    return list(accumulate(counts, initial=0))
+
+
+class WeightReads:
+    """The bytes of weights that stages of a network read, cached for each layer."""
+
+    def __init__(self, network: Network, element_bytes: int | None) -> None:
+        """Prepare a network. element_bytes: of each weight; None for the weight size of its layer."""
+        self._network, self._element_bytes = network, element_bytes
+        self._needs = Needs(network)
+        self._bytes_read: dict[tuple[str, int, bool], Callable[[Range, int], int]] = {}
+        self._columns: dict[tuple[str, ...], dict[str, int]] = {}
+
+    def of_firings(self, stage: Stage, name: str, rows: Sequence[Range]) -> int:
+        """Return the weight bytes that a layer of a stage reads in some firings.
+
+        rows: for each firing, the rows of the layer's result that it computes.
+        """
+        layer = self._network.layer(name)
+        size = weight_bytes(self._network, layer, self._element_bytes)
+        if layer.operator.filter_bank is None:
+            return size
+        if stage.mode is Mode.CHANNELS:
+            return self._summed_up(stage, layer, size)
+        if len(stage.layers) == 1:
+            return self._rows(layer, size, rows, layer.shape.width)
+        columns = self._swept_columns(stage.layers)[name]
+        if stage.accumulating_layer is None:
+            return self._rows(layer, size, rows, columns)
+        return self._in_blocks(stage, layer, size, rows, columns)
+
+    def of_stage(self, stage: Stage, ranges: Mapping[str, Sequence[Range]]) -> dict[str, int]:
+        """Return the weight bytes that each layer with weights reads in a frame.
+
+        ranges: for each layer, the rows of its result that each firing computes.
+        """
+        network = self._network
+        return {
+            name: self.of_firings(stage, name, ranges[name])
+            for name in stage.layers
+            if weight_bytes(network, network.layer(name), self._element_bytes)
+        }
+
+    def _rows(
+        self, layer: Layer, size: int, rows: Sequence[Range], columns: int, *, filters: int = 0
+    ) -> int:
+        """Weight bytes for rows of one layer. filters: those of a channel block; 0 for all."""
+        reads = self._reads(layer, size, filters or layer.shape.channels)
+        return sum(reads(row, columns) for row in rows if row[0] < row[1])
+
+    def _reads(
+        self, layer: Layer, size: int, filters: int, *, is_summed: bool = False
+    ) -> Callable[[Range, int], int]:
+        """The bytes of filters that a convolution reads, as a function of rows and a number of columns.
+
+        The columns are the first of each row. is_summed: whether the kernel adds products to
+        accumulators, so that it gathers no window.
+        """
+        key = layer.name, filters, is_summed
+        if key not in self._bytes_read:
+            window, source = layer.operator.sliding_window, self._network.input_shapes(layer)[0]
+            assert window is not None
+            taps_of_window = window.kernel[0] * window.kernel[1]
+            tap_bytes = size // layer.shape.channels // taps_of_window  # of one filter
+            is_gathered = not is_summed and gathered_values(self._network, layer) > 0
+            down = taps_inside(window, 0, layer.shape.rows, source.rows)
+            across = taps_inside(window, 1, layer.shape.width, source.width)
+            # Blocks of filters read all taps of the window, other filters the taps over the input.
+            gathered = tap_bytes * (filters // FILTERS * FILTERS) if is_gathered else 0
+
+            def bytes_read(rows: Range, columns: int) -> int:
+                taps = (down[rows[1]] - down[rows[0]]) * across[columns]
+                all_taps = (rows[1] - rows[0]) * columns * taps_of_window
+                return taps * (tap_bytes * filters - gathered) + all_taps * gathered
+
+            self._bytes_read[key] = bytes_read
+        return self._bytes_read[key]
+
+    def _summed_up(self, stage: Stage, layer: Layer, size: int) -> int:
+        """Weight bytes of a convolution, for the region of its maps that the next layer reduces."""
+        last = self._network.layer(stage.result)
+        _, end = input_rows(self._network, last, 0)[-1]
+        width = layer.shape.width
+        if last.operator.sliding_window is not None:
+            width = last.operator.sliding_window.extent[1]
+        reads = self._reads(layer, size, layer.shape.channels, is_summed=True)
+        return reads((0, end), width)
+
+    def _in_blocks(
+        self, stage: Stage, layer: Layer, size: int, rows: Sequence[Range], columns: int
+    ) -> int:
+        """Weight bytes of a layer in a stage that passes over its columns once per channel block.
+
+        For a block, the accumulating layer reads only the filter taps of the input channels in that
+        block. The last block continues to the result, which may not need all columns.
+        """
+        assert stage.accumulating_layer is not None
+        before = stage.layers[: stage.layers.index(stage.accumulating_layer)]
+        shares = block_sizes(self._network, stage)
+        if layer.name in before:
+            swept = self._swept_columns((*before, stage.accumulating_layer))[layer.name]
+            widths = [swept] * (len(shares) - 1) + [columns]
+            return sum(
+                self._rows(layer, size, rows, width, filters=share)
+                for share, width in zip(shares, widths, strict=True)
+                if share
+            )
+        if layer.name != stage.accumulating_layer:
+            return self._rows(layer, size, rows, columns)
+        reads = self._reads(layer, size, layer.shape.channels, is_summed=True)
+        widths = [layer.shape.width] * (len(shares) - 1) + [columns]
+        return sum(
+            reads(row, width) * share // sum(shares)
+            for share, width in zip(shares, widths, strict=True)
+            for row in rows
+            if row[0] < row[1]
+        )
+
+    def _swept_columns(self, layers: tuple[str, ...]) -> dict[str, int]:
+        """The columns of each layer that a sweep over all columns of the last layer computes."""
+        if layers not in self._columns:
+            columns_needed = dict.fromkeys(layers, 0)
+            columns_needed[layers[-1]] = self._network.layer(layers[-1]).shape.width
+            for name in reversed(layers):
+                for need in self._needs.of(self._network.layer(name), COLUMNS):
+                    if need.source in columns_needed and columns_needed[name]:
+                        end = need.clipped((columns_needed[name] - 1, columns_needed[name]))[1]
+                        columns_needed[need.source] = max(columns_needed[need.source], end)
+            self._columns[layers] = columns_needed
+        return self._columns[layers]
+
+
+def block_sizes(network: Network, stage: Stage) -> list[int]:
+    """Return the channels of each block of a stage that sums over blocks; the last may be empty."""
+    channels = network.layer(stage.layers[0]).shape.channels
+    size = -(-channels // stage.channel_blocks)
+    begins = (min(size * number, channels) for number in range(stage.channel_blocks))
+    return [min(size, channels - begin) for begin in begins]
