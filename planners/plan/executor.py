@@ -19,7 +19,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from itertools import chain
-from typing import NamedTuple
 
 import numpy as np
 
@@ -289,18 +288,6 @@ class PlanMachine:
         return self.arena.read(place, tensor.layer.name, row * size, size).reshape(shape.width, -1)
 
 
-class _Staged(NamedTuple):
-    """Rows [first, end) of a tensor in the staging buffer.
-
-    low_bytes: their bytes if they are at the low end of the buffer; 0 if they are at its high end.
-    """
-
-    tensor: HeldTensor
-    first: int
-    end: int
-    low_bytes: int
-
-
 class _GroupRun:
     """The execution of one group: which stage fires next, and the rows of all its tensors.
 
@@ -311,6 +298,9 @@ class _GroupRun:
 
         | rows of firing 1 | strips of firing 2 |      free      | rows of firing 2 |
         | rows of firing 3 | strips of firing 3 |      free      | rows of firing 2 |
+
+    pending: the tensor with staged rows, from the first staged row to the last that is made; None
+    without staged rows. low_bytes: their bytes if they are at the low end of the buffer; 0 otherwise.
     """
 
     def __init__(self, machine: PlanMachine, group: PlannedGroup, number: int) -> None:
@@ -335,7 +325,8 @@ class _GroupRun:
         self._require_buffers()
         self.pool = machine._buffer(self.stages[-1].result, Kind.STAGING, number)
         self.sums: dict[str, Array] = {}  # accumulators of the layers that reduce rows
-        self.pending: _Staged | None = None
+        self.pending: HeldTensor | None = None
+        self.low_bytes = 0
 
     def _require_buffers(self) -> None:
         """Raise ExecutionError unless every buffer that a layer reads exists during the group."""
@@ -410,19 +401,18 @@ class _GroupRun:
     def fire(self, stage: CheckedFirings) -> None:
         """Execute the next firing of a stage."""
         self.machine.firings += 1
-        if self.pending is not None and self.pending.tensor.layer.name not in stage.needs:
+        if self.pending is not None and self.pending.layer.name not in stage.needs:
             self._move_staged_rows()
         tensor = self.tensors[stage.result]
         first, end = stage.targets[stage.fired]
-        before, staged = self.pending, None
-        low_bytes = 0 if before is None else before.low_bytes
-        if end > first and self._has_no_room(tensor, end - first):
+        is_staged = end > first and self._has_no_room(tensor, end - first)
+        low_bytes = 0  # of the rows that this firing stages
+        if is_staged:
             size = (end - first) * tensor.row_bytes
-            is_high = low_bytes > 0
+            is_high = self.low_bytes > 0
             tensor.staged = first, self.pool.offset + (self.pool.size - size if is_high else 0)
-            staged = _Staged(tensor, first, end, 0 if is_high else size)
-            low_bytes = low_bytes if is_high else size
-        self._compute(stage, self.pool.offset + low_bytes)
+            low_bytes = 0 if is_high else size
+        self._compute(stage, self.pool.offset + max(self.low_bytes, low_bytes))
         # A layer may write its scratch until its firing ends.
         self._spoil_scratch(stage)
         require_intact(self.machine, self.tensors, stage, (first, end))
@@ -432,9 +422,9 @@ class _GroupRun:
         for source in stage.needs:
             height = self.machine.network.layer(source).shape.rows
             self.tensors[source].done[stage.result] = stage.still_needs(source, height)
-        if before is not None:
+        if self.pending is not None:
             self._move_staged_rows()
-        self.pending = staged
+        self.pending, self.low_bytes = tensor if is_staged else None, low_bytes
 
     def _has_no_room(self, tensor: HeldTensor, rows: int) -> bool:
         if tensor.buffer.has_all_rows or tensor.buffer.kind is Kind.RING:
@@ -443,9 +433,11 @@ class _GroupRun:
 
     def _move_staged_rows(self) -> None:
         """Move the staged rows that are still needed into their line buffer."""
-        assert self.pending is not None
-        tensor, first, end, _ = self.pending
-        self.pending = None
+        tensor = self.pending
+        assert tensor is not None
+        assert tensor.staged is not None
+        (first, _), end = tensor.staged, tensor.made
+        self.pending, self.low_bytes = None, 0
         rows = range(max(first, tensor.first), end)
         staged = [tensor.place(row) for row in rows]
         tensor.staged = None
