@@ -192,9 +192,14 @@ def _judge_all(options: argparse.Namespace) -> int:
                 try:
                     judgement = methods.judged(method, question, graph, stop)
                 except methods.Refused as error:
-                    code = answers.NO
+                    code = max(code, answers.NO)
                     rows.append((question, f"refused: {error}"))
                     listed.append({"file": path, "question": question, "refused": str(error)})
+                    continue
+                except methods.Failed as error:
+                    code = max(code, answers.UNKNOWN)
+                    rows.append((question, f"no answer: {error}"))
+                    listed.append({"file": path, "question": question, "no_answer": str(error)})
                     continue
                 value = "deadlock" if judgement.value is None else answers.number(judgement.value)
                 rows.append((question, f"{value}; {judgement.words}"))

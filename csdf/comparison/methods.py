@@ -1,4 +1,4 @@
-"""Methods of other packages, judged: schedules by the checker, storage and mappings by exact analysis.
+"""Proofs of answers of other packages: schedules are checked, storage and mappings are analysed.
 
 A method is a module that an entry point of the group csdf.methods names. It has at least one of:
 
@@ -25,7 +25,15 @@ from csdf.analysis.consistency import cycle_vector
 from csdf.analysis.schedule_checker import check_periodic_schedule
 from csdf.analysis.throughput import throughput
 from csdf.comparison.comparison import AGREES, DIFFERS, NO_ANSWER, NOT_ASKED, Verdict
-from csdf.errors import CsdfError, GaveUp, InconsistentGraph, InvalidSchedule, counted
+from csdf.errors import (
+    CsdfError,
+    GaveUp,
+    InconsistentGraph,
+    InvalidArgument,
+    InvalidGraph,
+    InvalidSchedule,
+    counted,
+)
 from csdf.mapping import model
 from csdf.mapping.search import best_mapping, equal_processors
 from csdf.mapping.throughput import mapped_throughput
@@ -39,13 +47,17 @@ from csdf.time_limit import Stop
 
 QUESTIONS = ("throughput", "storage", "mapping")
 ABOVE = "valid"  # verdict: right, but not the best there is
-PROCESSORS = 2  # equal ones, that a mapping is asked for
+PROCESSORS = 2  # equal processors for a mapping
 BARE = "a bare number, without a schedule"
-MOST_CYCLES = 200  # of each actor that the checker looks at; its work grows with their square
+MOST_CYCLES = 200  # of each actor in a check, whose work grows with their square
 
 
 class Refused(CsdfError):
     """An answer of a method that breaks a rule."""
+
+
+class Failed(CsdfError):
+    """An error in the code of a method, or in its answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,16 +95,27 @@ def offered(method: ModuleType) -> tuple[str, ...]:
 
 
 def judged(method: ModuleType, question: str, graph: Graph, stop: Stop) -> Judged:
-    """Return what is proved of an answer. Raises Refused, and whatever the method raises."""
+    """Return what is proved of an answer.
+
+    Raises Refused for an answer that breaks a rule, Failed for any other exception of the method or its
+    answer, and CsdfError as the method and the analyses do.
+    """
     ask: Callable[..., Any] = getattr(method, question)
     platform = equal_processors(PROCESSORS)
-    begin = time.perf_counter()
-    answer = ask(graph, platform) if question == "mapping" else ask(graph)
-    seconds = time.perf_counter() - begin
     proof_of = {
         "throughput": _proof_of_schedule, "storage": _proof_of_storage, "mapping": _proof_of_mapping,
     }[question]  # fmt: skip
-    proof = proof_of(graph, answer, stop)
+    try:
+        begin = time.perf_counter()
+        answer = ask(graph, platform) if question == "mapping" else ask(graph)
+        seconds = time.perf_counter() - begin
+        proof = proof_of(graph, answer, stop)
+    except (InvalidArgument, InvalidGraph, model.InvalidMapping) as error:
+        raise Refused(str(error)) from None
+    except CsdfError:
+        raise
+    except Exception as error:  # noqa: BLE001 - code of another package may raise any exception
+        raise Failed(f"{type(error).__name__}: {error}") from None
     return Judged(question=question, seconds=seconds, **proof._asdict())
 
 
@@ -108,12 +131,12 @@ def _proof_of_schedule(graph: Graph, answer: Any, _stop: Stop) -> _Proof:
         check_periodic_schedule(graph, answer, firings=cycles)
     except InvalidSchedule as error:
         raise Refused(f"its schedule is invalid: {error}") from None
-    extent = "for ever" if is_all else f"as far as {counted(cycles, 'cycle')} of each actor"
+    extent = "for ever" if is_all else f"for {counted(cycles, 'cycle')} of each actor"
     return _Proof(answer.period, f"its schedule is valid, {extent}")
 
 
 def _require_rates(graph: Graph, schedule: PeriodicSchedule) -> None:
-    """Every actor recurs as the period says; else tokens would pile up or run out."""
+    """Refuse a schedule whose actors do not recur with its period: tokens would accumulate."""
     for name, cycles in cycle_vector(graph).items():
         phases = graph.actor(name).phases
         starts = schedule.starts.get(name)
@@ -157,10 +180,8 @@ def _proof_of_storage(graph: Graph, answer: Any, stop: Stop) -> _Proof:
     if missing:
         raise Refused(f"its storage leaves channel {missing[0]!r} unbounded")
     bounded = with_capacities(graph, {name: answer[name] for name in searched})
-    size, with_storage = (
-        Fraction(sum(answer[name] for name in searched)),
-        throughput(bounded, budget=stop),
-    )
+    size = Fraction(sum(answer[name] for name in searched))
+    with_storage = throughput(bounded, budget=stop)
     if with_storage.period is not None:
         return _Proof(size, f"runs with period {with_storage.period}", with_storage.period)
     if throughput(graph, budget=stop).period is None:
@@ -206,10 +227,10 @@ def _verdict(name: str, method: ModuleType, question: str, graph: Graph, seconds
         return verdict_of(NOT_ASKED, reason="the graph is inconsistent")
     except GaveUp as end:
         return verdict_of(NO_ANSWER, reason=f"its answer could not be judged: {end.reason}")
+    except Failed as error:
+        return verdict_of(NO_ANSWER, reason=str(error))
     except CsdfError as error:
         return verdict_of(DIFFERS, theirs="refused", reason=str(error))
-    except Exception as error:  # noqa: BLE001 - the code of others may fail in any way; that is its answer
-        return verdict_of(NO_ANSWER, reason=f"{type(error).__name__}: {error}")
     spent, begin = judgement.seconds, time.perf_counter()
     try:
         best, is_proved = _best(question, graph, judgement, Stop(seconds))
@@ -233,13 +254,15 @@ def _verdict(name: str, method: ModuleType, question: str, graph: Graph, seconds
     return verdict_of(DIFFERS, ours, theirs, judgement.words)
 
 
-def _best(question: str, graph: Graph, found: Judged, stop: Stop) -> tuple[Fraction | None, bool]:
+def _best(
+    question: str, graph: Graph, judgement: Judged, stop: Stop
+) -> tuple[Fraction | None, bool]:
     """Return our answer to the same question, and whether it is proved that nothing is better."""
     if question == "throughput":
         return throughput(graph, budget=stop).period, True
     if question == "storage":
-        storage = smallest_storage(graph, period=found.period or None, budget=stop)
-        if storage.status is Status.INFEASIBLE and found.value is None:
+        storage = smallest_storage(graph, period=judgement.period or None, budget=stop)
+        if storage.status is Status.INFEASIBLE and judgement.value is None:
             return None, True
         if storage.point is None:
             raise GaveUp(str(storage.reason))

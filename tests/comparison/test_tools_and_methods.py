@@ -203,11 +203,14 @@ def methods(tmp_path, monkeypatch):
     about = tmp_path / "acme_methods-1.0.dist-info"
     about.mkdir()
     (about / "METADATA").write_text("Name: acme-methods\nVersion: 1.0\n")
-    (about / "entry_points.txt").write_text(f"[csdf.methods]\n{points}wrong = acme_wrong\n")
+    (about / "entry_points.txt").write_text(
+        f"[csdf.methods]\n{points}wrong = acme_wrong\nbroken = acme_broken\n"
+    )
     (tmp_path / "acme_rounds.py").write_text(PAGE["acme_rounds.py"])
     (tmp_path / "acme_wrong.py").write_text(textwrap.dedent(WRONG).lstrip())
+    (tmp_path / "acme_broken.py").write_text("def throughput(graph):\n    raise KeyError('oops')\n")
     yield
-    for name in ("acme_rounds", "acme_wrong"):
+    for name in ("acme_rounds", "acme_wrong", "acme_broken"):
         sys.modules.pop(name, None)
 
 
@@ -229,10 +232,17 @@ def test_an_invalid_schedule_is_refused_by_the_checker(run, methods):
     assert code == 1
 
 
+def test_an_exception_of_a_method_is_no_answer(run, methods):
+    code, output, _ = run("analyze", EXAMPLE, "--method", "broken")
+    assert code == 3
+    assert "no answer: KeyError: 'oops'" in output
+    assert "no answer; KeyError: 'oops'" in run("compare", EXAMPLE, "--method", "broken")[1]
+
+
 def test_an_unknown_method_is_refused_with_the_known_methods(run, methods):
     code, _, remarks = run("analyze", EXAMPLE, "--method", "round")
     assert code == 2
-    assert "rounds, wrong" in remarks
+    assert "broken, rounds, wrong" in remarks
 
 
 @pytest.mark.parametrize(
