@@ -15,6 +15,7 @@ from fractions import Fraction
 from cnn2csdf.platforms import NANOSECONDS, Platform
 from csdf.errors import InvalidPlan, UnreadableFile
 from csdf.io.files import read_bytes
+from csdf.model.exact import MalformedText, rational
 from csdf.status import Status, Why, because
 from planners.fusion.planning import FusionAnswer, FusionPlan, fusion_plan
 from planners.fusion.search import Terms
@@ -61,8 +62,8 @@ def read_measured(
     for row in rows:
         name, time = row["configuration"] or "", row["milliseconds"] or ""
         try:
-            nanoseconds = round(Fraction(time) * 10**6)
-        except (ValueError, ZeroDivisionError):
+            nanoseconds = round(rational(time) * 10**6)
+        except MalformedText:
             nanoseconds = 0
         if nanoseconds <= 0:
             raise UnreadableFile(

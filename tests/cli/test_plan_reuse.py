@@ -119,6 +119,40 @@ def test_a_frame_rate_that_no_plan_reaches_is_not_answered_by_line_buffers(run):
     assert "no plan: " in output
 
 
+def test_no_exhaustive_search_in_whole_buffers_refutes_plans_with_offsets(answer, tmp_path):
+    """1964 bytes of buffers at offsets and weights, 1.359 ms a frame: dominated in whole buffers."""
+    path = tmp_path / "chain.cfg"
+    convolutions = ((1, 1, 1), (5, 3, 1), (2, 3, 1), (8, 1, 2))
+    path.write_text(
+        "[net]\nheight=8\nwidth=8\nchannels=4\n"
+        + "".join(
+            f"[convolutional]\nfilters={filters}\nsize={size}\nstride={stride}\npad=1\n"
+            "activation=linear\n"
+            for filters, size, stride in convolutions
+        )
+    )
+    words = ("plan", "reuse", path, "-o", tmp_path / "tables.h", "--throughput")
+    for limits, code in (
+        (("chain=730", "--total-memory", 1970), 3),
+        (("chain=730", "--total-memory", 1970, "--whole-buffers"), 1),
+        (("chain=1000000", "--total-memory", 1970), 1),
+    ):
+        found_code, found = answer(*words, *limits)
+        assert (found_code, found["chosen"]) == (code, None)
+        assert found["reason"] == "every chromosome was evaluated"
+
+
+def test_rows_may_be_listed_in_any_order_and_without_whole_layers(answer):
+    words = ("plan", "reuse", "samos_example", *QUICK, "--rows")
+    kinds = [answer(*words, rows)[1]["kind"].partition(";")[0] for rows in ("2,1", "0", "1,0", "1")]
+    assert kinds == [
+        "each layer by 1 or 2 rows, or all whole",
+        "each layer whole",
+        "each layer whole or by 1 row",
+        "each layer by 1 row, or all whole",
+    ]
+
+
 def test_a_checkpoint_is_resumed_to_the_same_front(answer, run, tmp_path):
     path = tmp_path / "state.json"
     common = ("--method", "nsga2", "--population", "12", "--seed", "4")

@@ -18,7 +18,7 @@ from planners.published.todaes import Comparison
 from planners.reuse.application import Application
 from planners.reuse.deployment import Deployment
 from planners.reuse.evaluation import Evaluator
-from planners.reuse.problem import Front, Point, SearchEnd, score
+from planners.reuse.problem import WHOLE, Front, Point, SearchEnd, score
 
 TOLERANCE = 1e-4  # of the largest output: single precision, sums in another order
 METHODS = {  # fields of Comparison, and what they are called
@@ -31,15 +31,22 @@ METHODS = {  # fields of Comparison, and what they are called
 
 
 class ReusePlans(NamedTuple):
-    """All that is printed. whole, smallest, deployment: with offsets in one arena.
+    """All that is printed.
 
-    front: of the search, in whole buffers. plans: the front that is printed, in the bytes of the
-    chosen plan. whole: all layers whole, the simplest plan. smallest: of all plans. memory: bytes
-    of buffers and weights that the limits leave. rows: that a part may have; 0 is the whole.
-    chosen: in whole buffers; deployment: the plan of the chosen point.
-    fit: what csdf fit finds, with inputs row by row. is_fit_taken: whether its plans are the answer,
-    because no plan of this kind meets the constraints. difference: largest relative one of the
-    outputs, where the plans of the answer were run.
+    methods: memory by the methods of the paper.
+    front: points of the search, with the memory of whole buffers.
+    plans: the printed front, with the memory of whole buffers or of offsets, as the chosen plan.
+    whole: plan with all layers whole, and offsets in one arena.
+    smallest: smallest plan with offsets in one arena.
+    memory: maximum bytes of buffers and weights; None without a limit.
+    rows: rows that a part may have; 0 is the whole tensor.
+    chosen: the chosen point, with the memory of whole buffers; None if no point meets the constraints.
+    deployment: the plan of the chosen point.
+    bound: lower bound on the bytes of buffers and weights.
+    is_exhausted: whether no chromosome meets the constraints, by evaluation of all chromosomes.
+    fit: the answer of csdf fit, with inputs row by row.
+    is_fit_taken: whether its plans are the answer, as no point meets the constraints.
+    difference: largest relative difference of the outputs, if the plans of the answer were run.
     """
 
     evaluator: Evaluator
@@ -54,6 +61,7 @@ class ReusePlans(NamedTuple):
     chosen: Point | None
     deployment: Deployment | None
     bound: int
+    is_exhausted: bool
     fit: Together | None
     is_fit_taken: bool
     difference: float | None
@@ -82,19 +90,24 @@ class ReusePlans(NamedTuple):
 
     @property
     def kind(self) -> str:
-        """Of which plans the answer speaks, and who knows others."""
-        rows = [str(count) for count in self.rows if count]
-        parts = f" or by {answers.counted(int(rows[0]), 'row')}" if len(rows) == 1 else ""
-        if len(rows) > 1:
-            parts = f" or by {', '.join(rows[:-1])} or {rows[-1]} rows"
+        """The searched plans, and the commands that search other plans."""
+        counts = [str(count) for count in self.rows if count]
+        parts = []
+        if len(counts) == 1:
+            parts = [f"by {answers.counted(int(counts[0]), 'row')}"]
+        elif counts:
+            parts = [f"by {', '.join(counts[:-1])} or {counts[-1]} rows"]
+        layers = (
+            " or ".join(["whole", *parts]) if WHOLE in self.rows else f"{parts[0]}, or all whole"
+        )
         return (
-            f"each layer whole{parts}; by rows each edge has a ring buffer of its own, input "
+            f"each layer {layers}; by rows each edge has a ring buffer of its own, input "
             "streamed; csdf plan fusion (tiles) and csdf fit (line buffers, strips) may need less"
         )
 
     @property
     def is_below_bound(self) -> bool:
-        """Whether less memory is demanded than any plan of this kind has."""
+        """Whether the memory limit is below the lower bound."""
         return self.memory is not None and self.memory < self.bound
 
 

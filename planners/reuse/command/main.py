@@ -197,7 +197,7 @@ def _alleles(text: str) -> tuple[int, ...]:
     values = tuple(option_values.from_zero(value) for value in text.split(","))
     if len(set(values)) != len(values):
         raise option_values.unfit(text, "a list such as 0,1,2,4, each number once")
-    return values
+    return tuple(sorted(values))
 
 
 def _named_file(text: str) -> tuple[str, str]:

@@ -128,7 +128,7 @@ def work(options: argparse.Namespace) -> int:
     if options.plot:
         plot(options.plot, answer)
     if not answer.has_plan:
-        is_proved = answer.front.is_proved or answer.is_below_bound
+        is_proved = answer.is_exhausted or answer.is_below_bound
         return answers.NO if is_proved else answers.UNKNOWN
     return answers.ANSWERED if answer.is_equal and answer.is_within_limit else answers.NO
 
@@ -317,6 +317,10 @@ def concluded(
     fit = _fit(evaluator, options, constraints, stop)
     is_fit_taken = taken is None and _is_answer(application, fit, constraints, options)
     plans = fit if is_fit_taken else final
+    # With offsets, a plan may fit whose chromosome is dominated in whole buffers. Its periods do not
+    # depend on offsets, so of an exhaustive search with offsets only the periods prove a "no".
+    exact = constraints if options.whole_buffers else replace(constraints, memory=None)
+    is_exhausted = front.is_proved and not exact.met_by(application, [whole, *front.points])
     bound_steps = options.generations * options.population // EVALUATIONS_A_STEP
     return ReusePlans(
         evaluator=evaluator,
@@ -337,6 +341,7 @@ def concluded(
             shares_tensors=True,
             budget=stop,
         ),
+        is_exhausted=is_exhausted,
         fit=fit,
         is_fit_taken=is_fit_taken,
         difference=_largest_difference(application, plans, options)

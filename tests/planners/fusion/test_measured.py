@@ -86,6 +86,11 @@ def test_the_fastest_measured_plan_that_fits_is_taken_where_nothing_faster_is_pr
         ("configuration,milliseconds\n1x1/NoCut,0\n", UnreadableFile, "line 2: '0'; expected"),
         ("configuration,milliseconds\n1x1/NoCut,x\n", UnreadableFile, "line 2: 'x'; expected"),
         ("configuration,milliseconds\n1x1/NoCut\n", UnreadableFile, "line 2: ''; expected"),
+        (
+            "configuration,milliseconds\n1x1/NoCut,1e999999999\n",
+            UnreadableFile,
+            "line 2: .1e9{9}.;",
+        ),
         ("configuration,milliseconds\nrows,3\n", InvalidPlan, "configuration 'rows'"),
         ("configuration,milliseconds\n1x1/NoCut,3\n", InvalidPlan, "needs at least two"),
     ],
