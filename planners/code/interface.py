@@ -123,35 +123,28 @@ class Interface:
 
     def _state_functions(self) -> str:
         """C of NAME_reset, and of NAME_save and NAME_restore of a library with state."""
-        name = self.name
-        wait = ""
-        if self.schedule.moved.copies_ahead:  # into the arena, which is free afterwards
-            wait = f"""#ifdef {name.upper()}_COPY_AHEAD
-    {name}_end_copies();
-#endif
-"""
-        reset = f"{wait}{self._reset_kept_c}    end_frame(state);\n"
-        functions = ["", checked_function(name, "reset", "instance *state", reset)]
-        if not self.schedule.beginnings:
-            return "\n".join(functions)
-        saved = "    save_kept(state, to);\n"
-        restored = f"{wait}    restore_kept(state, from);\n"
-        capitals, checksum_at = name.upper(), self._saved_bytes - WORD_BYTES
-        library_at = checksum_at - WORD_BYTES
-        size_check = f"""#ifdef {capitals}_UNCHECKED
-    (void)bytes;
-#else
-{refuse(name, f"(bytes < {capitals}_SAVED_BYTES)", "TOO_SMALL")}#endif
-"""
-        missing = [
-            f"{refuse(name, f'IS_MISSING({at})', 'NULL_POINTER')}{size_check}"
-            for at in ("to", "from")
-        ]
-        missing[0] += self._refuse_busy_c
-        saved += f"""    store_bytes(&((uint8_t *)to)[{library_at}], {capitals}_HEADER, {WORD_BYTES});
+        reset = f"{self._wait_for_copies_c}{self._reset_kept_c}    end_frame(state);\n"
+        functions = ["", checked_function(self.name, "reset", "instance *state", reset)]
+        if self.schedule.beginnings:
+            functions += [self._save_function(), self._restore_function()]
+        return "\n".join(functions)
+
+    def _save_function(self) -> str:
+        """C of NAME_save: the persistent bytes, then the checksums of the library and of all bytes."""
+        library_at, checksum_at = self._checksum_offsets
+        header = f"{self.name.upper()}_HEADER"
+        statements = f"""    save_kept(state, to);
+    store_bytes(&((uint8_t *)to)[{library_at}], {header}, {WORD_BYTES});
     store_bytes(&((uint8_t *)to)[{checksum_at}], checksum_of(to, {checksum_at}), {WORD_BYTES});
 """
-        missing[1] += f"""#ifndef {capitals}_UNCHECKED
+        refused = self._refuse_memory_c("to") + self._refuse_busy_c
+        parameters = "const instance *state, void *to, size_t bytes"
+        return checked_function(self.name, "save", parameters, statements, refused)
+
+    def _restore_function(self) -> str:
+        """C of NAME_restore, which compares both checksums of the saved state first."""
+        capitals, (library_at, checksum_at) = self.name.upper(), self._checksum_offsets
+        refused = f"""{self._refuse_memory_c("from")}#ifndef {capitals}_UNCHECKED
     if (status == {capitals}_OK) {{
         uint8_t words[{2 * WORD_BYTES}];
         const uint8_t *saved = &((const uint8_t *)from)[{library_at}];
@@ -162,18 +155,41 @@ class Interface:
         }} else if (memcmp(&saved[{WORD_BYTES}], &words[{WORD_BYTES}], {WORD_BYTES}) != 0) {{
             status = {capitals}_CORRUPT;
         }} else {{
-            /* as {name}_save wrote it */
+            /* as {self.name}_save wrote it */
         }}
     }}
 #endif
 """
-        restored += "    end_frame(state);\n"
-        for verb, parameters, statements, refused in (
-            ("save", "const instance *state, void *to, size_t bytes", saved, missing[0]),
-            ("restore", "instance *state, const void *from, size_t bytes", restored, missing[1]),
-        ):
-            functions.append(checked_function(name, verb, parameters, statements, refused))
-        return "\n".join(functions)
+        statements = (
+            f"{self._wait_for_copies_c}    restore_kept(state, from);\n    end_frame(state);\n"
+        )
+        parameters = "instance *state, const void *from, size_t bytes"
+        return checked_function(self.name, "restore", parameters, statements, refused)
+
+    @property
+    def _checksum_offsets(self) -> tuple[int, int]:
+        """The bytes of a saved state where the two checksums begin: of the library, of all bytes."""
+        return self._saved_bytes - 2 * WORD_BYTES, self._saved_bytes - WORD_BYTES
+
+    def _refuse_memory_c(self, parameter: str) -> str:
+        """C that refuses memory for a saved state that is NULL or too small."""
+        capitals = self.name.upper()
+        return f"""{refuse(self.name, f"IS_MISSING({parameter})", "NULL_POINTER")}\
+#ifdef {capitals}_UNCHECKED
+    (void)bytes;
+#else
+{refuse(self.name, f"(bytes < {capitals}_SAVED_BYTES)", "TOO_SMALL")}#endif
+"""
+
+    @property
+    def _wait_for_copies_c(self) -> str:
+        """C that waits for copies of weights into the arena; empty if none are copied ahead."""
+        if not self.schedule.moved.copies_ahead:
+            return ""
+        return f"""#ifdef {self.name.upper()}_COPY_AHEAD
+    {self.name}_end_copies();
+#endif
+"""
 
     @property
     def _reset_kept_c(self) -> str:

@@ -21,7 +21,8 @@ from typing import NamedTuple
 from csdf.errors import InvalidPlan
 from planners.code.c_text import NULL, Tables, table_row
 from planners.code.parts import as_real
-from planners.plan.plan import Kind, StreamBuffer, StreamingPlan
+from planners.code.tensor_table import TensorTable
+from planners.plan.plan import Kind, StreamBuffer
 
 # Upper bounds on a 32-bit core, in bytes of the stack: C structures `stage`, `layer` and `movable`.
 STAGE_BYTES, LAYER_BYTES, MOVABLE_BYTES = 48, 44, 120
@@ -52,10 +53,9 @@ class MovedWeights:
     copies_ahead: whether a copy begins with an earlier group than the group of its layer.
     """
 
-    def __init__(
-        self, plan: StreamingPlan, layers: Mapping[str, PlacedLayer], tables: Tables, unit: int
-    ) -> None:
-        """layers: by name, as written to C. unit: bytes of an element of the arena."""
+    def __init__(self, tensors: TensorTable, layers: Mapping[str, PlacedLayer]) -> None:
+        """layers: by name, as written to C."""
+        plan, tables = tensors.plan, tensors.calls.tables
         self.lines: list[str] = []
         self.kinds: set[str] = set()
         residents = [buffer for buffer in plan.buffers if buffer.kind is Kind.RESIDENT]
@@ -76,8 +76,10 @@ class MovedWeights:
             fields = {
                 "of": reader,  # the layer that reads the copy
                 "from": symbol if home is None else NULL,  # address in flash, NULL: copy the home
-                "home": 0 if home is None else _slots(home, unit),  # element of the arena
-                "offset": _slots(buffer, unit),  # of the copy: element of the arena
+                "home": 0
+                if home is None
+                else tensors.elements(home.offset),  # element of the arena
+                "offset": tensors.elements(buffer.offset),  # of the copy: element of the arena
                 "bytes": buffer.size,
                 "size": f"sizeof({kind})",  # of the parameters of the layer
                 "field": f"offsetof({TYPE_WITH_WEIGHTS[kind]}, {weights})",  # address in these
@@ -112,17 +114,6 @@ def _weights_member(symbol: str, tables: Tables) -> str:
     """The member with the address of the weights, of bytes or floating-point numbers."""
     kind = tables.arrays[symbol].dtype.name
     return {"float32": "weights.singles", "uint16": "weights.halves"}.get(kind, "weights")
-
-
-def _slots(buffer: StreamBuffer, unit: int) -> int:
-    """The offset of a buffer in elements. Raises InvalidPlan for a fraction of an element."""
-    slots, rest = divmod(buffer.offset, unit)
-    if rest:
-        raise InvalidPlan(
-            f"no C code for buffer {buffer.name!r} at byte {buffer.offset}; expected a multiple of "
-            f"{unit}, the bytes of an element of the arena"
-        )
-    return slots
 
 
 def _parameters_and_weights(

@@ -124,7 +124,7 @@ def _copying_stages(
             buffer
             for buffer in plan.buffers
             if (buffer.tensor, buffer.kind) == (group.streamed_input, Kind.RING)
-            and buffer.begin <= number < buffer.end
+            and buffer.is_live(number)
         )
         yield streamed_input_stage(network, group.streamed_input), BufferCopy(None, rings)
 

@@ -109,7 +109,7 @@ class Schedule:
         self._of_stages = StageTables(self.stages, self.tensors)
         self.write_buffers = self._of_stages.write_buffers
         self.maxima = maxima_of(network, self.stages, self._of_stages.nodes, self.calls)
-        self.moved = MovedWeights(plan, self._of_stages.placed_layers, tables, self.unit)
+        self.moved = MovedWeights(self.tensors, self._of_stages.placed_layers)
         self.beginnings = list(beginning_rows(model, self.tensors))
         self.joints = joint_rows(self.tensors)
         self.duplicates = self.tensors.duplicate_rows()

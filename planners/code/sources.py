@@ -7,6 +7,7 @@ share their headers (`with_shared_kernels`).
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from textwrap import fill
@@ -135,15 +136,12 @@ class Written:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceText:
-    """The C of a network without kernels: macros and types, tables, and the functions after them.
-
-    use: the kernels that all these use.
-    """
+    """The C of a network without kernels. use: the kernels that all these pieces use."""
 
     use: KernelUse
-    before: str
-    tables: str
-    behind: str
+    macros: str  # and types; kernels follow
+    tables: str  # the scheduler follows
+    functions: str  # of the interface
 
 
 def with_shared_kernels(members: Sequence[Written], target: Target = None) -> tuple[Written, ...]:
@@ -154,8 +152,13 @@ def with_shared_kernels(members: Sequence[Written], target: Target = None) -> tu
     files = KernelFiles({name: text.use for name, text in texts.items()}, target)
     sources = {}
     for name, text in texts.items():
-        pieces = [files.before_tables(name), text.tables, f'#include "{SCHEDULING}"', text.behind]
-        macros = without_unused_macros(text.before, mentioned([*files.headers.values(), *pieces]))
+        pieces = [
+            files.before_tables(name),
+            text.tables,
+            f'#include "{SCHEDULING}"',
+            text.functions,
+        ]
+        macros = without_unused_macros(text.macros, mentioned([*files.headers.values(), *pieces]))
         sources[name] = "\n\n".join([macros, *pieces])
     return tuple(
         replace(member, headers=files.headers, source=sources[member.name])
@@ -193,7 +196,12 @@ def cmsis_nn_of(model: Model, plan: StreamingPlan, scratch: ScratchLimit) -> Cms
 
 
 class _SourceWriter:
-    """Writes the C of one network: tables and schedule first, then ports and macros."""
+    """Writes the C of a network: tables and schedule first, then ports and macros.
+
+    network, plan: the network as C computes it, in signed integers, and its memory plan.
+    tables, schedule: constants of the layers; tables of the scheduler.
+    inputs, outputs, ports, interface, macros: the pieces of the C file that depend on these.
+    """
 
     def __init__(
         self,
@@ -204,12 +212,14 @@ class _SourceWriter:
         scratch: ScratchLimit,
         package: Package = PLAIN,
     ) -> None:
-        self._given, self._package = model.network, package
+        self._network_in_file, self._package = model.network, package
         model = as_signed(worked_model(model, plan.rematerialised))
         require_weights(model)
         for stage in (stage for group in plan.groups for stage in group.stages):
             list(map(model.network.layer, stage.layers))  # raises for a plan of another network
-        self.cmsis_nn = CmsisNN(self._given, plan, scratch) if kernels == CMSIS_NN else None
+        self.cmsis_nn = (
+            CmsisNN(self._network_in_file, plan, scratch) if kernels == CMSIS_NN else None
+        )
         self.name, self.target = identifier(name), package.target
         self.network, self.plan = model.network, plan
         self._names = TensorNames(self.network, package.renamed)
@@ -221,13 +231,16 @@ class _SourceWriter:
         self.streamed_input = None if plan.is_copied(0) else plan.groups[0].streamed_input
         memories = memory_parameters(self.name, plan.memories)
         taken = [*reserved(self.name), *memories]
-        self._read = {layer.name for layer in self.network.inputs}
-        self._written: set[str] = set()  # tensors with a port
-        self._results = {self._result(output) for output in self.network.outputs}
         self.inputs = [self._port(layer, layer.name, taken) for layer in self.network.inputs]
-        self.outputs = [
-            self._port(output, self._result(output), taken) for output in self.network.outputs
-        ]
+        self.outputs = []
+        tensors_with_port = {layer.name for layer in self.network.inputs}
+        for output in self.network.outputs:
+            tensor = self._result(output)
+            port = self._port(output, tensor, taken)
+            if output.name != tensor and tensor in tensors_with_port:
+                port = replace(port, outside=None)  # a copy of that tensor
+            tensors_with_port.add(tensor)
+            self.outputs.append(port)
         self.ports = LibraryPorts(
             library=self.name,
             inputs=self.inputs,
@@ -261,6 +274,7 @@ class _SourceWriter:
         return output.name if output.name in self.schedule.tensors.names else output.inputs[0]
 
     def _port(self, layer: Layer, tensor: str, taken: list[str]) -> LibraryPort:
+        """The port of an input or output. tensor: that holds it. taken: parameters; adds one."""
         if self.network.layer(tensor).is_input and tensor == self.streamed_input:
             if layer.name != tensor:
                 raise InvalidPlan(f"output {layer.name!r} is the input, which does not stay")
@@ -273,14 +287,10 @@ class _SourceWriter:
             )
         tensors = self.schedule.tensors
         outside = tensors.outside.index(tensor) if tensor in tensors.outside else None
-        in_file = self._given.layer(layer.name)
+        in_file = self._network_in_file.layer(layer.name)
         is_unsigned = kind != "float" and in_file.element in SIGNED
-        is_shifted = is_unsigned and can_change_in_place(
-            self.plan, self.network, tensor, self._results
-        )
-        if layer.name != tensor and (tensor in self._written or tensor in self._read):
-            outside = None  # a copy of that tensor
-        self._written.add(tensor)
+        results = {self._result(output) for output in self.network.outputs}
+        is_shifted = is_unsigned and can_change_in_place(self.plan, self.network, tensor, results)
         return LibraryPort(
             parameter=taken[-1],
             layer=layer.name,
@@ -296,10 +306,8 @@ class _SourceWriter:
 
     def written(self) -> Written:
         """Return the C and its facts."""
-        counters = max(
-            sum(1 for stage in self.schedule.stages if stage.group == number)
-            for number in range(len(self.plan.groups))
-        )
+        # The state has a counter for each stage of a group.
+        counters = max(Counter(stage.group for stage in self.schedule.stages).values())
         wanted = self.tables.wanted | self.schedule.calls.real_tables.wanted
         files = {*self._files(), *REALS, *added_sources(), *CONVERSIONS}
         functions = frozenset().union(*(functions_in(name) for name in files))
@@ -310,7 +318,7 @@ class _SourceWriter:
         header = HeaderWriter(self.interface, self.cmsis_nn, counters, self._package.version)
         written = Written(
             name=self.name,
-            header=header.text(weights, text.behind),
+            header=header.text(weights, text.functions),
             element=header.element,
             has_staging=self.schedule.can_stage,
             has_outside=bool(self.interface.field()),
@@ -346,7 +354,7 @@ class _SourceWriter:
         moved += BLOCK_STACK_BYTES if self.schedule.write_buffers else 0
         if self.cmsis_nn is not None:
             return CMSIS_STACK_BYTES + moved
-        return stack_bytes_of(self._given, self.target) + moved
+        return stack_bytes_of(self._network_in_file, self.target) + moved
 
     def _state_bytes(self, counters: int) -> int:
         """Upper bound on the bytes of the state; structures are padded."""
@@ -367,16 +375,26 @@ class _SourceWriter:
         switches = frozenset(self.macros.switches.items())
         structures = structures_of(self._files(), frozenset(name for name, on in switches if on))
         tables = schedule.text(structures)
-        behind = short_lines(self.interface.definitions())
-        functions = {self.macros.advance, "begin_group", *called(behind)}
-        functions |= _used_of(
+        functions = short_lines(self.interface.definitions())
+        scheduler = {self.macros.advance, "begin_group", *called(functions)}
+        scheduler |= _used_of(
             {
                 "as_tile": schedule.has_tiles,
                 "store_blocks": schedule.write_buffers,
                 "copy_weights": schedule.moved.lines,
             }
         )
-        kernels = _used_of(
+        views = _used_of(
+            {
+                "as_tile": schedule.has_tiles,
+                "in_block": schedule.write_buffers,
+                "join_rows": schedule.joints,
+            }
+        )
+        kernels = self.tables.wanted | views
+        kernels |= {"tensor", "argument", "layer", "stage", "group", "step", "copy_elements"}
+        kernels |= {port.copying for port in (*self.inputs, *self.outputs) if port.is_shifted}
+        kernels |= _used_of(
             {
                 self.macros.sweep: schedule.maxima.layers > 1,
                 "reader": schedule.can_stage,
@@ -388,19 +406,15 @@ class _SourceWriter:
                 "weights_copy": schedule.moved.lines,
             }
         )
-        views = self._functions_of_views()
-        kernels |= self.tables.wanted | views
-        kernels |= {"tensor", "argument", "layer", "stage", "group", "step", "copy_elements"}
-        kernels |= {port.copying for port in (*self.inputs, *self.outputs) if port.is_shifted}
-        real_tables = schedule.calls.real_tables
-        reals = frozenset(real_tables.wanted | views if real_tables.wanted else ())
+        wanted_reals = schedule.calls.real_tables.wanted
+        reals = frozenset(wanted_reals | views if wanted_reals else ())
         shared = shared_with_reals(reals) if reals else frozenset()
-        scheduler = used(functions, SCHEDULER, switches=switches)
+        kernels_of_scheduler = mentioned(used(scheduler, SCHEDULER, switches=switches))
         use = KernelUse(
             elements=self._elements(),
             files=self._files(),
-            wanted=frozenset(kernels | mentioned(scheduler) | shared),
-            scheduler=tuple(sorted(functions)),
+            wanted=frozenset(kernels | kernels_of_scheduler | shared),
+            scheduler=tuple(sorted(scheduler)),
             reals=reals,
             conversions=frozenset(kernels),
             switches=switches,
@@ -410,19 +424,9 @@ class _SourceWriter:
         definitions += [STORE_BLOCKS] if schedule.write_buffers else []
         return SourceText(
             use=use,
-            before=self.macros.text(),
+            macros=self.macros.text(),
             tables="\n\n".join(filter(None, [*definitions, tables])),
-            behind=behind,
-        )
-
-    def _functions_of_views(self) -> set[str]:
-        """Functions that change the view of a tensor: for a tile, a block, or a ring of state."""
-        return _used_of(
-            {
-                "as_tile": self.schedule.has_tiles,
-                "in_block": self.schedule.write_buffers,
-                "join_rows": self.schedule.joints,
-            }
+            functions=functions,
         )
 
     def _elements(self) -> str:

@@ -60,12 +60,11 @@ def can_change_in_place(
     if any(alias.host == tensor and alias.tensor in further_results for alias in plan.aliases):
         return False
     last = len(plan.groups) - 1
-    places = [buffer for buffer in buffers_of_tensor if buffer.begin <= last < buffer.end]
+    places = [buffer for buffer in buffers_of_tensor if buffer.is_live(last)]
     fixed = [
         buffer
         for buffer in plan.buffers
-        if buffer.persists
-        or (buffer.begin <= last < buffer.end and buffer.tensor in further_results)
+        if buffer.persists or (buffer.is_live(last) and buffer.tensor in further_results)
     ]
     return bool(places) and not any(
         _overlap(place, buffer)
@@ -77,8 +76,7 @@ def can_change_in_place(
 
 def _overlap(first: StreamBuffer, second: StreamBuffer) -> bool:
     """Return whether two buffers of the arena have a byte in common."""
-    begin = max(first.offset, second.offset)
-    return begin < min(first.offset + first.size, second.offset + second.size)
+    return max(first.offset, second.offset) < min(first.end_byte, second.end_byte)
 
 
 def _is_unsigned(types: Quantization | None) -> bool:

@@ -103,32 +103,23 @@ class _ProgramWriter:
         if stage.primitive is None or len(stage.layers) > 1:
             raise InvalidPlan(f"layer {layer.name!r} has no primitive, beside layers that have one")
         way = Variant(stage.primitive.name, stage.primitive.reads, stage.primitive.writes)
-        scratch = next(
-            (
-                buffer
-                for buffer in self._alive(number, Kind.SCRATCH)
-                if layer.name in buffer.readers
-            ),
-            None,
-        )
-        needed, there = self.calls.workspace_bytes(layer, way), scratch.size if scratch else 0
-        if needed > there:
+        workspaces = self._alive(number, Kind.SCRATCH)
+        workspaces = [buffer for buffer in workspaces if layer.name in buffer.readers]
+        offset, size = (workspaces[0].offset, workspaces[0].size) if workspaces else (0, 0)
+        needed = self.calls.workspace_bytes(layer, way)
+        if needed > size:
             raise InvalidPlan(
-                f"layer {layer.name!r} has a workspace of {there} bytes; "
+                f"layer {layer.name!r} has a workspace of {size} bytes; "
                 f"{way.primitive!r} needs {needed}"
             )
         inputs = [self._lying(self._buffer(tensor, number, layer.name)) for tensor in layer.inputs]
         output = self._lying(self._buffer(layer.name, number))
-        place = scratch.offset if scratch else 0
-        text = self.calls.work(layer, way, inputs, output, place)
+        text = self.calls.work(layer, way, inputs, output, offset)
         return f"{text}, /* {comment(f'{layer.name}: {way.primitive}')} */"
 
     def _alive(self, group: int, kind: Kind) -> list[StreamBuffer]:
-        buffers = self.plan.buffers
         return [
-            buffer
-            for buffer in buffers
-            if buffer.kind is kind and buffer.begin <= group < buffer.end
+            buffer for buffer in self.plan.buffers if buffer.kind is kind and buffer.is_live(group)
         ]
 
     def _buffer(self, tensor: str, group: int, reader: str = "") -> StreamBuffer:
@@ -214,13 +205,10 @@ typedef struct {{
             group = 0 if is_input else len(self.plan.groups) - 1
             there = self._lying(self._buffer(port.tensor, group))
             lies += [Lying(shape=there.shape, layout=HWC, offset=0), there]
-            ends = (
-                f"{port.parameter}, &ends[{at}]",
-                f"state->arena + ends[{at + 1}].offset, &ends[{at + 1}]",
-            )
-            moves[is_input].append(
-                f"    move_map({', '.join(ends if is_input else ends[::-1])});\n"
-            )
+            outside = f"{port.parameter}, &ends[{at}]"
+            inside = f"state->arena + ends[{at + 1}].offset, &ends[{at + 1}]"
+            ends = f"{outside}, {inside}" if is_input else f"{inside}, {outside}"
+            moves[is_input].append(f"    move_map({ends});\n")
         before, after = ("".join(moves[is_input]) for is_input in (True, False))
         ports = (*self.inputs, *self.outputs)
         pointers = " || ".join(f"IS_MISSING({port.parameter})" for port in ports)
